@@ -3,20 +3,21 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::builder::NonEmptyStringValueParser;
+use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::budget::Caps;
 use quorate_manifest::config::parse_money;
-use quorate_protocol::policy::Policy;
+use quorate_manifest::council::VerdictPolicy;
+use quorate_protocol::policy::{Verdict, policy_of_id};
 
 use super::render::Format;
 use quorate::service::environment::{Environment, NatsServers};
 use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::producer::Producer;
 use quorate::service::report::FailOn;
-use quorate::service::run_options::RunOptions;
-use quorate::service::since;
+use quorate::service::run_spec::Producer;
+use quorate::service::run_spec::RunOptions;
+use quorate::service::time_text;
 use quorate::service::workspace::PathOverrides;
 
 #[derive(Debug, Clone, Args)]
@@ -144,18 +145,15 @@ impl ExecutorArguments {
 #[derive(Debug, Clone, Args)]
 pub(super) struct ReviewArguments {
     /// The verdict policy; by default council.yaml's, else seed
-    #[arg(long, value_enum)]
-    policy: Option<PolicyArgument>,
+    #[arg(long, value_parser = policy_parser())]
+    policy: Option<VerdictPolicy>,
     #[command(flatten)]
     pub(super) answers: ExecutorArguments,
 }
 
 impl ReviewArguments {
-    pub(super) fn policy(&self) -> Option<Policy> {
-        self.policy.map(|policy| match policy {
-            PolicyArgument::Seed => Policy::Seed,
-            PolicyArgument::Strict => Policy::Strict,
-        })
+    pub(super) fn policy(&self) -> Option<VerdictPolicy> {
+        self.policy
     }
 }
 
@@ -190,14 +188,6 @@ enum FailOnArgument {
     Incomplete,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum PolicyArgument {
-    /// HOLD for 3+ blocks, unless none is irreducible and the adjudicator asks for REVISE; else SHIP with the brief
-    Seed,
-    /// HOLD for any irreducible objection, and for 3+ blocks unless the adjudicator asks for REVISE; REVISE for 1 or 2; else SHIP
-    Strict,
-}
-
 #[derive(Debug, Clone, Args)]
 pub(super) struct OutputArguments {
     /// Output format
@@ -226,7 +216,7 @@ impl From<HumanOrJson> for Format {
 
 /// Parses a `--since`, in milliseconds since the Unix epoch; `None` for all.
 pub(super) fn since(text: &str, environment: &Environment) -> Result<Option<i64>, ServiceError> {
-    since::parse(text, environment.clock.now_ms())
+    time_text::parse_since(text, environment.clock.now_ms())
         .map_err(|error| ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(error.to_string())))
 }
 
@@ -237,4 +227,27 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
         Ok(duration) => Ok(duration),
         Err(error) => Err(error.to_string()),
     }
+}
+
+/// The parser of a verdict policy.
+fn policy_parser() -> impl TypedValueParser<Value = VerdictPolicy> {
+    let values = VerdictPolicy::ALL.map(|policy| {
+        PossibleValue::new(policy.as_str()).help(match policy {
+            VerdictPolicy::Seed => "HOLD for 3+ blocks, unless none is irreducible and the adjudicator asks for REVISE; else SHIP with the brief",
+            VerdictPolicy::Strict => "HOLD for any irreducible objection, and for 3+ blocks unless the adjudicator asks for REVISE; REVISE for 1 or 2; else SHIP",
+        })
+    });
+    PossibleValuesParser::new(values).map(|name| policy_of_id(&name).expect("a listed policy"))
+}
+
+/// The parser of a verdict: these, in lower case, each with its help.
+pub(super) fn verdict_parser<const N: usize>(
+    verdicts: [(Verdict, &'static str); N],
+) -> impl TypedValueParser<Value = Verdict> {
+    let values =
+        verdicts.map(|(verdict, help)| PossibleValue::new(verdict.as_str().to_lowercase()).help(help));
+    PossibleValuesParser::new(values).map(|word| {
+        let named = |verdict: &Verdict| verdict.as_str().eq_ignore_ascii_case(&word);
+        Verdict::ALL.into_iter().find(named).expect("a listed verdict")
+    })
 }

@@ -1,47 +1,29 @@
-//! The command line: one file for each command, with its arguments and its help. The logic is in the library.
+//! The command line: the commands by topic, each with its arguments and its help. The logic is in the library.
+//!
+//! `--version --verbose` adds the details of this build.
 
-mod attest;
 mod audit;
-mod check;
-mod compare;
-mod completions;
+mod manifests;
 mod convene;
-mod doctor;
-mod explain;
-mod fmt;
 mod github;
-mod groups;
+mod help;
 mod hook;
 mod init;
-mod interruption;
 mod keys;
 mod ledger;
 mod locks;
-mod log;
-mod man;
 mod mcp;
-mod models;
-mod overlays;
-mod override_run;
 mod playbook;
 mod print_report;
-mod provision;
+mod workspace;
 mod queue;
-mod replay;
 mod report;
-mod resolve;
-mod resume;
 mod review;
 mod run;
 mod runs;
-mod say;
-mod schema;
+mod conversation;
 mod serve;
-mod show;
-mod state;
 mod sweep;
-mod trust;
-mod watch;
 mod weave;
 mod worker;
 
@@ -51,6 +33,9 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use quorate::service::environment::Environment;
+use quorate::service::error::{ExitClass, ServiceError};
+use quorate::service::trust::Trust;
 use quorate_diagnostics::render::Colour;
 use quorate_diagnostics::{Body, codes};
 
@@ -58,10 +43,7 @@ use crate::exit::{self, Exit};
 use crate::logging::Logging;
 use crate::render::Format;
 use crate::terminal::Terminal;
-use crate::{consent, environment, version};
-use quorate::service::environment::Environment;
-use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::trust::Trust;
+use crate::{environment, terminal};
 
 /// How long the members of dropped calls may take to end.
 const MEMBER_SHUTDOWN_TIMEOUT: Duration = Duration::from_millis(2_500);
@@ -79,7 +61,7 @@ const MAX_BLOCKING_THREADS: usize = 2_048;
     version,
     about,
     propagate_version = true,
-    help_template = groups::template(&Command::augment_subcommands(clap::Command::new(""))),
+    help_template = help::template(&Command::augment_subcommands(clap::Command::new(""))),
     after_help = "Start here:\n  quorate review examples/launch-post.md\n  quorate init council\n\nEvery diagnostic has a page: quorate explain CODE"
 )]
 struct Arguments {
@@ -141,41 +123,41 @@ enum Command {
     Queue(queue::Arguments),
     Worker(worker::Arguments),
     Run(run::Arguments),
-    Say(say::Arguments),
-    Log(log::Arguments),
-    State(state::Arguments),
+    Say(conversation::SayArguments),
+    Log(conversation::LogArguments),
+    State(conversation::StateArguments),
     Serve(serve::Arguments),
     Mcp(mcp::Arguments),
     Audit(audit::Arguments),
     Ledger(ledger::Arguments),
-    Runs(runs::Arguments),
-    Watch(watch::Arguments),
-    Show(show::Arguments),
-    Report(report::Arguments),
-    Compare(compare::Arguments),
-    Resume(resume::Arguments),
-    Replay(replay::Arguments),
-    Override(override_run::Arguments),
-    Attest(attest::Arguments),
-    Overlays(overlays::Arguments),
-    Weave(weave::Arguments),
+    Runs(runs::RunsArguments),
+    Watch(runs::WatchArguments),
+    Show(runs::ShowArguments),
+    Report(report::ReportArguments),
+    Compare(runs::CompareArguments),
+    Resume(runs::ResumeArguments),
+    Replay(runs::ReplayArguments),
+    Override(runs::OverrideArguments),
+    Attest(report::AttestArguments),
+    Overlays(weave::OverlaysArguments),
+    Weave(weave::WeaveArguments),
     Playbook(playbook::Arguments),
-    Provision(provision::Arguments),
+    Provision(workspace::ProvisionArguments),
     Init(init::Arguments),
     Hook(hook::Arguments),
     Github(github::Arguments),
-    Check(check::Arguments),
-    Resolve(resolve::Arguments),
+    Check(manifests::CheckArguments),
+    Resolve(manifests::ResolveArguments),
     Keys(keys::Arguments),
     Locks(locks::Arguments),
-    Trust(trust::Arguments),
-    Schema(schema::Arguments),
-    Fmt(fmt::Arguments),
-    Doctor(doctor::Arguments),
-    Models(models::Arguments),
-    Explain(explain::Arguments),
-    Completions(completions::Arguments),
-    Man(man::Arguments),
+    Trust(workspace::TrustArguments),
+    Schema(manifests::SchemaArguments),
+    Fmt(manifests::FmtArguments),
+    Doctor(workspace::DoctorArguments),
+    Models(workspace::ModelsArguments),
+    Explain(manifests::ExplainArguments),
+    Completions(help::CompletionsArguments),
+    Man(help::ManArguments),
 }
 
 /// Runs the command of this process's arguments.
@@ -209,10 +191,10 @@ pub(crate) fn run() -> ExitCode {
 
 /// Adds details to `--version` with `--verbose`.
 fn with_details(error: clap::Error) -> clap::Error {
-    if error.kind() != ErrorKind::DisplayVersion || !version::is_verbose(std::env::args_os()) {
+    if error.kind() != ErrorKind::DisplayVersion || !is_verbose_version(std::env::args_os()) {
         return error;
     }
-    Arguments::command().version(version::details()).try_get_matches().err().unwrap_or(error)
+    Arguments::command().version(version_details()).try_get_matches().err().unwrap_or(error)
 }
 
 async fn dispatch(arguments: Arguments) -> Exit {
@@ -228,7 +210,7 @@ async fn dispatch(arguments: Arguments) -> Exit {
             false,
             Command::Mcp(_) | Command::Serve(_) | Command::Worker(_) | Command::Hook(_) | Command::Github(_),
         ) => Trust::default(),
-        (false, _) => consent::asking_at_terminal(Trust::default(), environment.redactor.clone()),
+        (false, _) => terminal::asking_at_terminal(Trust::default(), environment.redactor.clone()),
     };
     let terminal = Terminal::from_process(environment.redactor.clone(), quiet, verbose);
     // A swarm prints its own steps before it needs a log.
@@ -257,40 +239,100 @@ async fn run_command(command: Command, environment: &Environment, terminal: &Ter
         Command::Queue(arguments) => Box::pin(queue::run(arguments, environment, terminal)).await,
         Command::Worker(arguments) => Box::pin(worker::run(arguments, environment, terminal)).await,
         Command::Run(arguments) => run::run(arguments, environment, terminal).await,
-        Command::Say(arguments) => say::run(arguments, environment, terminal).await,
-        Command::Log(arguments) => log::run(arguments, environment, terminal).await,
-        Command::State(arguments) => state::run(arguments, environment, terminal).await,
+        Command::Say(arguments) => conversation::run_say(arguments, environment, terminal).await,
+        Command::Log(arguments) => conversation::run_log(arguments, environment, terminal).await,
+        Command::State(arguments) => conversation::run_state(arguments, environment, terminal).await,
         Command::Serve(arguments) => serve::run(arguments, environment, terminal).await,
         Command::Mcp(arguments) => mcp::run(arguments, environment, terminal).await,
         Command::Ledger(arguments) => Box::pin(ledger::run(arguments, environment, terminal)).await,
         Command::Audit(arguments) => audit::run(arguments, environment, terminal).await,
-        Command::Watch(arguments) => watch::run(arguments, environment, terminal).await,
-        Command::Runs(arguments) => runs::run(arguments, environment, terminal).await,
-        Command::Show(arguments) => show::run(arguments, environment, terminal).await,
-        Command::Report(arguments) => report::run(arguments, environment, terminal).await,
-        Command::Compare(arguments) => compare::run(arguments, environment, terminal).await,
-        Command::Resume(arguments) => Box::pin(resume::run(arguments, environment, terminal)).await,
-        Command::Replay(arguments) => replay::run(arguments, environment, terminal).await,
-        Command::Override(arguments) => Box::pin(override_run::run(arguments, environment, terminal)).await,
-        Command::Attest(arguments) => Box::pin(attest::run(arguments, environment, terminal)).await,
-        Command::Overlays(arguments) => overlays::run(arguments, environment, terminal).await,
-        Command::Weave(arguments) => weave::run(arguments, environment, terminal).await,
+        Command::Watch(arguments) => runs::run_watch(arguments, environment, terminal).await,
+        Command::Runs(arguments) => runs::run_runs(arguments, environment, terminal).await,
+        Command::Show(arguments) => runs::run_show(arguments, environment, terminal).await,
+        Command::Report(arguments) => report::run_report(arguments, environment, terminal).await,
+        Command::Compare(arguments) => runs::run_compare(arguments, environment, terminal).await,
+        Command::Resume(arguments) => Box::pin(runs::run_resume(arguments, environment, terminal)).await,
+        Command::Replay(arguments) => runs::run_replay(arguments, environment, terminal).await,
+        Command::Override(arguments) => Box::pin(runs::run_override(arguments, environment, terminal)).await,
+        Command::Attest(arguments) => Box::pin(report::run_attest(arguments, environment, terminal)).await,
+        Command::Overlays(arguments) => weave::run_overlays(arguments, environment, terminal).await,
+        Command::Weave(arguments) => weave::run_weave(arguments, environment, terminal).await,
         Command::Playbook(arguments) => Box::pin(playbook::run(arguments, environment, terminal)).await,
-        Command::Provision(arguments) => provision::run(arguments, environment, terminal).await,
+        Command::Provision(arguments) => workspace::run_provision(arguments, environment, terminal).await,
         Command::Init(arguments) => init::run(arguments, environment, terminal).await,
         Command::Hook(arguments) => Box::pin(hook::run(arguments, environment, terminal)).await,
         Command::Github(arguments) => Box::pin(github::run(arguments, environment, terminal)).await,
-        Command::Fmt(arguments) => fmt::run(arguments, environment, terminal).await,
-        Command::Schema(arguments) => schema::run(&arguments, terminal),
-        Command::Resolve(arguments) => resolve::run(arguments, environment, terminal).await,
-        Command::Check(arguments) => check::run(arguments, environment, terminal).await,
+        Command::Fmt(arguments) => manifests::run_fmt(arguments, environment, terminal).await,
+        Command::Schema(arguments) => manifests::run_schema(&arguments, terminal),
+        Command::Resolve(arguments) => manifests::run_resolve(arguments, environment, terminal).await,
+        Command::Check(arguments) => manifests::run_check(arguments, environment, terminal).await,
         Command::Keys(arguments) => keys::run(arguments, environment, terminal).await,
         Command::Locks(arguments) => locks::run(arguments, environment, terminal).await,
-        Command::Trust(arguments) => trust::run(&arguments, environment, terminal),
-        Command::Doctor(arguments) => doctor::run(arguments, environment, terminal).await,
-        Command::Models(arguments) => models::run(arguments, environment, terminal).await,
-        Command::Explain(arguments) => explain::run(&arguments, terminal),
-        Command::Completions(arguments) => completions::run(&arguments, terminal),
-        Command::Man(arguments) => man::run(&arguments, environment, terminal),
+        Command::Trust(arguments) => workspace::run_trust(&arguments, environment, terminal),
+        Command::Doctor(arguments) => workspace::run_doctor(arguments, environment, terminal).await,
+        Command::Models(arguments) => workspace::run_models(arguments, environment, terminal).await,
+        Command::Explain(arguments) => manifests::run_explain(&arguments, terminal),
+        Command::Completions(arguments) => help::run_completions(&arguments, terminal),
+        Command::Man(arguments) => help::run_man(&arguments, environment, terminal),
+    }
+}
+
+/// The features that a build can have or lack, and whether this one has them.
+const FEATURES: [(&str, bool); 7] = [
+    ("http-witness", cfg!(feature = "http-witness")),
+    ("mcp", cfg!(feature = "mcp")),
+    ("metrics", cfg!(feature = "metrics")),
+    ("nats", cfg!(feature = "nats")),
+    ("otel", cfg!(feature = "otel")),
+    ("postgres", cfg!(feature = "postgres")),
+    ("serve", cfg!(feature = "serve")),
+];
+
+/// Whether a command line that asks for the version also asks for its details.
+pub(crate) fn is_verbose_version(words: impl Iterator<Item = OsString>) -> bool {
+    words.skip(1).take_while(|word| word != "--").any(|word| {
+        let word = word.to_string_lossy();
+        let is_short = word.strip_prefix('-').is_some_and(|letters| {
+            !letters.is_empty() && letters.chars().all(|letter| matches!(letter, 'v' | 'V'))
+        });
+        word == "--verbose" || (is_short && word.contains('v'))
+    })
+}
+
+/// The version and one line for each detail, `<name>: <value>`.
+pub(crate) fn version_details() -> String {
+    let features: Vec<&str> = FEATURES.iter().filter(|(_, has)| *has).map(|(name, _)| *name).collect();
+    let features = if features.is_empty() { "none".to_owned() } else { features.join(", ") };
+    let commit = Some(env!("QUORATE_COMMIT")).filter(|commit| !commit.is_empty()).unwrap_or("unknown");
+    let build = if cfg!(debug_assertions) { "development" } else { "optimised" };
+    format!(
+        "{}\ncommit: {commit}\ntarget: {}\nfeatures: {features}\nbuild: {build}",
+        env!("CARGO_PKG_VERSION"),
+        env!("QUORATE_TARGET"),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn details_are_asked_for_in_any_place_and_form() {
+        let asked = |line: &str| is_verbose_version(line.split_whitespace().map(OsString::from));
+        for line in [
+            "quorate --version --verbose",
+            "quorate --verbose --version",
+            "quorate -V -v",
+            "quorate -vV",
+            "quorate -Vvv",
+            "quorate review --version -v",
+        ] {
+            assert!(asked(line), "{line}");
+        }
+        for line in
+            ["quorate --version", "quorate -V", "quorate --version -- -v", "-v --version", "quorate -V -"]
+        {
+            assert!(!asked(line), "{line}");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::arguments::EventsArguments;
 use crate::terminal::Terminal;
-use quorate::service::doctor::{Check, Status};
+use quorate::service::doctor::{DoctorCheck, CheckStatus};
 use quorate::service::environment::{Environment, NatsServers};
 use quorate::service::error::ServiceError;
 
@@ -91,13 +91,13 @@ impl Events {
 }
 
 /// Checks that an event makes the round trip through the configured servers; `None` without servers.
-pub(crate) async fn check(arguments: EventsArguments) -> Option<Check> {
+pub(crate) async fn check(arguments: EventsArguments) -> Option<DoctorCheck> {
     let servers = arguments.servers()?;
     let (status, detail) = match round_trip(servers).await {
-        Ok(detail) => (Status::Passed, detail),
-        Err(error) => (Status::Failed, error.first_message()),
+        Ok(detail) => (CheckStatus::Passed, detail),
+        Err(error) => (CheckStatus::Failed, error.first_message()),
     };
-    Some(Check { name: "events".to_owned(), status, detail })
+    Some(DoctorCheck { name: "events".to_owned(), status, detail })
 }
 
 #[cfg(feature = "nats")]

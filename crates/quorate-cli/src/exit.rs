@@ -1,9 +1,17 @@
-//! Exit codes: the only place that turns verdicts and failures into numbers.
+//! The end of a command: exit codes, printed errors, and the ledger session that every command closes.
+//!
+//! This is the only place that turns verdicts and failures into numbers.
 
 use std::process::ExitCode;
 
 use quorate::service::error::{ExitClass, ServiceError};
 use quorate::service::redaction::CurrentRedactor;
+use quorate::service::session::LedgerSession;
+
+use super::render::{self, Format};
+use super::terminal::Terminal;
+use super::{environment, terminal};
+
 #[cfg(not(all(
     feature = "mcp",
     feature = "metrics",
@@ -12,11 +20,6 @@ use quorate::service::redaction::CurrentRedactor;
     feature = "postgres"
 )))]
 use quorate_diagnostics::{Body, codes};
-
-use super::environment;
-use super::render::{self, Format};
-use super::terminal::Terminal;
-use super::workflow;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Exit(u8);
@@ -93,7 +96,7 @@ pub(super) fn feature_missing(feature: &str) -> ServiceError {
 pub(super) fn usage(error: &clap::Error) -> ExitCode {
     let text = error.to_string();
     let redacted = CurrentRedactor::new(environment::variables()).redact_text(&text);
-    let redacted = workflow::status_text(&redacted);
+    let redacted = terminal::status_text(&redacted);
     // The text quotes the command line. If standard error is closed, there is nothing left to do.
     match error.exit_code() != 0 && *redacted != *text {
         true => anstream::eprint!("{redacted}"),
@@ -107,6 +110,73 @@ pub(super) fn usage(error: &clap::Error) -> ExitCode {
 
 /// Reports an internal error.
 pub(super) fn bug(error: &dyn std::error::Error) -> ExitCode {
-    anstream::eprintln!("{}", workflow::status_text(&format!("quorate: {error}")));
+    anstream::eprintln!("{}", terminal::status_text(&format!("quorate: {error}")));
     ExitCode::from(ExitClass::Bug.code())
+}
+
+/// Runs a command in a session and closes it.
+pub(super) async fn with_session(
+    opened: Result<LedgerSession, ServiceError>,
+    format: Format,
+    terminal: &Terminal,
+    work: impl AsyncFnOnce(&LedgerSession) -> Result<Exit, ServiceError>,
+) -> Exit {
+    let session = match opened {
+        Ok(session) => session,
+        Err(error) => return exit_with_error(&error, format, terminal),
+    };
+    let exit = match Box::pin(work(&session)).await {
+        Ok(exit) => exit,
+        Err(error) => print_error(&error, &session, format, terminal),
+    };
+    Box::pin(seal_and_close(session, terminal)).await;
+    exit
+}
+
+/// Seals the appended records, prints failures as warnings, and closes the session.
+pub(super) async fn seal_and_close(session: LedgerSession, terminal: &Terminal) {
+    if session.store.has_appended() {
+        Box::pin(session.seal()).await;
+        print_warnings(&session, terminal);
+    }
+    Box::pin(session.close()).await;
+}
+
+/// Prints the result of a command in a session.
+pub(super) fn print_result(text: &str, session: &LedgerSession, terminal: &Terminal) -> Exit {
+    print_result_as(Format::Human, text, session, terminal)
+}
+
+/// Prints the result of a command in a session, in a format.
+pub(super) fn print_result_as(
+    format: Format,
+    text: &str,
+    session: &LedgerSession,
+    terminal: &Terminal,
+) -> Exit {
+    print_warnings(session, terminal);
+    terminal.data_as(format, text);
+    Exit::DONE
+}
+
+/// Prints the error of a command in a session.
+pub(super) fn print_error(
+    error: &ServiceError,
+    session: &LedgerSession,
+    format: Format,
+    terminal: &Terminal,
+) -> Exit {
+    if error.is_ledger_unavailable() {
+        session.interrupt();
+    }
+    print_warnings(session, terminal);
+    exit_with_error(error, format, terminal)
+}
+
+/// Prints the warnings of a session.
+pub(super) fn print_warnings(session: &LedgerSession, terminal: &Terminal) {
+    let report = session.take_warnings();
+    if !report.is_empty() {
+        terminal.status(&render::diagnostics(&report, Format::Human, terminal.stderr));
+    }
 }

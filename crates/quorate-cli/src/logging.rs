@@ -10,7 +10,7 @@ use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer, Registry};
 
-use crate::{environment, workflow};
+use crate::{environment, terminal};
 
 /// Which events are logged: directives as of the crate `env_logger`, such as `info` or `quorate_adapters=trace`.
 pub(crate) const FILTER: &str = "QUORATE_LOG";
@@ -98,7 +98,7 @@ struct RedactedLine<'a>(&'a CurrentRedactor);
 impl Write for RedactedLine<'_> {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {
         let text = self.0.redact_text(&String::from_utf8_lossy(event));
-        io::stderr().lock().write_all(workflow::status_text(&text).as_bytes())?;
+        io::stderr().lock().write_all(terminal::status_text(&text).as_bytes())?;
         Ok(event.len())
     }
 

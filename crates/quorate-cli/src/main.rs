@@ -3,7 +3,6 @@
 
 mod arguments;
 mod commands;
-mod consent;
 mod environment;
 mod events;
 mod exit;
@@ -13,12 +12,9 @@ mod logging;
 mod metrics;
 mod progress;
 mod render;
-mod session;
 mod terminal;
 #[cfg(feature = "otel")]
 mod traces;
-mod version;
-mod workflow;
 
 use std::process::ExitCode;
 

@@ -1,30 +1,33 @@
 //! Progress on standard error while members work. It is cleared at the end, so that the verdict stands alone; without a
-//! terminal nothing is shown.
+//! terminal nothing is shown. A terminal that cannot move its cursor gets a line for each event.
 
 mod council;
-mod lines;
-mod screen;
 pub(crate) mod swarm;
-mod sweep;
-mod ticker;
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::io::IsTerminal as _;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
+use indicatif::ProgressDrawTarget;
+use quorate::service::sweep::{SweepObserver, SweptFile, SweptOutcome};
 use quorate_kernel::observer::{Observer, RunEvent};
 
-use quorate::service::sweep::{SweepObserver, SweptFile};
-pub(super) use screen::Glyphs;
-use screen::Screen;
+use crate::environment;
+use crate::render::layout::one_line;
+use crate::render::wording::{duration, status, step};
+use crate::terminal::status_text;
 
 /// The progress of one review or assembly run: a line for each member of the current step.
 pub(crate) struct Progress {
     run: Mutex<Option<String>>,
-    display: Display<council::Council, lines::Council>,
+    display: Display<council::Council, CouncilLines>,
 }
 
 /// The progress of a sweep: one bar for all drafts.
 pub(crate) struct SweepProgress {
-    display: Display<sweep::Sweep, lines::Sweep>,
+    display: Display<council::Sweep, SweepLines>,
 }
 
 /// A live display, or lines.
@@ -39,8 +42,8 @@ impl Progress {
     pub(crate) fn new(watched: bool) -> Progress {
         let display = match Screen::of_stderr(watched) {
             Screen::Off => Display::Nothing,
-            Screen::Lines => Display::Lines(lines::Council::new()),
-            Screen::Live(glyphs) => Display::Live(council::Council::new(glyphs, screen::stderr())),
+            Screen::Lines => Display::Lines(CouncilLines::new()),
+            Screen::Live(glyphs) => Display::Live(council::Council::new(glyphs, stderr())),
         };
         Progress { run: Mutex::new(None), display }
     }
@@ -93,8 +96,8 @@ impl SweepProgress {
     pub(crate) fn new(watched: bool) -> SweepProgress {
         let display = match Screen::of_stderr(watched) {
             Screen::Off => Display::Nothing,
-            Screen::Lines => Display::Lines(lines::Sweep::default()),
-            Screen::Live(glyphs) => Display::Live(sweep::Sweep::new(glyphs, screen::stderr())),
+            Screen::Lines => Display::Lines(SweepLines::default()),
+            Screen::Live(glyphs) => Display::Live(council::Sweep::new(glyphs, stderr())),
         };
         SweepProgress { display }
     }
@@ -136,5 +139,223 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The first call comes late, so that short work shows no progress at all.
+const FIRST_DELAY: Duration = Duration::from_millis(150);
+/// The pace of a spinner.
+const TICK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Dropping it ends the thread.
+struct Ticker {
+    stopped: Arc<(Mutex<bool>, Condvar)>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Ticker {
+    /// Starts the thread. If that fails, the command runs without progress.
+    fn start(mut beat: impl FnMut() + Send + 'static) -> Ticker {
+        let stopped = Arc::new((Mutex::new(false), Condvar::new()));
+        let state = stopped.clone();
+        let body = move || {
+            let mut wait = FIRST_DELAY;
+            loop {
+                let (error, wake) = &*state;
+                let waited = wake.wait_timeout_while(lock(error), wait, |error| !*error);
+                if *waited.unwrap_or_else(PoisonError::into_inner).0 {
+                    return;
+                }
+                beat();
+                wait = TICK_INTERVAL;
+            }
+        };
+        let thread = std::thread::Builder::new().name("progress".to_owned()).spawn(body).ok();
+        Ticker { stopped, thread }
+    }
+}
+
+impl Drop for Ticker {
+    fn drop(&mut self) {
+        *lock(&self.stopped.0) = true;
+        self.stopped.1.notify_all();
+        if let Some(thread) = self.thread.take() {
+            // A function that panicked shows nothing any more.
+            let _ = thread.join();
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Screen {
+    /// No terminal.
+    Off,
+    /// A terminal that cannot move its cursor: a line for each event.
+    Lines,
+    /// A terminal whose lines can be redrawn.
+    Live(Glyphs),
+}
+
+/// The characters that a terminal can display.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Glyphs {
+    Unicode,
+    Ascii,
+}
+
+impl Screen {
+    fn of_stderr(watched: bool) -> Screen {
+        if !watched {
+            return Screen::Off;
+        }
+        let variable = |name| environment::variable(name).filter(|value| !value.is_empty());
+        let locale = variable("LC_ALL").or_else(|| variable("LC_CTYPE")).or_else(|| variable("LANG"));
+        Screen::of_terminal(variable("TERM").as_deref(), locale.as_deref())
+    }
+
+    fn glyphs(self) -> Glyphs {
+        match self {
+            Screen::Live(glyphs) => glyphs,
+            Screen::Off | Screen::Lines => Glyphs::Ascii,
+        }
+    }
+
+    /// The screen of a terminal with this `TERM` and this locale.
+    fn of_terminal(term: Option<&str>, locale: Option<&str>) -> Screen {
+        let unicode = cfg!(windows)
+            || locale
+                .map(str::to_ascii_lowercase)
+                .is_some_and(|name| name.contains("utf-8") || name.contains("utf8"));
+        match term {
+            Some("dumb") => Screen::Lines,
+            Some("linux") => Screen::Live(Glyphs::Ascii),
+            _ if unicode => Screen::Live(Glyphs::Unicode),
+            _ => Screen::Live(Glyphs::Ascii),
+        }
+    }
+}
+
+/// The target of live progress.
+fn stderr() -> ProgressDrawTarget {
+    ProgressDrawTarget::stderr()
+}
+
+impl Glyphs {
+    /// The characters of standard output; Unicode if it is not a terminal, so that files look the same everywhere.
+    pub(crate) fn of_stdout() -> Glyphs {
+        match std::io::stdout().is_terminal() {
+            true => Screen::glyphs(Screen::of_stderr(true)),
+            false => Glyphs::Unicode,
+        }
+    }
+
+    /// The frames of a spinner; the last one is for standstill.
+    fn spinner(self) -> &'static str {
+        match self {
+            Glyphs::Unicode => "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ",
+            Glyphs::Ascii => "|/-\\ ",
+        }
+    }
+
+    /// The cells of a bar: done, current, to do.
+    fn bar(self) -> &'static str {
+        match self {
+            Glyphs::Unicode => "█▌░",
+            Glyphs::Ascii => "=> ",
+        }
+    }
+
+    /// Marks a valid answer.
+    fn success(self) -> &'static str {
+        match self {
+            Glyphs::Unicode => "✓",
+            Glyphs::Ascii => "+",
+        }
+    }
+
+    /// Marks a missing answer.
+    fn failure(self) -> &'static str {
+        match self {
+            Glyphs::Unicode => "✗",
+            Glyphs::Ascii => "x",
+        }
+    }
+}
+
+struct CouncilLines {
+    /// The step whose heading was written last.
+    step: Mutex<String>,
+}
+
+#[derive(Default)]
+struct SweepLines {
+    planned: AtomicUsize,
+    done: AtomicUsize,
+}
+
+impl CouncilLines {
+    fn new() -> CouncilLines {
+        CouncilLines { step: Mutex::new(String::new()) }
+    }
+
+    fn asked(&self, id: &str) {
+        let word = id.split('/').next().unwrap_or(id);
+        let mut current = lock(&self.step);
+        if *current != word {
+            say(&step(word));
+            *current = word.to_owned();
+        }
+    }
+
+    fn asked_again(&self, id: &str, reason: &str) {
+        say(&format!("  {} asked again: {}", member(id), one_line(reason)));
+    }
+
+    fn ended(&self, id: &str, word: &str, took: Duration) {
+        say(&format!("  {} {} after {}", member(id), status(&one_line(word)), duration(took)));
+    }
+}
+
+impl SweepLines {
+    fn planned(&self, reviews: usize) {
+        self.planned.store(reviews, Ordering::Relaxed);
+    }
+
+    fn ended(&self, swept: &SweptFile) {
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        let outcome = match &swept.outcome {
+            SweptOutcome::Judged { verdict, .. } => verdict.as_str().to_owned(),
+            SweptOutcome::Failed { why: reason } => one_line(reason),
+            _ => "passed over".to_owned(),
+        };
+        say(&format!("{done}/{} {}: {outcome}", self.planned.load(Ordering::Relaxed), one_line(&swept.path)));
+    }
+}
+
+/// The member of an invocation: `skeptic` of `r1/skeptic`.
+fn member(id: &str) -> String {
+    let name = id.split_once('/').map_or(id, |(_, member)| member);
+    one_line(if name == "adjudicate" { "adjudicator" } else { name })
+}
+
+fn say(text: &str) {
+    anstream::eprintln!("{}", status_text(text));
+}
+
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod screen_tests {
+    use super::*;
+
+    #[test]
+    fn terminals_differ() {
+        assert_eq!(Screen::of_stderr(false), Screen::Off);
+        assert_eq!(Screen::of_terminal(Some("dumb"), Some("en_GB.UTF-8")), Screen::Lines);
+        assert_eq!(
+            Screen::of_terminal(Some("xterm-256color"), Some("en_GB.UTF-8")),
+            Screen::Live(Glyphs::Unicode)
+        );
+        assert_eq!(Screen::of_terminal(Some("linux"), Some("en_GB.UTF-8")), Screen::Live(Glyphs::Ascii));
+        #[cfg(not(windows))]
+        assert_eq!(Screen::of_terminal(None, Some("C")), Screen::Live(Glyphs::Ascii));
+    }
+}

@@ -1,60 +1,41 @@
-//! Formats the output of commands: one file for each kind of output, one function for each format. All data comes from
-//! the library's result.
+//! Formats the output of commands: a file for each topic, a function for each format. All data comes from the library's
+//! result.
 
 pub(crate) mod audit;
 mod brief;
-pub(crate) mod compare;
+mod code_hosts;
 pub(crate) mod convene;
 pub(crate) mod conversation;
 mod deliberator_row;
-mod digest;
-pub(crate) mod doctor;
-mod escape;
-pub(crate) mod estimate;
-pub(crate) mod evidence;
-mod fingerprint;
-mod github;
-mod gitlab;
 mod human;
 pub(crate) mod keys;
-mod layout;
+pub(crate) mod layout;
 pub(crate) mod ledger;
-mod level;
 pub(crate) mod locks;
 mod markdown;
-mod member_requests;
-mod member_usage;
 pub(crate) mod overlays;
-pub(crate) mod paint;
 pub(crate) mod playbook;
-pub(crate) mod provision;
 #[cfg(feature = "postgres")]
 pub(crate) mod queue;
-pub(crate) mod replay;
 pub(crate) mod resolve;
-pub(crate) mod retention;
 pub(crate) mod runs;
-mod sarif;
 pub(crate) mod sweep;
-pub(crate) mod trust;
-pub(crate) mod verification;
-pub(crate) mod watch;
-pub(crate) mod weave;
 pub(super) mod wording;
+pub(crate) mod workspace;
 
 use clap::ValueEnum;
 use quorate_diagnostics::Report as Diagnostics;
 use quorate_diagnostics::render::{self as diagnostic, TextOptions};
 
-use quorate::service::report::Report;
+use quorate::service::report::ReviewReport;
 
-pub(crate) use digest::{DigestEntry, digest};
-pub(crate) use escape::inline;
-pub(crate) use github::{github, github_of};
-pub(crate) use gitlab::gitlab_of;
+pub(crate) use code_hosts::gitlab_of;
+pub(crate) use code_hosts::{github, github_of};
+pub(crate) use code_hosts::{sarif, sarif_of};
 pub(crate) use human::human;
+pub(crate) use markdown::inline;
 pub(crate) use markdown::markdown;
-pub(crate) use sarif::{sarif, sarif_of};
+pub(crate) use markdown::{DigestEntry, digest};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -82,7 +63,7 @@ pub(crate) enum Extent {
 }
 
 /// A report in a format, ending with one line break.
-pub(crate) fn report(report: &Report, format: Format, extent: Extent, options: TextOptions) -> String {
+pub(crate) fn report(report: &ReviewReport, format: Format, extent: Extent, options: TextOptions) -> String {
     match format {
         Format::Human => human(report, extent, options),
         Format::Json => json(report),
@@ -94,7 +75,7 @@ pub(crate) fn report(report: &Report, format: Format, extent: Extent, options: T
 }
 
 /// Diagnostics as a JSON object, `{"diagnostics": […]}`.
-pub(crate) fn json(report: &Report) -> String {
+pub(crate) fn json(report: &ReviewReport) -> String {
     format!("{:#}\n", report.json())
 }
 
@@ -106,7 +87,7 @@ pub(crate) fn diagnostics(report: &Diagnostics, format: Format, options: TextOpt
         Format::Sarif => diagnostic::sarif(report),
         Format::Github => diagnostic::github(report),
         Format::Markdown if report.is_empty() => String::new(),
-        Format::Markdown => escape::fenced(&diagnostic::concise(report)),
+        Format::Markdown => markdown::fenced(&diagnostic::concise(report)),
     }
 }
 

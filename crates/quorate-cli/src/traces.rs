@@ -1,14 +1,14 @@
 //! Traces for OpenTelemetry: spans of runs, members and calls, sent over OTLP. The variables of its specification
 //! (`OTEL_EXPORTER_OTLP_ENDPOINT` and others) configure the endpoint. Spans have ids, names, numbers and times, never texts.
-//! `traces/gen_ai.rs` names them by OpenTelemetry's conventions for generative AI.
-
-mod gen_ai;
+//!
+//! Names of spans and attributes follow OpenTelemetry's conventions for generative AI: a member is an invoked agent, a model
+//! call is a chat. Attributes that the conventions lack begin with `quorate.`.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use opentelemetry::KeyValue;
-use opentelemetry::trace::TracerProvider as _;
+use opentelemetry::trace::{SpanKind, Status, TracerProvider as _};
+use opentelemetry::{Key, KeyValue, Value};
 use opentelemetry_otlp::SpanExporter as OtlpExporter;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::OTelSdkResult;
@@ -107,7 +107,7 @@ struct Conventional {
 
 impl SpanExporter for Conventional {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
-        let batch = batch.into_iter().map(gen_ai::conventional).collect();
+        let batch = batch.into_iter().map(conventional).collect();
         let exported = self.exporter.export(batch).await;
         if let Err(error) = &exported {
             let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
@@ -127,4 +127,69 @@ impl SpanExporter for Conventional {
     fn set_resource(&mut self, resource: &Resource) {
         self.exporter.set_resource(resource);
     }
+}
+
+const OPERATION: &str = "gen_ai.operation.name";
+const PROVIDER: &str = "gen_ai.provider.name";
+const AGENT: &str = "gen_ai.agent.name";
+const CONVERSATION: &str = "gen_ai.conversation.id";
+const REQUEST_MODEL: &str = "gen_ai.request.model";
+const RESPONSE_MODEL: &str = "gen_ai.response.model";
+const INPUT_TOKENS: &str = "gen_ai.usage.input_tokens";
+const OUTPUT_TOKENS: &str = "gen_ai.usage.output_tokens";
+const ERROR: &str = "error.type";
+
+/// The states of members and calls that have an answer.
+const ANSWERED: [&str; 2] = ["answered", "said"];
+
+/// The span, with the conventions' names.
+fn conventional(mut span: SpanData) -> SpanData {
+    let text = |key: &str| {
+        let found = span.attributes.iter().find(|attribute| attribute.key.as_str() == key)?;
+        Some(found.value.as_str().into_owned())
+    };
+    let (model, requested) = (text("model"), text("requested_model"));
+    let (operation, name) = match &*span.name {
+        "member" => {
+            let member = text("member").unwrap_or_default();
+            (Some("invoke_agent"), format!("invoke_agent {member}"))
+        }
+        // A call without a model and without tokens is a program's or the rubric's.
+        "attempt" => match requested.as_deref().or(model.as_deref()) {
+            Some(model) => (Some("chat"), format!("chat {model}")),
+            None if text("tokens_out").is_some() => (Some("chat"), "chat".to_owned()),
+            None => (None, "attempt".to_owned()),
+        },
+        name => (None, name.to_owned()),
+    };
+    let status = text("status");
+    let is_call = operation.is_some();
+    if operation == Some("chat") {
+        span.span_kind = SpanKind::Client;
+    }
+    for attribute in &mut span.attributes {
+        attribute.key = key(attribute.key.as_str(), is_call);
+    }
+    if let Some(operation) = operation {
+        span.attributes.push(KeyValue::new(OPERATION, operation));
+    }
+    if let Some(status) = status.filter(|status| !ANSWERED.contains(&&**status)) {
+        span.attributes.push(KeyValue::new(ERROR, Value::from(status.clone())));
+        span.status = Status::error(status);
+    }
+    span.name = name.into();
+    span
+}
+
+fn key(ours: &str, is_call: bool) -> Key {
+    Key::from_static_str(match (ours, is_call) {
+        ("run", _) => CONVERSATION,
+        ("member", true) => AGENT,
+        ("executor", true) => PROVIDER,
+        ("requested_model", true) => REQUEST_MODEL,
+        ("model", true) => RESPONSE_MODEL,
+        ("tokens_in", true) => INPUT_TOKENS,
+        ("tokens_out", true) => OUTPUT_TOKENS,
+        _ => return Key::from(format!("quorate.{ours}")),
+    })
 }

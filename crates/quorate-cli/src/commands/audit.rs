@@ -4,14 +4,15 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use quorate_diagnostics::render::TextOptions;
-use quorate_ledger::council_log::stats::Filter;
+use quorate_ledger::stats::ReviewFilter;
+use quorate_protocol::policy::Verdict;
 
-use crate::arguments::{PathArguments, since};
+use crate::arguments::{PathArguments, since, verdict_parser};
 use crate::exit::{Exit, exit_with_error};
+use crate::exit::{print_warnings, with_session};
 use crate::render::{self, Format};
-use crate::session::{print_warnings, with_session};
 use crate::terminal::Terminal;
-use quorate::service::audit::{self, Audit, Request};
+use quorate::service::audit::{self, Audit, AuditRequest};
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
 use quorate::service::runs;
@@ -28,8 +29,8 @@ pub(super) struct Arguments {
     #[arg(long, value_name = "WHEN", default_value = "all")]
     since: String,
     /// Only this verdict
-    #[arg(long, value_enum, ignore_case = true)]
-    verdict: Option<VerdictArgument>,
+    #[arg(long, ignore_case = true, value_parser = verdict_parser(VERDICTS))]
+    verdict: Option<Verdict>,
     /// Only this type of artifact
     #[arg(long = "type", value_name = "TYPE")]
     artifact_type: Option<String>,
@@ -49,18 +50,6 @@ pub(super) struct Arguments {
     places: PathArguments,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum VerdictArgument {
-    /// May be published
-    Ship,
-    /// May be published after changes
-    Revise,
-    /// Must not be published
-    Hold,
-    /// Too few answers to decide
-    Incomplete,
-}
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum AuditFormat {
     /// Text to read
@@ -71,6 +60,14 @@ enum AuditFormat {
     Json,
 }
 
+/// The verdicts of `--verdict`, with their help.
+const VERDICTS: [(Verdict, &str); 4] = [
+    (Verdict::Ship, "May be published"),
+    (Verdict::Revise, "May be published after changes"),
+    (Verdict::Hold, "Must not be published"),
+    (Verdict::Incomplete, "Too few answers to decide"),
+];
+
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = match arguments.format {
         AuditFormat::Json => Format::Json,
@@ -80,22 +77,16 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Ok(since_ms) => since_ms,
         Err(error) => return exit_with_error(&error, format, terminal),
     };
-    let verdict = arguments.verdict.map(|verdict| match verdict {
-        VerdictArgument::Ship => "SHIP",
-        VerdictArgument::Revise => "REVISE",
-        VerdictArgument::Hold => "HOLD",
-        VerdictArgument::Incomplete => "INCOMPLETE",
-    });
-    let filter =
-        Filter { since_ms, verdict: verdict.map(str::to_owned), artifact_type: arguments.artifact_type };
+    let verdict = arguments.verdict.map(|verdict| verdict.as_str().to_owned());
+    let filter = ReviewFilter { since_ms, verdict, artifact_type: arguments.artifact_type };
     let places = arguments.places.path_overrides();
-    let request = Request { filter, reindex: arguments.reindex };
+    let request = AuditRequest { filter, reindex: arguments.reindex };
     let print = |audit: &Audit| -> Result<Exit, ServiceError> {
         let options = if arguments.output.is_some() { TextOptions::default() } else { terminal.stdout };
         let text = match arguments.format {
-            AuditFormat::Human => render::audit::human(audit, options),
-            AuditFormat::Markdown => render::audit::markdown(audit),
-            AuditFormat::Json => audit::json::json(audit),
+            AuditFormat::Human => render::audit(audit, options),
+            AuditFormat::Markdown => render::audit(audit),
+            AuditFormat::Json => audit::json(audit),
         };
         match &arguments.output {
             Some(path) => audit::write(environment, audit, path, &text)?,

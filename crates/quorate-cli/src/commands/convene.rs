@@ -5,24 +5,24 @@ use std::sync::Arc;
 
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
-use quorate_manifest::assembly::members::Trigger;
+use quorate_manifest::assembly::Trigger;
 
-use super::interruption::decided_report;
 use super::print_report;
+use super::print_report::decided_report;
 use crate::arguments::{ExecutorArguments, PathArguments, ProducerArguments, QueueArguments};
 use crate::exit::{Exit, exit_with_error};
+use crate::exit::{print_error, print_warnings};
 use crate::interrupt::{Interrupted, until_interrupted};
 use crate::progress::Progress;
 use crate::render::{self, Format};
-use crate::session::{print_error, print_warnings};
 use crate::terminal::Terminal;
-use quorate::service::convene::due::{Due, check_due};
-use quorate::service::convene::inputs::Inputs;
+use quorate::service::convene::Inputs;
 use quorate::service::convene::spec;
-use quorate::service::convene::{self, Request};
+use quorate::service::convene::{self, ConveneRequest};
+use quorate::service::convene::{DueStatus, check_due};
 use quorate::service::environment::Environment;
-use quorate::service::open_session;
-use quorate::service::run_options::RunOptions;
+use quorate::service::run_spec::RunOptions;
+use quorate::service::session;
 
 /// Convene an assembly: guidance, a vote, a discussion among peers, or an assessment up a hierarchy
 ///
@@ -121,8 +121,8 @@ fn trigger() -> impl clap::builder::TypedValueParser<Value = Trigger> {
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = Format::from(arguments.format);
-    let host = &*environment.host;
-    let request = Request {
+    let registries = &*environment.registries;
+    let request = ConveneRequest {
         path: arguments.path,
         root: arguments.root,
         inputs: Inputs {
@@ -144,7 +144,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         return Box::pin(queueing::run(queue, &places, format, environment, terminal)).await;
     }
     let (input, workspace) =
-        match convene::prepare(environment, &arguments.places.path_overrides(), &request, host) {
+        match convene::prepare(environment, &arguments.places.path_overrides(), &request, registries) {
             Ok(input) => input,
             Err(error) => return exit_with_error(&error, format, terminal),
         };
@@ -156,20 +156,20 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         return match convene::plan::build(environment, &workspace, &input, &spec).await {
             Ok(plan) => {
                 terminal.status(&render::diagnostics(&workspace.report, Format::Human, terminal.stderr));
-                terminal.data(&render::convene::plan(&plan, format, terminal.stdout));
+                terminal.data(&render::convene(&plan, format, terminal.stdout));
                 Exit::DONE
             }
             Err(error) => exit_with_error(&error, format, terminal),
         };
     }
-    let session = match open_session::open(environment.clone(), workspace).await {
+    let session = match session::open(environment.clone(), workspace).await {
         Ok(session) => session,
         Err(error) => return exit_with_error(&error, format, terminal),
     };
     if arguments.if_due {
         let exit = match check_due(&session, &input, &spec).await {
-            Ok(Due::Yes) => None,
-            Ok(Due::No(why)) => {
+            Ok(DueStatus::Due) => None,
+            Ok(DueStatus::NotDue(why)) => {
                 print_warnings(&session, terminal);
                 terminal.hint(&format!("not due: {why}"));
                 Some(Exit::SKIPPED)
@@ -200,7 +200,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
 /// What is queued in place of being done.
 #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "only a database has a queue"))]
 struct Queueing {
-    request: Request,
+    request: ConveneRequest,
     queue: QueueArguments,
     force: bool,
 }
@@ -230,14 +230,14 @@ mod queueing {
 mod queueing {
     use super::Queueing;
     use crate::exit::{Exit, exit_with_error};
+    use crate::exit::{print_result_as, with_session};
     use crate::interrupt::{Interrupted, until_interrupted};
     use crate::render::{self, Format};
-    use crate::session::{print_result_as, with_session};
     use crate::terminal::Terminal;
     use quorate::service::convene::spec;
     use quorate::service::environment::Environment;
-    use quorate::service::open_session;
-    use quorate::service::queue::{convene, ensure_has_queue, json};
+    use quorate::service::queue::{enqueue, ensure_has_queue, manage};
+    use quorate::service::session;
     use quorate::service::sweep::JudgedPolicy;
     use quorate::service::workspace::PathOverrides;
 
@@ -248,37 +248,39 @@ mod queueing {
         environment: &Environment,
         terminal: &Terminal,
     ) -> Exit {
-        let prepared =
-            convene::prepare(environment, places, &what.request).and_then(|(inputs, workspace)| {
+        let prepared = enqueue::prepare_convenings(environment, places, &what.request).and_then(
+            |(inputs, workspace)| {
                 ensure_has_queue(environment, &workspace.ledger)?;
                 let spec = spec::build(environment, &workspace, &inputs[0], &what.request.options)?;
                 Ok((inputs, workspace, spec))
-            });
+            },
+        );
         let (inputs, workspace, spec) = match prepared {
             Ok(prepared) => prepared,
             Err(error) => return exit_with_error(&error, format, terminal),
         };
-        let opened = open_session::open(environment.clone(), workspace).await;
+        let opened = session::open(environment.clone(), workspace).await;
         with_session(opened, format, terminal, async |session| {
             let judged = if what.force { JudgedPolicy::Repeat } else { JudgedPolicy::Skip };
-            let mut queued = convene::convene(session, &inputs, &spec, &what.queue.options(), judged).await?;
+            let mut queued =
+                enqueue::enqueue_convenings(session, &inputs, &spec, &what.queue.options(), judged).await?;
             let mut exit = Exit::DONE;
             if what.queue.wait {
-                match until_interrupted(convene::wait(session, &mut queued)).await {
+                match until_interrupted(enqueue::wait_for_convenings(session, &mut queued)).await {
                     Err(Interrupted) => {
                         terminal.status("interrupted; what is queued stays queued");
                         exit = Exit::INTERRUPTED;
                     }
                     Ok(waited) => {
                         waited?;
-                        if convene::has_failed(&queued) {
+                        if enqueue::has_failed_convening(&queued) {
                             exit = Exit::INCOMPLETE;
                         }
                     }
                 }
             }
             let text = match format {
-                Format::Json => format!("{:#}\n", json::convenings(&queued)),
+                Format::Json => format!("{:#}\n", manage::convenings_json(&queued)),
                 _ => render::queue::convenings(&queued, terminal.stdout),
             };
             print_result_as(format, &text, session, terminal);

@@ -1,28 +1,29 @@
 //! `quorate hook`: reviews for the hooks of other tools, in the exit codes that each of them understands.
-
-mod event;
+//!
+//! Tools send their events on standard input; this module reads the path of the written file from them.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, Subcommand};
+use quorate::service::environment::Environment;
+use quorate::service::error::{ExitClass, ServiceError};
+use quorate::service::report::{FailOn, ReviewReport};
+use quorate::service::review::{ReviewRequest, TierPolicy, WrittenOutcome, WrittenScope};
+use quorate::service::{disk, review};
+use quorate_diagnostics::{Body, codes};
 use quorate_protocol::policy::Verdict;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::arguments::{FailOnArguments, PathArguments, ReviewArguments};
+use crate::exit::print_warnings;
 use crate::exit::{Exit, exit_with_error};
 use crate::interrupt::{Interrupted, until_interrupted};
 use crate::progress::Progress;
-use crate::render::paint::one_line;
+use crate::render::layout::one_line;
 use crate::render::{self, Extent, Format};
-use crate::session::print_warnings;
 use crate::terminal::Terminal;
-use quorate::service::environment::Environment;
-use quorate::service::error::ServiceError;
-use quorate::service::report::{FailOn, Report};
-use quorate::service::review::written::{self, Scope, Written};
-use quorate::service::review::{Request, TierPolicy};
 
 /// Review what a tool has just written, and answer as its hooks do
 ///
@@ -88,8 +89,8 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Host::PreCommit { files, settings } => {
             return Box::pin(pre_commit(&files, &settings, environment, terminal)).await;
         }
-        Host::Claude(settings) => (event::claude(), settings),
-        Host::Cursor(settings) => (event::cursor(), settings),
+        Host::Claude(settings) => (claude(), settings),
+        Host::Cursor(settings) => (cursor(), settings),
     };
     let is_claude = event.is_claude;
     let path = match event.read(&environment.directory) {
@@ -98,10 +99,10 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Ok(None) => return Exit::DONE,
         Err(error) => return exit_with_error(&error, Format::Human, terminal),
     };
-    let ended = Box::pin(review(&path, Scope::Watched, &settings, environment, terminal)).await;
+    let ended = Box::pin(review(&path, WrittenScope::Watched, &settings, environment, terminal)).await;
     let report = match ended {
-        Ok(Some(Written::Judged(report))) => report,
-        Ok(Some(Written::NotDue { why })) => {
+        Ok(Some(WrittenOutcome::Judged(report))) => report,
+        Ok(Some(WrittenOutcome::NotDue { why })) => {
             terminal.hint(&format!("{}: {why}", one_line(&path.display().to_string())));
             return Exit::DONE;
         }
@@ -140,8 +141,8 @@ async fn pre_commit(
     let mut worst = Passing::Passes;
     for file in files {
         let path = environment.directory.join(file);
-        let passing = match review(&path, Scope::Named, settings, environment, terminal).await {
-            Ok(Some(Written::Judged(report))) => {
+        let passing = match review(&path, WrittenScope::Named, settings, environment, terminal).await {
+            Ok(Some(WrittenOutcome::Judged(report))) => {
                 let passing = passing(&report);
                 let mut line = format!("{} {}", decided(&report), one_line(&report.artifact));
                 if passing != Passing::Passes {
@@ -150,7 +151,7 @@ async fn pre_commit(
                 terminal.data(&format!("{line}\n"));
                 passing
             }
-            Ok(Some(Written::NotDue { why })) => {
+            Ok(Some(WrittenOutcome::NotDue { why })) => {
                 terminal.hint(&format!("{}: {why}", one_line(&file.display().to_string())));
                 Passing::Passes
             }
@@ -168,24 +169,24 @@ async fn pre_commit(
 /// Reviews one file if it is due; `None` after an interruption.
 async fn review(
     path: &Path,
-    scope: Scope,
+    scope: WrittenScope,
     settings: &Settings,
     environment: &Environment,
     terminal: &Terminal,
-) -> Result<Option<Written>, ServiceError> {
-    let request = Request {
+) -> Result<Option<WrittenOutcome>, ServiceError> {
+    let request = ReviewRequest {
         artifact_type: None,
         tier: None,
         tier_policy: match scope {
-            Scope::Watched => TierPolicy::Obey,
-            Scope::Named => TierPolicy::Ignore,
+            WrittenScope::Watched => TierPolicy::Obey,
+            WrittenScope::Named => TierPolicy::Ignore,
         },
         policy: settings.review.policy(),
         options: settings.review.answers.options(),
     };
-    let opened = written::open(environment, &settings.places.path_overrides(), path, scope).await?;
+    let opened = review::open_written(environment, &settings.places.path_overrides(), path, scope).await?;
     let Some(opened) = opened else {
-        return Ok(Some(Written::NotDue { why: "no folder of `watch.paths` has it".to_owned() }));
+        return Ok(Some(WrittenOutcome::NotDue { why: "no folder of `watch.paths` has it".to_owned() }));
     };
     let progress = Arc::new(Progress::new(terminal.shows_progress));
     let reviewed = until_interrupted(Box::pin(opened.review(&request, progress.clone()))).await;
@@ -199,7 +200,7 @@ async fn review(
             Err(error)
         }
         Ok(Ok(mut written)) => {
-            if let Written::Judged(report) = &mut written {
+            if let WrittenOutcome::Judged(report) = &mut written {
                 // By default every verdict but SHIP fails.
                 report.fail_on = settings.fail.fail_on().or(Some(FailOn::Revise));
             }
@@ -212,7 +213,7 @@ async fn review(
 }
 
 /// The verdict that counts: a person's, if there is one.
-fn decided(report: &Report) -> String {
+fn decided(report: &ReviewReport) -> String {
     match &report.overridden {
         Some(decision) => format!("{} (by {})", decision.verdict, one_line(&decision.by)),
         None => report.verdict_word().to_owned(),
@@ -220,14 +221,14 @@ fn decided(report: &Report) -> String {
 }
 
 /// The most important reason of a failing verdict.
-fn why(report: &Report) -> String {
+fn why(report: &ReviewReport) -> String {
     match &report.overridden {
         Some(decision) => decision.reason.clone(),
         None => report.first_fix().unwrap_or_else(|| report.because.clone()),
     }
 }
 
-fn passing(report: &Report) -> Passing {
+fn passing(report: &ReviewReport) -> Passing {
     let mut counted = report.clone();
     if let Some(decision) = &report.overridden {
         counted.verdict = Verdict::read(&decision.verdict);
@@ -240,5 +241,71 @@ fn passing(report: &Report) -> Passing {
         None | Some(Verdict::Incomplete) => Passing::Undecided,
         _ if counted.exit_code() == 0 => Passing::Passes,
         _ => Passing::Fails,
+    }
+}
+
+/// The largest event, in bytes: some contain the whole written text.
+const MAX_BYTES: u64 = 16 * 1024 * 1024;
+
+/// The tools that write a file.
+const WRITING: [&str; 4] = ["Write", "Edit", "MultiEdit", "NotebookEdit"];
+
+/// The format of a tool's event.
+struct Event {
+    is_claude: bool,
+    tool: &'static str,
+    /// JSON pointers to the file's path; the first existing one counts.
+    paths: &'static [&'static str],
+    /// A JSON pointer to the base directory of a relative path.
+    directory: &'static str,
+}
+
+fn claude() -> Event {
+    Event {
+        is_claude: true,
+        tool: "Claude Code",
+        paths: &["/tool_input/file_path", "/tool_input/notebook_path"],
+        directory: "/cwd",
+    }
+}
+
+fn cursor() -> Event {
+    Event {
+        is_claude: false,
+        tool: "Cursor",
+        paths: &["/file_path", "/tool_input/file_path"],
+        directory: "/workspace_roots/0",
+    }
+}
+
+impl Event {
+    /// Reads standard input and returns the path of the written file; `None` for an event without one.
+    ///
+    /// # Errors
+    /// If standard input is not such an event.
+    fn read(&self, directory: &Path) -> Result<Option<PathBuf>, ServiceError> {
+        let no_event = |why: String| {
+            let body = Body::new(format!("standard input is not an event of {}: {why}", self.tool));
+            let help = "run `quorate init wiring` to configure the tool's hooks";
+            ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help))
+        };
+        let bytes = disk::read_stdin(MAX_BYTES).map_err(|error| no_event(error.to_string()))?;
+        if bytes.len() as u64 > MAX_BYTES {
+            return Err(no_event(format!("it has more than {} MiB", MAX_BYTES / (1024 * 1024))));
+        }
+        let event: Value = serde_json::from_slice(&bytes).map_err(|error| no_event(error.to_string()))?;
+        if !event.is_object() {
+            return Err(no_event("it is not a JSON object".to_owned()));
+        }
+        let Some(written) = self.paths.iter().find_map(|pointer| event.pointer(pointer)) else {
+            // Tools that write no file have no path. Without the tool's name the event is invalid.
+            return match event["tool_name"].as_str() {
+                Some(tool) if !WRITING.contains(&tool) => Ok(None),
+                _ => Err(no_event("it does not name the written file".to_owned())),
+            };
+        };
+        let written = written.as_str().ok_or_else(|| no_event("the file's path is not text".to_owned()))?;
+        let start = event.pointer(self.directory).and_then(Value::as_str).map_or(directory, Path::new);
+        Ok(Some(directory.join(start).join(written)))
     }
 }

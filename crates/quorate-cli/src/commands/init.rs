@@ -11,11 +11,12 @@ use quorate_manifest::assembly::Mode;
 use crate::exit::{Exit, exit_with_error};
 use crate::render::Format;
 use crate::terminal::Terminal;
+use quorate::service::disk::{absolute, display_path};
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::init::wiring::{self, Tool};
-use quorate::service::init::{self, Template};
-use quorate::service::paths::{absolute, display_path};
+use quorate::service::init;
+use quorate::service::init::WiredTool;
+use quorate::service::init::{self, InitTemplate};
 
 /// Write example files to start from; existing files are not changed
 #[derive(Debug, Args)]
@@ -57,7 +58,7 @@ enum InitCommand {
     )]
     Wiring {
         #[arg(value_name = "TOOL", value_parser = tools())]
-        tool: Tool,
+        tool: WiredTool,
         /// The directory of the project
         #[arg(value_name = "DIR", default_value = ".")]
         dir: PathBuf,
@@ -77,10 +78,10 @@ struct NamedArguments {
     dir: PathBuf,
 }
 
-fn tools() -> impl TypedValueParser<Value = Tool> {
-    let values = Tool::ALL.map(|tool| PossibleValue::new(tool.word()).help(tool.about()));
+fn tools() -> impl TypedValueParser<Value = WiredTool> {
+    let values = WiredTool::ALL.map(|tool| PossibleValue::new(tool.word()).help(tool.about()));
     PossibleValuesParser::new(values)
-        .try_map(|word| Tool::ALL.into_iter().find(|tool| tool.word() == word).ok_or("unknown tool"))
+        .try_map(|word| WiredTool::ALL.into_iter().find(|tool| tool.word() == word).ok_or("unknown tool"))
 }
 
 fn mode(word: &str) -> Result<Mode, String> {
@@ -93,14 +94,14 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         InitCommand::Assembly { mode: None, named } => {
             ask("mode (advisory, voting, peer, hierarchy)", "--mode")
                 .and_then(|word| mode(&word).map_err(|why| usage(&why)))
-                .and_then(|mode| manifest(Template::Assembly(mode), named, environment, terminal))
+                .and_then(|mode| manifest(InitTemplate::Assembly(mode), named, environment, terminal))
         }
         InitCommand::Assembly { mode: Some(mode), named } => {
-            manifest(Template::Assembly(mode), named, environment, terminal)
+            manifest(InitTemplate::Assembly(mode), named, environment, terminal)
         }
-        InitCommand::Persona(named) => manifest(Template::Persona, named, environment, terminal),
-        InitCommand::Playbook(named) => manifest(Template::Playbook, named, environment, terminal),
-        InitCommand::Runtime(named) => manifest(Template::Runtime, named, environment, terminal),
+        InitCommand::Persona(named) => manifest(InitTemplate::Persona, named, environment, terminal),
+        InitCommand::Playbook(named) => manifest(InitTemplate::Playbook, named, environment, terminal),
+        InitCommand::Runtime(named) => manifest(InitTemplate::Runtime, named, environment, terminal),
         InitCommand::Wiring { tool, dir, remove: false } => wire(tool, &dir, environment, terminal),
         InitCommand::Wiring { tool, dir, remove: true } => unwire(tool, &dir, environment, terminal),
     };
@@ -121,8 +122,8 @@ fn council(dir: &Path, environment: &Environment, terminal: &Terminal) -> Result
     Ok(())
 }
 
-fn wire(tool: Tool, dir: &Path, environment: &Environment, terminal: &Terminal) -> Result<(), ServiceError> {
-    let wired = wiring::wire(&absolute(&environment.directory, dir), tool)?;
+fn wire(tool: WiredTool, dir: &Path, environment: &Environment, terminal: &Terminal) -> Result<(), ServiceError> {
+    let wired = init::wire(&absolute(&environment.directory, dir), tool)?;
     for path in &wired.done {
         terminal.data(&format!("{}\n", display_path(environment, path)));
     }
@@ -140,12 +141,12 @@ fn wire(tool: Tool, dir: &Path, environment: &Environment, terminal: &Terminal) 
 }
 
 fn unwire(
-    tool: Tool,
+    tool: WiredTool,
     dir: &Path,
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<(), ServiceError> {
-    let unwired = wiring::unwire(&absolute(&environment.directory, dir), tool)?;
+    let unwired = init::unwire(&absolute(&environment.directory, dir), tool)?;
     for path in &unwired.done {
         terminal.data(&format!("removed {}\n", display_path(environment, path)));
     }
@@ -159,7 +160,7 @@ fn unwire(
 }
 
 fn manifest(
-    template: Template,
+    template: InitTemplate,
     named: NamedArguments,
     environment: &Environment,
     terminal: &Terminal,
@@ -175,12 +176,12 @@ fn manifest(
     for path in &written.existing {
         terminal.hint(&format!("{} exists and is used unchanged", display_path(environment, path)));
     }
-    if matches!(template, Template::Assembly(Mode::Advisory)) {
+    if matches!(template, InitTemplate::Assembly(Mode::Advisory)) {
         let advised = init::ADVISED_OPERATOR;
         terminal.hint(&format!("advice goes to `{advised}`: `quorate weave {advised}` shows its prompt"));
     }
     if let Some(main) = written.files.first() {
-        let next = if matches!(template, Template::Assembly(_)) { "resolve" } else { "check" };
+        let next = if matches!(template, InitTemplate::Assembly(_)) { "resolve" } else { "check" };
         terminal.hint(&format!("next: quorate {next} {}", display_path(environment, main)));
     }
     Ok(())

@@ -4,14 +4,15 @@ use clap::{Args, Subcommand, ValueEnum};
 use quorate_diagnostics::{Body, codes};
 
 use crate::arguments::{HumanOrJson, OutputArguments, PathArguments, since};
+use crate::exit::print_warnings;
 use crate::exit::{Exit, exit_with_error};
 use crate::render::{self, Format};
-use crate::session::print_warnings;
 use crate::terminal::Terminal;
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::keys::list::{self, KeySelector as Wanted};
-use quorate::service::keys::{Keys, change};
+use quorate::service::keys;
+use quorate::service::keys::KeySelector as Wanted;
+use quorate::service::keys::{WorkspaceKeys, change};
 use quorate::service::runs;
 use quorate::service::workspace::{self, PathOverrides, Workspace};
 
@@ -138,13 +139,13 @@ async fn run_verb(
     format: HumanOrJson,
     terminal: &Terminal,
 ) -> Result<String, ServiceError> {
-    let keys = Keys::of(environment, workspace);
+    let keys = WorkspaceKeys::of(environment, workspace);
     match verb {
         Verb::Init(_) => {
             let done = change::init(&keys).await?;
             Ok(render::keys::init(&done, &keys.display_path(&done.keyring), format))
         }
-        Verb::List(_) => Ok(render::keys::list(&list::list(&keys).await?, format, terminal.stdout)),
+        Verb::List(_) => Ok(render::keys::list(&keys::list(&keys).await?, format, terminal.stdout)),
         Verb::Rotate(rotate) => {
             let replaced = match rotate.key {
                 KeyPurpose::Ledger => {
@@ -177,17 +178,21 @@ async fn run_verb(
     }
 }
 
-async fn export_key(export: &Export, keys: &Keys, workspace: &Workspace) -> Result<String, ServiceError> {
+async fn export_key(
+    export: &Export,
+    keys: &WorkspaceKeys,
+    workspace: &Workspace,
+) -> Result<String, ServiceError> {
     let key = match export.key.as_str() {
         "signing" => Wanted::Signing,
         "ledger" => Wanted::Ledger,
         name => Wanted::Prefix(name.to_owned()),
     };
     match export.format {
-        KeyFormat::Text => Ok(format!("{}\n", list::export(keys, &key).await?)),
-        KeyFormat::Pem => Ok(list::export(keys, &key).await?.to_pem()),
+        KeyFormat::Text => Ok(format!("{}\n", keys::export(keys, &key).await?)),
+        KeyFormat::Pem => Ok(keys::export(keys, &key).await?.to_pem()),
         KeyFormat::Note if key == Wanted::Ledger => {
-            Ok(format!("{}\n", list::export_note(keys, &workspace.ledger).await?))
+            Ok(format!("{}\n", keys::export_note(keys, &workspace.ledger).await?))
         }
         KeyFormat::Note => {
             let body = Body::new("only the ledger's key signs notes");

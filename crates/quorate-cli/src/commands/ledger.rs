@@ -1,24 +1,27 @@
-//! `quorate ledger`: its verbs with their help, and those that work at the ledger's session.
+//! `quorate ledger`: its subcommands with their help.
 
-mod check;
-mod exchange;
+use std::io::BufWriter;
+use std::path::{Path, PathBuf};
 
-use std::path::PathBuf;
-
-use clap::{Args, Subcommand};
-
-use crate::arguments::{HumanOrJson, OutputArguments, PathArguments};
-use crate::exit::{Exit, exit_with_error};
-use crate::render::{self, Format};
-use crate::session::{print_result, with_session};
-use crate::terminal::Terminal;
+use clap::{Args, Subcommand, ValueEnum};
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
-use quorate::service::ledger::{
-    accept_key, check_proof, checkpoint, gc, hold, import, rollback, stats, verify,
-};
-use quorate::service::runs;
+use quorate::service::ledger;
+use quorate::service::ledger::export::{ExportRequest, StagedFile};
+use quorate::service::ledger::prove::CheckProofRequest;
+use quorate::service::ledger::{export as exporting, export, gc, prove, prove as proving, verify};
 use quorate::service::session::LedgerSession;
+use quorate::service::{runs, session, workspace};
+use quorate_ledger::export::{ExportFormat, ExportSummary};
+use quorate_ledger::import::ImportSummary;
+
+use crate::arguments::{HumanOrJson, OutputArguments, PathArguments};
+use crate::commands::report;
+use crate::exit::{Exit, exit_with_error};
+use crate::exit::{print_result, print_warnings, with_session};
+use crate::render::{self, Format};
+use crate::terminal;
+use crate::terminal::Terminal;
 
 /// Seal, verify, prove and export the ledger, and erase answers past their retention
 #[derive(Debug, Args)]
@@ -211,8 +214,8 @@ enum Verb {
         #[arg(long, value_name = "CHECKPOINT|TIME")]
         since: Option<String>,
         /// Output format
-        #[arg(long, value_enum, default_value_t = exchange::FormatArgument::Jsonl)]
-        format: exchange::FormatArgument,
+        #[arg(long, value_enum, default_value_t = ExportFormatArgument::Jsonl)]
+        format: ExportFormatArgument,
         /// The output file, replaced once the export is complete; by default standard output. It must be a regular file, and not
         /// the ledger, its keys, its log or the configuration
         #[arg(long, value_name = "FILE")]
@@ -263,7 +266,6 @@ enum Verb {
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     use HumanOrJson::{Human, Json};
-    use render::{ledger, retention};
     let at = At { environment, terminal };
     match arguments.verb {
         Verb::Checkpoint { accept_unsigned, shape } => {
@@ -271,24 +273,24 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             let opened = runs::open(environment, &places.path_overrides()).await;
             at.print(opened, format, async |session| {
                 if accept_unsigned {
-                    let accepted = checkpoint::accept_unsigned(session).await?;
-                    terminal.status(&ledger::accepted_unsigned(&accepted));
+                    let accepted = ledger::accept_unsigned(session).await?;
+                    terminal.status(&render::ledger::accepted_unsigned(&accepted));
                 }
-                let sealed = checkpoint::checkpoint_verified(session).await?;
+                let sealed = ledger::checkpoint_verified(session).await?;
                 session.absorb(sealed.report);
                 Ok(match format {
-                    Human => ledger::checkpoint(&sealed.sealed),
-                    Json => ledger::checkpoint_json(&sealed.sealed),
+                    Human => render::ledger::checkpoint(&sealed.sealed),
+                    Json => render::ledger::checkpoint_json(&sealed.sealed),
                 })
             })
             .await
         }
         Verb::Stats { shape } => {
             at.read(&shape, async |session| {
-                let counted = stats::stats(session).await?;
+                let counted = ledger::stats(session).await?;
                 Ok(match shape.format {
-                    Human => ledger::stats(&counted, terminal.stdout),
-                    Json => ledger::stats_json(&counted),
+                    Human => render::ledger::stats(&counted, terminal.stdout),
+                    Json => render::ledger::stats_json(&counted),
                 })
             })
             .await
@@ -298,8 +300,8 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             with_session(opened, shape.format.into(), terminal, async |session| {
                 let collected = gc::gc(session, dry_run).await?;
                 let text = match shape.format {
-                    Human => retention::collected(&collected, terminal.stdout),
-                    Json => retention::collected_json(&collected),
+                    Human => render::ledger::collected(&collected, terminal.stdout),
+                    Json => render::ledger::collected_json(&collected),
                 };
                 let exit = print_result(&text, session, terminal);
                 let unfinished = gc::unfinished_error(&collected);
@@ -311,60 +313,64 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             at.read(&shape, async |session| {
                 Ok(match (&run, shape.format) {
                     (Some(run), format) => {
-                        render_change(&hold::hold(session, run, reason.as_deref()).await?, format)
+                        render_change(&gc::hold(session, run, reason.as_deref()).await?, format)
                     }
-                    (None, Human) => retention::holds(&hold::holds(session).await?, terminal.stdout),
-                    (None, Json) => retention::holds_json(&hold::holds(session).await?),
+                    (None, Human) => render::ledger::holds(&gc::holds(session).await?, terminal.stdout),
+                    (None, Json) => render::ledger::holds_json(&gc::holds(session).await?),
                 })
             })
             .await
         }
         Verb::Release { run, shape } => {
             at.read(&shape, async |session| {
-                Ok(render_change(&hold::release(session, &run).await?, shape.format))
+                Ok(render_change(&gc::release(session, &run).await?, shape.format))
             })
             .await
         }
         Verb::AcceptRollback { reason, shape } => {
             at.read(&shape, async |session| {
-                let accepted = rollback::accept(session, &reason).await?;
+                let accepted = ledger::accept_rollback(session, &reason).await?;
                 Ok(match shape.format {
-                    Human => ledger::accepted(&accepted),
-                    Json => ledger::accepted_json(&accepted),
+                    Human => render::ledger::accepted(&accepted),
+                    Json => render::ledger::accepted_json(&accepted),
                 })
             })
             .await
         }
         Verb::AcceptKey { reason, keys, shape } => {
-            let request = accept_key::Request { reason, keys };
+            let request = ledger::AcceptKeyRequest { reason, keys };
             at.read(&shape, async |session| {
-                let accepted = accept_key::accept(session, &request).await?;
+                let accepted = ledger::accept_key(session, &request).await?;
                 Ok(match shape.format {
-                    Human => ledger::accepted_keys(&accepted),
-                    Json => ledger::accepted_keys_json(&accepted),
+                    Human => render::ledger::accepted_keys(&accepted),
+                    Json => render::ledger::accepted_keys_json(&accepted),
                 })
             })
             .await
         }
         Verb::Verify { since, witness, keys, strict, shape: OutputArguments { format, places } } => {
-            let request = verify::Request { since, witness, keys, strict, places: places.path_overrides() };
-            check::ledger(&request, format, environment, terminal).await
+            let request =
+                verify::VerifyRequest { since, witness, keys, strict, places: places.path_overrides() };
+            verify_ledger(&request, format, environment, terminal).await
         }
         Verb::CheckProof { file, keys, signers, format } => {
-            check::proof(&check_proof::Request { file, keys, signers }, format, environment, terminal)
+            check_proof_file(&prove::CheckProofRequest { file, keys, signers }, format, environment, terminal)
         }
-        Verb::CheckExport { file, keys, signers, format } => {
-            check::export(&check_proof::Request { file, keys, signers }, format, environment, terminal)
-        }
+        Verb::CheckExport { file, keys, signers, format } => check_export_file(
+            &prove::CheckProofRequest { file, keys, signers },
+            format,
+            environment,
+            terminal,
+        ),
         Verb::Export { runs, since, format, out, places } => {
-            let request = exchange::request(runs, since, format);
-            exchange::export(&request, out.as_deref(), &places, environment, terminal).await
+            let request = export_request(runs, since, format);
+            run_export(&request, out.as_deref(), &places, environment, terminal).await
         }
         Verb::Import { file, keys, signers, dry_run, shape } => {
-            let request = import::Request { file, keys, signers, dry_run };
-            Box::pin(exchange::import(&request, &shape, environment, terminal)).await
+            let request = export::ImportRequest { file, keys, signers, dry_run };
+            Box::pin(run_import(&request, &shape, environment, terminal)).await
         }
-        Verb::Prove { what, places } => exchange::prove(&what, &places, environment, terminal).await,
+        Verb::Prove { what, places } => run_prove(&what, &places, environment, terminal).await,
     }
 }
 
@@ -398,9 +404,185 @@ impl At<'_> {
     }
 }
 
-fn render_change(changed: &hold::HoldChange, format: HumanOrJson) -> String {
+fn render_change(changed: &gc::HoldChange, format: HumanOrJson) -> String {
     match format {
-        HumanOrJson::Human => render::retention::changed(changed),
-        HumanOrJson::Json => render::retention::changed_json(changed),
+        HumanOrJson::Human => render::ledger::hold_changed(changed),
+        HumanOrJson::Json => render::ledger::hold_changed_json(changed),
     }
+}
+
+async fn verify_ledger(
+    request: &verify::CheckProofRequest,
+    format: HumanOrJson,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Exit {
+    let verified = match verify::verify(environment, request).await {
+        Ok(verified) => verified,
+        Err(error) => return exit_with_error(&error, format.into(), terminal),
+    };
+    if !verified.warnings.is_empty() {
+        terminal.status(&render::diagnostics(&verified.warnings, Format::Human, terminal.stderr));
+    }
+    terminal.data(&match format {
+        HumanOrJson::Human => render::ledger::verification(&verified, terminal.stdout),
+        HumanOrJson::Json => verify::json(&verified),
+    });
+    match verified.report.is_clean() {
+        true => Exit::DONE,
+        false => exit_with_error(&verify::divergence_error(&verified), Format::Human, terminal),
+    }
+}
+
+fn check_proof_file(
+    request: &CheckProofRequest,
+    format: HumanOrJson,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Exit {
+    let prove::CheckedProof { proven, is_report } =
+        match prove::check_proof(environment, request, report::FORMAT.as_ref()) {
+            Ok(checked) => checked,
+            Err(error) => return exit_with_error(&error, format.into(), terminal),
+        };
+    terminal.data(&match format {
+        HumanOrJson::Human => render::ledger::proven(&proven, is_report, terminal.stdout),
+        HumanOrJson::Json => render::ledger::proven_json(&proven, is_report),
+    });
+    match proven.trusted_key {
+        Some(_) => Exit::DONE,
+        None => exit_with_error(&prove::unvouched_proof(request, &proven), Format::Human, terminal),
+    }
+}
+
+fn check_export_file(
+    request: &CheckProofRequest,
+    format: HumanOrJson,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Exit {
+    let checked = match prove::check_export(environment, request) {
+        Ok(checked) => checked,
+        Err(error) => return exit_with_error(&error, format.into(), terminal),
+    };
+    terminal.data(&match format {
+        HumanOrJson::Human => render::ledger::export_checked(&checked),
+        HumanOrJson::Json => render::ledger::export_checked_json(&checked),
+    });
+    match checked.vouched {
+        Some(_) => Exit::DONE,
+        None => exit_with_error(&prove::unvouched_export(request, &checked), Format::Human, terminal),
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum ExportFormatArgument {
+    /// JSON Lines with proofs
+    Jsonl,
+    /// OpenTelemetry traces: one OTLP/JSON document, without texts
+    Otel,
+    /// One line for each record, without texts
+    Csv,
+}
+
+fn export_request(runs: Vec<String>, since: Option<String>, format: ExportFormatArgument) -> ExportRequest {
+    let form = match format {
+        ExportFormatArgument::Jsonl => ExportFormat::Jsonl,
+        ExportFormatArgument::Otel => ExportFormat::Otel,
+        ExportFormatArgument::Csv => ExportFormat::Csv,
+    };
+    ExportRequest { runs, since, form }
+}
+
+async fn run_export(
+    request: &ExportRequest,
+    out: Option<&Path>,
+    places: &PathArguments,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Exit {
+    let opened = runs::open_read_only(environment, &places.path_overrides()).await;
+    with_session(opened, Format::Human, terminal, async |session| {
+        let written = write_export(session, request, out, terminal).await?;
+        print_warnings(session, terminal);
+        if let (Some(written), Some(out)) = (written, out) {
+            terminal.hint(&render::ledger::export_written(&written, &out.display().to_string()));
+        }
+        Ok(Exit::DONE)
+    })
+    .await
+}
+
+async fn write_export(
+    session: &LedgerSession,
+    request: &ExportRequest,
+    out: Option<&Path>,
+    terminal: &Terminal,
+) -> Result<Option<ExportSummary>, ServiceError> {
+    let Some(path) = out else {
+        if terminal::is_read_by_runner() {
+            let mut text = Vec::new();
+            let written = exporting::export(session, request, &mut text).await?;
+            terminal.exact(&String::from_utf8_lossy(&text))?;
+            return Ok(written);
+        }
+        return exporting::export(session, request, &mut BufWriter::new(std::io::stdout())).await;
+    };
+    let mut staged = BufWriter::new(StagedFile::create(session, path)?);
+    let written = exporting::export(session, request, &mut staged).await?;
+    match staged.into_inner() {
+        Ok(staged) => staged.persist()?,
+        Err(error) => return Err(exporting::unwritable(path, error.error())),
+    }
+    Ok(written)
+}
+
+async fn run_import(
+    request: &export::ImportRequest,
+    shape: &OutputArguments,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Exit {
+    let OutputArguments { format, places } = shape;
+    let shown = |imported: &ImportSummary| match format {
+        HumanOrJson::Human => render::ledger::imported(imported, request.dry_run),
+        HumanOrJson::Json => render::ledger::imported_json(imported, request.dry_run),
+    };
+    let workspace = match workspace::load(environment, &places.path_overrides(), &environment.directory) {
+        Ok(workspace) => workspace,
+        Err(error) => return exit_with_error(&error, (*format).into(), terminal),
+    };
+    if !workspace.ledger.may_exist() {
+        match export::preview(environment, &workspace, request).await {
+            Err(error) => return exit_with_error(&error, (*format).into(), terminal),
+            Ok(imported) if request.dry_run || imported.runs.is_empty() => {
+                terminal.data(&shown(&imported));
+                return Exit::DONE;
+            }
+            Ok(_) => {}
+        }
+    }
+    let opened = session::open(environment.clone(), workspace).await;
+    with_session(opened, (*format).into(), terminal, async |session| {
+        let imported = export::import(session, request).await?;
+        Ok(print_result(&shown(&imported), session, terminal))
+    })
+    .await
+}
+
+async fn run_prove(
+    what: &str,
+    places: &PathArguments,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Exit {
+    let opened = runs::open_read_only(environment, &places.path_overrides()).await;
+    with_session(opened, Format::Human, terminal, async |session| {
+        let proof = proving::prove(session, what).await?;
+        let text = proof.text().map_err(|error| ServiceError::bug(error.to_string()))?;
+        print_warnings(session, terminal);
+        terminal.exact(&text)?;
+        Ok(Exit::DONE)
+    })
+    .await
 }

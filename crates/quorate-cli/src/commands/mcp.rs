@@ -73,8 +73,8 @@ mod served {
     use crate::terminal::Terminal;
     use quorate::service::environment::Environment;
     use quorate::service::error::{ExitClass, ServiceError};
-    use quorate_mcp::http::{self, Deadlines, Listener, Origin};
-    use quorate_mcp::{Manifest, Request, ServerState, stdio};
+    use quorate_mcp::http::{self, Deadlines, McpListener, Origin};
+    use quorate_mcp::{McpServerOptions, OfferedManifest, ServerState, stdio};
 
     pub(crate) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
         match serve(arguments, environment, terminal).await {
@@ -90,7 +90,7 @@ mod served {
         terminal: &Terminal,
     ) -> Result<(), ServiceError> {
         let listening = match &arguments.http {
-            Some(address) => Some(http::Request {
+            Some(address) => Some(http::McpHttpOptions {
                 address: *address,
                 token: crate::environment::token(arguments.token_env.as_deref(), codes::MCP_EXPOSED)?,
                 origins: origins(&arguments.origins)?,
@@ -99,14 +99,14 @@ mod served {
             None => None,
         };
         let manifests = arguments.manifests.into_iter().map(manifest).collect();
-        let request = Request { manifests, root: arguments.root, read_only: arguments.read_only };
-        let (state, report) = ServerState::open(environment, &request).await?;
+        let options = McpServerOptions { manifests, root: arguments.root, read_only: arguments.read_only };
+        let (state, report) = ServerState::open(environment, &options).await?;
         terminal.status(&render::diagnostics(&report, Format::Human, terminal.stderr));
         let served_to_the_end = async {
             match listening {
                 None => stdio::serve(&state).await,
-                Some(request) => {
-                    let listening = Listener::open(request).await?;
+                Some(options) => {
+                    let listening = McpListener::open(options).await?;
                     let url = format!("http://{}{}", listening.address(), http::PATH);
                     terminal.data(&format!("{}\n", json!({"url": url})));
                     terminal.hint(&format!("listening on {url}"));
@@ -126,11 +126,11 @@ mod served {
     }
 
     /// Parses `[ID=]PATH`. A `/` before the first `=` means that the whole text is a path, as in `./a=b/swarm.yaml`.
-    fn manifest(written: OsString) -> Manifest {
+    fn manifest(written: OsString) -> OfferedManifest {
         let split = written.to_str().and_then(|text| text.split_once('='));
         match split.filter(|(id, path)| !id.is_empty() && !id.contains('/') && !path.is_empty()) {
-            Some((id, path)) => Manifest { id: Some(id.to_owned()), path: path.into() },
-            None => Manifest { id: None, path: written.into() },
+            Some((id, path)) => OfferedManifest { id: Some(id.to_owned()), path: path.into() },
+            None => OfferedManifest { id: None, path: written.into() },
         }
     }
 

@@ -1,28 +1,28 @@
-//! `quorate playbook`: `playbook/inspect.rs` has the subcommands that change nothing, `playbook/approver.rs` asks a person.
+//! `quorate playbook`: its subcommands, and the questions that it asks a person at the terminal.
 
-mod approver;
-mod inspect;
-
+use std::io::{BufRead as _, IsTerminal as _, Write as _};
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
-use quorate_manifest::playbook::history::Gate;
-
-use crate::arguments::{HumanOrJson, PathArguments};
-use crate::exit::{Exit, exit_with_error};
-use crate::render;
-use crate::session::{print_error, print_warnings};
-use crate::terminal::Terminal;
 use quorate::service::artifact::{self, Subject};
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
-use quorate::service::host::Host;
-use quorate::service::playbook::exceptions::ExceptionRequest;
-use quorate::service::playbook::judge::Judge;
-use quorate::service::playbook::promote::promote;
-use quorate::service::playbook::propose::{self, Outcome, Proposal, Proposer, propose};
+use quorate::service::registries::Registries;
+use quorate::service::playbook::consultant::Judge;
+use quorate::service::playbook::{Answer, Approver, GateClosed};
+use quorate::service::playbook::library::Library;
+use quorate::service::playbook::promote::{promote, unknown_playbook};
+use quorate::service::playbook::propose::{self, ProposalOutcome, Proposal, Proposer, propose};
+use quorate::service::playbook::traits::ExceptionRequest;
 use quorate::service::playbook::writer::LibraryWriter;
-use quorate::service::playbook::{archive, emit, reflect, repair, rollback};
+use quorate::service::playbook::{inspect, propose, reflect, repair, rollback};
+use quorate_manifest::playbook::Gate;
+
+use crate::arguments::{HumanOrJson, PathArguments};
+use crate::exit::{Exit, exit_with_error};
+use crate::exit::{print_error, print_warnings};
+use crate::render;
+use crate::terminal::{Terminal, status_text};
 
 /// The exit code of a refusal: no playbook was accepted or became active.
 const REFUSED: Exit = Exit::verdict(2);
@@ -205,20 +205,20 @@ struct Rollback {
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let common = arguments.verb.common().clone();
-    if let Some(exit) = inspect::run(&arguments.verb, &common, environment, terminal).await {
+    if let Some(exit) = inspect(&arguments.verb, &common, environment, terminal).await {
         return exit;
     }
-    let (host, format) = (&*environment.host, common.format);
+    let (registries, format) = (&*environment.registries, common.format);
     let (places, root) = (common.places.path_overrides(), common.root.as_deref());
     let opened = match &arguments.verb {
-        Verb::Repair(_) => LibraryWriter::open_with_pending(environment, &places, root, host).await,
-        _ => LibraryWriter::open(environment, &places, root, host).await,
+        Verb::Repair(_) => LibraryWriter::open_with_pending(environment, &places, root, registries).await,
+        _ => LibraryWriter::open(environment, &places, root, registries).await,
     };
     let mut keeping = match opened {
         Ok(keeping) => keeping,
         Err(error) => return exit_with_error(&error, format.into(), terminal),
     };
-    let changed = Box::pin(change(arguments.verb, &mut keeping, host, format, terminal)).await;
+    let changed = Box::pin(change(arguments.verb, &mut keeping, registries, format, terminal)).await;
     let exit = match changed {
         Ok((text, exit)) => {
             print_warnings(&keeping.session, terminal);
@@ -235,7 +235,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
 async fn change(
     verb: Verb,
     keeping: &mut LibraryWriter,
-    host: &Host,
+    registries: &Registries,
     format: HumanOrJson,
     terminal: &Terminal,
 ) -> Result<(String, Exit), ServiceError> {
@@ -252,12 +252,11 @@ async fn change(
             let proposals = propose::parse(&read.text, name)?;
             let reason = arguments.reason.unwrap_or_default();
             let reason = keeping.session.workspace.redaction.redactor.redact(&reason).0;
-            let mut person =
-                approver::TerminalApprover { name: user.clone(), question: approver::Question::Except };
+            let mut person = TerminalApprover { name: user.clone(), question: Question::Except };
             let excepting =
                 ExceptionRequest { traits: &arguments.except_trait, reason: &reason, person: &mut person };
             let excepting = Some(excepting).filter(|request| !request.traits.is_empty());
-            submit(keeping, &proposals, &proposer_for(arguments.operator), excepting, host, format, terminal)
+            submit(keeping, &proposals, &proposer_for(arguments.operator), excepting, registries, format, terminal)
                 .await?
         }
         Verb::Reflect(arguments) => {
@@ -276,11 +275,11 @@ async fn change(
                 return Ok((render::playbook::proposals(&reflected.proposals), Exit::DONE));
             }
             let proposer = Proposer { by: reflected.by.clone(), operator: Some(arguments.operator) };
-            submit(keeping, &reflected.proposals, &proposer, None, host, format, terminal).await?
+            submit(keeping, &reflected.proposals, &proposer, None, registries, format, terminal).await?
         }
         Verb::Emit(arguments) => {
-            let proposals = emit::proposals_of_run(keeping, &arguments.run).await?;
-            submit(keeping, &proposals, &proposer_for(None), None, host, format, terminal).await?
+            let proposals = propose::proposals_of_run(keeping, &arguments.run).await?;
+            submit(keeping, &proposals, &proposer_for(None), None, registries, format, terminal).await?
         }
         Verb::Promote(arguments) => {
             let gate = match arguments.gate {
@@ -289,9 +288,8 @@ async fn change(
                 GateArgument::Human => Gate::Human,
                 GateArgument::Governance => Gate::Governance,
             };
-            let mut person =
-                approver::TerminalApprover { name: user.clone(), question: approver::Question::Weave };
-            let promoted = promote(keeping, &arguments.slug, gate, &mut person, &user, host);
+            let mut person = TerminalApprover { name: user.clone(), question: Question::Weave };
+            let promoted = promote(keeping, &arguments.slug, gate, &mut person, &user, registries);
             let outcome = Box::pin(promoted).await?;
             let exit = if outcome.promoted.is_some() { Exit::DONE } else { REFUSED };
             if format != HumanOrJson::Json {
@@ -300,23 +298,23 @@ async fn change(
             (render::playbook::promoted(&outcome, format), exit)
         }
         Verb::Shadow(arguments) => {
-            let version = archive::shadow(keeping, &arguments.slug, &user, host).await?;
+            let version = rollback::move_to_shadow(keeping, &arguments.slug, &user, registries).await?;
             (render::playbook::status_changed(&arguments.slug, version, "in shadow", format), Exit::DONE)
         }
         Verb::Archive(arguments) => {
-            let version = archive::archive(keeping, &arguments.slug, &arguments.reason, &user, host).await?;
+            let version = rollback::archive(keeping, &arguments.slug, &arguments.reason, &user, registries).await?;
             (render::playbook::status_changed(&arguments.slug, version, "archived", format), Exit::DONE)
         }
         Verb::Rollback(arguments) => {
-            let rolled = rollback::rollback(keeping, &arguments.slug, arguments.to, &user, host).await?;
+            let rolled = rollback::rollback(keeping, &arguments.slug, arguments.to, &user, registries).await?;
             (render::playbook::rolled_back(&arguments.slug, arguments.to, &rolled, format), Exit::DONE)
         }
         Verb::Sweep(_) => {
-            let swept = archive::sweep(keeping, &user, host).await?;
+            let swept = rollback::archive_expired(keeping, &user, registries).await?;
             (render::playbook::swept(&swept, format), Exit::DONE)
         }
         Verb::Repair(_) => {
-            let repaired = repair::repair(keeping, &user, host).await?;
+            let repaired = repair::repair(keeping, &user, registries).await?;
             (render::playbook::repaired(&repaired, format), Exit::DONE)
         }
         Verb::List(_) | Verb::Show(_) | Verb::History(_) | Verb::Log(_) => (String::new(), Exit::DONE),
@@ -329,13 +327,13 @@ async fn submit(
     proposals: &[Proposal],
     proposer: &Proposer,
     excepting: Option<ExceptionRequest<'_>>,
-    host: &Host,
+    registries: &Registries,
     format: HumanOrJson,
     terminal: &Terminal,
 ) -> Result<(String, Exit), ServiceError> {
     let judge = Judge::of(keeping)?;
-    let outcomes: Vec<Outcome> =
-        propose(keeping, proposals, proposer, judge.as_ref(), excepting, host).await?;
+    let outcomes: Vec<ProposalOutcome> =
+        propose(keeping, proposals, proposer, judge.as_ref(), excepting, registries).await?;
     if format != HumanOrJson::Json {
         for outcome in &outcomes {
             terminal.status(&render::diagnostics(&outcome.report, format.into(), terminal.stderr));
@@ -359,5 +357,127 @@ impl Verb {
             Verb::Archive(arguments) => &arguments.common,
             Verb::Rollback(arguments) => &arguments.common,
         }
+    }
+}
+
+struct TerminalApprover {
+    /// Recorded as the approver.
+    name: String,
+    question: Question,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Question {
+    /// Whether a playbook may be woven.
+    Weave,
+    /// Whether it may touch a locked trait; the reason was given before.
+    Except,
+}
+
+impl Question {
+    fn text(self) -> &'static str {
+        match self {
+            Question::Weave => "Weave it from now on? [y/N] ",
+            Question::Except => "Let this text touch it? [y/N] ",
+        }
+    }
+
+    fn no_terminal_help(self) -> &'static str {
+        match self {
+            Question::Weave => {
+                "run it in a terminal; what cannot be asked for there can be voted on with `--gate governance`"
+            }
+            Question::Except => "run it in a terminal, with the proposal in a file",
+        }
+    }
+}
+
+impl Approver for TerminalApprover {
+    fn ask(&mut self, text: &str) -> Result<Answer, GateClosed> {
+        if !std::io::stdin().is_terminal() {
+            let help = self.question.no_terminal_help();
+            return Err(GateClosed::new("cannot ask for approval: standard input is not a terminal", help));
+        }
+        anstream::eprintln!("{}", status_text(text));
+        let yes = prompt_line(self.question.text())?;
+        let yes = matches!(yes.trim().to_ascii_lowercase().as_str(), "y" | "yes");
+        let reason = match self.question {
+            Question::Weave => prompt_line("Why? (a line, or nothing) ")?,
+            Question::Except => String::new(),
+        };
+        Ok(Answer { yes, why: reason.trim().to_owned(), by: self.name.clone() })
+    }
+}
+
+fn prompt_line(question: &str) -> Result<String, GateClosed> {
+    anstream::eprint!("{question}");
+    let mut answer = String::new();
+    let read = std::io::stderr().flush().and_then(|()| std::io::stdin().lock().read_line(&mut answer));
+    match read {
+        Ok(_) => Ok(answer),
+        Err(error) => Err(GateClosed::new(format!("the answer cannot be read: {error}"), "try again")),
+    }
+}
+
+/// Runs a subcommand; `None` if it changes something.
+async fn inspect(
+    verb: &Verb,
+    common: &CommonArguments,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Option<Exit> {
+    if !matches!(verb, Verb::List(_) | Verb::Show(_) | Verb::History(_) | Verb::Log(_)) {
+        return None;
+    }
+    Some(match text(verb, common, environment, terminal).await {
+        Ok(text) => {
+            terminal.data(&text);
+            Exit::DONE
+        }
+        Err(error) => exit_with_error(&error, common.format.into(), terminal),
+    })
+}
+
+async fn text(
+    verb: &Verb,
+    common: &CommonArguments,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<String, ServiceError> {
+    let (places, format, options) = (common.places.path_overrides(), common.format, terminal.stdout);
+    let library = Library::open(environment, &places, common.root.as_deref(), &environment.registries)?;
+    if format != HumanOrJson::Json {
+        let slug = match verb {
+            Verb::Show(arguments) | Verb::History(arguments) => Some(&*arguments.slug),
+            _ => None,
+        };
+        let report = library.integrity_report(slug);
+        terminal.status(&render::diagnostics(&report, format.into(), terminal.stderr));
+    }
+    let record = |slug: &str| {
+        let playbook = library.book(slug).ok_or_else(|| unknown_playbook(slug))?;
+        Ok::<_, ServiceError>((playbook, library.record(playbook)?))
+    };
+    match verb {
+        Verb::Show(arguments) => {
+            let (playbook, record) = record(&arguments.slug)?;
+            Ok(render::playbook::show(
+                &library,
+                playbook,
+                &record,
+                environment.clock.now_ms(),
+                format,
+                options,
+            ))
+        }
+        Verb::History(arguments) => {
+            let (playbook, record) = record(&arguments.slug)?;
+            Ok(render::playbook::history(&library, playbook, &record, format, options))
+        }
+        Verb::Log(arguments) => {
+            let records = inspect::log(environment, &places, &library, arguments.slug.as_deref()).await?;
+            Ok(render::playbook::log(&records, format, options))
+        }
+        _ => Ok(render::playbook::list(&library, environment.clock.now_ms(), format, options)),
     }
 }

@@ -1,12 +1,14 @@
-//! Prints the report of a run; the exit code is the run's outcome.
+//! Prints the report of a run, also of an interrupted one; the exit code is the run's outcome.
 
-use quorate::service::runs::RunReport;
+use quorate::service::runs::{self, RunReport};
 use quorate::service::session::LedgerSession;
 use quorate::service::{convene, report};
+use quorate_protocol::Name;
 
 use crate::exit::Exit;
+use crate::exit::{print_error, print_warnings};
+use crate::progress::Progress;
 use crate::render::{self, Extent, Format};
-use crate::session::print_warnings;
 use crate::terminal::Terminal;
 
 pub(super) fn any(report: &RunReport, session: &LedgerSession, format: Format, terminal: &Terminal) -> Exit {
@@ -27,7 +29,7 @@ pub(super) fn interrupted(
 }
 
 pub(super) fn review(
-    report: &report::Report,
+    report: &report::ReviewReport,
     session: &LedgerSession,
     format: Format,
     terminal: &Terminal,
@@ -38,7 +40,7 @@ pub(super) fn review(
 }
 
 pub(super) fn assembly(
-    report: &convene::report::Report,
+    report: &convene::report::ConveneReport,
     session: &LedgerSession,
     format: Format,
     terminal: &Terminal,
@@ -49,4 +51,28 @@ pub(super) fn assembly(
         terminal.data(&text);
     }
     Exit::verdict(report.exit_code())
+}
+
+/// The report of an interrupted run with an outcome; without one, tells how to resume it.
+pub(super) async fn decided_report(
+    progress: &Progress,
+    session: &LedgerSession,
+    terminal: &Terminal,
+) -> Option<RunReport> {
+    session.interrupt();
+    let Some(run) = progress.run() else {
+        terminal.status("interrupted before anything was asked");
+        return None;
+    };
+    match Box::pin(runs::decided_before_interruption(session, &Name::from(&*run))).await {
+        Ok(Some(report)) => return Some(report),
+        Ok(None) => {}
+        Err(error) => drop(print_error(&error, session, Format::Human, terminal)),
+    }
+    match session.environment.keeps_ledgers {
+        true => terminal
+            .status(&format!("interrupted; what was answered is kept: {}", session.resume_command(&run))),
+        false => terminal.status("interrupted"),
+    }
+    None
 }

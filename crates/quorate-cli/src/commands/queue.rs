@@ -198,13 +198,13 @@ mod managing {
     use super::{Arguments, Command};
     use crate::arguments::HumanOrJson;
     use crate::exit::Exit;
+    use crate::exit::{print_result_as, with_session};
     use crate::interrupt::{Interrupted, until_interrupted};
     use crate::render;
-    use crate::session::{print_result_as, with_session};
     use crate::terminal::Terminal;
     use quorate::service::environment::Environment;
     use quorate::service::error::ServiceError;
-    use quorate::service::queue::{self, json, manage};
+    use quorate::service::queue::{self, manage};
     use quorate::service::session::LedgerSession;
 
     pub(crate) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
@@ -250,7 +250,7 @@ mod managing {
                 let status = manage::status(session).await?;
                 Outcome {
                     human: render::queue::status(&status, terminal.stdout),
-                    json: json::status(&status),
+                    json: manage::status_json(&status),
                 }
             }
             Command::List { dead, state, tenant, batch, limit, .. } => {
@@ -260,7 +260,10 @@ mod managing {
                 };
                 let filter = TaskFilter { state, tenant: tenant.clone(), batch: batch.clone() };
                 let tasks = manage::list(session, &filter, *limit).await?;
-                Outcome { human: render::queue::list(&tasks, terminal.stdout), json: json::list(&tasks) }
+                Outcome {
+                    human: render::queue::list(&tasks, terminal.stdout),
+                    json: manage::list_json(&tasks),
+                }
             }
             Command::Retry { runs, tenant, .. } => {
                 let filter = TaskFilter { tenant: tenant.clone(), ..TaskFilter::default() };
@@ -282,7 +285,7 @@ mod managing {
                 let tenant = manage::tenant(session, name, &change).await?;
                 Outcome {
                     human: render::queue::tenant(&tenant, terminal.stdout),
-                    json: json::tenant(&tenant),
+                    json: manage::tenant_json(&tenant),
                 }
             }
             Command::Quota { pool, rate, burst, .. } => {
@@ -291,7 +294,7 @@ mod managing {
                 let quotas = manage::quotas(session, change).await?;
                 Outcome {
                     human: render::queue::quotas(&quotas, terminal.stdout),
-                    json: json::quotas(&quotas),
+                    json: manage::quotas_json(&quotas),
                 }
             }
             Command::Drain { tenant, timeout, .. } => {

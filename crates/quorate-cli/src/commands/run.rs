@@ -9,21 +9,21 @@ use clap::builder::NonEmptyStringValueParser;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::turn::{Begin, CycleResult};
 
-use super::say::text_argument;
+use super::conversation::text_argument;
 use crate::arguments::{ExecutorArguments, HumanOrJson, PathArguments};
 use crate::exit::{Exit, exit_with_error};
 use crate::interrupt::{Interrupted, until_interrupted};
 use crate::progress::swarm::SwarmProgress;
 use crate::render::{self, Format, conversation};
 use crate::terminal::Terminal;
+use quorate::service::disk::absolute;
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::paths::absolute;
 use quorate::service::runtime::conversation::{AuthorRule, DEFAULT_SPEAKER, say};
+use quorate::service::runtime::drive::{Retention, RunSummary};
 use quorate::service::runtime::drive::{Step, Until, drive};
 use quorate::service::runtime::events::{EventFile, FanOut, OpenError};
-use quorate::service::runtime::summary::{Retention, RunSummary};
-use quorate::service::runtime::{self, OpenRuntime, Request, Runtime};
+use quorate::service::runtime::{self, OpenRuntime, Runtime, RuntimeRequest};
 
 /// How long hooks and pending writes may take at the end.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
@@ -107,7 +107,7 @@ async fn run_manifest(
     terminal: &Terminal,
 ) -> Result<Exit, ServiceError> {
     let options = arguments.answers.options();
-    let request = Request {
+    let request = RuntimeRequest {
         path: arguments.manifest.clone(),
         root: arguments.root.clone(),
         executor: options.executor,
@@ -115,7 +115,7 @@ async fn run_manifest(
         timeout: options.timeout,
     };
     let runtime =
-        runtime::open(environment, &arguments.places.path_overrides(), &request, &environment.host)?;
+        runtime::open(environment, &arguments.places.path_overrides(), &request, &environment.registries)?;
     if let Some(participant) = &arguments.serve {
         return serve(participant, &runtime, terminal).await;
     }
@@ -138,7 +138,7 @@ async fn run_manifest(
 /// Answers for a participant until a signal ends it.
 #[cfg(feature = "nats")]
 async fn serve(participant: &str, runtime: &Runtime, terminal: &Terminal) -> Result<Exit, ServiceError> {
-    use crate::render::paint::one_line;
+    use crate::render::layout::one_line;
     use quorate::service::runtime::ServeEvent;
 
     terminal.status(&render::diagnostics(&runtime.report, Format::Human, terminal.stderr));

@@ -41,9 +41,6 @@ pub(super) struct Arguments {
     places: PathArguments,
 }
 
-#[cfg(feature = "serve")]
-mod browser;
-
 #[cfg(not(feature = "serve"))]
 pub(super) use missing::run;
 #[cfg(feature = "serve")]
@@ -65,13 +62,14 @@ mod missing {
 /// The command of a build with the feature.
 #[cfg(feature = "serve")]
 mod served {
-    use std::io::IsTerminal as _;
+    use std::io::{self, IsTerminal as _, Write as _};
 
     use quorate_diagnostics::codes;
-    use quorate_web::{Deadlines, Listener, Request, Server};
+    use quorate_web::{Deadlines, Listener, Server, WebServerOptions};
     use serde_json::json;
+    use tempfile::NamedTempFile;
 
-    use super::{Arguments, browser};
+    use super::Arguments;
     use crate::events::{Events, Role};
     use crate::exit::{Exit, exit_with_error};
     use crate::interrupt::{self, Interrupted, until_interrupted};
@@ -94,7 +92,7 @@ mod served {
         terminal: &Terminal,
     ) -> Result<(), ServiceError> {
         let environment = &metrics::serve(arguments.metrics, environment)?;
-        let request = Request {
+        let options = WebServerOptions {
             port: arguments.port,
             token: crate::environment::token(arguments.token_env.as_deref(), codes::REQUEST_REFUSED)?,
             root: arguments.root,
@@ -103,19 +101,19 @@ mod served {
             deadlines: Deadlines::default(),
         };
         let mut events = Events::connect(arguments.events, Role::Both, environment).await?;
-        let server = Server::open(environment, &request)?;
-        let listener = Listener::open(&request).await?;
+        let server = Server::open(environment, &options)?;
+        let listener = Listener::open(&options).await?;
         // Once the server has printed its link, a signal is its regular end.
         interrupt::exit_cleanly_on_signal();
         announce(&listener, arguments.token_env.as_deref(), terminal);
-        let page = if arguments.open { Some(browser::open(&listener.link())) } else { None };
+        let page = if arguments.open { Some(open_in_browser(&listener.link())) } else { None };
         if let Some(Err(error)) = &page {
             terminal.status(&format!("cannot start a browser: {error}; open the link yourself"));
         }
         let served = listener.serve(&server, |link| {
             terminal.hint(&format!("the link was used; for another browser: {link}"));
         });
-        let served = metrics::count_queue_during(served, environment, &request.places);
+        let served = metrics::count_queue_during(served, environment, &options.places);
         let (Ok(()) | Err(Interrupted)) = until_interrupted(events.during(served, terminal)).await;
         server.close();
         events.close().await;
@@ -133,5 +131,18 @@ mod served {
         let token = token_env.map_or_else(|| listener.token().to_owned(), |name| format!("${name}"));
         terminal.hint("The link works once. Ctrl-C ends the server.");
         terminal.hint(&format!("Programs: curl -H \"Authorization: Bearer {token}\" {url}/api/v1/runs"));
+    }
+
+    /// Opens a link in the user's browser. A file that only this user can read passes the link, since other users see the
+    /// arguments of processes. The file lasts as long as the returned value.
+    fn open_in_browser(link: &str) -> io::Result<NamedTempFile> {
+        let mut page = tempfile::Builder::new().prefix("quorate-").suffix(".html").tempfile()?;
+        write!(
+            page,
+            "<!doctype html><meta http-equiv=\"refresh\" content=\"0; url={link}\"><a href=\"{link}\">Quorate</a>"
+        )?;
+        page.flush()?;
+        open::that_detached(page.path())?;
+        Ok(page)
     }
 }

@@ -6,16 +6,18 @@ use clap::Args;
 
 use crate::arguments::{HumanOrJson, PathArguments, QueueArguments, ReviewArguments, since};
 use crate::exit::{Exit, exit_with_error};
+use crate::exit::{print_error, print_warnings};
 use crate::interrupt::{Interrupted, until_interrupted};
 use crate::progress::SweepProgress;
 use crate::render;
-use crate::session::{print_error, print_warnings};
 use crate::terminal::Terminal;
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
 use quorate::service::runs;
 use quorate::service::session::LedgerSession;
-use quorate::service::sweep::{self, JudgedPolicy, Mode, Request, SweepObserver, SweepReport, SweptFile};
+use quorate::service::sweep::{
+    self, JudgedPolicy, SweepMode, SweepObserver, SweepReport, SweepRequest, SweptFile,
+};
 #[cfg(not(feature = "postgres"))]
 use quorate::service::workspace::PathOverrides;
 
@@ -59,10 +61,10 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         Ok(since_ms) => since_ms,
         Err(error) => return exit_with_error(&error, format, terminal),
     };
-    let request = Request {
+    let request = SweepRequest {
         since_ms,
         judged: if arguments.force { JudgedPolicy::Repeat } else { JudgedPolicy::Skip },
-        mode: if arguments.dry_run { Mode::DryRun } else { Mode::Run },
+        mode: if arguments.dry_run { SweepMode::DryRun } else { SweepMode::Run },
         filter: sweep::FileFilter::default(),
         jobs: usize::from(arguments.jobs),
         policy: arguments.review.policy(),
@@ -90,7 +92,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let print = |all: &SweepReport| {
         terminal.data(&match arguments.format {
             HumanOrJson::Human => render::sweep::human(all, terminal.stdout),
-            HumanOrJson::Json => sweep::json::json(all),
+            HumanOrJson::Json => sweep::json(all),
         });
     };
     let exit = match result {
@@ -124,13 +126,14 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
 #[cfg(feature = "postgres")]
 async fn enqueue(
     session: &Arc<LedgerSession>,
-    request: &Request,
+    request: &SweepRequest,
     queue: &QueueArguments,
     progress: Arc<RecordingProgress>,
 ) -> Result<SweepReport, ServiceError> {
-    let mut report = quorate::service::queue::sweep::sweep(session, request, &queue.options()).await?;
+    let mut report =
+        quorate::service::queue::enqueue::enqueue_sweep(session, request, &queue.options()).await?;
     if queue.wait {
-        quorate::service::queue::wait::for_sweep(session, &mut report, &*progress).await?;
+        quorate::service::queue::manage::wait_for_sweep(session, &mut report, &*progress).await?;
     }
     Ok(report)
 }
@@ -146,7 +149,7 @@ async fn open_queue(_: &Environment, _: &PathOverrides) -> Result<LedgerSession,
 #[cfg(not(feature = "postgres"))]
 async fn enqueue(
     _: &Arc<LedgerSession>,
-    _: &Request,
+    _: &SweepRequest,
     _: &QueueArguments,
     _: Arc<RecordingProgress>,
 ) -> Result<SweepReport, ServiceError> {

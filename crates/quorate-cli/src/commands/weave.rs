@@ -1,16 +1,19 @@
-//! `quorate weave`.
+//! `quorate weave` and `quorate overlays`: the prompts of operators, and the advice in them.
 
 use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
+use quorate::service::environment::Environment;
+use quorate::service::overlays::{self, OverlayFilter};
+use quorate::service::runs;
+use quorate::service::weave::{self, WeaveRequest, WeaveTarget};
 
-use crate::arguments::PathArguments;
+use crate::arguments::{HumanOrJson, PathArguments};
 use crate::exit::{Exit, exit_with_error};
+use crate::exit::{print_result, with_session};
 use crate::render::{self, Format};
 use crate::terminal::Terminal;
-use quorate::service::environment::Environment;
-use quorate::service::weave::{self, Request, Target};
 
 /// Print the prompt of an operator with its active playbooks and overlays woven in
 ///
@@ -20,7 +23,7 @@ use quorate::service::weave::{self, Request, Target};
 #[command(
     after_help = "Examples:\n  quorate weave alice\n  quorate weave alice --skill research --explain\n  quorate weave alice --format diff\n  quorate weave --persona support-agent --assembly council-of-mentors"
 )]
-pub(super) struct Arguments {
+pub(super) struct WeaveArguments {
     /// The operator: its folder's name in operators/, or a ws:// ref
     #[arg(value_name = "OPERATOR", value_parser = NonEmptyStringValueParser::new(), required_unless_present = "persona")]
     operator: Option<String>,
@@ -63,29 +66,120 @@ enum PromptFormat {
     Diff,
 }
 
-pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+pub(super) async fn run_weave(
+    arguments: WeaveArguments,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Exit {
     let form = arguments.format;
     let target = match (arguments.operator, arguments.persona) {
-        (Some(operator), _) => Target::Operator(operator),
-        (None, persona) => Target::Persona(persona.unwrap_or_default()),
+        (Some(operator), _) => WeaveTarget::Operator(operator),
+        (None, persona) => WeaveTarget::Persona(persona.unwrap_or_default()),
     };
-    let Arguments { assembly, skill, runtime, trying, root, .. } = arguments;
-    let request = Request { target, assembly, skill, runtime, trying, root };
+    let WeaveArguments { assembly, skill, runtime, trying, root, .. } = arguments;
+    let request = WeaveRequest { target, assembly, skill, runtime, trying, root };
     let format = if form == PromptFormat::Json { Format::Json } else { Format::Human };
-    match weave::weave(environment, &arguments.places.path_overrides(), &request, &environment.host).await {
+    match weave::weave(environment, &arguments.places.path_overrides(), &request, &environment.registries).await {
         Ok(woven) => {
             terminal.status(&render::diagnostics(&woven.report, Format::Human, terminal.stderr));
             if form == PromptFormat::Text && !arguments.explain {
-                terminal.hint(&render::weave::summary(&woven));
+                terminal.hint(&render::overlays::weave_summary(&woven));
             }
             match form {
-                PromptFormat::Text if arguments.explain => terminal.data(&render::weave::explanation(&woven)),
-                PromptFormat::Text => terminal.raw_data(&render::weave::prompt(&woven)),
-                PromptFormat::Json => terminal.data(&render::weave::json(&woven)),
-                PromptFormat::Diff => terminal.data(&render::weave::diff(&woven)),
+                PromptFormat::Text if arguments.explain => {
+                    terminal.data(&render::overlays::weave_explanation(&woven))
+                }
+                PromptFormat::Text => terminal.raw_data(&render::overlays::woven_prompt(&woven)),
+                PromptFormat::Json => terminal.data(&render::overlays::weave_json(&woven)),
+                PromptFormat::Diff => terminal.data(&render::overlays::weave_diff(&woven)),
             }
             Exit::DONE
         }
         Err(error) => exit_with_error(&error, format, terminal),
     }
+}
+
+/// List and remove the advice of advisory runs in agents' prompts
+///
+/// In a tenant's folder it covers only that tenant's assemblies.
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  quorate overlays list\n  quorate overlays show o7k2\n  quorate overlays expire o7k2\n  quorate overlays sweep"
+)]
+pub(super) struct OverlaysArguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// List active overlays, the heaviest first, and expired ones that were not swept
+    List(ListArguments),
+    /// Show an overlay: its text, its origin, its expiry
+    Show(OverlayArguments),
+    /// Expire an overlay early
+    Expire(OverlayArguments),
+    /// Remove expired overlays
+    Sweep(ListArguments),
+}
+
+#[derive(Debug, Args)]
+struct ListArguments {
+    /// Only those of this assembly
+    #[arg(long, value_name = "NAME")]
+    assembly: Option<String>,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
+    format: HumanOrJson,
+    #[command(flatten)]
+    places: PathArguments,
+}
+
+#[derive(Debug, Args)]
+struct OverlayArguments {
+    /// The overlay's id, or a prefix of it
+    #[arg(value_name = "OVERLAY")]
+    overlay: String,
+    /// Output format
+    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
+    format: HumanOrJson,
+    #[command(flatten)]
+    places: PathArguments,
+}
+
+pub(super) async fn run_overlays(
+    arguments: OverlaysArguments,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Exit {
+    let (format, places) = match &arguments.verb {
+        Verb::List(all) | Verb::Sweep(all) => (all.format, all.places.path_overrides()),
+        Verb::Show(single) | Verb::Expire(single) => (single.format, single.places.path_overrides()),
+    };
+    let filter = |assembly: Option<&str>| OverlayFilter::for_directory(environment, assembly);
+    let opened = runs::open_read_only(environment, &places).await;
+    let now_ms = environment.clock.now_ms();
+    let options = terminal.stdout;
+    with_session(opened, format.into(), terminal, async |session| {
+        let text = match &arguments.verb {
+            Verb::List(all) => {
+                let listed = overlays::list(session, &filter(all.assembly.as_deref())).await?;
+                render::overlays::list(&listed, now_ms, format, options)
+            }
+            Verb::Show(arguments) => {
+                let listed = overlays::find(session, &filter(None), &arguments.overlay).await?;
+                render::overlays::show(&listed, now_ms, format, options)
+            }
+            Verb::Expire(arguments) => render::overlays::expired(
+                &overlays::expire(session, &filter(None), &arguments.overlay).await?,
+                format,
+            ),
+            Verb::Sweep(all) => {
+                let evicted = overlays::sweep(session, &filter(all.assembly.as_deref())).await?;
+                render::overlays::swept(&evicted, format)
+            }
+        };
+        Ok(print_result(&text, session, terminal))
+    })
+    .await
 }

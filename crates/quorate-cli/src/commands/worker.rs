@@ -74,16 +74,16 @@ mod working {
     use crate::arguments::HumanOrJson;
     use crate::events::{Events, Role};
     use crate::exit::{Exit, exit_with_error};
+    use crate::exit::{print_error, print_warnings};
     use crate::interrupt::{
         Interrupted, exit_as_interrupted_on_signal, exit_cleanly_on_signal, until_interrupted,
     };
     use crate::metrics;
     use crate::render;
-    use crate::session::{print_error, print_warnings};
     use crate::terminal::Terminal;
     use quorate::service::environment::Environment;
     use quorate::service::queue::worker::{WorkerEvent, WorkerOptions, work};
-    use quorate::service::queue::{self, json};
+    use quorate::service::queue::{self, manage};
 
     pub(crate) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
         let format = arguments.format.into();
@@ -117,7 +117,7 @@ mod working {
                 terminal.data(&render::queue::task_end(task, end, terminal.stdout));
             }
             (HumanOrJson::Json, WorkerEvent::Ended(task, end)) => {
-                terminal.data(&format!("{}\n", json::task_end(task, end)));
+                terminal.data(&format!("{}\n", manage::task_end_json(task, end)));
             }
         };
         terminal.hint(&format!(

@@ -5,8 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use quorate_kernel::ports::telemetry::{Event, EventKind, Telemetry};
 
-use crate::render::paint::one_line;
-use crate::workflow::status_text;
+use crate::render::layout::one_line;
+use crate::terminal::status_text;
 
 /// Prints progress and events on standard error.
 pub(crate) struct SwarmProgress {

@@ -7,9 +7,9 @@ use std::time::Duration;
 use indicatif::{ProgressDrawTarget, TermLike};
 use quorate_protocol::policy::Verdict;
 
-use super::screen::Glyphs;
+use super::Glyphs;
 use super::*;
-use quorate::service::sweep::Outcome;
+use quorate::service::sweep::SweptOutcome;
 
 const WIDTH: usize = 60;
 
@@ -262,7 +262,7 @@ fn unwatched_progress_remembers_the_run_and_shows_nothing() {
     assert_eq!(progress.run().as_deref(), Some("r7k2m9q4xa1bc"));
     let sweep = SweepProgress::new(false);
     sweep.planned(1);
-    let outcome = Outcome::Judged { run: "r7k2m9q4xa1bc".to_owned(), verdict: Verdict::Ship, fix: None };
+    let outcome = SweptOutcome::Judged { run: "r7k2m9q4xa1bc".to_owned(), verdict: Verdict::Ship, fix: None };
     sweep.ended(&SweptFile {
         path: "a.md".to_owned(),
         tier: 1,

@@ -1,24 +1,21 @@
-//! An audit: the counts of the log as tables with rates. One file for each format; this one holds what they share.
+//! An audit: the counts of the log as tables with rates, as text with bars and as Markdown.
 
-mod agreement;
-mod costs;
-mod human;
-mod markdown;
-mod producers;
-
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use quorate_ledger::council_log::priors::producer_drifts as find_producer_drift;
-use quorate_ledger::council_log::priors::{Drift, find_drift};
-use quorate_ledger::council_log::stats::DeliberatorStats;
+use quorate::service::audit::{self, Audit, Costs, Sum};
+use quorate_diagnostics::render::TextOptions;
+use quorate_ledger::council_log::priors::{
+    Drift, ProducerStats, Producers, ReviewCounts, find_drift, producer_drifts as find_producer_drift,
+};
+use quorate_ledger::council_log::stats::{Agreement, DeliberatorStats, MIN_SHARED, Pair};
 
-use super::paint::one_line;
-use super::wording::{amount, day, duration, instant};
-use quorate::service::audit::{self, Audit};
-
-pub(crate) use human::human;
-pub(crate) use markdown::markdown;
+use super::deliberator_row::DASH;
+use super::layout::{Paint, finish, one_line};
+use super::layout::{prose, table};
+use super::markdown::inline;
+use super::wording::{amount, day, digit_groups, dollars, duration, instant};
 
 /// The verdicts with a column; other verdicts of a log are counted together.
 const VERDICTS: [&str; 4] = ["SHIP", "REVISE", "HOLD", "INCOMPLETE"];
@@ -144,10 +141,9 @@ impl Table {
 
 /// Verdicts by type, deliberators, agreement, weeks, producers, costs; tables without rows are omitted.
 fn tables(audit: &Audit) -> Vec<Table> {
-    let first =
-        [verdicts(audit), deliberators_table(audit), agreement::table(&audit.agreement), weeks(audit)];
-    let producers = producers::tables(&audit.producers);
-    let all = first.into_iter().chain(producers).chain(costs::tables(&audit.costs));
+    let first = [verdicts(audit), deliberators_table(audit), agreement_table(&audit.agreement), weeks(audit)];
+    let producers = producer_tables(&audit.producers);
+    let all = first.into_iter().chain(producers).chain(cost_tables(&audit.costs));
     all.filter(|table| !table.rows.is_empty()).collect()
 }
 
@@ -218,6 +214,234 @@ fn score((count, sum): (u64, u64)) -> String {
         0 => super::deliberator_row::DASH.to_owned(),
         count => format!("{:.2}", sum as f64 / 100.0 / count as f64),
     }
+}
+
+/// The most deliberators of a matrix, those with the most positions.
+const MAX_MEMBERS: usize = 8;
+
+fn agreement_table(agreement: &Agreement) -> Table {
+    let mut ranked: Vec<(&String, &u64)> = agreement.members.iter().collect();
+    ranked.sort_by_key(|(name, reviews)| (Reverse(**reviews), (*name).clone()));
+    let omitted = agreement.omitted + ranked.len().saturating_sub(MAX_MEMBERS) as u64;
+    ranked.truncate(MAX_MEMBERS);
+    let mut names: Vec<&String> = ranked.into_iter().map(|(name, _)| name).collect();
+    names.sort_unstable();
+    let row = |(at, first): (usize, &&String)| {
+        let cells = names.iter().enumerate().skip(1).map(|(other, second)| match other > at {
+            true => agreement.pairs.get(&((*first).clone(), (*second).clone())).map_or_else(never, cell),
+            false => String::new(),
+        });
+        [one_line(first)].into_iter().chain(cells).collect::<Vec<_>>()
+    };
+    let rows = names.iter().enumerate().take(names.len().saturating_sub(1)).map(row).collect();
+    let headings =
+        ["agrees with".to_owned()].into_iter().chain(names.iter().skip(1).map(|name| one_line(name)));
+    let mut note = format!("A pair that shares fewer than {MIN_SHARED} decided reviews has no rate.");
+    if omitted > 0 {
+        note.push_str(&format!(
+            " {} not shown: `quorate audit --format json` lists more.",
+            amount(omitted, "deliberator")
+        ));
+    }
+    Table { note: Some(note), ..Table::new("Agreement of deliberators", headings, rows) }
+}
+
+fn cell(pair: &Pair) -> String {
+    match audit::percent(pair.agreed(), pair.shared()).filter(|_| pair.is_enough()) {
+        Some(rate) => format!("{rate} of {}", pair.shared()),
+        None => format!("too few: {}", pair.shared()),
+    }
+}
+
+fn never() -> String {
+    "too few: 0".to_owned()
+}
+
+const HEADINGS: [&str; 5] = ["calls", "tokens read", "cached", "written", "US$"];
+
+fn cost_tables(costs: &Costs) -> [Table; 4] {
+    let executors = costs.executors.iter().map(|((executor, model), sum)| {
+        let name = match model {
+            Some(model) if !executor.contains(model.as_str()) => format!("{executor} ({model})"),
+            _ => executor.clone(),
+        };
+        cost_row(&name, sum)
+    });
+    let mut executors: Vec<Vec<String>> = executors.collect();
+    if executors.len() > 1 {
+        executors.push(cost_row("all", &costs.all));
+    }
+    [
+        Table::new("Cost by executor", cost_headings("executor"), executors),
+        named("Cost by member", "member", &costs.members),
+        named("Cost by type", "type", &costs.types),
+        named("Cost by month", "month", &costs.months),
+    ]
+}
+
+fn named(title: &'static str, first: &'static str, sums: &BTreeMap<String, Sum>) -> Table {
+    let rows = sums.iter().map(|(name, sum)| cost_row(name, sum)).collect();
+    Table::new(title, cost_headings(first), rows)
+}
+
+fn cost_headings(first: &'static str) -> Vec<&'static str> {
+    [first].into_iter().chain(HEADINGS).collect()
+}
+
+fn cost_row(name: &str, sum: &Sum) -> Vec<String> {
+    let count = |count: Option<u64>| count.map_or_else(|| DASH.to_owned(), digit_groups);
+    let usage = &sum.usage;
+    let money = match (usage.usd_nanos, sum.unpriced) {
+        (None, _) => DASH.to_owned(),
+        (Some(nanos), 0) => dollars(nanos),
+        // Some of the calls have no known price.
+        (Some(nanos), _) => format!("{} or more", dollars(nanos)),
+    };
+    vec![
+        one_line(name),
+        digit_groups(sum.calls),
+        count(usage.tokens_in),
+        count(usage.tokens_cached),
+        count(usage.tokens_out),
+        money,
+    ]
+}
+
+/// The most producers, those with the most reviews, and the most weeks of each, the newest ones.
+const MAX_PRODUCERS: usize = 12;
+const PRODUCERS_MAX_WEEKS: usize = 8;
+
+fn producer_tables(producers: &Producers) -> [Table; 2] {
+    let mut shown: Vec<(&String, &ProducerStats)> = producers.iter().collect();
+    shown.sort_by_key(|(name, stats)| (Reverse(stats.all.reviews()), (*name).clone()));
+    let omitted = shown.len().saturating_sub(MAX_PRODUCERS) as u64;
+    shown.truncate(MAX_PRODUCERS);
+    let has_other = Tally::of(shown.iter().map(|(_, stats)| &stats.all.verdicts)).other > 0;
+    let all = shown.iter().map(|(name, stats)| {
+        let mut row = row(one_line(name), Tally::of([&stats.all.verdicts]), has_other);
+        row.extend(means(&stats.all));
+        row.push(stats.overrides.to_string());
+        row
+    });
+    let headings = columns("producer", has_other).into_iter().chain([MEAN, BLOCKS, SCORE, "overrides"]);
+    let note = (omitted > 0).then(|| {
+        format!("{} not shown: `quorate audit --format json` lists all.", amount(omitted, "producer"))
+    });
+    let weeks = shown.iter().flat_map(|(name, stats)| {
+        let weeks = stats.weeks.iter().skip(stats.weeks.len().saturating_sub(PRODUCERS_MAX_WEEKS));
+        weeks.map(|(monday, counts)| {
+            let mut row = vec![one_line(name), day(*monday), counts.reviews().to_string()];
+            row.extend(means(counts));
+            row
+        })
+    });
+    [
+        Table { note, ..Table::new("Producers", headings, all.collect()) },
+        Table::new(
+            "Producers by week",
+            ["producer", "week of", "reviews", MEAN, BLOCKS, SCORE],
+            weeks.collect(),
+        ),
+    ]
+}
+
+const MEAN: &str = "mean verdict";
+const BLOCKS: &str = "blocks";
+const SCORE: &str = "score";
+
+/// The mean verdict, the share of positions that block, and the mean score, each with the number that it is of.
+fn means(counts: &ReviewCounts) -> [String; 3] {
+    let dash = || DASH.to_owned();
+    let (positions, blocks) = counts.positions;
+    let blocks = match positions {
+        0 => dash(),
+        _ => format!("{} of {positions}", percent(blocks, positions)),
+    };
+    [
+        counts.mean_verdict().map_or_else(dash, |mean| format!("{mean:.2}")),
+        blocks,
+        counts.mean_score().map_or_else(dash, |mean| format!("{mean:.2} of {}", counts.scores.0)),
+    ]
+}
+
+/// The length of a bar, in cells.
+const BAR: usize = 20;
+/// The character and colour of each verdict in a bar.
+const FILL: [(char, Paint); 4] =
+    [('█', Paint::Good), ('▓', Paint::Fair), ('▒', Paint::Bad), ('░', Paint::Absent)];
+
+pub(crate) fn human(audit: &Audit, options: TextOptions) -> String {
+    let mut out = prose(&summary(audit).join(" "), 0, options.width);
+    for mut section in tables(audit) {
+        let weekly = section.title == "Drift by week";
+        if weekly {
+            section.headings.push("mix".to_owned());
+            let weeks = &audit.stats.weeks;
+            let shown = weeks.values().skip(weeks.len().saturating_sub(MAX_WEEKS));
+            for (row, types) in section.rows.iter_mut().zip(shown) {
+                row.push(bar(Tally::of(types.values())));
+            }
+        }
+        let legend = if weekly { ": █ SHIP, ▓ REVISE, ▒ HOLD, ░ INCOMPLETE" } else { "" };
+        out.push_str(&format!("\n{}{legend}\n", Paint::Strong.on(section.title)));
+        let headings: Vec<&str> = section.headings.iter().map(String::as_str).collect();
+        out.push_str(&table(&headings, section.rows, 2, options.width));
+        if let Some(note) = &section.note {
+            out.push_str(&prose(note, 2, options.width));
+        }
+        if weekly && audit.stats.weeks.len() > MAX_WEEKS {
+            let earlier = audit.stats.weeks.len() - MAX_WEEKS;
+            out.push_str(&prose(
+                &format!("… and {earlier} weeks before: `quorate audit --format json` lists all."),
+                2,
+                options.width,
+            ));
+        }
+    }
+    finish(&out, options)
+}
+
+/// A bar with a share for each verdict; boundaries are rounded, so that the bar is always full.
+fn bar(tally: Tally) -> String {
+    let all: u64 = tally.columns.iter().sum();
+    if all == 0 {
+        return String::new();
+    }
+    let mut out = String::new();
+    let (mut sum, mut filled) = (0, 0);
+    for ((glyph, paint), count) in FILL.iter().zip(tally.columns) {
+        sum += count;
+        let until = (sum * BAR as u64).div_ceil(all) as usize;
+        if until > filled {
+            out.push_str(&paint.on(&glyph.to_string().repeat(until - filled)));
+            filled = until;
+        }
+    }
+    out
+}
+
+pub(crate) fn markdown(audit: &Audit) -> String {
+    let mut out = "## Audit of the council\n".to_owned();
+    for sentence in summary(audit) {
+        out.push_str(&format!("\n- {}", inline(&sentence)));
+    }
+    out.push('\n');
+    for table in tables(audit) {
+        out.push_str(&format!(
+            "\n### {}\n\n| {} |\n| --- |{}\n",
+            table.title,
+            table.headings.iter().map(|heading| inline(heading)).collect::<Vec<_>>().join(" | "),
+            " ---: |".repeat(table.headings.len() - 1)
+        ));
+        for row in &table.rows {
+            let cells: Vec<String> = row.iter().map(|cell| inline(cell)).collect();
+            out.push_str(&format!("| {} |\n", cells.join(" | ")));
+        }
+        if let Some(note) = &table.note {
+            out.push_str(&format!("\n{}\n", inline(note)));
+        }
+    }
+    out
 }
 
 #[cfg(test)]

@@ -8,9 +8,9 @@ use quorate_kernel::ports::ledger::{Kind, Record};
 use serde_json::{Map, Value, json};
 
 use super::layout::indented;
-use super::paint::{one_line, sanitize};
+use super::layout::{one_line, sanitize};
 use quorate::service::runtime::Runtime;
-use quorate::service::runtime::summary::{RunSummary, ShownTurn};
+use quorate::service::runtime::drive::{RunSummary, ShownTurn};
 
 /// The colours of speakers. Each name always has the same one.
 const SPEAKER_COLOURS: [AnsiColor; 6] = [

@@ -1,11 +1,13 @@
-//! A deliberator's row: its answer in each round, the counted one, and the changes between rounds.
+//! The rows of members: a deliberator's answers with the changes between rounds, each deliberator's own requests besides
+//! findings with a place, and each member's executor and usage.
 
+use quorate::service::member_usage::MemberUsage;
+use quorate::service::report::{Answer, Deliberator, ReviewReport};
 use quorate_protocol::Json;
-use quorate_protocol::answers::deliberator::{Answer as Position, Round};
+use quorate_protocol::answers::deliberator::{Answer as Position, Round, issues};
 
-use super::paint::{Paint, one_line};
-use super::wording::{list, status, truncate};
-use quorate::service::report::{Answer, Deliberator, Report};
+use super::layout::{Paint, one_line};
+use super::wording::{digit_groups, dollars, duration, list, status, truncate};
 
 /// Stands for a missing value.
 pub(super) const DASH: &str = "–";
@@ -31,7 +33,7 @@ pub(super) fn headings(rounds: u8) -> Vec<&'static str> {
 }
 
 /// A deliberator's cells, one for each heading.
-pub(super) fn row(report: &Report, deliberator: &Deliberator) -> Vec<Cell> {
+pub(super) fn row(report: &ReviewReport, deliberator: &Deliberator) -> Vec<Cell> {
     let parsed = ParsedDeliberator::of(report.rounds, deliberator);
     let mut cells = vec![
         Cell { text: one_line(&deliberator.id), paint: Some(Paint::Strong) },
@@ -56,7 +58,7 @@ pub(super) fn row(report: &Report, deliberator: &Deliberator) -> Vec<Cell> {
 }
 
 /// Whether the counted answer of a deliberator is a block.
-pub(super) fn blocks(report: &Report, member: &str) -> bool {
+pub(super) fn blocks(report: &ReviewReport, member: &str) -> bool {
     let deliberator = report.deliberators.iter().find(|deliberator| deliberator.id == member);
     deliberator.is_some_and(|deliberator| {
         ParsedDeliberator::of(report.rounds, deliberator)
@@ -66,7 +68,7 @@ pub(super) fn blocks(report: &Report, member: &str) -> bool {
 }
 
 /// The first concession and the first escalation of each deliberator, and the number of further ones.
-pub(super) fn reactions(report: &Report) -> Vec<(String, String)> {
+pub(super) fn reactions(report: &ReviewReport) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for deliberator in &report.deliberators {
         for (key, verb) in REACTIONS {
@@ -87,7 +89,7 @@ pub(super) fn reactions(report: &Report) -> Vec<(String, String)> {
 }
 
 /// The reasons of missing answers that say more than the status. A reason that several share is listed once.
-pub(super) fn absences(report: &Report) -> Vec<(String, String)> {
+pub(super) fn absences(report: &ReviewReport) -> Vec<(String, String)> {
     let mut all: Vec<(Vec<String>, String)> = Vec::new();
     let mut note = |name: String, answer: &Answer| {
         let message = answer.message.as_deref().map(one_line).filter(|message| !message.is_empty());
@@ -239,4 +241,146 @@ fn plain(text: String) -> Cell {
 
 fn score(score: f64) -> String {
     format!("{score:.1}").trim_end_matches(".0").to_owned()
+}
+
+/// The title of the table.
+pub(super) const USAGE_TITLE: &str = "Who was asked";
+
+/// The most rows; a larger assembly has the rest in its JSON.
+const SHOWN: usize = 40;
+
+/// A heading, and the text below it of a member's row.
+type Column = (&'static str, fn(&MemberUsage) -> String);
+
+/// The headings and rows of the table, without escapes. Columns that no member has a value for are left out. No rows
+/// where no member was asked.
+pub(super) fn usage_table(members: &[MemberUsage]) -> (Vec<&'static str>, Vec<Vec<String>>) {
+    let columns: [Column; 9] = [
+        ("member", |one| one_line(&one.member)),
+        ("through", |one| one_line(&one.executor)),
+        ("model", model),
+        ("calls", |one| digit_groups(one.spent.calls.into())),
+        ("tokens in", |one| count(one.spent.usage.tokens_in)),
+        ("cached", |one| count(one.spent.usage.tokens_cached)),
+        ("out", |one| count(one.spent.usage.tokens_out)),
+        ("US$", |one| one.spent.usage.usd_nanos.map_or_else(String::new, dollars)),
+        ("time", |one| duration(one.spent.took)),
+    ];
+    let shown = &members[..members.len().min(SHOWN)];
+    let filled = columns.into_iter().filter(|(_, cell)| shown.iter().any(|one| !cell(one).is_empty()));
+    let (headings, cells): (Vec<_>, Vec<_>) = filled.unzip();
+    (headings, shown.iter().map(|one| cells.iter().map(|cell| cell(one)).collect()).collect())
+}
+
+/// How many members the table leaves out.
+pub(super) fn usage_left_out(members: &[MemberUsage]) -> usize {
+    members.len().saturating_sub(SHOWN)
+}
+
+/// The model that answered, and the one that was asked if that is another.
+fn model(one: &MemberUsage) -> String {
+    let answered = one.model.as_deref().map(one_line).unwrap_or_default();
+    match &one.requested_model {
+        Some(asked) => format!("{answered} (asked for {})", one_line(asked)),
+        None => answered,
+    }
+}
+
+/// Empty where it is not known.
+fn count(tokens: Option<u64>) -> String {
+    tokens.map_or_else(String::new, digit_groups)
+}
+
+/// The longest shown text, in characters.
+const MAX_CHARS: usize = 600;
+
+/// Member and request, in roster order. Rubric answers repeat their findings, so they have none.
+pub(super) fn member_requests(report: &ReviewReport) -> Vec<(String, String)> {
+    if report.is_by_rule() {
+        return Vec::new();
+    }
+    report.deliberators.iter().flat_map(|deliberator| requests_of(report, deliberator)).collect()
+}
+
+fn requests_of(report: &ReviewReport, deliberator: &Deliberator) -> Vec<(String, String)> {
+    // A text of the first answer is shown only if the second answer has none.
+    let answers = [&deliberator.round2, &deliberator.round1];
+    let text = |key: &str| answers.into_iter().find_map(|answer| text_field(answer, key));
+    let brief = text("revision_brief").filter(|brief| {
+        report.revision_brief.as_deref().is_none_or(|report_brief| !one_line(report_brief).contains(&**brief))
+    });
+    let listed = answers.into_iter().map(listed_issues).find(|all| !all.is_empty()).unwrap_or_default();
+    let member = one_line(&deliberator.id);
+    let mut all = Vec::new();
+    all.extend(brief.map(|brief| (member.clone(), brief)));
+    all.extend(listed.into_iter().map(|issue| (format!("{member}, issue"), issue)));
+    all.extend(text("notes").map(|notes| (format!("{member}, notes"), notes)));
+    all.into_iter().map(|(member, text)| (member, truncate(&text, MAX_CHARS))).collect()
+}
+
+fn text_field(answer: &Answer, key: &str) -> Option<String> {
+    answer.field(key).and_then(Json::as_str).map(one_line).filter(|text| !text.is_empty())
+}
+
+fn listed_issues(answer: &Answer) -> Vec<String> {
+    let answer = answer.answer.clone().map(Json::Object);
+    answer.iter().flat_map(issues).map(|issue| one_line(&issue)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use quorate_diagnostics::render::TextOptions;
+    use quorate_kernel::attempts::Cost;
+    use quorate_kernel::ports::executor::Usage;
+
+    use super::super::fixture::ship;
+    use super::super::{Extent, human, markdown};
+    use super::*;
+
+    fn usage(member: &str, executor: &str, model: Option<&str>, usage: Usage) -> MemberUsage {
+        MemberUsage {
+            member: member.to_owned(),
+            executor: executor.to_owned(),
+            kind: "llm".to_owned(),
+            model: model.map(str::to_owned),
+            requested_model: None,
+            spent: Cost { calls: 2, usage, took: Duration::from_millis(12_345) },
+        }
+    }
+
+    #[test]
+    fn each_member_has_a_row_and_no_column_is_empty() {
+        let paid = Usage {
+            tokens_in: Some(12_040),
+            tokens_cached: Some(8_000),
+            tokens_out: Some(2_310),
+            usd_nanos: Some(41_100_000),
+            ..Usage::default()
+        };
+        let mut report = ship();
+        report.members = vec![
+            MemberUsage {
+                requested_model: Some("large".to_owned()),
+                ..usage("skeptic", "anthropic", Some("large-2026"), paid)
+            },
+            usage("evidence", "rubric", None, Usage::default()),
+        ];
+        let shown = human(&report, Extent::Full, TextOptions { width: 100, ..TextOptions::default() });
+        let table = &shown[shown.find(USAGE_TITLE).expect("the table")..];
+        insta::assert_snapshot!(table, @"
+        Who was asked
+          member    through    model                         calls  tokens in  cached  out    US$   time
+          ────────────────────────────────────────────────────────────────────────────────────────────────
+          skeptic   anthropic  large-2026 (asked for large)  2      12,040     8,000   2,310  0.05  12.3 s
+          evidence  rubric                                   2                                      12.3 s
+        ");
+        let shown = markdown(&report, Extent::Full);
+        assert!(shown.contains("| evidence | rubric |"), "{shown}");
+        assert!(!human(&report, Extent::Screen, TextOptions::default()).contains(USAGE_TITLE));
+        report.members.remove(0);
+        let (headings, _) = super::usage_table(&report.members);
+        assert_eq!(headings, ["member", "through", "calls", "time"]);
+    }
 }

@@ -8,8 +8,8 @@ use quorate_protocol::Json;
 use quorate_protocol::policy::Verdict;
 use serde_json::json;
 
-use quorate::service::failure::Failure;
-use quorate::service::report::{Answer, Deliberator, Finding, Override, Report};
+use quorate::service::member_usage::Failure;
+use quorate::service::report::{Answer, Deliberator, Finding, Override, ReviewReport};
 
 pub(super) const TEXT: &str = "# Launch\n\nRevenue grew 90% last quarter, and all our customers love it.\nStudies show that this changes everything. 日本語も「速い」です。\n\nBuy now: the price will never change.\n";
 
@@ -55,10 +55,10 @@ pub(super) fn found(text: &str, by: &str, quote: &str, issue: &str, fix: Option<
 }
 
 /// All four pass, without findings.
-pub(super) fn ship() -> Report {
+pub(super) fn ship() -> ReviewReport {
     let calm =
         |id| deliberator(id, says("ship", 4.0, false, false), says("ship", 4.0, false, false), "round2");
-    Report {
+    ReviewReport {
         run: "r7k2m9q4xa1bc".to_owned(),
         opened_ms: 1_772_600_700_007,
         artifact: "drafts/launch.md".to_owned(),
@@ -98,7 +98,7 @@ pub(super) fn ship() -> Report {
 }
 
 /// Two block; findings overlap; the others react.
-pub(super) fn revise() -> Report {
+pub(super) fn revise() -> ReviewReport {
     let mut second = says("revise", 2.0, true, false);
     if let Some(answer) = &mut second.answer {
         answer.insert(
@@ -108,7 +108,7 @@ pub(super) fn revise() -> Report {
         answer.insert("escalations".to_owned(), json!("Two others stopped at the same sentence."));
     }
     let finding = |by, quote, issue, fix| found(TEXT, by, quote, issue, fix);
-    Report {
+    ReviewReport {
         verdict: Some(Verdict::Revise),
         because: "2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/2 makes that REVISE.".to_owned(),
         reasoning: "The numbers carry the argument, and neither has a source.\nTwo of four say so.\n\n- the growth has no base\n- the promise about the price binds the company longer than anybody can know today".to_owned(),
@@ -140,9 +140,9 @@ pub(super) fn revise() -> Report {
 }
 
 /// Three block irreducibly, one with a quote that does not occur in the text; a person overrides.
-pub(super) fn hold() -> Report {
+pub(super) fn hold() -> ReviewReport {
     let blocks = |id| deliberator(id, says("hold", 1.0, true, true), says("hold", 1.0, true, true), "round2");
-    let mut report = Report {
+    let mut report = ReviewReport {
         verdict: Some(Verdict::Hold),
         because: "3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/2 makes that HOLD.".to_owned(),
         reasoning: String::new(),
@@ -165,8 +165,8 @@ pub(super) fn hold() -> Report {
 }
 
 /// Half of the answers are missing.
-pub(super) fn incomplete() -> Report {
-    Report {
+pub(super) fn incomplete() -> ReviewReport {
+    ReviewReport {
         verdict: Some(Verdict::Incomplete),
         because: "Fewer than 3 of 4 deliberators gave a valid second answer.".to_owned(),
         reasoning: "Fewer than 3 of 4 deliberators gave a valid second answer.".to_owned(),
@@ -184,8 +184,8 @@ pub(super) fn incomplete() -> Report {
 }
 
 /// Undecided, in round 1.
-pub(super) fn open() -> Report {
-    Report {
+pub(super) fn open() -> ReviewReport {
+    ReviewReport {
         verdict: None,
         because: String::new(),
         reasoning: String::new(),
@@ -200,8 +200,8 @@ pub(super) fn open() -> Report {
 }
 
 /// One round, and the text was erased.
-pub(super) fn one_round() -> Report {
-    Report {
+pub(super) fn one_round() -> ReviewReport {
+    ReviewReport {
         rounds: 1,
         text: None,
         deliberators: vec![

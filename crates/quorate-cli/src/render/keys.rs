@@ -1,16 +1,16 @@
 //! The output of `quorate keys`: names and public halves only.
 
 use quorate_diagnostics::render::TextOptions;
-use quorate_ledger::keys::Purpose;
+use quorate_ledger::keys::KeyPurpose;
 use quorate_ledger::signing::KeyId;
 use serde_json::{Value, json};
 
 use super::layout::table;
-use super::paint::{Paint, finish, one_line};
+use super::layout::{Paint, finish, one_line};
 use super::wording::{instant, minute};
 use crate::arguments::HumanOrJson;
 use quorate::service::keys::change::{InitResult, KeyInfo, Rotation, Vouch};
-use quorate::service::keys::list::{KeyEntry, KeyList, State};
+use quorate::service::keys::{KeyEntry, KeyList, KeyState};
 
 /// How much of a key's id is shown, in characters.
 const SHORT: usize = 12;
@@ -54,10 +54,10 @@ fn object(key: &KeyEntry) -> Value {
 
 fn row(key: &KeyEntry) -> Vec<String> {
     let state = match key.state {
-        State::Unlisted => "not in the keyring".to_owned(),
+        KeyState::Unlisted => "not in the keyring".to_owned(),
         state => state.word().replace('_', " "),
     };
-    let paint = if key.state == State::Usable { Paint::Good } else { Paint::Absent };
+    let paint = if key.state == KeyState::Usable { Paint::Good } else { Paint::Absent };
     let entry = key.entry.as_ref();
     let until = entry.and_then(|entry| entry.revoked_at_ms.into_iter().chain(entry.not_after_ms).min());
     vec![
@@ -70,10 +70,10 @@ fn row(key: &KeyEntry) -> Vec<String> {
     ]
 }
 
-fn signs(purpose: Purpose) -> &'static str {
+fn signs(purpose: KeyPurpose) -> &'static str {
     match purpose {
-        Purpose::Ledger => "checkpoints",
-        Purpose::Signing => "records",
+        KeyPurpose::Ledger => "checkpoints",
+        KeyPurpose::Signing => "records",
     }
 }
 
@@ -96,10 +96,7 @@ pub(crate) fn init(done: &InitResult, keyring: &str, format: HumanOrJson) -> Str
         format!("{word}  {}  signs {signs}: {}\n", short(key.id), one_line(&key.from))
     };
     let (word, help) = match done.added {
-        true => (
-            "added ",
-            "Commit the keyring. Copy the secret keys to a backup, and to no other place.\n",
-        ),
+        true => ("added ", "Commit the keyring. Copy the secret keys to a backup, and to no other place.\n"),
         false => ("exists", ""),
     };
     format!(
@@ -127,10 +124,10 @@ pub(crate) fn rotate(done: &Rotation, keyring: &str, format: HumanOrJson) -> Str
         );
     };
     let after = match done.purpose {
-        Purpose::Ledger => {
+        KeyPurpose::Ledger => {
             "Signatures of the old key stay valid, and it vouches for the new one.\n".to_owned()
         }
-        Purpose::Signing => {
+        KeyPurpose::Signing => {
             let counts = match done.revoked_at_ms {
                 None => "Signatures of the old key stay valid.".to_owned(),
                 Some(at_ms) => format!(

@@ -8,10 +8,10 @@ use quorate_playbook::lock::Trait;
 use quorate_protocol::locks::{Layer, excerpt, excerpt_parts};
 use serde_json::{Value, json};
 
+use super::layout::{Paint, finish, one_line, sanitize};
 use super::layout::{prose, table};
-use super::paint::{Paint, finish, one_line, sanitize};
 use crate::arguments::HumanOrJson;
-use quorate::service::locks::{HitPosition, LockTest, TraitHits};
+use quorate::service::resolve::{HitPosition, LockTest, TraitHits};
 
 /// The most places shown of one trait.
 const SHOWN: usize = 20;

@@ -3,24 +3,24 @@
 use quorate_diagnostics::render::{self as diagnostic, TextOptions};
 use quorate_kernel::clock::rfc3339;
 use quorate_kernel::ports::ledger::Record as Recorded;
-use quorate_manifest::playbook::catalog::PlaybookFile;
-use quorate_playbook::index::priority;
+use quorate_manifest::playbook::PlaybookFile;
+use quorate_playbook::log::priority;
 use quorate_protocol::Json;
 use serde_json::json;
 
+use super::layout::{Paint, finish, one_line};
 use super::layout::{prose, table};
-use super::paint::{Paint, finish, one_line};
 use super::wording::minute;
 use crate::arguments::HumanOrJson;
+use quorate::service::disk::display_path;
 use quorate::service::environment::Environment;
-use quorate::service::paths::display_path;
 use quorate::service::playbook::library::Library;
 use quorate::service::playbook::overview::{self, ListedPlaybook, ShownVersion};
 use quorate::service::playbook::promote;
-use quorate::service::playbook::propose::{Outcome, Proposal};
+use quorate::service::playbook::propose::{Proposal, ProposalOutcome};
 use quorate::service::playbook::reflect::Reflection;
 use quorate::service::playbook::rollback::RollbackResult;
-use quorate::service::playbook::trials::AttemptCount;
+use quorate::service::playbook::versions::AttemptCount;
 use quorate::service::playbook::versions::VersionedFile;
 
 fn object(library: &Library, file: &PlaybookFile, now_ms: i64) -> Json {
@@ -230,9 +230,13 @@ pub(crate) fn unusable(proposal: &Proposal) -> Option<String> {
     }
 }
 
-pub(crate) fn proposed(outcomes: &[Outcome], environment: &Environment, format: HumanOrJson) -> String {
+pub(crate) fn proposed(
+    outcomes: &[ProposalOutcome],
+    environment: &Environment,
+    format: HumanOrJson,
+) -> String {
     if format == HumanOrJson::Json {
-        let object = |outcome: &Outcome| {
+        let object = |outcome: &ProposalOutcome| {
             json!({
                 "slug": outcome.slug, "accepted": outcome.accepted.is_some(),
                 "file": outcome.accepted.as_ref().map(|accepted| display_path(environment, &accepted.path)),
@@ -246,7 +250,7 @@ pub(crate) fn proposed(outcomes: &[Outcome], environment: &Environment, format: 
     if outcomes.is_empty() {
         return "nothing is proposed\n".to_owned();
     }
-    let words = |outcome: &Outcome| match &outcome.accepted {
+    let words = |outcome: &ProposalOutcome| match &outcome.accepted {
         Some(accepted) => format!(
             "{} is in shadow: version {}, for {}, in {}\n",
             one_line(&outcome.slug),
@@ -261,7 +265,7 @@ pub(crate) fn proposed(outcomes: &[Outcome], environment: &Environment, format: 
 }
 
 /// The result of a promotion.
-pub(crate) fn promoted(outcome: &promote::Outcome, format: HumanOrJson) -> String {
+pub(crate) fn promoted(outcome: &promote::PromotionOutcome, format: HumanOrJson) -> String {
     if format == HumanOrJson::Json {
         let json = json!({
             "slug": outcome.slug, "promoted": outcome.promoted.is_some(), "version": outcome.promoted,

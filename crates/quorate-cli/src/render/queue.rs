@@ -6,12 +6,12 @@ use quorate_diagnostics::render::TextOptions;
 use quorate_ledger::store::tasks::{PoolQuota, Tenant};
 use quorate_ledger::store::tasks::{TaskRow, TaskState};
 
+use super::layout::{Paint, finish, one_line};
 use super::layout::{prose, table};
-use super::paint::{Paint, finish, one_line};
 use super::wording::{amount, duration, minute};
-use quorate::service::queue::convene::QueuedSubject;
-use quorate::service::queue::execute::TaskEnd;
+use quorate::service::queue::enqueue::QueuedSubject;
 use quorate::service::queue::manage::QueueStatus;
+use quorate::service::queue::worker::TaskEnd;
 use quorate::service::queue::worker::{TaskName, WorkerSummary};
 
 /// The tasks by tenant, a column for each state.

@@ -3,17 +3,17 @@
 use std::fmt::Write as _;
 
 use quorate_diagnostics::render::{TextOptions, json as diagnostics};
-use quorate_manifest::assembly::display::Grouping;
-use quorate_manifest::assembly::members::Trigger;
-use quorate_manifest::assembly::resolved::{Member, ModeSettings, Resolved, Retention};
+use quorate_manifest::assembly::Grouping;
+use quorate_manifest::assembly::Trigger;
+use quorate_manifest::assembly::load::{ModeSettings, ResolvedAssembly, ResolvedMember, Retention};
 use quorate_manifest::assembly::{MatchMode, Mode};
 use quorate_manifest::document::Document;
 use quorate_manifest::tree::{Node, emit};
 use serde_json::{Map, Value, json};
 
+use super::layout::{Paint, finish, one_line};
 use super::layout::{hanging, prose, table};
-use super::paint::{Paint, finish, one_line};
-use quorate::service::resolve::flatten::FlatManifest;
+use quorate::service::resolve::FlatManifest;
 use quorate::service::resolve::{FieldOrigin, Resolution, disk_path};
 
 const LABEL: usize = 14;
@@ -40,7 +40,7 @@ pub(crate) fn human(view: &Resolution, options: TextOptions) -> String {
     finish(&out, options)
 }
 
-fn chain(resolved: &Resolved, options: TextOptions) -> String {
+fn chain(resolved: &ResolvedAssembly, options: TextOptions) -> String {
     let field_of = |document: &Document, key| {
         one_line(document.root.key(key).and_then(Node::as_str).unwrap_or_default())
     };
@@ -58,16 +58,16 @@ fn chain(resolved: &Resolved, options: TextOptions) -> String {
 }
 
 /// The number of a document in the chain's table; `None` if there is only one.
-fn from(resolved: &Resolved, document: usize) -> Option<String> {
+fn from(resolved: &ResolvedAssembly, document: usize) -> Option<String> {
     (resolved.chain.documents.len() > 1).then(|| (document + 1).to_string())
 }
 
 /// The heading of these numbers, if there is more than one document.
-fn from_heading(resolved: &Resolved) -> Option<&'static str> {
+fn from_heading(resolved: &ResolvedAssembly) -> Option<&'static str> {
     (resolved.chain.documents.len() > 1).then_some("from")
 }
 
-fn members(resolved: &Resolved, options: TextOptions) -> String {
+fn members(resolved: &ResolvedAssembly, options: TextOptions) -> String {
     if resolved.members.is_empty() {
         return "  No members.\n".to_owned();
     }
@@ -100,14 +100,14 @@ fn members(resolved: &Resolved, options: TextOptions) -> String {
 
 /// The members in display order, each with its branch: a hierarchy as a tree, an advisory assembly by phase, and with
 /// `display.defaultGrouping` by role (A7).
-fn order(resolved: &Resolved) -> Vec<(String, &Member)> {
-    let parent = |member: &Member| match &member.mode_settings {
+fn order(resolved: &ResolvedAssembly) -> Vec<(String, &ResolvedMember)> {
+    let parent = |member: &ResolvedMember| match &member.mode_settings {
         ModeSettings::Hierarchy { parent } => parent.clone(),
         _ => None,
     };
-    let mut members: Vec<&Member> = resolved.members.iter().collect();
+    let mut members: Vec<&ResolvedMember> = resolved.members.iter().collect();
     if resolved.mode != Mode::Hierarchy {
-        let phase = |member: &&Member| match &member.mode_settings {
+        let phase = |member: &&ResolvedMember| match &member.mode_settings {
             ModeSettings::Advisory { phase: Some(phase), .. } => {
                 members_phase(resolved).iter().position(|known| *known == phase).unwrap_or(usize::MAX)
             }
@@ -120,14 +120,14 @@ fn order(resolved: &Resolved) -> Vec<(String, &Member)> {
         return members.into_iter().map(|member| (String::new(), member)).collect();
     }
     let mut out = Vec::new();
-    let mut open: Vec<(String, String, &Member)> = members
+    let mut open: Vec<(String, String, &ResolvedMember)> = members
         .iter()
         .rev()
         .filter(|member| parent(member).is_none())
         .map(|member| (String::new(), String::new(), *member))
         .collect();
     while let Some((branch, below, member)) = open.pop() {
-        let children: Vec<&Member> =
+        let children: Vec<&ResolvedMember> =
             members.iter().copied().filter(|member| parent(member).as_ref() == Some(&member.id)).collect();
         for (at, child) in children.iter().enumerate().rev() {
             let last = at + 1 == children.len();
@@ -140,7 +140,7 @@ fn order(resolved: &Resolved) -> Vec<(String, &Member)> {
 }
 
 /// The phases in the order of their first member.
-fn members_phase(resolved: &Resolved) -> Vec<&String> {
+fn members_phase(resolved: &ResolvedAssembly) -> Vec<&String> {
     let mut phases = Vec::new();
     for member in &resolved.members {
         if let ModeSettings::Advisory { phase: Some(phase), .. } = &member.mode_settings
@@ -153,7 +153,7 @@ fn members_phase(resolved: &Resolved) -> Vec<&String> {
 }
 
 /// A member's values in the columns of its mode.
-fn cells(member: &Member) -> Vec<String> {
+fn cells(member: &ResolvedMember) -> Vec<String> {
     match &member.mode_settings {
         ModeSettings::Advisory { phase, triggers } => advisory(phase.as_deref(), triggers.as_deref()),
         ModeSettings::Voting { weight, classes } => voting(&weight.to_string(), classes.as_deref()),
@@ -197,7 +197,7 @@ fn seconds(timeout_ms: u32) -> String {
     }
 }
 
-fn rules(resolved: &Resolved, options: TextOptions) -> String {
+fn rules(resolved: &ResolvedAssembly, options: TextOptions) -> String {
     if resolved.rules.is_empty() {
         return "  No synthesis rules.\n\n".to_owned();
     }
@@ -231,7 +231,7 @@ fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-fn facts(resolved: &Resolved) -> Vec<(&'static str, String)> {
+fn facts(resolved: &ResolvedAssembly) -> Vec<(&'static str, String)> {
     let mut facts = Vec::new();
     let traits: Vec<String> = resolved
         .locked_traits
@@ -280,8 +280,8 @@ fn facts(resolved: &Resolved) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn signing(resolved: &Resolved) -> &'static str {
-    use quorate_manifest::assembly::audit::Signing;
+fn signing(resolved: &ResolvedAssembly) -> &'static str {
+    use quorate_manifest::assembly::Signing;
     match resolved.audit.signing {
         Signing::Required => "required",
         Signing::Optional => "optional",

@@ -1,12 +1,12 @@
 //! Wording of codes and values: statuses, durations, dates, amounts, lists of names.
 
-pub(super) use quorate::service::time_text::{day, instant, strftime};
-use std::time::Duration;
-
 use quorate_kernel::ports::executor::Usage;
 
-use super::paint::one_line;
-use quorate::service::failure::Failure;
+use super::layout::one_line;
+use quorate::service::member_usage::Failure;
+
+pub(crate) use quorate::service::time_text::duration;
+pub(super) use quorate::service::time_text::{day, digit_groups, dollars, instant, minute, strftime};
 
 pub(crate) fn status(word: &str) -> String {
     match word {
@@ -34,21 +34,6 @@ pub(crate) fn step(word: &str) -> String {
 pub(super) fn failure(member: &str, round: Option<u8>, failure: &Failure) -> String {
     let round = round.map_or_else(String::new, |round| format!(" (round {round})"));
     format!("{}{round}: {}: {}", one_line(member), status(&failure.kind), one_line(&failure.message))
-}
-
-/// A duration in readable precision: `21 ms`, `3.2 s`, `4 min 05 s`.
-pub(crate) fn duration(time: Duration) -> String {
-    match time.as_millis() {
-        ms @ 0..1000 => format!("{ms} ms"),
-        ms @ 1000..60_000 => format!("{}.{} s", ms / 1000, ms % 1000 / 100),
-        ms @ 60_000..3_600_000 => format!("{} min {:02} s", ms / 60_000, ms / 1000 % 60),
-        ms => format!("{} h {:02} min", ms / 3_600_000, ms / 60_000 % 60),
-    }
-}
-
-/// A time to the minute, in UTC, without a zone.
-pub(super) fn minute(ms: i64) -> String {
-    strftime(ms, "%Y-%m-%d %H:%M")
 }
 
 /// A time of day, in UTC.
@@ -89,25 +74,6 @@ pub(super) fn cost(usage: &Usage) -> String {
     cost
 }
 
-/// Dollars with two decimals, rounded up to a cent: `0.42`.
-pub(super) fn dollars(nanos: u64) -> String {
-    let cents = nanos.div_ceil(10_000_000);
-    format!("{}.{:02}", digit_groups(cents / 100), cents % 100)
-}
-
-/// Digits in groups of three.
-pub(super) fn digit_groups(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 /// `a`, `a and b`, `a, b and c`.
 pub(super) fn list(names: &[&str]) -> String {
     match names {
@@ -138,6 +104,8 @@ pub(crate) fn truncate(text: &str, characters: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

@@ -9,7 +9,7 @@ use crate::support;
 #[cfg(feature = "mcp")]
 use crate::support::mcp as client;
 use quorate::service::environment::{Environment, NatsServers};
-use quorate::service::host::Host;
+use quorate::service::registries::Registries;
 use quorate::service::runtime::conversation::{AuthorRule, ConversationReader, say, state};
 use quorate::service::runtime::drive::{Step, Until, drive};
 use quorate::service::runtime::events::FanOut;
@@ -71,7 +71,7 @@ async fn talk(place: &TestDir, ledger: PathBuf) -> Value {
     };
     let places = PathOverrides { ledger: Some(ledger), ..PathOverrides::default() };
     let request = RuntimeRequest { path: place.path("there.yaml"), ..RuntimeRequest::default() };
-    let runtime = open(&environment, &places, &request, &Host::new()).expect("a manifest that holds");
+    let runtime = open(&environment, &places, &request, &Registries::new()).expect("a manifest that holds");
     let ready = runtime.open_ledger().await.expect("a ledger");
     let mut asked = Vec::new();
     let mut runner = None;

@@ -13,11 +13,11 @@ use quorate::service::convene::report::ConveneReport;
 use quorate::service::convene::spec;
 use quorate::service::convene::{self, ConveneRequest};
 use quorate::service::environment::Environment;
-use quorate::service::host::Host;
+use quorate::service::registries::Registries;
 use quorate::service::session;
 use quorate::service::workspace::PathOverrides;
 use quorate_kernel::observer::NoopObserver;
-use quorate_kernel::ports::gather::{Embedder, Meter};
+use quorate_kernel::ports::extension::{Embedder, Meter};
 use serde_json::{Value, json};
 use support::assembly::{advice, answers, write};
 use support::{TestDir, records};
@@ -59,10 +59,10 @@ fn place() -> TestDir {
     place
 }
 
-fn held(place: &TestDir, host: &Host) -> ConveneReport {
+fn held(place: &TestDir, registries: &Registries) -> ConveneReport {
     let environment = Environment {
         state_dir: Some(place.path("state")),
-        host: Arc::new(host.clone()),
+        registries: Arc::new(registries.clone()),
         trust: quorate::service::trust::Trust::default().trusting_all(),
         ..Environment::new(place.root())
     };
@@ -71,7 +71,7 @@ fn held(place: &TestDir, host: &Host) -> ConveneReport {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (called, workspace) =
-            convene::prepare(&environment, &PathOverrides::default(), &request, host).unwrap();
+            convene::prepare(&environment, &PathOverrides::default(), &request, registries).unwrap();
         let spec = spec::build(&environment, &workspace, &called, &request.options).unwrap();
         let session = session::open(environment, workspace).await.unwrap();
         let report = convene::convene(&session, &called, &spec, Arc::new(NoopObserver)).await.unwrap();
@@ -84,7 +84,7 @@ fn held(place: &TestDir, host: &Host) -> ConveneReport {
 fn what_means_the_same_is_dropped() {
     // L4
     let place = place();
-    let report = held(&place, &Host::new().with_embedder(Arc::new(Temperature { broken: false })));
+    let report = held(&place, &Registries::new().with_embedder(Arc::new(Temperature { broken: false })));
     let kept: Vec<&str> = report.fragments.iter().map(|one| one.member.as_str()).collect();
     assert_eq!(kept, ["bob"]);
     let violation = &report.violations[0];
@@ -98,7 +98,7 @@ fn what_means_the_same_is_dropped() {
 fn what_cannot_be_compared_is_not_written() {
     // L4
     let place = place();
-    let report = held(&place, &Host::new().with_embedder(Arc::new(Temperature { broken: true })));
+    let report = held(&place, &Registries::new().with_embedder(Arc::new(Temperature { broken: true })));
     assert_eq!(report.fragments, []);
     assert!(report.violations.iter().all(|one| one.code == "lock_unchecked"), "{:?}", report.violations);
     assert_eq!(report.violations.len(), 2);

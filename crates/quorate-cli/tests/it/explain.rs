@@ -10,7 +10,8 @@ use quorate_diagnostics::codes;
 use support::TestDir;
 
 /// Codes whose pages cannot be run from here, and why.
-const NOT_RUN: [(&str, &str); 29] = [
+const NOT_RUN: [(&str, &str); 30] = [
+    ("quorate:bug", "needs an error in the program"),
     ("quorate:request_incomplete", "needs a server"),
     ("quorate:path_reserved", "needs a server"),
     ("quorate:run_not_held", "needs a server"),

@@ -12,8 +12,8 @@ use std::time::Duration;
 use crate::support;
 use async_trait::async_trait;
 use quorate::Quorate;
-use quorate::ports::{Mode, RuleKind, gather, rule};
-use quorate_kernel::ports::gather::{Embedder, Meter};
+use quorate::ports::{Mode, RuleKind, extension};
+use quorate_kernel::ports::extension::{Embedder, Meter};
 use quorate_kernel::ports::ledger::Kind;
 use serde_json::{Value, json};
 use sqlx::{ConnectOptions as _, Row as _};
@@ -335,7 +335,7 @@ impl Embedder for Temperature {
 struct NobodyObjects;
 
 #[async_trait]
-impl rule::Rule for NobodyObjects {
+impl extension::Rule for NobodyObjects {
     async fn apply(&self, input: Value) -> Result<Value, String> {
         let votes = input["votes"].as_array().ok_or("there are no votes")?;
         let objects = votes.iter().any(|one| one["vote"] == "no");
@@ -346,8 +346,8 @@ impl rule::Rule for NobodyObjects {
 struct WithLastYear;
 
 #[async_trait]
-impl gather::Gather for WithLastYear {
-    async fn gather(&self, request: gather::GatherRequest) -> Result<String, String> {
+impl extension::Gather for WithLastYear {
+    async fn gather(&self, request: extension::GatherRequest) -> Result<String, String> {
         match &*request.subject.text {
             text if text.contains("region") => Ok(format!("{text}\n\nLast year this cost 31 000.\n")),
             _ => Err("nothing is known".to_owned()),

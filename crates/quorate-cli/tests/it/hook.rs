@@ -28,8 +28,8 @@ fn held() -> Value {
     }))
 }
 
-fn hook(place: &TestDir, registries: &str, event: &Value) -> CommandOutput {
-    place.run_with_stdin(&["hook", registries], event.to_string().as_bytes())
+fn hook(place: &TestDir, host: &str, event: &Value) -> CommandOutput {
+    place.run_with_stdin(&["hook", host], event.to_string().as_bytes())
 }
 
 fn written(place: &TestDir, file: &str) -> Value {
@@ -121,8 +121,8 @@ fn what_cannot_be_judged_is_no_verdict() {
     }
     // Members that fail: said to the person, with a code that blocks nothing and passes nothing.
     let place = place(&json!({"r1": {"would_block": false, "score": 4}}));
-    for (registries, code) in [("claude", 1), ("cursor", 1)] {
-        let told = hook(&place, registries, &event_or_written(registries, &place)).assert_code(code);
+    for (host, code) in [("claude", 1), ("cursor", 1)] {
+        let told = hook(&place, host, &event_or_written(host, &place)).assert_code(code);
         assert!(told.stderr.contains("INCOMPLETE") && told.stdout.is_empty(), "{}", told.stderr);
     }
     // Configuration that is not trusted, and one that does not hold.
@@ -141,8 +141,8 @@ fn what_cannot_be_judged_is_no_verdict() {
     hook(&place, "claude", &written(&place, "drafts/post.md")).assert_code(5);
 }
 
-fn event_or_written(registries: &str, place: &TestDir) -> Value {
-    match registries {
+fn event_or_written(host: &str, place: &TestDir) -> Value {
+    match host {
         "claude" => written(place, "drafts/post.md"),
         _ => event_of("drafts/post.md", place),
     }

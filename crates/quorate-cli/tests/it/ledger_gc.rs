@@ -295,8 +295,7 @@ fn many(path: &Path, runs: usize) {
     block_on(async {
         let store = Store::open(path).await.expect("it opens").store;
         for at in 0..runs {
-            let entry =
-                |kind, data| Entry { kind, at_ms: 0, data: quorate_kernel::consultation::object(data) };
+            let entry = |kind, data| Entry { kind, at_ms: 0, data: quorate_kernel::attempts::object(data) };
             let artifact = format!("artifact {at} QUERCUS-7731 ").repeat(300);
             let sha256 = sha256_hex(artifact.as_bytes());
             let audit = json!({"retention_days": 1, "keep_consultations": true});
@@ -391,7 +390,7 @@ fn a_forged_erasure_erases_nothing() {
                 .await
                 .expect("a record");
         let data = json!({"run": run, "records": [[0, 99]], "bodies": [], "reason": "retention", "days": 0});
-        let entry = Entry { kind: Kind::Erased, at_ms: 0, data: quorate_kernel::consultation::object(data) };
+        let entry = Entry { kind: Kind::Erased, at_ms: 0, data: quorate_kernel::attempts::object(data) };
         let (n, prev) = (last.0.unsigned_abs() + 1, quorate_ledger::record::leaf(&last.1));
         let forged = quorate_ledger::record::encode("ledger", n, Some(&prev), entry, &mut Default::default())
             .expect("sealed");

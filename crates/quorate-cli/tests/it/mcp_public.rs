@@ -11,7 +11,7 @@ use crate::support::public;
 use client::Http;
 use public::{MANIFEST, copied_example, quorate};
 use quorate::service::environment::Environment;
-use quorate::service::host::Host;
+use quorate::service::registries::Registries;
 use quorate::service::runtime::conversation::{AuthorRule, ConversationReader, say};
 use quorate::service::runtime::drive::{Until, drive};
 use quorate::service::runtime::events::FanOut;
@@ -103,7 +103,7 @@ async fn a_closure_under_the_kind_that_the_manifest_names_takes_part() {
     let more = "[defaults]\nexecutor = \"router\"\n[executors.router]\nkind = \"agent-cli\"\ncommand = \"/bin/sh\"\n\
                 args = [\"router.sh\"]\n";
     tell(&repository, &server, more);
-    let host = Host::new().with_executor("in-process-mastra", |_| {
+    let registries = Registries::new().with_executor("in-process-mastra", |_| {
         Ok(Inline::new(|speaking| async move {
             let trigger = speaking.trigger().map(|turn| turn.content.to_string()).unwrap_or_default();
             let seen = speaking.state.get("seen").and_then(Value::as_u64).unwrap_or_default() + 1;
@@ -111,7 +111,7 @@ async fn a_closure_under_the_kind_that_the_manifest_names_takes_part() {
             Ok(Turn { content: format!("{seen}: {trigger}"), state, ..Turn::default() })
         }))
     });
-    let host = host.unwrap();
+    let registries = registries.unwrap();
     let environment = Environment {
         directory: repository.path("repo"),
         state_dir: Some(repository.path("state")),
@@ -122,7 +122,7 @@ async fn a_closure_under_the_kind_that_the_manifest_names_takes_part() {
     let request = RuntimeRequest { path: repository.path("repo").join(MANIFEST), ..RuntimeRequest::default() };
     for text in ["The build is red", "It is green again"] {
         let places = PathOverrides { ledger: ledger.clone(), ..PathOverrides::default() };
-        let runtime = open(&environment, &places, &request, &host).expect("a manifest that holds");
+        let runtime = open(&environment, &places, &request, &registries).expect("a manifest that holds");
         let ready = runtime.open_ledger().await.expect("a ledger");
         say(&ready.runtime, text, "eve", AuthorRule::PeopleOnly).await.expect("a server that listens");
         let (mut runner, _hold) =

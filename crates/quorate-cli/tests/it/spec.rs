@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use quorate::service::host::Host;
+use quorate::service::registries::Registries;
 use quorate_testkit::mdtest;
 
 fn spec() -> PathBuf {
@@ -11,7 +11,7 @@ fn spec() -> PathBuf {
 
 #[track_caller]
 fn check(document: &str) {
-    let failures = mdtest::run_file(&spec().join(document), &Host::new());
+    let failures = mdtest::run_file(&spec().join(document), &Registries::new());
     assert!(failures.is_empty(), "\n{}", failures.join("\n"));
 }
 

@@ -1,7 +1,10 @@
 //! Requests to GitHub's REST API. The size of answers is bounded; redirects are refused, since they would receive the token.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
+use quorate::service::artifact;
+use quorate::service::error::ServiceError;
 use quorate_adapters::http::{self, Redirects};
 use quorate_diagnostics::{Body, codes};
 use reqwest::header::HeaderMap;
@@ -11,10 +14,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::event::{Repository, unusable};
+use super::{Repository, event_unusable};
 use crate::environment::variable;
-use quorate::service::artifact;
-use quorate::service::error::ServiceError;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -137,16 +138,17 @@ impl Api {
     /// If the token or the repository is missing, or if the address must not receive the token.
     pub(super) fn from_environment() -> Result<Api, ServiceError> {
         let get = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
-        let need = |name: &str| get(name).ok_or_else(|| unusable(format!("the variable {name} is not set")));
+        let need =
+            |name: &str| get(name).ok_or_else(|| event_unusable(format!("the variable {name} is not set")));
         let (token, repository) = (need("GITHUB_TOKEN")?, need("GITHUB_REPOSITORY")?);
         let address = get("GITHUB_API_URL").unwrap_or_else(|| "https://api.github.com".to_owned());
         let base: Url = address
             .parse()
-            .map_err(|error| unusable(format!("cannot parse GITHUB_API_URL {address}: {error}")))?;
+            .map_err(|error| event_unusable(format!("cannot parse GITHUB_API_URL {address}: {error}")))?;
         if base.cannot_be_a_base() || base.scheme() != "https" && !http::is_loopback(&base) {
-            return Err(unusable(format!("GITHUB_API_URL is not an https address: {address}")));
+            return Err(event_unusable(format!("GITHUB_API_URL is not an https address: {address}")));
         }
-        let client = http::client(&base, None, Redirects::Refused).map_err(unusable)?;
+        let client = http::client(&base, None, Redirects::Refused).map_err(event_unusable)?;
         Ok(Api { client, base, token: token.trim().to_owned(), repository })
     }
 
@@ -379,4 +381,59 @@ async fn read(response: &mut Response, most: u64) -> Result<Vec<u8>, reqwest::Er
 pub(super) fn failed(what: String) -> ServiceError {
     let help = "run `quorate explain quorate:github_failed` to see what the job needs";
     ServiceError::configuration(codes::GITHUB_FAILED, Body::new(what).help(help))
+}
+
+pub(super) struct CommitFiles<'a> {
+    api: &'a Api,
+    commit: &'a str,
+    listed: BTreeMap<String, TreeEntry>,
+    /// Whether the list is complete.
+    pub(super) is_complete: bool,
+    /// The entries of folders, by their hashes.
+    folders: BTreeMap<String, Vec<TreeEntry>>,
+}
+
+impl<'a> CommitFiles<'a> {
+    pub(super) async fn of(api: &'a Api, commit: &'a str) -> Result<CommitFiles<'a>, ServiceError> {
+        let tree = api.files_of_commit(commit).await?;
+        let listed = tree.tree.into_iter().map(|entry| (entry.path.clone(), entry)).collect();
+        Ok(CommitFiles { api, commit, listed, is_complete: !tree.truncated, folders: BTreeMap::new() })
+    }
+
+    /// The listed paths.
+    pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
+        self.listed.keys().map(String::as_str)
+    }
+
+    /// The entry at a path; `None` if it does not exist or lies behind a link.
+    pub(super) async fn find(&mut self, path: &str) -> Result<Option<&TreeEntry>, ServiceError> {
+        if self.is_complete || self.listed.contains_key(path) {
+            return Ok(self.listed.get(path));
+        }
+        let mut folder = self.commit.to_owned();
+        let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
+        for part in above.split('/').filter(|part| !part.is_empty()) {
+            match self.entry(&folder, part).await? {
+                Some(entry) if entry.mode == FOLDER => folder = entry.sha.clone(),
+                _ => return Ok(None),
+            }
+        }
+        self.entry(&folder, name).await
+    }
+
+    async fn entry(&mut self, folder: &str, name: &str) -> Result<Option<&TreeEntry>, ServiceError> {
+        if !self.folders.contains_key(folder) {
+            let entries = self.api.folder(folder).await?.tree;
+            self.folders.insert(folder.to_owned(), entries);
+        }
+        Ok(self.folders.get(folder).and_then(|entries| entries.iter().find(|entry| entry.path == name)))
+    }
+}
+
+const FOLDER: &str = "040000";
+
+impl TreeEntry {
+    pub(super) fn is_file(&self) -> bool {
+        matches!(&*self.mode, "100644" | "100755")
+    }
 }

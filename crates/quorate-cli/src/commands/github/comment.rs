@@ -8,17 +8,17 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::entropy::sha256_hex;
 
+use super::WorkflowRun;
+use super::api::CommitFiles;
 use super::api::{Api, Comment, Pull, TRY_AGAIN_AFTER, TreeEntry, User, failed};
 use super::changes::{self, Change, Interrupted, MAX_TEXTS, Reviewed};
-use super::commit_files::CommitFiles;
+use super::changes::{Patterns, ensure_readable};
 use super::error_format;
-use super::event::{self, WorkflowRun};
-use super::patterns::{Patterns, ensure_readable};
 use crate::commands::review::{Outcome, ReviewSettings};
 use crate::exit::{Exit, exit_with_error};
-use crate::render::paint::one_line;
+use crate::render::layout::one_line;
+use crate::terminal;
 use crate::terminal::Terminal;
-use crate::workflow;
 use quorate::service::artifact;
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
@@ -59,7 +59,7 @@ async fn comment(
         Ok(Exit::DONE)
     };
     let patterns = Patterns::new(&task.patterns)?;
-    let run = event::workflow_run()?;
+    let run = super::workflow_run()?;
     let api = Api::from_environment()?;
     if run.event != "pull_request" {
         return not_now(&format!("the workflow was started by {}", one_line(&run.event)));
@@ -186,7 +186,7 @@ async fn pulls_of(api: &Api, run: &WorkflowRun) -> Result<Vec<Pull>, ServiceErro
     let owner = repository.full_name.split('/').next().unwrap_or_default();
     let mut pulls = api.pulls_from(&format!("{owner}:{branch}")).await?;
     pulls.retain(|pull| {
-        let is_same = |head: &event::Repository| head.full_name == repository.full_name;
+        let is_same = |head: &super::Repository| head.full_name == repository.full_name;
         pull.head.sha == run.head_sha && pull.head.repo.as_ref().is_some_and(is_same)
     });
     Ok(pulls)
@@ -386,7 +386,7 @@ async fn keep(
 ) -> Result<(), ServiceError> {
     let marker = marker(&task.patterns);
     let body = format!("{marker}\n{body}");
-    let body = workflow::visible(&body);
+    let body = terminal::visible(&body);
     let mut times = TRY_AGAIN_AFTER.into_iter();
     loop {
         let is_own = |comment: &Comment| {

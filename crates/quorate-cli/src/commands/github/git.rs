@@ -14,7 +14,7 @@ use quorate::service::error::ServiceError;
 use quorate::service::{artifact, disk};
 
 /// A repository with its checked out commit, and the base for the comparison.
-pub(super) struct Repository {
+pub(super) struct GitRepository {
     root: PathBuf,
     /// The commits, by their hashes.
     base: String,
@@ -39,13 +39,13 @@ pub(super) enum Becomes {
     Nothing,
 }
 
-impl Repository {
+impl GitRepository {
     /// The repository of a directory. Without a `base`, the checked out commit must be GitHub's merge of a pull request, whose
     /// first parent is the base.
     ///
     /// # Errors
     /// If git, the repository or the base is missing.
-    pub(super) async fn open(directory: &Path, base: Option<&str>) -> Result<Repository, ServiceError> {
+    pub(super) async fn open(directory: &Path, base: Option<&str>) -> Result<GitRepository, ServiceError> {
         let root =
             git(directory, &["rev-parse", "--show-toplevel"], "run it in a checkout of the pull request")
                 .await?;
@@ -57,7 +57,7 @@ impl Repository {
             }
             None => base_of_merge(&root, &head).await?,
         };
-        Ok(Repository { root, base, head })
+        Ok(GitRepository { root, base, head })
     }
 
     /// The paths of the checked out commit's files.

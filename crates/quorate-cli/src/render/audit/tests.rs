@@ -2,11 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use quorate::service::audit::costs::Costs;
+use quorate::service::audit::Costs;
 use quorate_diagnostics::render::TextOptions;
 use quorate_ledger::council_log::priors::{ProducerStats, Producers, ReviewCounts};
 use quorate_ledger::council_log::stats::{Agreement, Pair};
-use quorate_ledger::council_log::stats::{DeliberatorStats, Filter, Stats};
+use quorate_ledger::council_log::stats::{DeliberatorStats, LogStats};
+use quorate_ledger::stats::ReviewFilter;
 use serde_json::{Value, json};
 
 use super::*;
@@ -20,7 +21,7 @@ fn audit() -> Audit {
     let types = |post, memo| {
         BTreeMap::from([("blog_post".to_owned(), counts(post)), ("memo|2".to_owned(), counts(memo))])
     };
-    let stats = Stats {
+    let stats = LogStats {
         verdicts: types([6, 3, 2, 1], [0, 1, 0, 0]),
         deliberators: BTreeMap::from([
             (
@@ -59,7 +60,7 @@ fn audit() -> Audit {
         elapsed_ms: 755_000,
         overrides: 2,
     };
-    let filter = Filter { since_ms: Some(1_772_000_000_000), ..Filter::default() };
+    let filter = ReviewFilter { since_ms: Some(1_772_000_000_000), ..ReviewFilter::default() };
     Audit {
         log: "council_log.jsonl".to_owned(),
         filter,
@@ -212,7 +213,7 @@ fn for_pasting() {
 
 #[test]
 fn for_programs() {
-    let object: Value = serde_json::from_str(&quorate::service::audit::json::json(&audit())).unwrap();
+    let object: Value = serde_json::from_str(&quorate::service::audit::json(&audit())).unwrap();
     assert_eq!(
         object["deliberators"][0],
         json!({
@@ -242,10 +243,10 @@ fn for_programs() {
 #[test]
 fn nothing_to_count() {
     let empty = Audit {
-        stats: Stats::default(),
+        stats: LogStats::default(),
         producers: Producers::default(),
         agreement: Agreement::default(),
-        filter: Filter::default(),
+        filter: ReviewFilter::default(),
         corrupt_lines: 0,
         ..audit()
     };
@@ -256,7 +257,7 @@ fn nothing_to_count() {
         "council_log.jsonl does not exist yet: every review adds a line.\n"
     );
     assert_eq!(
-        serde_json::from_str::<Value>(&quorate::service::audit::json::json(&absent)).unwrap()["override_rate"],
+        serde_json::from_str::<Value>(&quorate::service::audit::json(&absent)).unwrap()["override_rate"],
         Value::Null
     );
 }

@@ -8,10 +8,7 @@ use quorate_protocol::Json;
 use quorate_protocol::assembly::{AssemblyRequest, Rule as Declared};
 use serde_json::{Map, json};
 
-use quorate::service::convene::report::{
-    AppliedRule, Consultation, CountedVote, Decision, ExactRatio, Fragment, Member, Message, Node, Objection,
-    Report, Risk, Rollup, Violation,
-};
+use quorate::service::convene::report::{AppliedRule, Consultation, CountedVote, Decision, ExactRatio, Fragment, Member, Message, Node, Objection, ConveneReport, Risk, Rollup, Violation};
 
 /// Characters that a format might interpret, in a short text.
 pub(super) const HOSTILE: &str = "```\n</sub><script>alert(1)</script> | a | b |\n--> x; end \"quoted\" 'q' `code` %%{init: {}}%% style:#\n\u{1b}[31mred\u{1b}[0m \u{202e}evil\u{2066} \u{E0012}paint\u{E0002}\r\n# heading\n- [x] [link](javascript:x) @octocat #1 \u{0}";
@@ -88,8 +85,8 @@ pub(super) fn advice(severity: u64, concern: &str, suggestion: &str) -> Json {
 }
 
 /// A run without members.
-pub(super) fn bare(mode: Mode, request: AssemblyRequest) -> Report {
-    Report {
+pub(super) fn bare(mode: Mode, request: AssemblyRequest) -> ConveneReport {
+    ConveneReport {
         run: "r7k2m9q4xa1bc".to_owned(),
         opened_ms: 1_772_600_700_007,
         assembly: "release-board".to_owned(),
@@ -135,7 +132,7 @@ pub(super) fn bare(mode: Mode, request: AssemblyRequest) -> Report {
 }
 
 /// Quorum is reached; one voter is missing, one may not vote on the class.
-pub(super) fn vote() -> Report {
+pub(super) fn vote() -> ConveneReport {
     let ballot = |vote: &str, rationale: &str| json!({"vote": vote, "rationale": rationale, "evidence": []});
     let vote = |member: &str, weight: &str, vote: &str| CountedVote {
         member: member.to_owned(),
@@ -199,7 +196,7 @@ pub(super) fn vote() -> Report {
 }
 
 /// Two fragments, one refused by a lock, and a missing member.
-pub(super) fn guidance() -> Report {
+pub(super) fn guidance() -> ConveneReport {
     let in_phase = |member: Member, phase: &str| Member { phase: Some(phase.to_owned()), ..member };
     let request = AssemblyRequest::Advisory {
         phase: "session".to_owned(),
@@ -287,7 +284,7 @@ pub(super) fn guidance() -> Report {
 }
 
 /// Two rounds of three members, one of which falls silent; one message does not reach its addressee.
-pub(super) fn talk() -> Report {
+pub(super) fn talk() -> ConveneReport {
     let said = |message: &str, to: Json, objection: bool, pass: bool| {
         answer(json!({"message": message, "addressedTo": to, "objection": objection, "pass": pass}))
     };
@@ -365,7 +362,7 @@ pub(super) fn talk() -> Report {
 }
 
 /// A tree of five: a rule at the root, a failed node, and one silenced by a lock.
-pub(super) fn tree() -> Report {
+pub(super) fn tree() -> ConveneReport {
     let below = |parent: &str, member: Member| Member { parent: Some(parent.to_owned()), ..member };
     let output = |severity, concern: &str| {
         Some(Rollup {

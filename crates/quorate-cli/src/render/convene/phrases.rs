@@ -1,14 +1,16 @@
-//! An assembly's run in words, for every format: its outcome, the reasons, the request, and the cost.
+//! An assembly's run in words, for every format: its outcome, the reasons, the request, and the cost; refusals and missing
+//! answers; the count of a vote; and a discussion by rounds. Refusals are never omitted.
+
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use quorate::service::convene::report::{AppliedRule, Consultation, Decision, Fragment, Member, Message, ConveneReport, Violation};
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::Json;
 use quorate_protocol::assembly::{AssemblyRequest, describe_operators};
 
-use super::super::paint::{Paint, one_line};
+use super::super::layout::{Paint, one_line};
 use super::super::wording::{amount, cost, duration, list_limited, minute, status, truncate, undecided};
-use super::count;
-use quorate::service::convene::report::{Fragment, Member, Report};
 
 /// The most objecting members named.
 const OBJECTING: usize = 40;
@@ -16,16 +18,16 @@ const OBJECTING: usize = 40;
 const REASON: usize = 240;
 
 /// The outcome as a word.
-pub(super) fn verdict(report: &Report) -> String {
+pub(super) fn verdict(report: &ConveneReport) -> String {
     report.verdict.as_deref().map_or_else(|| "OPEN".to_owned(), |word| one_line(word).to_uppercase())
 }
 
-pub(super) fn paint(report: &Report) -> Paint {
+pub(super) fn paint(report: &ConveneReport) -> Paint {
     report.verdict.as_deref().map_or(Paint::Absent, Paint::of_word)
 }
 
 /// The reason, in a sentence or two.
-pub(super) fn because(report: &Report) -> String {
+pub(super) fn because(report: &ConveneReport) -> String {
     let Some(verdict) = report.verdict.as_deref() else {
         return undecided(&report.run, report.imported, report.queued);
     };
@@ -42,7 +44,7 @@ pub(super) fn because(report: &Report) -> String {
                 });
                 let warnings = report.class_warnings().into_iter();
                 let first: String = warnings.map(|text| format!("{} ", one_line(&text))).collect();
-                format!("{first}{decided_by}{}: {}.", one_line(verdict), count::ratio_text(report, decision))
+                format!("{first}{decided_by}{}: {}.", one_line(verdict), ratio_text(report, decision))
             }
             None => String::new(),
         },
@@ -62,7 +64,7 @@ pub(super) fn because(report: &Report) -> String {
 }
 
 /// The length of a discussion, and what ended it.
-fn peer_outcome(report: &Report) -> String {
+fn peer_outcome(report: &ConveneReport) -> String {
     let Some((rounds, ended_by)) = &report.rounds else { return String::new() };
     let ended = match &**ended_by {
         "no-new-objections" => without_objections(report).to_owned(),
@@ -93,7 +95,7 @@ fn peer_outcome(report: &Report) -> String {
 
 /// The meaning of a round without new objections: no member objects any more only if every objection was answered and
 /// withdrawn.
-fn without_objections(report: &Report) -> &'static str {
+fn without_objections(report: &ConveneReport) -> &'static str {
     let all = &report.objections;
     match !all.is_empty() && all.iter().all(|objection| objection.taken_back && objection.answered) {
         true => "no further objections",
@@ -107,7 +109,7 @@ fn capital(text: &str) -> String {
 }
 
 /// The facts about the run, each with a label.
-pub(super) fn facts(report: &Report) -> Vec<(&'static str, String)> {
+pub(super) fn facts(report: &ConveneReport) -> Vec<(&'static str, String)> {
     let model_note = match &report.recorded {
         Some(recorded) => format!(" ({})", recorded.to_lowercase()),
         None if report.model_asked => String::new(),
@@ -156,7 +158,7 @@ pub(super) fn request(mode: Mode, request: &AssemblyRequest) -> String {
 }
 
 /// The level of risk, and whether to involve a person.
-pub(super) fn risk(report: &Report) -> Option<String> {
+pub(super) fn risk(report: &ConveneReport) -> Option<String> {
     let risk = report.risk.as_ref();
     let level = risk
         .and_then(|risk| Some(format!("{} (severity {})", one_line(risk.level.as_deref()?), risk.severity)));
@@ -168,7 +170,7 @@ pub(super) fn risk(report: &Report) -> Option<String> {
     }
 }
 
-pub(super) fn risk_paint(report: &Report) -> Paint {
+pub(super) fn risk_paint(report: &ConveneReport) -> Paint {
     let level = report.risk.as_ref().and_then(|risk| risk.level.as_deref());
     match (report.should_escalate, level) {
         (Some(true), _) | (_, Some("escalate")) => Paint::Bad,
@@ -179,7 +181,7 @@ pub(super) fn risk_paint(report: &Report) -> Paint {
 }
 
 /// The validity of a fragment.
-pub(super) fn validity(report: &Report, fragment: &Fragment) -> String {
+pub(super) fn validity(report: &ConveneReport, fragment: &Fragment) -> String {
     const HOUR_MS: i64 = 3_600_000;
     let Ok(expires) = fragment.expires.parse::<Timestamp>() else { return one_line(&fragment.expires) };
     let until = minute(expires.as_millisecond());
@@ -191,7 +193,7 @@ pub(super) fn validity(report: &Report, fragment: &Fragment) -> String {
     format!("{long}, until {until} UTC")
 }
 
-pub(super) fn member<'r>(report: &'r Report, id: &str) -> Option<&'r Member> {
+pub(super) fn member<'r>(report: &'r ConveneReport, id: &str) -> Option<&'r Member> {
     report.members.iter().find(|member| member.id == *id)
 }
 
@@ -231,4 +233,312 @@ pub(super) fn last_status(member: &Member) -> String {
 pub(super) fn names(all: &[&str], most: usize) -> String {
     let names: Vec<String> = all.iter().map(|id| one_line(id)).collect();
     list_limited(&names.iter().map(String::as_str).collect::<Vec<_>>(), most)
+}
+
+/// The longest shown excerpt or reason, in characters.
+const WORDS: usize = 240;
+/// The most members named with the same reason.
+const NAMED: usize = 40;
+
+pub(super) struct Rejection {
+    /// The refused candidate, and its author.
+    pub(super) what: String,
+    pub(super) why: String,
+    pub(super) excerpt: Option<String>,
+}
+
+pub(super) fn rejections(report: &ConveneReport) -> Vec<Rejection> {
+    report.violations.iter().map(describe).collect()
+}
+
+fn describe(violation: &Violation) -> Rejection {
+    let candidate = one_line(&violation.candidate);
+    let what = match (&violation.member, &violation.what) {
+        (Some(member), Some(what)) => {
+            format!("{candidate}: the {} of {}", one_line(what), one_line(member))
+        }
+        (Some(member), None) => format!("{candidate}, by {}:", one_line(member)),
+        (None, Some(what)) => format!("{candidate}: its {}", one_line(what)),
+        (None, None) => candidate,
+    };
+    let why = match &*violation.code {
+        "out_of_reach" => {
+            let ids: Vec<&str> = violation.to.iter().map(String::as_str).collect();
+            format!("{} is out of its reach", names(&ids, NAMED))
+        }
+        "lock_unchecked" => {
+            let why = violation.why.as_deref().map_or_else(String::new, |why| format!(": {}", one_line(why)));
+            format!("the locked traits could not be checked{why}")
+        }
+        _ => format!("touches the locked trait “{}”{}", or_unknown(&violation.locked), document(violation)),
+    };
+    let excerpt = violation.excerpt.as_deref().map(one_line).filter(|words| !words.is_empty());
+    Rejection { what, why, excerpt: excerpt.map(|words| truncate(&words, WORDS)) }
+}
+
+fn or_unknown(text: &Option<String>) -> String {
+    text.as_deref().map_or_else(|| "?".to_owned(), one_line)
+}
+
+/// The layer of the matcher that matched, in words.
+fn document(violation: &Violation) -> String {
+    let Some(document) = &violation.layer else { return String::new() };
+    let seen = match &**document {
+        "as-given" => "unchanged".to_owned(),
+        "folded" => "once characters are folded".to_owned(),
+        "regex-folded" => "by its pattern, once characters are folded".to_owned(),
+        "regex" => "by its pattern".to_owned(),
+        "unmarked" => "once markup is taken out".to_owned(),
+        "skeleton" => "once lookalikes are replaced".to_owned(),
+        "set-apart" => "once letters set apart are put together".to_owned(),
+        "meaning" => "by meaning".to_owned(),
+        layer => return format!(" ({})", one_line(layer)),
+    };
+    format!(" ({document}: {seen})", document = one_line(document))
+}
+
+/// The reason for a candidate's refusal, in a few words.
+pub(super) fn reason_for(report: &ConveneReport, candidate: &str) -> Option<String> {
+    report
+        .violations
+        .iter()
+        .find(|violation| violation.candidate == candidate)
+        .map(|violation| describe(violation).why)
+}
+
+/// The members without an answer, by reason; unasked members excluded.
+pub(super) fn absences(report: &ConveneReport) -> Vec<(String, String)> {
+    let mut reasons: Vec<String> = Vec::new();
+    let mut members_by_reason: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for member in &report.members {
+        for consultation in
+            member.consultations.iter().filter(|consultation| consultation.status != "answered")
+        {
+            let step = consultation.invocation.split_once('/').map_or("", |(step, _)| step);
+            let round =
+                step.strip_prefix("round").map_or_else(String::new, |k| format!(", round {}", one_line(k)));
+            let message = consultation.message.as_deref().map(one_line).filter(|text| !text.is_empty());
+            let message = message.map_or_else(String::new, |text| format!(": {}", truncate(&text, WORDS)));
+            let reason = format!("{}{message}", status(&one_line(&consultation.status)));
+            let members = members_by_reason.entry(reason.clone()).or_insert_with(|| {
+                reasons.push(reason);
+                Vec::new()
+            });
+            members.push(format!("{}{round}", one_line(&member.id)));
+        }
+    }
+    let group = |reason: String| {
+        let members: Vec<&str> =
+            members_by_reason.get(&reason).into_iter().flatten().map(String::as_str).collect();
+        (names(&members, NAMED), reason)
+    };
+    reasons.into_iter().map(group).collect()
+}
+
+/// Notes, without those that repeat a refusal.
+pub(super) fn notes_without_rejections(report: &ConveneReport) -> Vec<String> {
+    let repeated = |note: &String| {
+        report.violations.iter().any(|violation| {
+            let of = |verb| format!("`{}` was {verb}:", violation.candidate);
+            let withheld = violation.member.as_deref().zip(violation.what.as_deref());
+            note.starts_with(&of("dropped"))
+                || note.starts_with(&of("withheld"))
+                || withheld.is_some_and(|(id, what)| {
+                    note.starts_with(&format!("the {what} of `{id}` was withheld:"))
+                })
+                || (violation.code == "out_of_reach"
+                    && violation
+                        .member
+                        .as_ref()
+                        .is_some_and(|id| note.starts_with(&format!("a message of `{id}`"))))
+        })
+    };
+    report.all_notes().into_iter().filter(|note| !repeated(note)).map(|note| one_line(&note)).collect()
+}
+
+/// The most digits of a weight beside a bar.
+const DIGITS: usize = 12;
+
+/// One side of a vote.
+pub(super) struct Side {
+    /// `yes`, `no`, `abstain` or `no vote`.
+    pub(super) word: &'static str,
+    /// The sum of its weights.
+    pub(super) weight: f64,
+    /// The sum of its weights, and the number of its votes.
+    pub(super) text: String,
+    pub(super) paint: Option<Paint>,
+}
+
+/// The sides; abstentions and missing votes only if there are any.
+pub(super) fn sides(decision: &Decision) -> Vec<Side> {
+    let count =
+        |words: &[&str]| decision.votes.iter().filter(|ballot| words.contains(&&*ballot.vote)).count();
+    let side = |word, weight: f64, words: &[&str], paint| Side {
+        word,
+        weight,
+        text: format!("{} ({})", truncate(&weight.to_string(), DIGITS), amount(count(words) as u64, "vote")),
+        paint,
+    };
+    let mut all = vec![
+        side("yes", decision.yes, &["yes"], Some(Paint::Good)),
+        side("no", decision.no, &["no"], Some(Paint::Bad)),
+    ];
+    if count(&["abstain"]) > 0 {
+        all.push(side("abstain", decision.abstain, &["abstain"], None));
+    }
+    let missing = count(&["missing", "cancelled"]);
+    if missing > 0 {
+        let weight = truncate(&decision.missing.to_string(), DIGITS);
+        let text = format!("{weight} ({})", amount(missing as u64, "voter"));
+        all.push(Side { word: "no vote", weight: decision.missing, text, paint: Some(Paint::Absent) });
+    }
+    all
+}
+
+/// The weight of all sides.
+pub(super) fn total_weight(decision: &Decision) -> f64 {
+    decision.yes + decision.no + decision.abstain + decision.missing
+}
+
+/// A string among a rule's parameters.
+pub(super) fn param<'r>(report: &'r ConveneReport, rule: &AppliedRule, key: &str) -> Option<&'r str> {
+    report.declared_rule(&rule.id)?.params.get(key).and_then(Json::as_str)
+}
+
+/// `2.5 of 3 = 0.833, needs 0.66`.
+pub(super) fn ratio_text(report: &ConveneReport, decision: &Decision) -> String {
+    let needs = report.threshold();
+    let close = needs.as_ref().is_some_and(|needs| (needs.part - decision.ratio).abs() < 0.000_5);
+    let rounded = if close { format!("{:.6}", decision.ratio) } else { format!("{:.3}", decision.ratio) };
+    let rounded = rounded.trim_end_matches('0').trim_end_matches('.');
+    let (yes, total) = (one_line(&decision.exact.yes), one_line(&decision.exact.total));
+    let needs = needs.map_or_else(String::new, |needs| format!(", needs {}", one_line(&needs.text)));
+    let equality = match rounded.parse::<f64>() == Ok(decision.ratio) && decision.ratio.to_string().len() < 8
+    {
+        true => "=",
+        false => "≈",
+    };
+    format!("{yes} of {total} {equality} {rounded}{needs}")
+}
+
+const THREAD_NAMED: usize = 6;
+
+pub(super) struct Round<'r> {
+    pub(super) number: u64,
+    /// In roster order, without silent and absent members.
+    pub(super) turns: Vec<Turn<'r>>,
+    /// Members that passed without a message.
+    pub(super) silent: Vec<&'r str>,
+    /// Members without an answer, each with its status.
+    pub(super) absent: Vec<(&'r str, String)>,
+}
+
+/// A member's message in a round.
+pub(super) struct Turn<'r> {
+    pub(super) from: &'r str,
+    /// `None` is every member in reach.
+    pub(super) to: Option<Vec<String>>,
+    pub(super) text: &'r str,
+    pub(super) objects: bool,
+    pub(super) passes: bool,
+    /// Why it reached no member, or is not in the log.
+    pub(super) kept_back: Option<String>,
+}
+
+impl Turn<'_> {
+    pub(super) fn to(&self) -> String {
+        match &self.to {
+            None => "all".to_owned(),
+            Some(ids) if ids.is_empty() => "nobody".to_owned(),
+            Some(ids) => names(&ids.iter().map(String::as_str).collect::<Vec<_>>(), THREAD_NAMED),
+        }
+    }
+
+    /// Whether its author objects or passes, in words.
+    pub(super) fn annotations(&self) -> Vec<&'static str> {
+        let flags = [(self.objects, "objects"), (self.passes, "passes")];
+        flags.into_iter().filter(|(is_set, _)| *is_set).map(|(_, word)| word).collect()
+    }
+}
+
+pub(super) fn rounds(report: &ConveneReport) -> Vec<Round<'_>> {
+    let mut rounds: BTreeMap<u64, Round<'_>> = BTreeMap::new();
+    let delivered: BTreeMap<(u64, &str), &Message> =
+        report.messages.iter().map(|message| ((message.round, &*message.from), message)).collect();
+    for member in &report.members {
+        // After a resume a new answer replaces the earlier one.
+        let mut by_round: BTreeMap<u64, &Consultation> = BTreeMap::new();
+        for consultation in &member.consultations {
+            by_round.extend(number(&consultation.invocation).map(|number| (number, consultation)));
+        }
+        for (number, consultation) in by_round {
+            let round = rounds.entry(number).or_insert_with(|| Round {
+                number,
+                turns: Vec::new(),
+                silent: Vec::new(),
+                absent: Vec::new(),
+            });
+            let id = &*member.id;
+            match turn(report, number, id, consultation, delivered.get(&(number, id)).copied()) {
+                Ok(Some(turn)) => round.turns.push(turn),
+                Ok(None) => round.silent.push(id),
+                Err(ended) => round.absent.push((id, ended)),
+            }
+        }
+    }
+    rounds.into_values().collect()
+}
+
+/// The round of an invocation `round<k>/<member>`.
+fn number(invocation: &str) -> Option<u64> {
+    invocation.strip_prefix("round")?.split_once('/')?.0.parse().ok()
+}
+
+/// A member's message; `None` if it only passed.
+///
+/// # Errors
+/// The status of a consultation without an answer.
+fn turn<'r>(
+    report: &ConveneReport,
+    number: u64,
+    id: &'r str,
+    consultation: &'r Consultation,
+    delivered: Option<&'r Message>,
+) -> Result<Option<Turn<'r>>, String> {
+    let Some(answer) = consultation.answer.as_ref().filter(|_| consultation.status == "answered") else {
+        return Err(status(&one_line(&consultation.status)));
+    };
+    let flag = |key: &str| answer.get(key).and_then(Json::as_bool).unwrap_or_default();
+    let text = answer.get("message").and_then(Json::as_str).unwrap_or_default();
+    let (objects, passes) = (flag("objection"), flag("pass"));
+    if delivered.is_none() && text.trim().is_empty() && !objects {
+        return Ok(None);
+    }
+    let kept_back = match (delivered, &report.verdict) {
+        (Some(_), _) | (None, None) => None,
+        (None, Some(_)) if text.trim().is_empty() => None,
+        (None, Some(_)) => Some(match reason_for(report, &format!("message/{number}/{id}")) {
+            Some(reason) => format!("refused, not delivered: {reason}"),
+            None => "not in the log: no rule collects it".to_owned(),
+        }),
+    };
+    Ok(Some(Turn {
+        from: id,
+        to: delivered.map_or_else(|| addressees(answer.get("addressedTo")), |message| message.to.clone()),
+        text: delivered.map_or(text, |message| &message.text),
+        objects,
+        passes,
+        kept_back,
+    }))
+}
+
+/// The addressees in an answer.
+fn addressees(to: Option<&Json>) -> Option<Vec<String>> {
+    let ids = match to? {
+        Json::String(id) => vec![id.clone()],
+        Json::Array(ids) => ids.iter().filter_map(Json::as_str).map(str::to_owned).collect(),
+        _ => return None,
+    };
+    (!ids.iter().any(|id| id == "*")).then_some(ids)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quorate::service::environment::{Environment, NatsServers};
-use quorate::service::host::Host;
+use quorate::service::registries::Registries;
 use quorate::service::runtime::{RuntimeRequest, Runtime, open};
 use quorate::service::workspace::PathOverrides;
 use quorate_testkit::conformance::{state, substrate};
@@ -58,7 +58,7 @@ state: {{kind: {state}}}
         };
         let places = PathOverrides { ledger: self.ledger.clone(), ..PathOverrides::default() };
         let request = RuntimeRequest { path: place.path(file), ..RuntimeRequest::default() };
-        open(&environment, &places, &request, &Host::new()).expect("a manifest that holds")
+        open(&environment, &places, &request, &Registries::new()).expect("a manifest that holds")
     }
 
     /// Holds the substrate against the port's contract.

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::super::super::layout::{columns_of, prose, wrap_prefixed};
-use super::super::super::paint::{Paint, one_line};
 use super::super::super::wording::amount;
 use super::super::forest::{Drawing, Forest, Kind, Row};
-use super::super::rejections::reason_for;
-use super::super::{bars, phrases};
-use super::{guidance, heading, roster};
-use quorate::service::convene::report::{Node, Report, Rollup};
+use super::super::phrases;
+use super::super::phrases::reason_for;
+use super::heading;
+use crate::render::layout::{Paint, one_line};
+use quorate::service::convene::report::{Node, ConveneReport, Rollup};
 
 /// The most lines of a fact about a node.
 const LINES: usize = 3;
@@ -21,7 +21,7 @@ const WORDS: usize = 26;
 /// The most levels that are drawn in one tree.
 const DEEPEST: usize = 16;
 
-pub(super) fn sections(report: &Report, width: usize) -> Vec<String> {
+pub(super) fn sections(report: &ConveneReport, width: usize) -> Vec<String> {
     let forest = Forest::of(report);
     let deepest = (width.saturating_sub(2 + WORDS) / LEVEL).clamp(2, DEEPEST);
     let drawing = forest.drawing(deepest);
@@ -38,8 +38,8 @@ fn assessment(rollup: &Rollup, width: usize) -> String {
     let lines = usize::from(u8::MAX);
     out.push_str(&format!(
         "  severity {} {}\n",
-        bars::paint_by_severity(rollup.severity, &rollup.severity.to_string()),
-        bars::scale(rollup.severity)
+        super::paint_by_severity(rollup.severity, &rollup.severity.to_string()),
+        super::severity_scale(rollup.severity)
     ));
     for (label, text) in [("concern", &rollup.concern), ("suggestion", &rollup.suggestion)] {
         if !text.trim().is_empty() {
@@ -49,12 +49,12 @@ fn assessment(rollup: &Rollup, width: usize) -> String {
     }
     if !rollup.evidence.is_empty() {
         out.push_str(&format!("  {}\n", Paint::Faint.on("evidence")));
-        out.push_str(&guidance::evidence(&rollup.evidence, width));
+        out.push_str(&super::evidence(&rollup.evidence, width));
     }
     out
 }
 
-fn trees(report: &Report, forest: &Forest<'_>, drawing: &Drawing, width: usize) -> Vec<String> {
+fn trees(report: &ConveneReport, forest: &Forest<'_>, drawing: &Drawing, width: usize) -> Vec<String> {
     let mut all = Vec::new();
     for tree in &drawing.trees {
         let title = match tree.from {
@@ -72,7 +72,7 @@ fn trees(report: &Report, forest: &Forest<'_>, drawing: &Drawing, width: usize) 
 }
 
 /// A row: the lines of the levels above, its own connector, and the facts about it.
-fn drawn_row(report: &Report, forest: &Forest<'_>, row: &Row, is_repeated: bool, width: usize) -> String {
+fn drawn_row(report: &ConveneReport, forest: &Forest<'_>, row: &Row, is_repeated: bool, width: usize) -> String {
     let (ancestors, connector) = match row.continues.split_last() {
         Some((connector, ancestors)) => (ancestors, Some(*connector)),
         None => (&[][..], None),
@@ -125,7 +125,7 @@ fn name(forest: &Forest<'_>, at: usize) -> String {
 }
 
 /// The facts about a node: name, input, answer and output.
-fn node(report: &Report, forest: &Forest<'_>, at: usize) -> Vec<(&'static str, String)> {
+fn node(report: &ConveneReport, forest: &Forest<'_>, at: usize) -> Vec<(&'static str, String)> {
     let tree_node = &forest.tree_nodes[at];
     let severity = tree_node.node.and_then(|node| Some(node.output.as_ref()?.severity));
     let (label, paint) = status_mark(tree_node.node, &tree_node.member.status);
@@ -133,8 +133,8 @@ fn node(report: &Report, forest: &Forest<'_>, at: usize) -> Vec<(&'static str, S
     if let Some(severity) = severity {
         head.push_str(&format!(
             "  {} {}",
-            bars::paint_by_severity(severity, &severity.to_string()),
-            bars::scale(severity)
+            super::paint_by_severity(severity, &severity.to_string()),
+            super::severity_scale(severity)
         ));
     }
     if let Some(paint) = paint {
@@ -199,7 +199,7 @@ fn children_summary(forest: &Forest<'_>, children: &[usize]) -> String {
 }
 
 /// A node's output and how it came about; `None` for the answer of a leaf.
-fn passed_up(report: &Report, node: &Node, concern_said: Option<String>) -> Option<String> {
+fn passed_up(report: &ConveneReport, node: &Node, concern_said: Option<String>) -> Option<String> {
     if node.status == "refused" {
         let reason = reason_for(report, &format!("node/{}", node.member)).unwrap_or_default();
         return Some(format!(
@@ -231,7 +231,7 @@ fn passed_up(report: &Report, node: &Node, concern_said: Option<String>) -> Opti
 }
 
 /// The number of nodes of each status, if the drawing does not show all nodes.
-fn summary(report: &Report, drawing: &Drawing, width: usize) -> String {
+fn summary(report: &ConveneReport, drawing: &Drawing, width: usize) -> String {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     for node in &report.nodes {
         *counts.entry(&node.status).or_default() += 1;
@@ -247,5 +247,5 @@ fn summary(report: &Report, drawing: &Drawing, width: usize) -> String {
             if counts.is_empty() { String::new() } else { format!("{nodes}: {}.", counts.join(", ")) };
         out.push_str(&prose(&counts, 2, width));
     }
-    out + &roster::more(report, drawing.more, width)
+    out + &super::more(report, drawing.more, width)
 }

@@ -1,16 +1,16 @@
 //! Mermaid diagrams. Node ids are generated; foreign text occurs only in labels, where every character that Mermaid might
 //! interpret is written as its number, so that no member's text ends a label, a line or the diagram.
 
-mod label;
-
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use quorate::service::convene::report::{Member, ConveneReport};
+
 use super::super::super::wording::amount;
 use super::super::forest::Forest;
-use super::super::{count, thread};
-use label::label;
-use quorate::service::convene::report::{Member, Report};
+use super::super::phrases;
+use crate::render::layout::one_line;
+use crate::render::wording::truncate;
 
 /// The most members, nodes and messages drawn; renderers fail on much larger diagrams.
 const MEMBERS: usize = 24;
@@ -32,12 +32,13 @@ fn class(severity: u64) -> &'static str {
 }
 
 /// The weights of a vote, and the rules that it passed through.
-pub(super) fn votes(report: &Report) -> String {
-    let Some(decision) = report.decision.as_ref().filter(|counted| count::total_weight(counted) > 0.0) else {
+pub(super) fn votes(report: &ConveneReport) -> String {
+    let Some(decision) = report.decision.as_ref().filter(|counted| phrases::total_weight(counted) > 0.0)
+    else {
         return String::new();
     };
     let mut pie = "pie showData title Weights\n".to_owned();
-    for side in count::sides(decision).into_iter().filter(|side| side.weight > 0.0) {
+    for side in phrases::sides(decision).into_iter().filter(|side| side.weight > 0.0) {
         let _ = writeln!(pie, "  \"{}\" : {}", side.word, side.weight);
     }
     let summaries = super::super::rules::summaries(report);
@@ -61,7 +62,7 @@ pub(super) fn votes(report: &Report) -> String {
 }
 
 /// The rules, and the fragments that they made of members' advice.
-pub(super) fn guidance(report: &Report) -> String {
+pub(super) fn guidance(report: &ConveneReport) -> String {
     let asked: Vec<&Member> =
         report.members.iter().filter(|member| !member.consultations.is_empty()).collect();
     let number = asked.len();
@@ -108,8 +109,8 @@ fn rest(flow: &mut String, more: usize, noun: &str) {
     }
 }
 
-pub(super) fn talk(report: &Report) -> String {
-    let rounds = thread::rounds(report);
+pub(super) fn talk(report: &ConveneReport) -> String {
+    let rounds = phrases::rounds(report);
     if rounds.iter().all(|round| round.turns.is_empty()) {
         return String::new();
     }
@@ -158,7 +159,7 @@ pub(super) fn talk(report: &Report) -> String {
 }
 
 /// The tree, from the root down as far as it can be drawn; arrows point upwards.
-pub(super) fn tree(report: &Report) -> String {
+pub(super) fn tree(report: &ConveneReport) -> String {
     let forest = Forest::of(report);
     if forest.tree_nodes.is_empty() {
         return String::new();
@@ -192,4 +193,60 @@ pub(super) fn tree(report: &Report) -> String {
     }
     rest(&mut flow, forest.tree_nodes.len() - drawn, "node");
     fenced(&(flow + CLASSES))
+}
+
+/// The longest label, in characters.
+const LABEL_TEXT: usize = 72;
+
+/// The label. Letters and digits of any script, spaces, full stops and commas stay; every other character becomes
+/// `#number;`, which Mermaid decodes before it parses anything.
+fn label(text: &str) -> String {
+    let text = truncate(&one_line(text), LABEL_TEXT);
+    let words = text.split(' ').map(word).collect::<Vec<_>>().join(" ");
+    // Some diagrams reject an empty label.
+    if words.is_empty() { "#160;".to_owned() } else { words }
+}
+
+fn word(word: &str) -> String {
+    // This word ends blocks of sequence diagrams and breaks flowcharts.
+    let keyword = word.to_ascii_lowercase().contains("end");
+    let mut out = String::with_capacity(word.len());
+    for c in word.chars() {
+        match c {
+            'n' | 'N' if keyword => number(c, &mut out),
+            c if c.is_alphanumeric() || matches!(c, '.' | ',' | '…') => out.push(c),
+            c => number(c, &mut out),
+        }
+    }
+    out
+}
+
+fn number(c: char, out: &mut String) {
+    out.push_str(&format!("#{};", u32::from(c)));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, expected: &str) {
+        assert_eq!(label(text), expected);
+    }
+
+    #[test]
+    fn nothing_ends_a_label_or_a_line() {
+        check("a\"]\n--> b", "a#34;#93; #45;#45;#62; b");
+        check("x; y %% z", "x#59; y #37;#37; z");
+        check("the End, <br>", "the E#110;d, #60;br#62;");
+        check("`#quot;` 2.5", "#96;#35;quot#59;#96; 2.5");
+        check("日本 é", "日本 é");
+        check("  ", "#160;");
+    }
+
+    #[test]
+    fn a_colon_cannot_stand_behind_a_word_that_renderers_look_for() {
+        // Mermaid takes the last semicolon from lines in which `style` comes before a literal colon and a number.
+        check("style: #", "style#58; #35;");
+    }
 }

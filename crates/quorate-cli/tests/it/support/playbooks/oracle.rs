@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use quorate::service::check;
 use quorate::service::playbook::inspect;
 use quorate::service::playbook::library::Library;
-use quorate::service::weave::{self, Prompt, Target};
+use quorate::service::weave::{self, ComposedPrompt, WeaveTarget};
 use quorate::service::workspace::PathOverrides;
 use quorate_manifest::loader::Refs;
 use quorate_playbook::history::{self, Version};
-use quorate_playbook::index::index;
+use quorate_playbook::log::index;
 use quorate_playbook::weave::SkipReason;
 use serde_json::Value;
 
@@ -95,11 +95,11 @@ pub fn tokens(text: &str) -> BTreeSet<String> {
 }
 
 /// The prompts of all operators.
-pub async fn prompts(world: &World) -> Vec<Prompt> {
+pub async fn prompts(world: &World) -> Vec<ComposedPrompt> {
     let mut prompts = Vec::new();
     for slug in &world.operators {
-        let request = weave::Request {
-            target: Target::Operator((*slug).to_owned()),
+        let request = weave::WeaveRequest {
+            target: WeaveTarget::Operator((*slug).to_owned()),
             assembly: None,
             skill: None,
             runtime: None,
@@ -113,7 +113,7 @@ pub async fn prompts(world: &World) -> Vec<Prompt> {
 }
 
 /// Their texts.
-pub fn texts(prompts: &[Prompt]) -> Vec<String> {
+pub fn texts(prompts: &[ComposedPrompt]) -> Vec<String> {
     prompts.iter().map(|one| one.woven.prompt.clone()).collect()
 }
 
@@ -125,7 +125,7 @@ pub struct History {
 }
 
 /// Checks everything against what must be; gives the prompts.
-pub async fn assert_invariants(world: &mut World, memory: &mut History) -> Vec<Prompt> {
+pub async fn assert_invariants(world: &mut World, memory: &mut History) -> Vec<ComposedPrompt> {
     // The expensive check, now and then: a violation stays until it is repaired.
     if world.chance.percent(35) {
         assert_checks(world);
@@ -161,7 +161,7 @@ pub async fn assert_invariants(world: &mut World, memory: &mut History) -> Vec<P
 }
 
 /// B3, B6, B7: active, unexpired playbooks that match their history are present; no others are.
-fn assert_prompt(world: &World, operator: &str, prompt: &Prompt, read: &[PlaybookFile]) {
+fn assert_prompt(world: &World, operator: &str, prompt: &ComposedPrompt, read: &[PlaybookFile]) {
     let there = tokens(&prompt.woven.prompt);
     let mut expected = BTreeSet::new();
     for one in read {

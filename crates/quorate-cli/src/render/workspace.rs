@@ -1,18 +1,26 @@
-//! The results of provisioning, as text and as JSON.
+//! The state of a workspace: provisioned profiles, files that need trust, and the doctor's checks.
 
 use std::fmt::Write as _;
+use std::path::Path;
 
+use quorate::service::disk::display_path;
+use quorate::service::doctor::{DoctorCheck, CheckStatus};
+use quorate::service::environment::Environment;
+use quorate::service::provision::change::FileAction;
+use quorate::service::provision::drift::Drift;
+use quorate::service::provision::setup::State;
+use quorate::service::provision::status::{FileStatus, ProfileStatus};
+use quorate::service::provision::{FileReport, ProvisionOutcome, WriteMode};
+use quorate::service::trust;
+use quorate::service::trust::Inventory;
+use quorate::service::trust::TrustChange;
 use quorate_diagnostics::Report;
 use quorate_diagnostics::render::{TextOptions, json as diagnostics};
 use serde_json::{Value, json};
 
-use super::paint::{Paint, finish, one_line, sanitize};
+use super::Format;
+use super::layout::{Paint, finish, one_line, one_line as shown_line, sanitize, table};
 use crate::arguments::HumanOrJson;
-use quorate::service::provision::change::Action;
-use quorate::service::provision::drift::Drift;
-use quorate::service::provision::setup::State;
-use quorate::service::provision::status::{FileStatus, ProfileStatus};
-use quorate::service::provision::{FileReport, Outcome, WriteMode};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Verb {
@@ -21,21 +29,21 @@ pub(crate) enum Verb {
 }
 
 /// The result of an install or an uninstall.
-pub(crate) fn outcome(outcome: &Outcome, verb: Verb, format: HumanOrJson, options: TextOptions) -> String {
+pub(crate) fn outcome(outcome: &ProvisionOutcome, verb: Verb, format: HumanOrJson, options: TextOptions) -> String {
     match format {
         HumanOrJson::Human => finish(&outcome_human(outcome, verb), options),
         HumanOrJson::Json => outcome_json(outcome),
     }
 }
 
-fn outcome_human(outcome: &Outcome, verb: Verb) -> String {
+fn outcome_human(outcome: &ProvisionOutcome, verb: Verb) -> String {
     let mut out = String::new();
     let refused = outcome.report.has_refusals();
     if outcome.resumed && !refused && outcome.run == WriteMode::Apply {
         out.push_str("Completed an interrupted run.\n");
     }
     let width = outcome.files.iter().map(|file| file.action.word().len()).max().unwrap_or(0);
-    let is_shown = |file: &&FileReport| file.action != Action::Keep || !file.notes.is_empty();
+    let is_shown = |file: &&FileReport| file.action != FileAction::Keep || !file.notes.is_empty();
     for file in outcome.files.iter().filter(is_shown) {
         let word = paint(file.action).on(&format!("{:width$}", file.action.word()));
         let strategy = Paint::Faint.on(&format!("({})", file.strategy));
@@ -81,18 +89,18 @@ fn diff(text: &str) -> String {
     out
 }
 
-fn paint(action: Action) -> Paint {
+fn paint(action: FileAction) -> Paint {
     match action {
-        Action::Create | Action::PutBack | Action::Restore => Paint::Good,
-        Action::Change | Action::Permit => Paint::Fair,
-        Action::Delete | Action::Edited => Paint::Bad,
-        Action::Keep | Action::Leave => Paint::Faint,
+        FileAction::Create | FileAction::PutBack | FileAction::Restore => Paint::Good,
+        FileAction::Change | FileAction::Permit => Paint::Fair,
+        FileAction::Delete | FileAction::Edited => Paint::Bad,
+        FileAction::Keep | FileAction::Leave => Paint::Faint,
     }
 }
 
 /// `{slug, version, previous, target, dry_run, written, resumed, files: [{dest, strategy, action, notes, diff}],
 /// diagnostics}`; `diff` may be null.
-fn outcome_json(outcome: &Outcome) -> String {
+fn outcome_json(outcome: &ProvisionOutcome) -> String {
     let file_json = |file: &FileReport| {
         json!({
             "dest": file.dest,
@@ -210,4 +218,119 @@ fn profile_json(status: &ProfileStatus) -> Value {
 
 fn non_empty(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
+}
+
+pub(crate) fn doctor_checks(checks: &[DoctorCheck], options: TextOptions) -> String {
+    let rows = checks
+        .iter()
+        .map(|check| vec![word(check.status), one_line(&check.name), one_line(&check.detail)])
+        .collect();
+    let bad = checks.iter().filter(|check| check.status == CheckStatus::Failed).count();
+    let sum = match bad {
+        0 => "Everything works.".to_owned(),
+        1 => "1 thing does not work.".to_owned(),
+        more => format!("{more} things do not work."),
+    };
+    finish(&format!("{}\n{sum}", table(&["", "what", "how it is"], rows, 0, options.width)), options)
+}
+
+fn word(state: CheckStatus) -> String {
+    match state {
+        CheckStatus::Passed => Paint::Good.on("ok"),
+        CheckStatus::Warning => Paint::Fair.on("note"),
+        CheckStatus::Failed => Paint::Bad.on("bad"),
+    }
+}
+
+/// The files that need trust, with their states.
+pub(crate) fn trusted_files(
+    environment: &Environment,
+    inventory: &Inventory,
+    done: &TrustChange,
+    format: Format,
+) -> String {
+    if format == Format::Json {
+        return trusted_files_json(inventory, done);
+    }
+    let root = shown_line(&inventory.root.display().to_string());
+    if inventory.files.is_empty() {
+        return format!("nothing to trust: no file of {root} names a command, hook, server or address\n");
+    }
+    let mut out = String::new();
+    for need in &inventory.requests {
+        for side_effect in &need.acts {
+            let line = format!("{}: {}", display_path(environment, &need.file), side_effect.what);
+            out.push_str(&format!("{}\n", shown_line(&line)));
+        }
+    }
+    for file in inventory.files.keys() {
+        let state = if done.trusted.contains(file) { "trusted    " } else { "not trusted" };
+        out.push_str(&format!("{state}  {}\n", shown_line(&display_path(environment, file))));
+    }
+    out.push_str(&match done.what {
+        trust::Action::Inspected => format!("hash {}\n", inventory.hash()),
+        trust::Action::Trusted => {
+            "these files stay trusted until they change; `quorate trust --revoke` revokes trust\n".into()
+        }
+        trust::Action::Revoked => format!("no file of {root} is trusted now\n"),
+    });
+    out
+}
+
+fn trusted_files_json(inventory: &Inventory, done: &TrustChange) -> String {
+    let need = |need: &quorate::service::trust::TrustRequest| {
+        let acts: Vec<&str> = need.acts.iter().map(|side_effect| side_effect.what.as_str()).collect();
+        json!({"file": need.file, "acts": acts})
+    };
+    let file = |(path, sha256): (&std::path::PathBuf, &String)| json!({"file": path, "sha256": sha256, "trusted": done.trusted.contains(path)});
+    format!(
+        "{:#}\n",
+        json!({
+            "root": inventory.root,
+            "hash": inventory.hash(),
+            "needs": inventory.requests.iter().map(need).collect::<Vec<_>>(),
+            "files": inventory.files.iter().map(file).collect::<Vec<_>>(),
+        })
+    )
+}
+
+/// A directory whose configuration is used, or no longer used, although another user owns it.
+pub(crate) fn safe_directory(directory: &Path, is_revoked: bool, format: Format) -> String {
+    let directory_text = shown_line(&directory.display().to_string());
+    match (format, is_revoked) {
+        (Format::Json, false) => format!("{:#}\n", json!({"safe_directory": directory})),
+        (Format::Json, true) => format!("{:#}\n", json!({"revoked_safe_directory": directory})),
+        (_, false) => {
+            format!("configuration in {directory_text} counts from now on, although another user owns it\n")
+        }
+        (_, true) => format!("configuration in {directory_text} no longer counts if another user owns it\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_for_each_check() {
+        let check = |name: &str, state, detail: &str| DoctorCheck {
+            name: name.to_owned(),
+            status: state,
+            detail: detail.to_owned(),
+        };
+        let checks = [
+            check("ledger", CheckStatus::Passed, ".quorate/ledger.db can be written"),
+            check("log", CheckStatus::Warning, "council_log.jsonl: 2 lines cannot be read"),
+            check("executor claude", CheckStatus::Failed, "no answer within 60 s"),
+        ];
+        insta::assert_snapshot!(doctor_checks(&checks, TextOptions::default()), @"
+              what             how it is
+        ────────────────────────────────────────────────────────────────
+        ok    ledger           .quorate/ledger.db can be written
+        note  log              council_log.jsonl: 2 lines cannot be read
+        bad   executor claude  no answer within 60 s
+
+        1 thing does not work.
+        ");
+    }
 }
