@@ -176,6 +176,7 @@ codes! {
     refusal RUNS_INCOMPARABLE = "quorate:runs_incomparable", "quorate/runs_incomparable.md";
     refusal FINGERPRINT_CHANGED = "quorate:fingerprint_changed", "quorate/fingerprint_changed.md";
     refusal REPLAY_DIFFERS = "quorate:replay_differs", "quorate/replay_differs.md";
+    refusal BUG = "quorate:bug", "quorate/bug.md";
     refusal BODY_EVICTED = "quorate:body_evicted", "quorate/body_evicted.md";
     refusal RECORD_UNSEALED = "quorate:record_unsealed", "quorate/record_unsealed.md";
     refusal CHECKPOINT_UNSIGNED = "quorate:checkpoint_unsigned", "quorate/checkpoint_unsigned.md";

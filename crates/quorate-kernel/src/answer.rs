@@ -5,16 +5,15 @@
 mod complaint;
 mod quotation;
 mod thought;
-mod trailing;
 
 use std::ops::Range;
 
 use quorate_diagnostics::invisible::{escape_invisible, find_invisible, first_invisible};
 use quorate_protocol::Json;
-use quorate_protocol::answers::turn::Turn;
+use quorate_protocol::answers::advice::Turn;
 use quorate_protocol::answers::{self, Schema};
 
-use crate::{answer_schema, strict_json};
+use crate::{answer_schema, canonical};
 use complaint::{describe, too_many};
 use quotation::is_quoted;
 
@@ -81,7 +80,7 @@ fn extract_object(schema: Schema, output: &str, material: &[&str]) -> Result<Jso
     // An attempt at an answer that failed is not restored by another object beside it.
     let mut attempted = false;
     for (text, number, end) in candidates {
-        match strict_json::parse(text) {
+        match canonical::parse(text) {
             Ok(value) => match schema_complaints(schema, &value) {
                 misfits if misfits.is_empty() => {
                     if alone || !is_quoted(text, material) {
@@ -106,7 +105,7 @@ fn extract_object(schema: Schema, output: &str, material: &[&str]) -> Result<Jso
         let part = &output[parts[number].clone()];
         let later = parts[number + 1..].iter().map(|part| &output[part.clone()]);
         let after: String = std::iter::once(&part[end..]).chain(later).collect();
-        trailing::is_prose(&part[..end - length], &after)
+        quotation::is_prose(&part[..end - length], &after)
     });
     match fitting.pop() {
         Some(_) if !fitting.is_empty() => {
@@ -333,11 +332,11 @@ mod tests {
             let output = format!("{failed} {FINE}");
             let complaints = first(&output).unwrap_err();
             assert!(!complaints.iter().any(|one| one.contains("two different answers")), "{complaints:?}");
-            // What the member was shown is not its attempt.
+            // Material that the member was shown does not count as its attempt.
             assert!(extract(Schema::FirstAnswer, &output, &[failed]).is_ok(), "{failed}");
         }
         for beside in [r#"{"x": 1}"#, "{x}", r#"{"x": "\"}"}"#] {
-            assert!(first(&format!("{beside} {FINE}")).is_ok(), "{beside} is no attempt");
+            assert!(first(&format!("{beside} {FINE}")).is_ok(), "{beside} is not an attempt");
         }
     }
 

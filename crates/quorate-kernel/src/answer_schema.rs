@@ -7,11 +7,11 @@ use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
 
 pub(crate) struct PreparedSchema {
-    /// What an answer is held to.
+    /// The schema that an answer must fit.
     pub(crate) validator: CompiledSchema,
     /// The JSON Schema that a member is shown, and that its CLI is given.
     pub(crate) schema: Arc<Json>,
-    /// That JSON Schema as it is in a prompt.
+    /// The JSON Schema as the prompt shows it.
     pub(crate) text: String,
 }
 
@@ -64,7 +64,7 @@ mod tests {
         assert_eq!((&first.text, &first.schema), (&second.text, &second.schema));
         assert!(fits(Schema::FirstAnswer, &json!({"would_block": false})));
         assert!(!fits(Schema::SecondAnswer, &json!({"would_block": false})));
-        // What fits the form that is shown fits the one that is held.
+        // An answer that fits the schema in the prompt also fits the validated schema.
         assert!(fits(Schema::FirstAnswer, &json!({"would_block": false, "irreducible": false})));
     }
 
@@ -123,7 +123,7 @@ mod tests {
             assert!(!with(&add, key, value.clone()), "{key}: {value}");
         }
         assert!(!with(&revise, "summary", Json::Null) && !with(&revise, "op", json!("add")));
-        // What is asked of one sort is not asked of the other.
+        // The constraints of one type do not apply to another.
         assert!(with(&revise, "title", json!("")) && with(&add, "summary", json!(3)));
         for value in [json!({}), json!({"deltas": null}), json!({"deltas": [null]}), json!([])] {
             assert!(!fits(Schema::Deltas, &value), "{value}");

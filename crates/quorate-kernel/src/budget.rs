@@ -1,8 +1,5 @@
 //! The budget of a run: what a call takes is reserved before it is made, and settled when it is over (X8).
 
-pub mod meter;
-pub mod tokens;
-
 use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,11 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use quorate_protocol::answers;
 use tokio::sync::Notify;
 
-use crate::ports::embedder::Embedder;
 use crate::ports::executor::{CallLimit, Executor, Usage};
+use crate::ports::extension::Embedder;
 use crate::record::{Money, Spent};
 
-/// The caps of a run. `None` is no cap.
+/// The caps of a run. `None` means unlimited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Caps {
     /// Calls, re-prompts and retries included.
@@ -83,7 +80,7 @@ impl Caps {
         }
     }
 
-    /// What is left of them after something was spent.
+    /// The caps that remain after `spent`.
     #[must_use]
     pub fn less(self, spent: &Spent) -> Caps {
         let usage = spent.usage();
@@ -113,7 +110,7 @@ impl Caps {
         !self.has_amounts() || limit.is_some_and(|limit| self.amount(limit).is_some())
     }
 
-    /// What a call with this limit may take, of what is capped; `None` where that is not known.
+    /// The tokens and money that a call with this limit may take, of the capped ones; `None` if the price is unknown.
     fn amount(&self, limit: CallLimit) -> Option<Amount> {
         let usd_nanos = match self.usd_nanos {
             Some(_) => limit.usd_nanos?,
@@ -123,7 +120,8 @@ impl Caps {
     }
 }
 
-/// The most that a call of an executor takes whose prompt has at most so many tokens: nothing where no model is asked; `None` where that is not known.
+/// The most that a call of an executor takes whose prompt has at most so many tokens: nothing where no model is asked;
+/// `None` where that is not known.
 pub fn call_limit(executor: &dyn Executor, prompt_tokens: u64, answer: answers::Schema) -> Option<CallLimit> {
     const NOTHING: CallLimit = CallLimit { tokens: 0, usd_nanos: Some(0) };
     let limit = executor.call_limit(prompt_tokens, answer);
@@ -170,7 +168,7 @@ impl Budget {
         self.caps.calls.is_none_or(calls_left) && self.fits(spent, most).is_ok()
     }
 
-    /// Takes one call, if there is one left. What is taken is never given back: a call that was under way when the
+    /// Takes one call, if one is left, and never gives it back: a call that was under way when the
     /// process died may have been paid for.
     ///
     /// # Errors
@@ -294,5 +292,168 @@ impl fmt::Display for Exhausted {
     }
 }
 
+/// The most. Letters, blanks and control characters of ASCII make up words, of which a token has two bytes or more; each digit
+/// and each sign may be a token of its own, and so may each byte of any other character.
+pub fn most_tokens(text: &str) -> u64 {
+    let (mut words, mut single) = (0_u64, 0_u64);
+    for byte in text.bytes() {
+        match byte.is_ascii_alphabetic() || byte.is_ascii_whitespace() {
+            true => words += 1,
+            false => single += 1,
+        }
+    }
+    single + words.div_ceil(2)
+}
+
+/// How many letters of a script without blanks one token has at most.
+const LETTERS_PER_TOKEN: usize = 8;
+
+/// The fewest: tokens do not reach from one word to the next, so each word has one or more. Runs of one letter and of signs
+/// do not
+/// count, since some tokenizers have a token for a whole line of them.
+pub fn fewest_tokens(text: &str) -> u64 {
+    text.split_whitespace().map(|word| fewest_of_word(word) as u64).sum()
+}
+
+/// Whether a text has more than this number of tokens in any tokenizer: [`fewest_tokens`] is more. Most texts that have not
+/// are known
+/// by their blanks alone.
+pub fn has_more_tokens(text: &str, than: u64) -> bool {
+    // A word is followed by a blank, or is the last; a character that is not of ASCII may be a blank, or a word's letter.
+    let may_end = |byte: &u8| u8::from(byte.is_ascii_whitespace() || *byte == 0xb || !byte.is_ascii());
+    // In parts whose sums fit into a byte, so that many are compared at once.
+    let parts = text.as_bytes().chunks(usize::from(u8::MAX));
+    let ends = 1 + parts.map(|part| u64::from(part.iter().map(may_end).sum::<u8>())).sum::<u64>();
+    ends > than && fewest_tokens(text) > than
+}
+
+fn fewest_of_word(word: &str) -> usize {
+    let (mut wide, mut has_letter, mut last) = (0, false, None);
+    for letter in word.chars().filter(|letter| letter.is_alphabetic()) {
+        has_letter = true;
+        // Chinese, Japanese and Korean write no blanks.
+        if letter >= '\u{2e80}' && last != Some(letter) {
+            wide += 1;
+        }
+        last = Some(letter);
+    }
+    usize::from(has_letter).max(wide / LETTERS_PER_TOKEN)
+}
+
+/// Reserves from the budget of a run.
+#[derive(Debug)]
+pub struct Meter {
+    budget: Arc<Budget>,
+    took: Mutex<Took>,
+}
+
+/// What requests took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Took {
+    pub requests: u64,
+    /// As far as the service reported it.
+    pub usage: Usage,
+    /// What counts against caps: where usage is not known, what was reserved.
+    pub charged: Amount,
+}
+
+/// A request that may be sent. Dropped without [`MeteredRequest::settle`], it counts with what was reserved for it.
+#[derive(Debug)]
+pub struct MeteredRequest<'m> {
+    meter: &'m Meter,
+    reservation: Option<Reservation>,
+}
+
+impl Meter {
+    pub(crate) fn new(budget: Arc<Budget>) -> Meter {
+        Meter { budget, took: Mutex::default() }
+    }
+
+    /// Without a budget.
+    pub fn unlimited() -> Meter {
+        Meter::new(Arc::new(Budget::new(Caps::default(), 0, Amount::default())))
+    }
+
+    /// Sets aside what a request takes at most. `None` is a limit that is not known.
+    ///
+    /// # Errors
+    /// As [`Budget::reserve`].
+    pub async fn reserve(&self, limit: Option<CallLimit>) -> Result<MeteredRequest<'_>, Exhausted> {
+        let reservation = Some(self.budget.reserve(limit).await?);
+        self.count(1, Usage::default(), Amount::default());
+        Ok(MeteredRequest { meter: self, reservation })
+    }
+
+    /// What all requests took until now.
+    pub fn took(&self) -> Took {
+        *self.took.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn count(&self, requests: u64, usage: Usage, charged: Amount) {
+        let mut took = self.took.lock().unwrap_or_else(PoisonError::into_inner);
+        took.requests += requests;
+        took.usage.add(usage);
+        took.charged.add(charged);
+    }
+}
+
+impl MeteredRequest<'_> {
+    /// Ends it with what it took, as far as that is known.
+    pub fn settle(mut self, usage: &Usage) {
+        if let Some(reservation) = self.reservation.take() {
+            self.meter.count(0, *usage, Amount::settled(reservation.amount(), usage));
+            reservation.settle(usage);
+        }
+    }
+}
+
+impl Drop for MeteredRequest<'_> {
+    fn drop(&mut self) {
+        if let Some(reservation) = self.reservation.take() {
+            self.meter.count(0, Usage::default(), reservation.amount());
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod tokens_tests {
+    use super::*;
+
+    #[test]
+    fn texts_have_at_least_the_fewest_and_at_most_the_most() {
+        // The number of tokens in cl100k and o200k, the smaller and the larger.
+        for (text, fewest, most) in [
+            ("", 0, 0),
+            ("The meeting moved to Tuesday at ten.", 8, 8),
+            ("a b c d", 4, 4),
+            ("1234567890", 4, 4),
+            ("{\"would_block\": false}", 7, 7),
+            ("会议改到星期二上午十点。", 7, 15),
+            (&"=".repeat(64), 1, 1),
+            ("aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa", 4, 4),
+        ] {
+            assert!(fewest_tokens(text) <= fewest && most <= most_tokens(text), "{text}");
+        }
+        for text in
+            ["", "a", " ", "a\u{b}b\u{a0}c\u{2003}d e", "会议改到星期二上午十点。会议改到。", "1 a\n\nb"]
+        {
+            let fewest = fewest_tokens(text);
+            assert!(!has_more_tokens(text, fewest), "{text}");
+            assert!(fewest == 0 || has_more_tokens(text, fewest - 1), "{text}");
+        }
+        // Scripts that a tokenizer does not know are read by the byte.
+        assert_eq!(most_tokens("\u{12000}\u{12001}"), 8);
+    }
+
+    #[test]
+    fn what_has_no_words_counts_as_little() {
+        let rule = format!("{}\n", "-".repeat(200)).repeat(100);
+        assert_eq!((fewest_tokens(&rule), fewest_tokens(&"w".repeat(50_000))), (0, 1));
+        assert_eq!(fewest_tokens(&"哈".repeat(50_000)), 1);
+        assert_eq!(fewest_tokens(&"word ".repeat(4_000)), 4_000);
+        assert_eq!(fewest_tokens("会议改到星期二上午十点"), 1);
+    }
+}

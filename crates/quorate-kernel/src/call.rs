@@ -1,7 +1,6 @@
 //! One invocation as a future: carries out the calls, waits and records of [`Attempts`] under one deadline.
 
-mod span;
-
+use std::fmt::Display;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex as Shared, PoisonError};
 use std::time::Duration;
@@ -10,20 +9,20 @@ use futures::FutureExt as _;
 use quorate_protocol::{AbsenceReason, ConsultationResult, Invoke, Json, Name, Part};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
+use tracing::field::{Empty, display};
 use tracing::{Instrument as _, Span};
 
 use crate::answer_schema;
+use crate::attempts;
+use crate::attempts::MemberConfig;
+use crate::attempts::{Attempt, Cost};
 use crate::attempts::{AttemptResult, Attempts, CallReason, NextStep};
-use crate::budget::tokens::most_tokens;
-use crate::budget::{self, Budget, Exhausted, Reservation};
+use crate::budget::{self, Budget, Exhausted, Reservation, most_tokens};
 use crate::clock::Clock;
-use crate::consultation::{self, Attempt, Cost};
 use crate::entropy::sha256_hex;
-use crate::member_config::MemberConfig;
 use crate::observer::{Observer, RunEvent};
-use crate::ports::executor::{AttemptInfo, Failure, Invocation, Notes, Progress, Reply};
-use crate::ports::fence::Fence;
-use crate::ports::ledger::{Append, Body, Durability, Entry, Error, Ledger};
+use crate::ports::executor::{AttemptInfo, Failure, Invocation, Notes, Progress, Reply, Usage};
+use crate::ports::ledger::{Append, Body, Durability, Entry, Fence, Ledger, LedgerError};
 use crate::prompt::{Layout, Prompt};
 use crate::record::{Reserved, RunIntent};
 use crate::redact::Redactor;
@@ -34,7 +33,7 @@ const GRACE: Duration = Duration::from_millis(2_500);
 /// An invocation that ended, with the record of its last attempt still to be written.
 pub(crate) struct FinishedCall {
     pub(crate) attempt: Option<Attempt>,
-    pub(crate) consultation: consultation::Consultation,
+    pub(crate) consultation: attempts::Consultation,
 }
 
 /// What all invocations of a run share.
@@ -73,7 +72,7 @@ impl Recorder {
         entries: Vec<Entry>,
         bodies: Vec<Body>,
         durability: Durability,
-    ) -> Result<(), Error> {
+    ) -> Result<(), LedgerError> {
         let recorder = self.clone();
         let appended = tokio::spawn(async move {
             let mut next = recorder.next.lock().await;
@@ -83,7 +82,10 @@ impl Recorder {
             Ok(())
         });
         appended.await.unwrap_or_else(|error| {
-            Err(Error::Unavailable { what: "a record was not written".into(), source: Some(Box::new(error)) })
+            Err(LedgerError::Unavailable {
+                what: "a record was not written".into(),
+                source: Some(Box::new(error)),
+            })
         })
     }
 
@@ -92,7 +94,7 @@ impl Recorder {
     }
 }
 
-/// What an invocation has cost so far, for the driver that may drop it on the way. The first call counts as made from the
+/// The cost of an invocation so far, for the driver, which may drop it before its end. The first call counts as made from the
 /// start, since it was reserved.
 #[derive(Debug, Default)]
 pub(crate) struct CostTracker(Shared<Cost>);
@@ -117,8 +119,8 @@ pub(crate) async fn call(
     invoke: Invoke,
     member: MemberConfig,
     made: Arc<CostTracker>,
-) -> Result<FinishedCall, Error> {
-    let span = span::of_member(&invoke, &member);
+) -> Result<FinishedCall, LedgerError> {
+    let span = of_member(&invoke, &member);
     call_in_span(context, recorder, invoke, member, made).instrument(span).await
 }
 
@@ -128,7 +130,7 @@ async fn call_in_span(
     invoke: Invoke,
     member: MemberConfig,
     made: Arc<CostTracker>,
-) -> Result<FinishedCall, Error> {
+) -> Result<FinishedCall, LedgerError> {
     let (invoke, member, redactions) = redact_invocation(&context.redactor, invoke, member).await;
     let _admitted = member.executor.admit().await;
     let Prompt { text, cuts } = context.layout.prompt(&invoke, &member.context, &member.role);
@@ -160,7 +162,7 @@ async fn call_in_span(
                     asking.consultation(result, &first_prompt, started.elapsed(), last.as_ref());
                 let model = consultation.model.clone().or_else(|| member.executor.about().model);
                 let status = consultation.status();
-                span::record_end(&Span::current(), &status, model.as_deref(), &consultation.spent.usage);
+                record_end(&Span::current(), &status, model.as_deref(), &consultation.spent.usage);
                 tracing::info!(
                     %status,
                     calls = consultation.spent.calls,
@@ -242,7 +244,7 @@ async fn call_in_span(
                 };
                 let started = Instant::now();
                 // A panic fails only this call.
-                let span = span::of_attempt(asking.spent.calls, why.as_str(), &member);
+                let span = of_attempt(asking.spent.calls, why.as_str(), &member);
                 span.in_scope(|| tracing::debug!("asked"));
                 let invoked = member.executor.invoke_if_driven(invocation).instrument(span.clone());
                 let invoked = AssertUnwindSafe(invoked).catch_unwind();
@@ -256,7 +258,7 @@ async fn call_in_span(
                     asking.on_reply(&context, &invoke.id, &parts, why.as_str(), replied, noted).await;
                 made.set(asking.spent);
                 reservation.settle(&attempt.usage);
-                span::record_end(&span, &attempt.status, attempt.model.as_deref(), &attempt.usage);
+                record_end(&span, &attempt.status, attempt.model.as_deref(), &attempt.usage);
                 span.in_scope(|| {
                     tracing::debug!(status = attempt.status, complaints = attempt.complaints.len(), "ended")
                 });
@@ -270,11 +272,10 @@ async fn call_in_span(
 impl FinishedCall {
     /// A question that was not asked, since the budget has no room for it.
     pub(crate) fn over_budget(why: &Exhausted) -> Self {
-        let unasked =
-            consultation::Consultation::without_answer(AbsenceReason::RunOverBudget, Cost::default());
+        let unasked = attempts::Consultation::without_answer(AbsenceReason::RunOverBudget, Cost::default());
         // The number of calls says itself why none is left.
         let message = (!matches!(why, Exhausted::Calls { .. })).then(|| why.to_string());
-        let consultation = consultation::Consultation { message, ..unasked };
+        let consultation = attempts::Consultation { message, ..unasked };
         FinishedCall { attempt: None, consultation }
     }
 }
@@ -477,12 +478,12 @@ impl CallState {
         prompt: &str,
         took: Duration,
         last: Option<&Attempt>,
-    ) -> consultation::Consultation {
+    ) -> attempts::Consultation {
         let message = last.filter(|_| result.is_err()).map(|last| match last.complaints.is_empty() {
             true => last.text.clone(),
             false => last.complaints.join("; "),
         });
-        consultation::Consultation {
+        attempts::Consultation {
             repaired: result.is_ok() && self.ask.was_repaired(),
             result: result.map_or_else(ConsultationResult::Absent, ConsultationResult::Answered),
             message: message.filter(|text| !text.is_empty()),
@@ -495,6 +496,44 @@ impl CallState {
             posted: self.posted.clone(),
         }
     }
+}
+
+/// That of a question to a member, with all its attempts.
+fn of_member(invoke: &Invoke, member: &MemberConfig) -> Span {
+    tracing::info_span!(
+        "member",
+        invocation = %invoke.id,
+        member = %invoke.member,
+        step = %invoke.step,
+        executor = %member.executor_name,
+        model = Empty,
+        status = Empty,
+        tokens_in = Empty,
+        tokens_out = Empty,
+    )
+}
+
+/// That of one attempt.
+fn of_attempt(number: u32, why: &str, member: &MemberConfig) -> Span {
+    tracing::debug_span!(
+        "attempt",
+        attempt = number,
+        why,
+        executor = %member.executor_name,
+        requested_model = member.executor.about().model,
+        model = Empty,
+        status = Empty,
+        tokens_in = Empty,
+        tokens_out = Empty,
+    )
+}
+
+/// Notes how it ended: the model that answered, where known, and the tokens that were counted.
+fn record_end(span: &Span, status: &dyn Display, model: Option<&str>, usage: &Usage) {
+    span.record("status", display(status))
+        .record("model", model)
+        .record("tokens_in", usage.tokens_in)
+        .record("tokens_out", usage.tokens_out);
 }
 
 #[cfg(test)]

@@ -17,7 +17,7 @@ pub struct Turn {
     pub id: Name,
     /// Who took it: a participant's id, or any other name.
     pub participant: Name,
-    /// When, as RFC 3339, as it was written.
+    /// The time, as RFC 3339, verbatim.
     pub timestamp: Arc<str>,
     pub content: Arc<str>,
     /// What its author added.
@@ -106,13 +106,13 @@ pub struct Participant {
     pub id: Name,
     /// The kind of its executor.
     pub executor: String,
-    /// What it is called and mentioned by; its id unless said.
+    /// The name in mentions; by default the id.
     pub display_name: String,
     /// `meta`, verbatim.
     pub meta: Map<String, Json>,
     /// Its role prompt; empty by default.
     pub role: Arc<str>,
-    /// What it may use.
+    /// Its tools.
     pub tools: Tools,
 }
 

@@ -1,31 +1,36 @@
 //! The driver runs a protocol against the world (X7). It feeds events, appends what follows, syncs before commands and when
 //! a model's answer is recorded, and performs the commands.
 
-mod run_loop;
-
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_protocol::{Command, Fact, Json, Name, Part, Protocol, TimedEvent};
+use futures::future::{AbortHandle, Abortable, Aborted};
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
+use quorate_protocol::{
+    AbsenceReason, Command, ConsultationResult, Fact, FactKind, Invoke, Json, Name, Part, Protocol,
+    TimedEvent, event,
+};
 use serde_json::Map;
+use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use crate::budget::Caps;
-use crate::canonical;
+use crate::attempts::{Consultation, Cost, MemberConfig, object};
+use crate::budget::{Amount, Budget, Caps};
+use crate::call::{self, CallContext, CostTracker, FinishedCall, Recorder};
 use crate::clock::Clock;
-use crate::consultation::object;
-use crate::entropy;
-use crate::extensions::{Extensions, HostCall};
-use crate::history::{self, History};
-use crate::member_config::MemberConfig;
-use crate::observer::Observer;
-use crate::ports::ledger::{self, Body, Entry, Ledger};
-use crate::record::{RunIntent, RunOpened};
+use crate::extensions::{self, Extensions, HostCall, HostCallResult};
+use crate::history::History;
+use crate::observer::{Observer, RunEvent};
+use crate::ports::ledger::{Body, Durability, Entry, Kind, Ledger, LedgerError};
+use crate::prompt::Layout;
+use crate::record::{self, Compares, RunIntent, RunOpened, Status};
 use crate::redact::Redactor;
-use run_loop::{EarlierSessions, RunLoop, Step};
+use crate::{canonical, entropy, history};
 
-/// What one run needs: protocol, members, limits and ports.
+/// The configuration of one run: protocol, members, limits and ports.
 pub struct RunConfig {
     pub run: Name,
     /// The seed from which the prompts' nonce is derived.
@@ -36,7 +41,7 @@ pub struct RunConfig {
     pub members: BTreeMap<Name, MemberConfig>,
     /// Limits on calls, tokens and money.
     pub caps: Caps,
-    /// How long the run may be worked on; `None` is no limit.
+    /// How long the run may be worked on; `None` means no limit.
     pub wall: Option<Duration>,
     /// Removes secrets before anything is recorded.
     pub redactor: Redactor,
@@ -68,10 +73,10 @@ pub struct RunResult {
 
 /// Why a run stopped without an outcome. What was recorded stays, and the run can be resumed.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum DriverError {
     /// The ledger refused or failed.
     #[error(transparent)]
-    Ledger(#[from] ledger::Error),
+    Ledger(#[from] LedgerError),
     /// The facts derived from the recorded events differ from the recorded facts.
     #[error("replay mismatch: {kind} record of run {run}")]
     ReplayMismatch {
@@ -91,14 +96,14 @@ impl RunConfig {
     /// Opens the run and drives it to its end.
     ///
     /// # Errors
-    /// See [`Error`].
+    /// See [`DriverError`].
     #[crate::boxed]
-    pub async fn open(self, opening: Opening) -> Result<RunResult, Error> {
+    pub async fn open(self, opening: Opening) -> Result<RunResult, DriverError> {
         let span = self.span();
         self.open_in_span(opening).instrument(span).await
     }
 
-    async fn open_in_span(mut self, opening: Opening) -> Result<RunResult, Error> {
+    async fn open_in_span(mut self, opening: Opening) -> Result<RunResult, DriverError> {
         tracing::info!("opened");
         let at_ms = self.clock.now_ms();
         let bodies = opening.inputs.iter().map(body).collect();
@@ -115,14 +120,14 @@ impl RunConfig {
     /// [`History::reopen`] took back.
     ///
     /// # Errors
-    /// See [`Error`]; [`Error::ReplayMismatch`] when the recorded facts do not follow from the recorded events.
+    /// See [`DriverError`]; [`DriverError::ReplayMismatch`] when the recorded facts do not follow from the recorded events.
     #[crate::boxed]
     pub async fn resume(
         self,
         history: &History,
         inputs: Vec<Part>,
         superseded: Vec<Name>,
-    ) -> Result<RunResult, Error> {
+    ) -> Result<RunResult, DriverError> {
         let span = self.span();
         self.resume_in_span(history, inputs, superseded).instrument(span).await
     }
@@ -136,7 +141,7 @@ impl RunConfig {
         history: &History,
         inputs: Vec<Part>,
         superseded: Vec<Name>,
-    ) -> Result<RunResult, Error> {
+    ) -> Result<RunResult, DriverError> {
         tracing::info!(calls = history.calls, "resumed");
         let at_ms = self.clock.now_ms();
         let mut waiting: BTreeMap<Name, Command> = BTreeMap::new();
@@ -168,14 +173,14 @@ impl RunConfig {
     }
 
     /// Removes the facts that are recorded already and compares them with the record.
-    fn check_recorded_facts(&self, history: &History, facts: &mut VecDeque<Fact>) -> Result<(), Error> {
+    fn check_recorded_facts(&self, history: &History, facts: &mut VecDeque<Fact>) -> Result<(), DriverError> {
         for (kind, data) in &history.facts {
             let same = facts.pop_front().filter(|fact| {
                 fact.kind.as_str() == kind
                     && canonical::object(&object(fact.data.clone())) == canonical::object(data)
             });
             if same.is_none() {
-                return Err(Error::ReplayMismatch { run: self.run.clone(), kind: kind.clone() });
+                return Err(DriverError::ReplayMismatch { run: self.run.clone(), kind: kind.clone() });
             }
         }
         Ok(())
@@ -193,4 +198,414 @@ fn command_key(command: &Command) -> Name {
 
 fn body(part: &Part) -> Body {
     Body { sha256: entropy::sha256_hex(part.text.as_bytes()), text: part.text.clone() }
+}
+
+/// An invocation under way.
+struct ActiveCall {
+    invoke: Invoke,
+    abort: AbortHandle,
+    cost_tracker: Arc<CostTracker>,
+}
+
+impl ActiveCall {
+    /// Ends it, and returns its cost as far as known.
+    fn abort(self) -> (Invoke, Cost) {
+        self.abort.abort();
+        let spent = self.spent();
+        (self.invoke, spent)
+    }
+
+    fn spent(&self) -> Cost {
+        self.cost_tracker.spent()
+    }
+}
+
+/// An invocation that the end of the run's time ended.
+fn out_of_time(spent: Cost) -> Box<FinishedCall> {
+    let consultation = Consultation::without_answer(AbsenceReason::RunOverBudget, spent);
+    Box::new(FinishedCall { attempt: None, consultation })
+}
+
+/// How long the ledger may take once the run's time is spent: what follows from that is still to be recorded.
+const LEDGER_GRACE: Duration = Duration::from_secs(10);
+
+/// How much is recorded in one append.
+const MAX_ENTRIES_PER_APPEND: usize = 1_024;
+
+/// Something under way.
+type EndFuture = Pin<Box<dyn Future<Output = Result<End, LedgerError>> + Send>>;
+
+/// Something that was under way and ended, with its key.
+enum End {
+    Call(Name, Box<FinishedCall>),
+    HostCall(Name, Box<HostCallResult>),
+}
+
+/// What is recorded at once, and what follows from it.
+#[derive(Default)]
+struct Step {
+    entries: Vec<Entry>,
+    bodies: Vec<Body>,
+    commands: Vec<Command>,
+    intent: RunIntent,
+    /// Whether an answer of a model is in it, which is not to be asked for and paid twice: it is synced.
+    was_paid: bool,
+}
+
+enum LoopEvent {
+    CallEnded(Invoke, Box<FinishedCall>),
+    HostCallEnded(HostCallResult),
+}
+
+/// What earlier sessions of a run took.
+#[derive(Default)]
+struct EarlierSessions {
+    calls: u32,
+    charged: Amount,
+    wall: Duration,
+}
+
+/// One process's work on a run.
+struct RunLoop {
+    config: RunConfig,
+    recorder: Arc<Recorder>,
+    call_context: Arc<CallContext>,
+    deadline: Option<Instant>,
+    active_calls: BTreeMap<Name, ActiveCall>,
+    /// The host's pending calls for the protocol.
+    host_calls: BTreeMap<Name, HostCall>,
+    extensions: Arc<Extensions>,
+    futures: FuturesUnordered<Abortable<EndFuture>>,
+    /// Invocations that were cancelled.
+    over_budget: VecDeque<(Invoke, Box<FinishedCall>)>,
+    outcome: Option<Map<String, Json>>,
+    finished: bool,
+}
+
+impl RunLoop {
+    fn new(config: RunConfig, next: u64, before: EarlierSessions) -> Self {
+        let call_context = CallContext {
+            run: config.run.clone(),
+            layout: Layout { nonce: entropy::nonce(&config.seed) },
+            budget: Arc::new(Budget::new(config.caps, before.calls, before.charged)),
+            records_reservations: true,
+            redactor: config.redactor.clone(),
+            observer: config.observer.clone(),
+            clock: config.clock.clone(),
+        };
+        RunLoop {
+            recorder: Arc::new(Recorder::new(config.ledger.clone(), config.run.clone(), next)),
+            call_context: Arc::new(call_context),
+            deadline: config.wall.map(|cap| Instant::now() + cap.saturating_sub(before.wall)),
+            active_calls: BTreeMap::new(),
+            host_calls: BTreeMap::new(),
+            extensions: Arc::new(config.extensions.clone()),
+            futures: FuturesUnordered::new(),
+            over_budget: VecDeque::new(),
+            outcome: None,
+            finished: false,
+            config,
+        }
+    }
+
+    async fn run(mut self) -> Result<RunResult, DriverError> {
+        while !self.finished {
+            let events = self.next_events().await?;
+            self.handle_events(events).await?;
+        }
+        let outcome = self.outcome.ok_or_else(|| DriverError::Stalled(self.config.run.clone()))?;
+        tracing::info!(verdict = record::verdict(&outcome), "ended");
+        Ok(RunResult { outcome, next: self.recorder.next_number().await })
+    }
+
+    /// What happened next, with everything that has happened by then: one append is enough for it all.
+    async fn next_events(&mut self) -> Result<Vec<LoopEvent>, DriverError> {
+        let mut events = Vec::new();
+        while events.is_empty() {
+            events.extend(
+                self.over_budget.drain(..).map(|(invoke, ended)| LoopEvent::CallEnded(invoke, ended)),
+            );
+            if !events.is_empty() {
+                break;
+            }
+            if self.futures.is_empty() {
+                return Err(DriverError::Stalled(self.config.run.clone()));
+            }
+            let deadline = self.deadline;
+            let over = async move {
+                match deadline {
+                    Some(wall) => tokio::time::sleep_until(wall).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                ended = self.futures.next() => self.collect_ended(ended, &mut events)?,
+                () = over => events.extend(self.abort_all()),
+            }
+            while events.len() < MAX_ENTRIES_PER_APPEND
+                && let Some(ended @ Some(_)) = self.futures.next().now_or_never()
+            {
+                self.collect_ended(ended, &mut events)?;
+            }
+        }
+        Ok(events)
+    }
+
+    /// The end of a call or a host call; `None` if it was dropped.
+    fn collect_ended(
+        &mut self,
+        ended: Option<Result<Result<End, LedgerError>, Aborted>>,
+        happened: &mut Vec<LoopEvent>,
+    ) -> Result<(), DriverError> {
+        let Some(Ok(ended)) = ended else { return Ok(()) };
+        match ended? {
+            End::Call(id, asked) => {
+                if let Some(under_way) = self.active_calls.remove(&id) {
+                    happened.push(LoopEvent::CallEnded(under_way.invoke, asked));
+                }
+            }
+            End::HostCall(key, done) => {
+                if self.host_calls.remove(&key).is_some() {
+                    happened.push(LoopEvent::HostCallEnded(*done));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The wall budget is spent: everything under way is dropped, which ends it.
+    fn abort_all(&mut self) -> Vec<LoopEvent> {
+        let aborted = std::mem::take(&mut self.active_calls).into_values().map(ActiveCall::abort);
+        self.over_budget.extend(aborted.map(|(invoke, spent)| (invoke, out_of_time(spent))));
+        self.futures.clear();
+        let host_calls = std::mem::take(&mut self.host_calls).into_values();
+        host_calls
+            .map(|host_call| LoopEvent::HostCallEnded(host_call.failed(event::TIME_EXHAUSTED)))
+            .collect()
+    }
+
+    /// Feeds what happened, and does what follows from it.
+    async fn handle_events(&mut self, happened: Vec<LoopEvent>) -> Result<(), DriverError> {
+        let at_ms = self.config.clock.now_ms();
+        let (mut entries, mut commands, mut was_paid) = (Vec::new(), Vec::new(), false);
+        let mut cancelled: BTreeSet<Name> = BTreeSet::new();
+        for one in happened {
+            // X10: what is fed is read from the record, as it will be on resume and on replay.
+            let event = match one {
+                LoopEvent::HostCallEnded(HostCallResult { kind, data }) => {
+                    let event = extensions::to_event(kind.as_str(), &data);
+                    entries.push(Entry { kind, at_ms, data });
+                    event
+                }
+                LoopEvent::CallEnded(invoke, asked) => {
+                    let late = cancelled.contains(&invoke.id);
+                    was_paid |= self.member_config(&invoke.member)?.executor.about().asks_a_model;
+                    entries.extend(asked.attempt.map(|attempt| attempt.into_entry(at_ms)));
+                    let consultation = self.consultation_record(&invoke, asked.consultation, late)?;
+                    let event = consultation.event();
+                    let entry = Entry::from_data(consultation, at_ms);
+                    debug_assert_eq!(event, history::event_from_record(entry.kind.as_str(), &entry.data));
+                    entries.push(entry);
+                    event
+                }
+            };
+            let Some(event) = event else { continue };
+            let follow = self.config.protocol.advance(&TimedEvent { at_ms, event });
+            cancelled.extend(follow.iter().filter_map(|command| match command {
+                Command::Cancel(id) => Some(id.clone()),
+                _ => None,
+            }));
+            commands.extend(follow);
+        }
+        self.append_and_perform(at_ms, Step { entries, commands, was_paid, ..Step::default() }).await
+    }
+
+    /// The record of an invocation that ended; one that was cancelled meanwhile is late.
+    fn consultation_record(
+        &self,
+        invoke: &Invoke,
+        ended: Consultation,
+        late: bool,
+    ) -> Result<record::Consultation, DriverError> {
+        let took = ended.spent.took;
+        let mut data = self.recorded(ended, invoke)?;
+        if late {
+            data.status = Status::Late;
+        }
+        self.config.observer.observe(RunEvent::answered(invoke, data.status.clone(), took));
+        Ok(data)
+    }
+
+    /// Appends the entries with whatever follows from them, as durable as the commands need it, then performs.
+    async fn append_and_perform(&mut self, at_ms: i64, step: Step) -> Result<(), DriverError> {
+        let Step { mut entries, bodies, commands, mut intent, was_paid } = step;
+        let durability =
+            if commands.is_empty() && !was_paid { Durability::Written } else { Durability::Synced };
+        let (mut invokes, mut host_calls) = (Vec::<Invoke>::new(), Vec::new());
+        let mut taken_back: Vec<ActiveCall> = Vec::new();
+        for command in commands {
+            match command {
+                Command::Invoke(invoke) => invokes.push(invoke),
+                Command::Cancel(id) => {
+                    // An invocation of the same step has not started yet.
+                    invokes.retain(|invoke| invoke.id != id);
+                    if let Some(under_way) = self.active_calls.remove(&id) {
+                        // Recorded with the decision that it follows from: a process that dies has both or neither.
+                        entries.push(self.cancelled_entry(&under_way, at_ms)?);
+                        taken_back.push(under_way);
+                    }
+                }
+                Command::Record(fact) => entries.push(self.fact_entry(fact, at_ms)),
+                Command::Finish => self.finished = true,
+                command => host_calls.extend(HostCall::from_command(command)),
+            }
+        }
+        let granted = self.reserve_calls(invokes);
+        intent.compares = self.comparison_limits(&host_calls);
+        if !granted.is_empty() || !intent.compares.is_empty() || intent.resumes {
+            intent.invocations = granted.iter().map(|invoke| invoke.id.clone()).collect();
+            entries.push(Entry::of(&intent, at_ms));
+        }
+        let opens = entries.first().is_some_and(|entry| entry.kind == Kind::RunOpened);
+        self.append(entries, bodies, durability).await?;
+        if opens || intent.resumes {
+            self.config.observer.observe(RunEvent::Opened { run: self.config.run.clone() });
+        }
+        for under_way in taken_back {
+            let (invoke, _) = under_way.abort();
+            self.config.observer.observe(RunEvent::answered(&invoke, Status::Cancelled, Duration::ZERO));
+        }
+        for host_call in host_calls {
+            self.start_host_call(host_call);
+        }
+        for invoke in granted {
+            self.start_call(invoke)?;
+        }
+        Ok(())
+    }
+
+    /// Appends. Once the run's time is spent, a ledger that says nothing is not waited for much longer.
+    async fn append(
+        &mut self,
+        entries: Vec<Entry>,
+        bodies: Vec<Body>,
+        durability: Durability,
+    ) -> Result<(), DriverError> {
+        let appended = self.recorder.append(entries, bodies, durability);
+        let Some(wall) = self.deadline else { return Ok(appended.await?) };
+        match tokio::time::timeout_at(wall.max(Instant::now()) + LEDGER_GRACE, appended).await {
+            Ok(appended) => Ok(appended?),
+            Err(_) => {
+                let (run, grace) = (self.config.run.clone(), LEDGER_GRACE.as_secs());
+                let what = format!(
+                    "cannot tell whether the ledger took the last records of run {run}: its time (`budget.wall`) is \
+                     spent, and the ledger did not answer within {grace} s after that"
+                );
+                Err(LedgerError::InDoubt { run, what }.into())
+            }
+        }
+    }
+
+    /// Starts a host call.
+    fn start_host_call(&mut self, host_call: HostCall) {
+        let key = host_call.key();
+        let (run, redactor) = (self.config.run.clone(), self.config.redactor.clone());
+        let budget = Arc::clone(&self.call_context.budget);
+        let done = self.extensions.clone().run(run, host_call.clone(), redactor, budget);
+        let ends = key.clone();
+        let ended = async move { Ok(End::HostCall(ends, Box::new(done.await))) };
+        let (_, registration) = AbortHandle::new_pair();
+        self.futures.push(Abortable::new(Box::pin(ended), registration));
+        self.host_calls.insert(key, host_call);
+    }
+
+    /// The amount reserved for comparisons, for a process that resumes the run, if tokens or money are capped.
+    fn comparison_limits(&self, host_calls: &[HostCall]) -> Vec<Compares> {
+        if !self.call_context.budget.caps().has_amounts() {
+            return Vec::new();
+        }
+        let limits = host_calls.iter().filter_map(|host_call| self.extensions.comparison_limit(host_call));
+        let compares = limits.map(|(candidate, limit)| {
+            let amount = Amount { tokens: limit.tokens, usd_nanos: limit.usd_nanos.unwrap_or(0) };
+            Compares { candidate, most: amount.into() }
+        });
+        compares.collect()
+    }
+
+    fn fact_entry(&mut self, fact: Fact, at_ms: i64) -> Entry {
+        let data = object(fact.data);
+        let kind = match fact.kind {
+            FactKind::Rule => Kind::Rule,
+            FactKind::LockCheck => Kind::LockCheck,
+            FactKind::Violation => Kind::Violation,
+            FactKind::Outcome => {
+                self.outcome = Some(data.clone());
+                Kind::Outcome
+            }
+        };
+        Entry { kind, at_ms, data }
+    }
+
+    /// Reserves a call for each, as far as the budget goes.
+    fn reserve_calls(&mut self, invokes: Vec<Invoke>) -> Vec<Invoke> {
+        let in_time = self.deadline.is_none_or(|wall| Instant::now() < wall);
+        let mut granted = Vec::new();
+        for invoke in invokes {
+            let ended = match in_time {
+                true => {
+                    self.call_context.budget.reserve_call().map_err(|why| FinishedCall::over_budget(&why))
+                }
+                false => Err(*out_of_time(Cost::default())),
+            };
+            match ended {
+                Ok(()) => granted.push(invoke),
+                Err(ended) => self.over_budget.push_back((invoke, Box::new(ended))),
+            }
+        }
+        granted
+    }
+
+    fn start_call(&mut self, invoke: Invoke) -> Result<(), DriverError> {
+        let config = self.member_config(&invoke.member)?.clone();
+        self.config.observer.observe(RunEvent::asked(&invoke));
+        let cost_tracker: Arc<CostTracker> = Arc::default();
+        let (context, recorder) = (self.call_context.clone(), self.recorder.clone());
+        let (asked, spent) = (invoke.clone(), cost_tracker.clone());
+        // The call is made inside, since its future is large and would be copied from here.
+        let call = async move {
+            let id = asked.id.clone();
+            let ended = call::call(context, recorder, asked, config, spent).await?;
+            Ok(End::Call(id, Box::new(ended)))
+        };
+        let (abort, registration) = AbortHandle::new_pair();
+        self.futures.push(Abortable::new(Box::pin(call), registration));
+        self.active_calls.insert(invoke.id.clone(), ActiveCall { invoke, abort, cost_tracker });
+        Ok(())
+    }
+
+    /// The record of a cancelled invocation.
+    fn cancelled_entry(&self, under_way: &ActiveCall, at_ms: i64) -> Result<Entry, DriverError> {
+        let ended = Consultation::without_answer(AbsenceReason::Cancelled, under_way.spent());
+        Ok(Entry::from_data(self.recorded(ended, &under_way.invoke)?, at_ms))
+    }
+
+    fn recorded(&self, ended: Consultation, invoke: &Invoke) -> Result<record::Consultation, DriverError> {
+        let config = self.member_config(&invoke.member)?;
+        let about = config.executor.about();
+        let answer = match &ended.result {
+            ConsultationResult::Answered(answer) => Some(answer),
+            ConsultationResult::Absent(_) => None,
+        };
+        let lock = self.config.protocol.lock_result(answer);
+        let mut data = ended.into_record(invoke, &config.executor_name, &about, config.weight);
+        data.more.extend(lock.map(|result| ("lock".to_owned(), Json::from(result))));
+        data.more.extend(config.extra_fields.iter().map(|(key, value)| (key.clone(), value.clone())));
+        Ok(data)
+    }
+
+    fn member_config(&self, member: &Name) -> Result<&MemberConfig, DriverError> {
+        let config = self.config.members.get(member);
+        config.ok_or_else(|| DriverError::NoExecutor { run: self.config.run.clone(), member: member.clone() })
+    }
 }

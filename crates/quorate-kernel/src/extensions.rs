@@ -12,18 +12,18 @@ use serde_json::Map;
 
 use crate::budget::Budget;
 use crate::canonical;
-use crate::ports::embedder::{Embedder, Meter};
 use crate::ports::executor::CallLimit;
-use crate::ports::gather::{self, Gather as Strategy};
+use crate::ports::extension::Rule;
+use crate::ports::extension::{self, Gather as Strategy};
+use crate::ports::extension::{Embedder, Meter};
 use crate::ports::ledger::Kind;
-use crate::ports::rule::Rule;
 use crate::record::{self, Gathered, HostRule, Match, RecordData, Spent};
 use crate::redact::Redactor;
 
 /// How long the host's own code may take.
 const DEADLINE: Duration = Duration::from_secs(60);
 
-/// What the host has registered.
+/// The extensions that the host registered.
 #[derive(Clone, Default)]
 pub struct Extensions {
     pub rules: BTreeMap<String, Arc<dyn Rule>>,
@@ -130,9 +130,9 @@ impl Extensions {
         match host_call {
             HostCall::Gather(gather) => {
                 let result = match self.gathers.get(&*gather.strategy) {
-                    None => Err(format!("there is no strategy `{}` here", gather.strategy)),
+                    None => Err(format!("unknown strategy `{}`", gather.strategy)),
                     Some(strategy) => {
-                        let request = gather::Request {
+                        let request = extension::GatherRequest {
                             run,
                             member: gather.member.clone(),
                             params: gather.params.clone(),
@@ -144,10 +144,10 @@ impl Extensions {
                 let clean = |text: String| redactor.redact(&text).0;
                 gathered_record(gather, result.map(clean).map_err(clean))
             }
-            HostCall::Match(_) => host_call.failed("there is no embedder here"),
+            HostCall::Match(_) => host_call.failed("no embedder configured"),
             HostCall::Apply(apply) => {
                 let result = match self.rules.get(&*apply.kind) {
-                    None => Err(format!("there is no rule of kind `{}` here", apply.kind)),
+                    None => Err(format!("unknown rule kind `{}`", apply.kind)),
                     Some(rule) => rule.apply(apply.input.clone()).await.and_then(check_storable),
                 };
                 let clean = |text: String| redactor.redact(&text).0;

@@ -1,9 +1,6 @@
 //! History: a run's records folded back into what a protocol was fed, what it concluded and what was spent. Resume,
 //! replay and every view start here.
 
-mod open_invocation;
-
-use crate::record::Outcome;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -12,16 +9,16 @@ use quorate_protocol::{
 };
 use serde_json::Map;
 
+use crate::attempts::CallReason;
 use crate::budget::Amount;
 use crate::canonical;
 use crate::extensions::{self, HostCall};
 use crate::ports::executor::Usage;
 use crate::ports::ledger::{Kind, Record};
 use crate::record::{
-    self, Attempt, Compares, Consultation, Input, Match, Override, RunEnded, RunIntent, RunOpened, Status,
+    self, Attempt, Compares, Consultation, Input, Match, Outcome, Override, RunEnded, RunIntent, RunOpened,
+    Status,
 };
-pub use open_invocation::FailedAttempts;
-use open_invocation::OpenInvocation;
 
 /// What a run's records say.
 #[derive(Debug, Clone, PartialEq)]
@@ -51,7 +48,7 @@ pub struct History {
     pub unlogged: usize,
     /// Calls made in all sessions, those under way at a crash included.
     pub calls: u32,
-    /// What these calls cost, as far as it is known.
+    /// The known cost of these calls.
     pub usage: Usage,
     /// What they count as against caps on tokens and money: where a call's usage is not known, what was reserved for it.
     pub charged: Amount,
@@ -86,9 +83,9 @@ pub struct FedEvent {
 
 /// Why records do not make a history.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum HistoryError {
     /// There is no such run.
-    #[error("there is no run {0}")]
+    #[error("run {0} does not exist")]
     Unknown(Name),
     /// The body of a record that is needed was erased.
     #[error("the body of record {run}/{n} was erased")]
@@ -113,7 +110,7 @@ struct Fold {
     overrides: Vec<(i64, Override)>,
     unlogged: usize,
     open_invocations: BTreeMap<Name, OpenInvocation>,
-    /// What is reserved for comparisons that have not ended, by candidate.
+    /// The amounts reserved for comparisons that have not ended, by candidate.
     open_comparisons: BTreeMap<Name, Amount>,
     calls: u32,
     usage: Usage,
@@ -130,7 +127,7 @@ impl History {
     ///
     /// # Errors
     /// If the run has no records, a needed body was erased, or a record is malformed.
-    pub fn from_records(run: &Name, records: Vec<Record>) -> Result<History, Error> {
+    pub fn from_records(run: &Name, records: Vec<Record>) -> Result<History, HistoryError> {
         let history = History::from_remaining_records(run, records)?;
         history.ensure_not_erased()?;
         Ok(history)
@@ -139,10 +136,10 @@ impl History {
     /// Refuses where something was erased.
     ///
     /// # Errors
-    /// [`Error::Erased`].
-    pub fn ensure_not_erased(&self) -> Result<(), Error> {
+    /// [`HistoryError::Erased`].
+    pub fn ensure_not_erased(&self) -> Result<(), HistoryError> {
         match self.erased.first {
-            Some(n) => Err(Error::Erased { run: self.run.clone(), n }),
+            Some(n) => Err(HistoryError::Erased { run: self.run.clone(), n }),
             None => Ok(()),
         }
     }
@@ -152,15 +149,16 @@ impl History {
     ///
     /// # Errors
     /// If the run has no records, the body of the first was erased, or a record is malformed.
-    pub fn from_remaining_records(run: &Name, records: Vec<Record>) -> Result<History, Error> {
+    pub fn from_remaining_records(run: &Name, records: Vec<Record>) -> Result<History, HistoryError> {
         let mut records = records.into_iter();
-        let first = records.next().ok_or_else(|| Error::Unknown(run.clone()))?;
-        let unreadable = |n, what| Error::Unreadable { run: run.clone(), n, what };
+        let first = records.next().ok_or_else(|| HistoryError::Unknown(run.clone()))?;
+        let unreadable = |n, what| HistoryError::Unreadable { run: run.clone(), n, what };
         if !first.is(Kind::RunOpened) {
             return Err(unreadable(first.n, "a run starts with run.opened"));
         }
         let opened = first.read().map_err(|_| unreadable(first.n, "it is not how a run is opened"))?;
-        let opened: RunOpened = opened.ok_or_else(|| Error::Erased { run: run.clone(), n: first.n })?;
+        let opened: RunOpened =
+            opened.ok_or_else(|| HistoryError::Erased { run: run.clone(), n: first.n })?;
         let mut fold = Fold {
             session_ms: first.at_ms,
             last_ms: first.at_ms,
@@ -234,12 +232,12 @@ impl History {
         self.outcome_data().map(|data| record::read(data).unwrap_or_default())
     }
 
-    /// The data of the outcome that holds, as it is recorded.
+    /// The recorded data of the outcome that holds.
     pub fn outcome_data(&self) -> Option<&Map<String, Json>> {
         self.facts.iter().rev().find(|(kind, _)| kind == Kind::Outcome.as_str()).map(|(_, data)| data)
     }
 
-    /// What was deliberated on: kind, name, and the hash of the text as it was kept.
+    /// The material of the deliberation: kind, name, and the hash of the stored text.
     pub fn inputs(&self) -> Vec<(PartKind, String, String)> {
         let read =
             |input: &Input| Some((PartKind::subject(&input.kind)?, input.name.clone(), input.sha256.clone()));
@@ -385,14 +383,14 @@ impl Fold {
             }
             self.facts.push((kind.to_owned(), data));
         } else if kind == Kind::RunEnded.as_str() {
-            self.ended = Some(record::read(&data).map_err(|_| "it is no end of a run")?);
+            self.ended = Some(record::read(&data).map_err(|_| "its data is not the end of a run")?);
             self.unlogged = 0;
             if !self.overrides.is_empty() {
                 return Ok(());
             }
         } else if kind == Kind::Override.as_str() {
             // A person's decision comes at any later time; it is not work on the run, nor is what follows from it.
-            let decision: Override = record::read(&data).map_err(|_| "it is no decision")?;
+            let decision: Override = record::read(&data).map_err(|_| "its data is not a decision")?;
             self.unlogged = if decision.is_unlogged() { self.unlogged + 1 } else { 0 };
             self.overrides.push((at_ms, decision));
             return Ok(());
@@ -455,7 +453,7 @@ impl Fold {
     }
 }
 
-/// What an invocation's id says of a consultation whose body was erased.
+/// The consultation that an invocation's id implies, if its body was erased.
 fn erased_consultation(id: &Name) -> Consultation {
     Consultation {
         invocation: id.clone(),
@@ -493,4 +491,113 @@ pub fn status_word(result: &ConsultationResult) -> &'static str {
         ConsultationResult::Answered(_) => "answered",
         ConsultationResult::Absent(why) => AbsenceReason::status(*why),
     }
+}
+
+/// The recorded attempts of an invocation that has no consultation yet.
+#[derive(Default)]
+struct OpenInvocation {
+    attempts: u32,
+    usage: Usage,
+    charged: Amount,
+    /// For the call under way.
+    reserved: Option<Amount>,
+    /// The session that began it.
+    session: u32,
+    failed: FailedAttempts,
+}
+
+/// The facts about an invocation that only the records of its attempts have.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FailedAttempts {
+    /// Calls after the first that repeat one that failed. Re-prompts do not count.
+    pub retries: u32,
+    /// The HTTP status of the last response, if it is an error.
+    pub http_status: Option<u16>,
+    /// What the member said last, if it said something.
+    pub said: Option<String>,
+}
+
+impl FailedAttempts {
+    fn add(&mut self, attempt: &Attempt) {
+        self.retries += u32::from(attempt.why == CallReason::Retry.as_str());
+        self.http_status = attempt.http_status;
+        self.said = (attempt.status == "said").then(|| attempt.text.clone());
+    }
+}
+
+impl OpenInvocation {
+    fn is_under_way(&self) -> bool {
+        self.attempts > 0 || self.reserved.is_some()
+    }
+
+    /// The calls of the invocation, including one that was dropped before its end.
+    fn charged(&self) -> Amount {
+        let mut charged = self.charged;
+        charged.add(self.reserved.unwrap_or_default());
+        charged
+    }
+}
+
+/// Where a replay differs from what was recorded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Difference {
+    /// The kind of record.
+    pub kind: String,
+    /// What was recorded; `None` where the replay says more.
+    pub recorded: Option<Json>,
+    /// What follows now; `None` where it says less.
+    pub replayed: Option<Json>,
+}
+
+/// What a replay gave.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ReplayResult {
+    /// The facts that follow, in order.
+    pub facts: Vec<(String, Map<String, Json>)>,
+    /// Whether the protocol finished.
+    pub finished: bool,
+    /// Where they differ from the recorded ones; empty when they are identical.
+    pub differences: Vec<Difference>,
+}
+
+/// Feeds a run's events to a fresh protocol and compares what it concludes with what was recorded, as canonical JSON.
+pub fn replay(history: &History, inputs: Vec<Part>, protocol: &mut dyn Protocol) -> ReplayResult {
+    let mut facts = Vec::new();
+    let mut finished = false;
+    for stamped in history.events(inputs) {
+        for command in protocol.advance(&stamped) {
+            match command {
+                Command::Record(fact) => {
+                    facts.push((fact.kind.as_str().to_owned(), crate::attempts::object(fact.data)))
+                }
+                Command::Finish => finished = true,
+                Command::Gather(_)
+                | Command::Invoke(_)
+                | Command::Cancel(_)
+                | Command::SemanticMatch(_)
+                | Command::ApplyRule(_) => {}
+            }
+        }
+    }
+    ReplayResult { differences: differences(&history.facts, &facts), facts, finished }
+}
+
+type Facts = [(String, Map<String, Json>)];
+
+fn differences(recorded: &Facts, replayed: &Facts) -> Vec<Difference> {
+    let length = recorded.len().max(replayed.len());
+    let differ = |at: usize| {
+        let (a, b) = (recorded.get(at), replayed.get(at));
+        if let (Some(a), Some(b)) = (a, b)
+            && a.0 == b.0
+            && canonical::object(&a.1) == canonical::object(&b.1)
+        {
+            return None;
+        }
+        let kind = a.or(b).map(|(kind, _)| kind.clone()).unwrap_or_default();
+        let body =
+            |one: Option<&(String, Map<String, Json>)>| one.map(|(_, data)| Json::Object(data.clone()));
+        Some(Difference { kind, recorded: body(a), replayed: body(b) })
+    };
+    (0..length).filter_map(differ).collect()
 }

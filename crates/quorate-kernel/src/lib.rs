@@ -10,13 +10,11 @@ pub mod budget;
 mod call;
 pub mod canonical;
 pub mod clock;
-pub mod consultation;
 pub mod conversation;
 pub mod driver;
 pub mod entropy;
 pub mod extensions;
 pub mod history;
-pub mod member_config;
 pub mod observer;
 pub mod ports;
 pub mod probe;
@@ -24,9 +22,7 @@ pub mod prompt;
 pub mod record;
 pub mod redact;
 pub mod registry;
-pub mod replay;
 pub mod single_call;
-pub mod strict_json;
 pub mod turn;
 
 /// An async function that other crates call is boxed: otherwise each crate that awaits it compiles it again, with every

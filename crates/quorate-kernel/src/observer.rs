@@ -24,7 +24,7 @@ pub enum RunEvent {
         /// What for.
         step: Name,
     },
-    /// A part of a member's answer came in. Executors that stream say so, several times a second at most.
+    /// A part of a member's answer arrived. Executors that stream report this, at most several times a second.
     Writing {
         /// The id of the invocation.
         invocation: Name,

@@ -8,7 +8,7 @@ use quorate_protocol::{Invoke, Part, PartKind};
 
 use crate::entropy;
 use crate::ports::executor::{Invocation, Notes, Progress};
-use crate::ports::fence::Fence;
+use crate::ports::ledger::Fence;
 use crate::prompt::Layout;
 use crate::redact::Redactor;
 

@@ -76,7 +76,7 @@ impl Layout {
     fn material(&self, prompt: &mut String, schema: Schema, part: &Part) {
         match part.kind {
             PartKind::Context => push_all(prompt, &[part_note(part.kind), " (", &quoted(&part.name), ")"]),
-            // Who chooses who answers does not answer.
+            // The member that chooses a speaker does not answer.
             PartKind::Turns if schema == Schema::Selection => {
                 prompt.push_str("The conversation, oldest first; somebody is to be chosen for the last turn")
             }
@@ -179,7 +179,7 @@ fn write_opening(prompt: &mut String, schema: Schema) {
     }
 }
 
-/// What the reader is to make of a piece of material.
+/// The instruction on how to use a piece of material.
 fn part_note(kind: PartKind) -> &'static str {
     match kind {
         PartKind::Artifact => "The text under review",
@@ -245,7 +245,7 @@ mod tests {
         let mut second = invoke(Schema::SecondAnswer, "r2", "Judge it again.");
         second.member = "clarity".into();
         let second = layout("aa11").prompt(&second, &[], "Role two.").text;
-        let asked = first.find("You are `").expect("somebody is asked") + "You are `".len();
+        let asked = first.find("You are `").expect("the prompt names a member") + "You are `".len();
         assert_eq!(shared(&first, &second), asked);
         assert!(first[..asked].contains("The draft.") && first[..asked].contains("\"irreducible\""));
         let other = layout("bb22")

@@ -1,4 +1,4 @@
-//! What records say: one type for each kind. The types own the form of records in the ledger, which does not change: fields
+//! The data of records: one type for each kind. The types own the form of records in the ledger, which does not change: fields
 //! are added, and one that is not there reads as nothing.
 //!
 //! [`Entry::of`] makes an entry from a record's data, [`Record::read`] reads it back. A field that an old version did
@@ -6,16 +6,14 @@
 //! follows from it, it is an `Option` whose reader refuses `None`.
 
 mod consultation;
-mod host;
-mod ledger;
-mod opened;
 mod outcome;
-mod playbook;
 mod run;
-mod spent;
-mod turn;
 
-use quorate_protocol::Json;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use quorate_protocol::overlay::{Eviction, Overlay};
+use quorate_protocol::{Json, Name};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Map;
@@ -23,25 +21,20 @@ use serde_json::Map;
 use crate::ports::ledger::{Entry, Kind, Record};
 
 pub use consultation::{Attempt, Consultation, Status};
-pub use host::{Gathered, HostRule, Match};
-pub use ledger::{
-    AcceptedKey, Checkpoint, Erased, GivenUp, Held, Imported, RecordRange, Released, RolledBack,
-};
-pub use opened::{ExecutorUsed, Input, Producer, Queued, RunAudit, RunOpened, TierSource};
+pub use consultation::{Money, Spent};
 pub use outcome::{
     AppliedRule, Contribution, CountedAnswer, CountedVote, Decision, ExactRatio, Fragment, Message, Node,
     Objection, Outcome, Risk, Rollup, Violation,
 };
-pub use playbook::{LockException, PlaybookEventData, Scores};
 pub use run::{Charged, Compares, Keyring, Override, Reserved, RunEnded, RunIntent};
-pub use spent::{Money, Spent};
-pub use turn::{AppendedTurn, FailedTurn, SettledTurn, Turn};
+pub use run::{ExecutorUsed, Input, Producer, Queued, RunAudit, RunOpened, TierSource};
+pub use run::{Gathered, HostRule, Match};
 
 /// The data of a kind of records.
 pub trait RecordData: Serialize + DeserializeOwned {
     const KIND: Kind;
 
-    /// The data as it is recorded, the same as [`to_data`]. A type with JSON values moves them instead of copying them.
+    /// The data of the record, the same as [`to_data`]. A type with JSON values moves them instead of copying them.
     fn into_data(self) -> Map<String, Json> {
         to_data(&self)
     }
@@ -68,7 +61,7 @@ impl Record {
     }
 }
 
-/// The data of a record as it is recorded.
+/// The data as recorded.
 pub fn to_data(data: &impl Serialize) -> Map<String, Json> {
     // A struct of fields with text keys is an object; nothing else is recorded.
     match serde_json::to_value(data) {
@@ -95,8 +88,318 @@ fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(field: D) -
     Ok(serde_json::from_value(Json::deserialize(field)?).unwrap_or_default())
 }
 
-/// Of a list, the items that are as they should be.
+/// The valid items of a list; the others are dropped.
 fn readable_items<'de, D: Deserializer<'de>, T: DeserializeOwned>(field: D) -> Result<Vec<T>, D::Error> {
     let items: Vec<Json> = lenient(field)?;
     Ok(items.into_iter().filter_map(|item| serde_json::from_value(item).ok()).collect())
+}
+
+/// Nothing of a run is erased any more, whatever its age.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Held {
+    #[serde(deserialize_with = "lenient")]
+    pub run: String,
+    #[serde(deserialize_with = "lenient")]
+    pub by: String,
+    #[serde(deserialize_with = "lenient")]
+    pub reason: Option<String>,
+}
+
+impl RecordData for Held {
+    const KIND: Kind = Kind::Held;
+}
+
+/// A run may be erased again once its retention ends.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Released {
+    #[serde(deserialize_with = "lenient")]
+    pub run: String,
+    #[serde(deserialize_with = "lenient")]
+    pub by: String,
+}
+
+impl RecordData for Released {
+    const KIND: Kind = Kind::Released;
+}
+
+/// Runs were taken in from another ledger.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Imported {
+    #[serde(deserialize_with = "readable_items")]
+    pub runs: Vec<String>,
+    /// How many records they have.
+    #[serde(deserialize_with = "lenient")]
+    pub records: u64,
+    /// By run, the records whose bodies were not there.
+    #[serde(deserialize_with = "lenient")]
+    pub erased: BTreeMap<String, Vec<RecordRange>>,
+    /// The other ledger.
+    #[serde(deserialize_with = "lenient")]
+    pub origin: String,
+    /// Its size and root, as the note says.
+    #[serde(deserialize_with = "lenient")]
+    pub size: u64,
+    #[serde(deserialize_with = "lenient")]
+    pub root: String,
+    #[serde(deserialize_with = "lenient")]
+    pub note: Option<String>,
+    pub keys: Json,
+    /// The key that a person vouched for.
+    pub vouched: Json,
+    #[serde(deserialize_with = "lenient")]
+    pub file_sha256: String,
+}
+
+impl RecordData for Imported {
+    const KIND: Kind = Kind::Imported;
+}
+
+/// A person accepted that the ledger has lost records that its key had signed.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RolledBack {
+    #[serde(deserialize_with = "lenient")]
+    pub reason: String,
+    #[serde(deserialize_with = "lenient")]
+    pub by: String,
+    /// The checkpoints that do not hold any more.
+    #[serde(deserialize_with = "readable_items")]
+    pub given_up: Vec<GivenUp>,
+    /// The ledger that was kept here before, where this is another one.
+    #[serde(deserialize_with = "lenient")]
+    pub replaced: Option<String>,
+}
+
+impl RecordData for RolledBack {
+    const KIND: Kind = Kind::RolledBack;
+}
+
+/// A copy of a checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct GivenUp {
+    /// `None` where it could not be read.
+    #[serde(deserialize_with = "lenient")]
+    pub note: Option<String>,
+}
+
+/// Records by their numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum RecordRange {
+    One(u64),
+    FirstToLast([u64; 2]),
+}
+
+impl RecordRange {
+    /// `None` if no number follows the last.
+    pub fn range(self) -> Option<Range<u64>> {
+        match self {
+            RecordRange::One(n) => Some(n..n.saturating_add(1)),
+            RecordRange::FirstToLast([first, last]) => Some(first..last.checked_add(1)?),
+        }
+    }
+}
+
+/// Bodies of a run were erased.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Erased {
+    #[serde(deserialize_with = "lenient")]
+    pub run: Option<String>,
+    /// Ranges of numbers, each with its first and last.
+    #[serde(deserialize_with = "lenient")]
+    pub records: Option<Vec<RecordRange>>,
+    /// Texts, by SHA-256.
+    #[serde(deserialize_with = "lenient")]
+    pub bodies: Option<Vec<String>>,
+    /// `retention` or `consultations_off`.
+    #[serde(deserialize_with = "lenient")]
+    pub reason: Option<String>,
+    /// After how many days; `None` where nothing was to be kept beyond the run's end.
+    #[serde(deserialize_with = "lenient")]
+    pub days: Option<u32>,
+}
+
+impl RecordData for Erased {
+    const KIND: Kind = Kind::Erased;
+}
+
+/// The ledger up to here was sealed. Malformed fields make it unusable as a checkpoint.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checkpoint {
+    pub origin: String,
+    /// Over how many records.
+    pub size: u64,
+    /// The tree's root, hexadecimal.
+    pub root: String,
+    /// The signed note; `None` if the checkpoint is unsigned.
+    #[serde(default, deserialize_with = "lenient")]
+    pub note: Option<String>,
+    /// Who verifies it, one line each.
+    pub keys: Vec<String>,
+    /// What lets its keys follow those of the signed checkpoint before it where none of these signed it: each the word of
+    /// one key for the next. The ledger reads and checks them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub vouched: Vec<Json>,
+    /// The keys that a person accepts here, since no key before them vouches for them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub accepted: Vec<AcceptedKey>,
+}
+
+/// A person accepted a key of the ledger for which no key before it vouches.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AcceptedKey {
+    /// The public key.
+    pub key: String,
+    pub by: String,
+    pub reason: String,
+}
+
+impl RecordData for Checkpoint {
+    const KIND: Kind = Kind::Checkpoint;
+}
+
+/// A trigger was dispatched, or the conversation was found to differ from the ledger.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Turn {
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub trigger: Option<Name>,
+    /// Who wrote the trigger.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub by: Option<Name>,
+    /// Who was chosen to answer.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub selected: Option<Vec<Name>>,
+    /// The answers that are in the conversation.
+    #[serde(deserialize_with = "some_readable", skip_serializing_if = "Option::is_none")]
+    pub appended: Option<Vec<AppendedTurn>>,
+    /// Who was chosen and gave no answer.
+    #[serde(deserialize_with = "some_readable", skip_serializing_if = "Option::is_none")]
+    pub failed: Option<Vec<FailedTurn>>,
+    /// The trigger, where it is settled: nothing before it is read again.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub cursor: Option<Name>,
+    /// The turns that were settled since the last record that has a cursor, up to this one's, in their order (D15).
+    #[serde(deserialize_with = "some_readable", skip_serializing_if = "Option::is_none")]
+    pub settled: Option<Vec<SettledTurn>>,
+    /// The number of the cursor's turn in the conversation, counted from 1.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub position: Option<u64>,
+    /// Why no participant was selected for the trigger; null where no reason is known.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub why: Option<Option<String>>,
+    /// The answers were found in the conversation after a crash.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub recovered: Option<bool>,
+    /// How the conversation differs from the ledger.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub differs: Option<String>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AppendedTurn {
+    #[serde(default)]
+    pub participant: Name,
+    pub turn: Name,
+}
+
+/// A settled turn, and the hash of what the conversation had of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SettledTurn {
+    pub turn: Name,
+    pub sha256: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedTurn {
+    pub participant: Name,
+    pub why: String,
+}
+
+impl RecordData for Turn {
+    const KIND: Kind = Kind::Turn;
+}
+
+fn some_readable<'de, D, T>(field: D) -> Result<Option<Vec<T>>, D::Error>
+where
+    D: serde::Deserializer<'de>,
+    T: serde::de::DeserializeOwned,
+{
+    readable_items(field).map(Some)
+}
+
+/// An event of a playbook; which one, its kind says. Events add what they are about: a gate its evidence, a refusal its codes.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PlaybookEventData {
+    /// The change that it is a part of.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub change: Option<String>,
+    /// The playbook; of a composed prompt, its operators.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub slug: Option<String>,
+    /// What happened, as a message for users.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub words: Option<String>,
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub operator: Option<String>,
+    /// The version that is current from here on.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub version: Option<u32>,
+    /// The hash of the file or of the composed prompt.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub sha256: Option<String>,
+    /// For a composed prompt: the woven overlays, in order.
+    #[serde(skip_serializing_if = "Json::is_null")]
+    pub woven: Json,
+    /// For a composed prompt: the prompt with each playbook in shadow, by playbook.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub shadows: Option<Map<String, Json>>,
+    /// Objections of a lock that a person overruled.
+    #[serde(deserialize_with = "readable_items", skip_serializing_if = "Vec::is_empty")]
+    pub exceptions: Vec<LockException>,
+    /// The gate that was asked.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub gate: Option<String>,
+    /// The attempt to pass it, of which a scorer's trials are parts.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<String>,
+    /// The text that it was asked about, in a form in which a later attempt on it is recognised.
+    #[serde(skip_serializing_if = "Json::is_null")]
+    pub text: Json,
+    /// The result of a scorer's trial.
+    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    pub scores: Option<Scores>,
+    #[serde(flatten)]
+    pub more: Map<String, Json>,
+}
+
+/// What a scorer answers: the agent's score without the playbook and with it.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Scores {
+    pub without: f64,
+    pub with: f64,
+}
+
+/// Words that a person allows although they touch a locked trait.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockException {
+    #[serde(rename = "trait")]
+    pub locked: String,
+    pub text: String,
+    pub by: String,
+    pub reason: String,
+}
+
+impl RecordData for Overlay {
+    const KIND: Kind = Kind::OverlayAdded;
+}
+
+impl RecordData for Eviction {
+    const KIND: Kind = Kind::OverlayEvicted;
 }

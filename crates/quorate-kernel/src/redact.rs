@@ -1,32 +1,27 @@
 //! Redaction: secrets are replaced before anything is recorded, shown or fed on (X10). `redact/builtin.rs` recognizes them
 //! by shape and context, `redact/values.rs` by value; configured patterns add more.
 
-mod adjacent;
 mod assignment;
-mod builtin;
-mod columns;
-mod commands;
 mod context;
-mod folded;
-mod kind;
 mod plausibility;
-mod services;
 mod shape;
-mod values;
-mod vendors;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::panic::resume_unwind;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use aho_corasick::{AhoCorasick, AhoCorasickKind, BuildError};
+use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
+use base64::{Engine as _, alphabet};
+use quorate_diagnostics::invisible::is_invisible;
 use quorate_protocol::Json;
-use regex::Regex;
+use regex::{Regex, RegexBuilder};
 use serde_json::{Map, json};
 
 use crate::answer;
+use shape::Shape;
 
-pub use builtin::{VERSION, kinds};
 pub use plausibility::{is_worth_redacting, names_a_secret};
 
 /// The replacement of a secret.
@@ -78,7 +73,7 @@ impl Redactor {
         Ok(Redactor {
             builtin: secrets.builtin,
             patterns: secrets.patterns.iter().map(|pattern| Regex::new(pattern)).collect::<Result<_, _>>()?,
-            values: values::compile(&secrets.values)?,
+            values: compile(&secrets.values)?,
         })
     }
 
@@ -128,7 +123,7 @@ impl Redactor {
             }
         }
         if self.builtin
-            && let Some((without, found)) = builtin::redact(&clean)
+            && let Some((without, found)) = redact(&clean)
         {
             (clean, count) = (without, count + found);
         }
@@ -153,7 +148,7 @@ impl Redactor {
         (clean, count + around)
     }
 
-    /// Lines of JSON without secrets, each value redacted as it reads; a line that is no JSON as it stands.
+    /// Lines of JSON without secrets, each value redacted as it reads; a line that is not JSON as text.
     pub fn redact_lines(&self, text: &str) -> (String, usize) {
         let mut count = 0;
         let clean: Vec<String> = text
@@ -173,12 +168,12 @@ impl Redactor {
                 }
             })
             .collect();
-        // What goes over several lines that are no JSON.
+        // Secrets that span several lines that are not JSON.
         let (clean, over_lines) = self.redact(&clean.join("\n"));
         (clean, count + over_lines)
     }
 
-    /// The text of a JSON value, rewritten without its secrets; `None` where it has none, or is no JSON.
+    /// The text of a JSON value, rewritten without its secrets; `None` if it has none or is not JSON.
     fn redact_text_of_json(&self, text: &str) -> Option<(String, usize)> {
         let (value, found) = self.redact_json(serde_json::from_str(text).ok()?);
         (found > 0).then(|| (value.to_string(), found))
@@ -223,7 +218,7 @@ impl Redactor {
         match value {
             Json::String(text) => {
                 let (clean, count) = self.redact(&text);
-                let is_secret = count == 0 && self.builtin && builtin::is_value_of(key, &text);
+                let is_secret = count == 0 && self.builtin && is_value_of(key, &text);
                 if is_secret { (json!(REDACTED), 1) } else { (Json::String(clean), count) }
             }
             Json::Array(all) => {
@@ -266,7 +261,247 @@ fn replace_spans(text: &str, spans: &[Range<usize>]) -> String {
     clean
 }
 
+/// A kind of secrets.
+struct Kind {
+    name: &'static str,
+    detector: Detector,
+}
+
+/// How a kind is recognized.
+enum Detector {
+    Shape(Shape),
+    /// By context: the texts that lead to it, in any case, and the function that finds it from there.
+    Place(&'static [&'static str], Detect),
+}
+
+/// Finds the secret that an anchor leads to. It reads a bounded number of bytes, or none that it has read for an anchor
+/// before, unless it finds one.
+type Detect = fn(&str, Range<usize>) -> Option<Range<usize>>;
+
+impl Kind {
+    fn anchors(&self) -> &[&'static str] {
+        match &self.detector {
+            Detector::Shape(shape) => std::slice::from_ref(&shape.anchor),
+            Detector::Place(anchors, _) => anchors,
+        }
+    }
+
+    fn find(&self, text: &str, anchor: Range<usize>) -> Option<Range<usize>> {
+        match &self.detector {
+            Detector::Shape(shape) => shape.find(text, anchor),
+            Detector::Place(_, find) => find(text, anchor),
+        }
+    }
+}
+
+struct Folded {
+    text: String,
+    /// Where the two texts shift against each other: places in the folded text, and in the source.
+    shifts: Vec<(usize, usize)>,
+}
+
+/// `None` where the text is as it looks.
+fn fold(text: &str) -> Option<Folded> {
+    if text.is_ascii() && !text.chars().any(is_invisible) {
+        return None;
+    }
+    let mut folded = Folded { text: String::new(), shifts: vec![(0, 0)] };
+    let mut kept = 0;
+    for (at, c) in text.char_indices() {
+        let plain = match c {
+            c if is_invisible(c) => None,
+            '\u{a0}' | '\u{2000}'..='\u{200a}' | '\u{202f}' | '\u{205f}' | '\u{3000}' => Some(' '),
+            '\u{ff01}'..='\u{ff5e}' => char::from_u32(u32::from(c) - 0xfee0),
+            _ => continue,
+        };
+        folded.text.push_str(&text[kept..at]);
+        folded.shifts.push((folded.text.len(), at));
+        folded.text.extend(plain);
+        kept = at + c.len_utf8();
+        folded.shifts.push((folded.text.len(), kept));
+    }
+    folded.text.push_str(&text[kept..]);
+    (kept > 0).then_some(folded)
+}
+
+impl Folded {
+    /// A place of the folded text in the source.
+    fn source(&self, span: &Range<usize>) -> Range<usize> {
+        let place = |at: usize| {
+            let (folded, source) = self.shifts[self.shifts.partition_point(|(folded, _)| *folded <= at) - 1];
+            source + at - folded
+        };
+        place(span.start)..place(span.end)
+    }
+}
+
+/// The shortest text that is looked for.
+const MIN_VALUE_BYTES: usize = 8;
+/// The shortest line of a value of several lines that is looked for by itself.
+const MIN_LINE_BYTES: usize = 24;
+/// The largest compiled expression, in bytes.
+const MAX_REGEX_BYTES: usize = 64 << 20;
+
+/// An expression that finds the values in any of their forms, the longest first; `None` where there is nothing to find.
+///
+/// # Errors
+/// If there are so many that the automaton would be too large.
+fn compile(values: &[String]) -> Result<Option<Regex>, regex::Error> {
+    let forms: BTreeSet<String> = values
+        .iter()
+        .filter(|value| value.len() >= MIN_VALUE_BYTES)
+        .flat_map(|value| {
+            let lines = value
+                .lines()
+                .map(str::trim)
+                .filter(|line| line.len() >= MIN_LINE_BYTES && value.len() > line.len());
+            let lines: Vec<String> = lines.map(str::to_owned).collect();
+            [forms(value), lines].concat()
+        })
+        .collect();
+    if forms.is_empty() {
+        return Ok(None);
+    }
+    let mut forms: Vec<String> = forms.into_iter().collect();
+    forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+    let forms: Vec<String> = forms.iter().map(|form| regex::escape(form)).collect();
+    RegexBuilder::new(&forms.join("|")).size_limit(MAX_REGEX_BYTES).build().map(Some)
+}
+
+/// A value as it stands, in JSON, in a URL, and in base64.
+fn forms(value: &str) -> Vec<String> {
+    let json = json!(value).to_string();
+    let percent: String = value.bytes().map(percent).collect();
+    let mut forms = vec![value.to_owned(), json[1..json.len() - 1].to_owned(), percent];
+    for alphabet in [&alphabet::STANDARD, &alphabet::URL_SAFE] {
+        let engine = GeneralPurpose::new(alphabet, NO_PAD);
+        forms.extend((0..3).map(|offset| base64_core(&engine, value, offset)));
+    }
+    forms.retain(|form| form.len() >= MIN_VALUE_BYTES);
+    forms
+}
+
+fn percent(byte: u8) -> String {
+    match byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
+        true => char::from(byte).to_string(),
+        false => format!("%{byte:02X}"),
+    }
+}
+
+/// The part of the base64 of a longer text that depends on nothing but the value, which is at an offset in it.
+fn base64_core(engine: &GeneralPurpose, value: &str, offset: usize) -> String {
+    let mut bytes = vec![0; offset];
+    bytes.extend_from_slice(value.as_bytes());
+    let text = engine.encode(&bytes);
+    // Six bits a character: the first ones, and the last one, may have bits of what stands around.
+    let (first, last) = ((offset * 8).div_ceil(6), bytes.len() * 8 / 6);
+    text[first..last].to_owned()
+}
+
+/// What changes when other texts would be taken for secrets. It is in the fingerprint of a run.
+pub const VERSION: u32 = 4;
+
+/// The shortest text in which there can be a secret of any kind.
+const MIN_TEXT_BYTES: usize = 10;
+
+fn all() -> impl Iterator<Item = &'static Kind> {
+    context::KINDS.iter().chain(context::COMMAND_KINDS).chain(shape::KINDS).chain(shape::SERVICE_KINDS)
+}
+
+/// The names of all kinds.
+pub fn kinds() -> impl Iterator<Item = &'static str> {
+    all().map(|kind| kind.name)
+}
+
+/// The texts that lead to secrets of any kind.
+#[cfg(test)]
+fn anchors() -> impl Iterator<Item = &'static str> {
+    all().flat_map(Kind::anchors).copied()
+}
+
+/// The text without secrets, and how many there were; `None` where it has none.
+fn redact(text: &str) -> Option<(String, usize)> {
+    // Compiled once in a process, on first use.
+    static COMPILED: OnceLock<Option<Compiled>> = OnceLock::new();
+    if text.len() < MIN_TEXT_BYTES {
+        return None;
+    }
+    let spans = match COMPILED.get_or_init(|| Compiled::new().ok()) {
+        Some(compiled) => match fold(text) {
+            Some(folded) => compiled.spans(&folded.text).iter().map(|span| folded.source(span)).collect(),
+            None => compiled.spans(text),
+        },
+        // A test sees to it that they compile. Were it otherwise, nothing of the text would be safe to show.
+        None => std::iter::once(0..text.len()).collect(),
+    };
+    (!spans.is_empty()).then(|| (replace_spans(text, &spans), spans.len()))
+}
+
+struct Compiled {
+    anchors: AhoCorasick,
+    /// The kind of each anchor, with its number.
+    kinds: Vec<(usize, &'static Kind)>,
+}
+
+impl Compiled {
+    fn new() -> Result<Self, BuildError> {
+        let mut builder = AhoCorasick::builder();
+        builder.ascii_case_insensitive(true).kind(Some(AhoCorasickKind::ContiguousNFA));
+        let anchors_of =
+            |(number, kind): (usize, &'static Kind)| kind.anchors().iter().map(move |_| (number, kind));
+        Ok(Compiled {
+            anchors: builder.build(all().flat_map(Kind::anchors))?,
+            kinds: all().enumerate().flat_map(anchors_of).collect(),
+        })
+    }
+
+    /// Where secrets stand, in order and apart.
+    fn spans(&self, text: &str) -> Vec<Range<usize>> {
+        let mut spans: Vec<Range<usize>> = context::spans(text);
+        // Where the last secret of each kind ends.
+        let mut ends: Vec<usize> = Vec::new();
+        for anchor in self.anchors.find_overlapping_iter(text) {
+            let (number, kind) = self.kinds[anchor.pattern().as_usize()];
+            if ends.get(number).is_some_and(|end| anchor.start() < *end) {
+                continue;
+            }
+            if let Some(span) = kind.find(text, anchor.range()) {
+                if ends.len() <= number {
+                    ends.resize(number + 1, 0);
+                }
+                ends[number] = span.end;
+                spans.push(span);
+            }
+        }
+        merge_spans(spans)
+    }
+}
+
+/// Spans in order; those that touch become one.
+fn merge_spans(mut spans: Vec<Range<usize>>) -> Vec<Range<usize>> {
+    spans.sort_unstable_by_key(|span| span.start);
+    let mut disjoint: Vec<Range<usize>> = Vec::with_capacity(spans.len());
+    for span in spans {
+        match disjoint.last_mut().filter(|last| span.start <= last.end) {
+            Some(last) => last.end = last.end.max(span.end),
+            None => disjoint.push(span),
+        }
+    }
+    disjoint
+}
+
+/// Whether a string is a secret for the key that it is under, in a document.
+fn is_value_of(key: &str, value: &str) -> bool {
+    let of_one = !value.contains(char::is_whitespace) || plausibility::is_phrase(value);
+    let named = plausibility::names_a_secret(key) && of_one;
+    let is_value = || {
+        assignment::is_value_of(key, value).unwrap_or_else(|| redact(&format!("{key}=\"{value}\"")).is_some())
+    };
+    named && is_value()
+}
+
 #[cfg(test)]
 mod cost;
+
 #[cfg(test)]
 mod tests;

@@ -9,13 +9,13 @@ use std::time::Duration;
 use quorate_protocol::Json;
 use serde_json::Map;
 
+use crate::attempts::MemberConfig;
 use crate::conversation::Participant;
-use crate::member_config::MemberConfig;
 use crate::ports::dispatcher::Dispatcher;
-use crate::ports::embedder::Embedder;
+use crate::ports::dispatcher::State;
 use crate::ports::executor::{ConfigError, Executor, Servers, Settings};
+use crate::ports::extension::Embedder;
 use crate::ports::provisioning::Provisioning;
-use crate::ports::state::State;
 use crate::ports::substrate::Substrate;
 
 /// Builds an executor from its settings.
@@ -41,7 +41,7 @@ pub struct Source {
 /// Builds another port's adapter from its block.
 pub type Builder<Port> = Arc<dyn Fn(&BuildContext<'_>) -> Result<Arc<Port>, ConfigError> + Send + Sync>;
 
-/// What an adapter is built from: its block of the manifest, verbatim, and where it is built.
+/// The input of an adapter's constructor: its block of the manifest, verbatim, and the place of the build.
 pub struct BuildContext<'a> {
     /// The block, with its `kind`.
     pub block: &'a Map<String, Json>,

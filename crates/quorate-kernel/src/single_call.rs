@@ -7,15 +7,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use quorate_protocol::{AbsenceReason, ConsultationResult, Invoke, Json, Name, Part};
 
+use crate::attempts::MemberConfig;
+use crate::attempts::{Consultation, Cost};
 use crate::budget::{Amount, Budget, Caps};
 use crate::call::{self, CallContext, FinishedCall, Recorder};
 use crate::clock::Clock;
-use crate::consultation::{Consultation, Cost};
 use crate::entropy;
-use crate::member_config::MemberConfig;
 use crate::observer::{Observer, RunEvent};
 use crate::ports::dispatcher::Question;
-use crate::ports::ledger::{self, Append, Durability, Ledger, Record};
+use crate::ports::ledger::{Append, Durability, Ledger, LedgerError, Record};
 use crate::prompt::Layout;
 use crate::redact::Redactor;
 
@@ -63,7 +63,7 @@ pub struct CallInfo {
 
 /// Why a question has no answer.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum SingleCallError {
     /// No answer. Recorded as a consultation without output.
     #[error("{}", .message.as_deref().unwrap_or_else(|| .absent.status()))]
     Unanswered {
@@ -75,7 +75,7 @@ pub enum Error {
     },
     /// The ledger refused or failed. An answer may have been paid for and is not recorded.
     #[error(transparent)]
-    Ledger(#[from] ledger::Error),
+    Ledger(#[from] LedgerError),
 }
 
 impl SingleCall {
@@ -84,7 +84,7 @@ impl SingleCall {
     /// redacted before they are shown.
     ///
     /// # Errors
-    /// See [`Error`].
+    /// See [`SingleCallError`].
     #[crate::boxed]
     pub async fn ask(
         &self,
@@ -92,7 +92,7 @@ impl SingleCall {
         member: &Name,
         config: &MemberConfig,
         question: Question,
-    ) -> Result<Answer, Error> {
+    ) -> Result<Answer, SingleCallError> {
         let tail = self.ledger.tail(&self.stream, 1).await?;
         let next = tail.last().map_or(0, |last| last.n + 1);
         let ledger: Arc<dyn Ledger> = Arc::new(AppendAtTail(self.ledger.clone()));
@@ -136,7 +136,7 @@ impl SingleCall {
         match result {
             ConsultationResult::Answered(answer) => Ok(Answer { answer, call_info }),
             ConsultationResult::Absent(absent) => {
-                Err(Error::Unanswered { absent, message, call_info: Box::new(call_info) })
+                Err(SingleCallError::Unanswered { absent, message, call_info: Box::new(call_info) })
             }
         }
     }
@@ -201,7 +201,7 @@ pub(crate) async fn run_call(
     recorder: &Arc<Recorder>,
     invoke: Invoke,
     config: MemberConfig,
-) -> Result<FinishedCall, ledger::Error> {
+) -> Result<FinishedCall, LedgerError> {
     if let Err(why) = call_context.budget.reserve_call() {
         return Ok(FinishedCall::over_budget(&why));
     }
@@ -214,10 +214,10 @@ struct AppendAtTail(Arc<dyn Ledger>);
 
 #[async_trait]
 impl Ledger for AppendAtTail {
-    async fn append(&self, mut append: Append) -> Result<u64, ledger::Error> {
+    async fn append(&self, mut append: Append) -> Result<u64, LedgerError> {
         for _ in 0..MAX_APPEND_RETRIES {
             match self.0.append(append.clone()).await {
-                Err(ledger::Error::Conflict { run }) => {
+                Err(LedgerError::Conflict { run }) => {
                     let tail = self.0.tail(&run, 1).await?;
                     append.from = tail.last().map_or(0, |last| last.n + 1);
                 }
@@ -227,15 +227,15 @@ impl Ledger for AppendAtTail {
         self.0.append(append).await
     }
 
-    async fn records(&self, run: &Name) -> Result<Vec<Record>, ledger::Error> {
+    async fn records(&self, run: &Name) -> Result<Vec<Record>, LedgerError> {
         self.0.records(run).await
     }
 
-    async fn tail(&self, run: &Name, count: u32) -> Result<Vec<Record>, ledger::Error> {
+    async fn tail(&self, run: &Name, count: u32) -> Result<Vec<Record>, LedgerError> {
         self.0.tail(run, count).await
     }
 
-    async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, ledger::Error> {
+    async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, LedgerError> {
         self.0.body(sha256).await
     }
 }

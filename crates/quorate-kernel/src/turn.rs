@@ -2,15 +2,11 @@
 //! their answers. Its source of truth is the substrate; the ledger, the states and the cursor are restored from it
 //! (K2, K3, K5).
 
-mod chain;
 mod commit;
 mod cycle;
-mod dispatch;
 pub mod evidence;
-mod forecast;
 mod hooks;
 mod phase;
-mod recorder;
 mod recover;
 mod speak;
 
@@ -23,29 +19,29 @@ use async_trait::async_trait;
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
+use crate::attempts::MemberConfig;
 use crate::budget::{Amount, Budget, Caps};
 use crate::call::CallContext;
 use crate::clock::{Clock, rfc3339};
 use crate::conversation::{MAX_TURN_BYTES, Origin, Participant, Stamp, Turn};
 use crate::entropy;
-use crate::member_config::MemberConfig;
 use crate::observer::NoopObserver;
 use crate::ports::dispatcher::Dispatcher;
+use crate::ports::dispatcher::State;
 use crate::ports::ledger::{self, Ledger};
-use crate::ports::lifecycle::{DEADLINE, Lifecycle};
-use crate::ports::state::State;
 use crate::ports::substrate::{self, IdProof, Substrate};
+use crate::ports::telemetry::{DEADLINE, Lifecycle};
 use crate::ports::telemetry::{Event, EventKind, Telemetry};
 use crate::prompt::Layout;
 use crate::record;
 use crate::redact::Redactor;
 
-use chain::Chains;
+use commit::RecordQueue;
+use cycle::Chains;
+pub use cycle::{Forecast, forecast};
 use evidence::{Alteration, Evidence};
-pub use forecast::{Forecast, forecast};
 use hooks::Hooks;
 use phase::Phase;
-use recorder::RecordQueue;
 
 /// How many turns are read at once.
 const READ_PAGE_TURNS: usize = 128;
@@ -91,7 +87,7 @@ pub struct Speaker {
 /// Supplies a participant's role prompt for each turn.
 #[async_trait]
 pub trait PromptSource: Send + Sync {
-    /// The text as it is now.
+    /// The current text.
     ///
     /// # Errors
     /// The reason why the text is unavailable, as a message for users; the participant's turn fails.
@@ -156,7 +152,7 @@ pub enum Begin {
     /// With the first turn.
     #[default]
     First,
-    /// After the turns that are there.
+    /// After the existing turns.
     Now,
 }
 
@@ -184,7 +180,7 @@ pub enum CycleResult {
     /// The call budget does not cover all selected participants: no participant was asked, and the turn stays
     /// pending.
     BudgetExhausted { trigger: Name },
-    /// There is no new turn.
+    /// No new turn.
     NoNewTurn,
 }
 
@@ -201,13 +197,13 @@ pub struct UnfinishedCycle {
 
 /// Why the loop cannot go on. What was recorded stays; the same can be tried again.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum TurnError {
     /// The substrate refused or failed.
     #[error(transparent)]
-    Substrate(#[from] substrate::Error),
+    Substrate(#[from] substrate::SubstrateError),
     /// The ledger refused or failed.
     #[error(transparent)]
-    Ledger(#[from] ledger::Error),
+    Ledger(#[from] ledger::LedgerError),
     /// The position where this runtime left off is unknown.
     #[error("{0}")]
     PositionUnknown(String),
@@ -258,7 +254,7 @@ pub struct Runner {
     /// How to begin, until the conversation could be read.
     start: Option<recover::Start>,
     /// Why the conversation could not be read at the start.
-    failed_start: Option<Error>,
+    failed_start: Option<TurnError>,
     cycles: u64,
 }
 
@@ -272,9 +268,9 @@ impl Runner {
     /// Takes up the conversation where this runtime left off.
     ///
     /// # Errors
-    /// See [`Error`].
+    /// See [`TurnError`].
     #[crate::boxed]
-    pub async fn open(swarm: Arc<Swarm>, begin: Begin) -> Result<Runner, Error> {
+    pub async fn open(swarm: Arc<Swarm>, begin: Begin) -> Result<Runner, TurnError> {
         let about = swarm.substrate.about();
         let stream = Runner::stream(&swarm.runtime, &about.place);
         let reach = swarm.policy.window.saturating_add(1);
@@ -315,7 +311,7 @@ impl Runner {
         };
         match runner.start().await {
             // The first cycle reports it, and the next ones try again: a failed read ends no runner (K17).
-            Err(error @ Error::Substrate(substrate::Error::Unavailable { .. })) => {
+            Err(error @ TurnError::Substrate(substrate::SubstrateError::Unavailable { .. })) => {
                 runner.failed_start = Some(error);
             }
             started => started?,
@@ -333,7 +329,7 @@ impl Runner {
     /// # Errors
     /// When the substrate cannot tell.
     #[crate::boxed]
-    pub async fn changed(&self) -> Result<(), Error> {
+    pub async fn changed(&self) -> Result<(), TurnError> {
         Ok(self.swarm.substrate.changed().await?)
     }
 
@@ -349,7 +345,7 @@ impl Runner {
     /// # Errors
     /// When a record could not be written.
     #[crate::boxed]
-    pub async fn close(mut self, limit: Duration) -> Result<Option<UnfinishedCycle>, Error> {
+    pub async fn close(mut self, limit: Duration) -> Result<Option<UnfinishedCycle>, TurnError> {
         // An interrupt must not lose answers that were paid for.
         let left = self.interrupt().or_else(|| match &self.phase {
             Phase::Committing(commit) => Some((commit.trigger.id.clone(), Vec::new())),
@@ -368,13 +364,13 @@ impl Runner {
         let recorded = tokio::time::timeout(limit * LEDGER_TIMEOUT_FACTOR, self.record_remaining()).await;
         recorded.unwrap_or_else(|_| {
             let what = "the ledger did not take the last records in time; the next run records what the conversation has";
-            Err(ledger::Error::Unavailable { what: what.into(), source: None }.into())
+            Err(ledger::LedgerError::Unavailable { what: what.into(), source: None }.into())
         })?;
         Ok(left)
     }
 
     /// Records what is still to be recorded.
-    async fn record_remaining(mut self) -> Result<(), Error> {
+    async fn record_remaining(mut self) -> Result<(), TurnError> {
         if matches!(self.phase, Phase::Committing(_)) {
             self.record_commit(false).await?;
         } else if let Some(cursor) =

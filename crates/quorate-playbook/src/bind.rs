@@ -4,20 +4,15 @@
 //! the older notation, are converted to a selector. A selector overrides targets. An empty selector matches no subject, and
 //! neither does a term on an axis that the subject has no value on.
 
-mod index;
-mod pattern;
-
 use std::borrow::Cow;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
 
+use globset::{GlobBuilder, GlobMatcher};
 use quorate_manifest::operator::Operator;
-use quorate_manifest::playbook::Playbook;
-use quorate_manifest::playbook::selector::{Selector, Term, Values};
-use quorate_manifest::playbook::targets::TargetKind;
-
-use pattern::{GlobCache, Pattern};
-
-pub use index::BindingIndex;
+use quorate_manifest::playbook::{Playbook, Selector, TargetKind, Term, Values};
 
 /// The axis of an operator's own slug.
 pub const IDENTITY: &str = "identity";
@@ -100,7 +95,7 @@ impl Subject {
 }
 
 impl Binding {
-    /// Whom a playbook is for.
+    /// Compiles the targets of a playbook.
     pub fn new(playbook: &Playbook) -> Self {
         Binding::with_globs(playbook, &mut GlobCache::default())
     }
@@ -201,7 +196,7 @@ fn selector_clauses(selector: &Selector, globs: &mut GlobCache) -> Vec<Vec<Requi
     clauses
 }
 
-/// What targets say: one of them has to match. What is said of an operator may be its slug or its role.
+/// The requirements of `targets`: a subject has to match one of them. The name in a target can be a slug or a role.
 fn target_requirements(playbook: &Playbook, globs: &mut GlobCache) -> Vec<Requirement> {
     let mut needed = Vec::new();
     let mut operator = |value: &str| {
@@ -231,6 +226,172 @@ fn target_requirements(playbook: &Playbook, globs: &mut GlobCache) -> Vec<Requir
         needed.push(Requirement::new(axis, [target.reference.as_str()], globs));
     }
     needed
+}
+
+/// The characters that make a text a glob.
+const META_CHARS: [char; 7] = ['*', '?', '[', ']', '{', '}', '\\'];
+
+/// A pattern for a value.
+#[derive(Debug, Clone)]
+enum Pattern {
+    Any,
+    Exact(String),
+    /// One that a glob matches.
+    Glob(Arc<Glob>),
+}
+
+#[derive(Debug)]
+struct Glob {
+    text: String,
+    /// What a value begins with that it matches, and what it ends with.
+    head: usize,
+    tail: Range<usize>,
+    /// `None` if the text is not a valid glob; the requirement then matches no value.
+    compiled: OnceLock<Option<GlobMatcher>>,
+}
+
+/// The compiled globs, by their text.
+#[derive(Debug, Default)]
+struct GlobCache(HashMap<String, Arc<Glob>>);
+
+impl Pattern {
+    fn parse(value: &str, globs: &mut GlobCache) -> Self {
+        if value == "*" {
+            Pattern::Any
+        } else if value.contains(['*', '?', '[', '{']) {
+            Pattern::Glob(globs.get_or_insert(value))
+        } else {
+            Pattern::Exact(value.to_owned())
+        }
+    }
+}
+
+impl GlobCache {
+    fn get_or_insert(&mut self, text: &str) -> Arc<Glob> {
+        if let Some(known) = self.0.get(text) {
+            return Arc::clone(known);
+        }
+        let new = Arc::new(Glob::new(text));
+        self.0.insert(text.to_owned(), Arc::clone(&new));
+        new
+    }
+}
+
+impl Glob {
+    fn new(text: &str) -> Self {
+        // A `/` beside `**` may match nothing, and a comma separates alternatives.
+        let divides = |c: char| META_CHARS.contains(&c) || matches!(c, '/' | ',');
+        let prefix_len = text.find(divides).unwrap_or(text.len());
+        let suffix = text.rfind(divides).map_or(0, |at| at + 1)..text.len();
+        Glob { text: text.to_owned(), head: prefix_len, tail: suffix, compiled: OnceLock::new() }
+    }
+
+    /// What every value begins with that it matches.
+    fn prefix(&self) -> &str {
+        &self.text[..self.head]
+    }
+
+    /// Whether it matches a value.
+    fn matches(&self, value: &str) -> bool {
+        if !value.starts_with(self.prefix()) || !value.ends_with(&self.text[self.tail.clone()]) {
+            return false;
+        }
+        let compile = || {
+            let glob = GlobBuilder::new(&self.text).literal_separator(true).build().ok()?;
+            Some(glob.compile_matcher())
+        };
+        self.compiled.get_or_init(compile).as_ref().is_some_and(|glob| glob.is_match(value))
+    }
+}
+
+/// The bindings of many playbooks.
+#[derive(Debug, Clone, Default)]
+pub struct BindingIndex {
+    bindings: Vec<Binding>,
+    /// Who asks for a value of an axis.
+    exact: Postings,
+    /// The playbooks that require a value with this prefix.
+    by_prefix: Postings,
+    /// Who asks for any.
+    wildcards: Postings,
+}
+
+/// Positions in the list of playbooks, by key hash; sorted.
+#[derive(Debug, Clone, Default)]
+struct Postings(Vec<(u64, usize)>);
+
+impl BindingIndex {
+    /// Indexes many playbooks by their targets.
+    pub fn new<'p>(playbooks: impl IntoIterator<Item = &'p Playbook>) -> Self {
+        let mut index = BindingIndex::default();
+        let mut globs = GlobCache::default();
+        for (at, playbook) in playbooks.into_iter().enumerate() {
+            let binding = Binding::with_globs(playbook, &mut globs);
+            let rarest = binding.clauses.iter().min_by_key(|one_of| estimated_matches(one_of));
+            for wanted in rarest.into_iter().flatten() {
+                for pattern in &wanted.values {
+                    let (places, value) = match pattern {
+                        Pattern::Any => (&mut index.wildcards, ""),
+                        Pattern::Exact(value) => (&mut index.exact, value.as_str()),
+                        Pattern::Glob(glob) => (&mut index.by_prefix, glob.prefix()),
+                    };
+                    places.0.push((key(&wanted.axis, value), at));
+                }
+            }
+            index.bindings.push(binding);
+        }
+        for places in [&mut index.exact, &mut index.by_prefix, &mut index.wildcards] {
+            places.0.sort_unstable();
+        }
+        index
+    }
+
+    /// The playbooks that are for a subject, by their places in the list that was given, in its order; and how that came
+    /// about.
+    pub fn matching(&self, subject: &Subject) -> Vec<(usize, MatchKind)> {
+        let mut found: Vec<usize> = Vec::new();
+        for (axis, values) in &subject.axes {
+            found.extend(self.wildcards.positions(axis, ""));
+            for value in values {
+                found.extend(self.exact.positions(axis, value));
+                if !self.by_prefix.0.is_empty() {
+                    let heads = value.char_indices().map(|(at, _)| &value[..at]).chain([value.as_str()]);
+                    heads.for_each(|head| found.extend(self.by_prefix.positions(axis, head)));
+                }
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found.into_iter().filter_map(|at| Some((at, self.bindings[at].matches(subject)?))).collect()
+    }
+}
+
+impl Postings {
+    fn positions(&self, axis: &str, value: &str) -> impl Iterator<Item = usize> {
+        let key = key(axis, value);
+        let first = self.0.partition_point(|(other, _)| *other < key);
+        self.0[first..].iter().take_while(move |(other, _)| *other == key).map(|(_, at)| *at)
+    }
+}
+
+fn key(axis: &str, value: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (axis, value).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// How many there may be that are one of these; a guess. A slug is one operator's.
+fn estimated_matches(one_of: &[Requirement]) -> usize {
+    let each = |wanted: &Requirement| -> usize {
+        let exact_count = if wanted.axis == IDENTITY { 1 } else { 10 };
+        let one = |pattern: &Pattern| match pattern {
+            Pattern::Exact(_) => exact_count,
+            Pattern::Glob(_) => 100,
+            Pattern::Any => 10_000,
+        };
+        wanted.values.iter().map(one).sum()
+    };
+    one_of.iter().map(each).sum()
 }
 
 #[cfg(test)]
@@ -373,5 +534,28 @@ mod tests {
         assert_eq!(of("skill", "write"), Some(MatchKind::Exact));
         assert_eq!(of("skill", "research/auth-debugging"), None);
         assert_eq!(of("runtime", "cl*"), Some(MatchKind::Pattern));
+    }
+}
+
+#[cfg(test)]
+mod pattern_tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn glob(text: &str) -> Option<GlobMatcher> {
+        Some(GlobBuilder::new(text).literal_separator(true).build().ok()?.compile_matcher())
+    }
+
+    proptest! {
+        /// The cheap test rejects no value that the glob would match.
+        #[test]
+        fn heads_and_tails_are_the_globs(
+            text in "([ab]|/|\\*\\*|\\*|\\?|\\[a-b\\]|\\[!a\\]|\\{a,b\\}|\\{|\\]|,|\\\\|é){1,6}",
+            value in "[ab/,é*]{0,6}",
+        ) {
+            let naive = glob(&text).is_some_and(|glob| glob.is_match(&value));
+            prop_assert_eq!(Glob::new(&text).matches(&value), naive, "{} {}", text, value);
+        }
     }
 }

@@ -8,14 +8,14 @@ use quorate_diagnostics::{RefusalCode, codes};
 use quorate_manifest::playbook::Status;
 use quorate_protocol::locks::fold;
 
-use crate::base::BasePrompt;
-use crate::compose::{Candidate, select_active};
 use crate::lock::Violation;
+use crate::persona::BasePrompt;
+use crate::weave::{Candidate, select_active};
 use crate::weave::{Placement, weave};
 
-/// What is added may be longer than the persona itself up to this many characters.
+/// An addition may be longer than the persona itself up to this many characters.
 const MAX_ADDITION_CHARS: usize = 1_200;
-/// Sentences of the persona that have fewer characters are no sign of a rewrite.
+/// Shorter persona sentences, in characters, do not count as a sign of a rewrite.
 const MIN_SENTENCE_CHARS: usize = 20;
 
 /// An operator that a proposal is for.
@@ -41,7 +41,7 @@ pub enum Objection {
     UnknownBlock {
         operator: String,
         block: String,
-        /// Those that there are.
+        /// The ids of the replaceable blocks.
         blocks: Vec<String>,
     },
     /// It takes away more than a fifth of an operator's prompt.

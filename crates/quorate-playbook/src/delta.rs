@@ -79,9 +79,9 @@ pub struct Revise {
     pub evidence: Option<Value>,
 }
 
-/// Why something is no delta.
+/// The reason why a value is not a delta.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Error {
+pub struct DeltaError {
     /// What is wrong.
     pub reason: String,
     /// What to do, where that is known.
@@ -93,9 +93,9 @@ impl Delta {
     ///
     /// # Errors
     /// If it is not a delta, and why.
-    pub fn parse(value: Value) -> Result<Self, Error> {
-        let misread = |why: String| Error { reason: why, help: None };
-        let Value::Object(mut object) = value else { return Err(misread("it is no object".to_owned())) };
+    pub fn parse(value: Value) -> Result<Self, DeltaError> {
+        let misread = |why: String| DeltaError { reason: why, help: None };
+        let Value::Object(mut object) = value else { return Err(misread("expected an object".to_owned())) };
         // A key without a value is absent (M3).
         object.retain(|_, value| !value.is_null());
         let schema = match object.get("op").and_then(Value::as_str) {
@@ -110,7 +110,7 @@ impl Delta {
                 Some(near) => format!("did you mean `{near}`?"),
                 None => format!("its keys are op, {}", known.join(", ")),
             };
-            return Err(Error { reason: format!("unknown key `{key}`"), help: Some(help) });
+            return Err(DeltaError { reason: format!("unknown key `{key}`"), help: Some(help) });
         }
         serde_json::from_value(Value::Object(object)).map_err(|error| misread(error.to_string()))
     }

@@ -25,7 +25,7 @@ const CONFLICT_MARKERS: [&str; 2] = ["<<<<<<< ", ">>>>>>> "];
 /// What is said where more should follow.
 const TRUNCATED: &str = "the history is cut off here";
 
-/// What is said of a conflict.
+/// The error of an unresolved merge.
 const UNMERGED: &str =
     "a merge of two histories was left unresolved; keep one side and add the versions of the other anew";
 
@@ -47,26 +47,26 @@ pub struct Version {
 
 /// Why a history is not what was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Error {
+pub struct HistoryFileError {
     /// The line, from 1.
     pub line: usize,
     /// What is wrong, in one sentence.
     pub reason: String,
 }
 
-impl std::fmt::Display for Error {
+impl std::fmt::Display for HistoryFileError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "line {}: {}", self.line, self.reason)
     }
 }
 
-impl std::error::Error for Error {}
+impl std::error::Error for HistoryFileError {}
 
 /// The versions that a history holds, in order; an empty text holds none.
 ///
 /// # Errors
 /// If any part differs from what was written.
-pub fn parse(text: &str) -> Result<Vec<Version>, Error> {
+pub fn parse(text: &str) -> Result<Vec<Version>, HistoryFileError> {
     Ok(read(text)?.versions)
 }
 
@@ -74,7 +74,7 @@ pub fn parse(text: &str) -> Result<Vec<Version>, Error> {
 ///
 /// # Errors
 /// When the history is broken or another playbook's, or the version is not its next one.
-pub fn append(existing: &str, slug: &str, version: &Version) -> Result<String, Error> {
+pub fn append(existing: &str, slug: &str, version: &Version) -> Result<String, HistoryFileError> {
     let History { mut text, versions, last_hash: last } = read(existing)?;
     let next = versions.len() + 1;
     if usize::try_from(version.n) != Ok(next) {
@@ -84,7 +84,10 @@ pub fn append(existing: &str, slug: &str, version: &Version) -> Result<String, E
     if text.is_empty() {
         text.push_str(&head);
     } else if !text.starts_with(&head) {
-        return Err(Error { line: 1, reason: format!("this is not the history of `{}`", code_span(slug)) });
+        return Err(HistoryFileError {
+            line: 1,
+            reason: format!("this is not the history of `{}`", code_span(slug)),
+        });
     }
     let before = last.unwrap_or_else(|| sha256_hex(head.as_bytes()));
     text.push_str(&section(version, &before));
@@ -100,7 +103,7 @@ struct History {
     last_hash: Option<String>,
 }
 
-fn read(text: &str) -> Result<History, Error> {
+fn read(text: &str) -> Result<History, HistoryFileError> {
     let first = text.split_inclusive('\n').next().unwrap_or_default();
     if !first.ends_with("\r\n") {
         return read_exact(text);
@@ -109,11 +112,11 @@ fn read(text: &str) -> Result<History, Error> {
     read_exact(&text.replace("\r\n", "\n")).map_err(|broken| {
         let reason = "the line ends were changed to CRLF, and not every one can be distinguished from those of the texts; \
             let Git leave them with `*.history.md -text` in .gitattributes";
-        if broken.reason == UNMERGED { broken } else { Error { line: 1, reason: reason.to_owned() } }
+        if broken.reason == UNMERGED { broken } else { HistoryFileError { line: 1, reason: reason.to_owned() } }
     })
 }
 
-fn read_exact(text: &str) -> Result<History, Error> {
+fn read_exact(text: &str) -> Result<History, HistoryFileError> {
     let mut history = History { text: text.to_owned(), versions: Vec::new(), last_hash: None };
     if text.is_empty() {
         return Ok(history);
@@ -123,7 +126,7 @@ fn read_exact(text: &str) -> Result<History, Error> {
     }
     let slug = text.lines().next().and_then(|line| line.strip_prefix("# History of `")?.strip_suffix('`'));
     let head = header(slug.unwrap_or_default());
-    let marked = |at: usize| move |broken: Error| find_conflict(text, at).unwrap_or(broken);
+    let marked = |at: usize| move |broken: HistoryFileError| find_conflict(text, at).unwrap_or(broken);
     expect_text(text, 0, &head).map_err(marked(0))?;
     let mut at = head.len();
     let mut before = sha256_hex(head.as_bytes());
@@ -139,7 +142,12 @@ fn read_exact(text: &str) -> Result<History, Error> {
 }
 
 /// The version at an offset, and its section, compared with what [`append`] would write.
-fn next_version(text: &str, at: usize, n: usize, before: &str) -> Result<(Version, String), Error> {
+fn next_version(
+    text: &str,
+    at: usize,
+    n: usize,
+    before: &str,
+) -> Result<(Version, String), HistoryFileError> {
     let version = parse_version(text, at)?;
     let section = section(&version, before);
     if text[at..].starts_with(&section) {
@@ -163,7 +171,7 @@ fn next_version(text: &str, at: usize, n: usize, before: &str) -> Result<(Versio
 }
 
 /// Says where a text is another from a place on.
-fn expect_text(text: &str, at: usize, expected: &str) -> Result<(), Error> {
+fn expect_text(text: &str, at: usize, expected: &str) -> Result<(), HistoryFileError> {
     let found = &text[at..];
     if found.starts_with(expected) {
         return Ok(());
@@ -174,7 +182,7 @@ fn expect_text(text: &str, at: usize, expected: &str) -> Result<(), Error> {
 }
 
 /// What the section that begins at a place claims to hold.
-fn parse_version(text: &str, at: usize) -> Result<Version, Error> {
+fn parse_version(text: &str, at: usize) -> Result<Version, HistoryFileError> {
     let cut = || error_at(text, text.len(), TRUNCATED);
     let mut lines = text[at..].split_inclusive('\n');
     let mut place = at;
@@ -259,8 +267,8 @@ fn longest_run(text: &str) -> usize {
     runs('`').max(runs('~'))
 }
 
-fn error_at(text: &str, at: usize, why: &str) -> Error {
-    Error { line: line_of(text, at), reason: why.to_owned() }
+fn error_at(text: &str, at: usize, why: &str) -> HistoryFileError {
+    HistoryFileError { line: line_of(text, at), reason: why.to_owned() }
 }
 
 /// The line of a place, from 1.
@@ -269,9 +277,9 @@ fn line_of(text: &str, at: usize) -> usize {
 }
 
 /// The merge that broke a section, if it left its marks from there on.
-fn find_conflict(text: &str, at: usize) -> Option<Error> {
+fn find_conflict(text: &str, at: usize) -> Option<HistoryFileError> {
     let mut lines = (line_of(text, at)..).zip(text[at..].lines());
     let (line, _) = lines.find(|(_, line)| line.starts_with(CONFLICT_MARKERS[0]))?;
     lines.find(|(_, line)| line.starts_with(CONFLICT_MARKERS[1]))?;
-    Some(Error { line, reason: UNMERGED.to_owned() })
+    Some(HistoryFileError { line, reason: UNMERGED.to_owned() })
 }

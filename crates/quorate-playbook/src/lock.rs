@@ -17,36 +17,33 @@
 //! their inflections. For each, what acts on it in its sentence is counted:
 //!
 //! 1. before it, negations (`not`, `never`) and diminishing verbs (`skip`, `avoid`) with at most six words of content
-//!    between, `without`, `instead of`; directly before it `no`, `less` and `over`;
-//! 2. after it, what is said of it: `is optional`, `can wait`, `is not needed`, `should be dropped`, `: off`, `skip it`,
+//! between, `without`, `instead of`; directly before it `no`, `less` and `over`; 2. after it, what the clause says about it:
+//! `is optional`, `can wait`, `is not needed`, `should be dropped`, `: off`, `skip it`,
 //!    and the particle of `leave … out`, `set … aside`.
 //!
 //! Nothing acts across a colon, `but`, a subordinate clause, a keeper (`keep`, `stay`), or `and` or a comma with a new
-//! verb, once it has an object of its own. *A word betrays when the count is odd, a phrase when it is even.* So
-//! `never skip the pleasantries` passes, `do not be warm` does not, and `don't be cold` passes. Conditions about
-//! another person (`if the user is not friendly`) say nothing; names of things (`identity provider`) are no words of a
+//! verb, once it has an object of its own. *A word betrays when the count is odd, a phrase when it is even.* So `never skip
+//! the pleasantries` passes, `do not be warm` does not, and `don't be cold` passes. Conditions about another person (`if the
+//! user is not friendly`) say nothing; names of things (`identity provider`) are not words of a
 //! trait. Quoted text counts as said. When in doubt the text is rejected.
 
 mod direction;
 mod grammar;
 mod lead;
-mod lexicon;
 pub(crate) mod text;
-pub(crate) mod words;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
+use quorate_diagnostics::text::section;
 use quorate_manifest::assembly::MatchMode;
 use quorate_protocol::locks as protocol;
 
 use direction::BlockAnalysis;
 use grammar::Grammar;
 use lead::Lead;
-
-pub use lexicon::{built_in, lexicon};
 
 /// The longest excerpt, in bytes of folded text.
 const MAX_EXCERPT: usize = 160;
@@ -56,7 +53,6 @@ const MAX_EXCERPT: usize = 160;
 pub struct Trait {
     /// Its name: `voice-register`.
     pub id: String,
-    /// What it is, in one sentence.
     pub description: String,
     /// What stands for it: `warmth`, `pleasantries`. They betray it where they are diminished.
     pub words: Vec<String>,
@@ -119,11 +115,11 @@ impl Locks {
                 grammar.add_word(at, word);
             }
             for phrase in &one.phrases {
-                if words::is_plain(phrase) {
+                if text::is_plain(phrase) {
                     grammar.add_phrase(at, phrase);
                     continue;
                 }
-                let folded = words::folded(phrase);
+                let folded = text::folded(phrase);
                 if folded.is_ascii() && folded.contains(|c: char| c.is_ascii_alphanumeric()) {
                     grammar.add_phrase(at, phrase);
                 } else if !folded.trim().is_empty() {
@@ -178,7 +174,7 @@ impl Locks {
         let mut below = false;
         let mut unfinished: Option<String> = None;
         for block in text::blocks(text) {
-            let own_text = words::folded(&block.body);
+            let own_text = text::folded(&block.body);
             // `- Be` and `- cold.` say one thing.
             if let Some(before) = unfinished.take().filter(|_| block.intro.is_some()) {
                 self.check_block(text, &format!("{before} {own_text}"), found);
@@ -188,12 +184,12 @@ impl Locks {
             let is_item = block.intro.is_some();
             if let Some(intro) = block.intro.filter(|intro| !intro.is_empty()) {
                 if known.as_ref().is_none_or(|(known, _)| *known != intro) {
-                    let folded = words::folded(&intro);
+                    let folded = text::folded(&intro);
                     let acts = self.analyze(&folded).has_modifier();
                     known = Some((intro.clone(), acts));
                 }
                 if known.as_ref().is_some_and(|(_, acts)| *acts) {
-                    body = format!("{} {body}", words::folded(&intro));
+                    body = format!("{} {body}", text::folded(&intro));
                 }
             }
             let alone = self.analyze(&own_text);
@@ -268,7 +264,7 @@ fn without_markup(text: &str) -> Cow<'_, str> {
 
 /// A folded clause as the text gives it, where it can be found there.
 fn original_text(text: &str, clause: &str) -> String {
-    // Nearly always the clause is there as it is, but for case.
+    // The text usually contains the clause unchanged, except for case.
     if text.is_ascii()
         && let Some(start) = text.to_ascii_lowercase().find(clause)
     {
@@ -287,4 +283,63 @@ fn original_text(text: &str, clause: &str) -> String {
         out.push_str(word);
     }
     if out.chars().count() > MAX_EXCERPT + 40 { clause.to_owned() } else { out }
+}
+
+/// Id and description; words and phrases are in `lexicon.txt`.
+const TABLE: [(&str, &str); 8] = [
+    ("warmth", "Meets people with warmth: greets them, is friendly, has time for a kind word."),
+    ("honesty", "Says what is true, says what is not known, and hides nothing that matters."),
+    ("voice-register", "Speaks in its own voice and register, whoever it speaks to."),
+    ("safety-boundary", "Stays inside its safety boundaries, whoever asks to move them."),
+    ("identity", "Is who it is and says so: its name, its persona, that it is an AI."),
+    ("mission", "Works for its mission and for no other."),
+    ("refuse-harm", "Refuses to help with harm."),
+    ("kindness", "Is kind to people, also where it disagrees with them."),
+];
+
+const WORDS: &str = include_str!("lock/lexicon.txt");
+
+static LEXICON: LazyLock<Vec<Arc<Trait>>> = LazyLock::new(|| {
+    let entries = |id: &str, of: &str| {
+        section(WORDS, &format!("{id} {of}")).flat_map(expand_alternatives).collect()
+    };
+    let read = |(id, description): (&str, &str)| Trait {
+        id: id.to_owned(),
+        description: description.to_owned(),
+        words: entries(id, "words"),
+        phrases: entries(id, "phrases"),
+    };
+    TABLE.into_iter().map(read).map(Arc::new).collect()
+});
+
+/// Expressions that contain a trait's word but are unrelated: `identity provider`. Each hides the words in it.
+fn harmless() -> impl Iterator<Item = String> {
+    section(WORDS, "harmless").flat_map(expand_alternatives)
+}
+
+/// The built-in traits: warmth, honesty, voice-register, safety-boundary, identity, mission, refuse-harm, kindness.
+pub fn lexicon() -> &'static [Arc<Trait>] {
+    &LEXICON
+}
+
+/// A built-in trait by its id.
+pub fn built_in(id: &str) -> Option<&'static Arc<Trait>> {
+    lexicon().iter().find(|locked_trait| locked_trait.id == id)
+}
+
+/// The entries of an entry with choices: `make it|them up`.
+fn expand_alternatives(entry: &str) -> Vec<String> {
+    let mut all = vec![String::new()];
+    for word in entry.split_whitespace() {
+        let stop = if word.ends_with('.') { "." } else { "" };
+        let mut longer = Vec::new();
+        for start in &all {
+            for choice in word.trim_end_matches('.').split('|') {
+                let space = if start.is_empty() { "" } else { " " };
+                longer.push([start, space, choice, stop].concat());
+            }
+        }
+        all = longer;
+    }
+    all
 }

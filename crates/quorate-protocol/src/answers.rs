@@ -1,13 +1,10 @@
 //! Answer schemas: the JSON Schema that a member is shown and validated against, and the typed parser.
 
-pub mod adjudicator;
 pub mod advice;
 pub mod deliberator;
-pub mod message;
 pub mod reflection;
-pub mod tier;
-pub mod turn;
-pub mod vote;
+
+use serde_json::json;
 
 use crate::Json;
 
@@ -24,7 +21,7 @@ pub fn long_lists(answer: &Json) -> Vec<(String, usize, usize)> {
     fn look(value: &Json, place: &str, found: &mut Vec<(String, usize, usize)>) {
         match value {
             Json::Array(items) => {
-                let most = if place == message::RECIPIENTS { message::MAX_RECIPIENTS } else { MAX_ITEMS };
+                let most = if place == advice::RECIPIENTS { advice::MAX_RECIPIENTS } else { MAX_ITEMS };
                 if items.len() > most {
                     found.push((place.to_owned(), items.len(), most));
                     return;
@@ -70,7 +67,7 @@ pub enum Schema {
     /// A choice of who speaks next.
     Selection,
     Deltas,
-    /// What a judge says of a prompt fragment.
+    /// A judge's answer about a prompt fragment.
     Judgement,
     /// How important a text is.
     Tier,
@@ -107,32 +104,32 @@ impl Schema {
         match self {
             Schema::FirstAnswer => deliberator::schema(deliberator::Round::First),
             Schema::SecondAnswer => deliberator::schema(deliberator::Round::Second),
-            Schema::Adjudication => adjudicator::schema(),
+            Schema::Adjudication => deliberator::adjudication_schema(),
             Schema::Advice => advice::schema(),
-            Schema::Ballot => vote::schema(),
-            Schema::Message => message::schema(),
-            Schema::PlainText | Schema::Turn => turn::schema(),
-            Schema::Selection => turn::selection_schema(),
+            Schema::Ballot => advice::ballot_schema(),
+            Schema::Message => advice::message_schema(),
+            Schema::PlainText | Schema::Turn => advice::turn_schema(),
+            Schema::Selection => advice::selection_schema(),
             Schema::Deltas => reflection::deltas_schema(),
             Schema::Judgement => reflection::judgement_schema(),
-            Schema::Tier => tier::schema(),
+            Schema::Tier => tier_schema(),
         }
     }
 
-    /// Whether an answer has what the protocol needs of it. What fits the schema has.
+    /// Whether an answer has the fields that the protocol needs; an answer that fits the schema has them.
     pub fn accepts(self, answer: &Json) -> bool {
         match self {
             Schema::FirstAnswer => deliberator::Answer::read(deliberator::Round::First, answer).is_some(),
             Schema::SecondAnswer => deliberator::Answer::read(deliberator::Round::Second, answer).is_some(),
-            Schema::Adjudication => adjudicator::Adjudication::read(answer).is_some(),
+            Schema::Adjudication => deliberator::Adjudication::read(answer).is_some(),
             Schema::Advice => advice::Advice::read(answer).is_some(),
-            Schema::Ballot => vote::Ballot::read(answer).is_some(),
-            Schema::Message => message::Message::read(answer).is_some(),
-            Schema::PlainText | Schema::Turn => turn::Turn::read(answer).is_some(),
-            Schema::Selection => turn::read_selection(answer).is_some(),
+            Schema::Ballot => advice::Ballot::read(answer).is_some(),
+            Schema::Message => advice::Message::read(answer).is_some(),
+            Schema::PlainText | Schema::Turn => advice::Turn::read(answer).is_some(),
+            Schema::Selection => advice::read_selection(answer).is_some(),
             Schema::Deltas => reflection::read_deltas(answer).is_some(),
             Schema::Judgement => reflection::Judgement::read(answer).is_some(),
-            Schema::Tier => tier::TierAnswer::read(answer).is_some(),
+            Schema::Tier => TierAnswer::read(answer).is_some(),
         }
     }
 
@@ -179,8 +176,67 @@ pub(crate) fn texts(value: &Json) -> Vec<&str> {
     }
 }
 
-/// The strings of a list; none where there is no list.
+/// The strings of a list; none if the value is not a list.
 fn strings(object: &serde_json::Map<String, Json>, key: &str) -> Vec<String> {
     let items = present(object, key).and_then(Json::as_array).into_iter().flatten();
     items.filter_map(Json::as_str).map(str::to_owned).collect()
+}
+
+/// The tier of a text, with the reason.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TierAnswer {
+    /// 1, 2 or 3.
+    pub tier: u8,
+    /// Why, as a message for users.
+    pub reason: String,
+}
+
+/// The JSON Schema. The numbers are words, since some services take enumerations of texts alone.
+pub fn tier_schema() -> Json {
+    json!({
+        "type": "object",
+        "required": ["tier", "reason"],
+        "properties": {
+            "tier": {"enum": ["1", "2", "3"], "description": "the tier; 1 where you cannot tell"},
+            "reason": {"type": "string", "pattern": r"[^\s]", "description": "why, in a sentence"}
+        }
+    })
+}
+
+impl TierAnswer {
+    /// Reads an answer; `None` where it lacks what the schema requires.
+    pub fn read(answer: &Json) -> Option<TierAnswer> {
+        let object = answer.as_object()?;
+        let tier = match present(object, "tier")?.as_str()? {
+            "1" => 1,
+            "2" => 2,
+            "3" => 3,
+            _ => return None,
+        };
+        Some(TierAnswer { tier, reason: non_empty_text(object, "reason")? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tier_is_one_of_three_words_with_a_reason() {
+        let read = |tier: Json, reason: Json| TierAnswer::read(&json!({"tier": tier, "reason": reason}));
+        for (word, tier) in [("1", 1), ("2", 2), ("3", 3)] {
+            assert_eq!(read(json!(word), json!(" r ")), Some(TierAnswer { tier, reason: "r".into() }));
+        }
+        for (tier, reason) in [
+            (json!(2), json!("r")),
+            (json!("0"), json!("r")),
+            (json!("4"), json!("r")),
+            (json!("tier 2"), json!("r")),
+            (json!(null), json!("r")),
+            (json!("2"), json!(" ")),
+            (json!("2"), json!(null)),
+        ] {
+            assert_eq!(read(tier.clone(), reason), None, "{tier}");
+        }
+    }
 }

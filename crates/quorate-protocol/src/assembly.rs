@@ -3,8 +3,8 @@
 
 use std::collections::BTreeSet;
 
-use quorate_manifest::assembly::synthesis::RiskLabel;
-use quorate_manifest::assembly::{MatchMode, Mode, Resolved, resolved};
+use quorate_manifest::assembly::RiskLabel;
+use quorate_manifest::assembly::{MatchMode, Mode, ResolvedAssembly, load};
 use quorate_manifest::decimal::Decimal;
 use quorate_manifest::workspace::Scope;
 use serde::{Deserialize, Serialize};
@@ -29,7 +29,7 @@ pub struct Setup {
     pub rules: Vec<Rule>,
     /// Which severity is which level of risk.
     pub risk_levels: Vec<RiskLevel>,
-    /// What no outcome may contain.
+    /// The traits that no outcome may contain.
     pub locked_traits: Vec<Trait>,
     /// The strictest way of matching of the chain.
     pub match_mode: MatchMode,
@@ -41,8 +41,8 @@ pub struct Setup {
     pub operators: Vec<String>,
     /// The refs that an outcome carries: identity, work, executor.
     pub refs: Map<String, Json>,
-    /// What the run was asked for.
-    pub request: Request,
+    /// The request of the run.
+    pub request: AssemblyRequest,
     /// Whether a vote ends once what is out cannot change it (V7).
     pub early_decision: bool,
 }
@@ -58,7 +58,7 @@ pub struct Member {
     /// Advisory: the triggers on which it is asked; `None` is all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub triggers: Option<Vec<String>>,
-    /// Voting: what its vote counts, as it was written.
+    /// Voting: the weight of the vote, verbatim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<String>,
     /// Voting: the classes that it votes on; `None` is all.
@@ -69,7 +69,7 @@ pub struct Member {
     pub parent: Option<Name>,
     /// How it is given what to read.
     pub strategy: Name,
-    /// What the strategy is set up with.
+    /// The parameters of the strategy.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub params: Map<String, Json>,
     /// The layer whose entry applies, root first.
@@ -83,7 +83,7 @@ pub struct Rule {
     /// Whose outputs it looks at; `None` is everybody's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub applies_to: Option<Vec<Name>>,
-    /// What it is set up with; numbers that are not whole are texts, exactly as written.
+    /// The parameters; numbers that are not whole are texts, verbatim.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub params: Map<String, Json>,
 }
@@ -95,7 +95,6 @@ pub struct RiskLevel {
     pub lowest: u8,
     /// The highest severity of this level.
     pub highest: u8,
-    /// What it is called.
     pub label: RiskLabel,
 }
 
@@ -106,14 +105,14 @@ pub struct Overlays {
     pub enabled: bool,
     /// How many are active at once, for each operator.
     pub max_active: u8,
-    /// How long one holds that does not say so itself, as an ISO 8601 duration.
+    /// The default lifetime of an overlay, as an ISO 8601 duration.
     pub default_ttl: String,
 }
 
-/// What a run was asked for.
+/// The request of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "mode", rename_all = "kebab-case")]
-pub enum Request {
+pub enum AssemblyRequest {
     /// Advise on a conversation.
     Advisory {
         /// The members of this phase.
@@ -138,22 +137,24 @@ pub enum Request {
 /// The trigger of a run whose mode has no triggers: a person, or a person's program, convened it.
 const CONVENED: &str = "manual";
 
-impl Request {
+impl AssemblyRequest {
     /// The event that started the run (D7).
     pub fn trigger(&self) -> &str {
         match self {
-            Request::Advisory { trigger, .. } => trigger,
-            Request::Voting { .. } | Request::Peer { .. } | Request::Hierarchy => CONVENED,
+            AssemblyRequest::Advisory { trigger, .. } => trigger,
+            AssemblyRequest::Voting { .. } | AssemblyRequest::Peer { .. } | AssemblyRequest::Hierarchy => {
+                CONVENED
+            }
         }
     }
 
     /// The mode that can be asked for this.
     pub fn mode(&self) -> Mode {
         match self {
-            Request::Advisory { .. } => Mode::Advisory,
-            Request::Voting { .. } => Mode::Voting,
-            Request::Peer { .. } => Mode::Peer,
-            Request::Hierarchy => Mode::Hierarchy,
+            AssemblyRequest::Advisory { .. } => Mode::Advisory,
+            AssemblyRequest::Voting { .. } => Mode::Voting,
+            AssemblyRequest::Peer { .. } => Mode::Peer,
+            AssemblyRequest::Hierarchy => Mode::Hierarchy,
         }
     }
 }
@@ -168,7 +169,7 @@ pub fn subject_kind(mode: Mode) -> PartKind {
     }
 }
 
-/// What the host says besides the manifest.
+/// The host's own options, besides the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HostOptions {
     /// Whether it can compare by meaning.
@@ -185,7 +186,7 @@ impl Setup {
     }
 
     /// The setup of a resolved assembly. `request` has to be of the assembly's mode.
-    pub fn from_resolved(resolved: &Resolved, request: Request, around: HostOptions) -> Setup {
+    pub fn from_resolved(resolved: &ResolvedAssembly, request: AssemblyRequest, around: HostOptions) -> Setup {
         let tenant = resolved.chain.leaf().path.scope().tenant().map(str::to_owned);
         let name = &resolved.name;
         Setup {
@@ -209,7 +210,7 @@ impl Setup {
             match_mode: resolved.match_mode,
             embeds: around.embeds,
             overlays: Overlays {
-                enabled: resolved.audit.overlays == resolved::Retention::Full,
+                enabled: resolved.audit.overlays == load::Retention::Full,
                 max_active: resolved.audit.max_active,
                 default_ttl: resolved.audit.default_ttl.to_string(),
             },
@@ -226,7 +227,7 @@ impl Setup {
 
 /// A8: the operators of the leaf's `appliesTo`, else the executor, else one empty id; each in the scope of the
 /// layer that names it (M10).
-pub fn operator_ids(resolved: &Resolved) -> Vec<String> {
+pub fn operator_ids(resolved: &ResolvedAssembly) -> Vec<String> {
     let slug = |reference: &str, scope: &Scope| {
         reference.strip_prefix("ws://operators/").map(|slug| operator_id(scope, slug))
     };
@@ -262,19 +263,19 @@ pub fn operator_id(scope: &Scope, slug: &str) -> String {
     scope.tenant().map_or_else(|| slug.to_owned(), |tenant| format!("{tenant}/{slug}"))
 }
 
-fn to_member(member: &resolved::Member) -> Member {
+fn to_member(member: &load::ResolvedMember) -> Member {
     let (mut phase, mut triggers, mut weight, mut vote_class, mut parent) = (None, None, None, None, None);
     match &member.mode_settings {
-        resolved::ModeSettings::Advisory { phase: in_phase, triggers: on } => {
+        load::ModeSettings::Advisory { phase: in_phase, triggers: on } => {
             phase.clone_from(in_phase);
             triggers = on.as_ref().map(|all| all.iter().map(|trigger| trigger.as_str().to_owned()).collect());
         }
-        resolved::ModeSettings::Voting { weight: counts, classes } => {
+        load::ModeSettings::Voting { weight: counts, classes } => {
             weight = Some(decimal_text(*counts));
             vote_class.clone_from(classes);
         }
-        resolved::ModeSettings::Peer => {}
-        resolved::ModeSettings::Hierarchy { parent: to } => parent.clone_from(to),
+        load::ModeSettings::Peer => {}
+        load::ModeSettings::Hierarchy { parent: to } => parent.clone_from(to),
     }
     Member {
         id: member.id.clone(),
@@ -290,7 +291,7 @@ fn to_member(member: &resolved::Member) -> Member {
     }
 }
 
-fn to_rule(rule: &resolved::Rule) -> Rule {
+fn to_rule(rule: &load::ResolvedRule) -> Rule {
     Rule {
         id: rule.id.clone(),
         kind: rule.kind.as_str().into(),
@@ -354,7 +355,7 @@ impl Rule {
         self.params.get(key) == Some(&Json::Bool(true))
     }
 
-    /// A number, exactly as it was written (V3).
+    /// A number, verbatim (V3).
     pub(crate) fn decimal_param(&self, key: &str) -> Option<Decimal> {
         match self.params.get(key)? {
             Json::String(text) => text.parse().ok(),

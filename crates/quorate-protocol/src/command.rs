@@ -24,7 +24,7 @@ pub enum Command {
     Finish,
 }
 
-/// What a custom gather strategy is asked for.
+/// The request to a custom gather strategy.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gather {
     /// The invocation that it is for.
@@ -32,9 +32,9 @@ pub struct Gather {
     pub member: Name,
     /// The strategy, as the manifest writes it.
     pub strategy: Name,
-    /// What the strategy is set up with.
+    /// The parameters of the strategy.
     pub params: Map<String, Json>,
-    /// What the run is about, whole.
+    /// The whole subject of the run.
     pub subject: Part,
 }
 
@@ -46,11 +46,11 @@ pub struct Invoke {
     pub member: Name,
     /// The step that it belongs to: `r1`, `r2`, `adjudicate`, `ask`, `round2`, `node`.
     pub step: Name,
-    /// What the member is shown, the widest shared first.
+    /// The material for the member, most widely shared first.
     pub parts: Vec<Part>,
     /// The form of the answer.
     pub schema: answers::Schema,
-    /// What the member is asked to do, in a sentence or two.
+    /// The member's task, in a sentence or two.
     pub task: Arc<str>,
     /// What its consultation's record says besides (D7): mode, phase or class, trigger, round, weight, layer.
     pub extra_fields: Map<String, Json>,
@@ -68,10 +68,10 @@ pub struct SemanticMatch {
 /// A custom rule to apply.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApplyRule {
-    /// What it is applied to, unique in the run: the rule's id, and a node, a round or a case where there are several.
+    /// The target of the rule, unique in the run: the rule's id, and a node, a round or a case where there are several.
     pub ticket: Name,
     pub kind: Name,
-    /// What it is applied to.
+    /// The input of the rule.
     pub input: Json,
 }
 

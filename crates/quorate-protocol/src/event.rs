@@ -49,9 +49,9 @@ pub enum Event {
     },
     /// A custom rule was applied.
     RuleApplied {
-        /// What it was applied to.
+        /// The target of the rule.
         ticket: Name,
-        /// What it says, or why it says nothing.
+        /// The rule's output, or the reason for its failure.
         result: Result<Json, Arc<str>>,
     },
 }
@@ -97,7 +97,7 @@ pub enum ConsultationResult {
     Absent(AbsenceReason),
 }
 
-/// Why there is no output.
+/// The reason for the missing output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AbsenceReason {
     TimedOut,

@@ -1,12 +1,10 @@
 //! Gather strategies: which part of the subject a member sees (X13).
 
-pub mod conversation;
-
+use quorate_manifest::timestamp;
 use serde_json::json;
 
 use crate::assembly::Member;
 use crate::{Json, Part, PartKind};
-use conversation::{Conversation, Message};
 
 /// The whole subject with what is in force; of a conversation the last messages.
 pub const WORKING_MEMORY: &str = "working-memory";
@@ -53,7 +51,7 @@ const DEFAULT_WINDOW_DAYS: u64 = 7;
 const MAX_DIGEST_CHARS: usize = 200;
 const DAY_MS: i64 = 86_400_000;
 
-/// What a run is about, as its strategies see it.
+/// The subject of a run, as its strategies see it.
 #[derive(Debug, Clone)]
 pub struct Subject {
     pub part: Part,
@@ -69,14 +67,14 @@ impl Subject {
     /// A subject. A conversation that cannot be read is taken as one text.
     pub fn new(part: Part, overlays: &[Json], at_ms: i64) -> Self {
         let messages = (part.kind == PartKind::Conversation)
-            .then(|| conversation::parse(&part.name, &part.text).ok())
+            .then(|| parse_conversation(&part.name, &part.text).ok())
             .flatten()
             .filter(|conversation| !conversation.messages.is_empty());
         let overlays = overlays.iter().filter_map(Json::as_str).map(str::to_owned).collect();
         Subject { part, messages, overlays, at_ms }
     }
 
-    /// What a member is shown; `None` where its strategy is the host's.
+    /// The material for a member; `None` if the host has to gather it.
     pub fn gather(&self, member: &Member) -> Option<Vec<Part>> {
         let number = |key: &str, unless: u64| member.params.get(key).and_then(Json::as_u64).unwrap_or(unless);
         let last = |many: u64| {
@@ -93,7 +91,7 @@ impl Subject {
             RECENT_MESSAGES => vec![last(number(LIMIT_PARAM, DEFAULT_RECENT_MESSAGES))],
             DIGEST => vec![self.digest(number(WINDOW_DAYS_PARAM, DEFAULT_WINDOW_DAYS))],
             LAST_MESSAGE_ONLY => {
-                vec![self.select_messages(|all| conversation::last_user_message(all).into_iter().collect())]
+                vec![self.select_messages(|all| last_user_message(all).into_iter().collect())]
             }
             CHILDREN_OUTPUTS | CHILDREN_OUTPUTS_PLAIN => vec![self.part.clone()],
             _ => return None,
@@ -103,7 +101,7 @@ impl Subject {
     /// The messages that are chosen, as one text; the whole subject where there are none to choose from.
     fn select_messages(&self, choose: impl FnOnce(&[Message]) -> Vec<Message>) -> Part {
         let Some(conversation) = &self.messages else { return self.part.clone() };
-        let text = conversation::render(&choose(&conversation.messages));
+        let text = render_messages(&choose(&conversation.messages));
         Part { text: text.into(), ..self.part.clone() }
     }
 
@@ -127,6 +125,127 @@ fn truncate(content: &str) -> String {
         Some((at, _)) => format!("{}…", &content[..at]),
         None => content.to_owned(),
     }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Conversation {
+    /// Its messages, oldest first.
+    pub messages: Vec<Message>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Message {
+    pub role: String,
+    pub content: String,
+    /// The time, in milliseconds since the Unix epoch, if known.
+    pub at_ms: Option<i64>,
+}
+
+/// A line that cannot be parsed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {why}")]
+pub struct ConversationError {
+    /// The line, from 1.
+    pub line: usize,
+    /// What is wrong with it.
+    pub why: String,
+}
+
+/// How long a speaker's name may be, in characters.
+const MAX_SPEAKER_CHARS: usize = 60;
+/// Roles of a user.
+const USER_ROLES: [&str; 5] = ["user", "human", "customer", "client", "member"];
+/// Roles that are never a user.
+const AGENT_ROLES: [&str; 5] = ["assistant", "agent", "system", "tool", "bot"];
+
+/// Reads a conversation; its file's name says in which form it is.
+/// # Errors The first line of a `.jsonl` file that is not a message. Plain text always parses, possibly without messages.
+pub fn parse_conversation(name: &str, text: &str) -> Result<Conversation, ConversationError> {
+    let messages = if name.to_ascii_lowercase().ends_with(".jsonl") {
+        parse_jsonl(text)?
+    } else {
+        parse_transcript(text)
+    };
+    Ok(Conversation { messages })
+}
+
+fn parse_jsonl(text: &str) -> Result<Vec<Message>, ConversationError> {
+    let numbered = text.trim_start_matches('\u{feff}').lines().enumerate();
+    let nonempty = numbered.filter(|(_, line)| !line.trim().is_empty());
+    nonempty
+        .map(|(at, line)| parse_message(line).map_err(|why| ConversationError { line: at + 1, why }))
+        .collect()
+}
+
+fn parse_message(line: &str) -> Result<Message, String> {
+    let value: Json = serde_json::from_str(line).map_err(|error| format!("invalid JSON: {error}"))?;
+    let object = value.as_object().ok_or("expected an object; write {\"role\": …, \"content\": …}")?;
+    let text = |key: &str| {
+        let value = object.get(key).ok_or_else(|| format!("`{key}` is missing"))?;
+        value.as_str().map(str::to_owned).ok_or_else(|| format!("`{key}` has to be text"))
+    };
+    let at_ms = match object.get("ts").filter(|value| !value.is_null()) {
+        None => None,
+        Some(value) => Some(
+            value
+                .as_str()
+                .and_then(timestamp::parse)
+                .ok_or("`ts` has to be a time like 2026-04-21T09:00:00Z")?,
+        ),
+    };
+    Ok(Message { role: text("role")?, content: text("content")?, at_ms })
+}
+
+fn parse_transcript(text: &str) -> Vec<Message> {
+    let mut messages: Vec<Message> = Vec::new();
+    for line in text.trim_start_matches('\u{feff}').lines() {
+        match (split_speaker(line), messages.last_mut()) {
+            (Some((role, content)), _) => {
+                messages.push(Message { role, content: content.to_owned(), at_ms: None });
+            }
+            (None, Some(last)) => {
+                last.content.push('\n');
+                last.content.push_str(line);
+            }
+            // Text before the first speaker is a heading.
+            (None, None) => {}
+        }
+    }
+    for message in &mut messages {
+        message.content.truncate(message.content.trim_end().len());
+    }
+    messages
+}
+
+/// `speaker: words`, also with the speaker in bold.
+fn split_speaker(line: &str) -> Option<(String, &str)> {
+    let (name, rest) = line.split_once(':')?;
+    let (name, rest) = match (name.strip_prefix("**"), rest.strip_prefix("**")) {
+        (Some(name), Some(rest)) => (name, rest),
+        (Some(name), None) => (name.strip_suffix("**")?, rest),
+        (None, _) => (name, rest),
+    };
+    let plain = name.chars().next().is_some_and(char::is_alphabetic)
+        && name.chars().count() <= MAX_SPEAKER_CHARS
+        && name.chars().all(|c| c.is_alphanumeric() || " _.-@'()".contains(c));
+    let spoken = rest.is_empty() || rest.starts_with([' ', '\t']);
+    (plain && spoken).then(|| (name.trim().to_owned(), rest.trim()))
+}
+
+/// The last message of a user; else of a speaker that is not known to be a machine; else the last.
+fn last_user_message(messages: &[Message]) -> Option<Message> {
+    let by = |wanted: &dyn Fn(&str) -> bool| {
+        messages.iter().rev().find(|message| wanted(&message.role.to_ascii_lowercase()))
+    };
+    let found = by(&|role| USER_ROLES.contains(&role)).or_else(|| by(&|role| !AGENT_ROLES.contains(&role)));
+    found.or(messages.last()).cloned()
+}
+
+/// Messages as one text, a line or more for each.
+pub fn render_messages(messages: &[Message]) -> String {
+    let all: Vec<String> =
+        messages.iter().map(|message| format!("{}: {}", message.role, message.content)).collect();
+    all.join("\n")
 }
 
 #[cfg(test)]
@@ -193,5 +312,70 @@ mod tests {
             let parts = subject.gather(&member(strategy, json!({}))).expect("built in");
             assert_eq!(parts, std::slice::from_ref(&subject.part), "{strategy}");
         }
+    }
+}
+
+#[cfg(test)]
+mod conversation_tests {
+    use super::*;
+
+    fn said(name: &str, text: &str) -> Vec<(String, String)> {
+        let read = parse_conversation(name, text).unwrap_or_else(|error| panic!("{error}"));
+        read.messages.into_iter().map(|message| (message.role, message.content)).collect()
+    }
+
+    fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
+        pairs.iter().map(|(role, content)| ((*role).to_owned(), (*content).to_owned())).collect()
+    }
+
+    #[test]
+    fn text_has_speakers_and_continuations() {
+        // X13
+        let text = "# Ticket 7\n\nuser: Hello\nthere\n\n**Agent Smith:** Hi\nsee https://x.example: fine\n**bob**: ok\n12:30 it is\n";
+        assert_eq!(
+            said("talk.md", text),
+            owned(&[
+                ("user", "Hello\nthere"),
+                ("Agent Smith", "Hi\nsee https://x.example: fine"),
+                ("bob", "ok\n12:30 it is"),
+            ])
+        );
+        assert!(said("talk.md", "Nobody speaks here.").is_empty());
+        let (longest, longer) = ("n".repeat(MAX_SPEAKER_CHARS), "n".repeat(MAX_SPEAKER_CHARS + 1));
+        assert_eq!(said("talk.md", &format!("{longest}: a")), owned(&[(&longest, "a")]));
+        for nobody in [&*longer, "2nd", "see [1]", "so, then"] {
+            assert!(said("talk.md", &format!("{nobody}: a")).is_empty(), "{nobody}");
+        }
+    }
+
+    #[test]
+    fn lines_of_json_are_held_to_their_form() {
+        // X13
+        let fine = "{\"role\":\"user\",\"content\":\"a\",\"ts\":\"1970-01-01T00:00:01Z\"}\n\n{\"role\":\"x\",\"content\":\"b\",\"more\":1}\n";
+        assert_eq!(said("talk.jsonl", fine), owned(&[("user", "a"), ("x", "b")]));
+        for (text, line) in [
+            ("{\"role\":\"user\"}", 1),
+            ("{\"role\":\"user\",\"content\":\"a\"}\nnot json", 2),
+            ("{\"role\":\"user\",\"content\":\"a\",\"ts\":\"yesterday\"}", 1),
+            ("[1]", 1),
+        ] {
+            assert_eq!(
+                parse_conversation("talk.jsonl", text).map_err(|error| error.line),
+                Err(line),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_last_user_is_found_by_role() {
+        // X13
+        let last = |text| {
+            last_user_message(&parse_conversation("x.md", text).unwrap_or_default().messages)
+                .map(|message| message.content)
+        };
+        assert_eq!(last("user: a\nassistant: b").as_deref(), Some("a"));
+        assert_eq!(last("Ana: a\nassistant: b").as_deref(), Some("a"));
+        assert_eq!(last("assistant: b").as_deref(), Some("b"));
     }
 }

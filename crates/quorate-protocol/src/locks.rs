@@ -11,35 +11,22 @@
 
 mod automaton;
 mod character;
-mod entity;
-mod exact_search;
-mod excerpt;
-mod fold;
-mod gap;
-mod hit;
-mod item;
 mod items;
-mod marks;
-mod name;
-mod patterns;
-mod reach;
 mod search;
-mod spacing;
 mod target;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use quorate_manifest::assembly::MatchMode;
+use quorate_manifest::capabilities::TraitReach;
+use regex_syntax::hir::{Hir, HirKind, Look};
 use serde::{Deserialize, Serialize};
 
+use character::{Class, entry, is_mark, look};
 use search::{HitSink, Search, TraitSource};
 
-pub use excerpt::{excerpt, excerpt_parts};
-pub use fold::fold;
-pub use hit::{Hit, Layer};
-pub use name::look_of_name;
-pub use reach::trait_reach;
+pub use character::fold;
 
 /// A trait as recorded in a run's setup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,7 +40,7 @@ pub struct Trait {
 /// A trait that cannot be matched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("locked trait {at} cannot be matched: {why}")]
-pub struct Error {
+pub struct InvalidTrait {
     /// Its index.
     pub at: usize,
     /// What is wrong with it, in words.
@@ -81,13 +68,13 @@ impl Locks {
     ///
     /// # Errors
     /// When a pattern does not compile, or is too large.
-    pub fn compile(traits: &[Trait], strictest: MatchMode) -> Result<Locks, Error> {
+    pub fn compile(traits: &[Trait], strictest: MatchMode) -> Result<Locks, InvalidTrait> {
         let is_regex = |locked_trait: &'_ Trait| locked_trait.declared == MatchMode::Regex;
         let sources: Vec<TraitSource<'_>> = traits
             .iter()
             .map(|locked_trait| TraitSource { text: &locked_trait.text, is_pattern: is_regex(locked_trait) })
             .collect();
-        let search = Search::new(&sources).map_err(|(at, why)| Error { at, why })?;
+        let search = Search::new(&sources).map_err(|(at, why)| InvalidTrait { at, why })?;
         let trait_texts = traits.iter().map(|locked_trait| Arc::from(locked_trait.text.as_str())).collect();
         Ok(Locks {
             compiled: Arc::new(CompiledLocks {
@@ -185,5 +172,290 @@ impl HitSink for AllHits {
     }
 }
 
+/// A place in a text that a locked trait forbids.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hit {
+    /// The index of the trait.
+    pub trait_index: usize,
+    /// The trait as its author wrote it.
+    pub trait_text: Arc<str>,
+    pub layer: Layer,
+    /// The bytes of the text as given that the hit covers, on character boundaries.
+    pub span: Range<usize>,
+}
+
+/// What saw a hit, the least folded first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Layer {
+    /// The text as given, but for case.
+    AsGiven,
+    /// A pattern, on the text as given.
+    Regex,
+    /// Characters folded: compatibility forms, accents, invisible characters, entities, runs of white space.
+    Folded,
+    /// A pattern, on folded text.
+    RegexFolded,
+    /// Also markup and line-end hyphens taken out.
+    Unmarked,
+    /// Also characters replaced by those that they look like.
+    Skeleton,
+    /// Also letters that were set apart put together.
+    SetApart,
+    /// An embedder that compared meanings.
+    Meaning,
+}
+
+impl Layer {
+    /// The layers, the least folded first.
+    pub const ALL: [Layer; 8] = [
+        Layer::AsGiven,
+        Layer::Regex,
+        Layer::Folded,
+        Layer::RegexFolded,
+        Layer::Unmarked,
+        Layer::Skeleton,
+        Layer::SetApart,
+        Layer::Meaning,
+    ];
+
+    /// The word that records use.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Layer::AsGiven => "as-given",
+            Layer::Regex => "regex",
+            Layer::Folded => "folded",
+            Layer::RegexFolded => "regex-folded",
+            Layer::Unmarked => "unmarked",
+            Layer::Skeleton => "skeleton",
+            Layer::SetApart => "set-apart",
+            Layer::Meaning => "meaning",
+        }
+    }
+
+    /// One sentence for people.
+    pub fn description(self) -> &'static str {
+        match self {
+            Layer::AsGiven => "The text says it as it stands, upper and lower case aside.",
+            Layer::Regex => "The pattern fits the text as it stands.",
+            Layer::Folded => {
+                "The text says it once widths, accents, invisible characters, entities and runs of space are evened out."
+            }
+            Layer::RegexFolded => "The pattern fits the text once it is folded.",
+            Layer::Unmarked => {
+                "The text says it once Markdown marks, HTML tags and line-end hyphens are taken out."
+            }
+            Layer::Skeleton => "The text says it once characters are replaced by those that they look like.",
+            Layer::SetApart => "The text says it once letters that were set apart are put together.",
+            Layer::Meaning => "The text means it, by the embedder's comparison.",
+        }
+    }
+}
+
+/// How many characters are shown on either side of a hit.
+const CONTEXT_CHARS: usize = 40;
+
+/// How many characters of a hit itself are shown at most; of a longer one the two ends.
+const MAX_HIT_CHARS: usize = 160;
+
+/// A hit with up to 40 characters on either side, in one line: white space as one space, control, bidi and other
+/// invisible characters left out, an ellipsis where something was cut. A span that is not in the text is cut to
+/// what does.
+pub fn excerpt(text: &str, span: &Range<usize>) -> String {
+    let [before, hit, after] = excerpt_parts(text, span);
+    format!("{before}{hit}{after}").trim().to_owned()
+}
+
+/// What [`excerpt`] shows before the hit, of the hit, and after it, for who marks the hit.
+pub fn excerpt_parts(text: &str, span: &Range<usize>) -> [String; 3] {
+    let start = text.floor_char_boundary(span.start);
+    let end = text.ceil_char_boundary(span.end).max(start);
+    let (before, hit, after) = (&text[..start], &text[start..end], &text[end..]);
+    let from = before.char_indices().rev().take(CONTEXT_CHARS).last().map_or(start, |(at, _)| at);
+    let to = after.char_indices().nth(CONTEXT_CHARS).map_or(after.len(), |(at, _)| at);
+    let cut = |is_cut| if is_cut { "…" } else { "" };
+    [
+        format!("{}{}", cut(from > 0), printable(&before[from..])),
+        shorten_hit(hit),
+        format!("{}{}", printable(&after[..to]), cut(to < after.len())),
+    ]
+}
+
+/// A hit, or of a long one its two ends.
+fn shorten_hit(hit: &str) -> String {
+    let head = hit.char_indices().nth(MAX_HIT_CHARS / 2).map(|(at, _)| at);
+    let tail = hit.char_indices().rev().nth(MAX_HIT_CHARS / 2).map(|(at, _)| at);
+    match (head, tail) {
+        (Some(head), Some(tail)) if head < tail => {
+            format!("{}…{}", printable(&hit[..head]), printable(&hit[tail..]))
+        }
+        _ => printable(hit),
+    }
+}
+
+/// The displayable form: white space as one space, no invisible characters, no mark without a base.
+fn printable(part: &str) -> String {
+    let mut out = String::new();
+    for c in part.chars() {
+        let unseen = entry(c).class == Class::Nothing && (out.is_empty() || !is_mark(c));
+        if c.is_whitespace() {
+            if !out.ends_with(' ') {
+                out.push(' ');
+            }
+        } else if !unseen && !c.is_control() {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// What a name looks like, by its letters and digits: names with the same look are easily confused (`Ada`, `\u{430}da`, `a-da`).
+pub fn look_of_name(name: &str) -> String {
+    look(&fold(name))
+}
+
+/// Sentences with hardly a letter in common: a trait that matches all of them matches every outcome.
+const SAMPLES: [&str; 3] = ["Oh yes.", "No, wait.", "Go on: 42 days."];
+
+/// Whether a trait matches nothing or everything; `None` for every other trait, and for a pattern that cannot be compiled.
+pub fn trait_reach(text: &str, declared: MatchMode) -> Option<TraitReach> {
+    let locked_trait = Trait { text: text.to_owned(), declared };
+    let locks = Locks::compile(&[locked_trait], declared).ok()?;
+    let matches = |text: &str| !locks.check(text).is_empty();
+    let never = match declared {
+        MatchMode::Regex => matches_nothing(&regex_syntax::parse(text).ok()?),
+        MatchMode::Substring => !matches(text),
+        // An embedder also compares its meaning.
+        MatchMode::Semantic => false,
+    };
+    if never {
+        return Some(TraitReach::Never);
+    }
+    SAMPLES.into_iter().all(matches).then_some(TraitReach::Always)
+}
+
+/// Whether a pattern matches no text; the empty match is none. Anchors are compared with what stands before and after them,
+/// word boundaries are not.
+fn matches_nothing(hir: &Hir) -> bool {
+    hir.properties().maximum_len() == Some(0) || is_contradiction(hir)
+}
+
+fn is_contradiction(hir: &Hir) -> bool {
+    if hir.properties().minimum_len().is_none() {
+        return true;
+    }
+    let has_text = |hir: &Hir| hir.properties().minimum_len().is_some_and(|least| least > 0);
+    match hir.kind() {
+        HirKind::Concat(parts) => {
+            let before_start = parts.iter().rposition(|part| *part.kind() == HirKind::Look(Look::Start));
+            let after_end = parts.iter().position(|part| *part.kind() == HirKind::Look(Look::End));
+            parts.iter().any(is_contradiction)
+                || before_start.is_some_and(|at| parts[..at].iter().any(has_text))
+                || after_end.is_some_and(|at| parts[at..].iter().any(has_text))
+        }
+        HirKind::Alternation(parts) => parts.iter().all(is_contradiction),
+        HirKind::Capture(capture) => is_contradiction(&capture.sub),
+        HirKind::Repetition(repetition) => repetition.min > 0 && is_contradiction(&repetition.sub),
+        _ => false,
+    }
+}
+
 #[cfg(test)]
 mod tests;
+
+#[cfg(test)]
+mod excerpt_tests {
+    use super::*;
+
+    fn check(text: &str, hit: &str, want: &str) {
+        let start = text.find(hit).expect("it is there");
+        assert_eq!(excerpt(text, &(start..start + hit.len())), want);
+    }
+
+    #[test]
+    fn a_hit_is_shown_in_one_line_with_a_little_around_it() {
+        check("Show more\n\twarmth, please.", "warmth", "Show more warmth, please.");
+        let long = "x".repeat(50);
+        let cut = "x".repeat(40);
+        check(&format!("{long}warmth{long}"), "warmth", &format!("…{cut}warmth{cut}…"));
+        check("a\u{202e}b\u{1b}[31m wa\u{200b}rmth\u{0}", "wa\u{200b}rmth", "ab[31m warmth");
+    }
+
+    #[test]
+    fn of_a_long_hit_the_ends_are_shown() {
+        let text = format!("w{}h", "<b></b>".repeat(100));
+        let shown = excerpt(&text, &(0..text.len()));
+        assert!(
+            shown.starts_with("w<b>") && shown.ends_with("</b>h") && shown.chars().count() < 170,
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn a_hit_is_cut_where_something_is_left_out() {
+        for (letters, shown) in [(100, 100), (160, 160), (161, 161), (162, 162), (400, 162)] {
+            let hit = "x".repeat(letters);
+            let short = shorten_hit(&hit);
+            assert_eq!((short.contains('…'), short.chars().count()), (letters > 161, shown), "{letters}");
+        }
+    }
+
+    #[test]
+    fn a_span_beside_the_text_is_cut_to_it() {
+        assert_eq!(excerpt("é", &(1..99)), "é");
+        assert_eq!(excerpt("", &(5..9)), "");
+    }
+}
+
+#[cfg(test)]
+mod name_tests {
+    use super::look_of_name;
+
+    #[test]
+    fn names_that_are_easily_confused_look_alike() {
+        for alike in ["ada", "ADA", "\u{430}da", "a\u{200b}da", "\u{ff41}da", "\u{e1}da", "a_da"] {
+            assert_eq!(look_of_name(alike), look_of_name("Ada"), "{alike}");
+        }
+        for other in ["adam", "bo", "", "eve", "-"] {
+            assert_ne!(look_of_name(other), look_of_name("Ada"), "{other}");
+        }
+    }
+}
+
+#[cfg(test)]
+mod reach_tests {
+    use super::*;
+
+    #[test]
+    fn a_trait_that_matches_nothing_or_everything_is_told() {
+        let reach = |text, mode| trait_reach(text, mode);
+        for text in ["[^\\s\\S]", "$a", "a^", "(?:a^)b", "^", "$", "\\b", "a{0}", "", "x$y|^^$z"] {
+            assert_eq!(reach(text, MatchMode::Regex), Some(TraitReach::Never), "{text}");
+        }
+        for text in [".", ".*", "\\w+", "[a-z]", "(?s).+", "x|\\w", "[^x]"] {
+            assert_eq!(reach(text, MatchMode::Regex), Some(TraitReach::Always), "{text}");
+        }
+        for text in [
+            "warmth",
+            "warm(th|er)",
+            "^never",
+            "later$",
+            "^all of it$",
+            "a*",
+            "x?y",
+            "\\bno\\b",
+            "(^|\\s)so",
+            "a|b^",
+        ] {
+            assert_eq!(reach(text, MatchMode::Regex), None, "{text}");
+        }
+        for text in ["warmth", "voice register", "AI", "don't", "C++", "谢谢"] {
+            for mode in [MatchMode::Substring, MatchMode::Semantic] {
+                assert_eq!(reach(text, mode), None, "{text}");
+            }
+        }
+        // A substring of every text with two words.
+        for text in [" ", "."] {
+            assert_eq!(reach(text, MatchMode::Substring), Some(TraitReach::Always), "{text:?}");
+        }
+    }
+}

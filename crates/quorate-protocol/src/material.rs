@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::Name;
 
-/// What a piece of material is. Executors that work without a model (the rubric) read it; prompts name it.
+/// The kind of a piece of material. Executors that work without a model (the rubric) read it; prompts name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum PartKind {
     /// The text under review.
@@ -21,26 +21,26 @@ pub enum PartKind {
     Proposal,
     /// What peers talk about.
     Topic,
-    /// What a hierarchy is asked to assess.
+    /// The request that a hierarchy assesses.
     Request,
     /// The overlays that are active at present, a JSON array of texts.
     Overlays,
-    /// What a custom gather strategy has found.
+    /// The result of a custom gather strategy.
     Gathered,
-    /// What a peer has heard so far: a JSON array of `{round, from, to, text}`.
+    /// The messages that a peer has received so far: a JSON array of `{round, from, to, text}`.
     Transcript,
     /// What a node's children have passed up: a JSON array in roster order.
     ChildrenOutputs,
     /// A document that the operator gives one member to judge by: a voice corpus, a goals document.
     Context,
-    /// The last turns of the conversation that a participant is in: a JSON array of `{id, participant, at, content}`,
-    /// oldest first. The last one is to be answered.
+    /// The last turns of the conversation that a participant is in: a JSON array of `{id, participant, at, content}`, oldest
+    /// first. The last one needs an answer.
     Turns,
-    /// What a participant has remembered, a JSON object.
+    /// The participant's state, a JSON object.
     State,
     /// Those who can be chosen to speak next: a JSON array of `{id, name, role, capabilities}`.
     Roster,
-    /// What earlier runs have come to: a JSON array of `{run, at, artifact_type, subject, verdict, findings: [{by, issue,
+    /// The outcomes of earlier runs: a JSON array of `{run, at, artifact_type, subject, verdict, findings: [{by, issue,
     /// fix?, quote}], brief?, severity?, transcript?}`.
     Runs,
     /// The playbooks that are for the operator at present: a JSON array of `{slug, title, status, priority, body}`.

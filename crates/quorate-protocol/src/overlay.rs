@@ -15,7 +15,7 @@ pub struct Overlay {
     pub operator: String,
     /// The run that it comes from.
     pub run: String,
-    /// Whose words it is.
+    /// The author of the words.
     pub member: String,
     /// The rule that emitted it.
     pub rule: String,
@@ -114,7 +114,7 @@ impl OverlaySet {
             over.into_iter().map(|overlay| evict(overlay, EvictionReason::Expired)).collect();
         let operators: BTreeSet<&str> = holding.iter().map(|overlay| &*overlay.operator).collect();
         for operator in operators {
-            // What was advised again is one piece of advice, as young and as weighty as the last time.
+            // Repeated advice counts once, with the age and priority of its last occurrence.
             let mut texts: BTreeMap<&str, Vec<&Overlay>> = BTreeMap::new();
             for overlay in holding.iter().copied().filter(|overlay| overlay.operator == operator) {
                 let same = texts.entry(overlay.text.trim()).or_default();

@@ -1,25 +1,34 @@
 //! Verdict policies: compute SHIP, REVISE, HOLD or INCOMPLETE from typed answers, never from prose (C3, C4).
+//!
+//! `seed`: [`BLOCKS_TO_HOLD`] blocks hold; if all of them are reducible, the adjudicator can lower the verdict to REVISE; fewer
+//! blocks ship, with the brief. It deviates from a literal "otherwise SHIP": that many blocks without a downgrade, or with an
+//! irreducible one among them, are a HOLD.
+//!
+//! `strict`: any irreducible objection holds, blocking or not; [`BLOCKS_TO_HOLD`] blocks hold unless the adjudicator lowers the
+//! verdict to REVISE; one block or more revises; no block ships.
 
-mod seed;
-mod strict;
-
+use quorate_manifest::council::VerdictPolicy;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A council's verdict.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+/// From this number of blocks the verdict is HOLD, under each policy, unless the adjudicator lowers it.
+pub const BLOCKS_TO_HOLD: usize = 3;
+
+/// A council's verdict: SHIP, the text may be published; REVISE, it may be published after changes; HOLD, it must not be
+/// published; INCOMPLETE, too few answers to decide. The variants are in the order of their strictness: INCOMPLETE is the
+/// strictest, since it lets no text pass.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Verdict {
-    /// It may go out.
     Ship,
-    /// It may go out once it is changed.
     Revise,
-    /// It must not go out.
     Hold,
-    /// Not enough was answered to say.
     Incomplete,
 }
 
 impl Verdict {
+    pub const ALL: [Verdict; 4] = [Verdict::Ship, Verdict::Revise, Verdict::Hold, Verdict::Incomplete];
+
     /// The word, in upper case.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -51,32 +60,25 @@ impl Verdict {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Policy {
-    Seed,
-    Strict,
+/// The id and version of a policy, which every record carries.
+pub fn policy_id(policy: VerdictPolicy) -> &'static str {
+    match policy {
+        VerdictPolicy::Seed => "seed/2",
+        VerdictPolicy::Strict => "strict/1",
+    }
 }
 
-impl Policy {
-    pub const ALL: [Policy; 2] = [Policy::Seed, Policy::Strict];
+/// The policy of an id, of any version, or of a name; `None` if this version of the program does not have it.
+pub fn policy_of_id(id: &str) -> Option<VerdictPolicy> {
+    let name = id.split('/').next();
+    VerdictPolicy::ALL.into_iter().find(|policy| name == Some(policy.as_str()))
+}
 
-    /// The id and version that every record carries.
-    pub fn id(self) -> &'static str {
-        match self {
-            Policy::Seed => "seed/2",
-            Policy::Strict => "strict/1",
-        }
-    }
-
-    /// What the policy makes of the counted positions and of what the adjudicator asks for.
-    fn apply(self, tally: Tally, asked: Verdict) -> Verdict {
-        let base = match self {
-            Policy::Seed => seed::verdict(tally, asked),
-            Policy::Strict => strict::verdict(tally, asked),
-        };
-        // The order of the variants is that of their strictness.
-        base.max(asked)
+/// The fewest blocks that prevent SHIP under a policy, whatever the adjudicator asks for.
+pub fn blocks_against_ship(policy: VerdictPolicy) -> usize {
+    match policy {
+        VerdictPolicy::Seed => BLOCKS_TO_HOLD,
+        VerdictPolicy::Strict => 1,
     }
 }
 
@@ -88,7 +90,7 @@ pub struct Position {
     pub irreducible: bool,
 }
 
-/// What one deliberator gave in both rounds; `None` where there was no valid answer.
+/// A deliberator's positions in both rounds; `None` without a valid answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Positions {
     /// Round 1.
@@ -107,7 +109,7 @@ pub enum CountedPosition {
     Missing,
 }
 
-/// Why there is no verdict.
+/// The reason for a missing verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Incomplete {
     /// Fewer valid answers than the minimum in round 1.
@@ -158,7 +160,7 @@ pub struct Judgement {
 }
 
 /// Judges. `asked` is what a valid adjudication asks for.
-pub fn judge(policy: Policy, given: &[Positions], minimum: usize, asked: Option<Verdict>) -> Judgement {
+pub fn judge(policy: VerdictPolicy, given: &[Positions], minimum: usize, asked: Option<Verdict>) -> Judgement {
     let counted: Vec<CountedPosition> = given.iter().map(|positions| count(policy, positions)).collect();
     let tally = tally(&counted, Tally::default());
     let verdict = verdict(policy, given, &counted, tally, minimum, asked);
@@ -166,7 +168,7 @@ pub fn judge(policy: Policy, given: &[Positions], minimum: usize, asked: Option<
 }
 
 fn verdict(
-    policy: Policy,
+    policy: VerdictPolicy,
     given: &[Positions],
     counted: &[CountedPosition],
     tally: Tally,
@@ -181,17 +183,17 @@ fn verdict(
     }
     let asked_verdict =
         asked.filter(|verdict| *verdict != Verdict::Incomplete).ok_or(Incomplete::NoAdjudication)?;
-    let verdict = policy.apply(tally, asked_verdict);
+    let verdict = apply(policy, tally, asked_verdict);
     let missing = counted.iter().filter(|position| matches!(position, CountedPosition::Missing)).count();
     let worst = Tally { blocks: tally.blocks + missing, ..tally };
-    if verdict == Verdict::Ship && policy.apply(worst, asked_verdict) != Verdict::Ship {
+    if verdict == Verdict::Ship && apply(policy, worst, asked_verdict) != Verdict::Ship {
         return Err(Incomplete::MissingCouldBlock);
     }
     Ok(verdict)
 }
 
 /// C4: without a valid last answer the first one's block still counts and its pass does not.
-fn count(policy: Policy, given: &Positions) -> CountedPosition {
+fn count(policy: VerdictPolicy, given: &Positions) -> CountedPosition {
     match (given.last, given.first) {
         (Some(last), _) => CountedPosition::Last(last),
         (None, Some(first)) if is_objection(policy, first) => CountedPosition::FirstBlock(first),
@@ -200,8 +202,8 @@ fn count(policy: Policy, given: &Positions) -> CountedPosition {
 }
 
 /// Under `strict` an irreducible dissent counts without a block too.
-fn is_objection(policy: Policy, position: Position) -> bool {
-    position.block || (policy == Policy::Strict && position.irreducible)
+fn is_objection(policy: VerdictPolicy, position: Position) -> bool {
+    position.block || (policy == VerdictPolicy::Strict && position.irreducible)
 }
 
 fn tally(counted: &[CountedPosition], mut tally: Tally) -> Tally {
@@ -215,4 +217,33 @@ fn tally(counted: &[CountedPosition], mut tally: Tally) -> Tally {
         tally.irreducible_blocks += usize::from(position.block && position.irreducible);
     }
     tally
+}
+
+/// What a policy makes of the counted positions and of the adjudicator's request: never a milder verdict than requested.
+fn apply(policy: VerdictPolicy, tally: Tally, asked: Verdict) -> Verdict {
+    let verdict = match policy {
+        VerdictPolicy::Seed => seed(tally, asked),
+        VerdictPolicy::Strict => strict(tally, asked),
+    };
+    verdict.max(asked)
+}
+
+fn seed(tally: Tally, asked: Verdict) -> Verdict {
+    match tally {
+        Tally { blocks: BLOCKS_TO_HOLD.., irreducible_blocks: 0, .. } if asked == Verdict::Revise => {
+            Verdict::Revise
+        }
+        Tally { blocks: BLOCKS_TO_HOLD.., .. } => Verdict::Hold,
+        _ => Verdict::Ship,
+    }
+}
+
+fn strict(tally: Tally, asked: Verdict) -> Verdict {
+    match tally {
+        Tally { irreducible: 1.., .. } => Verdict::Hold,
+        Tally { blocks: BLOCKS_TO_HOLD.., .. } if asked == Verdict::Revise => Verdict::Revise,
+        Tally { blocks: BLOCKS_TO_HOLD.., .. } => Verdict::Hold,
+        Tally { blocks: 1.., .. } => Verdict::Revise,
+        _ => Verdict::Ship,
+    }
 }

@@ -1,29 +1,22 @@
 //! Synthesis rules: one file for each built-in kind, with its name, its modes, its parameters, and its effect in each mode.
 //! Custom kinds are registered here by name and schema, and applied by the host.
 
-pub(crate) mod advice;
+pub mod advice;
 pub mod aggregate;
-pub(crate) mod branch;
-mod class_warnings;
-pub mod escalate_on_severity;
-pub mod majority;
-pub mod priority;
-pub mod quorum;
 pub mod terminal;
-pub mod unanimity;
-pub(crate) mod votes;
+pub mod votes;
 
 use std::collections::BTreeMap;
 
-use quorate_manifest::capabilities::{EndsSynthesis, RuleKind};
+use quorate_manifest::capabilities::RuleKind;
 use quorate_manifest::json_schema::CompiledSchema;
 
 use crate::assembly::Rule;
+use advice::{Branch, Rollup};
 use advice::{Emission, MemberAdvice};
-use branch::{Branch, Rollup};
 use votes::{Poll, Ruling};
 
-pub use class_warnings::class_warnings;
+pub use votes::class_warnings;
 
 /// What a rule makes of the members' advice; `None` where it does not fire.
 type Advise = fn(&Rule, &[MemberAdvice]) -> Option<Emission>;
@@ -42,7 +35,7 @@ pub(crate) struct BuiltIn {
 }
 
 const EMPTY: BuiltIn =
-    BuiltIn { kind: "", describe: unanimity::kind, advise: None, decide: None, roll: None };
+    BuiltIn { kind: "", describe: votes::unanimity_kind, advise: None, decide: None, roll: None };
 
 const BUILT_IN: [BuiltIn; 7] = [
     BuiltIn {
@@ -52,7 +45,12 @@ const BUILT_IN: [BuiltIn; 7] = [
         decide: Some(terminal::decide),
         roll: Some(terminal::roll),
     },
-    BuiltIn { kind: priority::KIND, describe: priority::kind, advise: Some(priority::advise), ..EMPTY },
+    BuiltIn {
+        kind: advice::PRIORITY,
+        describe: advice::priority_kind,
+        advise: Some(advice::advise_by_priority),
+        ..EMPTY
+    },
     BuiltIn {
         kind: aggregate::KIND,
         describe: aggregate::kind,
@@ -60,13 +58,28 @@ const BUILT_IN: [BuiltIn; 7] = [
         roll: Some(aggregate::roll),
         ..EMPTY
     },
-    BuiltIn { kind: quorum::KIND, describe: quorum::kind, decide: Some(quorum::decide), ..EMPTY },
-    BuiltIn { kind: majority::KIND, describe: majority::kind, decide: Some(majority::decide), ..EMPTY },
-    BuiltIn { kind: unanimity::KIND, describe: unanimity::kind, decide: Some(unanimity::decide), ..EMPTY },
     BuiltIn {
-        kind: escalate_on_severity::KIND,
-        describe: escalate_on_severity::kind,
-        roll: Some(escalate_on_severity::roll),
+        kind: votes::QUORUM,
+        describe: votes::quorum_kind,
+        decide: Some(votes::decide_by_quorum),
+        ..EMPTY
+    },
+    BuiltIn {
+        kind: votes::MAJORITY,
+        describe: votes::majority_kind,
+        decide: Some(votes::decide_by_majority),
+        ..EMPTY
+    },
+    BuiltIn {
+        kind: votes::UNANIMITY,
+        describe: votes::unanimity_kind,
+        decide: Some(votes::decide_unanimously),
+        ..EMPTY
+    },
+    BuiltIn {
+        kind: aggregate::ESCALATE_ON_SEVERITY,
+        describe: aggregate::escalate_on_severity_kind,
+        roll: Some(aggregate::roll_by_severity),
         ..EMPTY
     },
 ];
@@ -79,10 +92,10 @@ pub(crate) fn built_in(kind: &str) -> Option<&'static BuiltIn> {
 
 /// Whether a rule is of a kind that ends the synthesis when it fires.
 pub(crate) fn is_terminal(rule: &Rule) -> bool {
-    built_in(&rule.kind).is_some_and(|logic| (logic.describe)().ends_synthesis == EndsSynthesis::Yes)
+    built_in(&rule.kind).is_some_and(|logic| (logic.describe)().ends_synthesis)
 }
 
-/// The kinds of rules that there are.
+/// The known rule kinds.
 #[derive(Debug, Clone)]
 pub struct Rules {
     kinds: BTreeMap<String, RuleKind>,
@@ -90,7 +103,7 @@ pub struct Rules {
 
 /// A kind that cannot be registered.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Error {
+pub enum RegisterRuleError {
     /// There is one of that name.
     #[error("the rule kind `{0}` is registered twice")]
     Duplicate(String),
@@ -108,12 +121,12 @@ impl Rules {
     ///
     /// # Errors
     /// When there is one of that name, or its parameters' schema cannot be held.
-    pub fn register(&mut self, name: &str, kind: RuleKind) -> Result<(), Error> {
+    pub fn register(&mut self, name: &str, kind: RuleKind) -> Result<(), RegisterRuleError> {
         if self.kinds.contains_key(name) {
-            return Err(Error::Duplicate(name.to_owned()));
+            return Err(RegisterRuleError::Duplicate(name.to_owned()));
         }
         if CompiledSchema::parse(&kind.params).is_none() {
-            return Err(Error::Schema(name.to_owned()));
+            return Err(RegisterRuleError::Schema(name.to_owned()));
         }
         self.kinds.insert(name.to_owned(), kind);
         Ok(())
@@ -151,7 +164,7 @@ mod tests {
             let form = CompiledSchema::parse(&kind.params)
                 .unwrap_or_else(|| panic!("{name}: a keyword that is not held"));
             let needs = form.errors(&serde_json::json!({}));
-            assert_eq!(needs.is_empty(), name != quorum::KIND, "{name}: {needs:?}");
+            assert_eq!(needs.is_empty(), name != votes::QUORUM, "{name}: {needs:?}");
             assert!(
                 !form.is_valid(&serde_json::json!({"thresold": 1})),
                 "{name}: a slip of the finger passes"
@@ -230,7 +243,7 @@ mod tests {
                 RuleKind {
                     duration_params: &["ttl"],
                     millisecond_params: &["ttlMs"],
-                    ends_synthesis: EndsSynthesis::Yes,
+                    ends_synthesis: true,
                     class_params: &["scope"],
                     mode_params: &[
                         ("triggerSeverity", GUIDED),
@@ -259,13 +272,16 @@ mod tests {
         let mut rules = Rules::built_in();
         let kind = || rules_kind(serde_json::json!({"type": "object"}));
         assert_eq!(rules.register("coin", kind()), Ok(()));
-        assert_eq!(rules.register("coin", kind()), Err(Error::Duplicate("coin".to_owned())));
-        assert_eq!(rules.register(quorum::KIND, kind()), Err(Error::Duplicate(quorum::KIND.to_owned())));
+        assert_eq!(rules.register("coin", kind()), Err(RegisterRuleError::Duplicate("coin".to_owned())));
+        assert_eq!(
+            rules.register(votes::QUORUM, kind()),
+            Err(RegisterRuleError::Duplicate(votes::QUORUM.to_owned()))
+        );
         let odd = rules_kind(serde_json::json!({"contains": {}}));
-        assert_eq!(rules.register("odd", odd), Err(Error::Schema("odd".to_owned())));
+        assert_eq!(rules.register("odd", odd), Err(RegisterRuleError::Schema("odd".to_owned())));
     }
 
     fn rules_kind(params: serde_json::Value) -> RuleKind {
-        RuleKind { params, ..unanimity::kind() }
+        RuleKind { params, ..votes::unanimity_kind() }
     }
 }

@@ -1,4 +1,4 @@
-//! Which JSON values can be stored and read back as they are.
+//! JSON values that can be stored and read back unchanged.
 //!
 //! JSON parsers stop at 127 levels, and each record, stamp or message adds levels around its content: a value accepted
 //! close to that limit could be stored and never be read again. An object whose first key is one of those that
@@ -11,8 +11,8 @@ use crate::Json;
 /// The levels that a value from outside may have: an answer, a state, metadata, the output of the host's code.
 pub const MAX_DEPTH: usize = 64;
 
-/// The levels that a record may have: such a value, and what the record puts around it. What shows a record has as many
-/// again before a reader stops.
+/// The levels that a record may have: such a value, and what the record puts around it. Views that wrap a record have the
+/// same number of levels left before a parser stops.
 pub const MAX_RECORD_DEPTH: usize = MAX_DEPTH + 32;
 
 /// How the keys begin that `serde_json` uses for itself.

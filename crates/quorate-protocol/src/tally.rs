@@ -25,7 +25,7 @@ pub struct Tally {
     pub abstain: Weight,
     /// The weights that gave no vote.
     pub missing: Weight,
-    /// What the ratio is of.
+    /// The denominator of the ratio.
     pub total: Weight,
 }
 

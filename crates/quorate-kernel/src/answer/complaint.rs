@@ -12,7 +12,7 @@ pub(super) fn describe(answer: &Json, misfit: &SchemaError) -> (String, String) 
     (place, what)
 }
 
-/// What is said of a list with too many entries.
+/// The complaint about a list with too many entries.
 pub(super) fn too_many(items: usize, most: usize) -> String {
     format!("it has {items} items, and at most {most} are allowed; keep those that matter most")
 }

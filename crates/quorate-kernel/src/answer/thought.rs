@@ -165,7 +165,7 @@ pub(super) fn json_object_len(text: &str) -> Option<usize> {
     Some(values.byte_offset())
 }
 
-/// What harmony says whose marks the server took out: `analysis…assistantfinal…`.
+/// The channel names of harmony whose marks the server removed: `analysis…assistantfinal…`.
 enum BareChannels {
     None,
     /// A channel that is not the final one, and no final one.
@@ -231,7 +231,8 @@ fn pair(rest: &str) -> Option<(Mark, usize)> {
     })
 }
 
-/// `<think>`, `</think>`, `<think effort="low">`; with square brackets in capitals, as models write them, and for `think` in any case.
+/// `<think>`, `</think>`, `<think effort="low">`; with square brackets in capitals, as models write them, and for `think` in
+/// any case.
 fn tag(rest: &str, square: bool) -> Option<(Mark, usize)> {
     let inner = &rest[1..];
     let (inner, is_closing) = inner.strip_prefix('/').map_or((inner, false), |inner| (inner, true));

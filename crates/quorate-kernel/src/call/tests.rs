@@ -27,21 +27,21 @@ struct MemoryLedger(Shared<Vec<(u64, Vec<Entry>)>>);
 
 #[async_trait]
 impl Ledger for MemoryLedger {
-    async fn append(&self, append: Append) -> Result<u64, Error> {
+    async fn append(&self, append: Append) -> Result<u64, LedgerError> {
         let next = append.from + append.entries.len() as u64;
         self.0.lock().unwrap().push((append.from, append.entries));
         Ok(next)
     }
 
-    async fn records(&self, _: &Name) -> Result<Vec<Record>, Error> {
+    async fn records(&self, _: &Name) -> Result<Vec<Record>, LedgerError> {
         Ok(Vec::new())
     }
 
-    async fn tail(&self, _: &Name, _: u32) -> Result<Vec<Record>, Error> {
+    async fn tail(&self, _: &Name, _: u32) -> Result<Vec<Record>, LedgerError> {
         Ok(Vec::new())
     }
 
-    async fn body(&self, _: &str) -> Result<Option<Arc<str>>, Error> {
+    async fn body(&self, _: &str) -> Result<Option<Arc<str>>, LedgerError> {
         Ok(None)
     }
 }

@@ -1,24 +1,12 @@
-//! The dispatcher port: who speaks next.
-//!
-//! # For adapter authors
-//!
-//! A dispatcher looks at a window of the conversation and names participants. An adapter must satisfy:
-//!
-//! - It never names the author of the last turn, unless its block sets `reentry`; without that the kernel takes the
-//!   name out in any case.
-//! - An empty selection is normal: the runtime is idle. Several selected participants speak in one cycle, from the same
-//!   window.
-//! - The same window and chain give the same names, unless a model it asks answers differently. It keeps no state between
-//!   calls: window and chain show where it left off.
-//! - It looks up required substrate features in [`Input::capabilities`]; without them it selects no participant.
-//! - It asks models only through [`Input::ask`], which applies deadlines and budgets and makes records.
-//!
-//! `quorate_testkit::conformance::dispatcher` checks the first four.
+//! The ports of a conversation's participants: who speaks next ([`Dispatcher`]), what a participant remembers ([`State`])
+//! and which
+//! tools it has ([`Effectors`]). Each trait's documentation is the manual for adapter authors.
 
 use async_trait::async_trait;
 use quorate_protocol::{AbsenceReason, Json, Name, Part, answers};
+use serde_json::Map;
 
-use crate::conversation::{Capabilities, Participant, Turn};
+use crate::conversation::{Capabilities, Participant, Tools, Turn};
 
 /// The keys that every dispatcher's block may have. The kernel reads them; an adapter takes them for known, and honours
 /// `reentry` where it chooses.
@@ -33,7 +21,7 @@ pub struct Input<'a> {
     pub chain: usize,
     /// All participants, in the manifest's order.
     pub participants: &'a [Participant],
-    /// What the substrate can do.
+    /// The substrate's features.
     pub capabilities: &'a Capabilities,
     /// How to ask an executor.
     pub ask: &'a dyn Ask,
@@ -53,7 +41,7 @@ pub struct Question {
     pub role: String,
     /// What is wanted, in a sentence or two.
     pub task: String,
-    /// What it is shown.
+    /// The material of the question.
     pub parts: Vec<Part>,
     /// The form of the answer.
     pub answer_schema: answers::Schema,
@@ -65,7 +53,7 @@ pub trait Ask: Send + Sync {
     /// The answer of an executor. The dispatcher gets the member config when it is built.
     async fn ask(
         &self,
-        config: &crate::member_config::MemberConfig,
+        config: &crate::attempts::MemberConfig,
         question: Question,
     ) -> Result<Json, Unanswered>;
 }
@@ -88,15 +76,30 @@ impl From<AbsenceReason> for Unanswered {
 /// Why a dispatcher failed to select participants.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct Error(pub String);
+pub struct DispatchError(pub String);
 
-/// Decides who speaks next. See the module's text for the contract.
+/// The dispatcher port: who speaks next.
+///
+/// # For adapter authors
+///
+/// A dispatcher looks at a window of the conversation and names participants. An adapter must satisfy:
+///
+/// - It never names the author of the last turn, unless its block sets `reentry`; without that the kernel takes the
+///   name out in any case.
+/// - An empty selection is normal: the runtime is idle. Several selected participants speak in one cycle, from the same
+///   window.
+/// - The same window and chain give the same names, unless a model it asks answers differently. It keeps no state between
+///   calls: window and chain show where it left off.
+/// - It looks up required substrate features in [`Input::capabilities`]; without them it selects no participant.
+/// - It asks models only through [`Input::ask`], which applies deadlines and budgets and makes records.
+///
+/// `quorate_testkit::conformance::dispatcher` checks the first four.
 #[async_trait]
 pub trait Dispatcher: Send + Sync {
     fn kind(&self) -> &'static str;
 
     /// Who speaks next, in order, each once.
-    async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, Error>;
+    async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, DispatchError>;
 
     /// Suggestions for mentions of unknown participants: a sentence for each, for the author of the text.
     fn near_misses(&self, text: &str, participants: &[Participant]) -> Vec<String> {
@@ -110,4 +113,64 @@ pub trait Dispatcher: Send + Sync {
         let _ = participants;
         Vec::new()
     }
+}
+
+/// Why a store operation failed.
+#[derive(Debug, thiserror::Error)]
+#[error("{what}")]
+pub struct StateError {
+    /// What failed, for a person.
+    pub what: String,
+    /// The underlying error.
+    #[source]
+    pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+impl StateError {
+    pub fn new(what: impl Into<String>, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        StateError { what: what.into(), source: Some(source.into()) }
+    }
+}
+
+/// The state port: what a participant remembers between its turns. Keeps one object for each participant.
+///
+/// # For adapter authors
+///
+/// - A participant without a state has the empty object.
+/// - [`State::write`] replaces the whole state. A read during a write, or after a crash in the middle of one, returns the
+///   old or the new state, never a mixture.
+/// - A state that is not [storable](quorate_protocol::storable) is refused, written and read.
+/// - Ids are any text; two of them never share an entry, whatever the store does to names.
+///
+/// `quorate_testkit::conformance::state` checks it.
+#[async_trait]
+pub trait State: Send + Sync {
+    fn kind(&self) -> &'static str;
+
+    /// Warnings about the stored states. `check` shows them too, so it makes no connection.
+    fn warnings(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// What a participant remembers.
+    async fn read(&self, participant: &str) -> Result<Map<String, Json>, StateError>;
+
+    /// Replaces what a participant remembers.
+    async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), StateError>;
+}
+
+/// The effectors port: which tools a participant has.
+///
+/// # For adapter authors
+///
+/// Effectors are declared by the manifest, resolved here, and used by the executor, which gets them as [`Tools`] with every
+/// turn. Only the executor enforces them. `check` reports a server that is not configured, and it is not passed on.
+pub trait Effectors: Send + Sync {
+    fn kind(&self) -> &'static str;
+
+    /// The tools of a participant.
+    fn tools(&self, participant: &str) -> Tools;
+
+    /// Named servers that are not configured, each with its participant.
+    fn unknown_servers(&self) -> Vec<(String, String)>;
 }

@@ -13,21 +13,18 @@
 //!
 //! `quorate_testkit::conformance::executor` checks the first three for any implementation.
 
-mod servers;
-mod usage;
-
+use std::any::{Any, TypeId};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use quorate_protocol::{Json, Name, Part, answers};
+use serde::{Deserialize, Serialize};
 
 use crate::conversation::{ConversationContext, Participant};
-use crate::ports::fence::Fence;
+use crate::ports::ledger::Fence;
 use crate::redact::Redactor;
-
-pub use servers::{Servers, Table};
-pub use usage::Usage;
 
 /// One attempt to get an answer from one member.
 #[derive(Debug, Clone)]
@@ -48,7 +45,7 @@ pub struct Invocation {
     pub parts: Arc<[Part]>,
     /// The member's role text.
     pub role: Arc<str>,
-    /// Who the member is, where it has a persona: the merged frontmatter, and its body as `body`.
+    /// The member's persona: the merged frontmatter, with its body as `body`.
     pub persona: Option<Arc<Json>>,
     /// Which form the answer has to have.
     pub answer_schema: answers::Schema,
@@ -60,7 +57,7 @@ pub struct Invocation {
     pub nonce: Arc<str>,
     /// Takes secrets out of what the executor keeps outside of the ledger. The prompt has none any more; a reply may.
     pub redactor: Redactor,
-    /// What is asked before anything is sent.
+    /// The check before anything is sent.
     pub fence: Fence,
     /// When the attempt has to be over.
     pub deadline: tokio::time::Instant,
@@ -76,14 +73,14 @@ pub struct Reply {
     pub text: String,
     /// The model that says it answered, where known.
     pub model: Option<String>,
-    /// What it cost, where the other side says so. [`AttemptInfo::usage`] counts in its place where it is set.
+    /// The cost, if the service reports it. [`AttemptInfo::usage`] counts in its place where it is set.
     pub usage: Usage,
     /// The turn, where the other side has put what was said into the conversation itself.
     pub posted: Option<Name>,
 }
 
-/// What an executor notes about an attempt, for the kernel to read when the attempt is over, however it ended: a call
-/// that failed, timed out or was dropped has its price, too.
+/// What an executor notes about an attempt, for the kernel to read when the attempt is over, however it ended: a call that
+/// failed, timed out or was dropped still has its price.
 #[derive(Debug, Clone, Default)]
 pub struct Notes(Arc<Mutex<AttemptInfo>>);
 
@@ -125,7 +122,7 @@ impl Progress {
         Progress(Some(Arc::new(tell)))
     }
 
-    /// Says that so many bytes of the answer came in.
+    /// Reports that this number of bytes of the answer arrived.
     pub fn wrote(&self, bytes: usize) {
         if let Some(tell) = &self.0 {
             tell(bytes);
@@ -155,7 +152,7 @@ impl Admission {
     }
 }
 
-/// Why there is no reply.
+/// The reason for the missing reply.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Failure {
     /// The deadline passed. Not retried.
@@ -192,8 +189,8 @@ impl Failure {
         Failure::Failed { message: message.into(), retry: Retry::Never }
     }
 
-    /// The failure of a call that is not made, since another process may drive its run by now. What follows from it is not
-    /// recorded either, if that is so.
+    /// The failure of a call that is not made, since another process may drive its run by now. If another process does, the
+    /// consequence of the failure is not recorded either.
     pub fn not_driven() -> Self {
         Failure::never(
             "not asked: this process was silent for too long, and another one may hold the run by now",
@@ -210,7 +207,7 @@ impl Failure {
     }
 }
 
-/// What an executor says of itself.
+/// An executor's description of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
     /// Its kind, for example `agent-cli`.
@@ -247,7 +244,7 @@ pub struct CallLimit {
     pub usd_nanos: Option<u64>,
 }
 
-/// What the program behind an executor was found to be.
+/// The program behind an executor, as found by its check.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inspection {
     /// Whether this version was tried.
@@ -259,7 +256,7 @@ pub struct Inspection {
 /// An executor that can be asked. See the module's documentation for the contract.
 #[async_trait]
 pub trait Executor: Send + Sync {
-    /// What this executor is.
+    /// The executor's description.
     fn about(&self) -> About;
 
     /// What its answers depend on besides its settings, as far as it can know: the version of its rules, the hashes of
@@ -295,7 +292,7 @@ pub trait Executor: Send + Sync {
         false
     }
 
-    /// What asking it does outside of this process: commands that are started, addresses that texts are sent to. An
+    /// The side effects of asking it outside of this process: commands that are started, addresses that texts are sent to. An
     /// executor that does neither gives an empty list, and is asked also where the workspace is not trusted.
     fn side_effects(&self) -> Vec<SideEffect> {
         let about = self.about();
@@ -328,7 +325,7 @@ pub trait Executor: Send + Sync {
         None
     }
 
-    /// The most that one call takes whose prompt has at most so many tokens ([`crate::budget::tokens::most_tokens`]); `None`
+    /// The most that one call takes whose prompt has at most so many tokens ([`crate::budget::most_tokens`]); `None`
     /// where that is not known. A budget of tokens or money is held by it: it is reserved before the call.
     fn call_limit(&self, _prompt_tokens: u64, _answer: answers::Schema) -> Option<CallLimit> {
         None
@@ -339,7 +336,7 @@ pub trait Executor: Send + Sync {
         None
     }
 
-    /// Whether each question is paid for, so that `doctor` asks one only if a person says so.
+    /// Whether each question is paid for, so that `doctor` asks one only with a person's consent.
     fn is_metered(&self) -> bool {
         false
     }
@@ -434,5 +431,138 @@ impl ConfigError {
     pub fn with_help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
+    }
+}
+
+/// MCP servers by id, each with its table of `quorate.toml` verbatim. It remembers which of them adapters have looked up.
+/// Beside them are the connections that the host shares with its adapters.
+#[derive(Debug, Clone, Default)]
+pub struct Servers {
+    tables: Arc<BTreeMap<String, Table>>,
+    used: Arc<Mutex<BTreeSet<String>>>,
+    connections: BTreeMap<TypeId, Connection>,
+    used_connections: Arc<Mutex<BTreeSet<&'static str>>>,
+}
+
+/// A connection, and what it is to: `the ledger's database`.
+type Connection = (&'static str, Arc<dyn Any + Send + Sync>);
+
+/// The table of a server.
+pub type Table = serde_json::Map<String, Json>;
+
+impl Servers {
+    /// These servers, none of them looked up yet.
+    pub fn new(tables: BTreeMap<String, Table>) -> Self {
+        Servers { tables: Arc::new(tables), ..Servers::default() }
+    }
+
+    /// The same servers, with a memory of its own for what is looked up.
+    #[must_use]
+    pub fn with_own_usage(&self) -> Self {
+        Servers { used: Arc::default(), used_connections: Arc::default(), ..self.clone() }
+    }
+
+    /// The id and table of a server, which counts as used from now on.
+    pub fn get(&self, id: &str) -> Option<(&str, &Table)> {
+        let (id, table) = self.tables.get_key_value(id)?;
+        self.used.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
+        Some((id, table))
+    }
+
+    /// Adds a connection that adapters share, which find it by its type; `to` says what it is to, as in "the ledger's
+    /// database".
+    #[must_use]
+    pub fn with_connection<T: Any + Send + Sync>(mut self, to: &'static str, connection: Arc<T>) -> Self {
+        self.connections.insert(TypeId::of::<T>(), (to, connection));
+        self
+    }
+
+    /// The shared connection of a type, which counts as used from now on.
+    pub fn connection<T: Any + Send + Sync>(&self) -> Option<Arc<T>> {
+        let (to, connection) = self.connections.get(&TypeId::of::<T>())?.clone();
+        self.used_connections.lock().unwrap_or_else(PoisonError::into_inner).insert(to);
+        connection.downcast().ok()
+    }
+
+    /// The servers that the connections belong to.
+    pub fn used_connections(&self) -> Vec<&'static str> {
+        self.used_connections.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect()
+    }
+
+    /// The ids and tables of all servers.
+    pub fn all(&self) -> Vec<(String, Table)> {
+        self.tables.iter().map(|(id, table)| (id.clone(), table.clone())).collect()
+    }
+
+    /// The ids of all servers.
+    pub fn ids(&self) -> impl Iterator<Item = &str> {
+        self.tables.keys().map(String::as_str)
+    }
+
+    /// The ids and tables of the servers that were looked up.
+    pub fn used(&self) -> Vec<(String, Table)> {
+        let used = self.used.lock().unwrap_or_else(PoisonError::into_inner);
+        used.iter().filter_map(|id| Some((id.clone(), self.tables.get(id)?.clone()))).collect()
+    }
+}
+
+impl PartialEq for Servers {
+    fn eq(&self, other: &Self) -> bool {
+        self.tables == other.tables
+    }
+}
+
+/// The known cost of one attempt.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Usage {
+    /// Tokens of the prompt, those read from a cache and those written to one included.
+    pub tokens_in: Option<u64>,
+    /// Of `tokens_in`, those read from a cache.
+    pub tokens_cached: Option<u64>,
+    /// Of `tokens_in`, those written to a cache that keeps them for minutes.
+    pub tokens_written: Option<u64>,
+    /// Of `tokens_in`, those written to a cache that keeps them for an hour or longer. None of them counts in `tokens_written`.
+    pub tokens_written_long: Option<u64>,
+    /// Tokens that the model wrote, its reasoning included.
+    pub tokens_out: Option<u64>,
+    /// Of `tokens_out`, those of its reasoning.
+    pub tokens_reasoning: Option<u64>,
+    /// Money, in billionths of a US dollar.
+    pub usd_nanos: Option<u64>,
+}
+
+impl Usage {
+    /// The numbers of tokens that are known.
+    pub fn counts(&self) -> impl Iterator<Item = u64> {
+        let Usage {
+            tokens_in,
+            tokens_cached,
+            tokens_written,
+            tokens_written_long,
+            tokens_out,
+            tokens_reasoning,
+            usd_nanos: _,
+        } = *self;
+        [tokens_in, tokens_cached, tokens_written, tokens_written_long, tokens_out, tokens_reasoning]
+            .into_iter()
+            .flatten()
+    }
+
+    /// Adds another attempt's usage. A sum is known as soon as one of its terms is.
+    pub fn add(&mut self, other: Usage) {
+        let add = |sum: &mut Option<u64>, term: Option<u64>| {
+            *sum = match (*sum, term) {
+                (None, None) => None,
+                (sum, term) => Some(sum.unwrap_or(0).saturating_add(term.unwrap_or(0))),
+            };
+        };
+        add(&mut self.tokens_in, other.tokens_in);
+        add(&mut self.tokens_cached, other.tokens_cached);
+        add(&mut self.tokens_written, other.tokens_written);
+        add(&mut self.tokens_written_long, other.tokens_written_long);
+        add(&mut self.tokens_out, other.tokens_out);
+        add(&mut self.tokens_reasoning, other.tokens_reasoning);
+        add(&mut self.usd_nanos, other.usd_nanos);
     }
 }

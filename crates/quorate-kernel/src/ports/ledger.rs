@@ -2,21 +2,23 @@
 //!
 //! # For adapter authors
 //!
-//! - [`Ledger::append`] is all or nothing, and compare-and-append: it is refused with [`Error::Conflict`] when the run's
+//! - [`Ledger::append`] is all or nothing, and compare-and-append: it is refused with [`LedgerError::Conflict`] when the run's
 //!   next record would not be number `from`.
 //! - With [`Durability::Written`] the records survive the death of the process; with [`Durability::Synced`] they, and
 //!   everything appended before them by any process, survive the loss of power when the call returns.
 //! - Records are never changed and never removed; only a record's `data` can be erased.
 
+use std::fmt;
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
-
-use crate::ports::fence::Fence;
+use tokio::time::Instant;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $word:literal,)*) => {
-        /// What a record is about. The ledger may hold kinds that this version does not write.
+        /// The kind of a record. The ledger may hold kinds that this version does not write.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
         pub enum Kind {
             $($(#[$doc])* $kind,)*
@@ -69,7 +71,7 @@ kinds! {
     Override = "override",
     /// Everything that follows from the outcome is done.
     RunEnded = "run.ended",
-    /// Keys that may sign for the run from here on, each vouched for by one that could before.
+    /// Keys that may sign for the run from here on, each vouched for by an earlier key.
     Keyring = "keyring",
     /// A trigger of a conversation is settled. In the runtime's own stream.
     Turn = "turn",
@@ -137,7 +139,6 @@ impl PlaybookEvent {
 /// A record to write. The ledger adds number, predecessor, salt and hashes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
-    /// What it is about.
     pub kind: Kind,
     /// When it happened, in milliseconds since the Unix epoch.
     pub at_ms: i64,
@@ -172,7 +173,7 @@ impl Append {
     }
 }
 
-/// A record as it was read, verified against its own hashes.
+/// A stored record, verified against its own hashes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Record {
     /// Its number in the run, from 0.
@@ -202,7 +203,7 @@ pub enum Durability {
 
 /// Why a ledger operation failed.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum LedgerError {
     /// Another writer has appended to the run meanwhile.
     #[error("run {run} does not end where this process left it")]
     Conflict { run: Name },
@@ -214,8 +215,8 @@ pub enum Error {
         /// What does not fit.
         what: String,
     },
-    /// The run's records are signed, and there is no key to sign more with.
-    #[error("the records of run {run} are signed, and there is no key to sign the next one with")]
+    /// The run's records are signed, and the signing key for more is missing.
+    #[error("the records of run {run} are signed, and the key to sign the next one is missing")]
     NoSigningKey { run: Name },
     /// The store failed while it made records durable: whether it has them shows when the run is read again.
     #[error("{what}")]
@@ -253,19 +254,52 @@ pub enum Error {
 #[async_trait]
 pub trait Ledger: Send + Sync {
     /// Appends to a run and returns the number of its next record.
-    async fn append(&self, append: Append) -> Result<u64, Error>;
+    async fn append(&self, append: Append) -> Result<u64, LedgerError>;
 
     /// All records of a run in order; none for a run that is not there.
-    async fn records(&self, run: &Name) -> Result<Vec<Record>, Error>;
+    async fn records(&self, run: &Name) -> Result<Vec<Record>, LedgerError>;
 
     /// The last records of a run, in order, at most `count`; costs as much as it gives.
-    async fn tail(&self, run: &Name, count: u32) -> Result<Vec<Record>, Error>;
+    async fn tail(&self, run: &Name, count: u32) -> Result<Vec<Record>, LedgerError>;
 
     /// A body by its hash; `None` where it is not (or no longer) kept.
-    async fn body(&self, sha256: &str) -> Result<Option<std::sync::Arc<str>>, Error>;
+    async fn body(&self, sha256: &str) -> Result<Option<std::sync::Arc<str>>, LedgerError>;
 
     /// What tells whether this process still drives a run. A ledger that one process writes to needs none.
     fn fence(&self, _run: &Name) -> Fence {
         Fence::default()
+    }
+}
+
+/// Says whether this process drives a run.
+#[async_trait]
+pub trait Drives: Send + Sync {
+    /// Returns `true` as soon as it is certain, and `false` if another process took over or the time is over.
+    async fn drives(&self, until: Instant) -> bool;
+}
+
+/// What an executor asks before it sends anything: a process that was stopped for a while, or cut off from the ledger, may
+/// have lost its run to another one, which asks the same. Without a fence no other process can.
+#[derive(Clone, Default)]
+pub struct Fence(Option<Arc<dyn Drives>>);
+
+impl Fence {
+    /// One that asks.
+    pub fn of(drives: Arc<dyn Drives>) -> Fence {
+        Fence(Some(drives))
+    }
+
+    /// Whether this process drives the run, at the latest at this time.
+    pub async fn holds(&self, until: Instant) -> bool {
+        match &self.0 {
+            Some(drives) => drives.drives(until).await,
+            None => true,
+        }
+    }
+}
+
+impl fmt::Debug for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_some() { "Fence" } else { "no fence" })
     }
 }

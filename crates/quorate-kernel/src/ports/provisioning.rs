@@ -15,7 +15,7 @@
 //! - Errors in the package's text are [`Failure::Refused`]: coded, with places, all at once.
 //!
 //! [`Destination`] and [`Package::new`] rule out destinations that lead out, and two files for one place.
-//! `quorate_testkit::conformance::provisioning` checks the rest.
+//! `quorate_testkit::conformance` checks the rest.
 
 use std::fmt;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ impl Destination {
     pub fn parse(text: &str) -> Result<Destination, String> {
         let drive = text.len() > 1 && text.as_bytes()[0].is_ascii_alphabetic() && text.as_bytes()[1] == b':';
         if text.starts_with('/') || text.contains('\\') || drive {
-            return Err(format!("`{text}` is no path beneath the target; write it relative and with `/`"));
+            return Err(format!("`{text}` is not a path below the target; write a relative path with `/`"));
         }
         if text.chars().any(char::is_control) {
             return Err(format!("`{}` has control characters", text.escape_debug()));
@@ -139,7 +139,8 @@ pub fn is_git_dir(name: &str) -> bool {
     matches!(name.as_str(), ".git" | "git~1")
 }
 
-/// Whether a text can name a package: names joined with `/`, none of them empty, `.`, `..` or a device's. It is no path, and one that
+/// Whether a text can name a package: names joined with `/`, none of them empty, `.`, `..` or a device's. It is not a path,
+/// and a name that
 /// reads like a way out of somewhere is refused all the same.
 pub fn is_slug(text: &str) -> bool {
     text.len() <= SLUG
@@ -170,7 +171,7 @@ pub enum FileMode {
     Executable,
 }
 
-/// What an adapter has to install.
+/// The artifacts that an adapter has to install.
 #[derive(Debug, Clone)]
 pub struct Package {
     /// Its name without a version.
@@ -256,7 +257,7 @@ impl Package {
     }
 }
 
-/// Why there is no package.
+/// The reason for the missing package.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     /// No package was found.
@@ -290,10 +291,10 @@ pub struct About {
 /// A source of packages. See the module's text for the contract.
 #[async_trait]
 pub trait Provisioning: Send + Sync {
-    /// What this adapter is.
+    /// The adapter's description.
     fn about(&self) -> About;
 
-    /// The package as it is now.
+    /// The current package.
     async fn package(&self) -> Result<Package, Failure>;
 }
 

@@ -5,14 +5,14 @@
 //! A substrate is append-only, and it is the only part of a cycle that lasts: everything else is restored from it. An
 //! adapter must satisfy:
 //!
-//! - [`Substrate::append`] keeps the turn before it returns, in the order of its calls, with the content byte for byte
-//!   as given. A turn with a stamp is taken once for each key: who appends a second one gets the first back, with
-//!   `fresh` false, also from another process and after a restart. A substrate that cannot keep stamps says so with
+//! - [`Substrate::append`] keeps the turn before it returns, in the order of its calls, with the content byte for byte as
+//!   given. A turn with a stamp is taken once for each key: who appends a second one gets the first back, with `fresh`
+//!   false, also from another process and after a restart. A substrate that cannot keep stamps returns
 //!   [`Keeps::Turns`].
 //! - [`Substrate::read`] gives the turns strictly newer than `since`, oldest first, at most `limit`, and costs as much
 //!   as what it gives, not as much as the conversation. Without `since` it begins with the first turn.
 //! - A `since` that is gone is as good as none: everything is given, and [`Page::known`] is false. Only a
-//!   substrate that cannot see everything refuses with [`Error::Unknown`]; it must never pretend that a window is all.
+//!   substrate that cannot see everything refuses with [`SubstrateError::Unknown`]; it must never pretend that a window is all.
 //! - [`Substrate::window`] gives up to `count` turns that end with `at`, oldest first.
 //! - [`Substrate::changed`] returns when there may be something that the last `read` did not give. It may return early;
 //!   it must not stay silent. It waits for a notification where the other side has one.
@@ -83,21 +83,21 @@ pub enum IdProof {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
     pub kind: &'static str,
-    /// What it can do.
+    /// Its features.
     pub capabilities: Capabilities,
     pub keeps: Keeps,
     /// Who finds it there.
     pub lifetime: Lifetime,
     /// Which conversation it is, the same after a restart: the cursor is kept by it. A path, an address with an id.
     pub place: String,
-    /// What executors that work elsewhere have to call the conversation.
+    /// The name of the conversation for executors that work elsewhere.
     pub conversation: Option<String>,
 }
 
 /// Why a substrate operation failed.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// The turn cannot be kept as it is.
+pub enum SubstrateError {
+    /// The turn cannot be stored unchanged.
     #[error("{0}")]
     Refused(String),
     /// It cannot be said what is newer than `since`.
@@ -113,12 +113,12 @@ pub enum Error {
     },
 }
 
-impl Error {
+impl SubstrateError {
     pub fn unavailable(
         what: impl Into<String>,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
     ) -> Self {
-        Error::Unavailable { what: what.into(), source: Some(source.into()) }
+        SubstrateError::Unavailable { what: what.into(), source: Some(source.into()) }
     }
 }
 
@@ -143,14 +143,14 @@ pub trait Substrate: Send + Sync {
         None
     }
 
-    async fn append(&self, turn: NewTurn) -> Result<Appended, Error>;
+    async fn append(&self, turn: NewTurn) -> Result<Appended, SubstrateError>;
 
     /// At most `limit` turns newer than `since`, oldest first.
-    async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error>;
+    async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, SubstrateError>;
 
     /// Up to `count` turns that end with `at`, oldest first; none where `at` is not there.
-    async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, Error>;
+    async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, SubstrateError>;
 
     /// Returns when there may be something that the last [`Substrate::read`] did not give.
-    async fn changed(&self) -> Result<(), Error>;
+    async fn changed(&self) -> Result<(), SubstrateError>;
 }

@@ -1,13 +1,14 @@
-//! The telemetry port: one structured event at each boundary of a cycle.
-//!
-//! # For adapter authors
-//!
-//! A sink must not block and cannot fail: what it cannot pass on at once, it keeps, up to a limit. Every event has its cycle, so that
-//! spans can be rebuilt from the events alone.
+//! The ports that observe a conversation: hooks ([`Lifecycle`]) and telemetry ([`Telemetry`]). Each trait's documentation is the
+//! manual for adapter authors.
 
+use std::time::Duration;
+
+use async_trait::async_trait;
 use quorate_protocol::Name;
 use serde::Serialize;
 
+use super::executor::SideEffect;
+use crate::conversation::Turn;
 use crate::record::Status;
 
 /// An event and its circumstances.
@@ -111,7 +112,7 @@ pub enum EventKind {
         /// How long it took.
         ms: u64,
     },
-    /// A sink did not take events fast enough. The sink itself says so, once it takes some again.
+    /// A sink did not take events fast enough. The sink itself emits this once it takes events again.
     #[serde(rename = "events.dropped")]
     EventsDropped {
         /// How many are missing before this one.
@@ -125,7 +126,55 @@ pub enum EventKind {
     },
 }
 
-/// Takes events. See the module's text for the contract.
+/// The telemetry port: one structured event at each boundary of a cycle.
+///
+/// # For adapter authors
+///
+/// A sink must not block and cannot fail: what it cannot pass on at once, it keeps, up to a limit. Every event has its
+/// cycle, so that
+/// spans can be rebuilt from the events alone.
 pub trait Telemetry: Send + Sync {
     fn emit(&self, event: &Event);
+}
+
+/// How long a hook may take before it is abandoned.
+pub const DEADLINE: Duration = Duration::from_secs(10);
+
+/// Why a hook failed, as a message for users.
+pub type HookError = String;
+
+/// The lifecycle port: listeners to events of a conversation.
+///
+/// # For adapter authors
+///
+/// Hooks are advisory. The kernel starts them in the order of events and waits for none of them: a hook that fails, hangs
+/// or panics is recorded, and the conversation continues. Each has [`DEADLINE`] to end. A few run at once and some hundred
+/// wait; if a conversation outpaces its hooks for long, calls are dropped, which is recorded too.
+///
+/// `quorate_testkit::conformance::lifecycle` checks that a failing hook does not affect the conversation.
+#[async_trait]
+pub trait Lifecycle: Send + Sync {
+    fn kind(&self) -> &'static str;
+
+    /// Its side effects outside of this process, as [`Executor::side_effects`](super::executor::Executor::side_effects)
+    /// describes them.
+    fn side_effects(&self) -> Vec<SideEffect> {
+        Vec::new()
+    }
+
+    /// A turn was appended.
+    async fn on_turn_end(&self, turn: &Turn) -> Result<(), HookError> {
+        let _ = turn;
+        Ok(())
+    }
+
+    /// The dispatcher chose a participant.
+    async fn on_mention(&self, target: &str, by: &Turn) -> Result<(), HookError> {
+        let _ = (target, by);
+        Ok(())
+    }
+
+    async fn on_idle(&self) -> Result<(), HookError> {
+        Ok(())
+    }
 }

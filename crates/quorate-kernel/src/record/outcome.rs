@@ -11,13 +11,13 @@ use crate::ports::ledger::Kind;
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Outcome {
-    /// What it is: `verdict`, `guidance`, `decision`, `log` or `rollup`.
+    /// The kind: `verdict`, `guidance`, `decision`, `log` or `rollup`.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
     /// A review's verdict, or an assembly's result in one word.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub verdict: Option<String>,
-    /// Of an assembly: `done`, `refused` or `incomplete`.
+    /// The status of an assembly: `done`, `refused` or `incomplete`.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub stand: Option<String>,
     /// A stable word for the reason.
@@ -118,7 +118,7 @@ pub struct Risk {
 /// A piece of guidance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fragment {
-    /// Whose words it is.
+    /// The author of these words.
     pub member: String,
     pub text: String,
     /// How grave its author found it.
@@ -169,7 +169,7 @@ pub struct ExactRatio {
     pub total: String,
 }
 
-/// What a member has said who decided alone.
+/// The words of a member that decided alone.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Contribution {
     pub member: String,
@@ -230,7 +230,6 @@ pub struct Objection {
 pub struct Rollup {
     /// How grave it is, 0 to 10.
     pub severity: u64,
-    /// What it is about.
     pub concern: String,
     /// What it rests on.
     #[serde(default, deserialize_with = "readable_items")]

@@ -1,7 +1,7 @@
 //! Whether a value looks like a secret if only its context suggests so. Words, paths, placeholders and hashes do not;
 //! values that a person would not type or remember do.
 
-use quorate_diagnostics::word_list::WordList;
+use quorate_diagnostics::text::WordList;
 
 const LISTS: &str = include_str!("words.txt");
 /// The fewest bits that a character of a secret has on average, over the characters that it uses.
@@ -105,7 +105,7 @@ pub(super) fn is_phrase(value: &str) -> bool {
         && !words().any(|word| OF_MESSAGES.contains(word))
 }
 
-/// Whether a value is one word that is no name of a variable. An environment has nothing but values.
+/// Whether a value is one word that is not the name of a variable. An environment contains only values.
 pub(super) fn is_single_word(value: &str) -> bool {
     value.len() >= 8
         && value.bytes().all(|byte| byte.is_ascii_alphabetic())
@@ -170,7 +170,7 @@ pub(super) fn floor_char_boundary(text: &str, most: usize) -> usize {
     at
 }
 
-/// Whether a value stands for one that is not there.
+/// Whether a value is a placeholder.
 pub(super) fn is_placeholder(value: &str) -> bool {
     static WORDS: WordList = WordList::new(LISTS, "placeholders");
     let low = value.to_ascii_lowercase();

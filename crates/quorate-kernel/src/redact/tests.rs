@@ -26,7 +26,7 @@ fn every_match_is_replaced_and_counted() {
 }
 
 fn builtin() -> Redactor {
-    Redactor::from_secrets(&Secrets { builtin: true, ..Secrets::default() }).expect("there is no pattern")
+    Redactor::from_secrets(&Secrets { builtin: true, ..Secrets::default() }).expect("no pattern to compile")
 }
 
 /// Characters that no word has, as many as asked for.

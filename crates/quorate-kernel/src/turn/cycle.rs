@@ -1,37 +1,39 @@
 //! One cycle: the oldest pending turn is dispatched, and the selected participants answer it (K2).
 
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use async_trait::async_trait;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
-use quorate_protocol::{Name, Part, PartKind};
+use quorate_protocol::{AbsenceReason, ConsultationResult, Json, Name, Part, PartKind};
 use tokio::time::Instant;
 
-use super::dispatch::{DecisionCost, Selection};
-use super::forecast::{Forecast, select_without_asking};
-use super::phase::{Asking, Author, Effect, Input, Phase};
+use super::phase::{Asking, Author, Effect, Phase, PhaseInput};
 use super::speak::TurnQuestion;
-use super::{CycleResult, Error, READ_PAGE_TURNS, Runner, SettledTurn, is_agent_turn};
-use crate::budget::tokens::most_tokens;
-use crate::budget::{self, Amount};
+use super::{CycleResult, Policy, READ_PAGE_TURNS, Runner, SettledTurn, TurnError, is_agent_turn};
+use crate::attempts::{MemberConfig, millis};
+use crate::budget::{self, Amount, most_tokens};
+use crate::call::{CallContext, Recorder};
 use crate::clock::rfc3339;
-use crate::consultation::millis;
-use crate::conversation::{Turn, turn_key};
-use crate::ports::ledger::{self, Entry};
+use crate::conversation::{Capabilities, Participant, Turn, turn_key};
+use crate::ports::dispatcher::{Ask, Dispatcher, Input, Question, Unanswered};
+use crate::ports::ledger::{Entry, LedgerError, Record};
 use crate::ports::substrate::Keeps;
 use crate::ports::telemetry::EventKind;
-use crate::record::{self, Status};
+use crate::record::Status;
 use crate::redact::Redactor;
+use crate::{record, single_call};
 
 impl Runner {
-    /// Settles the oldest turn that is not settled, if there is one. What an earlier call has left in hand, since it was
-    /// dropped or failed, comes first.
+    /// Settles the oldest turn that is not settled, if there is one. Unfinished work of an earlier call that was dropped or
+    /// failed comes first.
     ///
     /// # Errors
     /// When substrate or ledger fail. What was said and could not be appended is kept, and appended by the next call.
     #[crate::boxed]
-    pub async fn cycle(&mut self) -> Result<CycleResult, Error> {
+    pub async fn cycle(&mut self) -> Result<CycleResult, TurnError> {
         self.start().await?;
         self.interrupt();
         match self.finish().await? {
@@ -41,7 +43,7 @@ impl Runner {
     }
 
     /// Dispatches the oldest pending turn, and has it answered.
-    async fn begin(&mut self) -> Result<CycleResult, Error> {
+    async fn begin(&mut self) -> Result<CycleResult, TurnError> {
         let started = Instant::now();
         // A read belongs to the cycle that it begins; without a new turn no cycle begins.
         self.cycles += 1;
@@ -100,7 +102,7 @@ impl Runner {
         }
         let question = Arc::new(self.question(window, &asked));
         let results = Vec::new();
-        self.apply(Input::Dispatched(Asking {
+        self.apply(PhaseInput::Dispatched(Asking {
             trigger,
             chain,
             selected,
@@ -109,7 +111,7 @@ impl Runner {
             results,
         }));
         self.ask(&question, asked).await?;
-        self.apply(Input::AllHeard(self.author()));
+        self.apply(PhaseInput::AllHeard(self.author()));
         self.commit().await
     }
 
@@ -142,7 +144,7 @@ impl Runner {
     }
 
     /// Asks the chosen participants at once, and keeps the result of each.
-    async fn ask(&mut self, question: &Arc<TurnQuestion>, asked: Vec<Name>) -> Result<(), ledger::Error> {
+    async fn ask(&mut self, question: &Arc<TurnQuestion>, asked: Vec<Name>) -> Result<(), LedgerError> {
         let calls = asked.into_iter().map(|id| question.clone().ask(id));
         let mut calls: FuturesUnordered<_> = calls.collect();
         let mut failed = Ok(());
@@ -150,9 +152,9 @@ impl Runner {
             match heard {
                 Ok(result) => {
                     self.emit(result.event());
-                    self.apply(Input::Heard(result));
+                    self.apply(PhaseInput::Heard(result));
                 }
-                // The others are paid for, too.
+                // The other answers are paid for as well.
                 Err(error) => failed = Err(error),
             }
         }
@@ -160,7 +162,7 @@ impl Runner {
     }
 
     /// Does what follows from an event of the cycle.
-    pub(super) fn apply(&mut self, input: Input) {
+    pub(super) fn apply(&mut self, input: PhaseInput) {
         let (phase, effects) = std::mem::take(&mut self.phase).step(input);
         self.phase = phase;
         for effect in effects {
@@ -211,12 +213,12 @@ impl Runner {
         let may_resume = self.swarm.substrate.about().keeps != Keeps::Turns;
         let unanswered = if may_resume { asking.unanswered() } else { asking.asked.clone() };
         let left = (asking.trigger.id.clone(), unanswered);
-        self.apply(Input::Interrupted { author: self.author(), may_resume });
+        self.apply(PhaseInput::Interrupted { author: self.author(), may_resume });
         Some(left)
     }
 
     /// Reads new turns, where none are pending.
-    async fn read_new_turns(&mut self, started: Instant) -> Result<(), Error> {
+    async fn read_new_turns(&mut self, started: Instant) -> Result<(), TurnError> {
         // The next page is read when the last turn of this one is up, so that answers to it are known.
         if self.pending.len() > 1 {
             return Ok(());
@@ -273,7 +275,7 @@ impl Runner {
         self.swarm.redactor.run_blocking_if_large(bytes, work).await
     }
 
-    /// What all who are asked about a trigger share.
+    /// The shared material of all participants that are asked about a trigger.
     fn question(&self, window: Vec<Turn>, asked: &[Name]) -> TurnQuestion {
         let mut lines: Vec<&str> = self.settled_window().map(|one| &*one.line).collect();
         let trigger = window.last().map(|trigger| self.prompt_line(trigger)).unwrap_or_default();
@@ -300,7 +302,7 @@ impl Runner {
         why: Option<String>,
         cost: DecisionCost,
         started: Instant,
-    ) -> Result<CycleResult, Error> {
+    ) -> Result<CycleResult, TurnError> {
         // Wait first: an interrupt during the wait must leave the trigger unsettled.
         let slot = match cost {
             DecisionCost::Calls if self.needs_no_state_recovery() => Some(self.records.reserve().await?),
@@ -339,5 +341,300 @@ impl Runner {
             ..record::Turn::default()
         };
         Entry::of(&data, self.swarm.clock.now_ms())
+    }
+}
+
+/// The lengths of chains, in the order of the conversation.
+#[derive(Debug, Default)]
+pub(super) struct Chains {
+    /// The length at the turn that was settled last.
+    last: usize,
+    /// The lengths of answers that the substrate keeps without stamps, until they are settled.
+    unstamped: HashMap<Name, usize>,
+}
+
+impl Chains {
+    /// The length at the turn after the settled ones.
+    pub(super) fn length(&self, roster: &[Participant], turn: &Turn) -> usize {
+        if !is_agent_turn(roster, turn) {
+            return 0;
+        }
+        let stamped = turn.stamp.as_ref().map(|stamp| stamp.chain).filter(|chain| *chain > 0);
+        stamped.or_else(|| self.unstamped.get(&turn.id).copied()).unwrap_or(self.last + 1)
+    }
+
+    pub(super) fn settle(&mut self, roster: &[Participant], turn: &Turn) {
+        self.last = self.length(roster, turn);
+        self.unstamped.remove(&turn.id);
+    }
+
+    /// Keeps the length at an answer without a stamp.
+    pub(super) fn keep(&mut self, answer: Name, length: usize) {
+        self.unstamped.insert(answer, length);
+    }
+
+    /// Reads the lengths from the records of answers. A chain that began before the first record is shorter here.
+    pub(super) fn of_records(roster: &[Participant], records: &[Record]) -> Chains {
+        let mut chains = Chains::default();
+        for record in records {
+            let Ok(Some(record::Turn { trigger: Some(trigger), by, appended: Some(appended), .. })) =
+                record.read()
+            else {
+                continue;
+            };
+            let is_persons = by.is_some_and(|by| !roster.iter().any(|one| one.id == by));
+            let before = if is_persons { 0 } else { chains.unstamped.get(&trigger).copied().unwrap_or(0) };
+            for answer in appended {
+                chains.keep(answer.turn, before + 1);
+            }
+        }
+        chains
+    }
+}
+
+/// The result of a dispatch.
+pub(super) enum Selection {
+    /// The selected participants, in order.
+    Named(Vec<Name>, DecisionCost),
+    /// The dispatcher failed, with the reason.
+    Undecided(String, DecisionCost),
+    /// It needed an executor, and no call is left.
+    BudgetExhausted,
+}
+
+/// The cost of a decision: whether it may be repeated after a crash, or has to be durable before the next one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum DecisionCost {
+    Nothing,
+    /// An executor was asked, for example a model.
+    Calls,
+}
+
+impl Runner {
+    /// Who is to answer a trigger.
+    ///
+    /// # Errors
+    /// If the ledger fails while the dispatcher asks an executor.
+    pub(super) async fn select(
+        &self,
+        window: &[Turn],
+        trigger: &Turn,
+        chain: usize,
+    ) -> Result<Selection, LedgerError> {
+        let before = self.resumed.as_ref().filter(|one| one.trigger == trigger.id);
+        if let Some(before) = before.filter(|one| !one.selected.is_empty()) {
+            return Ok(Selection::Named(before.selected.clone(), DecisionCost::Nothing));
+        }
+        let started = Instant::now();
+        let asking = DispatcherAsk {
+            call_context: self.call_context.clone(),
+            recorder: self.records.recorder(),
+            id: format!("dispatch/{}", trigger.id).into(),
+            failed: Mutex::default(),
+            spent: AtomicBool::new(false),
+            asked: AtomicBool::new(false),
+        };
+        let capabilities = &self.about.capabilities;
+        let input = Input { window, chain, participants: &self.roster, capabilities, ask: &asking };
+        let dispatcher = self.swarm.dispatcher.kind();
+        let named = self.swarm.dispatcher.select(input).await;
+        if let Some(error) = asking.failed.into_inner().unwrap_or_else(PoisonError::into_inner) {
+            return Err(error);
+        }
+        let cost = if asking.asked.into_inner() { DecisionCost::Calls } else { DecisionCost::Nothing };
+        Ok(match named {
+            Err(_) if asking.spent.into_inner() => Selection::BudgetExhausted,
+            Ok(named) => {
+                let selected = permitted(named, &self.roster, self.swarm.policy, trigger);
+                let ms = millis(started.elapsed());
+                self.emit(EventKind::DispatchDecided { dispatcher, selected: selected.clone(), ms });
+                Selection::Named(selected, cost)
+            }
+            Err(error) => {
+                let error = self.swarm.redactor.redact(&error.to_string()).0;
+                self.emit(EventKind::DispatchFailed { dispatcher, error: error.clone() });
+                Selection::Undecided(error, cost)
+            }
+        })
+    }
+}
+
+/// The participants that a dispatcher names and that may answer the trigger, each once.
+pub(super) fn permitted(
+    named: Vec<Name>,
+    roster: &[Participant],
+    policy: Policy,
+    trigger: &Turn,
+) -> Vec<Name> {
+    let mut selected: Vec<Name> = Vec::new();
+    for id in named {
+        let known = roster.iter().any(|one| one.id == id);
+        let may = policy.reentry || id != trigger.participant;
+        if known && may && !selected.contains(&id) {
+            selected.push(id);
+        }
+    }
+    selected
+}
+
+/// Asks for a dispatcher, as members are asked.
+struct DispatcherAsk {
+    call_context: Arc<CallContext>,
+    recorder: Arc<Recorder>,
+    id: Name,
+    /// What the ledger failed with.
+    failed: Mutex<Option<LedgerError>>,
+    /// Whether the budget had no call left.
+    spent: AtomicBool,
+    /// Whether an executor was asked.
+    asked: AtomicBool,
+}
+
+#[async_trait]
+impl Ask for DispatcherAsk {
+    async fn ask(&self, config: &MemberConfig, question: Question) -> Result<Json, Unanswered> {
+        let (mut invoke, config) =
+            single_call::prepare(&self.id, &"dispatcher".into(), "dispatch", question, config);
+        invoke.parts =
+            single_call::redact_parts(&self.call_context.redactor, std::mem::take(&mut invoke.parts)).await.0;
+        match single_call::run_call(&self.call_context, &self.recorder, invoke, config).await {
+            Ok(asked) => {
+                self.asked.fetch_or(asked.consultation.spent.calls > 0, Ordering::Relaxed);
+                match asked.consultation.result {
+                    ConsultationResult::Answered(answer) => Ok(answer),
+                    ConsultationResult::Absent(absent) => {
+                        // After a first call the executor has been asked; only its answer is missing.
+                        let spent =
+                            absent == AbsenceReason::RunOverBudget && asked.consultation.spent.calls == 0;
+                        self.spent.fetch_or(spent, Ordering::Relaxed);
+                        Err(Unanswered { absent, why: asked.consultation.message })
+                    }
+                }
+            }
+            Err(error) => {
+                *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                Err(AbsenceReason::Failed.into())
+            }
+        }
+    }
+}
+
+/// Who would answer a turn.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Forecast {
+    /// These participants, in this order; none where the dispatcher selects no participant.
+    Speakers(Vec<Name>),
+    /// No participant, since so many participants' turns lead to it from a person's.
+    GuardHit { turns: usize },
+    /// The dispatcher asks an executor first.
+    NeedsExecutor,
+    /// The dispatcher fails, with the reason.
+    Undecided(String),
+}
+
+/// Who would answer the last turn of a window.
+/// `records` are the last ones of the conversation, for substrates that keep no stamps.
+#[crate::boxed]
+pub async fn forecast(
+    dispatcher: &dyn Dispatcher,
+    roster: &[Participant],
+    capabilities: &Capabilities,
+    policy: Policy,
+    window: &[Turn],
+    records: &[Record],
+) -> Forecast {
+    let Some((trigger, before)) = window.split_last() else { return Forecast::Speakers(Vec::new()) };
+    let mut chains = Chains::of_records(roster, records);
+    before.iter().for_each(|turn| chains.settle(roster, turn));
+    let chain = chains.length(roster, trigger);
+    let from = window.len().saturating_sub(policy.window.max(1));
+    let selected =
+        select_without_asking(dispatcher, roster, capabilities, policy, &window[from..], chain).await;
+    match chain >= policy.max_agent_turns && selected != Forecast::Speakers(Vec::new()) {
+        true => Forecast::GuardHit { turns: chain },
+        false => selected,
+    }
+}
+
+/// The selection for the last turn of a window, without the guard.
+pub(super) async fn select_without_asking(
+    dispatcher: &dyn Dispatcher,
+    roster: &[Participant],
+    capabilities: &Capabilities,
+    policy: Policy,
+    window: &[Turn],
+    chain: usize,
+) -> Forecast {
+    let Some(trigger) = window.last() else { return Forecast::Speakers(Vec::new()) };
+    let asking = AskNothing::default();
+    let input = Input { window, chain, participants: roster, capabilities, ask: &asking };
+    let named = dispatcher.select(input).await;
+    match named {
+        _ if asking.was_asked.load(Ordering::Relaxed) => Forecast::NeedsExecutor,
+        Ok(named) => Forecast::Speakers(permitted(named, roster, policy, trigger)),
+        Err(error) => Forecast::Undecided(error.to_string()),
+    }
+}
+
+/// Answers nothing, and notes that it was asked.
+#[derive(Default)]
+struct AskNothing {
+    was_asked: AtomicBool,
+}
+
+#[async_trait]
+impl Ask for AskNothing {
+    async fn ask(&self, _: &MemberConfig, _: Question) -> Result<Json, Unanswered> {
+        self.was_asked.store(true, Ordering::Relaxed);
+        Err(AbsenceReason::Cancelled.into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use serde_json::Map;
+
+    use super::*;
+    use crate::ports::dispatcher::DispatchError;
+
+    /// Names everybody in every case.
+    struct Everybody;
+
+    #[async_trait]
+    impl Dispatcher for Everybody {
+        fn kind(&self) -> &'static str {
+            "everybody"
+        }
+
+        async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, DispatchError> {
+            Ok(input.participants.iter().map(|participant| participant.id.clone()).collect())
+        }
+    }
+
+    fn turn(by: &str) -> Turn {
+        Turn {
+            id: "t".into(),
+            participant: by.into(),
+            timestamp: Arc::from(""),
+            content: Arc::from("x"),
+            meta: Map::new(),
+            stamp: None,
+        }
+    }
+
+    #[tokio::test]
+    async fn the_author_and_a_long_row_of_participants_are_left_out() {
+        let named = |id: &str| Participant { id: id.into(), ..Participant::default() };
+        let roster = [named("ada"), named("bo")];
+        let policy = Policy { max_agent_turns: 2, ..Policy::default() };
+        let capabilities = Capabilities::new();
+        let ask =
+            async |window: &[Turn]| forecast(&Everybody, &roster, &capabilities, policy, window, &[]).await;
+        assert_eq!(ask(&[]).await, Forecast::Speakers(Vec::new()));
+        assert_eq!(ask(&[turn("user")]).await, Forecast::Speakers(vec!["ada".into(), "bo".into()]));
+        assert_eq!(ask(&[turn("user"), turn("ada")]).await, Forecast::Speakers(vec!["bo".into()]));
+        assert_eq!(ask(&[turn("user"), turn("ada"), turn("bo")]).await, Forecast::GuardHit { turns: 2 });
     }
 }

@@ -1,6 +1,6 @@
-//! Hooks: started in the order of what happens; the conversation never waits for them (K2). At most [`MOST`]
-//! run at once and [`WAITING`] wait: a hook that is slower than the conversation cannot use up processes, descriptors or
-//! memory. What does not fit is dropped, and says so.
+//! Hooks: started in the order of what happens; the conversation never waits for them (K2). At most [`MOST`] run at once and
+//! [`WAITING`] wait: a hook that is slower than the conversation cannot use up processes, descriptors or memory. Calls
+//! beyond that are dropped, and each is reported.
 
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 
 use crate::clock::{Clock, rfc3339};
 use crate::conversation::Turn;
-use crate::ports::lifecycle::{DEADLINE, HookError, Lifecycle};
+use crate::ports::telemetry::{DEADLINE, HookError, Lifecycle};
 use crate::ports::telemetry::{Event, EventKind, Telemetry};
 
 /// How many hooks run at once. A command takes a process and some ten descriptors, and members need theirs.
@@ -67,7 +67,7 @@ impl Hooks {
         }
     }
 
-    /// Waits for those under way; each that has not ended by then is dropped and says so.
+    /// Waits for running hooks; each that has not ended by then is dropped and reported.
     pub(super) async fn settle(&mut self, limit: Duration) {
         let all = async { while self.running.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(limit, all).await;
@@ -207,7 +207,7 @@ mod tests {
         hooks.settle(Duration::from_millis(10)).await;
         assert_eq!(slow.most.load(Ordering::SeqCst), MAX_RUNNING);
         let failures = failures.0.lock().unwrap();
-        assert_eq!(failures.len(), 1_000, "each says so");
+        assert_eq!(failures.len(), 1_000, "each is reported");
         assert!(
             failures[dropped.len()..].iter().all(|why| why.contains("had not ended when the run did")),
             "{failures:?}"

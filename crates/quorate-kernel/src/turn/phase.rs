@@ -19,7 +19,7 @@ pub(super) enum Phase {
     Idle,
     /// Participants are asked about a trigger.
     Asking(Asking),
-    /// What they said is appended to the conversation, remembered and recorded.
+    /// The answers are appended to the conversation, stored and recorded.
     Committing(Commit),
 }
 
@@ -32,7 +32,7 @@ pub(super) struct Asking {
     /// Those of them who had not answered before.
     pub(super) asked: Vec<Name>,
     pub(super) started: Instant,
-    /// Who has come to an end so far.
+    /// The participants that have ended so far.
     pub(super) results: Vec<SpeakerResult>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct Commit {
     pub(super) is_complete: bool,
     pub(super) selected: Vec<Name>,
     pub(super) failed: Vec<(Name, String)>,
-    /// What the commit's record says of the participants that were asked.
+    /// The part of the commit's record about the participants that were asked.
     pub(super) entries: Vec<Entry>,
     /// The answers that are in the conversation.
     pub(super) appended: Vec<Turn>,
@@ -61,8 +61,8 @@ pub(super) struct Unappended {
 }
 
 /// Something that happened.
-pub(super) enum Input {
-    /// A trigger is to be answered.
+pub(super) enum PhaseInput {
+    /// A trigger needs an answer.
     Dispatched(Asking),
     /// A participant came to an end.
     Heard(SpeakerResult),
@@ -96,7 +96,7 @@ pub(super) enum Effect {
     Settle(Turn),
     /// The trigger is taken up again for those who have not answered.
     Resume(PartialAnswer),
-    /// A state that came with an answer is to be stored.
+    /// Stores the state that came with an answer.
     Remember(Name, Map<String, quorate_protocol::Json>),
     /// An answer is in the conversation: where that keeps no stamps, its place in a chain is kept here.
     KeepChain { answer: Name, length: usize },
@@ -107,19 +107,19 @@ pub(super) enum Effect {
 }
 
 impl Phase {
-    pub(super) fn step(self, input: Input) -> (Phase, Vec<Effect>) {
+    pub(super) fn step(self, input: PhaseInput) -> (Phase, Vec<Effect>) {
         match (self, input) {
-            (Phase::Idle, Input::Dispatched(asking)) => (Phase::Asking(asking), Vec::new()),
-            (Phase::Asking(mut asking), Input::Heard(result)) => {
+            (Phase::Idle, PhaseInput::Dispatched(asking)) => (Phase::Asking(asking), Vec::new()),
+            (Phase::Asking(mut asking), PhaseInput::Heard(result)) => {
                 asking.results.push(result);
                 (Phase::Asking(asking), Vec::new())
             }
-            (Phase::Asking(asking), Input::AllHeard(author)) => {
+            (Phase::Asking(asking), PhaseInput::AllHeard(author)) => {
                 let (commit, mut effects) = asking.commit(&author, true);
                 effects.insert(0, Effect::Settle(commit.trigger.clone()));
                 (Phase::Committing(commit), effects)
             }
-            (Phase::Asking(asking), Input::Interrupted { author, may_resume }) => {
+            (Phase::Asking(asking), PhaseInput::Interrupted { author, may_resume }) => {
                 let answered = asking.answered();
                 if answered.is_empty() || !may_resume {
                     return (Phase::Idle, Vec::new());
@@ -142,7 +142,7 @@ impl Phase {
 }
 
 impl Phase {
-    /// The answer that is to be appended next.
+    /// The next answer to append.
     pub(super) fn next_answer(&self) -> Option<Unappended> {
         match self {
             Phase::Committing(commit) => commit.unappended.front().cloned(),
@@ -216,13 +216,13 @@ impl Asking {
 }
 
 impl Commit {
-    fn step(mut self, input: Input) -> (Phase, Vec<Effect>) {
+    fn step(mut self, input: PhaseInput) -> (Phase, Vec<Effect>) {
         let mut effects = Vec::new();
         match input {
-            Input::AppendTried => {
+            PhaseInput::AppendTried => {
                 self.unappended.front_mut().into_iter().for_each(|next| next.was_tried = true);
             }
-            Input::Appended(turn) => {
+            PhaseInput::Appended(turn) => {
                 if let Some(Unappended { turn: NewTurn { participant, stamp, .. }, .. }) =
                     self.unappended.pop_front()
                 {
@@ -233,16 +233,16 @@ impl Commit {
                     self.appended.push(turn);
                 }
             }
-            Input::AnsweredElsewhere => drop(self.unappended.pop_front()),
-            Input::Refused(error) => {
+            PhaseInput::AnsweredElsewhere => drop(self.unappended.pop_front()),
+            PhaseInput::Refused(error) => {
                 if let Some(next) = self.unappended.pop_front() {
                     let participant = next.turn.participant;
                     self.failed.push((participant.clone(), error.clone()));
                     effects.push(Effect::AnnounceFailure { participant, error });
                 }
             }
-            Input::Recorded => self.recorded = true,
-            Input::Dispatched(_) | Input::Heard(_) | Input::AllHeard(_) | Input::Interrupted { .. } => {}
+            PhaseInput::Recorded => self.recorded = true,
+            PhaseInput::Dispatched(_) | PhaseInput::Heard(_) | PhaseInput::AllHeard(_) | PhaseInput::Interrupted { .. } => {}
         }
         (Phase::Committing(self), effects)
     }

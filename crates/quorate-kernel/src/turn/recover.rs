@@ -6,10 +6,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
-use super::chain::Chains;
 use super::commit::appended_turn;
+use super::cycle::Chains;
 use super::evidence::{Alteration, Evidence, Scope};
-use super::{Begin, Error, PartialAnswer, READ_PAGE_TURNS, Runner, own_stamp};
+use super::{Begin, PartialAnswer, READ_PAGE_TURNS, Runner, TurnError, own_stamp};
 use crate::conversation::Turn;
 use crate::ports::ledger::{self, Entry, Ledger, Record};
 use crate::ports::substrate::{IdProof, Keeps};
@@ -47,7 +47,7 @@ pub(super) async fn read_position(
     ledger: &dyn Ledger,
     stream: &Name,
     reach: usize,
-) -> Result<LedgerPosition, ledger::Error> {
+) -> Result<LedgerPosition, ledger::LedgerError> {
     let mut count = 32;
     loop {
         let tail = ledger.tail(stream, count).await?;
@@ -79,7 +79,7 @@ fn appended(record: &Record) -> Vec<Name> {
     appended.into_iter().map(|answer| answer.turn).collect()
 }
 
-/// What the turns since the cursor say.
+/// The turns since the cursor.
 #[derive(Default)]
 struct ConversationScan {
     /// The last trigger that was answered.
@@ -99,13 +99,13 @@ struct ConversationScan {
 
 impl Runner {
     /// Takes up the conversation, unless that is done. If it fails or is dropped, the next call begins again.
-    pub(super) async fn start(&mut self) -> Result<(), Error> {
+    pub(super) async fn start(&mut self) -> Result<(), TurnError> {
         if let Some(failed) = self.failed_start.take() {
             return Err(failed);
         }
         let Some(begin) = self.start.as_ref().map(|start| start.begin) else { return Ok(()) };
         match self.recover(begin).await {
-            Err(Error::Altered(Alteration { what, .. }) | Error::PositionUnknown(what))
+            Err(TurnError::Altered(Alteration { what, .. }) | TurnError::PositionUnknown(what))
                 if begin == Begin::Now =>
             {
                 self.accept(what).await?;
@@ -117,7 +117,7 @@ impl Runner {
     }
 
     /// Finds where to go on.
-    async fn recover(&mut self, begin: Begin) -> Result<(), Error> {
+    async fn recover(&mut self, begin: Begin) -> Result<(), TurnError> {
         // An earlier attempt may have come to its middle.
         self.pending.clear();
         self.settled.clear();
@@ -136,7 +136,7 @@ impl Runner {
         if known.is_some() && !was_there {
             // The last settled turn is gone. No other one may stand in its place in a participant's name.
             if let Some(unknown) = found.unknown.take() {
-                return Err(Error::Altered(unknown));
+                return Err(TurnError::Altered(unknown));
             }
             self.recover_lost_cursor(&found).await?;
         }
@@ -177,14 +177,14 @@ impl Runner {
         let is_exact = self.settled.back().is_some_and(|settled| self.is_exact(&settled.turn));
         let gone = self.evidence.unsettled_answers().find(|answer| !numbers.contains_key(*answer));
         match gone.filter(|_| is_exact && was_there) {
-            Some(gone) => Err(Error::Altered(Alteration::missing(gone))),
+            Some(gone) => Err(TurnError::Altered(Alteration::missing(gone))),
             None => Ok(()),
         }
     }
 
     /// Goes on after all turns of a conversation that a person accepts although it was altered. No participant sees any of
     /// them.
-    async fn accept(&mut self, what: String) -> Result<(), Error> {
+    async fn accept(&mut self, what: String) -> Result<(), TurnError> {
         let (mut at, mut count) = (None, 0);
         loop {
             let page = self.swarm.substrate.read(at.as_ref(), READ_PAGE_TURNS).await?;
@@ -210,13 +210,13 @@ impl Runner {
     }
 
     /// Refuses turns that were altered, before a participant sees them, and names their authors (D15, K17).
-    pub(super) fn check_turns(&self, turns: &mut [Turn]) -> Result<(), Error> {
+    pub(super) fn check_turns(&self, turns: &mut [Turn]) -> Result<(), TurnError> {
         let substrate = &*self.swarm.substrate;
         if substrate.about().keeps == Keeps::Turns {
             self.evidence.name_authors(turns);
         }
         let found = self.evidence.compare_each(&self.swarm.runtime, turns, |turn| substrate.id_proof(turn));
-        found.into_iter().next().map_or(Ok(()), |altered| Err(Error::Altered(altered)))
+        found.into_iter().next().map_or(Ok(()), |altered| Err(TurnError::Altered(altered)))
     }
 
     /// Whether turns of this conversation do not change.
@@ -225,7 +225,7 @@ impl Runner {
     }
 
     /// Reads turns up to one, and compares those up to the cursor with the ledger.
-    async fn read_window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, Error> {
+    async fn read_window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, TurnError> {
         let mut turns = self.swarm.substrate.window(at, count).await?;
         self.evidence.remove_accepted(&mut turns);
         self.check_turns(&mut turns)?;
@@ -233,7 +233,7 @@ impl Runner {
             let proof = |turn: &Turn| self.swarm.substrate.id_proof(turn);
             let found = self.evidence.compare(&self.swarm.runtime, &turns[..newer], proof, Scope::Window);
             if let Some(altered) = found.into_iter().next() {
-                return Err(Error::Altered(altered));
+                return Err(TurnError::Altered(altered));
             }
         }
         Ok(turns)
@@ -261,14 +261,14 @@ impl Runner {
     }
 
     /// The last turn that was read is gone: where to go on follows from the present conversation.
-    pub(super) async fn resync(&mut self) -> Result<(), Error> {
+    pub(super) async fn resync(&mut self) -> Result<(), TurnError> {
         self.cursor = self.cursor.take().or(self.last_read.take());
         self.start = Some(Start { begin: Begin::First, recorded: BTreeSet::new() });
         self.start().await
     }
 
     /// Reads everything since the cursor, a page at a time, and keeps of it what counts.
-    async fn scan(&self, since: Option<&Name>) -> Result<(ConversationScan, bool), Error> {
+    async fn scan(&self, since: Option<&Name>) -> Result<(ConversationScan, bool), TurnError> {
         let mut found = ConversationScan::default();
         let mut at = since.cloned();
         let mut was_there = true;
@@ -331,15 +331,15 @@ impl Runner {
 
     /// The settled turn is gone: the conversation was cut, restored or replaced. Where turns do not change, only an empty
     /// conversation is taken up (D15).
-    async fn recover_lost_cursor(&mut self, found: &ConversationScan) -> Result<(), Error> {
+    async fn recover_lost_cursor(&mut self, found: &ConversationScan) -> Result<(), TurnError> {
         let first = self.swarm.substrate.read(None, 1).await?.turns.pop();
         if first.is_some_and(|first| self.is_exact(&first)) {
-            return Err(Error::Altered(Alteration::missing(&self.cursor.clone().unwrap_or_default())));
+            return Err(TurnError::Altered(Alteration::missing(&self.cursor.clone().unwrap_or_default())));
         }
         let cursor = self.cursor.take().unwrap_or_default();
         if self.swarm.substrate.about().keeps == Keeps::Turns && found.count > 0 {
             self.cursor = Some(cursor.clone());
-            return Err(Error::PositionUnknown(format!(
+            return Err(TurnError::PositionUnknown(format!(
                 "turn {cursor}, the last one that was settled, is not in the conversation any more, and this \
                  substrate cannot tell which turns were answered"
             )));
@@ -354,7 +354,7 @@ impl Runner {
     }
 
     /// Marks the turns up to a settled one as settled.
-    async fn start_after(&mut self, settled: &Name, numbers: &BTreeMap<Name, u64>) -> Result<(), Error> {
+    async fn start_after(&mut self, settled: &Name, numbers: &BTreeMap<Name, u64>) -> Result<(), TurnError> {
         let turns = self.read_window(settled, self.lookback()).await?;
         self.settle_window(turns, numbers.get(settled).copied());
         self.cursor = Some(settled.clone());
@@ -367,7 +367,7 @@ impl Runner {
         &mut self,
         answering: PartialAnswer,
         numbers: &BTreeMap<Name, u64>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), TurnError> {
         let mut window = self.read_window(&answering.trigger, self.lookback().saturating_add(1)).await?;
         let Some(trigger) = window.pop() else {
             // It was removed from the conversation. Its answers are still there.

@@ -4,21 +4,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_protocol::answers::turn::Turn as Answer;
+use quorate_protocol::answers::advice::Turn as Answer;
 use quorate_protocol::{AbsenceReason, ConsultationResult, Invoke, Json, Name, Part, PartKind};
 use serde_json::{Map, json};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
 use super::{Prompt, Speaker, Swarm};
+use crate::attempts::{Consultation, millis, object};
 use crate::call::{self, CallContext, Recorder};
-use crate::consultation::{Consultation, millis, object};
 use crate::conversation::{ConversationContext, MAX_TURN_BYTES, Turn, turn_key};
-use crate::ports::ledger;
+use crate::ports::ledger::{self, LedgerError};
 use crate::ports::telemetry::EventKind;
 use crate::record::Status;
 
-/// What all participants share who are asked about one trigger.
+/// The shared material of all participants that are asked about one trigger.
 pub(super) struct TurnQuestion {
     pub(super) swarm: Arc<Swarm>,
     pub(super) call_context: Arc<CallContext>,
@@ -72,13 +72,13 @@ impl TurnQuestion {
     ///
     /// # Errors
     /// If the ledger fails. Failures of the participant are part of the result.
-    pub(super) async fn ask(self: Arc<Self>, id: Name) -> Result<SpeakerResult, ledger::Error> {
+    pub(super) async fn ask(self: Arc<Self>, id: Name) -> Result<SpeakerResult, LedgerError> {
         let trigger = self.window.last().map(|turn| &*turn.id).unwrap_or_default();
         let span = tracing::info_span!("turn", runtime = %self.swarm.runtime, trigger, participant = %id);
         self.ask_in_span(id).instrument(span).await
     }
 
-    async fn ask_in_span(&self, id: Name) -> Result<SpeakerResult, ledger::Error> {
+    async fn ask_in_span(&self, id: Name) -> Result<SpeakerResult, LedgerError> {
         let started = Instant::now();
         let failed = |why: String| {
             Ok(SpeakerResult {

@@ -7,7 +7,7 @@ const POSITIVES: &str = include_str!("redaction/positives.txt");
 const NEGATIVES: &str = include_str!("redaction/negatives.txt");
 
 fn redactor() -> Redactor {
-    Redactor::from_secrets(&Secrets { builtin: true, ..Secrets::default() }).expect("there is no pattern")
+    Redactor::from_secrets(&Secrets { builtin: true, ..Secrets::default() }).expect("no pattern to compile")
 }
 
 /// The lines of a corpus, with their numbers.
@@ -49,7 +49,7 @@ fn expanded(line: &str) -> String {
         .fold(text, |text, (from, to)| text.replace(&from, &to))
 }
 
-/// So many characters of an alphabet, in a row that means nothing; `None` where it is no template.
+/// A meaningless row of characters of an alphabet; `None` if the text is not a template.
 fn filled(template: &str, number: usize) -> Option<String> {
     let alphabet = match template.get(..1)? {
         "A" => "a1B2c3D4e5F6g7H8i9J0k1L2m3N4p5Q6",

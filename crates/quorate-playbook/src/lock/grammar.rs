@@ -4,12 +4,11 @@ use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::LazyLock;
 
-use quorate_diagnostics::word_list;
+use quorate_diagnostics::text::section;
 
-use super::lexicon;
-use super::words;
+use super::text;
 
-/// What a word or a sequence does to the traits' words around it.
+/// The effect of a word or a sequence on the traits' words around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ModifierKind {
     /// Nothing, though a part of it would do something: `not only`.
@@ -53,7 +52,7 @@ pub(super) enum Inflection {
     Adverb,
 }
 
-/// What a sequence of words is.
+/// The meaning of a sequence of words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Meaning {
     /// A word of a trait, by index.
@@ -68,7 +67,7 @@ pub(super) enum Meaning {
     Harmless,
 }
 
-/// What a single word may be; bits.
+/// The possible roles of a single word, as bits.
 pub(super) mod flag {
     pub(in super::super) const STARTER: u32 = 1;
     pub(in super::super) const SUBORDINATE: u32 = 2;
@@ -110,7 +109,7 @@ const MODIFIERS: [(ModifierKind, &str); 13] = [
 ];
 /// Forms that no rule makes, by their base; a form in `-ing` is one of the present.
 static IRREGULAR: LazyLock<HashMap<&str, Vec<&str>>> = LazyLock::new(|| {
-    let forms = word_list::section(WORDS, "irregular").filter_map(|line| line.split_once(' '));
+    let forms = section(WORDS, "irregular").filter_map(|line| line.split_once(' '));
     forms.map(|(base, others)| (base, others.split(' ').collect())).collect()
 });
 /// How far a sequence may run over fillers between two of its words.
@@ -194,17 +193,17 @@ impl Grammar {
             ("for", flag::FOR),
             ("consider", flag::CONSIDER),
         ] {
-            for word in word_list::section(WORDS, list) {
+            for word in section(WORDS, list) {
                 let id = grammar.id(word);
                 grammar.flags[id as usize] |= bit;
             }
         }
         for (op, list) in MODIFIERS {
-            for entry in word_list::section(WORDS, list) {
+            for entry in section(WORDS, list) {
                 grammar.add_modifier(op, entry);
             }
         }
-        for entry in lexicon::harmless() {
+        for entry in super::harmless() {
             grammar.insert_each(&entry, &|form| form == Inflection::Base, false, &|_| Meaning::Harmless);
         }
         grammar
@@ -223,13 +222,13 @@ impl Grammar {
                 });
             }
             _ => {
-                let ids = self.ids_of(&words::words(entry));
+                let ids = self.ids_of(&text::words(entry));
                 self.insert(&ids, Meaning::Modifier(op, Inflection::Base));
             }
         }
     }
 
-    /// Adds a word of a trait. Of a sequence the last word is inflected.
+    /// Adds a word of a trait. In a sequence, the last word is inflected.
     pub(super) fn add_word(&mut self, at: usize, entry: &str) {
         self.insert_each(entry, &|_| true, false, &|form| Meaning::Word(at, form));
         // A leading verb: `refusing harmful`.
@@ -239,12 +238,12 @@ impl Grammar {
     /// Adds a phrase. Its first word is inflected as a verb, its last as a noun. One with a full stop ends its clause.
     pub(super) fn add_phrase(&mut self, at: usize, entry: &str) {
         let meaning = if entry.ends_with('.') { Meaning::ClauseFinalPhrase(at) } else { Meaning::Phrase(at) };
-        let tokens = words::words(entry);
+        let tokens = text::words(entry);
         let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else { return };
         let mut ids = self.ids_of(&tokens);
         let mut ends = vec![ids[ids.len() - 1]];
         let firsts: Vec<u32> = if first == "be" && tokens.len() > 1 {
-            word_list::section(WORDS, "be forms").map(|word| self.id(word)).collect()
+            section(WORDS, "be forms").map(|word| self.id(word)).collect()
         } else {
             self.verb_forms(first)
         };
@@ -290,7 +289,7 @@ impl Grammar {
         is_first: bool,
         means: &dyn Fn(Inflection) -> Meaning,
     ) {
-        let tokens = words::words(entry);
+        let tokens = text::words(entry);
         if tokens.is_empty() {
             return;
         }

@@ -2,7 +2,7 @@
 
 use super::direction::BlockAnalysis;
 use super::grammar::{Inflection, ModifierKind, flag};
-use super::words::Separator;
+use super::text::Separator;
 
 /// How many words a sentence without an object may have, and one that hangs on such a sentence.
 const MAX_WORDS: usize = 12;

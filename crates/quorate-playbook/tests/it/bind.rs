@@ -7,7 +7,7 @@ use quorate_manifest::playbook::Playbook;
 use quorate_playbook::bind::{Binding, BindingIndex, MatchKind, RUNTIME, SKILL, Subject};
 use serde_json::{Value, json};
 
-/// Values that are near to each other, as they are and as patterns.
+/// Similar values, verbatim and as patterns.
 const VALUES: [&str; 18] = [
     "ada",
     "adam",

@@ -2,7 +2,8 @@
 //! today's violations with their causes and excerpts. The texts come from the `.tsv` files and the tables of `locks.rs`; three
 //! texts with invisible characters are missing, since a playbook cannot contain them.
 
-use quorate_playbook::lock::{Cause, Locks, lexicon};
+use quorate_playbook::lock::lexicon;
+use quorate_playbook::lock::{Cause, Locks};
 use serde_json::{Value, json};
 
 #[test]

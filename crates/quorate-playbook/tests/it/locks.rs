@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use quorate_playbook::lock::{Cause, Locks, Trait, built_in, lexicon};
+use quorate_playbook::lock::lexicon;
+use quorate_playbook::lock::{Cause, Locks, Trait, built_in};
 
 /// A line of the corpus: the traits that its text betrays, and the text.
 struct Line {

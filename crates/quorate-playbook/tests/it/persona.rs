@@ -2,7 +2,7 @@
 
 use quorate_manifest::capabilities::NoCapabilities;
 use quorate_manifest::loader::{Loader, OpenResult, Options};
-use quorate_manifest::persona::load::{Resolved, load};
+use quorate_manifest::persona::{ResolvedPersona, load_persona};
 use quorate_manifest::workspace::{Memory, WorkspacePath};
 use quorate_playbook::persona::{json, prompt, sections};
 use serde_json::json;
@@ -10,7 +10,7 @@ use serde_json::json;
 const HEAD: &str =
     "schema: persona/v1\nname: ada\ntitle: Ada\ndescription: Tries things out.\nversion: 1.0.0\n";
 
-fn resolved(frontmatter: &str, body: &str) -> Resolved {
+fn resolved(frontmatter: &str, body: &str) -> ResolvedPersona {
     let parent = format!("---\n{HEAD}boundaries:\n  refuses: [flattery]\n---\n# Parent\n");
     let text = format!("---\n{HEAD}{frontmatter}---\n{body}");
     let files =
@@ -21,7 +21,7 @@ fn resolved(frontmatter: &str, body: &str) -> Resolved {
     else {
         panic!("no layer")
     };
-    let loaded = load(&round, &layer);
+    let loaded = load_persona(&round, &layer);
     let refusals: Vec<&str> =
         loaded.report.refusals.iter().map(|refusal| refusal.body.message.as_str()).collect();
     loaded.value.unwrap_or_else(|| panic!("refused: {refusals:?}"))

@@ -1,8 +1,8 @@
-//! The weave, tried on random overlays against what B3 says of it.
+//! The weave on random overlays, compared with an oracle of B3.
 
 use proptest::prelude::*;
 use proptest::sample::select;
-use quorate_playbook::base::BasePrompt;
+use quorate_playbook::persona::BasePrompt;
 use quorate_playbook::weave::{ADVISORY_CAP, Origin, Overlay, Placement, SkipReason, WovenPrompt};
 
 fn weave(base: &str, overlays: &[Overlay], now_ms: i64) -> WovenPrompt {

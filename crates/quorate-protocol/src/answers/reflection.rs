@@ -164,8 +164,8 @@ pub fn judgement_schema() -> Json {
     })
 }
 
-/// The deltas of an answer, each as the object that it is: what is null is left out, and a whole number is written as
-/// one. `None` where there is no list, or something in it is no delta.
+/// The deltas of an answer, each as the object that it is: what is null is left out, and a whole number is written as one.
+/// `None` if the list is missing, or an entry is not a delta.
 pub fn read_deltas(answer: &Json) -> Option<Vec<Map<String, Json>>> {
     present(answer.as_object()?, "deltas")?.as_array()?.iter().map(read_delta).collect()
 }

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 /// Bytes that occur in no string.
 const UNKNOWN: u8 = 0;
-/// What the state does not see.
+/// Bytes without a transition of their own.
 pub(super) const IGNORED: u8 = 1;
 /// `r` and `n` in one step.
 pub(super) const RN: u8 = 2;
@@ -48,8 +48,8 @@ impl Automaton {
         Some(trie.finish(columns))
     }
 
-    /// A machine for the endings of strings, as long as a machine of bearable size allows. Who finds an ending has to look
-    /// whether the whole string is there.
+    /// A machine for the endings of strings, as long as a machine of bearable size allows. The caller checks a found ending
+    /// against the whole string.
     pub(super) fn of_suffixes(strings: &[&[u8]]) -> Automaton {
         let machine = |most: usize| {
             let endings: Vec<&[u8]> =

@@ -1,16 +1,17 @@
 //! Character classes of the matcher: letter, mark, space or invisible; the folded form, and the look. The table is filled
 //! page by page on demand: its entries are constants of Unicode, but a run needs few of them.
 
-mod lookalike;
-
+use std::ops::Range;
 use std::sync::OnceLock;
 
-use unicode_normalization::char::decompose_compatible;
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_normalization::char::{compose, decompose_compatible};
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory as _};
+use unicode_security::confusable_detection::skeleton;
 
-pub(super) use lookalike::look;
+use super::items::{Item, pieces, read_items, remove_markup};
 
-/// What a character is to the matcher.
+/// The class of a character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Class {
     /// A letter, a figure, or what looks like one.
@@ -38,7 +39,7 @@ pub(super) enum Reading {
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) class: Class,
-    /// What it may mean among `i` and `l`: see [`I`] and [`L`]. A `1` and a `|` look like an l.
+    /// The letters that it can stand for among `i` and `l`: see [`I`] and [`L`]. A `1` and a `|` look like an l.
     pub(super) strokes: u8,
     /// Whether its two looks differ.
     pub(super) has_two_readings: bool,
@@ -50,7 +51,7 @@ pub(super) struct Entry {
     plain: Box<str>,
     /// Its atoms by each reading. Empty where that is the character itself.
     atoms: [Box<str>; 2],
-    /// What it is compared as where it is neither letter nor space.
+    /// The character for comparisons, if it is neither letter nor space.
     pub(super) sign: char,
 }
 
@@ -75,7 +76,7 @@ pub(super) fn entry(c: char) -> &'static Entry {
 /// Stands for a tag or the target of a link that was taken out. Unicode promises never to assign it.
 pub(super) const REMOVED_MARKUP: char = '\u{10ffff}';
 
-/// What lies beyond the planes that have letters with looks: ideographs, tags, what is unassigned.
+/// Characters beyond the planes of letters with looks: ideographs, tags, unassigned.
 fn entry_beyond_table(c: char) -> &'static Entry {
     static IDEOGRAPH: OnceLock<Entry> = OnceLock::new();
     static UNSEEN: OnceLock<Entry> = OnceLock::new();
@@ -157,10 +158,10 @@ fn letter_entry_of(c: char) -> Entry {
     }
     let base = bases.first().copied().unwrap_or(c);
     if c.is_ascii() || class != Class::Letter {
-        // What decomposes to a single character is of that character's class: `＊` is a mark.
+        // A character that decomposes to a single one has the class of that one: `＊` is a mark.
         let class = if class == Class::Other { self::class(base) } else { class };
         if class != Class::Letter {
-            let sign = if class == Class::Hyphen { '-' } else { lookalike::sign(base) };
+            let sign = if class == Class::Hyphen { '-' } else { sign(base) };
             let plain = if base == c { Box::default() } else { base.to_string().into_boxed_str() };
             return Entry { plain, ..plain_entry(class, sign) };
         }
@@ -171,7 +172,7 @@ fn letter_entry_of(c: char) -> Entry {
 fn letter(c: char, base: char) -> Entry {
     let plain = folded(base);
     let small = small(&plain);
-    let standing = lookalike::look_as_is(c).map_or_else(|| small.clone(), |seen| look(&folded_all(&seen)));
+    let standing = look_as_is(c).map_or_else(|| small.clone(), |seen| look(&folded_all(&seen)));
     let mut strokes = 0;
     for seen in [&plain, &small, &standing] {
         strokes |= match seen.as_str() {
@@ -183,7 +184,7 @@ fn letter(c: char, base: char) -> Entry {
     let itself = |text: String| {
         if text.chars().eq([c]) { Box::default() } else { text.into_boxed_str() }
     };
-    let (small, standing) = (lookalike::coarse(&small), lookalike::coarse(&standing));
+    let (small, standing) = (coarse(&small), coarse(&standing));
     let has_two_readings = small != standing;
     Entry {
         strokes,
@@ -194,14 +195,14 @@ fn letter(c: char, base: char) -> Entry {
     }
 }
 
-/// What a folded letter looks like; where that is no letter of ours, what its capital looks like. It follows from the
+/// The look of a folded letter, or of its capital if the letter itself has no Latin look. It follows from the
 /// folded letter alone, so that what is the same in another case looks the same.
 fn small(plain: &str) -> String {
     let seen = look(plain);
     let mut capital = plain.chars().flat_map(char::to_uppercase);
     match (seen.is_ascii(), capital.next(), capital.next()) {
         (false, Some(only), None) => {
-            let capital = lookalike::look_as_is(only).filter(|capital| capital.is_ascii());
+            let capital = look_as_is(only).filter(|capital| capital.is_ascii());
             capital.map_or(seen, |capital| look(&folded_all(&capital)))
         }
         _ => seen,
@@ -271,7 +272,7 @@ fn class(c: char) -> Class {
     if c.is_whitespace() || c == '\u{2800}' {
         return Class::Space;
     }
-    if enclosed(c).is_some() || lookalike::is_letter(c) {
+    if enclosed(c).is_some() || is_letter(c) {
         return Class::Letter;
     }
     match c.general_category_group() {
@@ -308,7 +309,7 @@ fn is_ignorable(c: char) -> bool {
     )
 }
 
-/// Whether it is an upright stroke that parts the cells of a table, or looks like one. Some of them look like letters, too.
+/// Whether it is an upright stroke that parts the cells of a table, or looks like one. Some of them also look like letters.
 pub(super) fn is_pipe(c: char) -> bool {
     matches!(
         c,
@@ -349,6 +350,212 @@ pub(super) fn continues_letter(c: char) -> bool {
     matches!(c, '\u{1161}'..='\u{11ff}' | '\u{3099}' | '\u{309a}' | '\u{ff9e}' | '\u{ff9f}')
 }
 
+/// What a folded text looks like, in small letters: prototypes of prototypes, until nothing more changes. Marks and
+/// signs that a prototype brings along are left out, unless nothing else is left.
+pub(in crate::locks) fn look(text: &str) -> String {
+    let mut now = text.to_owned();
+    for _ in 0..4 {
+        let next = skeleton_once(&now);
+        if next == now {
+            break;
+        }
+        now = next;
+    }
+    now
+}
+
+fn skeleton_once(text: &str) -> String {
+    let seen = skeleton(text).filter(|c| !is_mark(*c)).map(small_capital).flat_map(case);
+    let letters: String = seen.filter(|c| c.is_alphanumeric()).collect();
+    if letters.is_empty() { text.to_owned() } else { letters }
+}
+
+/// The look of a character in this case, if it differs.
+fn look_as_is(c: char) -> Option<String> {
+    let seen: String = skeleton(c.encode_utf8(&mut [0; 4])).filter(|c| !is_mark(*c)).collect();
+    (!seen.is_empty() && !seen.chars().eq([c]) && seen.chars().any(char::is_alphanumeric)).then_some(seen)
+}
+
+/// Whether it looks like a letter, without being one: `∣`, `˛`, `∞`.
+fn is_letter(c: char) -> bool {
+    look_as_is(c).is_some_and(|seen| seen.chars().all(|c| c.is_ascii_alphanumeric()))
+}
+
+/// The sign for comparisons: its look, if that is one ASCII character.
+fn sign(c: char) -> char {
+    let mut room = [0; 4];
+    let mut seen = skeleton(c.encode_utf8(&mut room));
+    match (seen.next(), seen.next()) {
+        (Some(only), None) if only.is_ascii_punctuation() => only,
+        _ => c,
+    }
+}
+
+/// With `i`, `l`, `1` and `|` as one and `o` and `0` as one: which of them it was is looked at afterwards.
+fn coarse(text: &str) -> String {
+    let one = |c| match c {
+        'l' | '1' | '|' => 'i',
+        '0' => 'o',
+        c => c,
+    };
+    text.chars().map(one).collect()
+}
+
+/// Small capitals and Greek letters that UTS 39 gives prototypes of their own.
+fn small_capital(c: char) -> char {
+    match c {
+        'ᴀ' => 'a',
+        'ʙ' | 'ß' => 'b',
+        'ᴅ' => 'd',
+        'ᴇ' | 'ɛ' => 'e',
+        'ꜰ' => 'f',
+        'ɢ' => 'g',
+        'ʜ' => 'h',
+        'ᴊ' => 'j',
+        'ĸ' => 'k',
+        'ʟ' => 'l',
+        'ʍ' | 'ᴍ' => 'm',
+        'ɴ' => 'n',
+        'ᴘ' => 'p',
+        'ǫ' => 'q',
+        'ʀ' => 'r',
+        'ᴛ' => 't',
+        'μ' => 'u',
+        'ω' => 'w',
+        'χ' => 'x',
+        c => c,
+    }
+}
+
+/// A text without what makes two writings of the same words different: compatibility forms, case, marks, characters that are
+/// not seen, entities, HTML tags, the targets of links, Markdown's marks, line-end hyphens, and runs of white space, which
+/// become one space. Looks do not change: a Cyrillic а stays one. Folding is idempotent.
+pub fn fold(text: &str) -> String {
+    let mut folded = Folded::default();
+    for (_, piece) in pieces(text) {
+        let mut read = read_items(piece);
+        remove_markup(&mut read);
+        folded.push_all(&read, Form::Tight, piece.len());
+    }
+    // Removed markup leaves no markup; but with it the next folding might find some.
+    folded.text.retain(|c| !matches!(c, '&' | '<' | '>'));
+    let mut out = String::with_capacity(folded.text.len());
+    for c in folded.text.chars() {
+        if c != ' ' || !out.ends_with(' ') {
+            out.push(c);
+        }
+    }
+    out
+}
+
+/// A form in which a text is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Accented letters stay what they are, markup stays.
+    Composed,
+    /// Without accents; markup stays.
+    Bare,
+    Tight,
+    /// Also with markup as space.
+    Loose,
+}
+
+/// Folded text that knows where it comes from.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Folded {
+    pub(super) text: String,
+    /// For each byte of it the bytes of the text as given that it comes from.
+    from: Vec<(u32, u32)>,
+}
+
+impl Folded {
+    /// A text in a form; `end` is the byte at which the last item ends.
+    pub(super) fn new(items: &[Item], form: Form, end: usize) -> Folded {
+        let mut folded = Folded::default();
+        folded.push_all(items, form, end);
+        folded
+    }
+
+    /// Where bytes of the folded text come from.
+    pub(super) fn source(&self, span: Range<usize>) -> Range<usize> {
+        let start = self.from[span.start].0 as usize;
+        let end = self.from[span.start..span.end].iter().map(|(_, end)| *end).max().unwrap_or(0) as usize;
+        start..end.max(start)
+    }
+
+    #[expect(clippy::cast_possible_truncation, reason = "the longest text fits")]
+    fn push_all(&mut self, items: &[Item], form: Form, end: usize) {
+        let mut at = 0;
+        while at < items.len() {
+            let item = items[at];
+            // Nearly always the next item is the next character.
+            if item.c.is_ascii_alphanumeric()
+                && let Some(next) = items.get(at + 1).filter(|next| next.start == item.start + 1)
+            {
+                self.text.push(item.c.to_ascii_lowercase());
+                self.from.push((item.start, next.start));
+                at += 1;
+                continue;
+            }
+            let next = items[at..]
+                .iter()
+                .find(|next| next.start != item.start)
+                .map_or(end as u32, |next| next.start);
+            let source = (item.start, next);
+            let mut room = [0; 4];
+            match item.class() {
+                Class::Hyphen | Class::Nothing
+                    if matches!(form, Form::Tight | Form::Loose)
+                        && (item.class() == Class::Hyphen || item.c == '\u{ad}')
+                        && line_break_len(&items[at + 1..]).is_some() =>
+                {
+                    at += line_break_len(&items[at + 1..]).unwrap_or(0);
+                }
+                Class::Nothing if form == Form::Composed && is_mark(item.c) => self.compose(item.c),
+                Class::Nothing => {}
+                Class::Space => self.space(source),
+                Class::Mark if form == Form::Tight => {}
+                Class::Mark if form == Form::Loose || item.c == REMOVED_MARKUP => self.space(source),
+                _ if form == Form::Composed && !item.c.is_ascii() => {
+                    for c in item.c.nfkc().flat_map(case) {
+                        self.push(c.encode_utf8(&mut room), source);
+                    }
+                }
+                _ => self.push(item.entry().plain(item.c, &mut room), source),
+            }
+            at += 1;
+        }
+    }
+
+    fn push(&mut self, part: &str, source: (u32, u32)) {
+        self.text.push_str(part);
+        self.from.resize(self.text.len(), source);
+    }
+
+    fn space(&mut self, source: (u32, u32)) {
+        if !self.text.ends_with(' ') {
+            self.push(" ", source);
+        }
+    }
+
+    /// Puts a mark on the last character, where there is one that has both.
+    fn compose(&mut self, mark: char) {
+        if let Some(last) = self.text.pop() {
+            let c = compose(last, mark).unwrap_or(last);
+            let source = self.from[self.text.len()];
+            self.from.truncate(self.text.len());
+            self.push(c.encode_utf8(&mut [0; 4]), source);
+        }
+    }
+}
+
+/// How many items a line's end takes whose hyphen is before them.
+fn line_break_len(after: &[Item]) -> Option<usize> {
+    let blank = |item: &&Item| matches!(item.class(), Class::Nothing | Class::Space);
+    let len = after.iter().take_while(blank).count();
+    after[..len].iter().any(|item| ends_line(item.c)).then_some(len)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -379,5 +586,32 @@ mod tests {
         for (c, sign) in [('—', '-'), ('＊', '*'), ('’', '\''), ('¦', '¦'), ('˓', '˓'), ('!', '!')] {
             assert_eq!(entry(c).sign, sign, "{c}");
         }
+    }
+}
+
+#[cfg(test)]
+mod fold_tests {
+    use super::*;
+
+    #[test]
+    fn writings_of_the_same_words_fold_to_the_same() {
+        let same = [
+            "Warm and honest",
+            "WARM  and\n honest",
+            "**warm** and `honest`",
+            "Wa\u{301}rm a\u{200b}nd hon\u{ad}est",
+            "Ｗarm &amp;#97;nd h&oacute;nest",
+            "<b>warm</b> and [honest](https://example.org)",
+            "warm and hon-\n  est",
+        ];
+        for text in same {
+            assert_eq!(fold(text), "warm and honest", "{text}");
+        }
+    }
+
+    #[test]
+    fn looks_stay() {
+        assert_ne!(fold("wаrm"), fold("warm"));
+        assert_eq!(fold("Straße"), "strasse");
     }
 }

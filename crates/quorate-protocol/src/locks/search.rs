@@ -3,15 +3,13 @@
 
 use std::ops::Range;
 
+use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
+
+use super::Layer;
 use super::automaton::{Automaton, IGNORED, MAX_SUFFIX_BYTES, RN};
-use super::character::{Class, Reading, entry, is_pipe};
-use super::exact_search::ExactSearch;
-use super::fold::{Folded, Form};
-use super::hit::Layer;
-use super::item::Item;
-use super::items::{self, has_markup, items, remove_markup};
-use super::marks;
-use super::patterns::Patterns;
+use super::character::{Class, Reading, case, entry, is_mark, is_pipe};
+use super::character::{Folded, Form};
+use super::items::{self, Item, has_markup, read_items, remove_markup};
 use super::target::{CONTEXT_ITEMS, Target, TextItems};
 
 /// How many parts of a long text are read side by side.
@@ -40,7 +38,7 @@ pub(super) struct Search {
     targets: Vec<Target>,
     /// Finds the letters of targets, by their index.
     letters: Automaton,
-    /// What each byte of plain text is to the automaton.
+    /// The automaton's class of each byte of plain text.
     bytes: [u8; 256],
     patterns: Patterns,
 }
@@ -106,8 +104,8 @@ impl Search {
         if plain && self.patterns.is_empty() && !text.as_bytes().contains(&b'|') {
             return;
         }
-        let read = items(text);
-        let tagged = marks::decode_tags(&read);
+        let read = read_items(text);
+        let tagged = items::decode_tags(&read);
         self.find_read(read, text.len(), plain, sink);
         if let Some(tagged) = tagged {
             self.find_read(tagged, text.len(), false, sink);
@@ -134,7 +132,7 @@ impl Search {
         if !self.patterns.is_empty() {
             self.patterns.find_folded(&as_read, &read, end, |at, layer, span| sink.hit(at, layer, span));
         }
-        if let Some(unmarked) = marks::remove_marks(&read).filter(|_| !plain) {
+        if let Some(unmarked) = items::remove_marks(&read).filter(|_| !plain) {
             self.find_items(&unmarked, end, sink);
             if !self.patterns.is_empty() {
                 let on_hit = |at, layer, span| sink.hit(at, layer, span);
@@ -168,7 +166,7 @@ impl Search {
                 }
             }
         }
-        // What began in one part may end in the next, as many letters on as the longest ending has.
+        // A string that begins in one part may end in the next, as many letters on as the longest ending has.
         for (lane, state) in states.into_iter().enumerate() {
             let from = (lane + 1) * part;
             let is_seen = |at: &usize| self.bytes[usize::from(bytes[*at])] != IGNORED;
@@ -317,7 +315,7 @@ impl Search {
 
 /// The forms in which a trait is looked for: by both readings, with and without its own markup.
 fn add_targets(at: usize, text: &str, targets: &mut Vec<Target>) {
-    let mut read = items(text);
+    let mut read = read_items(text);
     let first = targets.len();
     loop {
         for reading in [Reading::Small, Reading::Standing] {
@@ -335,7 +333,7 @@ fn add_targets(at: usize, text: &str, targets: &mut Vec<Target>) {
 
 /// A text without letters, folded.
 fn signs(text: &str) -> String {
-    Folded::new(&items(text), Form::Bare, text.len()).text
+    Folded::new(&read_items(text), Form::Bare, text.len()).text
 }
 
 fn bytes(letters: &Automaton) -> [u8; 256] {
@@ -393,4 +391,196 @@ impl<T: HitSink> HitSink for OffsetSink<'_, T> {
     fn hit(&mut self, at: usize, layer: Layer, span: Range<usize>) {
         self.inner.hit(at, layer, span.start + self.offset..span.end + self.offset);
     }
+}
+
+/// Finds traits in text as given.
+#[derive(Debug, Clone)]
+pub(super) struct ExactSearch {
+    automaton: Automaton,
+    /// The index of each trait that is looked for, and its text with case folded.
+    wanted: Vec<(usize, Box<str>)>,
+}
+
+impl ExactSearch {
+    /// For the traits given, by index; those that are empty are never found.
+    pub(super) fn new<'a>(traits: impl Iterator<Item = (usize, &'a str)>) -> ExactSearch {
+        let fold = |text: &str| text.chars().flat_map(case).collect::<String>().into_boxed_str();
+        let wanted: Vec<(usize, Box<str>)> =
+            traits.map(|(at, text)| (at, fold(text))).filter(|(_, text)| !text.is_empty()).collect();
+        let strings: Vec<&[u8]> = wanted.iter().map(|(_, text)| text.as_bytes()).collect();
+        ExactSearch { automaton: Automaton::of_suffixes(&strings), wanted }
+    }
+
+    /// A trait's text with case folded.
+    pub(super) fn cased(&self, at: usize) -> Option<&str> {
+        let found = self.wanted.binary_search_by_key(&at, |(at, _)| *at).ok()?;
+        Some(&self.wanted[found].1)
+    }
+
+    /// Calls back with every trait in the text, in the order of their ends.
+    pub(super) fn find(&self, text: &str, mut found: impl FnMut(usize, Range<usize>)) {
+        if self.wanted.is_empty() {
+            return;
+        }
+        let mut state = self.automaton.start();
+        for (at, c) in text.char_indices() {
+            let mut room = [0; 4];
+            let bytes = if c.is_ascii() {
+                room[0] = c.to_ascii_lowercase() as u8;
+                &room[..1]
+            } else {
+                entry(c).cased(c, &mut room).as_bytes()
+            };
+            for (index, byte) in bytes.iter().enumerate() {
+                state = self.automaton.step(state, self.automaton.column(*byte));
+                if self.automaton.is_match(state) {
+                    for wanted in self.automaton.matches(state) {
+                        let (trait_at, cased) = &self.wanted[*wanted as usize];
+                        if let Some(start) = begins(&text[..at], cased.as_bytes(), &bytes[..=index]) {
+                            let end = at + c.len_utf8();
+                            // The marks on the last letter belong to it.
+                            let marks = text[end..].chars().take_while(|c| is_mark(*c)).map(char::len_utf8);
+                            found(*trait_at, start..end + marks.sum::<usize>());
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Where a trait begins that ends with `last` after `before`. It may begin within what a character folds to.
+fn begins(before: &str, cased: &[u8], last: &[u8]) -> Option<usize> {
+    let mut remaining = match strip(cased, last)? {
+        [] => return Some(before.len()),
+        remaining => remaining,
+    };
+    for (at, c) in before.char_indices().rev() {
+        let mut room = [0; 4];
+        remaining = strip(remaining, entry(c).cased(c, &mut room).as_bytes())?;
+        if remaining.is_empty() {
+            return Some(at);
+        }
+    }
+    None
+}
+
+/// What is left of a text that ends with another; nothing where the other is longer and ends with it.
+fn strip<'a>(text: &'a [u8], end: &[u8]) -> Option<&'a [u8]> {
+    text.strip_suffix(end).or_else(|| end.ends_with(text).then_some(&[]))
+}
+
+/// How large a compiled pattern may get, in bytes.
+const MAX_PATTERN_BYTES: usize = 1 << 20;
+
+/// How large all patterns together may get, in bytes, before each is tried by itself.
+const MAX_COMBINED_BYTES: usize = 32 << 20;
+
+/// Patterns, ready to be tried.
+#[derive(Debug, Clone)]
+pub(super) struct Patterns {
+    all: Vec<Pattern>,
+    /// All of them as one; `None` where that is too large.
+    together: Option<RegexSet>,
+}
+
+#[derive(Debug, Clone)]
+struct Pattern {
+    at: usize,
+    /// Its label in hits on the folded text.
+    folded: Layer,
+    regex: Regex,
+}
+
+impl Patterns {
+    /// By index: patterns of traits, and plain texts that must match folded text verbatim.
+    ///
+    /// # Errors
+    /// The index of a pattern that does not compile, and why.
+    pub(super) fn new<'a>(
+        patterns: impl Iterator<Item = (usize, &'a str)>,
+        texts: impl Iterator<Item = (usize, String)>,
+    ) -> Result<Patterns, (usize, String)> {
+        let mut all = Vec::new();
+        for (at, pattern) in patterns {
+            let regex = compile(pattern).map_err(|why| (at, why))?;
+            all.push(Pattern { at, folded: Layer::RegexFolded, regex });
+        }
+        for (at, text) in texts {
+            let regex = compile(&regex::escape(&text)).map_err(|why| (at, why))?;
+            all.push(Pattern { at, folded: Layer::Folded, regex });
+        }
+        let texts = all.iter().map(|pattern| pattern.regex.as_str());
+        let combined = RegexSetBuilder::new(texts)
+            .case_insensitive(true)
+            .size_limit(MAX_COMBINED_BYTES)
+            .dfa_size_limit(MAX_COMBINED_BYTES)
+            .build()
+            .ok()
+            .filter(|_| all.len() > 1);
+        Ok(Patterns { all, together: combined })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    /// Calls back with every place in the text as given. Empty matches of a pattern do not count as places.
+    pub(super) fn find_given(&self, text: &str, mut found: impl FnMut(usize, Layer, Range<usize>)) {
+        self.find(text, |pattern, span| {
+            if pattern.folded == Layer::RegexFolded {
+                found(pattern.at, Layer::Regex, span);
+            }
+        });
+    }
+
+    /// Calls back with every place in the forms of the text; `taken` is without its markup, and `end` the byte at
+    /// which it ends.
+    pub(super) fn find_folded(
+        &self,
+        items: &[Item],
+        taken: &[Item],
+        end: usize,
+        mut found: impl FnMut(usize, Layer, Range<usize>),
+    ) {
+        let any = |items: &[Item], is: fn(&Item) -> bool| items.iter().any(is);
+        let is_joined =
+            |item: &Item| matches!(item.class(), Class::Mark | Class::Hyphen) || item.c == '\u{ad}';
+        let (marked, taken_out) = (any(taken, is_joined), items != taken);
+        // A form that is another's is not tried again.
+        let forms = [
+            (items, Form::Composed, any(items, |item| !item.c.is_ascii())),
+            (items, Form::Bare, true),
+            (items, Form::Tight, taken_out && any(items, is_joined)),
+            (taken, Form::Tight, marked),
+            (taken, Form::Loose, marked),
+        ];
+        for (items, form, _) in forms.into_iter().filter(|(.., differs)| *differs) {
+            let folded = Folded::new(items, form, end);
+            self.find(&folded.text, |pattern, span| found(pattern.at, pattern.folded, folded.source(span)));
+        }
+    }
+
+    fn find(&self, text: &str, mut found: impl FnMut(&Pattern, Range<usize>)) {
+        let fitting: Vec<usize> = match &self.together {
+            Some(set) => set.matches(text).into_iter().collect(),
+            None => (0..self.all.len()).collect(),
+        };
+        for pattern in fitting.into_iter().map(|index| &self.all[index]) {
+            for place in pattern.regex.find_iter(text).filter(|place| !place.is_empty()) {
+                found(pattern, place.range());
+            }
+        }
+    }
+}
+
+fn compile(pattern: &str) -> Result<Regex, String> {
+    RegexBuilder::new(pattern).case_insensitive(true).size_limit(MAX_PATTERN_BYTES).build().map_err(|error| {
+        match error {
+            regex::Error::CompiledTooBig(_) => "it is too large".to_owned(),
+            error => {
+                error.to_string().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+            }
+        }
+    })
 }

@@ -3,11 +3,9 @@
 
 use std::ops::Range;
 
-use super::character::{Class, I, L, Reading, continues_letter, entry, is_mark};
-use super::gap::{Gap, Level};
-use super::hit::Layer;
-use super::item::Item;
-use super::spacing::{Edges, SpacingState};
+use super::Layer;
+use super::character::{Class, I, L, Reading, continues_letter, ends_line, entry, is_mark};
+use super::items::Item;
 
 /// How many items around a place are looked at for what a trait begins or ends with beside letters.
 pub(super) const CONTEXT_ITEMS: usize = 64;
@@ -360,7 +358,7 @@ impl<'a> Surroundings<'a> {
         latin && look.has_foreign
     }
 
-    /// Whether it is no part of a longer row of letters and signs, as `A.I.` is in `A.I.D.`.
+    /// Whether it is not part of a longer row of letters and signs, as `A.I.` is in `A.I.D.`.
     fn is_isolated(&self) -> bool {
         let letter = |item: &Item| item.class() == Class::Letter;
         let before = self.before.iter().rposition(letter).map_or(self.before, |at| &self.before[at..]);
@@ -375,4 +373,324 @@ impl<'a> Surroundings<'a> {
 /// How many of the other letters around one, within the place, are such.
 fn count(items: &[Item], at: usize, is: impl Fn(char) -> bool) -> usize {
     items.iter().enumerate().filter(|(other, item)| *other != at && is(item.c)).count()
+}
+
+/// The fewest letters of a trait that is also looked for letter by letter, `h o n e s t`. One of fewer is seen only with a
+/// single sign between its letters, `A.I.`.
+const MIN_SPELLED_LETTERS: usize = 4;
+
+/// The fewest letters of a trait that may be parted here and there by a single sign.
+const MIN_SPLIT_LETTERS: usize = 5;
+
+/// The fewest letters of a trait whose blanks may have been moved.
+const MIN_MOVED_LETTERS: usize = 12;
+
+/// How many signs may be between letters that are set apart; blanks in a row are one.
+const MAX_GAP_SIGNS: usize = 8;
+
+/// How much may be between them at all.
+const MAX_GAP_ITEMS: usize = 64;
+
+/// What is known of a place's gaps so far.
+#[derive(Debug)]
+pub(super) struct SpacingState {
+    letters: usize,
+    /// Every two letters are apart.
+    all_apart: bool,
+    /// Every two letters have a single sign between them.
+    all_single_sign: bool,
+    /// Where letters are apart that should not be, a single sign parts them.
+    some_split: bool,
+    /// Where the gap is another, it is one of blanks, or of nothing.
+    blanks_moved: bool,
+    /// Each word is whole, or apart.
+    word_by_word: bool,
+    word: WordState,
+    /// Whether the first word is apart; `None` before its end.
+    first: Option<bool>,
+    /// Whether the word before the current one is apart, or has only one letter.
+    before: bool,
+    /// The gap before the current word is another than the trait's, which only words that are apart may have.
+    pending: bool,
+}
+
+#[derive(Debug)]
+struct WordState {
+    gaps: usize,
+    matches_trait: bool,
+    is_apart: bool,
+}
+
+const NEW_WORD: WordState = WordState { gaps: 0, matches_trait: true, is_apart: true };
+
+/// How a place is set apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Edges {
+    /// Nothing may stand directly before it.
+    pub(super) before: bool,
+    /// Nothing may stand directly after it.
+    pub(super) after: bool,
+    /// The adjacent rows of letters must not continue either.
+    pub(super) is_abbreviation: bool,
+}
+
+impl SpacingState {
+    /// For a trait with this number of letters.
+    pub(super) fn new(letters: usize) -> Self {
+        SpacingState {
+            letters,
+            all_apart: letters >= MIN_SPELLED_LETTERS,
+            all_single_sign: (2..MIN_SPELLED_LETTERS).contains(&letters),
+            some_split: letters >= MIN_SPLIT_LETTERS,
+            blanks_moved: letters >= MIN_MOVED_LETTERS,
+            word_by_word: letters >= MIN_SPELLED_LETTERS,
+            word: NEW_WORD,
+            first: None,
+            before: false,
+            pending: false,
+        }
+    }
+
+    /// Takes the gap between two letters, and whether it is what the trait has there. Whether it still may be set apart.
+    pub(super) fn accept_gap(&mut self, gap: &[Item], wanted: &Gap, is_met: bool) -> bool {
+        let is_separated = separates(gap);
+        self.all_apart &= is_separated;
+        self.all_single_sign &= is_joiner(gap);
+        if !is_met {
+            self.some_split &= may_split_word(gap, wanted);
+            let plain = wanted.is_empty() || wanted.is_space();
+            self.blanks_moved &= (plain && is_blank(gap)) || may_split_word(gap, wanted);
+        }
+        if wanted.is_empty() {
+            self.word.gaps += 1;
+            self.word.matches_trait &= is_met;
+            self.word.is_apart &= is_separated;
+            self.word_by_word &= self.word.matches_trait || self.word.is_apart;
+        } else {
+            self.end_word();
+            self.word_by_word &= is_met || (is_separated && self.before);
+            self.pending = !is_met;
+        }
+        self.all_apart || self.all_single_sign || self.some_split || self.blanks_moved || self.word_by_word
+    }
+
+    fn end_word(&mut self) {
+        let word = std::mem::replace(&mut self.word, NEW_WORD);
+        let apart = !word.matches_trait;
+        self.before = apart || word.gaps == 0;
+        self.word_by_word &= !self.pending || self.before;
+        self.first = self.first.or(Some(apart));
+    }
+
+    /// Whether the place is the trait, set apart, and what has to stand around it then.
+    pub(super) fn edges(mut self) -> Option<Edges> {
+        let last = !self.word.matches_trait;
+        self.end_word();
+        let edges = |before: bool, after: bool| Edges {
+            before,
+            after,
+            is_abbreviation: self.letters < MIN_SPELLED_LETTERS,
+        };
+        if self.word_by_word {
+            return Some(edges(self.first.unwrap_or(true), last));
+        }
+        (self.all_apart || self.all_single_sign || self.some_split || self.blanks_moved)
+            .then(|| edges(true, true))
+    }
+}
+
+/// Whether a gap sets two letters apart.
+fn separates(gap: &[Item]) -> bool {
+    let (mut signs, mut in_blanks) = (0, false);
+    for item in gap {
+        let blank = item.class() == Class::Space;
+        signs += usize::from(item.class() != Class::Nothing && !(blank && in_blanks));
+        in_blanks = blank || (in_blanks && item.class() == Class::Nothing);
+    }
+    gap.len() <= MAX_GAP_ITEMS && (1..=MAX_GAP_SIGNS).contains(&signs)
+}
+
+fn is_blank(gap: &[Item]) -> bool {
+    gap.iter().all(|item| matches!(item.class(), Class::Space | Class::Nothing))
+}
+
+/// Whether a gap may part a word that is otherwise whole: a hyphen or a dot without space, which a word has for other
+/// reasons than to hide it only now and then; between words also a line-end hyphen.
+fn may_split_word(gap: &[Item], wanted: &Gap) -> bool {
+    if wanted.is_space() {
+        let hyphen = gap.iter().any(|item| item.class() == Class::Hyphen || item.c == '\u{ad}');
+        let breaks = gap.iter().any(|item| ends_line(item.c));
+        let spaceless = gap.iter().all(|item| item.class() != Class::Space);
+        return (hyphen && breaks) || (spaceless && is_joiner(gap));
+    }
+    wanted.is_empty() && is_joiner(gap)
+}
+
+/// Whether a gap is a single sign that joins as well as it parts.
+fn is_joiner(gap: &[Item]) -> bool {
+    let mut seen = gap.iter().filter(|item| item.class() != Class::Nothing);
+    match (seen.next(), seen.next()) {
+        (Some(only), None) => {
+            only.class() == Class::Hyphen || matches!(only.c, '.' | '·' | '\'' | '’' | '/' | '+' | '•' | '‧')
+        }
+        _ => false,
+    }
+}
+
+/// A gap in its three forms.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Gap {
+    /// White space as one space, markup kept.
+    with_markup: Box<str>,
+    tight: Box<str>,
+    loose: Box<str>,
+}
+
+/// How far a gap had to be folded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Level {
+    /// White space and invisible characters.
+    Folded,
+    /// Markup and line-end hyphens.
+    Unmarked,
+}
+
+impl Gap {
+    pub(super) fn new(items: &[Item]) -> Gap {
+        let mut forms = GapBuilder::default();
+        let mut at = 0;
+        while at < items.len() {
+            at = forms.add(items, at);
+        }
+        Gap { with_markup: forms.with_markup.into(), tight: forms.tight.into(), loose: forms.loose.into() }
+    }
+
+    /// Whether there is nothing in it that is seen.
+    pub(super) fn is_empty(&self) -> bool {
+        self.with_markup.is_empty()
+    }
+
+    /// Whether it is white space.
+    pub(super) fn is_space(&self) -> bool {
+        &*self.with_markup == " "
+    }
+
+    /// Whether what a text has between two letters meets this.
+    pub(super) fn met_by(&self, items: &[Item]) -> Option<Level> {
+        match items {
+            [] if self.with_markup.is_empty() => Some(Level::Folded),
+            [] => self.tight.is_empty().then_some(Level::Unmarked),
+            [Item { c: ' ', .. }] if self.is_space() => Some(Level::Folded),
+            // Invisible characters may break a line, and so part words.
+            _ if self.is_space() && items.iter().all(|item| item.class() == Class::Nothing) => {
+                Some(Level::Unmarked)
+            }
+            _ => self.compare(&Gap::new(items), |have, want| have == want),
+        }
+    }
+
+    /// Whether the text before a word ends with this.
+    pub(super) fn ends(&self, before: &[Item]) -> Option<Level> {
+        if self.tight.is_empty() && !self.with_markup.is_empty() {
+            return Some(Level::Unmarked);
+        }
+        self.is_empty()
+            .then_some(Level::Folded)
+            .or_else(|| self.compare(&Gap::new(before), |have, want| have.ends_with(want)))
+    }
+
+    /// Whether the text after a word begins with this.
+    pub(super) fn begins(&self, after: &[Item]) -> Option<Level> {
+        if self.tight.is_empty() && !self.with_markup.is_empty() {
+            return Some(Level::Unmarked);
+        }
+        self.is_empty()
+            .then_some(Level::Folded)
+            .or_else(|| self.compare(&Gap::new(after), |have, want| have.starts_with(want)))
+    }
+
+    fn compare(&self, have: &Gap, meets: impl Fn(&str, &str) -> bool) -> Option<Level> {
+        if meets(&have.with_markup, &self.with_markup) {
+            return Some(Level::Folded);
+        }
+        let wanted = [&self.tight, &self.loose];
+        let any =
+            [&have.tight, &have.loose].into_iter().any(|have| wanted.iter().any(|want| meets(have, want)));
+        any.then_some(Level::Unmarked)
+    }
+}
+
+#[derive(Default)]
+struct GapBuilder {
+    with_markup: String,
+    tight: String,
+    loose: String,
+}
+
+impl GapBuilder {
+    /// Adds what begins at an item, and says where the next begins.
+    fn add(&mut self, items: &[Item], at: usize) -> usize {
+        let item = items[at];
+        let class = item.class();
+        if (class == Class::Hyphen || item.c == '\u{ad}')
+            && let Some(end) = line_end(items, at + 1)
+        {
+            if class == Class::Hyphen {
+                self.with_markup.push('-');
+                self.loose.push('-');
+            }
+            space(&mut self.with_markup);
+            return end;
+        }
+        match class {
+            Class::Nothing | Class::Letter => {}
+            Class::Space => {
+                for form in [&mut self.with_markup, &mut self.tight, &mut self.loose] {
+                    space(form);
+                }
+                if ends_line(item.c) {
+                    let end = after_prefix(items, at + 1);
+                    for item in items[at + 1..end].iter().filter(|item| item.class() == Class::Other) {
+                        self.with_markup.push(item.c);
+                        self.with_markup.push(' ');
+                    }
+                    return end;
+                }
+            }
+            Class::Mark => {
+                self.with_markup.push(item.c);
+                space(&mut self.loose);
+            }
+            Class::Hyphen | Class::Other => {
+                let sign = item.entry().sign;
+                for form in [&mut self.with_markup, &mut self.tight, &mut self.loose] {
+                    form.push(sign);
+                }
+            }
+        }
+        at + 1
+    }
+}
+
+fn space(form: &mut String) {
+    if !form.ends_with(' ') {
+        form.push(' ');
+    }
+}
+
+/// Where the next line begins, if nothing but space is between here and the line's end.
+fn line_end(items: &[Item], from: usize) -> Option<usize> {
+    let end = (from..items.len()).find(|at| {
+        let item = items[*at];
+        ends_line(item.c) || !matches!(item.class(), Class::Nothing | Class::Space)
+    })?;
+    ends_line(items[end].c).then(|| after_prefix(items, end + 1))
+}
+
+/// Where a line's text begins: after its space, and after the signs that make it a quotation or a comment.
+fn after_prefix(items: &[Item], from: usize) -> usize {
+    let blank = |item: &Item| matches!(item.class(), Class::Nothing | Class::Space);
+    let sign = |item: &Item| matches!(item.c, '>' | '#' | '/');
+    let text = (from..items.len()).find(|at| !blank(&items[*at]) && !sign(&items[*at]));
+    text.unwrap_or(items.len())
 }

@@ -68,7 +68,7 @@ fn the_best_place_is_reported() {
     assert_eq!(layers, [Layer::Skeleton, Layer::Unmarked, Layer::AsGiven, Layer::AsGiven]);
 }
 
-// L2: looks are compared with looks, and words that only come near are no hits.
+// L2: looks are compared with looks, and similar words are not hits.
 #[test]
 fn what_comes_near_is_no_hit() {
     assert_no_hit("honest", "an echo nest");

@@ -1,20 +1,20 @@
 //! Advisory: the members of a phase advise in parallel, rules in order turn their suggestions into fragments, and fragments
 //! that touch no lock become overlays for a limited time (A1 to A6).
 
-mod outcome;
-
-pub(crate) use outcome::risk_of;
-
 use std::collections::BTreeSet;
 
+use quorate_manifest::assembly::OVERLAY_TTL_DAYS;
+use quorate_manifest::assembly::RiskLabel;
+use quorate_manifest::duration::IsoDuration;
+use quorate_manifest::timestamp;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::assembly::{
     AskMember, Candidate, Completion, Effect, LockResult, Mode, ModeContext, OnHit, RunState, RunStatus, Text,
 };
 use crate::answers::advice::Advice;
-use crate::assembly::{Member, Request, SENTINEL, Setup};
+use crate::assembly::{AssemblyRequest, Member, Rule, SENTINEL, Setup};
 use crate::rules::advice::{Draft, Emission, MemberAdvice};
 use crate::{ApplyRule, Json, Name, rules};
 
@@ -35,7 +35,7 @@ struct HostOutput {
 }
 
 impl HostOutput {
-    /// Null is nothing. What is malformed has failed as what broke has, since it may have meant to end the run.
+    /// Null means no output. Malformed output counts as a failure, since it may have meant to end the run.
     ///
     /// # Errors
     /// What is wrong with it.
@@ -105,7 +105,7 @@ struct Synthesis {
 impl Advisory {
     pub(super) fn new(setup: &Setup) -> Self {
         let (phase, trigger, pass) = match &setup.request {
-            Request::Advisory { phase, trigger, sentinel_first } => {
+            AssemblyRequest::Advisory { phase, trigger, sentinel_first } => {
                 let first = *sentinel_first && phase != SENTINEL;
                 (phase.clone(), trigger.clone(), if first { Pass::Sentinel } else { Pass::Phase })
             }
@@ -186,7 +186,7 @@ impl Advisory {
     fn synthesise(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
         if self.pass == Pass::Phase && self.advice.iter().all(Option::is_none) {
             let because = "nobody who was asked has answered";
-            let also = outcome::extra_fields(self, context, run_state);
+            let also = extra_fields(self, context, run_state);
             let ending = Completion::without_artifact(RunStatus::Incomplete, "no_answer", because);
             return vec![Effect::End(Completion { extra: also, ..ending })];
         }
@@ -207,7 +207,7 @@ impl Advisory {
                 }
                 None => {
                     let ticket = format!("{}{}", self.prefix(), rule.id).into();
-                    let input = outcome::host_rule_input(rule, &heard, context);
+                    let input = host_rule_input(rule, &heard, context);
                     return vec![Effect::Apply(ApplyRule { ticket, kind: rule.kind.clone(), input })];
                 }
             }
@@ -331,8 +331,7 @@ impl Advisory {
 
     fn guidance(&self, context: &ModeContext, run_state: &mut RunState) -> Completion {
         let fragments = self.synthesis.fragments.iter().zip(&self.passed_check).filter(|(_, kept)| **kept);
-        let fragments: Vec<Json> =
-            fragments.map(|(one, _)| outcome::fragment(context, run_state, one)).collect();
+        let fragments: Vec<Json> = fragments.map(|(one, _)| fragment(context, run_state, one)).collect();
         let most = usize::from(context.setup.overlays.max_active);
         if fragments.len() > most {
             run_state.note(format!(
@@ -342,7 +341,7 @@ impl Advisory {
         }
         let mut ending = Completion::done();
         ending.artifact.insert("fragments".into(), json!(fragments));
-        ending.extra = outcome::extra_fields(self, context, run_state);
+        ending.extra = extra_fields(self, context, run_state);
         ending
     }
 }
@@ -427,6 +426,109 @@ impl Mode for Advisory {
         if self.pass == Pass::Sentinel {
             self.members_of(context, Pass::Phase).into_iter().for_each(|index| run_state.mark_missing(index));
         }
-        Completion { extra: outcome::extra_fields(self, context, run_state), ..ending }
+        Completion { extra: extra_fields(self, context, run_state), ..ending }
     }
+}
+
+const DAY_MS: i64 = 86_400_000;
+/// The shortest and the longest time that an overlay may hold (A5).
+const TTL_RANGE_MS: (i64, i64) = (*OVERLAY_TTL_DAYS.start() * DAY_MS, *OVERLAY_TTL_DAYS.end() * DAY_MS);
+
+/// A fragment as the outcome has it.
+fn fragment(context: &ModeContext, run_state: &mut RunState, fragment: &Fragment) -> Json {
+    let rule = &context.setup.rules[fragment.rule];
+    json!({
+        "member": &*context.member(fragment.member_index).id,
+        "text": fragment.text,
+        "severity": fragment.severity,
+        "priority": fragment.priority,
+        "rule": &*rule.id,
+        "expires": timestamp::format(expires_ms(context, run_state, rule)),
+    })
+}
+
+/// A5: when a fragment of a rule stops to hold.
+fn expires_ms(context: &ModeContext, run_state: &mut RunState, rule: &Rule) -> i64 {
+    let iso = |text: &str| text.parse::<IsoDuration>().ok();
+    let by_iso =
+        |iso: IsoDuration| timestamp::add_duration(context.now_ms, iso).saturating_sub(context.now_ms);
+    let own_ms = rule.integer_param("ttlMs").map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
+    let default = || iso(&context.setup.overlays.default_ttl).map_or(TTL_RANGE_MS.0, by_iso);
+    let asked_ms =
+        own_ms.or_else(|| rule.text_param("ttl").and_then(iso).map(by_iso)).unwrap_or_else(default);
+    let ttl_ms = asked_ms.clamp(TTL_RANGE_MS.0, TTL_RANGE_MS.1);
+    if ttl_ms != asked_ms {
+        let days = ttl_ms / DAY_MS;
+        let duration = if days == 1 { "one day".to_owned() } else { format!("{days} days") };
+        run_state.note(format!(
+            "what rule `{}` emits holds for {duration}: overlays hold for 1 to 30 days",
+            rule.id
+        ));
+    }
+    context.now_ms.saturating_add(ttl_ms)
+}
+
+/// The other fields of the outcome: the risk level, and whether to escalate (A6, X12).
+fn extra_fields(advisory: &Advisory, context: &ModeContext, run_state: &mut RunState) -> Map<String, Json> {
+    let severity = advisory.advice.iter().flatten().map(|advice| advice.severity).max();
+    let members = context.setup.members.iter().enumerate();
+    let lacking: Vec<usize> =
+        members.map(|(index, _)| index).filter(|index| run_state.is_missing(*index)).collect();
+    let sentinel_lacks =
+        lacking.iter().any(|index| context.member(*index).phase.as_deref() == Some(SENTINEL));
+    let (risk, mut escalates) = risk_of(context, run_state, severity, !lacking.is_empty());
+    if sentinel_lacks {
+        run_state.note("a sentinel gave no output; get somebody");
+    }
+    let mut also = Map::new();
+    also.insert("phase".into(), json!(advisory.phase));
+    also.insert("trigger".into(), json!(advisory.trigger));
+    also.insert("terminal".into(), json!(advisory.synthesis.terminal));
+    also.insert("risk".into(), risk);
+    escalates |= sentinel_lacks || advisory.synthesis.failed;
+    also.insert("shouldEscalate".into(), json!(escalates));
+    also
+}
+
+/// The level of risk as outcomes have it, and whether to escalate. A run in which a member gave no output
+/// is never reported as ok (X12).
+pub(crate) fn risk_of(
+    context: &ModeContext,
+    run_state: &mut RunState,
+    severity: Option<u8>,
+    lacking: bool,
+) -> (Json, bool) {
+    let mut level = severity.map(|severity| risk_level(&context.setup, severity));
+    if level == Some(RiskLabel::Ok) && lacking {
+        level = Some(RiskLabel::Watch);
+        run_state.note("the risk is not reported as ok, since not everybody has been heard");
+    }
+    let risk = json!({"severity": severity, "level": level.map(RiskLabel::as_str)});
+    (risk, level == Some(RiskLabel::Escalate))
+}
+
+/// A6: the level of a severity; one in a gap takes the nearest level above, one above all takes the highest.
+fn risk_level(setup: &Setup, severity: u8) -> RiskLabel {
+    let levels = &setup.risk_levels;
+    let covers = |level: &&crate::assembly::RiskLevel| (level.lowest..=level.highest).contains(&severity);
+    let above = || levels.iter().filter(|level| level.lowest > severity).min_by_key(|level| level.lowest);
+    let highest = || levels.iter().max_by_key(|level| level.highest);
+    levels.iter().find(covers).or_else(above).or_else(highest).map_or(RiskLabel::Escalate, |one| one.label)
+}
+
+/// The input of a custom rule.
+fn host_rule_input(rule: &Rule, heard: &[MemberAdvice], context: &ModeContext) -> Json {
+    let outputs = heard.iter().filter(|output| rule.applies_to_member(&output.member));
+    let output = |advice: &MemberAdvice| {
+        json!({
+            "member": &*advice.member,
+            "phase": context.member(advice.member_index).phase,
+            "severity": advice.advice.severity,
+            "concern": advice.advice.concern,
+            "evidence": advice.advice.evidence,
+            "suggestion": advice.advice.suggestion,
+            "mayEmit": advice.may_emit,
+        })
+    };
+    json!({"mode": context.setup.mode, "rule": rule, "outputs": outputs.map(output).collect::<Vec<_>>()})
 }

@@ -3,28 +3,22 @@
 //! effects in one way.
 
 mod check;
-mod effect;
-mod mode;
-mod state;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use quorate_manifest::assembly::Mode as AssemblyMode;
 use serde_json::{Map, json};
+use sha2::{Digest as _, Sha256};
 
 use super::{advisory, hierarchy, peer, voting};
-use crate::assembly::Setup;
+use crate::assembly::{Member, Rule, Setup};
 use crate::gather::Subject;
-use crate::locks::{Error, Locks};
+use crate::locks::{InvalidTrait, Locks};
 use crate::{
-    AbsenceReason, Command, ConsultationResult, Event, Gather, Invoke, Json, Name, Part, Protocol,
-    TimedEvent, answers,
+    AbsenceReason, ApplyRule, Command, ConsultationResult, Event, Fact, FactKind, Gather, Invoke, Json, Name,
+    Part, Protocol, TimedEvent, answers,
 };
-
-pub(crate) use effect::{AskMember, Candidate, Completion, Effect, LockResult, OnHit, RunStatus, Text};
-pub(crate) use mode::{Mode, ModeContext};
-pub(crate) use state::RunState;
 
 /// The state machine of one assembly's run.
 pub struct Assembly {
@@ -66,8 +60,8 @@ impl Assembly {
     /// An assembly that waits to be opened.
     ///
     /// # Errors
-    /// When a locked trait is no pattern that can be matched.
-    pub fn new(setup: Setup) -> Result<Self, Error> {
+    /// If a locked trait is not a valid pattern.
+    pub fn new(setup: Setup) -> Result<Self, InvalidTrait> {
         let locks = Locks::compile(&setup.locked_traits, setup.match_mode)?;
         let setup = Arc::new(setup);
         let mode: Box<dyn Mode> = match setup.mode {
@@ -147,7 +141,7 @@ impl Assembly {
         let Some(index) = self.outstanding.remove(id) else { return Vec::new() };
         let answer = match result {
             ConsultationResult::Answered(answer) if self.schema().accepts(answer) => Some(answer),
-            // X5: an unreadable answer is no answer, and its member counts as missing.
+            // X5: an unreadable answer does not count as an answer, and its member counts as missing.
             ConsultationResult::Answered(_) => {
                 self.run_state.mark_missing(index);
                 None
@@ -193,7 +187,7 @@ impl Assembly {
             match effect {
                 Effect::Ask(ask) => commands.push(self.ask(ask)),
                 Effect::Cancel(id) => {
-                    // Whom something is still gathered for is then not asked at all.
+                    // A member with pending gathers is then not asked at all.
                     if self.gathering.remove(&id).is_none() {
                         self.outstanding.remove(&id);
                         commands.push(Command::Cancel(id));
@@ -345,5 +339,320 @@ impl Protocol for Assembly {
                 }
             }
         })
+    }
+}
+
+/// What a mode knows of the run, independent of its progress.
+pub(crate) struct ModeContext {
+    pub(crate) setup: Arc<Setup>,
+    /// The index of a member in the roster.
+    pub(crate) member_indices: BTreeMap<Name, usize>,
+    pub(crate) run: Name,
+    /// The time of the event that is taken, in milliseconds since the Unix epoch.
+    pub(crate) now_ms: i64,
+    pub(crate) locks: Locks,
+    subject: Option<Subject>,
+}
+
+impl ModeContext {
+    pub(crate) fn member(&self, index: usize) -> &Member {
+        &self.setup.members[index]
+    }
+
+    pub(crate) fn subject_text(&self) -> &str {
+        self.subject.as_ref().map_or("", |subject| &subject.part.text)
+    }
+}
+
+/// One way of deciding together.
+pub(crate) trait Mode: Send {
+    /// The run is opened.
+    fn on_opened(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect>;
+
+    /// Stores the answer of a member that was asked; `None` where it gave none. Nothing follows from it yet.
+    fn store_answer(&mut self, index: usize, answer: Option<&Json>);
+
+    /// A member that was asked ended: with an answer, or without.
+    fn on_answer(
+        &mut self,
+        context: &ModeContext,
+        run_state: &mut RunState,
+        index: usize,
+        answer: Option<&Json>,
+    ) -> Vec<Effect>;
+
+    /// A custom rule was applied.
+    fn on_rule_result(
+        &mut self,
+        context: &ModeContext,
+        run_state: &mut RunState,
+        ticket: &str,
+        result: Result<&Json, &str>,
+    ) -> Vec<Effect>;
+
+    /// A candidate was checked against the locks.
+    fn on_checked(
+        &mut self,
+        context: &ModeContext,
+        run_state: &mut RunState,
+        candidate: &Name,
+        result: &LockResult,
+    ) -> Vec<Effect>;
+
+    /// The run's budget is spent before the mode has a result: completes the outcome with what is known, and marks
+    /// the members that it would still have asked as missing (X8, X12).
+    fn on_budget_exhausted(
+        &mut self,
+        context: &ModeContext,
+        run_state: &mut RunState,
+        ending: Completion,
+    ) -> Completion;
+}
+
+/// An effect that a mode requests; effects are carried out in order.
+pub(crate) enum Effect {
+    /// Gather for a member and ask it.
+    Ask(AskMember),
+    /// Cancel an invocation.
+    Cancel(Name),
+    /// Apply a custom rule.
+    Apply(ApplyRule),
+    /// Check a candidate outcome against the locks.
+    Check(Candidate),
+    Record(Fact),
+    /// End the run. Nothing after it is done.
+    End(Completion),
+}
+
+/// Something that may become part of an outcome.
+pub(crate) struct Candidate {
+    /// Its name in records: `fragment/<member>`, `decision`, `rationale/<member>`, `message/<round>/<member>`,
+    /// `node/<member>`.
+    pub(crate) name: Name,
+    pub(crate) texts: Vec<Text>,
+    pub(crate) on_hit: OnHit,
+}
+
+/// What a locked trait in one of a candidate's texts does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OnHit {
+    /// The whole candidate is dropped.
+    Drop,
+    /// The touched text alone is withheld, so every text is checked in every way (V6).
+    Withhold,
+}
+
+/// The result of checking a candidate against the locks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum LockResult {
+    Pass,
+    /// Each text that touches a trait, by its index in the candidate, with the trait.
+    Hit(Vec<(usize, String)>),
+    /// The host could not compare the texts by meaning (L4).
+    Unchecked,
+}
+
+impl LockResult {
+    pub(crate) fn is_clean(&self) -> bool {
+        *self == LockResult::Pass
+    }
+
+    /// The text at an index, or a placeholder for it if it touches a trait.
+    pub(crate) fn visible_text(&self, index: usize, text: &str) -> String {
+        match self {
+            LockResult::Pass => text.to_owned(),
+            LockResult::Unchecked => "withheld: the locked traits could not be checked".to_owned(),
+            LockResult::Hit(hits) => {
+                let touched =
+                    hits.iter().filter(|(at, _)| *at == index).map(|(_, locked)| format!("`{locked}`"));
+                let traits: Vec<String> = touched.collect::<BTreeSet<_>>().into_iter().collect();
+                match traits.is_empty() {
+                    true => text.to_owned(),
+                    false => format!("withheld: touches {}", traits.join(", ")),
+                }
+            }
+        }
+    }
+}
+
+/// One text of a candidate.
+pub(crate) struct Text {
+    /// The author of the words; `None` if the program wrote them.
+    pub(crate) member: Option<Name>,
+    /// The invocation that the words come from.
+    pub(crate) invocation: Option<Name>,
+    /// The kind: `fragment`, `decision`, `rationale`, `message`, `concern`, `evidence`, `suggestion`.
+    pub(crate) kind: &'static str,
+    pub(crate) text: Arc<str>,
+}
+
+/// A question to a member.
+pub(crate) struct AskMember {
+    pub(crate) id: Name,
+    pub(crate) step: Name,
+    pub(crate) member_index: usize,
+    /// The material besides the gathered one.
+    pub(crate) parts: Vec<Part>,
+    pub(crate) task: Arc<str>,
+    /// What its consultation's record says besides mode and layer.
+    pub(crate) extra_fields: Vec<(&'static str, Json)>,
+}
+
+/// How a run completed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RunStatus {
+    Done,
+    Refused,
+    Incomplete,
+}
+
+/// The completion of a run.
+pub(crate) struct Completion {
+    pub(crate) status: RunStatus,
+    /// The word for it: `pass`, `fail`, `done`, `refused`, `incomplete`.
+    pub(crate) result: &'static str,
+    /// A stable word for the reason, where there is one.
+    pub(crate) code: Option<&'static str>,
+    /// Why, in a sentence.
+    pub(crate) reason: Option<String>,
+    /// What was made, by its name in the outcome: `fragments`, `decision`, `messages`, `rollup`.
+    pub(crate) artifact: Map<String, Json>,
+    /// Further fields of the outcome.
+    pub(crate) extra: Map<String, Json>,
+}
+
+impl RunStatus {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            RunStatus::Done => "done",
+            RunStatus::Refused => "refused",
+            RunStatus::Incomplete => "incomplete",
+        }
+    }
+}
+
+impl Completion {
+    /// A completion with a result.
+    pub(crate) fn done() -> Self {
+        Completion {
+            status: RunStatus::Done,
+            result: RunStatus::Done.as_str(),
+            code: None,
+            reason: None,
+            artifact: Map::new(),
+            extra: Map::new(),
+        }
+    }
+
+    /// A completion without a result, with the reason.
+    pub(crate) fn without_artifact(stand: RunStatus, code: &'static str, because: impl Into<String>) -> Self {
+        Completion {
+            status: stand,
+            result: stand.as_str(),
+            code: Some(code),
+            reason: Some(because.into()),
+            ..Completion::done()
+        }
+    }
+}
+
+/// What accumulates on the way to an outcome.
+pub(crate) struct RunState {
+    missing: Vec<bool>,
+    notes: Vec<String>,
+    rules: Vec<Json>,
+    violations: usize,
+}
+
+impl RunState {
+    pub(crate) fn new(members: usize) -> Self {
+        RunState { missing: vec![false; members], notes: Vec::new(), rules: Vec::new(), violations: 0 }
+    }
+
+    /// A member gave no output: it was asked, or the run's budget was spent before it could be.
+    pub(crate) fn mark_missing(&mut self, index: usize) {
+        self.missing[index] = true;
+    }
+
+    /// Whether a member lacks output.
+    pub(crate) fn is_missing(&self, index: usize) -> bool {
+        self.missing[index]
+    }
+
+    /// A note for the reader of the outcome.
+    pub(crate) fn note(&mut self, note: impl Into<String>) {
+        let note = note.into();
+        if !self.notes.contains(&note) {
+            self.notes.push(note);
+        }
+    }
+
+    pub(crate) fn count_violation(&mut self) {
+        self.violations += 1;
+    }
+
+    /// A rule was applied: the record of it.
+    pub(crate) fn record_rule(&mut self, rule: &Rule, fired: bool, members: &[Name], also: Json) -> Fact {
+        let members: Vec<&str> = members.iter().map(|member| &**member).collect();
+        let mut entry = json!({"id": &*rule.id, "kind": &*rule.kind, "fired": fired, "members": members});
+        if let (Json::Object(entry), Json::Object(also)) = (&mut entry, also) {
+            entry.extend(also);
+        }
+        self.rules.push(entry.clone());
+        Fact { kind: FactKind::Rule, data: entry }
+    }
+
+    /// Drops intermediate results of rules: they are applied again, to more answers.
+    pub(crate) fn forget_rules(&mut self) {
+        self.rules.clear();
+    }
+
+    /// The artifact, whole, and the outcome's record, which has it only where outcomes are kept (D8).
+    pub(crate) fn outcome(&self, setup: &Setup, ending: Completion) -> (Json, Fact) {
+        let missing = setup.members.iter().zip(&self.missing).filter(|(_, missing)| **missing);
+        let missing: Vec<&str> = missing.map(|(member, _)| &*member.id).collect();
+        let partial = !missing.is_empty();
+        let mut outcome = Map::new();
+        let mut put = |key: &str, value: Json| outcome.insert(key.to_owned(), value);
+        put("verdict", json!(ending.result));
+        put("stand", json!(ending.status.as_str()));
+        put("kind", json!(artifact_kind(setup)));
+        put("assembly", json!(&*setup.assembly));
+        put("mode", json!(setup.mode));
+        if let Some(code) = ending.code {
+            put("code", json!(code));
+        }
+        if let Some(because) = ending.reason {
+            put("because", json!(because));
+        }
+        put("partial", json!(partial));
+        put("missing", json!(missing));
+        put("rules", json!(self.rules));
+        put("violations", json!(self.violations));
+        put("notes", json!(self.notes));
+        if !setup.refs.is_empty() {
+            put("refs", Json::Object(setup.refs.clone()));
+        }
+        outcome.extend(ending.extra);
+        let artifact = Json::Object(ending.artifact);
+        if setup.overlays.enabled {
+            outcome.extend(artifact.as_object().cloned().unwrap_or_default());
+        } else {
+            let digest = Sha256::digest(artifact.to_string().as_bytes());
+            let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+            outcome.insert("artifact_sha256".to_owned(), json!(hex));
+        }
+        (artifact, Fact { kind: FactKind::Outcome, data: Json::Object(outcome) })
+    }
+}
+
+/// The name of the mode's outcome.
+fn artifact_kind(setup: &Setup) -> &'static str {
+    use quorate_manifest::assembly::Mode;
+    match setup.mode {
+        Mode::Advisory => "guidance",
+        Mode::Voting => "decision",
+        Mode::Peer => "log",
+        Mode::Hierarchy => "rollup",
     }
 }

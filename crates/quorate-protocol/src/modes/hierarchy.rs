@@ -1,17 +1,16 @@
 //! Hierarchy: a tree that reports upwards. A node is asked as soon as all its children have ended, a rule makes its report
 //! of its answer and theirs, and a report that touches a lock is dropped (H1 to H3).
 
-mod outcome;
+use serde_json::{Map, json};
 
-use serde_json::json;
-
+use super::advisory::risk_of;
 use super::assembly::{
-    AskMember, Candidate, Completion, Effect, LockResult, Mode, ModeContext, OnHit, RunState, Text,
+    AskMember, Candidate, Completion, Effect, LockResult, Mode, ModeContext, OnHit, RunState, RunStatus, Text,
 };
 use crate::answers::advice::Advice;
 use crate::assembly::{Rule, Setup};
-use crate::rules::branch::{Branch, Child, Rollup};
-use crate::rules::{self, escalate_on_severity};
+use crate::rules::advice::{Branch, Child, Rollup};
+use crate::rules::{self, aggregate};
 use crate::{ApplyRule, Json, Name, Part, PartKind};
 
 /// The step of all questions, and the prefix of their invocation ids.
@@ -81,7 +80,7 @@ impl Hierarchy {
     fn ask(&self, context: &ModeContext, index: usize) -> Effect {
         let member = context.member(index);
         let leaf = self.nodes[index].children.is_empty();
-        let text = || Json::from(outcome::children_json(self, context, index)).to_string();
+        let text = || Json::from(children_json(self, context, index)).to_string();
         let parts = (!leaf).then(|| Part::new(PartKind::ChildrenOutputs, "", text()));
         Effect::Ask(AskMember {
             id: invocation_id(&member.id),
@@ -125,7 +124,7 @@ impl Hierarchy {
                 }
                 None => {
                     let ticket = format!("{at}/{member}").into();
-                    let input = outcome::host_rule_input(rule, &branch, member);
+                    let input = host_rule_input(rule, &branch, member);
                     return vec![Effect::Apply(ApplyRule { ticket, kind: rule.kind.clone(), input })];
                 }
             }
@@ -133,7 +132,7 @@ impl Hierarchy {
         let rollup = match branch.own.clone() {
             Some(advice) => Some(Rollup { advice, sources: Vec::new() }),
             // H3: a node that failed must not hide what its children say.
-            None => escalate_on_severity::roll(&outcome::default_rule(), &branch),
+            None => aggregate::roll_by_severity(&default_rule(), &branch),
         };
         self.check_rollup(context, run_state, index, None, rollup)
     }
@@ -178,7 +177,7 @@ impl Hierarchy {
         index: usize,
     ) -> Vec<Effect> {
         match self.parents[index] {
-            None => vec![Effect::End(outcome::completion(self, context, run_state, index))],
+            None => vec![Effect::End(completion(self, context, run_state, index))],
             Some(parent) => {
                 self.nodes[parent].pending -= 1;
                 let ready = self.nodes[parent].pending == 0;
@@ -259,7 +258,7 @@ impl Mode for Hierarchy {
         };
         // The children's gravest report must get through, even if the rule fails.
         run_state.note(format!("rule `{}` could not be applied: {failed}", rule.id));
-        let escalated = escalate_on_severity::roll(&outcome::default_rule(), &self.branch(context, index));
+        let escalated = aggregate::roll_by_severity(&default_rule(), &self.branch(context, index));
         self.check_rollup(context, run_state, index, None, escalated)
     }
 
@@ -287,6 +286,151 @@ impl Mode for Hierarchy {
     ) -> Completion {
         let unheard = (0..self.nodes.len()).filter(|index| self.nodes[*index].own.is_none());
         unheard.for_each(|index| run_state.mark_missing(index));
-        outcome::budget_completion(self, context, run_state, ending)
+        budget_completion(self, context, run_state, ending)
+    }
+}
+
+/// The implicit rule of H3.
+fn default_rule() -> Rule {
+    Rule {
+        id: "passed-up".into(),
+        kind: aggregate::ESCALATE_ON_SEVERITY.into(),
+        applies_to: None,
+        params: Map::new(),
+    }
+}
+
+/// The reports of a node's children, in roster order.
+fn children_json(hierarchy: &Hierarchy, context: &ModeContext, index: usize) -> Vec<Json> {
+    let child = |index: &usize| {
+        let node = &hierarchy.nodes[*index];
+        let mut shown = json!({"member": &*context.member(*index).id, "status": status(hierarchy, *index)});
+        if let Some(rolled) = node.rollup.as_ref().filter(|_| node.state == NodeState::Passed) {
+            add_advice(&mut shown, &rolled.advice);
+        }
+        shown
+    };
+    hierarchy.nodes[index].children.iter().map(child).collect()
+}
+
+/// The input of a custom rule.
+fn host_rule_input(rule: &Rule, branch: &Branch, node: &str) -> Json {
+    let children = branch.children.iter().map(|child| {
+        let mut shown = json!({"member": &*child.member});
+        add_advice(&mut shown, &child.advice);
+        shown
+    });
+    json!({
+        "mode": "hierarchy", "rule": rule, "node": node, "own": branch.own,
+        "children": children.collect::<Vec<_>>(),
+    })
+}
+
+/// The root has ended.
+fn completion(
+    hierarchy: &Hierarchy,
+    context: &ModeContext,
+    run_state: &mut RunState,
+    root: usize,
+) -> Completion {
+    let node = &hierarchy.nodes[root];
+    let passed = node.rollup.as_ref().filter(|_| node.state == NodeState::Passed);
+    let member = &context.member(root).id;
+    let mut ending = match (passed, node.state) {
+        (Some(_), _) => Completion::done(),
+        (None, NodeState::Refused) => {
+            let because = format!("the locked traits refuse what the root `{member}` would pass up");
+            Completion::without_artifact(RunStatus::Refused, "locked", because)
+        }
+        (None, _) => {
+            let because = format!("the root `{member}` gave no output, nor did anybody below it");
+            Completion::without_artifact(RunStatus::Refused, "no_output", because)
+        }
+    };
+    if let Some(rolled) = passed {
+        ending.artifact.insert("rollup".into(), json!(rolled.advice));
+    }
+    let severity = passed.map(|rolled| rolled.advice.severity);
+    add_details(hierarchy, context, run_state, severity, &mut ending);
+    ending
+}
+
+/// The run's budget is spent before the root has ended: the risk is that of the gravest answer, wherever it stands, since
+/// no node above it could have weighed it.
+fn budget_completion(
+    hierarchy: &Hierarchy,
+    context: &ModeContext,
+    run_state: &mut RunState,
+    mut ending: Completion,
+) -> Completion {
+    let of_node = |node: &Node| {
+        let rolled = node.rollup.as_ref().map(|rolled| rolled.advice.severity);
+        rolled.max(node.own.as_ref().map(|own| own.severity))
+    };
+    let severity = hierarchy.nodes.iter().filter_map(of_node).max();
+    add_details(hierarchy, context, run_state, severity, &mut ending);
+    ending
+}
+
+/// The nodes, the risk level, and whether to escalate (X12).
+fn add_details(
+    hierarchy: &Hierarchy,
+    context: &ModeContext,
+    run_state: &mut RunState,
+    severity: Option<u8>,
+    ending: &mut Completion,
+) {
+    ending.artifact.insert("nodes".into(), json!(nodes_json(hierarchy, context)));
+    let lacking = (0..hierarchy.nodes.len()).any(|index| run_state.is_missing(index));
+    // A report that a lock dropped may have had something grave below it.
+    let refused: Vec<&str> = (0..hierarchy.nodes.len())
+        .filter(|index| hierarchy.nodes[*index].state == NodeState::Refused)
+        .map(|index| &*context.member(index).id)
+        .collect();
+    if !refused.is_empty() {
+        run_state.note(format!("nothing was passed up by {}; look at what is below", refused.join(", ")));
+    }
+    let (risk, mut escalates) = risk_of(context, run_state, severity, lacking || !refused.is_empty());
+    escalates |= !refused.is_empty();
+    ending.extra.insert("risk".into(), risk);
+    ending.extra.insert("shouldEscalate".into(), json!(escalates));
+}
+
+fn nodes_json(hierarchy: &Hierarchy, context: &ModeContext) -> Vec<Json> {
+    let node = |index: usize| {
+        let node = &hierarchy.nodes[index];
+        let member = context.member(index);
+        let mut report = json!({
+            "member": &*member.id,
+            "parent": member.parent,
+            "status": status(hierarchy, index),
+            "rule": node.rule.map(|at| &*context.setup.rules[at].id),
+        });
+        if let Some(rolled) = node.rollup.as_ref().filter(|_| node.state == NodeState::Passed) {
+            report["output"] = json!(rolled.advice);
+            report["from"] = json!(rolled.sources.iter().map(|source| &**source).collect::<Vec<_>>());
+        }
+        report
+    };
+    (0..hierarchy.nodes.len()).map(node).collect()
+}
+
+/// `passed`, `passed_up` where the node itself gave nothing, `silent`, `refused`; where the run ended before it could pass
+/// something up `answered` or `not_asked`.
+fn status(hierarchy: &Hierarchy, index: usize) -> &'static str {
+    let node = &hierarchy.nodes[index];
+    match node.state {
+        NodeState::Passed if node.own.is_none() => "passed_up",
+        NodeState::Passed => "passed",
+        NodeState::Silent => "silent",
+        NodeState::Refused => "refused",
+        NodeState::Waiting if node.own.is_some() => "answered",
+        NodeState::Waiting => "not_asked",
+    }
+}
+
+fn add_advice(shown: &mut Json, advice: &Advice) {
+    if let (Json::Object(shown), Json::Object(advice)) = (shown, json!(advice)) {
+        shown.extend(advice);
     }
 }

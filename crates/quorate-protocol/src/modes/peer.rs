@@ -1,8 +1,6 @@
 //! Peer: equals exchange messages in rounds. Each sees earlier messages to it or to all; no member sums up (P1 to P3).
 
 mod exchange;
-mod log;
-mod objections;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,14 +9,14 @@ use serde_json::json;
 use super::assembly::{
     AskMember, Candidate, Completion, Effect, LockResult, Mode, ModeContext, OnHit, RunState, RunStatus, Text,
 };
-use crate::answers::message::{Message, Recipients};
+use crate::answers::advice::{Message, Recipients};
 use crate::answers::texts;
 use crate::assembly::Setup;
 use crate::rules::{self, aggregate};
 use crate::{ApplyRule, Fact, FactKind, Json, Name, Part, PartKind};
+use exchange::Objections;
+use exchange::{DeliveredMessage, Log};
 use exchange::{Exchange, Termination};
-use log::{DeliveredMessage, Log};
-use objections::Objections;
 
 /// The maximum number of unreachable ids that a sender is shown, and of characters of each.
 const MAX_LISTED_IDS: usize = 10;
@@ -67,7 +65,7 @@ impl Peer {
         self.heard = vec![None; self.outstanding];
         let step: Name = format!("round{}", self.round).into();
         let refusals = std::mem::take(&mut self.refusals);
-        let mut transcripts = log::Transcripts::new(&self.log, &self.conduct, context);
+        let mut transcripts = exchange::Transcripts::new(&self.log, &self.conduct, context);
         let ask = |index: usize| {
             let transcript = transcripts.for_member(index);
             Effect::Ask(AskMember {
@@ -364,7 +362,7 @@ impl Mode for Peer {
 /// Whether a custom termination rule ends the talk: `{end: true}`. Null and an absent `end` do not.
 ///
 /// # Errors
-/// What it says in place of that.
+/// A description of the value in its place.
 fn is_end(output: &Json) -> Result<bool, String> {
     match (output, output.get("end")) {
         (Json::Null, _) | (Json::Object(_), None | Some(Json::Null)) => Ok(false),
@@ -373,7 +371,7 @@ fn is_end(output: &Json) -> Result<bool, String> {
     }
 }
 
-/// Whom a message does not reach, in the words of the outcome: what the sender wrote is not part of it, since no lock has
+/// The note about recipients that a message does not reach: the sender's own text is not part of it, since no lock has
 /// checked it.
 fn unreached(context: &ModeContext, ids: &[String]) -> String {
     let members = ids.iter().filter_map(|id| context.member_indices.get(id.as_str()));

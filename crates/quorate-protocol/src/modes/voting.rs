@@ -1,21 +1,22 @@
 //! Voting: the voters on the proposal's class vote in parallel; the first rule that decides, decides, in exact arithmetic;
 //! a pass that a missing vote could still turn does not count (V1 to V8).
 
-mod decision;
-mod outline;
 mod proposal;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::json;
+use serde_json::{Map, json};
 
-use super::assembly::{AskMember, Completion, Effect, LockResult, Mode, ModeContext, RunState, RunStatus};
-use crate::answers::vote::{Ballot, Vote};
-use crate::assembly::{Request, Rule, Setup};
+use super::assembly::{
+    AskMember, Candidate, Completion, Effect, LockResult, Mode, ModeContext, OnHit, RunState, RunStatus, Text,
+};
+use crate::answers::advice::{Ballot, Vote};
+use crate::assembly::{AssemblyRequest, Rule, Setup};
 use crate::rules::votes::{CountedVote, Poll, Ruling};
-use crate::rules::{self, majority};
-use crate::tally::Weight;
-use crate::{ApplyRule, Json, Name};
+use crate::rules::{self, votes};
+use crate::tally::{Tally, Weight};
+use crate::{ApplyRule, Fact, Json, Name};
+use proposal::{resolution, title};
 
 /// The step of all questions, and the prefix of their invocation ids.
 const ASK: &str = "ask";
@@ -44,12 +45,12 @@ pub(super) struct Voting {
     /// In the order of the roster.
     voters: Vec<VoterState>,
     count: CountProgress,
-    /// What the votes as cast come to, and the rule that says so; `None` is the majority of V5.
+    /// The result of the votes as cast, and the rule that decided; `None` is the majority of V5.
     decided: Option<(Ruling, Option<usize>)>,
     pass_stands: Option<bool>,
     /// The last rule that was asked when missing votes counted as no; it may come after the one that decided.
     last_rule_asked: Option<usize>,
-    /// The decision's text, as it was checked against the locks.
+    /// The decision's text that was checked against the locks.
     checked_text: String,
     /// The candidates that wait for the lock check.
     unchecked: BTreeSet<Name>,
@@ -67,7 +68,7 @@ struct CountProgress {
 impl Voting {
     pub(super) fn new(setup: &Setup) -> Self {
         let class = match &setup.request {
-            Request::Voting { class } => class.clone(),
+            AssemblyRequest::Voting { class } => class.clone(),
             _ => None,
         };
         let voters = setup.members.iter().enumerate().filter(|(_, one)| one.votes_on(class.as_deref()));
@@ -118,14 +119,14 @@ impl Voting {
                 None => {
                     let prefix = if self.count.missing_as_no { "missing-as-no/" } else { "" };
                     let ticket = format!("{prefix}{}", rule.id).into();
-                    let input = decision::host_rule_input(rule, &poll, self.count.missing_as_no);
+                    let input = host_rule_input(rule, &poll, self.count.missing_as_no);
                     return vec![Effect::Apply(ApplyRule { ticket, kind: rule.kind.clone(), input })];
                 }
             }
         }
         // V5
         let poll = self.poll(context, self.count.missing_as_no.then_some(Vote::No));
-        let ruling = majority::decide(&decision::default_rule(), &poll).unwrap_or(Ruling::new(false));
+        let ruling = votes::decide_by_majority(&default_rule(), &poll).unwrap_or(Ruling::new(false));
         self.on_counted(context, run_state, ruling, None)
     }
 
@@ -167,7 +168,7 @@ impl Voting {
             let decide =
                 |rule: &Rule| rules::built_in(&rule.kind)?.decide.and_then(|decide| decide(rule, &poll));
             let decided = rules.iter().find_map(decide);
-            decided.or_else(|| majority::decide(&decision::default_rule(), &poll)).map(|ruling| ruling.pass)
+            decided.or_else(|| votes::decide_by_majority(&default_rule(), &poll)).map(|ruling| ruling.pass)
         };
         // A member that is missing already may still turn a pass (V8), so only a count without missing members settles it.
         let lacking = self.voters.iter().any(|one| one.state == VoteStatus::Ended && one.ballot.is_none());
@@ -214,7 +215,7 @@ impl Mode for Voting {
                 || "no member votes on a proposal without a class".to_owned(),
                 |class| format!("no member votes on proposals of the class `{class}`"),
             );
-            return vec![Effect::End(decision::without_decision(
+            return vec![Effect::End(without_decision(
                 self,
                 context,
                 RunStatus::Refused,
@@ -265,13 +266,7 @@ impl Mode for Voting {
         }
         if self.voters.iter().all(|one| one.ballot.is_none()) {
             let because = "no member has cast a valid vote";
-            let none = decision::without_decision(
-                self,
-                context,
-                RunStatus::Incomplete,
-                "no_votes",
-                because.to_owned(),
-            );
+            let none = without_decision(self, context, RunStatus::Incomplete, "no_votes", because.to_owned());
             effects.push(Effect::End(none));
         } else {
             effects.extend(self.continue_count(context, run_state));
@@ -322,15 +317,15 @@ impl Mode for Voting {
         _: &mut RunState,
         ending: Completion,
     ) -> Completion {
-        decision::undecided(self, context, ending)
+        undecided(self, context, ending)
     }
 }
 
-/// What a custom rule says in `decision`; `None` leaves it to the next rule. A rule that is passed over by
+/// A custom rule's `decision`; `None` leaves it to the next rule. A rule that is passed over by
 /// mistake could be a veto, so only null, an absent `decision` and a null one leave it.
 ///
 /// # Errors
-/// What it says in place of that.
+/// A description of the value in its place.
 fn read_host_decision(output: &Json) -> Result<Option<bool>, String> {
     let said = match output {
         Json::Null => None,
@@ -349,12 +344,250 @@ impl Voting {
     /// A rule that has its turn and cannot be applied leaves nothing decided.
     fn undecidable(&self, context: &ModeContext, rule: &Rule) -> Vec<Effect> {
         let because = format!("the rule `{}` could not be applied", rule.id);
-        vec![Effect::End(decision::without_decision(
-            self,
-            context,
-            RunStatus::Incomplete,
-            "rule_failed",
-            because,
-        ))]
+        vec![Effect::End(without_decision(self, context, RunStatus::Incomplete, "rule_failed", because))]
     }
+}
+
+/// The name of the decision in records.
+const DECISION: &str = "decision";
+/// The index of a rationale in its candidate; the evidence follows.
+const RATIONALE: usize = 0;
+
+/// The implicit rule of V5.
+fn default_rule() -> Rule {
+    Rule { id: "majority".into(), kind: votes::MAJORITY.into(), applies_to: None, params: Map::new() }
+}
+
+/// The input of a custom rule.
+fn host_rule_input(rule: &Rule, poll: &Poll<'_>, as_no: bool) -> Json {
+    let vote = |vote: &CountedVote| json!({"member": &*vote.member, "weight": vote.weight.text(), "vote": vote.vote.map(Vote::as_str)});
+    let votes: Vec<Json> = poll.votes_of(rule).map(vote).collect();
+    json!({"mode": "voting", "rule": rule, "class": poll.class, "votes": votes, "missingAsNo": as_no})
+}
+
+/// An outcome without a decision.
+fn without_decision(
+    voting: &Voting,
+    context: &ModeContext,
+    stand: RunStatus,
+    code: &'static str,
+    because: String,
+) -> Completion {
+    undecided(voting, context, Completion::without_artifact(stand, code, because))
+}
+
+/// An undecided outcome, with the votes cast.
+fn undecided(voting: &Voting, context: &ModeContext, mut ending: Completion) -> Completion {
+    let tally = voting.poll(context, None).tally(&default_rule());
+    ending.artifact.insert(DECISION.into(), decision_json(voting, context, ending.result, &tally, None));
+    ending.extra.insert("class".into(), json!(voting.class));
+    ending
+}
+
+impl Voting {
+    /// The result is known: checks the decision's text, and each member's rationale and evidence, against the locks. Only
+    /// the decision's text can refuse the decision: a member cannot block a vote by quoting a trait (V6).
+    fn check_decision(&mut self, context: &ModeContext) -> Vec<Effect> {
+        self.checked_text = self.decision_text(context);
+        let decision =
+            Text { member: None, invocation: None, kind: DECISION, text: self.checked_text.as_str().into() };
+        let ballots = self.voters.iter().filter_map(|voter| ballot_candidate(context, voter));
+        let mut candidates: Vec<Candidate> = ballots.collect();
+        candidates.push(Candidate { name: DECISION.into(), texts: vec![decision], on_hit: OnHit::Drop });
+        self.unchecked = candidates.iter().map(|candidate| candidate.name.clone()).collect();
+        candidates.into_iter().map(Effect::Check).collect()
+    }
+
+    /// A text of a member's ballot as the outcome has it.
+    fn visible_text(&self, member: &str, index: usize, text: &str) -> String {
+        let result = self.locked.get(&*rationale_name(member));
+        result.unwrap_or(&LockResult::Pass).visible_text(index, text)
+    }
+
+    /// The word of the result: a pass that does not stand is incomplete.
+    fn result_word(&self) -> &'static str {
+        match (&self.decided, self.pass_stands) {
+            (Some((ruling, _)), _) if !ruling.pass => "fail",
+            (Some(_), Some(true)) => "pass",
+            _ => "incomplete",
+        }
+    }
+
+    /// V6: title and resolution, or without a resolution the whole proposal; result and summary.
+    fn decision_text(&self, context: &ModeContext) -> String {
+        let proposal = context.subject_text();
+        let mut lines = match resolution(proposal) {
+            Some(resolution) => vec![title(proposal).to_owned(), resolution],
+            None => vec![proposal.trim().to_owned()],
+        };
+        let votes = |wanted: Option<Vote>| {
+            self.voters.iter().filter(|one| one.ballot.as_ref().map(|ballot| ballot.vote) == wanted).count()
+        };
+        lines.push(format!(
+            "Result: {}. {} yes, {} no, {} abstain, {} without a vote.",
+            self.result_word(),
+            votes(Some(Vote::Yes)),
+            votes(Some(Vote::No)),
+            votes(Some(Vote::Abstain)),
+            votes(None)
+        ));
+        lines.join("\n")
+    }
+
+    /// The end: the decision, or that a lock refuses it.
+    fn conclude(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
+        let Some((ruling, at)) = self.decided.clone() else { return Vec::new() };
+        let unwritten = default_rule();
+        let rule = at.map_or(&unwritten, |at| &context.setup.rules[at]);
+        let tally = ruling.tally.clone().unwrap_or_else(|| self.poll(context, None).tally(&unwritten));
+        let mut effects: Vec<Effect> = self.rules_without_decision(context, run_state, at);
+        let also = json!({"decides": if ruling.pass { "pass" } else { "fail" }, "ratio": tally.ratio_json()});
+        let members: Vec<Name> = match ruling.members.is_empty() {
+            true => self.poll(context, None).votes_of(rule).map(|one| one.member.clone()).collect(),
+            false => ruling.members.clone(),
+        };
+        effects.push(Effect::Record(run_state.record_rule(rule, true, &members, also)));
+        effects.extend(self.rules_asked_of_missing(context, run_state, at));
+        let word = if self.locked.contains_key(DECISION) { "refused" } else { self.result_word() };
+        let mut ending = match word {
+            "refused" => Completion::without_artifact(
+                RunStatus::Refused,
+                "locked",
+                "its text did not pass the check of the locked traits, so no decision is written",
+            ),
+            "incomplete" => Completion::without_artifact(
+                RunStatus::Incomplete,
+                "missing_votes",
+                "it would pass, but a missing vote could change that",
+            ),
+            word => Completion { result: word, ..Completion::done() },
+        };
+        if word == "refused" {
+            run_state.note("the decision was refused");
+        }
+        let text = (word != "refused").then(|| std::mem::take(&mut self.checked_text));
+        let mut decision = decision_json(self, context, word, &tally, text);
+        decision["rule"] = json!(&*rule.id);
+        // V4
+        let is_terminal = matches!(word, "pass" | "fail") && rules::is_terminal(rule);
+        if is_terminal {
+            decision["contribution"] = self.contribution(context, &ruling.members);
+        }
+        ending.extra.insert("terminal".into(), json!(is_terminal));
+        if let Some(tie) = &ruling.tie {
+            decision["tie"] = json!(tie);
+            run_state.note(tie.clone());
+        }
+        ending.artifact.insert(DECISION.into(), decision);
+        ending.extra.insert("class".into(), json!(self.class));
+        effects.push(Effect::End(ending));
+        effects
+    }
+
+    /// The answers of the members that decided alone.
+    fn contribution(&self, context: &ModeContext, members: &[Name]) -> Json {
+        let said = |voter: &VoterState| {
+            let member = &context.member(voter.index).id;
+            let ballot = voter.ballot.as_ref().filter(|_| members.contains(member))?;
+            let evidence = ballot.evidence.iter().enumerate();
+            let evidence = evidence.map(|(at, quote)| self.visible_text(member, RATIONALE + 1 + at, quote));
+            Some(json!({
+                "member": &**member, "vote": ballot.vote.as_str(),
+                "rationale": self.visible_text(member, RATIONALE, &ballot.rationale),
+                "evidence": evidence.collect::<Vec<_>>(),
+            }))
+        };
+        self.voters.iter().filter_map(said).collect()
+    }
+
+    /// The rules after the one that decided that were asked only when missing votes counted as no (V8).
+    fn rules_asked_of_missing(
+        &self,
+        context: &ModeContext,
+        run_state: &mut RunState,
+        at: Option<usize>,
+    ) -> Vec<Effect> {
+        let until = self.last_rule_asked.map_or(0, |furthest| furthest + 1);
+        let rules = at.and_then(|at| context.setup.rules.get(at + 1..until)).unwrap_or_default();
+        let mut record = |rule: &Rule| run_state.record_rule(rule, false, &[], json!({"missingAsNo": true}));
+        rules.iter().map(|rule| Effect::Record(record(rule))).collect()
+    }
+
+    /// The rules before the one that decided, which did not.
+    fn rules_without_decision(
+        &self,
+        context: &ModeContext,
+        run_state: &mut RunState,
+        at: Option<usize>,
+    ) -> Vec<Effect> {
+        let rules = &context.setup.rules[..at.unwrap_or(context.setup.rules.len())];
+        let record = |rule: &Rule| -> Fact { run_state.record_rule(rule, false, &[], Json::Null) };
+        rules.iter().map(record).map(Effect::Record).collect()
+    }
+}
+
+/// A ballot's texts, which are withheld one by one.
+fn ballot_candidate(context: &ModeContext, voter: &VoterState) -> Option<Candidate> {
+    let ballot = voter.ballot.as_ref()?;
+    let member = &context.member(voter.index).id;
+    let text = |kind, text: &str| Text {
+        member: Some(member.clone()),
+        invocation: Some(invocation_id(member)),
+        kind,
+        text: text.into(),
+    };
+    let mut texts = vec![text("rationale", &ballot.rationale)];
+    texts.extend(ballot.evidence.iter().map(|quote| text("evidence", quote)));
+    Some(Candidate { name: rationale_name(member), texts, on_hit: OnHit::Withhold })
+}
+
+/// The name of a member's rationale and evidence in records.
+fn rationale_name(member: &str) -> Name {
+    format!("rationale/{member}").into()
+}
+
+/// The decision, as the outcome has it.
+fn decision_json(
+    voting: &Voting,
+    context: &ModeContext,
+    word: &str,
+    tally: &Tally,
+    text: Option<String>,
+) -> Json {
+    let votes: Vec<Json> = voting
+        .voters
+        .iter()
+        .map(|voter| {
+            let ballot = voter.ballot.as_ref();
+            let vote = match (ballot, voter.state) {
+                (Some(ballot), _) => ballot.vote.as_str(),
+                (None, VoteStatus::Cancelled) => "cancelled",
+                (None, _) => "missing",
+            };
+            let member = &*context.member(voter.index).id;
+            let mut entry =
+                json!({"member": member, "weight": weight_text(context, voter.index), "vote": vote});
+            if let Some(ballot) = ballot {
+                let visible = voting.visible_text(member, RATIONALE, &ballot.rationale);
+                if visible != ballot.rationale {
+                    entry["withheld"] = json!(visible);
+                }
+            }
+            entry
+        })
+        .collect();
+    let mut decision = json!({
+        "result": word,
+        "ratio": tally.ratio_json(),
+        "yes": tally.yes.json(),
+        "no": tally.no.json(),
+        "abstain": tally.abstain.json(),
+        "missing": tally.missing.json(),
+        "exact": {"yes": tally.yes.text(), "total": tally.total.text()},
+        "votes": votes,
+    });
+    if let Some(text) = text {
+        decision["text"] = json!(text);
+    }
+    decision
 }

@@ -1,19 +1,19 @@
 //! `terminal`: a member whose output crosses a threshold ends the synthesis (A3, V4, H2).
 
 use quorate_manifest::assembly::Mode;
-use quorate_manifest::capabilities::{EndsSynthesis, RuleKind};
+use quorate_manifest::capabilities::RuleKind;
 use serde_json::json;
 
+use super::advice::{Branch, Rollup};
 use super::advice::{Draft, Emission, MemberAdvice};
-use super::branch::{Branch, Rollup};
 use super::votes::{Poll, Ruling};
-use crate::answers::vote::Vote;
+use crate::answers::advice::Vote;
 use crate::assembly::Rule;
 
 /// The kind as a manifest writes it.
 pub const KIND: &str = "terminal";
 
-/// What a manifest may say about such a rule.
+/// The constraints on such a rule in manifests.
 pub fn kind() -> RuleKind {
     RuleKind {
         modes: vec![Mode::Advisory, Mode::Voting, Mode::Hierarchy],
@@ -28,7 +28,7 @@ pub fn kind() -> RuleKind {
             ("ttlMs", &[Mode::Advisory]),
         ],
         shadowed_params: &[("ttl", "ttlMs")],
-        ends_synthesis: EndsSynthesis::Yes,
+        ends_synthesis: true,
         class_params: &["scope"],
         params: json!({
             "type": "object",

@@ -3,7 +3,7 @@
 
 use crate::test_run;
 use quorate_manifest::assembly::Mode;
-use quorate_protocol::assembly::{Member, Request, Setup};
+use quorate_protocol::assembly::{AssemblyRequest, Member, Setup};
 use quorate_protocol::{AbsenceReason, ConsultationResult, Event, event};
 use serde_json::{Value, json};
 use test_run::{TestRun, advice, member, rule, setup};
@@ -11,8 +11,11 @@ use test_run::{TestRun, advice, member, rule, setup};
 const SPENT: ConsultationResult = ConsultationResult::Absent(AbsenceReason::RunOverBudget);
 
 fn advisory(phases: &[(&str, &str)], sentinel_first: bool) -> Setup {
-    let request =
-        Request::Advisory { phase: "session".to_owned(), trigger: "manual".to_owned(), sentinel_first };
+    let request = AssemblyRequest::Advisory {
+        phase: "session".to_owned(),
+        trigger: "manual".to_owned(),
+        sentinel_first,
+    };
     let of_phase = |(id, phase): &(&str, &str)| Member { phase: Some((*phase).to_owned()), ..member(id) };
     let members = phases.iter().map(of_phase).collect();
     let rules = vec![rule("all", "aggregate", None, json!({}))];
@@ -23,7 +26,7 @@ fn advisory(phases: &[(&str, &str)], sentinel_first: bool) -> Setup {
 fn tree() -> Setup {
     let below = |id: &str, parent: &str| Member { parent: Some(parent.into()), ..member(id) };
     let members = vec![member("lead"), below("ann", "lead"), below("ben", "lead"), below("cyd", "ben")];
-    Setup { members, ..setup(Mode::Hierarchy, Request::Hierarchy) }
+    Setup { members, ..setup(Mode::Hierarchy, AssemblyRequest::Hierarchy) }
 }
 
 fn open(setup: &Setup) -> TestRun {
@@ -69,7 +72,7 @@ fn a_severity_anywhere_in_the_tree_escalates_when_the_budget_is_spent() {
     let outcome = exhausted(&sitting);
     assert_eq!(outcome["risk"], json!({"severity": 9, "level": "escalate"}));
     assert_eq!(outcome["missing"], json!(["lead", "ann"]));
-    // And ok is not said of it.
+    // The outcome must not claim `ok`.
     let mut sitting = open(&tree());
     sitting.answer("node/cyd", advice(1, "", &[], ""));
     sitting.consulted("node/ann", SPENT);
@@ -87,14 +90,14 @@ fn members_with_a_pending_gather_are_named() {
         (
             Setup {
                 members: ["a", "b"].map(member).to_vec(),
-                ..setup(Mode::Voting, Request::Voting { class: None })
+                ..setup(Mode::Voting, AssemblyRequest::Voting { class: None })
             },
             "ask",
         ),
         (
             Setup {
                 members: ["a", "b"].map(member).to_vec(),
-                ..setup(Mode::Peer, Request::Peer { rounds: None })
+                ..setup(Mode::Peer, AssemblyRequest::Peer { rounds: None })
             },
             "round1",
         ),
@@ -120,7 +123,7 @@ fn the_phase_that_would_have_come_after_the_sentinels_is_named() {
 
 #[test]
 fn cast_votes_are_reported() {
-    let mut board = setup(Mode::Voting, Request::Voting { class: None });
+    let mut board = setup(Mode::Voting, AssemblyRequest::Voting { class: None });
     board.members = ["a", "b", "c"].map(member).to_vec();
     let vote = |vote: &str| json!({"vote": vote, "rationale": "r", "evidence": []});
     let mut sitting = open(&board);
@@ -137,7 +140,7 @@ fn cast_votes_are_reported() {
 
 #[test]
 fn what_peers_have_said_before_stays_said() {
-    let mut talk = setup(Mode::Peer, Request::Peer { rounds: Some(2) });
+    let mut talk = setup(Mode::Peer, AssemblyRequest::Peer { rounds: Some(2) });
     talk.members = ["a", "b"].map(member).to_vec();
     let says = |text: &str| json!({"message": text, "addressedTo": "*"});
     let mut sitting = open(&talk);

@@ -1,7 +1,7 @@
 //! A council that ends before everybody has answered: whom its outcome names (X5, X12).
 
-use quorate_protocol::modes::council::{Council, CrossRead, FailFast, Rounds, Setup};
-use quorate_protocol::policy::Policy;
+use quorate_manifest::council::{CrossRead, OnFailure, Rounds, VerdictPolicy};
+use quorate_protocol::modes::council::{Council, Setup};
 use quorate_protocol::{
     AbsenceReason, Command, ConsultationResult, Event, FactKind, Json, Part, PartKind, Protocol as _,
     TimedEvent,
@@ -10,14 +10,14 @@ use serde_json::json;
 
 const MEMBERS: [&str; 4] = ["skeptic", "voice", "evidence", "strategy"];
 
-fn council(fail_fast: FailFast) -> Council {
+fn council(fail_fast: OnFailure) -> Council {
     let mut council = Council::new(Setup {
         deliberators: MEMBERS.map(Into::into).to_vec(),
         rounds: Rounds::Two,
         cross_read: CrossRead::Verdicts,
         fail_fast,
         min_deliberators: 3,
-        policy: Policy::Seed,
+        policy: VerdictPolicy::Seed,
     });
     let inputs = vec![Part::new(PartKind::Artifact, "draft.md", "A draft.")];
     let opened = Event::Opened { run: "r".into(), inputs, priors: Vec::new(), overlays: Vec::new() };
@@ -44,7 +44,7 @@ fn outcome(commands: &[Command]) -> Option<&Json> {
 #[test]
 fn a_review_that_ends_at_the_first_failure_names_whom_it_did_not_wait_for() {
     for (answered, round) in [(0, "r1"), (2, "r1"), (0, "r2"), (3, "r2")] {
-        let mut council = council(FailFast::Yes);
+        let mut council = council(OnFailure::End);
         if round == "r2" {
             for member in MEMBERS {
                 ships(&mut council, &format!("r1/{member}"));
@@ -72,7 +72,7 @@ fn a_review_that_ends_at_the_first_failure_names_whom_it_did_not_wait_for() {
 
 #[test]
 fn an_answer_that_cannot_be_read_is_missing() {
-    let mut council = council(FailFast::No);
+    let mut council = council(OnFailure::Continue);
     for member in MEMBERS {
         ships(&mut council, &format!("r1/{member}"));
     }

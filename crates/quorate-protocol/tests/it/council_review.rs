@@ -1,8 +1,8 @@
-//! A whole review: what each member is asked and shown, and what the outcome says of their answers.
+//! A whole review: each member's task and material, and the outcome of their answers.
 
+use quorate_manifest::council::{CrossRead, OnFailure, Rounds, VerdictPolicy};
 use quorate_protocol::answers::Schema;
-use quorate_protocol::modes::council::{Council, CrossRead, FailFast, Rounds, Setup, VERSION};
-use quorate_protocol::policy::Policy;
+use quorate_protocol::modes::council::{Council, Setup, VERSION};
 use quorate_protocol::{
     AbsenceReason, Command, ConsultationResult, Event, FactKind, Invoke, Json, Part, PartKind, Protocol as _,
     TimedEvent,
@@ -15,12 +15,12 @@ const DRAFT: &str = "The saw is free.\nBring it back.";
 struct Review(Council);
 
 impl Review {
-    fn new(rounds: Rounds, policy: Policy) -> Self {
+    fn new(rounds: Rounds, policy: VerdictPolicy) -> Self {
         Review(Council::new(Setup {
             deliberators: MEMBERS.map(Into::into).to_vec(),
             rounds,
             cross_read: CrossRead::Findings,
-            fail_fast: FailFast::No,
+            fail_fast: OnFailure::Continue,
             min_deliberators: 3,
             policy,
         }))
@@ -85,7 +85,7 @@ fn ships() -> Json {
 
 #[test]
 fn members_are_asked_round_by_round_and_shown_what_the_council_shares() {
-    let mut review = Review::new(Rounds::Two, Policy::Strict);
+    let mut review = Review::new(Rounds::Two, VerdictPolicy::Strict);
     assert_eq!(review.0.version(), VERSION);
     let commands = review.open(vec![json!({"run": "r0", "verdict": "HOLD"})]);
     let first = invokes(&commands);
@@ -129,7 +129,7 @@ fn members_are_asked_round_by_round_and_shown_what_the_council_shares() {
 
 #[test]
 fn the_outcome_says_who_blocked_on_what_and_what_to_revise() {
-    let mut review = Review::new(Rounds::Two, Policy::Strict);
+    let mut review = Review::new(Rounds::Two, VerdictPolicy::Strict);
     review.open(vec![json!({"run": "r0"})]);
     let findings = json!([
         {"quote": "Bring it back.", "issue": "When?", "fix": "Say when."},
@@ -184,7 +184,7 @@ fn the_outcome_says_who_blocked_on_what_and_what_to_revise() {
 
 #[test]
 fn a_finding_whose_quote_is_nowhere_grounds_no_block() {
-    let mut review = Review::new(Rounds::One, Policy::Strict);
+    let mut review = Review::new(Rounds::One, VerdictPolicy::Strict);
     review.open(Vec::new());
     let elsewhere =
         json!({"would_block": true, "findings": [{"quote": "The drill", "issue": "It is not free."}]});
@@ -210,22 +210,22 @@ fn only_what_blocks_or_is_no_ship_is_to_be_revised() {
         let (_, outcome) = facts(&commands);
         (outcome["verdict"].clone(), !outcome["revision_brief"].is_null())
     };
-    assert_eq!(brief([false; 4], Policy::Strict), (json!("SHIP"), false));
-    assert_eq!(brief([true, false, false, false], Policy::Seed), (json!("SHIP"), true));
-    assert_eq!(brief([true; 4], Policy::Seed), (json!("HOLD"), true));
+    assert_eq!(brief([false; 4], VerdictPolicy::Strict), (json!("SHIP"), false));
+    assert_eq!(brief([true, false, false, false], VerdictPolicy::Seed), (json!("SHIP"), true));
+    assert_eq!(brief([true; 4], VerdictPolicy::Seed), (json!("HOLD"), true));
 }
 
 #[test]
 fn a_budget_that_is_spent_ends_the_review_at_any_step() {
     let spent = || ConsultationResult::Absent(AbsenceReason::RunOverBudget);
-    let mut review = Review::new(Rounds::Two, Policy::Seed);
+    let mut review = Review::new(Rounds::Two, VerdictPolicy::Seed);
     review.open(Vec::new());
     for member in &MEMBERS[..3] {
         review.answer(&format!("r1/{member}"), ships());
     }
     let commands = review.feed("r1/strategy", spent());
     assert_eq!(facts(&commands).1["incomplete"], json!("budget_exhausted"));
-    let mut review = Review::new(Rounds::One, Policy::Seed);
+    let mut review = Review::new(Rounds::One, VerdictPolicy::Seed);
     review.open(Vec::new());
     review.round("r1", [ships(), ships(), ships(), ships()]);
     let commands = review.feed("adjudicate", spent());
@@ -239,7 +239,7 @@ fn a_budget_that_is_spent_ends_the_review_at_any_step() {
 
 #[test]
 fn three_valid_answers_are_enough_for_a_council_that_needs_three() {
-    let mut review = Review::new(Rounds::One, Policy::Seed);
+    let mut review = Review::new(Rounds::One, VerdictPolicy::Seed);
     review.open(Vec::new());
     review.feed("r1/skeptic", ConsultationResult::Absent(AbsenceReason::TimedOut));
     for member in &MEMBERS[1..3] {

@@ -1,4 +1,4 @@
-//! What people do to a forbidden phrase so that a matcher does not see it: generated from a seed, and caught without
+//! Ways to hide a forbidden phrase from a matcher: generated from a seed, and caught without
 //! exception; and what is no such phrase, and is left alone.
 
 mod benign;

@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::test_run::{self, TestRun};
 use oracle::{Advice, Behavior, Kind, Node, NodeOutcome, Rule};
 
-const TEXTS: [&str; 6] = ["late", "over budget", "nobody knows", "fine", "", "more warmth"];
+const TEXTS: [&str; 6] = ["late", "over budget", "no member knows", "fine", "", "more warmth"];
 
 fn text() -> impl Strategy<Value = String> {
     // A lock is hit now and then, not at every node.

@@ -1,7 +1,7 @@
 //! What every mode's outcome has: its kind, its reason, and what the record keeps where overlays are off (X12, D8).
 
 use quorate_manifest::assembly::Mode;
-use quorate_protocol::assembly::{Request, Setup};
+use quorate_protocol::assembly::{AssemblyRequest, Setup};
 use quorate_protocol::modes::assembly::version;
 use quorate_protocol::{AbsenceReason, ConsultationResult, Json};
 use serde_json::json;
@@ -11,7 +11,7 @@ use crate::test_run::{self, TestRun};
 const DAY_MS: i64 = 86_400_000;
 
 fn advisory(members: &[&str]) -> Setup {
-    let request = Request::Advisory {
+    let request = AssemblyRequest::Advisory {
         phase: "session".to_owned(),
         trigger: "manual".to_owned(),
         sentinel_first: false,
@@ -44,9 +44,9 @@ fn notes(run: &TestRun) -> String {
 fn an_outcome_says_what_it_is_and_why_there_is_none() {
     let requests = [
         (Mode::Advisory, advisory(&[]).request, "guidance"),
-        (Mode::Voting, Request::Voting { class: None }, "decision"),
-        (Mode::Peer, Request::Peer { rounds: None }, "log"),
-        (Mode::Hierarchy, Request::Hierarchy, "rollup"),
+        (Mode::Voting, AssemblyRequest::Voting { class: None }, "decision"),
+        (Mode::Peer, AssemblyRequest::Peer { rounds: None }, "log"),
+        (Mode::Hierarchy, AssemblyRequest::Hierarchy, "rollup"),
     ];
     for (mode, request, kind) in requests {
         let mut setup = test_run::setup(mode, request);

@@ -1,5 +1,5 @@
 //! Talks of equals against an oracle that goes round by round: any topology, any ending, any messages, in any order of
-//! arrival (P1 to P3). What each member is shown is compared with what was said to it.
+//! arrival (P1 to P3). Each member's transcript is compared with the messages to it.
 
 mod oracle;
 mod rules;
@@ -10,7 +10,7 @@ use proptest::option;
 use proptest::prelude::*;
 use proptest::sample::Index;
 use quorate_manifest::assembly::{MatchMode, Mode};
-use quorate_protocol::assembly::{Request, Setup};
+use quorate_protocol::assembly::{AssemblyRequest, Setup};
 use quorate_protocol::{Event, FactKind, Json, PartKind, SemanticHit};
 use serde_json::json;
 
@@ -28,7 +28,7 @@ fn name(index: usize) -> String {
 
 fn setup(talk: &Scenario) -> Setup {
     let asked = talk.asked.and_then(|rounds| u32::try_from(rounds).ok());
-    let mut setup = test_run::setup(Mode::Peer, Request::Peer { rounds: asked });
+    let mut setup = test_run::setup(Mode::Peer, AssemblyRequest::Peer { rounds: asked });
     setup.members = (0..talk.members).map(|index| test_run::member(&name(index))).collect();
     let mut params = json!({});
     match &talk.topology {
@@ -289,7 +289,7 @@ fn without_any_rule_there_is_one_round_of_everybody() {
 
 #[test]
 fn a_termination_rule_that_cannot_be_read_is_noted() {
-    // P1: nothing said continues; what is said and not understood continues, too, and the outcome says so.
+    // P1: a null output continues; malformed output also continues, and the outcome notes it.
     for (output, noted) in [
         (json!(null), false),
         (json!({}), false),
@@ -351,7 +351,7 @@ fn who_never_answers_never_agrees() {
 #[test]
 fn equals_know_each_other_and_what_became_of_what_they_said() {
     // P2
-    let mut setup = test_run::setup(Mode::Peer, Request::Peer { rounds: Some(3) });
+    let mut setup = test_run::setup(Mode::Peer, AssemblyRequest::Peer { rounds: Some(3) });
     setup.members = (0..3).map(|index| test_run::member(&name(index))).collect();
     setup.members[1].role = "Copy editor".to_owned();
     setup.rules = vec![test_run::rule(
@@ -412,7 +412,7 @@ fn an_objection_stands_until_it_is_taken_back() {
 
 #[test]
 fn an_objection_is_answered_by_what_reaches_its_author() {
-    let mut setup = test_run::setup(Mode::Peer, Request::Peer { rounds: Some(2) });
+    let mut setup = test_run::setup(Mode::Peer, AssemblyRequest::Peer { rounds: Some(2) });
     setup.members = (0..3).map(|index| test_run::member(&name(index))).collect();
     setup.rules = vec![test_run::rule("log", "aggregate", None, json!({"topology": "star", "hub": "p0"}))];
     let mut sitting = TestRun::open(&setup, "r", "Which style?");

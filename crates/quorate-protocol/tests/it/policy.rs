@@ -1,7 +1,9 @@
 //! The verdict policy, exhaustively, against an oracle that follows the text of C3 and C4 word by word.
 
-use quorate_protocol::modes::council::{Council, CrossRead, FailFast, Rounds, Setup, outcome};
-use quorate_protocol::policy::{CountedPosition, Policy, Position, Positions, Verdict, judge};
+use quorate_manifest::council::{CrossRead, OnFailure, Rounds, VerdictPolicy};
+use quorate_protocol::modes::council;
+use quorate_protocol::modes::council::{Council, Setup};
+use quorate_protocol::policy::{CountedPosition, Position, Positions, Verdict, judge};
 use quorate_protocol::{
     AbsenceReason, Command, ConsultationResult, Event, FactKind, Json, Name, Part, PartKind, Protocol,
     TimedEvent,
@@ -11,7 +13,7 @@ use serde_json::json;
 const MEMBERS: usize = 4;
 const MINIMUM: usize = 3;
 
-/// What a member does in one round.
+/// A member's behavior in one round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum MemberBehavior {
     Pass,
@@ -60,7 +62,7 @@ impl MemberBehavior {
 
 /// C3 and C4, said slowly. `None` is INCOMPLETE.
 fn oracle(
-    policy: Policy,
+    policy: VerdictPolicy,
     members: &[(MemberBehavior, MemberBehavior)],
     adjudicator: Option<Verdict>,
 ) -> Option<Verdict> {
@@ -95,27 +97,27 @@ fn oracle(
     if verdict == Verdict::Ship && could_change { None } else { Some(verdict) }
 }
 
-fn says(policy: Policy, blocks: i32, irreducible: i32, asked: Verdict) -> Verdict {
+fn says(policy: VerdictPolicy, blocks: i32, irreducible: i32, asked: Verdict) -> Verdict {
     let by_policy = match policy {
-        Policy::Seed if irreducible >= 3 => Verdict::Hold,
-        Policy::Seed if blocks >= 3 => {
+        VerdictPolicy::Seed if irreducible >= 3 => Verdict::Hold,
+        VerdictPolicy::Seed if blocks >= 3 => {
             if asked == Verdict::Revise && irreducible == 0 {
                 Verdict::Revise
             } else {
                 Verdict::Hold
             }
         }
-        Policy::Seed => Verdict::Ship,
-        Policy::Strict if irreducible > 0 => Verdict::Hold,
-        Policy::Strict if blocks >= 3 => {
+        VerdictPolicy::Seed => Verdict::Ship,
+        VerdictPolicy::Strict if irreducible > 0 => Verdict::Hold,
+        VerdictPolicy::Strict if blocks >= 3 => {
             if asked == Verdict::Revise {
                 Verdict::Revise
             } else {
                 Verdict::Hold
             }
         }
-        Policy::Strict if blocks > 0 => Verdict::Revise,
-        Policy::Strict => Verdict::Ship,
+        VerdictPolicy::Strict if blocks > 0 => Verdict::Revise,
+        VerdictPolicy::Strict => Verdict::Ship,
     };
     match (by_policy, asked) {
         (Verdict::Hold, _) | (_, Verdict::Hold) => Verdict::Hold,
@@ -148,7 +150,7 @@ fn every_council_is_judged_as_the_text_says() {
     councils(&ALL, |members| {
         let given: Vec<Positions> =
             members.iter().map(|(a, b)| Positions { first: a.position(), last: b.position() }).collect();
-        for policy in Policy::ALL {
+        for policy in VerdictPolicy::ALL {
             for asked in [Some(Verdict::Ship), Some(Verdict::Revise), Some(Verdict::Hold), None] {
                 let judged = judge(policy, &given, MINIMUM, asked).verdict.ok();
                 assert_eq!(judged, oracle(policy, members, asked), "{policy:?} {members:?} {asked:?}");
@@ -177,7 +179,7 @@ fn the_machine_comes_to_what_the_text_says() {
         Err(AbsenceReason::Failed),
     ];
     councils(&DISTINCT, |members| {
-        for policy in Policy::ALL {
+        for policy in VerdictPolicy::ALL {
             for adjudication in &adjudications {
                 let came_to = convene(policy, members, adjudication);
                 let expected = oracle(policy, members, adjudication.ok()).unwrap_or(Verdict::Incomplete);
@@ -188,7 +190,7 @@ fn the_machine_comes_to_what_the_text_says() {
 }
 
 fn convene(
-    policy: Policy,
+    policy: VerdictPolicy,
     members: &[(MemberBehavior, MemberBehavior); MEMBERS],
     adjudication: &Result<Verdict, AbsenceReason>,
 ) -> Verdict {
@@ -197,7 +199,7 @@ fn convene(
         deliberators: names,
         rounds: Rounds::Two,
         cross_read: CrossRead::None,
-        fail_fast: FailFast::No,
+        fail_fast: OnFailure::Continue,
         min_deliberators: MINIMUM,
         policy,
     });
@@ -213,7 +215,7 @@ fn convene(
         for command in commands {
             match command {
                 Command::Record(fact) if fact.kind == FactKind::Outcome => {
-                    let verdict = fact.data["verdict"].as_str().and_then(outcome::verdict);
+                    let verdict = fact.data["verdict"].as_str().and_then(council::read_verdict);
                     return verdict.expect("an outcome has a verdict");
                 }
                 Command::Invoke(invoke) => {
@@ -258,7 +260,7 @@ fn a_downgrade_needs_reducible_blocks_alone() {
         let given: Vec<Positions> = (0..MEMBERS)
             .map(|at| Positions { first: Some(position(at)), last: Some(position(at)) })
             .collect();
-        judge(Policy::Seed, &given, MINIMUM, Some(asked)).verdict
+        judge(VerdictPolicy::Seed, &given, MINIMUM, Some(asked)).verdict
     };
     for blocks in 3..=MEMBERS {
         for irreducible in 0..=blocks {
@@ -281,8 +283,8 @@ fn a_downgrade_needs_reducible_blocks_alone() {
 fn irreducible_without_a_block_counts_under_strict_alone() {
     let quiet = Position { block: false, irreducible: true };
     let given = [Positions { first: Some(quiet), last: Some(quiet) }; 4];
-    assert_eq!(judge(Policy::Seed, &given, 3, Some(Verdict::Ship)).verdict, Ok(Verdict::Ship));
-    assert_eq!(judge(Policy::Strict, &given, 3, Some(Verdict::Ship)).verdict, Ok(Verdict::Hold));
+    assert_eq!(judge(VerdictPolicy::Seed, &given, 3, Some(Verdict::Ship)).verdict, Ok(Verdict::Ship));
+    assert_eq!(judge(VerdictPolicy::Strict, &given, 3, Some(Verdict::Ship)).verdict, Ok(Verdict::Hold));
 }
 
 /// C4: a first-round block is counted where the second answer is missing, and a pass is not.
@@ -296,12 +298,15 @@ fn a_missing_second_answer_leaves_the_first_block_standing() {
         Positions { first: pass, last: pass },
         Positions { first: pass, last: pass },
     ];
-    let judged = judge(Policy::Seed, &given, 3, Some(Verdict::Ship));
+    let judged = judge(VerdictPolicy::Seed, &given, 3, Some(Verdict::Ship));
     assert!(matches!(judged.counted[0], CountedPosition::FirstBlock(_)));
-    assert_eq!(judge(Policy::Strict, &given, 3, Some(Verdict::Ship)).verdict, Ok(Verdict::Hold));
+    assert_eq!(judge(VerdictPolicy::Strict, &given, 3, Some(Verdict::Ship)).verdict, Ok(Verdict::Hold));
     let missing = [Positions { first: pass, last: None }, given[1], given[2], given[3]];
-    assert_eq!(judge(Policy::Seed, &missing, 3, Some(Verdict::Ship)).counted[0], CountedPosition::Missing);
-    assert!(judge(Policy::Strict, &missing, 3, Some(Verdict::Ship)).verdict.is_err());
+    assert_eq!(
+        judge(VerdictPolicy::Seed, &missing, 3, Some(Verdict::Ship)).counted[0],
+        CountedPosition::Missing
+    );
+    assert!(judge(VerdictPolicy::Strict, &missing, 3, Some(Verdict::Ship)).verdict.is_err());
 }
 
 /// C2: four strings that say true are four answers that do not fit, never agreement.
@@ -311,9 +316,9 @@ fn strings_for_booleans_never_ship() {
         deliberators: (0..4).map(|at| Name::from(format!("m{at}"))).collect(),
         rounds: Rounds::Two,
         cross_read: CrossRead::Verdicts,
-        fail_fast: FailFast::No,
+        fail_fast: OnFailure::Continue,
         min_deliberators: 3,
-        policy: Policy::Seed,
+        policy: VerdictPolicy::Seed,
     });
     let opened = Event::Opened { run: "r".into(), inputs: vec![], priors: vec![], overlays: vec![] };
     council.advance(&TimedEvent { at_ms: 0, event: opened });

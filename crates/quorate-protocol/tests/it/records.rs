@@ -1,10 +1,10 @@
-//! What is in records and is read by others: words, numbers for showing, and who has to go. Each is written out here, so
-//! that no change of it goes unseen.
+//! Published values in records: words, rounded numbers and evictions. Each is written out here, so that a change fails a test.
 
+use quorate_manifest::council::VerdictPolicy;
 use quorate_manifest::decimal::Decimal;
 use quorate_protocol::modes::council;
 use quorate_protocol::overlay::{EvictionReason, Overlay, OverlaySet};
-use quorate_protocol::policy::{CountedPosition, Incomplete, Policy, Position, Positions, Verdict, judge};
+use quorate_protocol::policy::{CountedPosition, Incomplete, Position, Positions, Verdict, judge, policy_id};
 use quorate_protocol::tally::{Tally, Weight};
 use serde_json::json;
 
@@ -15,12 +15,12 @@ fn weight(text: &str) -> Weight {
 #[test]
 fn the_words_of_policies_and_verdicts() {
     // C3: the id and the version are in every record.
-    assert_eq!(Policy::ALL.map(Policy::id), ["seed/2", "strict/1"]);
+    assert_eq!(VerdictPolicy::ALL.map(policy_id), ["seed/2", "strict/1"]);
     let verdicts = [Verdict::Ship, Verdict::Revise, Verdict::Hold, Verdict::Incomplete];
     assert_eq!(verdicts.map(Verdict::as_str), ["SHIP", "REVISE", "HOLD", "INCOMPLETE"]);
     assert_eq!(verdicts.map(Verdict::strictness), [0, 1, 2, 3]);
-    assert_eq!(verdicts.map(|verdict| council::outcome::verdict(verdict.as_str())), verdicts.map(Some));
-    assert_eq!(council::outcome::verdict("MAYBE"), None);
+    assert_eq!(verdicts.map(|verdict| council::read_verdict(verdict.as_str())), verdicts.map(Some));
+    assert_eq!(council::read_verdict("MAYBE"), None);
     assert!(verdicts.is_sorted(), "the order is that of strictness");
     let reasons = [
         (Incomplete::FirstRound, "first_round"),
@@ -42,9 +42,9 @@ fn a_first_objection_counts_as_its_policy_says() {
     let block = Position { block: true, irreducible: false };
     let given = [dissent, block].map(|first| Positions { first: Some(first), last: None });
     let counted = |policy| judge(policy, &given, 3, None).counted;
-    assert_eq!(counted(Policy::Seed), [CountedPosition::Missing, CountedPosition::FirstBlock(block)]);
+    assert_eq!(counted(VerdictPolicy::Seed), [CountedPosition::Missing, CountedPosition::FirstBlock(block)]);
     assert_eq!(
-        counted(Policy::Strict),
+        counted(VerdictPolicy::Strict),
         [CountedPosition::FirstBlock(dissent), CountedPosition::FirstBlock(block)]
     );
 }
@@ -109,6 +109,6 @@ fn the_cap_is_each_operators_own() {
     let gone: Vec<(&str, EvictionReason)> =
         leaving.iter().map(|eviction| (eviction.overlay.as_str(), eviction.why)).collect();
     assert_eq!(gone, [("x1", EvictionReason::Cap)]);
-    // What is over is still among all of them, until it is evicted.
+    // An expired overlay stays in the set until it is evicted.
     assert!(standing.active(1_000).is_empty() && standing.all().len() == 6);
 }

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use quorate_manifest::assembly::synthesis::RiskLabel;
+use quorate_manifest::assembly::RiskLabel;
 use quorate_manifest::assembly::{MatchMode, Mode};
-use quorate_protocol::assembly::{Member, Overlays, Request, RiskLevel, Rule, Setup, subject_kind};
+use quorate_protocol::assembly::{AssemblyRequest, Member, Overlays, RiskLevel, Rule, Setup, subject_kind};
 use quorate_protocol::locks::Trait;
 use quorate_protocol::modes::assembly::Assembly;
 use quorate_protocol::{
@@ -148,7 +148,7 @@ pub(crate) fn part(invoke: &Invoke, kind: PartKind) -> Option<Json> {
 }
 
 /// A setup of no members and no rules.
-pub(crate) fn setup(mode: Mode, request: Request) -> Setup {
+pub(crate) fn setup(mode: Mode, request: AssemblyRequest) -> Setup {
     Setup {
         assembly: "board".into(),
         mode,

@@ -49,7 +49,7 @@ fn failed(participant: &str) -> SpeakerResult {
 }
 
 /// Feeds inputs to a phase; gives it with a word for each effect.
-fn run(phase: Phase, inputs: impl IntoIterator<Item = Input>) -> (Phase, Vec<String>) {
+fn run(phase: Phase, inputs: impl IntoIterator<Item = PhaseInput>) -> (Phase, Vec<String>) {
     let mut words = Vec::new();
     let phase = inputs.into_iter().fold(phase, |phase, input| {
         let (phase, effects) = phase.step(input);
@@ -81,9 +81,9 @@ fn committing(phase: &Phase) -> &Commit {
 fn a_trigger_is_answered_from_dispatch_to_record() {
     // K5
     let heard =
-        [Input::Heard(said("bo", "Two.")), Input::Heard(failed("cy")), Input::Heard(said("ada", "One."))];
-    let inputs = [Input::Dispatched(asking(&["ada", "bo", "cy"]))].into_iter().chain(heard);
-    let (phase, effects) = run(Phase::Idle, inputs.chain([Input::AllHeard(author())]));
+        [PhaseInput::Heard(said("bo", "Two.")), PhaseInput::Heard(failed("cy")), PhaseInput::Heard(said("ada", "One."))];
+    let inputs = [PhaseInput::Dispatched(asking(&["ada", "bo", "cy"]))].into_iter().chain(heard);
+    let (phase, effects) = run(Phase::Idle, inputs.chain([PhaseInput::AllHeard(author())]));
     assert_eq!(effects, ["settle t1"]);
     let commit = committing(&phase);
     let order: Vec<&str> = commit.unappended.iter().map(|next| &*next.turn.participant).collect();
@@ -91,10 +91,10 @@ fn a_trigger_is_answered_from_dispatch_to_record() {
     assert_eq!(commit.failed, [("cy".into(), "it did not answer".to_owned())]);
     assert!(commit.is_complete && !commit.recorded);
     let rest = [
-        Input::AppendTried,
-        Input::Appended(turn("t2", "ada")),
-        Input::Refused("too long".to_owned()),
-        Input::Recorded,
+        PhaseInput::AppendTried,
+        PhaseInput::Appended(turn("t2", "ada")),
+        PhaseInput::Refused("too long".to_owned()),
+        PhaseInput::Recorded,
     ];
     let (phase, effects) = run(phase, rest);
     let expected = ["t2 ends a chain of 2", "remember ada", "announce t2 of ada", "bo failed: too long"];
@@ -107,10 +107,10 @@ fn a_trigger_is_answered_from_dispatch_to_record() {
 fn what_was_said_before_an_interruption_is_kept_where_it_can_be_told_apart() {
     // K5
     let interrupted = |may_resume, results: Vec<SpeakerResult>| {
-        let inputs = [Input::Dispatched(asking(&["ada", "bo"]))]
+        let inputs = [PhaseInput::Dispatched(asking(&["ada", "bo"]))]
             .into_iter()
-            .chain(results.into_iter().map(Input::Heard));
-        run(Phase::Idle, inputs.chain([Input::Interrupted { author: author(), may_resume }]))
+            .chain(results.into_iter().map(PhaseInput::Heard));
+        run(Phase::Idle, inputs.chain([PhaseInput::Interrupted { author: author(), may_resume }]))
     };
     let (phase, effects) = interrupted(true, vec![said("bo", "Two.")]);
     assert_eq!(effects, ["resume t1 without {\"bo\"}"]);
@@ -127,11 +127,11 @@ fn what_was_said_before_an_interruption_is_kept_where_it_can_be_told_apart() {
 #[test]
 fn an_answer_that_another_process_gave_is_left_out() {
     let inputs = [
-        Input::Dispatched(asking(&["ada"])),
-        Input::Heard(said("ada", "One.")),
-        Input::AllHeard(author()),
-        Input::AppendTried,
-        Input::AnsweredElsewhere,
+        PhaseInput::Dispatched(asking(&["ada"])),
+        PhaseInput::Heard(said("ada", "One.")),
+        PhaseInput::AllHeard(author()),
+        PhaseInput::AppendTried,
+        PhaseInput::AnsweredElsewhere,
     ];
     let (phase, effects) = run(Phase::Idle, inputs);
     assert_eq!(effects, ["settle t1"], "the other process remembers its state");
@@ -142,7 +142,7 @@ fn an_answer_that_another_process_gave_is_left_out() {
 fn an_answer_that_stands_already_is_remembered_and_not_appended() {
     let mut posted = said("ada", "One.");
     posted.result.as_mut().unwrap().posted = Some("t2".into());
-    let inputs = [Input::Dispatched(asking(&["ada"])), Input::Heard(posted), Input::AllHeard(author())];
+    let inputs = [PhaseInput::Dispatched(asking(&["ada"])), PhaseInput::Heard(posted), PhaseInput::AllHeard(author())];
     let (phase, effects) = run(Phase::Idle, inputs);
     assert_eq!(effects, ["settle t1", "t2 ends a chain of 2", "remember ada"]);
     assert!(committing(&phase).unappended.is_empty());
@@ -150,11 +150,11 @@ fn an_answer_that_stands_already_is_remembered_and_not_appended() {
 
 #[test]
 fn what_does_not_belong_to_a_phase_changes_nothing() {
-    for input in [Input::Heard(said("ada", "One.")), Input::AllHeard(author()), Input::Recorded] {
+    for input in [PhaseInput::Heard(said("ada", "One.")), PhaseInput::AllHeard(author()), PhaseInput::Recorded] {
         let (phase, effects) = Phase::Idle.step(input);
         assert!(matches!(phase, Phase::Idle) && effects.is_empty());
     }
-    let (phase, _) = Phase::Idle.step(Input::Dispatched(asking(&["ada"])));
-    let (phase, effects) = phase.step(Input::Appended(turn("t2", "ada")));
+    let (phase, _) = Phase::Idle.step(PhaseInput::Dispatched(asking(&["ada"])));
+    let (phase, effects) = phase.step(PhaseInput::Appended(turn("t2", "ada")));
     assert!(matches!(phase, Phase::Asking(_)) && effects.is_empty());
 }

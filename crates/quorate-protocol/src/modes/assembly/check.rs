@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::effect::{Candidate, LockResult, OnHit, Text};
-use super::mode::ModeContext;
-use super::state::RunState;
-use crate::locks::{Hit, excerpt};
+use super::ModeContext;
+use super::RunState;
+use super::{Candidate, LockResult, OnHit, Text};
+use crate::locks::excerpt;
+use crate::locks::Hit;
 use crate::{Fact, FactKind, Json, Name, SemanticHit, SemanticMatch};
 
 /// How far a check got.

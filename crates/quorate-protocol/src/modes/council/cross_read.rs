@@ -117,16 +117,16 @@ fn truncate(text: &str) -> Json {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::Policy;
+    use quorate_manifest::council::VerdictPolicy;
 
     fn setup() -> Setup {
         Setup {
             deliberators: vec!["a".into(), "b".into()],
             rounds: super::super::Rounds::Two,
             cross_read: CrossRead::Verdicts,
-            fail_fast: super::super::FailFast::No,
+            fail_fast: super::super::OnFailure::Continue,
             min_deliberators: 1,
-            policy: Policy::Seed,
+            policy: VerdictPolicy::Seed,
         }
     }
 

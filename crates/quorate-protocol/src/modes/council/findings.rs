@@ -32,9 +32,9 @@ impl<'a> ArtifactIndex<'a> {
         ArtifactIndex { text, lines: std::iter::once(0).chain(breaks).collect(), folded: OnceCell::new() }
     }
 
-    /// Locates a finding's quote. The text is compared verbatim; failing that, with whitespace runs and typographic
-    /// quotes made equal. Of several places the one nearest to the line that the member gave is taken, the first where
-    /// it gave none. Each look reads the text once at most in either form.
+    /// Locates a finding's quote. The text is compared verbatim; failing that, with whitespace runs and typographic quotes
+    /// made equal. If several places match, the nearest to the member's line is used, or the first without a line. Each look
+    /// reads the text once at most in either form.
     pub fn locate(&self, finding: &deliberator::Finding) -> Option<Location> {
         let quote = finding.quote.trim();
         if quote.is_empty() {

@@ -4,11 +4,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde_json::json;
+
+use super::super::assembly::Completion;
 use super::ModeContext;
-use crate::Json;
-use crate::answers::message::Recipients;
-use crate::assembly::{Member, Request, Rule, Setup};
+use crate::answers::advice::{Message, Recipients};
+use crate::assembly::{AssemblyRequest, Member, Rule, Setup};
 use crate::rules::aggregate;
+use crate::{Json, Name};
 
 /// How many rounds there are at most where only a termination rule is given.
 const DEFAULT_MAX_ROUNDS: u32 = 10;
@@ -49,7 +52,7 @@ impl Exchange {
     pub(super) fn from_setup(setup: &Setup) -> Self {
         let rule = setup.rules.iter().find(|rule| *rule.kind == *aggregate::KIND);
         let asked = match &setup.request {
-            Request::Peer { rounds } => *rounds,
+            AssemblyRequest::Peer { rounds } => *rounds,
             _ => None,
         };
         let termination = match rule.and_then(|rule| rule.text_param("terminationRule")) {
@@ -173,5 +176,184 @@ fn topology(setup: &Setup, rule: &Rule) -> Topology {
         (Some("ring"), _) => Topology::Ring,
         (Some("star"), hub) => Topology::Star(hub.unwrap_or(0)),
         _ => Topology::FullyConnected,
+    }
+}
+
+/// A message that was delivered.
+pub(super) struct DeliveredMessage {
+    pub(super) round: u32,
+    pub(super) from: usize,
+    /// `None` is everybody in reach.
+    pub(super) to: Option<Vec<usize>>,
+    pub(super) text: Arc<str>,
+}
+
+/// What was said, in the order of rounds, then of the roster.
+#[derive(Default)]
+pub(super) struct Log {
+    said: Vec<DeliveredMessage>,
+}
+
+impl Log {
+    /// Messages of a round come in any order, where some had to be compared by meaning.
+    pub(super) fn add(&mut self, said: DeliveredMessage) {
+        let at = self.said.partition_point(|message| (message.round, message.from) < (said.round, said.from));
+        self.said.insert(at, said);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.said.is_empty()
+    }
+
+    /// Who has said something, of those that a rule looks at.
+    pub(super) fn authors(&self, context: &ModeContext, rule: &Rule) -> Vec<Name> {
+        let spoke = |index: &usize| self.said.iter().any(|message| message.from == *index);
+        let speakers =
+            (0..context.setup.members.len()).filter(spoke).map(|index| context.member(index).id.clone());
+        speakers.filter(|member| rule.applies_to_member(member)).collect()
+    }
+
+    /// The messages of the outcome: of those members that an `aggregate` rule collects, where there is one.
+    pub(super) fn write_outcome(&self, context: &ModeContext, ending: &mut Completion) {
+        let collects: Vec<&Rule> =
+            context.setup.rules.iter().filter(|rule| *rule.kind == *aggregate::KIND).collect();
+        let collected = |message: &&DeliveredMessage| {
+            let member = &context.member(message.from).id;
+            collects.is_empty() || collects.iter().any(|rule| rule.applies_to_member(member))
+        };
+        let messages: Vec<Json> =
+            self.said.iter().filter(collected).map(|message| message_json(context, message)).collect();
+        ending.artifact.insert("messages".into(), json!(messages));
+    }
+
+    /// Whether another member's message has reached a member after a round.
+    pub(super) fn reached_since(
+        &self,
+        context: &ModeContext,
+        conduct: &Exchange,
+        index: usize,
+        round: u32,
+    ) -> bool {
+        let mut since = self.said.iter().filter(|message| message.round > round && message.from != index);
+        since.any(|message| reaches(context, conduct, index, message))
+    }
+
+    /// The input of a custom rule.
+    pub(super) fn host_rule_input(
+        &self,
+        context: &ModeContext,
+        heard: &[Option<Message>],
+        round: u32,
+    ) -> Json {
+        let messages: Vec<Json> = self.said.iter().map(|message| message_json(context, message)).collect();
+        let answer = |(index, one): (usize, &Option<Message>)| {
+            json!({
+                "member": &*context.member(index).id,
+                "answered": one.is_some(),
+                "objection": one.as_ref().is_some_and(|one| one.objection == Some(true)),
+                "pass": one.as_ref().is_some_and(|one| one.pass),
+            })
+        };
+        let answers: Vec<Json> = heard.iter().enumerate().map(answer).collect();
+        json!({"mode": "peer", "round": round, "messages": messages, "answers": answers})
+    }
+}
+
+/// A message as members, rules and outcomes see it.
+fn message_json(context: &ModeContext, said: &DeliveredMessage) -> Json {
+    let to = said.to.as_ref().map_or_else(
+        || json!("*"),
+        |recipients| json!(recipients.iter().map(|index| &*context.member(*index).id).collect::<Vec<_>>()),
+    );
+    json!({"round": said.round, "from": &*context.member(said.from).id, "to": to, "text": &*said.text})
+}
+
+/// The transcript of each member; equal transcripts are rendered once, so that prompts share them if all members hear everything.
+pub(super) struct Transcripts<'a> {
+    log: &'a Log,
+    conduct: &'a Exchange,
+    context: &'a ModeContext,
+    written: Vec<Json>,
+    last: Option<(Vec<usize>, Arc<str>)>,
+}
+
+impl<'a> Transcripts<'a> {
+    pub(super) fn new(log: &'a Log, conduct: &'a Exchange, context: &'a ModeContext) -> Self {
+        let written = log.said.iter().map(|message| message_json(context, message)).collect();
+        Transcripts { log, conduct, context, written, last: None }
+    }
+
+    /// The transcript of a member: messages to it and its own; `None` if empty.
+    pub(super) fn for_member(&mut self, index: usize) -> Option<Arc<str>> {
+        let messages = self.log.said.iter().enumerate();
+        let heard: Vec<usize> =
+            messages.filter(|(_, one)| self.hears(index, one)).map(|(at, _)| at).collect();
+        if heard.is_empty() {
+            return None;
+        }
+        if let Some((_, text)) = self.last.as_ref().filter(|(same, _)| *same == heard) {
+            return Some(text.clone());
+        }
+        let shown: Vec<&Json> = heard.iter().map(|at| &self.written[*at]).collect();
+        let text: Arc<str> = json!(shown).to_string().into();
+        self.last = Some((heard, text.clone()));
+        Some(text)
+    }
+
+    fn hears(&self, index: usize, said: &DeliveredMessage) -> bool {
+        said.from == index || reaches(self.context, self.conduct, index, said)
+    }
+}
+
+/// Whether another member's message reaches a member.
+fn reaches(context: &ModeContext, conduct: &Exchange, index: usize, said: &DeliveredMessage) -> bool {
+    match &said.to {
+        None => conduct.reaches(context.setup.members.len(), said.from, index),
+        Some(recipients) => recipients.contains(&index),
+    }
+}
+
+/// The last objection of each member.
+#[derive(Default)]
+pub(super) struct Objections(BTreeMap<usize, Objection>);
+
+struct Objection {
+    round: u32,
+    withdrawn: bool,
+}
+
+impl Objections {
+    /// Records a member's objection in a round. Only a plain `false` withdraws it: an absent field or answer leaves it
+    /// standing (X5).
+    pub(super) fn update(&mut self, index: usize, round: u32, says: Option<bool>) {
+        match says {
+            Some(true) => drop(self.0.insert(index, Objection { round, withdrawn: false })),
+            Some(false) => {
+                if let Some(objection) = self.0.get_mut(&index) {
+                    objection.withdrawn = true;
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// In the outcome: all of them, and whose still stand.
+    pub(super) fn write_outcome(
+        &self,
+        context: &ModeContext,
+        log: &Log,
+        conduct: &Exchange,
+        ending: &mut Completion,
+    ) {
+        let id = |index: usize| &*context.member(index).id;
+        let standing = self.0.iter().filter(|(_, one)| !one.withdrawn).map(|(index, _)| id(*index));
+        let all = self.0.iter().map(|(index, one)| {
+            json!({
+                "member": id(*index), "round": one.round, "takenBack": one.withdrawn,
+                "answered": log.reached_since(context, conduct, *index, one.round),
+            })
+        });
+        ending.extra.insert("objecting".into(), standing.collect::<Json>());
+        ending.extra.insert("objections".into(), all.collect::<Json>());
     }
 }

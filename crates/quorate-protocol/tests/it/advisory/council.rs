@@ -1,7 +1,7 @@
 //! Advisers as a protocol is given them, and a run in which all of them end.
 
 use quorate_manifest::assembly::Mode;
-use quorate_protocol::assembly::{Member, Request, Setup};
+use quorate_protocol::assembly::{AssemblyRequest, Member, Setup};
 use quorate_protocol::{Json, PartKind};
 use serde_json::json;
 
@@ -12,8 +12,11 @@ pub(crate) const TALK: &str = "user: Am I right?\nassistant: You are always righ
 
 /// A setup for the phase `session`, on the trigger `manual`.
 pub(crate) fn setup(members: &[Member], sentinel_first: bool) -> Setup {
-    let request =
-        Request::Advisory { phase: "session".to_owned(), trigger: "manual".to_owned(), sentinel_first };
+    let request = AssemblyRequest::Advisory {
+        phase: "session".to_owned(),
+        trigger: "manual".to_owned(),
+        sentinel_first,
+    };
     let mut setup = test_run::setup(Mode::Advisory, request);
     setup.members = members.to_vec();
     setup

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// What an adviser says.
+/// An adviser's answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Advice {
     pub(crate) severity: u8,

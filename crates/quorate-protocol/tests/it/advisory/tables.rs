@@ -1,9 +1,9 @@
 //! Advisory guidance, case by case: who is asked, what a terminal rule drops, how long overlays hold, which level of
 //! risk it is (A1 to A6, X12).
 
-use quorate_manifest::assembly::synthesis::RiskLabel;
+use quorate_manifest::assembly::RiskLabel;
 use quorate_manifest::timestamp;
-use quorate_protocol::assembly::{Request, Setup};
+use quorate_protocol::assembly::{AssemblyRequest, Setup};
 use quorate_protocol::{AbsenceReason, ConsultationResult, Event, FactKind, Json, PartKind};
 use serde_json::json;
 
@@ -60,8 +60,11 @@ fn who_is_asked() {
         ("custom", "manual", true, vec!["ask/guard", "ask/watch"]),
     ] {
         let mut setup = council::setup(&members, false);
-        setup.request =
-            Request::Advisory { phase: phase.to_owned(), trigger: trigger.to_owned(), sentinel_first: first };
+        setup.request = AssemblyRequest::Advisory {
+            phase: phase.to_owned(),
+            trigger: trigger.to_owned(),
+            sentinel_first: first,
+        };
         let sitting = open(&setup);
         assert_eq!(sitting.asked_ids(), expected, "{phase}, {trigger}, sentinel first: {first}");
         for invoke in &sitting.asked {
@@ -175,7 +178,7 @@ fn a_terminal_rule_drops_what_came_before_also_when_it_has_nothing_to_say() {
             "what comes after is not applied"
         );
     }
-    // Of several the gravest, then the first; the trigger is what is said, or nine.
+    // The gravest member, then the first; the trigger is the declared one, or nine.
     let severe = |one, other| {
         advise(&setup, &[("a1", advice(one, "", &[], "x")), ("a2", advice(other, "", &[], "y"))])
     };
@@ -387,7 +390,7 @@ fn a_rule_of_the_hosts() {
     assert!(notes(&emits, "`zed`"));
     let ends = run(Ok(json!({"fragments": [], "terminal": true})));
     assert_eq!((fragments(&ends), &ends.outcome()["terminal"]), (vec![], &json!(true)));
-    // What cannot be read has failed like what broke: it may have meant to end the run.
+    // Unreadable output fails like a broken rule: it may have meant to end the run.
     for (result, failed) in [
         (Err("it broke"), true),
         (Ok(Json::Null), false),

@@ -99,7 +99,7 @@ fn marks_of_lists_are_those_of_lists() {
             row("skip the\n①) review", true),
         ],
     );
-    // Tag characters are read where there are enough of them, and nothing else is read as they are.
+    // Tag characters count as text if there are enough of them; no other character does.
     assert_rows(SUBSTRING, &[("kind", "\u{e0061}kénd", None)]);
 }
 

@@ -8,7 +8,7 @@ use unicode_security::confusable_detection::skeleton;
 
 use crate::evasion::rng::Rng;
 
-/// A trait, letter by letter, as it is being hidden.
+/// A trait during its disguise, letter by letter.
 pub(crate) struct Units(Vec<Unit>);
 
 struct Unit {

@@ -2,8 +2,7 @@
 
 use proptest::prelude::*;
 use quorate_manifest::assembly::MatchMode;
-use quorate_protocol::locks;
-use quorate_protocol::locks::{Layer, Locks, Trait, fold};
+use quorate_protocol::locks::{Layer, Locks, Trait, excerpt, fold};
 
 /// Pieces that mean something to the matcher, to be put together in any way.
 fn piece() -> impl Strategy<Value = String> {
@@ -117,7 +116,7 @@ fn contains(text: &str, locked: &str) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1_500, failure_persistence: None, rng_seed: prop::test_runner::RngSeed::Fixed(20_261), ..ProptestConfig::default() })]
 
-    // L2: what is folded stays as it is when it is folded again.
+    // L2: folding is idempotent.
     #[test]
     fn folding_is_idempotent(text in text(24)) {
         let once = fold(&text);
@@ -156,7 +155,7 @@ proptest! {
         }
     }
 
-    // L2: an empty trait, and one of nothing that is seen, is no trait of every text.
+    // L2: an empty trait, or a trait of invisible characters, does not match every text.
     #[test]
     fn nothing_is_not_everywhere(text in "[a-zA-Z0-9 .,]{0,40}") {
         for locked in ["", "\u{301}", "\u{200b}", "**", "<b>", "&nbsp;", " \u{ad} "] {

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-/// What no node may pass up.
+/// Words that no node may pass up.
 pub(crate) const LOCKED: &str = "warmth";
 
 /// An assessment.
@@ -19,7 +19,7 @@ pub(crate) struct Advice {
 #[derive(Debug, Clone)]
 pub(crate) struct Node {
     pub(crate) parent: Option<usize>,
-    /// `None` is no answer.
+    /// `None` means no answer.
     pub(crate) says: Option<Advice>,
 }
 
@@ -118,7 +118,7 @@ fn rolled(
             Kind::Aggregate { top, least, most } => aggregated(children, *top, *least, *most),
             Kind::Terminal { trigger } => gravest(children, trigger.unwrap_or(9)),
             Kind::Host(Behavior::Nothing) => None,
-            // What is wrong with a rule must not hide what the children say.
+            // A fault of a rule must not hide the children's reports.
             Kind::Host(Behavior::Fails | Behavior::Nonsense) => {
                 return Some((escalated(own, children), None));
             }

@@ -1,7 +1,7 @@
 //! Trees as a protocol is given them, and a run in which answers arrive in any order.
 
 use quorate_manifest::assembly::Mode;
-use quorate_protocol::assembly::{Member, Request, Setup};
+use quorate_protocol::assembly::{AssemblyRequest, Member, Setup};
 use quorate_protocol::{Json, PartKind};
 use serde_json::json;
 
@@ -19,7 +19,7 @@ fn seat_of(id: &str) -> usize {
 }
 
 pub(crate) fn setup(nodes: &[Node], rules: &[Rule]) -> Setup {
-    let mut setup = test_run::setup(Mode::Hierarchy, Request::Hierarchy);
+    let mut setup = test_run::setup(Mode::Hierarchy, AssemblyRequest::Hierarchy);
     let member = |(index, node): (usize, &Node)| Member {
         parent: node.parent.map(|parent| name(parent).into()),
         ..test_run::member(&name(index))
@@ -51,7 +51,7 @@ pub(crate) fn json_of(says: &Advice) -> Json {
     })
 }
 
-/// Runs a tree; `next` chooses who ends next among so many. Who is out is compared with H1 after every step.
+/// Runs a tree; `next` chooses the next member to end. The pending members are compared with H1 after every step.
 pub(crate) fn run(nodes: &[Node], rules: &[Rule], mut next: impl FnMut(usize) -> usize) -> TestRun {
     let setup = setup(nodes, rules);
     let ends = oracle::outcomes(nodes, rules);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// What no message may say, by its letters, and by its meaning where meanings are compared.
+/// Words that no message may contain, by letters, or by meaning if meanings are compared.
 pub(crate) const LOCKED: &str = "warmth";
 pub(crate) const NEAR: &str = "chilly";
 
@@ -47,7 +47,7 @@ pub(crate) struct Scenario {
     /// The manifest's `maxRounds`, and what was asked for in its place.
     pub(crate) written: Option<usize>,
     pub(crate) asked: Option<usize>,
-    /// By round, then by index; `None` is no answer. Further rounds are silent passes.
+    /// By round, then by index; `None` means no answer. Further rounds are silent passes.
     pub(crate) says: Vec<Vec<Option<Says>>>,
     /// Whose messages an `aggregate` rule collects; `None` is everybody's.
     pub(crate) collected: Option<Vec<usize>>,
@@ -64,7 +64,7 @@ pub(crate) struct Delivered {
     pub(crate) text: String,
 }
 
-/// What a talk comes to.
+/// The result of a talk.
 #[derive(Debug, Clone)]
 pub(crate) struct Log {
     pub(crate) said: Vec<Delivered>,
@@ -77,7 +77,7 @@ pub(crate) struct Log {
 }
 
 impl Scenario {
-    /// What a member does in a round.
+    /// A member's behavior in a round.
     pub(crate) fn says(&self, round: usize, index: usize) -> Option<Says> {
         let silent = || Some(Says { text: String::new(), to: To::All, objection: false, pass: true });
         self.says.get(round - 1).map_or_else(silent, |indices| indices[index].clone())

@@ -2,7 +2,7 @@
 
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::Json;
-use quorate_protocol::assembly::Request;
+use quorate_protocol::assembly::AssemblyRequest;
 use serde_json::json;
 
 use super::{name, plain, setup, to_all};
@@ -48,7 +48,7 @@ fn each_rule_is_applied_to_the_log_once() {
 fn everybody_is_told_whom_it_reaches() {
     // P2
     let told = |params: Json| {
-        let mut setup = test_run::setup(Mode::Peer, Request::Peer { rounds: Some(1) });
+        let mut setup = test_run::setup(Mode::Peer, AssemblyRequest::Peer { rounds: Some(1) });
         setup.members = (0..4).map(|index| test_run::member(&name(index))).collect();
         setup.rules = vec![test_run::rule("log", "aggregate", None, params)];
         TestRun::open(&setup, "r", "Which style?").out["round1/p3"].task.to_string()

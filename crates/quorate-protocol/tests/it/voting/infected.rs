@@ -10,7 +10,7 @@ use super::stacks::stacks;
 use super::table;
 use crate::test_run::{TestRun, locked};
 
-/// What an infected member may say, and the vote that it is: none, where no vote can be read.
+/// The answers of an infected member, each with its vote, `None` for an unreadable one.
 fn answers() -> Vec<(Json, VoterBehavior)> {
     vec![
         (
@@ -73,7 +73,7 @@ fn an_infected_member_has_one_vote_and_no_more() {
                 (false, Some(ballot)) => sitting.answer(&table::id(voter.index), ballot),
                 (false, None) => sitting.give_no_answer(&table::id(voter.index)),
             }
-            // A second answer is no second vote.
+            // A second answer does not count as a second vote.
             if voter.index >= infected {
                 sitting.answer(&table::id(infected), json!({"vote": "yes", "rationale": "again"}));
             }

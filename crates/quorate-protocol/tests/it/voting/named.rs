@@ -1,7 +1,7 @@
 //! Named cases: who may vote, ties, no voters, all voters, many voters.
 
 use quorate_manifest::assembly::Mode;
-use quorate_protocol::assembly::{Request, Setup};
+use quorate_protocol::assembly::{AssemblyRequest, Setup};
 use quorate_protocol::{Event, FactKind, SemanticHit};
 use serde_json::json;
 
@@ -34,7 +34,7 @@ fn without_voters_it_is_refused() {
         member.vote_class = classes(of);
     }
     for class in [Some(CLASS.to_owned()), None] {
-        setup.request = Request::Voting { class };
+        setup.request = AssemblyRequest::Voting { class };
         let sitting = TestRun::open(&setup, "r", table::PROPOSAL);
         assert_eq!((sitting.word("verdict"), sitting.word("code")), ("refused", "no_voters"));
         assert!(sitting.asked.is_empty());
@@ -246,7 +246,7 @@ fn the_decision_says_what_was_proposed_and_what_came_of_it() {
         assert!(!sitting.recorded(FactKind::Violation).is_empty());
         assert!(sitting.outcome()["notes"].to_string().contains("the decision was refused"));
     }
-    // What did not decide is not written into a decision: no member's locked words change an incomplete.
+    // A vote that did not decide is not part of a decision: a member's locked words do not change an incomplete run.
     assert_eq!(vote(&setup, &[MISSING, MISSING]).word("verdict"), "incomplete");
 }
 
@@ -355,7 +355,7 @@ fn what_is_compared_by_meaning_withholds_as_text_does() {
 #[test]
 fn a_rule_of_the_host_that_fails_decides_nothing() {
     // V8: neither pass nor fail; and its rule is asked again with missing votes as no.
-    let mut setup = test_run::setup(Mode::Voting, Request::Voting { class: None });
+    let mut setup = test_run::setup(Mode::Voting, AssemblyRequest::Voting { class: None });
     setup.members = ["ada", "ben"].map(test_run::member).to_vec();
     setup.rules = vec![test_run::rule("coin", "custom:coin", None, json!({}))];
     for (result, verdict) in [
@@ -392,7 +392,7 @@ fn a_rule_of_the_host_that_fails_decides_nothing() {
 #[test]
 fn a_rule_that_only_missing_votes_ask_is_recorded_as_such() {
     // V8: the host's rule passes, and leaves it to the majority once missing votes count as no.
-    let mut setup = test_run::setup(Mode::Voting, Request::Voting { class: None });
+    let mut setup = test_run::setup(Mode::Voting, AssemblyRequest::Voting { class: None });
     setup.members = ["ada", "ben"].map(test_run::member).to_vec();
     setup.rules = vec![
         test_run::rule("coin", "custom:coin", None, json!({})),

@@ -1,7 +1,7 @@
 //! The oracle: V1 to V8 said slowly, in whole tenths and fractions of whole numbers. It knows nothing of the
 //! protocol.
 
-/// What a voter does.
+/// A voter's behavior.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum VoterBehavior {
     Yes,
@@ -36,7 +36,7 @@ pub(crate) enum Tie {
     Chair(usize),
 }
 
-/// What a rule does.
+/// A rule's effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     Terminal {
@@ -70,7 +70,7 @@ pub(crate) struct Rule {
     pub(crate) of: Option<Vec<usize>>,
 }
 
-/// What a vote comes to.
+/// The result of a vote.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) enum Word {
     Pass,
@@ -88,7 +88,7 @@ impl Word {
     }
 }
 
-/// What the vote comes to, in tenths: yes, and what it is of.
+/// The result of the vote in tenths: the yes share, and its denominator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Count {
     pub(crate) yes: u64,

@@ -2,7 +2,7 @@
 
 use super::oracle::{Kind, Rule, Scope, Tie, VoterBehavior};
 
-/// The thresholds: three tenths, a half, two thirds as it is written, all.
+/// The thresholds: three tenths, a half, two thirds as written in manifests, all.
 const THRESHOLDS: [(u64, u64); 4] = [(3, 10), (5, 10), (66, 100), (1, 1)];
 
 /// A rule for everybody.

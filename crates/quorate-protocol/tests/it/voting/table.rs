@@ -1,7 +1,7 @@
 //! Rules and voters of the oracle as the protocol is given them, and one vote from setup to outcome.
 
 use quorate_manifest::assembly::Mode;
-use quorate_protocol::assembly::{Member, Request, Rule as Written, Setup};
+use quorate_protocol::assembly::{AssemblyRequest, Member, Rule as Written, Setup};
 use quorate_protocol::{Json, Name};
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use crate::test_run::{self, TestRun};
 
 pub(crate) const PROPOSAL: &str = "# Spend it\n\nResolution: we spend it.\n";
 pub(crate) const CLASS: &str = "budget";
-/// The weights that are tried, in tenths, as they are written.
+/// The weights, in tenths.
 pub(crate) const WEIGHTS: [(u64, &str); 5] = [(1, "0.1"), (2, "0.2"), (3, "0.3"), (10, "1"), (15, "1.5")];
 
 const NAMES: [&str; 6] = ["ada", "ben", "cleo", "dan", "eva", "nobody"];
@@ -93,7 +93,7 @@ pub(crate) fn setup(rules: &[Rule], weights: &[&str]) -> Setup {
         weight: Some((*weight).to_owned()),
         ..test_run::member(&name(index))
     };
-    let mut setup = test_run::setup(Mode::Voting, Request::Voting { class: Some(CLASS.to_owned()) });
+    let mut setup = test_run::setup(Mode::Voting, AssemblyRequest::Voting { class: Some(CLASS.to_owned()) });
     setup.members = weights.iter().enumerate().map(member).collect();
     setup.rules = rules.iter().enumerate().map(|(at, rule)| rule_setup(at, rule)).collect();
     setup
@@ -104,7 +104,7 @@ pub(crate) fn ballot(does: VoterBehavior) -> Option<Json> {
     (does != VoterBehavior::Missing).then(|| json!({"vote": vote(does), "rationale": "as I see it"}))
 }
 
-/// A vote in which everybody ends in an order, as long as it is asked.
+/// A vote in which all members end in the order of asking.
 pub(crate) fn vote_in(setup: &Setup, run: &str, voters: &[Voter], order: &[usize]) -> TestRun {
     let mut sitting = TestRun::open(setup, run, PROPOSAL);
     for at in order {
