@@ -8,7 +8,8 @@ use std::sync::Arc;
 
 use quorate::service::error::{ServiceError, error_chain};
 use quorate::service::redaction::CurrentRedactor;
-use quorate_diagnostics::render::{json, terminal};
+use quorate_diagnostics::render::concise;
+use quorate_diagnostics::render::machine::diagnostics_json;
 use quorate_diagnostics::{Body, RefusalCode, codes};
 use quorate_kernel::ports::{dispatcher, substrate};
 use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData, MetaObject};
@@ -86,7 +87,7 @@ impl From<ServiceError> for Failure {
         let count = report.refusals.len() + report.warnings.len();
         let places = report.refusals.iter().any(|refusal| refusal.body.place.is_some());
         let diagnostics = (count > 1 || places).then(|| {
-            let mut all = json::diagnostics(report);
+            let mut all = diagnostics_json(report);
             with_parameter_names_json(&mut all);
             Arc::new(all)
         });

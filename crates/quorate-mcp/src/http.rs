@@ -25,7 +25,7 @@ use axum::{Router, middleware};
 use futures::{Stream, StreamExt as _};
 use hyper_util::service::TowerToHyperService;
 use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::http_guard::{Origin, TokenHash, bearer_token, is_for};
+use quorate::service::http_guard::{TokenHash, bearer_token, is_for};
 use quorate::service::http_server;
 use quorate_diagnostics::{Body, codes};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};

@@ -29,7 +29,7 @@ use crate::pages::review_run::{self, Places, Position, ShownFinding};
 use crate::pages::wording::{Mark, digit_groups, instant, minute, plain, usd};
 
 /// The beginning of every report.
-const BEGINS: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"ReportContent-Security-Policy\"";
+const BEGINS: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\"";
 
 const PROOF: &str = "<script type=\"application/octet-stream\" id=\"proof\">";
 const TEXT: &str = "<script type=\"application/octet-stream\" class=\"text\" data-input=\"";

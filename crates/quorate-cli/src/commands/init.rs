@@ -14,9 +14,7 @@ use crate::terminal::Terminal;
 use quorate::service::disk::{absolute, display_path};
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::init;
-use quorate::service::init::WiredTool;
-use quorate::service::init::{self, InitTemplate};
+use quorate::service::init::{self, InitTemplate, WiredTool};
 
 /// Write example files to start from; existing files are not changed
 #[derive(Debug, Args)]

@@ -11,7 +11,7 @@ use quorate::service::manifests;
 use quorate::service::manifests::FormatMode;
 use quorate::service::resolve::{self, ResolveRequest};
 use quorate::service::schemas::{ANSWERS, Output, answer};
-use quorate::service::{check, disk};
+use quorate::service::disk;
 use quorate_diagnostics::{Body, Report as Diagnostics, codes, render as diagnostic};
 use quorate_manifest::doctype::{self, Doctype};
 use quorate_manifest::loader::Refs;

@@ -12,7 +12,7 @@ use quorate::service::playbook::consultant::Judge;
 use quorate::service::playbook::{Answer, Approver, GateClosed};
 use quorate::service::playbook::library::Library;
 use quorate::service::playbook::promote::{promote, unknown_playbook};
-use quorate::service::playbook::propose::{self, ProposalOutcome, Proposal, Proposer, propose};
+use quorate::service::playbook::propose::{ProposalOutcome, Proposal, Proposer};
 use quorate::service::playbook::traits::ExceptionRequest;
 use quorate::service::playbook::writer::LibraryWriter;
 use quorate::service::playbook::{inspect, propose, reflect, repair, rollback};
@@ -333,7 +333,7 @@ async fn submit(
 ) -> Result<(String, Exit), ServiceError> {
     let judge = Judge::of(keeping)?;
     let outcomes: Vec<ProposalOutcome> =
-        propose(keeping, proposals, proposer, judge.as_ref(), excepting, registries).await?;
+        propose::propose(keeping, proposals, proposer, judge.as_ref(), excepting, registries).await?;
     if format != HumanOrJson::Json {
         for outcome in &outcomes {
             terminal.status(&render::diagnostics(&outcome.report, format.into(), terminal.stderr));

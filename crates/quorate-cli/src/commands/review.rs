@@ -19,7 +19,7 @@ use quorate::service::runs::RunReport;
 use quorate::service::schemas::REVIEWS;
 use quorate::service::session::LedgerSession;
 use quorate::service::workspace::PathOverrides;
-use quorate::service::{artifact, budget, review as reviews};
+use quorate::service::{budget, review as reviews};
 use quorate_adapters::executor::{llm, rubric};
 use quorate_diagnostics::render::machine::diagnostics_json;
 use quorate_diagnostics::{Body, codes};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use quorate::service::doctor::{self, DoctorCheck, Status};
+use quorate::service::doctor::{self, CheckStatus, DoctorCheck};
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
 use quorate::service::provision::{
@@ -114,7 +114,7 @@ pub(super) async fn run_provision(
 ) -> Exit {
     let (Verb::Install(Install { all, .. })
     | Verb::Uninstall(Uninstall { all, .. })
-    | Verb::Status(Status { all, .. })
+    | Verb::Status(StatusArguments { all, .. })
     | Verb::List(all)) = &arguments.verb;
     let format = all.format;
     match run_verb(&arguments.verb, all, environment, terminal).await {
@@ -273,17 +273,17 @@ pub(super) async fn run_doctor(
         }
     };
     terminal.data(&text);
-    match checks.iter().any(|check| check.status == Status::Failed) {
+    match checks.iter().any(|check| check.status == CheckStatus::Failed) {
         true => Exit::UNUSABLE,
         false => Exit::DONE,
     }
 }
 
-fn status_word(state: Status) -> &'static str {
+fn status_word(state: CheckStatus) -> &'static str {
     match state {
-        Status::Passed => "good",
-        Status::Warning => "noted",
-        Status::Failed => "bad",
+        CheckStatus::Passed => "good",
+        CheckStatus::Warning => "noted",
+        CheckStatus::Failed => "bad",
     }
 }
 

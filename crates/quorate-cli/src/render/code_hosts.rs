@@ -25,7 +25,7 @@ use quorate_protocol::policy::Verdict;
 use serde_json::{Value, json};
 
 use super::wording::undecided;
-use super::{deliberator_row, sarif, wording};
+use super::{deliberator_row, wording};
 
 pub(crate) fn sarif(report: &ReviewReport) -> String {
     sarif_of(&[report])

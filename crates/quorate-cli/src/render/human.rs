@@ -5,13 +5,13 @@
 
 use quorate::service::member_usage::MemberUsage;
 use quorate::service::report::ReviewReport;
-use quorate_diagnostics::render::{Level, TextOptions, terminal};
+use quorate_diagnostics::render::{Level, TextOptions, underline};
 use quorate_protocol::policy::Verdict;
 
 use super::brief::{Brief, MAX_PLACES, Place, Point};
 use super::layout::{Paint, finish, hanging, indented, one_line, prose, table};
 use super::wording::{amount, cost, duration, list, minute, truncate, undecided};
-use super::{Extent, deliberator_row, sarif};
+use super::{Extent, code_hosts, deliberator_row};
 
 /// The report, ending with one line break.
 pub(crate) fn human(report: &ReviewReport, extent: Extent, options: TextOptions) -> String {

@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 use std::sync::Arc;
 
-use quorate_diagnostics::render::{TextOptions, json as diagnostics};
+use quorate_diagnostics::render::TextOptions;
+use quorate_diagnostics::render::machine::diagnostics_json;
 use quorate_playbook::lock::Trait;
 use quorate_protocol::locks::{Layer, excerpt, excerpt_parts};
 use serde_json::{Value, json};
@@ -117,7 +118,7 @@ pub(crate) fn json(tested: &LockTest) -> String {
         "matchMode": tested.match_mode.as_str(),
         "meaning_compared": if meaning_not_compared(tested) { Value::Bool(false) } else { Value::Null },
         "traits": tested.traits.iter().map(trait_json).collect::<Vec<_>>(),
-        "warnings": diagnostics::diagnostics(&tested.report),
+        "warnings": diagnostics_json(&tested.report),
     });
     format!("{value:#}\n")
 }

@@ -242,7 +242,7 @@ pub(crate) fn proposed(
                 "file": outcome.accepted.as_ref().map(|accepted| display_path(environment, &accepted.path)),
                 "version": outcome.accepted.as_ref().map(|accepted| accepted.version),
                 "operators": outcome.accepted.as_ref().map(|accepted| &accepted.operators),
-                "diagnostics": diagnostic::json::diagnostics(&outcome.report),
+                "diagnostics": diagnostic::machine::diagnostics_json(&outcome.report),
             })
         };
         return format!("{:#}\n", json!({"proposals": outcomes.iter().map(object).collect::<Vec<_>>()}));
@@ -270,7 +270,7 @@ pub(crate) fn promoted(outcome: &promote::PromotionOutcome, format: HumanOrJson)
         let json = json!({
             "slug": outcome.slug, "promoted": outcome.promoted.is_some(), "version": outcome.promoted,
             "said": outcome.gate_message, "archived": outcome.archived,
-            "diagnostics": diagnostic::json::diagnostics(&outcome.report),
+            "diagnostics": diagnostic::machine::diagnostics_json(&outcome.report),
         });
         return format!("{json:#}\n");
     }

@@ -2,7 +2,8 @@
 
 use std::fmt::Write as _;
 
-use quorate_diagnostics::render::{TextOptions, json as diagnostics};
+use quorate_diagnostics::render::TextOptions;
+use quorate_diagnostics::render::machine::diagnostics_json;
 use quorate_manifest::assembly::Grouping;
 use quorate_manifest::assembly::Trigger;
 use quorate_manifest::assembly::load::{ModeSettings, ResolvedAssembly, ResolvedMember, Retention};
@@ -373,7 +374,7 @@ pub(crate) fn json(view: &Resolution) -> String {
         "effective": resolved.chain.merged.to_json(),
         "members": members,
         "origins": origins,
-        "warnings": diagnostics::diagnostics(&view.report),
+        "warnings": diagnostics_json(&view.report),
     });
     format!("{value:#}\n")
 }

@@ -8,7 +8,7 @@ use quorate::service::resume::Replay;
 use quorate::service::runs::{self, RunListEntry};
 use quorate_diagnostics::render::TextOptions;
 use quorate_kernel::history::Difference;
-use quorate_ledger::runs::RunListEntry;
+use quorate_ledger::runs::ListedRun;
 use quorate_protocol::Json;
 use serde_json::json;
 
@@ -21,7 +21,7 @@ const SHORT: usize = 7;
 const LONG: usize = 13;
 
 /// The runs as a table, in the given order. Columns that no run fills are left out.
-pub(crate) fn human(runs: &[RunListEntry], options: TextOptions) -> String {
+pub(crate) fn human(runs: &[ListedRun], options: TextOptions) -> String {
     if runs.is_empty() {
         return "No runs yet: `quorate review FILE` makes the first. `quorate log` shows conversations.\n"
             .to_owned();
@@ -38,7 +38,7 @@ pub(crate) fn human(runs: &[RunListEntry], options: TextOptions) -> String {
     let headings: Vec<&str> = shown.iter().map(|at| HEADINGS[*at]).collect();
     let rows = rows.iter().map(|row| shown.iter().map(|at| row[*at].clone()).collect()).collect();
     let table = table(&headings, rows, 0, options.width);
-    let difference = |listed: &RunListEntry| {
+    let difference = |listed: &ListedRun| {
         let what = one_line(listed.difference()?);
         Some(format!("\n{} is {}: {what}", listed.run.run, listed.run.verdict.as_deref().unwrap_or_default()))
     };
@@ -63,14 +63,14 @@ const HEADINGS: [&str; 10] = [
 const OPTIONAL: [usize; 5] = [3, 4, 5, 6, 7];
 
 /// `{"schema": …, "runs": [{run, opened, artifact, artifact_type, mode, …}]}`, as [`RunListEntry`] has it.
-pub(crate) fn json(runs: &[RunListEntry]) -> String {
+pub(crate) fn json(runs: &[ListedRun]) -> String {
     format!(
         "{:#}\n",
         json!({ "schema": runs::SCHEMA, "runs": runs.iter().map(RunListEntry::from).collect::<Vec<_>>() })
     )
 }
 
-fn row(listed: &RunListEntry, short: &str) -> [String; 10] {
+fn row(listed: &ListedRun, short: &str) -> [String; 10] {
     let run = &listed.run;
     // Assemblies record their outcomes in lower case; all outcomes are shown in capitals.
     let word = |word: &str| Paint::of_word(word).on(&one_line(word).to_uppercase());
@@ -90,7 +90,7 @@ fn row(listed: &RunListEntry, short: &str) -> [String; 10] {
 }
 
 /// The shortest length at which the ids of a list differ.
-fn short(runs: &[RunListEntry]) -> usize {
+fn short(runs: &[ListedRun]) -> usize {
     let differ = |length: &usize| {
         let prefixes: BTreeSet<&str> =
             runs.iter().filter_map(|listed| listed.run.run.get(..*length)).collect();
@@ -288,7 +288,7 @@ mod tests {
 
     use super::*;
 
-    fn runs() -> Vec<RunListEntry> {
+    fn runs() -> Vec<ListedRun> {
         let run = |id: &str, subject: &str, verdict: Option<&str>, overridden: Option<&str>| RunRow {
             run: id.into(),
             opened_ms: 1_772_600_700_007,
@@ -300,7 +300,7 @@ mod tests {
             ended: true,
             imported: id.starts_with("ry"),
         };
-        let listed = |run: RunRow| RunListEntry {
+        let listed = |run: RunRow| ListedRun {
             mode: if run.subject == "p.md" { "voting" } else { "council" }.to_owned(),
             producer: String::new(),
             blockers: if run.verdict.as_deref() == Some("HOLD") {

@@ -7,7 +7,7 @@ use quorate::service::disk::display_path;
 use quorate::service::doctor::{DoctorCheck, CheckStatus};
 use quorate::service::environment::Environment;
 use quorate::service::provision::change::FileAction;
-use quorate::service::provision::drift::Drift;
+use quorate::service::provision::change::Drift;
 use quorate::service::provision::setup::State;
 use quorate::service::provision::status::{FileStatus, ProfileStatus};
 use quorate::service::provision::{FileReport, ProvisionOutcome, WriteMode};
@@ -15,7 +15,8 @@ use quorate::service::trust;
 use quorate::service::trust::Inventory;
 use quorate::service::trust::TrustChange;
 use quorate_diagnostics::Report;
-use quorate_diagnostics::render::{TextOptions, json as diagnostics};
+use quorate_diagnostics::render::TextOptions;
+use quorate_diagnostics::render::machine::diagnostics_json;
 use serde_json::{Value, json};
 
 use super::Format;
@@ -119,7 +120,7 @@ fn outcome_json(outcome: &ProvisionOutcome) -> String {
         "written": outcome.run == WriteMode::Apply && !outcome.report.has_refusals() && !outcome.idle,
         "resumed": outcome.resumed,
         "files": outcome.files.iter().map(file_json).collect::<Vec<_>>(),
-        "diagnostics": diagnostics::diagnostics(&outcome.report),
+        "diagnostics": diagnostics_json(&outcome.report),
     });
     format!("{value:#}\n")
 }
@@ -135,7 +136,7 @@ pub(crate) fn status(
         HumanOrJson::Json => {
             let value = json!({
                 "profiles": statuses.iter().map(profile_json).collect::<Vec<_>>(),
-                "diagnostics": diagnostics::diagnostics(report),
+                "diagnostics": diagnostics_json(report),
             });
             format!("{value:#}\n")
         }

@@ -238,7 +238,7 @@ fn bad_input_is_refused_with_its_code_and_changes_nothing() {
     refused(
         manifest.replace("append", "prepend"),
         5,
-        &["there is no strategy `prepend`", "`merge-json-deep`"],
+        &["unknown strategy `prepend`", "`merge-json-deep`"],
     );
     refused(
         manifest.replace("runtime-profile/standard", "../../../evil"),

@@ -42,7 +42,7 @@ fn what_is_mistyped_in_an_executor_is_refused_wherever_the_file_is_read() {
         ("[mcp.far]\nurll = \"https://example.com/mcp\"\n", "did you mean `url`?"),
         ("[mcp.far]\nurl = \"https://example.com/mcp\"\ntokn = \"T\"\n", "did you mean `token`?"),
         ("[mcp.far]\nurl = \"htps://example.com/mcp\"\n", "`htps:` is not a way to reach an MCP server"),
-        ("[mcp.far]\nurl = \"example.com\"\n", "[mcp.far]: `url` is no address"),
+        ("[mcp.far]\nurl = \"example.com\"\n", "[mcp.far]: `url` is not an address"),
     ] {
         place.write("quorate.toml", toml);
         for command in [

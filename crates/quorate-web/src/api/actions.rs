@@ -33,7 +33,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::runs::load_live;
-use super::started;
 use crate::endpoint::{Answer, Call, Endpoint, Method, Nothing};
 use crate::failure::Failure;
 use crate::{Server, openapi};

@@ -16,7 +16,6 @@ use quorate_manifest::timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::ledger;
 use crate::endpoint::{Answer, Call, Endpoint, Method, Nothing};
 use crate::failure::Failure;
 use crate::{Server, openapi};
@@ -128,7 +127,7 @@ impl Endpoint for GetCheckpoint {
     }
 
     async fn call(server: Arc<Server>, _: Call<Self>) -> Result<Response, Failure> {
-        let Some(checkpoint) = ledger::load(&server).await?.checkpoint else {
+        let Some(checkpoint) = load(&server).await?.checkpoint else {
             let body =
                 Body::new("the ledger has no checkpoint yet").help("`quorate ledger checkpoint` makes one");
             return Err(ServiceError::not_found(codes::RECORD_UNSEALED, body).into());

@@ -9,11 +9,11 @@ use quorate::service::error::ServiceError;
 use quorate::service::report_file::{self, ReportFile, ReportScope};
 use quorate_diagnostics::{Body, codes};
 
-use super::wording::grouped;
+use super::wording::digit_groups;
 use super::{Frame, respond};
 use crate::api::ledger::{Checkpoint, load};
 use crate::failure::Failure;
-use crate::show_report::{self, ProofFacts};
+use crate::report::{self, ProofFacts};
 use crate::{Server, assets};
 
 #[derive(Template)]
@@ -47,7 +47,7 @@ async fn page(server: &Arc<Server>) -> Result<LedgerPage, Failure> {
     Ok(LedgerPage {
         frame: frame.with_json("/api/v1/ledger".to_owned()),
         ledger: held.ledger,
-        counts: counts.into_iter().map(|(name, count)| (name, grouped(count))).collect(),
+        counts: counts.into_iter().map(|(name, count)| (name, digit_groups(count))).collect(),
         checkpoint: held.checkpoint,
         unsealed: held.unsealed,
     })

@@ -153,6 +153,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn numbers_read_well() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(digit_groups), ["0", "999", "1,000", "1,234,567"]);
+        let amounts = [0, 1_230_000, 10_000_000, 1_239_999_999].map(dollars);
+        assert_eq!(amounts, ["0.00", "0.01", "0.01", "1.24"]);
+        let times = [Duration::from_millis(12), Duration::from_millis(1_540), Duration::from_secs(123)];
+        assert_eq!(times.map(duration), ["12 ms", "1.5 s", "2 min 03 s"]);
+    }
+
+    #[test]
     fn spans_and_times_are_read() {
         let now = 1_000_000_000_000;
         assert_eq!(parse_since("24h", now), Ok(Some(now - 86_400_000)));
