@@ -1,4 +1,6 @@
 //! Parses an adapter's block: unknown keys are refused by name, wrong types by key; null counts as absent (M3).
+//! Also the key `answer`, and a table `[mcp.<id>]` of `quorate.toml`, which every build reads: without the feature `mcp`,
+//! servers are still passed to CLIs that take part in a runtime.
 
 use std::time::Duration;
 
@@ -127,7 +129,7 @@ pub(crate) fn nearest<'a>(word: &str, known: &[&'a str]) -> Option<&'a str> {
 /// The name of the environment variable that has a secret.
 ///
 /// # Errors
-/// When it is no name. The message does not repeat it: it may be the secret itself.
+/// When it is not a name. The message does not repeat it, since it may be the secret itself.
 pub(crate) fn variable_name(key: &str, name: &str, example: &str) -> Result<String, ConfigError> {
     let fits = name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
     match fits && !name.starts_with(|first: char| first.is_ascii_digit()) {
@@ -169,7 +171,7 @@ pub(crate) fn parse_answer_form(written: Option<&str>) -> Result<Schema, ConfigE
     match written {
         None | Some(TEXT_ANSWER) => Ok(Schema::PlainText),
         Some(JSON_ANSWER) => Ok(Schema::Turn),
-        Some(other) => Err(ConfigError::for_key("answer", format!("there is no answer `{other}`")).with_help(
+        Some(other) => Err(ConfigError::for_key("answer", format!("unknown form of answer `{other}`")).with_help(
             "`text`: what is printed is what is said; `json`: an object with `content`, `meta` and `stateUpdate`",
         )),
     }
@@ -273,7 +275,7 @@ pub(crate) fn read_server_table(table: &Map<String, Json>) -> Result<ServerTable
 
 fn address(written: &str) -> Result<String, ConfigError> {
     let url = Url::parse(written).map_err(|error| {
-        ConfigError::for_key("url", format!("`url` is no address: {error}"))
+        ConfigError::for_key("url", format!("`url` is not an address: {error}"))
             .with_help("for example `https://example.com/mcp`")
     })?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {

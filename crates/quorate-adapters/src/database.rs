@@ -51,7 +51,7 @@ impl Database {
     /// When the path is empty or a folder.
     pub(crate) fn new(dir: &Path, path: &str, durable: bool) -> Result<Self, ConfigError> {
         let path = std::path::absolute(dir.join(path))
-            .map_err(|error| ConfigError::for_key("path", format!("`{path}` is no path: {error}")))?;
+            .map_err(|error| ConfigError::for_key("path", format!("`{path}` is not a path: {error}")))?;
         if path.is_dir() {
             let message = format!("`{}` is a folder; a database is a file", path.display());
             return Err(ConfigError::for_key("path", message)
@@ -119,7 +119,8 @@ impl Database {
     }
 
     fn refused(&self, what: &str) -> DatabaseError {
-        let message = format!("{} is {what}; it is left as it is: name another `path`", self.path.display());
+        let message =
+            format!("{} is {what}; Quorate does not change it: name another `path`", self.path.display());
         DatabaseError { message, source: None }
     }
 }

@@ -1,4 +1,7 @@
-//! Effectors grant tools to participants.
+//! The `manifest` effectors: the manifest's `effectors` with the MCP servers that the host has configured.
+//!
+//! Several entries for one participant add up. A participant without an entry keeps its executor's tools; one with an
+//! entry has exactly the named tools.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -23,7 +23,7 @@ const MAX_REDIRECTS: usize = 5;
 /// Which redirects a client follows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Redirects {
-    /// None: the response is returned as it is.
+    /// Follows none and returns the response unchanged.
     Refused,
     /// Those that keep the method and stay on the host, which the key is for.
     SameHost,

@@ -1,4 +1,20 @@
-//! Lifecycles receive the events of a runtime.
+//! The `command` lifecycle runs a manifest's `hooks`: one command for each event.
+//!
+//! ```yaml
+//! hooks:
+//!   onTurnEnd: {command: ./notify.sh, args: [--quiet], env: [SLACK_TOKEN], timeout_ms: 3000}
+//!   onIdle: {command: notify-send}
+//! ```
+//!
+//! The command gets the event as one line of JSON on stdin: `{hook, runtime}`, with `turn` at the end of a turn, and
+//! with `target` and `by` where a participant was chosen. A turn is `{id, participant, at, content, meta}`. The
+//! command's output is ignored; an exit code other than 0 is a failure, which is recorded and has no other effect. A
+//! `command` with a `/` is relative to the manifest, any other is looked up in `PATH`; it runs in the manifest's
+//! directory, sees the variables that every member sees and those of `env`, and is ended with its descendants at its
+//! timeout.
+//! is over.
+//!
+//! The `recorder` lifecycle keeps all events in memory, in order, for tests and for programs that embed a runtime.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};

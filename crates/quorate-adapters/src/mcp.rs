@@ -1,7 +1,7 @@
 //! The MCP client of substrate, executor and state: how a block names its server, a server's table in `quorate.toml`,
 //! its tools and their arguments (listed once for each connection), and one connection for all adapters of a process.
-//! `mcp/connection.rs` owns access to a server and its repair, `mcp/error.rs` results and errors; only these two name the
-//! protocol library.
+//! `mcp/connection.rs` owns access to a server, its repair, results and errors; only that file names the protocol
+//! library.
 
 mod connection;
 

@@ -1,6 +1,7 @@
 //! Connections to NATS servers. NATS carries what should be heard now; what must be true afterwards is in the ledger, so
-//! users of events go on without it. `nats/shared.rs` is the connection of a runtime's adapters, `nats/stream.rs` what some of
-//! them keep on the servers, `nats/subject.rs` the names of both.
+//! users of events go on without it. The host gives the connection that the adapters of a runtime
+//! share, so no manifest names an address. This file also owns the streams that adapters keep on the servers, and the
+//! encoding of names in subjects.
 
 use std::fmt;
 use std::fmt::Write as _;
@@ -41,14 +42,14 @@ pub struct Address {
     inbox: Option<String>,
 }
 
-/// What a server is told that asks who connects.
+/// The credentials for a server that asks for them.
 #[derive(Clone, PartialEq, Eq)]
 enum Login {
     Token(String),
     User { name: String, password: String },
 }
 
-/// Why there is no connection.
+/// Why connecting failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
     /// The address, the credentials or the encryption do not fit the server: trying again does not help.
@@ -112,12 +113,12 @@ fn server(text: &str) -> Result<(ServerAddr, Option<Login>), String> {
     if !["nats", "tls"].contains(&scheme) {
         return Err("it does not begin with nats:// or tls://".to_owned());
     }
-    let server: ServerAddr = text.parse().map_err(|_| "it is no URL".to_owned())?;
+    let server: ServerAddr = text.parse().map_err(|_| "it is not a URL".to_owned())?;
     if server.host().is_empty() {
         return Err("it names no host".to_owned());
     }
     let decoded = |text: &str| percent_decode_str(text).decode_utf8().map(String::from);
-    let decoded = |text: &str| decoded(text).map_err(|_| "its user or password is no UTF-8".to_owned());
+    let decoded = |text: &str| decoded(text).map_err(|_| "its user or password is not UTF-8".to_owned());
     let login = match (server.username(), server.password()) {
         (None, None) => None,
         (Some(token), None) => Some(Login::Token(decoded(token)?)),
@@ -366,10 +367,10 @@ fn version(text: &str) -> [u64; 3] {
     std::array::from_fn(|_| numbers.next().unwrap_or(0))
 }
 
-/// The longest name that stands in a subject as it is, in bytes; a longer one is replaced by its hash.
+/// The longest name that stands in a subject verbatim, in bytes; a longer name is replaced by its hash.
 const MAX_BYTES: usize = 120;
 
-/// A name as one part of a subject, different for different names: letters, digits, `-` and `_` as they are, every other
+/// A name as one part of a subject, different for different names: letters, digits, `-` and `_` verbatim, every other
 /// byte as `=` with two digits.
 pub(crate) fn token(name: &str) -> String {
     let mut token = String::with_capacity(name.len());
@@ -393,7 +394,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// How many copies a cluster keeps, unless the manifest says.
 const CLUSTER_REPLICAS: usize = 3;
 
-/// What a stream is to be.
+/// The configuration of a stream.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) name: String,
@@ -439,7 +440,7 @@ impl StreamError {
     }
 }
 
-/// What an attempt came to that is not an answer.
+/// Why an attempt has no answer.
 enum Obstacle {
     /// It may pass: no server, no leader, no answer in time.
     Away(String),

@@ -9,7 +9,7 @@ use quorate_kernel::ports::executor::{ConfigError, Servers};
 use sqlx::error::BoxDynError;
 use sqlx::{Arguments as _, Encode, Postgres, Type};
 
-// Of the trait's signature.
+// The trait's signature has it.
 pub use sqlx::Error;
 pub use sqlx::postgres::{PgArguments, PgRow};
 

@@ -1,5 +1,6 @@
 //! Reads files that another process may have replaced: by a pipe, which would keep its reader waiting for a writer, by a
 //! device, or by an endless file. The type is checked after the file was opened, so that it cannot be swapped in between.
+//! A [`FileStamp`] detects by metadata that a file was changed or replaced.
 
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read as _};
@@ -26,7 +27,7 @@ pub(crate) fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<Fi
     let kind = file.metadata()?.file_type();
     match kind.is_file() || kind.is_dir() {
         true => Ok(file),
-        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file")),
+        false => Err(io::Error::new(io::ErrorKind::InvalidInput, "it is not a regular file")),
     }
 }
 
@@ -70,7 +71,7 @@ pub(crate) fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 /// # Errors
 /// As [`read`], and when it is a link.
 pub(crate) fn read_no_symlink(path: &Path, most: u64) -> io::Result<Vec<u8>> {
-    // Most often there is no file, which takes one call to know.
+    // The file is usually missing, which one call finds out.
     match path.symlink_metadata()?.is_symlink() {
         true => Err(link_refused()),
         false => read_all(open(path)?, most),
@@ -165,7 +166,7 @@ pub(crate) struct FileStamp {
 }
 
 impl FileStamp {
-    /// The stamp of a path; `None` if there is no file.
+    /// The stamp of a path; `None` if the file is missing.
     pub(crate) fn of_path(path: &Path) -> io::Result<Option<Self>> {
         match std::fs::metadata(path) {
             Ok(meta) => Ok(Some(FileStamp::of_metadata(&meta))),

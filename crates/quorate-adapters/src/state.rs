@@ -15,7 +15,7 @@ use quorate_protocol::{Json, storable};
 use serde_json::Map;
 
 /// Refuses a state that could not be recorded and read again. Every store checks it on writing and on reading,
-/// since files and databases have other writers, too.
+/// since files and databases also have other writers.
 fn check_storable(participant: &str, state: &Map<String, Json>) -> Result<(), StateError> {
     storable::check_object(state, storable::MAX_DEPTH).map_err(|error| StateError {
         what: format!("the state of `{participant}` cannot be stored: {error}"),

@@ -72,7 +72,7 @@ fn check_turn(turn: &NewTurn) -> Result<(), SubstrateError> {
     }
     let timestamp = &turn.timestamp;
     if timestamp.contains(hostile) || clock::parse_rfc3339(timestamp).is_none() {
-        return Err(SubstrateError::Refused(format!("{timestamp:?} is no time as RFC 3339 has it")));
+        return Err(SubstrateError::Refused(format!("{timestamp:?} is not a time in the form of RFC 3339")));
     }
     if turn.content.is_empty() {
         return Err(SubstrateError::Refused(format!(
@@ -134,9 +134,9 @@ fn id_proof(turn: &Turn) -> IdProof {
 
 /// One millisecond later: the timestamp for a turn whose id is taken.
 fn next_millisecond(timestamp: &str) -> Result<String, SubstrateError> {
-    clock::parse_rfc3339(timestamp)
-        .map(|at| clock::rfc3339(at + 1))
-        .ok_or_else(|| SubstrateError::Refused(format!("{timestamp:?} is no time as RFC 3339 has it")))
+    clock::parse_rfc3339(timestamp).map(|at| clock::rfc3339(at + 1)).ok_or_else(|| {
+        SubstrateError::Refused(format!("{timestamp:?} is not a time in the form of RFC 3339"))
+    })
 }
 
 /// Watches a file from the first [`Self::subscribe`] on.
@@ -195,7 +195,7 @@ impl FileWatcher {
                 bell.folder_gone.store(true, Ordering::SeqCst);
                 return bell.changes.send_replace(());
             }
-            // A read is no change, and readers check for changes themselves.
+            // A read does not change a file, and readers check for changes themselves.
             let is_watched = |path: &PathBuf| {
                 path.file_name()
                     .is_some_and(|name| name.as_encoded_bytes().starts_with(prefix.as_encoded_bytes()))

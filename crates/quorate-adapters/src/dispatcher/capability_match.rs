@@ -40,9 +40,10 @@ const RUBRICS: [&str; 1] = ["skim-and-tag"];
 pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError> {
     let block = parse_block(build, &["rubric"])?;
     if let Some(rubric) = block.text("rubric")?.filter(|rubric| !RUBRICS.contains(rubric)) {
-        return Err(ConfigError::for_key("rubric", format!("there is no rubric `{rubric}`")).with_help(
-            format!("there is {}; it is also what holds without the key", quoted_list(&RUBRICS)),
-        ));
+        return Err(ConfigError::for_key("rubric", format!("unknown rubric `{rubric}`")).with_help(format!(
+            "there is {}; it is also what holds without the key",
+            quoted_list(&RUBRICS)
+        )));
     }
     Ok(Arc::new(CapabilityMatch { reentry: block.flag(REENTRY)? }))
 }

@@ -1,8 +1,8 @@
 //! The `llm-router` dispatcher asks an executor who speaks next.
 //!
 //! `executor` names the executor (by default the default one), `model` its model; `instructions` say how to choose.
-//! It sees the window and the roster and answers with ids. An unknown id, an answer that is no selection, or no answer
-//! is an error: it is reported, and no participant is selected. An empty selection is no error. The author of the last
+//! It sees the window and the roster and answers with ids. An unknown id, an answer in another form, or no answer
+//! is an error: it is reported, and no participant is selected. An empty selection is valid. The author of the last
 //! turn is not offered, and ignored if selected.
 
 use std::sync::Arc;
@@ -113,9 +113,9 @@ impl LlmRouter {
         let mut message = match unanswered.absent {
             AbsenceReason::TimedOut => format!("`{name}` did not say in time who speaks next"),
             AbsenceReason::OverBudget | AbsenceReason::RunOverBudget => {
-                format!("there is no budget left to ask `{name}` who speaks next")
+                format!("the budget does not allow asking `{name}` who speaks next")
             }
-            AbsenceReason::SchemaFailed => format!("what `{name}` says is no choice of who speaks next"),
+            AbsenceReason::SchemaFailed => format!("the answer of `{name}` does not select who speaks next"),
             AbsenceReason::Failed | AbsenceReason::Cancelled => {
                 format!("`{name}` could not be asked who speaks next")
             }

@@ -1,8 +1,19 @@
 //! The `mention` dispatcher (K4) selects the participants that the last turn mentions, in the manifest's order.
-//! `mention/parser.rs` defines a mention.
 //!
 //! With `boundary: word` a mention must not be followed by a word character, so that `@Reviewer` does not select a
 //! `Rev`.
+//!
+//! The mention rule: `@<name>` anywhere, as it is written; and for a name with a space also `@<first word>` in any
+//! case, where no word character follows.
+//!
+//! It is the public parser's rule, a JavaScript regular expression without its `u` flag, with two of its traits
+//! spelled out. A word character is one of `[A-Za-z0-9_]`, so that `@Ann` is found in `@Annä`. Two characters are
+//! equal in any case when their upper case is equal: upper case is computed for each character, counts only if it is
+//! one character, never maps non-ASCII to ASCII, and does not reach beyond U+FFFF. So `ä` equals `Ä`, and `ß` does
+//! not equal `SS`. The first word is literal: the public parser reads it as a pattern, so that `C++ Expert` is an
+//! error there, and `A.B Bot` is selected by `@AxB`.
+//!
+//! An `@` that mentions no participant gets a suggestion: a misspelt name, one in another case, or one in brackets.
 
 use std::sync::Arc;
 
@@ -30,7 +41,7 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError>
         None => Boundary::Anything,
         Some(WORD) => Boundary::Word,
         Some(other) => {
-            return Err(ConfigError::for_key("boundary", format!("there is no boundary `{other}`"))
+            return Err(ConfigError::for_key("boundary", format!("unknown boundary `{other}`"))
                 .with_help("`word`, or leave it out: then a mention may go on as it likes"));
         }
     };
@@ -135,7 +146,7 @@ fn near_misses(text: &str, participants: &[Participant], boundary: Boundary) -> 
     suggestions
 }
 
-/// The text after an `@`: as it is written, and the name in it.
+/// The text after an `@`: verbatim, and the name in it.
 fn split_mention(rest: &str) -> Option<(&str, &str)> {
     let first = rest.chars().next()?;
     let around = DELIMITERS.iter().find(|(open, _)| *open == first);

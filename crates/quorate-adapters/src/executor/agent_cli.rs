@@ -1,8 +1,8 @@
-//! The `agent-cli` executor: any command that reads a prompt on stdin and prints its answer. This file owns the
-//! executor and its public functions. In `agent_cli/`: `config` reads the block, `presets` knows CLIs by name, `output`
-//! and `limit_messages` interpret output, `version` asks for the version, `environment` selects variables, `sandbox`
-//! restricts access, `judge` and `private_dir` call a vendor's CLI as a judge, `concurrency` limits calls, and `spawn`,
-//! `call`, `process_tree`, `orphans`, `process_tag` and `guard` start, watch and end processes.
+//! The `agent-cli` executor: any command that reads a prompt on stdin and prints its answer. This file owns the executor,
+//! its public functions and the times of an attempt. In `agent_cli/`: `config` reads the block, `presets` knows CLIs by
+//! name, `output` interprets output, `environment` selects variables, `sandbox` restricts access, `judge` calls a vendor's
+//! CLI as a judge, `call` limits and runs attempts, `oneshot` runs other commands and asks for versions, and `command`,
+//! `running_process`, `process_tree` and `guard` start, watch and end processes.
 
 mod call;
 mod command;

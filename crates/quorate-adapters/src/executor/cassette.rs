@@ -1,8 +1,7 @@
-//! The `cassette` executor: replays recorded answers, and records those of another executor. This file owns its block and
-//! when it asks; `cassette/recording.rs` the form of a recording and what makes two requests the same,
-//! `cassette/folder.rs` the files.
+//! The `cassette` executor: replays recorded answers, and records those of another executor. This file owns its block
+//! and its folder; `cassette/recording.rs` owns the form of a recording and the identity of requests.
 //!
-//! Without `source` it asks nobody: a request without a recording fails. With `source`, a request without a recording is
+//! Without `source` it asks no executor: a request without a recording fails. With `source`, a request without a recording is
 //! put to that executor and its reply is written.
 
 mod recording;
@@ -42,7 +41,7 @@ pub fn new(settings: &Settings, source: Option<Source>) -> Result<Arc<dyn Execut
         ConfigError::for_key("dir", "`dir` is missing").with_help("the folder that holds the recordings")
     })?;
     if !is_inside(Path::new(dir)) {
-        let message = format!("`{dir}` is no folder of the workspace");
+        let message = format!("`{dir}` is not a folder of the workspace");
         let help = "name a folder below this file, without `..` and without names that begin with a dot";
         return Err(ConfigError::for_key("dir", message).with_help(help));
     }
@@ -67,7 +66,7 @@ fn is_inside(path: &Path) -> bool {
 
 struct Cassette {
     folder: Folder,
-    /// What is asked where nothing is recorded.
+    /// Answers requests that have no recording.
     source: Option<Source>,
 }
 
@@ -102,7 +101,7 @@ impl Cassette {
         let recording = Recording::new(request, &replied.text, model, usage, asked.elapsed(), &redactor);
         match self.folder.write(&recording).await? {
             None => Ok(replied),
-            // Another run was faster: what is on disk is the answer, for this run, too.
+            // Another run was faster: its recording is the answer of this run as well.
             Some(earlier) => Ok(self.replay(earlier, &invocation)),
         }
     }
@@ -261,7 +260,7 @@ impl Folder {
 
     /// Reads a recording; `None` if there is no such file.
     fn read(&self, name: &str) -> Result<Option<Recording>, String> {
-        let refused = |why: String| format!("`{}` is no recording: {why}", self.shown_file(name));
+        let refused = |why: String| format!("`{}` is not a recording: {why}", self.shown_file(name));
         match regular_file::read_no_symlink(&self.path().join(name), MAX_FILE_BYTES) {
             Ok(text) => Recording::parse(&text).map(Some).map_err(refused),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
@@ -320,7 +319,7 @@ impl Folder {
         checked.map(|all| all.len()).map_err(|why| ConfigError::for_key("dir", why))
     }
 
-    /// Checks the recordings that there are. The folder itself may be missing.
+    /// Checks the existing recordings. The folder may be missing.
     fn check_for_writing(&self) -> Result<(), ConfigError> {
         match self.path().symlink_metadata() {
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
@@ -376,7 +375,7 @@ fn write_new(dir: &Path, path: &Path, text: &[u8]) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    //! Requests are the same in every run, and what is no recording is refused.
+    //! Requests are the same in every run, and a file in another form is refused.
     #![expect(clippy::disallowed_methods, reason = "the tests need files")]
 
     use std::path::PathBuf;
@@ -515,7 +514,7 @@ mod tests {
             let notes = other_run.notes.clone();
             let reply = player(&dir).invoke(other_run).await.unwrap();
             assert_eq!((reply.text.as_str(), reply.model.as_deref()), (answer, Some("large-2026")));
-            // Tokens as they were, and no price: nobody was paid.
+            // The recorded tokens without a price, since no model was called.
             assert_eq!(
                 (reply.usage.tokens_in, reply.usage.tokens_out, reply.usage.usd_nanos),
                 (Some(100), Some(7), None)
@@ -617,12 +616,12 @@ mod tests {
         // A recorder writes over neither a link nor another file.
         let live = Live::saying("other");
         assert!(message(recorder(&dir, &live).invoke(question()).await).contains("a link"));
-        assert_eq!(live.calls.load(Ordering::Relaxed), 0, "it is refused before anybody is paid");
+        assert_eq!(live.calls.load(Ordering::Relaxed), 0, "it is refused before a model is called");
         // A request that was edited in place fits its name no more.
         std::fs::remove_file(&file).unwrap();
         std::fs::write(&file, text.replace("The meeting moved.", "The meeting stays.")).unwrap();
         assert!(message(player(&dir).invoke(question()).await).contains("changed by hand"));
-        // The folder itself may be no link either.
+        // A link in place of the folder is refused as well.
         std::fs::rename(dir.path().join("tapes"), dir.path().join("moved")).unwrap();
         std::os::unix::fs::symlink("moved", dir.path().join("tapes")).unwrap();
         assert!(player(&dir).check_installed().unwrap_err().message.contains("link"));

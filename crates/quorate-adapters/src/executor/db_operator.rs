@@ -1,5 +1,8 @@
 //! The `db-operator` executor: an operator that lives on the conversation's server, run by the tool `run_operator`. Each
 //! call runs one turn: it skips the server's routing and triage, since the local dispatcher decides who speaks.
+//!
+//! A server whose operators take long returns a job in place of the result: `{job, done, result?}`. The caller polls it,
+//! and cancels a job that it no longer waits for.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,6 +1,8 @@
-//! The `llm` executor: asks a model over HTTP. In `llm/`: `config` reads the table, `presets` knows services by name,
-//! `service` and `key` say how a service is reached, `wire` has the formats as pure modules with `schema`, `sse` and `fault`, `call` makes one request,
-//! `cut` finds prompts that were not read whole, `pool` limits how fast a service is asked, `shared_pool` over all processes, `quota` over all machines, `first_wave` lets one call fill a cache that others read, `prices` says what a call costs, and `embed` is the embedder.
+//! The `llm` executor: asks a model over HTTP. This file owns the executor, the list of a service's models, and the quota
+//! that a program shares between machines. In `llm/`: `config` reads the table and knows services by name, `service` owns
+//! addresses and keys, `wire` the formats as pure modules with `schema` and `fault`, `call` makes one request and finds
+//! prompts that were cut, `pool` limits the rate of calls and lets one call fill a cache that others read, `shared_pool`
+//! limits it over all processes, `prices` computes costs, and `embed` is the embedder.
 
 mod call;
 mod config;
@@ -96,7 +98,7 @@ impl Llm {
         let list = call::get(client, &self.config.service, key.as_ref(), asked, deadline).await;
         let list = list.map_err(|failed| failed.failure)?;
         let names =
-            read_models(wire, &list).ok_or_else(|| Failure::never("the answer is no list of models"))?;
+            read_models(wire, &list).ok_or_else(|| Failure::never("the answer is not a list of models"))?;
         Ok(names.into_iter().map(|name| self.without_keys(fault::quoted(&name), key.as_ref())).collect())
     }
 

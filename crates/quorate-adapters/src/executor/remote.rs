@@ -1,5 +1,5 @@
 //! The `remote` executor: a participant that another machine answers for, which `quorate run MANIFEST --serve PARTICIPANT`
-//! runs on. This file asks; `remote/server.rs` answers, `remote/wire.rs` is what is sent between them.
+//! runs on. This file asks and owns the messages; `remote/server.rs` answers.
 //!
 //! A question is sent to the participant's subject, and reaches one of the processes that serve it. The other side says every few seconds
 //! that it is at work; where it falls silent the question is sent again. A question of an invocation that is being worked on,
@@ -352,7 +352,7 @@ impl Question {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Message {
-    /// It works on it: so many bytes of the answer came in since the last message. The asker's name to `withdraw` says that it waits no more.
+    /// The executor is at work, and received `bytes` bytes of the answer since the last message. The asker sends `withdraw` to stop waiting.
     AtWork {
         bytes: usize,
         withdraw: String,
@@ -432,7 +432,7 @@ impl Answer {
         Answer { result, model, version, last_words, usage }
     }
 
-    /// Why there is no answer.
+    /// The reason for a missing answer.
     fn failure(&self) -> Option<String> {
         match &self.result {
             Outcome::Text { .. } => None,

@@ -4,8 +4,8 @@
 //! and answers from counted findings; as a member of an assembly, by the lists of its persona; in a conversation, with a
 //! few sentences; reflecting, with what was found again and again. `docs/rubric.md` says what is looked for, and the rules.
 //! This file owns the port; `rubric/document.rs` parses texts, `rubric/substance.rs` refuses those that no rule can judge,
-//! `rubric/checks/` has the checks, `rubric/scoring.rs` scores
-//! their findings, `rubric/member.rs` serves assemblies, and `rubric/reflection.rs` reflects.
+//! `rubric/checks.rs` has the checks, `rubric/lens_review.rs` scores their findings, `rubric/member.rs` serves assemblies,
+//! and `rubric/reflection.rs` reflects.
 
 mod adjudication;
 mod checks;
@@ -147,7 +147,7 @@ impl Rubric {
     ) -> Result<String, Failure> {
         let part = |kind: PartKind| parts.iter().find(|part| part.kind == kind);
         let artifact =
-            part(PartKind::Artifact).ok_or_else(|| Failure::failed("there is no artifact to read"))?;
+            part(PartKind::Artifact).ok_or_else(|| Failure::failed("the invocation has no artifact"))?;
         let document = Document::parse(&artifact.name, &artifact.text);
         let others = |kind| part(kind).map(|part| lens_review::read_peer_answers(&part.text, &document));
         if step == "adjudicate" {
@@ -235,7 +235,7 @@ fn read_settings(settings: &Settings) -> Result<Rubric, ConfigError> {
             "banned",
             format!("the banned pattern `{}` cannot be used: {}", bad.pattern, bad.reason),
         )
-        .with_help("write a phrase as it is, or a regular expression between slashes")
+        .with_help("write a literal phrase, or a regular expression between slashes")
     })?;
     let (mut file_hashes, mut outside_path) = (Vec::new(), None);
     let goals = match value("goals") {

@@ -1,5 +1,13 @@
-//! The `script` executor: prepared answers for tests and demonstrations. This file owns its block and its clock;
-//! `script/answer.rs` the forms of an answer, `script/source.rs` its lookup.
+//! The `script` executor: prepared answers for tests and demonstrations.
+//!
+//! The forms of a scripted answer.
+//!
+//! An object is an answer as it stands, a string is given verbatim. For a turn of a conversation, a string is its
+//! content, and an object has `content`, and optionally `meta` and `stateUpdate`. Keys that start with `$` make an
+//! instruction of an object: `{"$fail": "message"}`, `{"$timeout": true}`, `{"$delay_ms": 50, "answer": …}`.
+//!
+//! Looks answers up in one file or in a folder: by the invocation's id (`r1/skeptic`), then its step (`r1`; in a folder
+//! `r1/_`), then its member (`skeptic`), then `_`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -290,7 +298,7 @@ fn is_instruction(keys: &Map<String, Json>) -> bool {
 fn instruction(keys: &Map<String, Json>) -> Result<Answer, String> {
     let known = ["$fail", "$timeout", "$delay_ms", "answer"];
     if let Some(unknown) = keys.keys().find(|key| !known.contains(&key.as_str())) {
-        return Err(format!("`{unknown}` is no instruction; there are `$fail`, `$timeout` and `$delay_ms`"));
+        return Err(format!("unknown instruction `{unknown}`; known: `$fail`, `$timeout` and `$delay_ms`"));
     }
     let delay = match keys.get("$delay_ms") {
         None => Duration::ZERO,

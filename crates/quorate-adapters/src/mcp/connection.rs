@@ -1,4 +1,6 @@
 //! The connection to a server: opened at first use, and reopened after it broke.
+//! It connects over HTTP, or over the pipes of a program that this process starts. A result is `structuredContent`, or one
+//! block of text that is JSON.
 
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
@@ -372,10 +374,10 @@ pub(super) fn transport_cause(error: &DynamicTransportError) -> String {
 /// The longest excerpt of the server's text, in characters.
 const MAX_EXCERPT_CHARS: usize = 600;
 
-/// Why a call failed. The message names the server, and a remedy if one is known.
+/// Why a call failed. The message names the server, and a remedy if the client knows it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CallError {
-    /// There is no connection, and no request was sent.
+    /// Cannot connect; no request was sent.
     #[error("MCP server `{server}`: {why}")]
     Unreachable { server: String, why: String },
     /// The configuration cannot work; a retry does not help.
@@ -464,7 +466,7 @@ pub(super) fn parse_result(result: CallToolResult) -> Result<Json, ResultError> 
     match (result.structured_content.filter(|value| !value.is_null()), &texts[..]) {
         (Some(value), _) => Ok(value),
         (None, [text]) => serde_json::from_str(text)
-            .map_err(|_| ResultError::Malformed(format!("is no JSON: {}", excerpt(text)))),
+            .map_err(|_| ResultError::Malformed(format!("is not JSON: {}", excerpt(text)))),
         (None, []) => Err(ResultError::Malformed("is empty".to_owned())),
         (None, many) => {
             Err(ResultError::Malformed(format!("is {} texts where one was expected", many.len())))
@@ -514,7 +516,7 @@ mod tool_result_tests {
         assert_eq!(outcome(CallToolResult::error(vec![])), "failed it does not say why");
         assert_eq!(
             outcome(CallToolResult::success(vec![ContentBlock::text("Posted!")])),
-            "nonsense is no JSON: Posted!"
+            "nonsense is not JSON: Posted!"
         );
         assert_eq!(outcome(CallToolResult::success(vec![])), "nonsense is empty");
     }

@@ -1,5 +1,7 @@
-//! The `profile` provisioning: `runtime-profile/v1`, a folder with a `profile.json`. This file owns how a profile is
-//! found; `profile/manifest.rs` what its `profile.json` may say, `profile/folder.rs` how its files are read.
+//! The `profile` provisioning: `runtime-profile/v1`, a folder with a `profile.json`. Files are opened
+//! beneath the folder from an open handle, so that no link leads out. All problems of a `profile.json` are reported at once,
+//! with their places. Unknown keys at its root may belong to other programs and are ignored; an unknown key of a file is
+//! reported, since it would have no effect.
 //!
 //! A `src` is relative to `files/` where the profile has such a folder, else to the profile itself.
 
@@ -79,7 +81,7 @@ impl Profile {
                 Err(self.refusal("it is not a folder", Some("unpack an archive and name its folder")))
             }
             Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-                Err(Failure::Missing { message: format!("there is no profile {}", self.display_name) })
+                Err(Failure::Missing { message: format!("no profile {}", self.display_name) })
             }
             Err(error) => Err(Failure::Unavailable {
                 message: format!("cannot read {}: {error}", self.display_name),
@@ -107,7 +109,7 @@ impl Provisioning for Profile {
         let files = self.open()?;
         let bytes = files.read(MANIFEST_NAME, MAX_MANIFEST_BYTES).map_err(|unread| match unread {
             ReadError::Missing => self.refusal(
-                "there is no profile.json in it",
+                "it contains no profile.json",
                 Some("a profile is a folder with a profile.json at its top"),
             ),
             ReadError::Refused(why) => self.refusal(&format!("{MANIFEST_NAME} {why}"), None),
@@ -211,7 +213,7 @@ impl Folder {
             return Err(ReadError::Refused("is not a file".to_owned()));
         }
         let mut bytes = Vec::new();
-        // The file may grow while it is read, so its reported size is no bound.
+        // The file may grow while it is read, so its reported size does not limit it.
         file.take(limit + 1).read_to_end(&mut bytes).map_err(unreadable)?;
         if bytes.len() as u64 > limit {
             return Err(ReadError::Refused(format!("is larger than {} MiB", limit >> 20)));
@@ -305,8 +307,8 @@ impl Parser<'_> {
     fn schema(&mut self, root: &Node) {
         if let Some(found) = self.text(root, "schema", "").filter(|found| found != SCHEMA) {
             let span = root.key("schema").map_or(0..0, |node| node.span.clone());
-            let body = Body::new(format!("`{found}` is no schema of profiles that can be read here"));
-            self.refuse(span, "schema", body.help(format!("the one that can is `{SCHEMA}`")));
+            let body = Body::new(format!("`{found}` is not a supported schema of profiles"));
+            self.refuse(span, "schema", body.help(format!("use `{SCHEMA}`")));
         }
     }
 
@@ -405,7 +407,7 @@ impl Parser<'_> {
         if strategy.is_none() {
             let words = Strategy::ALL.map(Strategy::as_str);
             let span = item.key("strategy").map_or(0..0, |node| node.span.clone());
-            let body = Body::new(format!("there is no strategy `{word}`"));
+            let body = Body::new(format!("unknown strategy `{word}`"));
             let help = format!("the strategies are {}", quoted_list(&words));
             self.refuse(span, &format!("{path}.strategy"), body.help(help));
         }
@@ -505,7 +507,7 @@ mod tests {
             (file("../x", "append"), "leads out with `..`"),
             (file("/etc/x", "append"), "no path beneath the target"),
             (file(".Quorate/x", "append"), "lies in .quorate"),
-            (file("x", "replace"), "there is no strategy `replace`"),
+            (file("x", "replace"), "unknown strategy `replace`"),
             (format!("{}, {}", file("a/b", "append"), file("./a//b", "append")), "is the same place"),
             (format!("{}, {}", file("a", "append"), file("A", "append")), "differs only in case"),
             (format!("{}, {}", file("a", "append"), file("a/b", "append")), "both a file and a folder"),
@@ -563,9 +565,7 @@ mod tests {
         write(dir.path(), "profile.json", b"\xff");
         assert!(provisioning_refuses_unfit_package(&profile).await.contains("not UTF-8"));
         std::fs::remove_file(dir.path().join("profile.json")).unwrap();
-        assert!(
-            provisioning_refuses_unfit_package(&profile).await.contains("there is no profile.json in it")
-        );
+        assert!(provisioning_refuses_unfit_package(&profile).await.contains("it contains no profile.json"));
     }
 
     #[tokio::test]

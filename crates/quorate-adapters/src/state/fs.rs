@@ -6,6 +6,12 @@
 //!
 //! A file is replaced as a whole: written to a temporary file, synced, renamed. A file without a JSON object is an error
 //! that names it; it is not overwritten, since its content may matter.
+//!
+//! File names of ids: an id that every file system preserves is used unchanged; otherwise each byte that some file system
+//! would change is written as `%` and two hexadecimal digits.
+//!
+//! No two ids share a name, even where case does not matter: literal letters are always lower case, and a `%` is never
+//! literal.
 
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
@@ -46,7 +52,7 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> {
     let written = block.text("dir")?;
     let dir = written.map_or_else(|| default_dir(build.runtime), str::to_owned);
     let dir = std::path::absolute(build.dir.join(&dir))
-        .map_err(|error| ConfigError::for_key("dir", format!("`{dir}` is no path: {error}")))?;
+        .map_err(|error| ConfigError::for_key("dir", format!("`{dir}` is not a path: {error}")))?;
     if dir.is_file() {
         let message = format!("`{}` is a file; states need a folder", dir.display());
         return Err(

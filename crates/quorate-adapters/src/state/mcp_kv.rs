@@ -98,11 +98,11 @@ impl State for McpKvState {
             Json::Object(mut fields) => fields
                 .remove("value")
                 .ok_or_else(|| self.read_error(participant, "has no `value`".to_owned()))?,
-            _ => return Err(self.read_error(participant, "is no object".to_owned())),
+            _ => return Err(self.read_error(participant, "is not an object".to_owned())),
         };
         if let Json::String(text) = &value {
             value = serde_json::from_str(text)
-                .map_err(|_| self.read_error(participant, "has a `value` that is no JSON".to_owned()))?;
+                .map_err(|_| self.read_error(participant, "has a `value` that is not JSON".to_owned()))?;
         }
         match value {
             Json::Null => Ok(Map::new()),
@@ -110,7 +110,7 @@ impl State for McpKvState {
                 check_storable(participant, &state)?;
                 Ok(state)
             }
-            _ => Err(self.read_error(participant, "has a `value` that is no object".to_owned())),
+            _ => Err(self.read_error(participant, "has a `value` that is not an object".to_owned())),
         }
     }
 

@@ -1,12 +1,11 @@
-//! The `file` substrate: an append-only journal in the public format, which people and other programs read and write,
-//! too.
+//! The `file` substrate: an append-only journal in the public format, which people and other programs also read and
+//! write.
 //!
 //! Any number of handles and processes append concurrently; each holds the lock `<journal>.lock` while it writes. Programs
 //! that do not know the lock may append as well, and people may edit the journal while it is open. An index beside it,
 //! `<journal>.idx`, makes the cost of a cycle independent of the journal's length; it may be deleted at any time. The
-//! modules: `format` defines the journal's syntax, `journal_handle` holds what a handle knows of it, `append` appends,
-//! `index` and `bloom_filter` find turns, `scan` reads the journal, `disk` has the lock, `preamble` checks the text before
-//! the first turn, `warnings` reports problems.
+//! modules: `format` defines the journal's syntax, `journal_handle` scans the journal and appends to it, `index` finds
+//! turns, `disk` has the lock, `warnings` reports problems.
 //!
 //! If two turns of a journal share an id, which only other programs can cause, the last one counts.
 
@@ -61,7 +60,7 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> 
             .with_help("for example `path: conversation.md`, relative to the manifest"));
     };
     let path = std::path::absolute(build.dir.join(path))
-        .map_err(|error| ConfigError::for_key("path", format!("`{path}` is no path: {error}")))?;
+        .map_err(|error| ConfigError::for_key("path", format!("`{path}` is not a path: {error}")))?;
     if path.is_dir() {
         return Err(ConfigError::for_key(
             "path",
@@ -70,7 +69,7 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> 
         .with_help("name a file in it; it is made when it is needed"));
     }
     if path.exists() && !path.is_file() {
-        let message = format!("`{}` is no regular file, and keeps nothing", path.display());
+        let message = format!("`{}` is not a regular file, and keeps nothing", path.display());
         return Err(
             ConfigError::for_key("path", message).with_help("name a file; it is made when it is needed")
         );

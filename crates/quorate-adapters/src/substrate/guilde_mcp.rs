@@ -1,7 +1,7 @@
-//! The `guilde-mcp` substrate: a conversation behind an MCP server that has `post_message` and `get_messages`. This file
-//! owns its block and the port. In `guilde_mcp/`: requests for messages (`conversation`), their form on the wire
-//! (`message`), the order that the server lists them in (`order`), their authors (`authors`), the metadata that is written with a turn
-//! (`turn_metadata`), what was read before (`read_history`), and the port's verbs (`reading`, `posting`, `waiting`).
+//! The `guilde-mcp` substrate: a conversation behind an MCP server that has `post_message` and `get_messages`.
+//! This file owns its block, the authors of turns, the metadata that is written with a turn, and posting. In `guilde_mcp/`:
+//! `conversation` requests messages, reads their form and order, and remembers what it read; `reading` returns pages of
+//! turns and waits for new ones.
 //!
 //! Requests use `after`, `before`, `waitMs`, `idempotencyKey` and `metadata` if the server takes them. A server that takes
 //! none of them returns only its newest messages: then the messages newer than a turn are known only while that turn is
@@ -13,6 +13,13 @@
 //! Whether the server stores metadata is known only after it was connected; [`Substrate::about`] returns [`Keeps::Turns`]
 //! until then. A participant without `meta.operatorId`, in a block without `asOperatorId`, can be impersonated by everyone
 //! who may write metadata into the conversation.
+//!
+//! Posts each turn once, even if a response is lost.
+//!
+//! A server that takes `idempotencyKey` guarantees it. If it takes only metadata, the key is stored there, and the
+//! messages since the trigger are searched before and after posting. If it takes neither, a turn that may have been posted
+//! is recognized by author and text. A server may have stored a message although it reports a failure, so each failed
+//! post is looked up before it is repeated (K17).
 
 mod conversation;
 mod reading;

@@ -1,8 +1,8 @@
 //! The `nats` substrate: a conversation in a JetStream stream, for participants that do not reach the ledger's database.
 //!
 //! A turn is a message on a subject of its own: of its key, or of a random name where it has none. It is added only if its
-//! subject has no message, so that a turn is there once, however often it is sent. Everything is read from the stream's
-//! leader. A message that is no turn, which only another program can have sent, is passed over.
+//! subject has no message, so that a turn is stored once, however often it is sent. Everything is read from the stream's
+//! leader. A message that is not a turn comes from another program and is skipped.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -102,7 +102,7 @@ impl From<StreamError> for SubstrateError {
 }
 
 impl NatsSubstrate {
-    /// The turn with a number; `None` if there is no message, or it is not a turn.
+    /// The turn with a number; `None` if the message is missing or is not a turn.
     async fn turn(&self, number: u64) -> Result<Option<Turn>, SubstrateError> {
         let stored = self.stream.message(number).await?;
         Ok(stored.and_then(|stored| Message::parse(&stored.payload)).map(|message| message.into_turn(number)))
@@ -128,7 +128,7 @@ impl NatsSubstrate {
         let mut news = self.news.lock().await;
         let subscriber = match news.take() {
             Some(subscriber) => subscriber,
-            // What was sent before is looked for first.
+            // An earlier attempt may have stored the turn.
             None => {
                 *news = Some(self.stream.listen().await?);
                 return Ok(false);
@@ -176,7 +176,7 @@ impl Substrate for NatsSubstrate {
             let Some(stored) = self.stream.last_of(&subject).await? else { continue };
             let Some(first) = Message::parse(&stored.payload) else {
                 return Err(SubstrateError::Refused(format!(
-                    "another program has put a message that is no turn in the turn's place, {subject}"
+                    "another program has stored a message that is not a turn in the turn's place, {subject}"
                 )));
             };
             let fresh = first.is_same_append(&message);
@@ -265,7 +265,7 @@ impl Message {
         Message { head: Head { participant, timestamp, meta, stamp, added_as }, content }
     }
 
-    /// Reads a message; `None` where it is no turn that a substrate would have taken.
+    /// Reads a message; `None` if it is not a turn that a substrate would have accepted.
     fn parse(payload: &[u8]) -> Option<Message> {
         let end = payload.iter().position(|byte| *byte == b'\n')?;
         let (head, content) = payload.split_at(end);

@@ -145,7 +145,7 @@ fn turn_from_row(row: &PgRow) -> Result<Turn, SubstrateError> {
     let id = text(0)?;
     let broken = |error: serde_json::Error| {
         SubstrateError::unavailable(
-            format!("what the ledger's database keeps beside the turn {id} is no JSON"),
+            format!("the metadata of turn {id} in the ledger's database is not JSON"),
             error,
         )
     };

@@ -103,7 +103,7 @@ impl SqliteSubstrate {
         let id: &str = row.get(0);
         let broken = |error| {
             let path = self.database.path().display();
-            SubstrateError::unavailable(format!("what {path} keeps beside the turn {id} is no JSON"), error)
+            SubstrateError::unavailable(format!("the metadata of turn {id} in {path} is not JSON"), error)
         };
         let meta = serde_json::from_str(row.get(4)).map_err(broken)?;
         let stamp = row.get::<Option<&str>, _>(5).map(serde_json::from_str).transpose().map_err(broken)?;

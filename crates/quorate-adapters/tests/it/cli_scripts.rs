@@ -1,4 +1,4 @@
-//! Hostile commands (X5, X6, X10): real commands that do everything wrong that a command can. Whatever they do, the
+//! Hostile commands (X5, X6, X10): real commands that do everything wrong that a command can. In each case the
 //! attempt ends within its timeout and two seconds, and nothing is left running.
 
 mod cli_script;
@@ -290,7 +290,7 @@ fn a_cli_that_does_not_know_a_judges_flags_is_not_asked() {
         CliScript::with("plays_codex", json!({"preset": "codex", "args": ["--enable", "shell_tool"]}));
     let failure = script.ask("prompt").0.expect_err("it would have a shell").to_string();
     assert!(failure.contains("`--enable` in `args`"), "{failure}");
-    // What is no codex does not print its catalog.
+    // A command other than codex prints no catalog.
     let failure =
         CliScript::with("says_nothing", json!({"preset": "codex"})).ask("prompt").0.expect_err("no catalog");
     assert!(failure.to_string().contains("catalog of models"), "{failure}");

@@ -33,8 +33,8 @@ fn command(dir: &Path, name: &str, script: &str) -> Value {
 #[test]
 fn every_shipped_kind_is_held_against_the_contract() {
     let held = ["agent-cli", "cassette", "inline", "llm", "rubric", "script"];
-    // What features add is compared with it elsewhere: in `mcp/conformance.rs`, and, as it needs a server, in the tests of
-    // the command line.
+    // The kinds of features are tested elsewhere: in `mcp/conformance.rs`, and, if they need a server, in the tests of the
+    // command line.
     let elsewhere = ["db-operator", "remote"];
     let registry = default_registry().unwrap();
     let here: Vec<&str> = registry.executor_kinds().filter(|kind| !elsewhere.contains(kind)).collect();

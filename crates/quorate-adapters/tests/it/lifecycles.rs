@@ -61,7 +61,7 @@ async fn a_command_that_hangs_is_ended_with_what_it_started() {
     assert_eq!(error, "`/bin/sh` did not end within 2000 ms");
     assert!(started.elapsed() < Duration::from_secs(7), "{:?}", started.elapsed());
     let child = std::fs::read_to_string(dir.path().join("child")).unwrap();
-    // Who waits for the dead is the system's business; a dead process has no command line.
+    // The system reaps the process; a dead process has no command line.
     let running = std::fs::read(Path::new("/proc").join(child.trim()).join("cmdline")).unwrap_or_default();
     assert_eq!(String::from_utf8_lossy(&running), "", "its child is left");
 }

@@ -115,7 +115,7 @@ async fn what_is_no_object_is_an_error_that_names_the_file() {
         let error = store.read("reviewer").await.unwrap_err();
         assert!(error.what.contains(path.to_str().unwrap()), "{error}");
         assert!(std::error::Error::source(&error).is_some());
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "it is left as it is");
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), text, "the file is unchanged");
     }
     std::fs::remove_file(dir.path().join("reviewer.json")).unwrap();
     assert_eq!(store.read("reviewer").await.unwrap(), Map::new());

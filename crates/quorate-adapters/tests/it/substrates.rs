@@ -46,7 +46,7 @@ async fn a_file_without_sync_does_what_a_substrate_must() {
     substrate::all(conversations("file", json!({"path": "c.md", "sync": false}))).await;
 }
 
-/// A runtime on one thread, which must not be kept busy by one who waits.
+/// A runtime on one thread, which a waiting reader must not keep busy.
 #[tokio::test]
 async fn a_file_does_what_a_substrate_must_on_one_thread() {
     substrate::all(conversations("file", json!({"path": "c.md", "sync": false}))).await;
@@ -106,7 +106,7 @@ async fn a_file_that_is_something_else_is_left_as_it_is() {
         ];
         for error in refused {
             assert!(error.to_string().contains(name), "{error}");
-            assert!(error.to_string().contains("it is left as it is"), "{error}");
+            assert!(error.to_string().contains("Quorate does not change it"), "{error}");
         }
         assert_eq!(std::fs::read(dir.path().join(name)).unwrap(), before, "{name}");
     }
@@ -171,7 +171,7 @@ async fn a_transcript_is_the_same_on_every_substrate() {
     assert!(transcripts.windows(2).all(|pair| pair[0] == pair[1]), "{transcripts:#?}");
 }
 
-/// What tests can do with the conversation in memory.
+/// The operations on a conversation in memory that only tests use.
 #[tokio::test]
 async fn calls_of_a_conversation_in_memory_can_be_made_to_fail() {
     let memory = Memory::new("r").with_hook(|call, moment| {

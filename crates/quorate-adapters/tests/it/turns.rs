@@ -7,7 +7,7 @@ use quorate_adapters::default_registry;
 use quorate_adapters::executor::inline::{Inline, Turn};
 use quorate_kernel::conversation::Tools;
 use quorate_kernel::ports::executor::{ConfigError, Executor, Failure, Servers, Settings};
-use quorate_kernel::probe::question;
+use quorate_kernel::single_call::probe_question;
 use quorate_protocol::answers::Schema;
 use quorate_testkit::conformance::executor::{respects_turn_deadline, takes_turns, turn_invocation};
 use serde_json::{Map, Value, json};
@@ -115,7 +115,7 @@ async fn a_script_says_what_was_written_for_a_participant() {
         std::fs::write(dir.path().join("turns.json"), answers.to_string()).unwrap();
         executor("script", dir.path(), json!({"path": "turns.json"}))
     };
-    let by_id = script(json!({"reviewer": "Good.", "_": "somebody else's"}));
+    let by_id = script(json!({"reviewer": "Good.", "_": "someone else's"}));
     assert_eq!(takes_turns(&*by_id, "Well?").await.content, "Good.");
     let by_turn =
         script(json!({"turn/t1/reviewer": {"content": "Yes.", "stateUpdate": {}}, "reviewer": "No."}));
@@ -181,7 +181,7 @@ async fn a_closure_that_fails_panics_or_hangs_has_failed() {
     let early = Inline::new(|_| -> std::future::Ready<Result<Turn, String>> { panic!("at {}", "once") });
     let failure = early.invoke(turn_invocation(&*early, "?", Duration::from_secs(20))).await.unwrap_err();
     assert_eq!(failure, Failure::failed("the closure panicked: at once"));
-    let alone = closure().invoke(question(Duration::from_secs(20))).await.unwrap_err().to_string();
+    let alone = closure().invoke(probe_question(Duration::from_secs(20))).await.unwrap_err().to_string();
     assert!(alone.contains("conversations alone"), "{alone}");
 }
 

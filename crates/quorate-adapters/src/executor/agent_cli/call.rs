@@ -3,6 +3,9 @@
 //! The thread starts the child (which dies with it), serves the pipes, enforces the deadline, and ends the processes.
 //! The future only waits for it. When the future is dropped the thread notices and ends the member in the same way,
 //! with or without an async runtime.
+//!
+//! This file also owns the files of an attempt, the limit on concurrent attempts of one program, and the retry of a start
+//! that fails for lack of processes or descriptors.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -34,7 +34,7 @@ pub(super) fn find_command(command: &str, dir: &Path) -> Result<PathBuf, Failure
             Ok(path)
         } else {
             Err(Failure::failed(format!(
-                "there is no command at `{}`; a `command` with a `/` is relative to {}",
+                "no command at `{}`; a `command` with a `/` is relative to {}",
                 path.display(),
                 dir.display()
             )))

@@ -1,5 +1,5 @@
-//! Reads and checks the block of one executor, and turns an invocation into a command line. `config/cli.rs` reads the
-//! key `cli`.
+//! Reads and checks the block of one executor, and turns an invocation into a command line. The key `cli`
+//! names a manifest that describes a CLI.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -365,12 +365,10 @@ fn preset_names() -> Vec<&'static str> {
 fn find_preset(key: &str, name: &str) -> Result<&'static CliPreset, ConfigError> {
     PRESETS.iter().find(|preset| [preset.name, preset.executor].contains(&name)).ok_or_else(|| {
         let names = preset_names();
-        ConfigError::for_key(key, format!("there is no preset `{name}`")).with_help(
-            match nearest(name, &names) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => format!("presets: {}; any other program is a `command`", quoted_list(&names)),
-            },
-        )
+        ConfigError::for_key(key, format!("unknown preset `{name}`")).with_help(match nearest(name, &names) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("presets: {}; any other program is a `command`", quoted_list(&names)),
+        })
     })
 }
 
@@ -425,7 +423,7 @@ fn parse_output(
             let names = OutputFormat::ALL.map(OutputFormat::as_str);
             let output =
                 OutputFormat::ALL.into_iter().find(|output| output.as_str() == written).ok_or_else(|| {
-                    ConfigError::for_key("output", format!("there is no output `{written}`"))
+                    ConfigError::for_key("output", format!("unknown output `{written}`"))
                         .with_help(format!("known: {}", quoted_list(&names)))
                 })?;
             match preset {
@@ -490,7 +488,7 @@ impl Cli {
                 _ => refuse(format!("cannot be read: {error}")),
             })?;
         let yaml = frontmatter::split(&text)
-            .map_err(|problem| refuse(format!("is no manifest: {}", problem.message)))?;
+            .map_err(|problem| refuse(format!("is not a manifest: {}", problem.message)))?;
         let (node, problems) = tree::yaml::parse(&text[yaml.yaml]);
         match (node, problems.into_iter().next()) {
             (Some(node), None) => Cli::from_manifest(&node.to_json(), &path).map_err(refuse),
@@ -553,7 +551,7 @@ fn resolve_bin(bin: &str, path: &Path) -> String {
 
 fn text_list(key: &str, value: Option<&Json>) -> Result<Vec<String>, String> {
     let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(Vec::new()) };
-    let wrong = || format!("has a `{key}` that is no list of texts");
+    let wrong = || format!("has a `{key}` that is not a list of texts");
     let items = value.as_array().ok_or_else(wrong)?;
     items.iter().map(|item| item.as_str().map(str::to_owned).ok_or_else(wrong)).collect()
 }
@@ -636,7 +634,7 @@ mod tests {
     use std::time::Duration;
 
     use quorate_kernel::ports::executor::{ConfigError, Invocation, Settings};
-    use quorate_kernel::probe;
+    use quorate_kernel::single_call;
     use quorate_protocol::answers::Schema;
     use serde_json::{Value, json};
 
@@ -728,7 +726,7 @@ mod tests {
             "---\nbin: sh\nbin_args: [-s]\nprotocol: proprietary\nmodels: {default: d}\noptions:\n  - {id: model, type: string, bin_args_template: [-m, \"{value}\"]}\n---\n",
         );
         manifest("server.md", "---\nbin: sh\nbin_args: [acp]\nprotocol: acp\n---\n");
-        let invocation = probe::question(Duration::from_secs(1));
+        let invocation = single_call::probe_question(Duration::from_secs(1));
         let read = |block| read_in(dir.path(), block);
         assert_eq!(words(&read(json!({"cli": "talk.md"})).unwrap(), &invocation), ["-s", "-m", "d"]);
         let manifest_and_args = json!({"cli": "./talk.md", "args": ["-x"], "model": "n"});
@@ -747,7 +745,7 @@ mod tests {
 
     #[test]
     fn the_block_does_not_widen_what_the_manifest_allows() {
-        let mut invocation = probe::question(Duration::from_secs(1));
+        let mut invocation = single_call::probe_question(Duration::from_secs(1));
         let recipe =
             read(json!({"preset": "claude", "command": "sh", "args": ["--allowedTools=Bash"]})).unwrap();
         let failure = recipe.prepare(&invocation, None).err().unwrap().to_string();
@@ -765,7 +763,7 @@ mod tests {
     #[test]
     fn text_is_asked_for_without_a_schema() {
         let recipe = read(json!({"preset": "claude", "command": "sh"})).unwrap();
-        let mut invocation = probe::question(Duration::from_secs(1));
+        let mut invocation = single_call::probe_question(Duration::from_secs(1));
         assert!(words(&recipe, &invocation).contains(&"--json-schema".to_owned()));
         invocation.answer_schema = Schema::PlainText;
         assert!(!words(&recipe, &invocation).contains(&"--json-schema".to_owned()));
@@ -796,7 +794,7 @@ mod tests {
             let block = || json!({"command": "x", "max_processes": 2});
             let (first, second) = (enter(block()).await.unwrap(), enter(block()).await.unwrap());
             assert!(first.has_permit() && second.has_permit());
-            assert!(enter(block()).await.is_err(), "there is no third place");
+            assert!(enter(block()).await.is_err(), "the limit is two");
             drop(second);
             assert!(enter(block()).await.is_ok());
             assert!(enter(json!({"command": "x"})).await.is_ok(), "another room");
@@ -820,7 +818,7 @@ mod tests {
         // X15
         let recipe =
             read(json!({"preset": "claude", "command": "sh", "tools": ["Read"], "cwd": "tmp"})).unwrap();
-        let mut invocation = probe::question(Duration::from_secs(1));
+        let mut invocation = single_call::probe_question(Duration::from_secs(1));
         let launch = recipe.prepare(&invocation, None).unwrap().launch;
         assert!(launch._private_dir.is_some() && launch.cwd.read_dir().unwrap().count() == 0, "{launch:?}");
         let words: Vec<_> = launch.arguments.iter().filter_map(|word| word.to_str()).collect();

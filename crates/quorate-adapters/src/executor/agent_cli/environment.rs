@@ -1,6 +1,6 @@
 //! The environment variables that a member sees (X10): a base set that programs need, the variables that the
-//! executor's table lists, and no others. A member gets only two `QUORATE_*` variables, which `spawn` and
-//! `config` set: the tag of its invocation, and its id.
+//! executor's table lists, and no others. A member gets only two `QUORATE_*` variables, which `command` and
+//! `config` set: the tag of its invocation, by which `process_tree` finds its processes, and its id.
 
 use std::ffi::{OsStr, OsString};
 use std::hash::{BuildHasher, Hasher, RandomState};

@@ -7,6 +7,8 @@
 //!
 //! A program that wants a guard calls [`run_guard`] when its first argument is [`ARGUMENT`], and [`enable`] otherwise.
 //! Without a guard, the parent-death signal still kills the members' leaders. Other systems than Linux have neither.
+//!
+//! This file also owns orphans (processes that this one adopted when their parents ended) and the dispositions of signals.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -56,7 +58,7 @@ pub(super) fn ensure() -> Status {
     if guard.is_some() { Status::Watching } else { Status::Absent }
 }
 
-/// There is no guard on this system.
+/// This system has no guard.
 #[cfg(not(target_os = "linux"))]
 pub(super) fn ensure() -> Status {
     let _ = ENABLED.load(Ordering::Relaxed);
@@ -322,7 +324,7 @@ fn disposition(signal: libc::c_int) -> io::Result<libc::sigaction> {
     if asked != 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the call has filled it, and zeroes are a valid value, too.
+    // SAFETY: the call has filled it, and zeroes are a valid value.
     Ok(unsafe { now.assume_init() })
 }
 

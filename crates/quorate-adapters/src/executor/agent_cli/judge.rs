@@ -2,6 +2,7 @@
 //! playbooks. A judge has no tools, hooks, MCP servers, skills, memory files or attachments, and runs in a private
 //! directory; `tools = […]` in its executor's table grants the named tools. Each preset's file holds the CLI's own
 //! switches; this file refuses `args` that undo them, and checks the installed version.
+//! A private directory is created for each call and removed after it.
 
 use std::ffi::{OsStr, OsString};
 use std::io;

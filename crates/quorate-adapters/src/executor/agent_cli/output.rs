@@ -1,5 +1,6 @@
 //! Turns a command's exit status and output into a reply or a failure. Each preset's file parses its CLI's output; this
 //! file decides the order of the checks.
+//! The table of messages by which CLIs report an exhausted limit is at the end.
 
 use quorate_kernel::answer;
 use quorate_kernel::ports::executor::{Failure, Reply};
@@ -175,10 +176,10 @@ const MESSAGES: &[(&str, &str)] = &[
     ("exceeded your quota", "the quota is used up"),
     ("insufficient_quota", "the quota is used up"),
     ("resource_exhausted", "the quota is used up"),
-    ("credit balance is too low", "there is no credit left"),
-    ("insufficient credit", "there is no credit left"),
-    ("out of credits", "there is no credit left"),
-    ("payment required", "there is no credit left"),
+    ("credit balance is too low", "the account has no credit left"),
+    ("insufficient credit", "the account has no credit left"),
+    ("out of credits", "the account has no credit left"),
+    ("payment required", "the account has no credit left"),
     ("please log in", "the CLI is not logged in"),
     ("please login", "the CLI is not logged in"),
     ("please run /login", "the CLI is not logged in"),
@@ -303,7 +304,7 @@ mod tests {
                 assert!(judged(output, form, stdout).is_err(), "{output:?} {form:?}: {stdout}");
             }
         }
-        // A reported error is no answer, whatever it quotes.
+        // A reported error is not an answer, even if it quotes one.
         let error = r#"{"type": "result", "is_error": true, "result": "{\"would_block\": false}"}"#;
         assert!(judged(OutputFormat::ClaudeJson, Schema::FirstAnswer, error).is_err());
         let error = r#"{"error": {"message": "quota"}, "would_block": false}"#;
@@ -335,7 +336,7 @@ mod limit_messages_tests {
         for (text, expected) in [
             ("You\u{2019}ve hit your usage limit. Try again at 3pm.", "the usage limit is reached"),
             ("Claude AI usage limit reached|1749924000", "the usage limit is reached"),
-            ("Credit balance is too low", "there is no credit left"),
+            ("Credit balance is too low", "the account has no credit left"),
             ("Error: Rate limit exceeded (429)", "the rate limit is reached"),
             ("Invalid API key \u{b7} Please run /login", "the CLI is not logged in"),
             ("RESOURCE_EXHAUSTED: Quota exceeded for quota metric", "the quota is used up"),
@@ -357,7 +358,7 @@ mod limit_messages_tests {
         for (text, expected) in [
             ("You\u{2019}ve hit your usage limit. Try again at 3pm.", "the usage limit is reached"),
             ("Claude AI usage limit reached|1749924000", "the usage limit is reached"),
-            ("Credit balance is too low", "there is no credit left"),
+            ("Credit balance is too low", "the account has no credit left"),
             ("Error: Rate limit exceeded (429)", "the rate limit is reached"),
             ("Rate limit exceeded", "the rate limit is reached"),
             ("Invalid API key \u{b7} Please run /login", "the CLI is not logged in"),

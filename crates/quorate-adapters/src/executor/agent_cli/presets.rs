@@ -1,4 +1,4 @@
-//! The CLIs that are known by name. One file each builds the arguments and parses the output.
+//! The CLIs that are known by name. One file each builds the arguments, parses the output and sets up a judge.
 
 pub(super) mod claude;
 pub(super) mod codex;
@@ -71,7 +71,7 @@ pub(super) struct ArgumentInputs<'a> {
     pub(super) schema: Option<&'a Json>,
     /// For a preset with `uses_files`.
     pub(super) files: Option<&'a AttemptFiles>,
-    /// What the participant may use.
+    /// The tools and servers that the participant may use.
     pub(super) tool_grants: &'a ToolGrants<'a>,
     /// Only for a judge; `None` for a participant.
     pub(super) judge_config: Option<&'a JudgeConfig>,

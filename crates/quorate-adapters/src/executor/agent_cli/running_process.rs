@@ -1,4 +1,4 @@
-//! A running member, and how it ends: by itself or by termination (X6).
+//! A running member: its pipes, and how it ends, by itself or by termination (X6).
 
 use std::io;
 use std::io::{Read, Write};

@@ -1,8 +1,8 @@
 //! What a member cannot access: it can neither read the keys of the ledgers in use, nor write these ledgers and their logs.
 //! A vendor's preset, whose prompt contains untrusted text, cannot read ledger and log either, nor write the workspace.
 //!
-//! The kernel enforces it by Landlock, which a process imposes on itself and its descendants. On other systems, and on
-//! kernels without Landlock, there is no sandbox. Landlock can only allow, and allowing a directory allows everything below
+//! The kernel enforces it by Landlock, which a process imposes on itself and its descendants. Other systems,
+//! and kernels without Landlock, have no sandbox. Landlock can only allow, and allowing a directory allows everything below
 //! it: so no directory above a protected path gets a rule, and each of its other entries gets one. `sandbox/ruleset.rs`
 //! owns the rules in the kernel's form.
 
@@ -73,7 +73,7 @@ pub(super) struct Sandbox {
 }
 
 impl Sandbox {
-    /// The sandbox of a member that starts now; `None` if there are no ledgers to protect, or the system has no sandbox.
+    /// The sandbox of a member that starts now; `None` without a ledger to protect, or the system has no sandbox.
     pub(super) fn new(confinement: Confinement, program: &Path, cwd: &Path) -> std::io::Result<Option<Self>> {
         let ledgers = PROTECTED_LEDGERS.lock().unwrap_or_else(PoisonError::into_inner).clone();
         if ledgers.is_empty() || available().is_err() {
@@ -153,7 +153,7 @@ fn protected_paths(confinement: Confinement, ledgers: BTreeSet<LedgerFiles>, pla
     protected
 }
 
-/// What a member may do with a path and everything below it.
+/// A member's rights on a path and everything below it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Access {
     Read,

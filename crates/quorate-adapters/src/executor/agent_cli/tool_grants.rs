@@ -1,5 +1,5 @@
-//! What a participant may use, prepared for a CLI: the tools that the manifest allows, and the MCP servers with their
-//! connection data. Without a tool list in the manifest there are no grants.
+//! The grants of a participant, prepared for a CLI: the tools that the manifest allows, and the MCP servers with their
+//! connection data. A manifest without a tool list grants none.
 
 use std::path::Path;
 

@@ -1,4 +1,6 @@
 //! One call: exactly one request, read to its terminal event, its idle limit or its deadline, whichever comes first.
+//!
+//! Some local servers cut a long prompt silently; [`Reader`] finds that by the tokens that they report.
 
 use std::error::Error as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -23,7 +25,7 @@ use crate::http::{error_chain, host_and_port};
 /// The most that is kept of the names of a failed connection, in characters.
 const MAX_REASON_CHARS: usize = 300;
 
-/// Why there is no answer, and how the pool takes it.
+/// Why a call has no answer, and how the pool counts it.
 #[derive(Debug)]
 pub(super) struct CallFailure {
     pub(super) failure: Failure,
@@ -51,7 +53,7 @@ impl CallFailure {
     }
 }
 
-/// What a request takes that was not sent, or turned down.
+/// The usage of a request that was not sent or was refused.
 pub(super) fn nothing() -> Usage {
     Usage { tokens_in: Some(0), tokens_out: Some(0), usd_nanos: Some(0), ..Usage::default() }
 }
@@ -62,7 +64,7 @@ const MAX_DOCUMENT_BYTES: usize = 16 << 20;
 /// Sends a request and reads the response as a stream. `on_event` is told of each event.
 ///
 /// # Errors
-/// When there is no answer; usage that was reported until then was told to `on_event`.
+/// When the service gives no answer; `on_event` has received the usage reported until then.
 pub(super) async fn send(
     client: &Client,
     service: &Service,

@@ -1,4 +1,5 @@
 //! The settings of an executor that asks a model over HTTP, read from its table.
+//! The presets name services with their addresses, wires and variables of keys.
 
 use std::time::Duration;
 
@@ -163,7 +164,7 @@ impl Config {
 fn preset(name: &str) -> Result<&'static ServicePreset, ConfigError> {
     ServicePreset::find(name).ok_or_else(|| {
         let help = format!("the presets are {}", preset_names());
-        ConfigError::for_key("preset", format!("there is no preset `{name}`")).with_help(help)
+        ConfigError::for_key("preset", format!("unknown preset `{name}`")).with_help(help)
     })
 }
 
@@ -345,7 +346,7 @@ mod tests {
         assert!(PRESETS.windows(2).all(|pair| pair[0].name < pair[1].name));
         assert_eq!(with_key(|name| name == "GOOGLE_API_KEY"), Some(("gemini", "GOOGLE_API_KEY")));
         assert_eq!(with_key(|_| true), Some(("anthropic", "ANTHROPIC_API_KEY")));
-        // Those need a model, too.
+        // Those also need a model.
         assert_eq!(with_key(|name| name == "OPENROUTER_API_KEY" || name == "AZURE_OPENAI_API_KEY"), None);
     }
 }

@@ -1,5 +1,5 @@
-//! The embedder: texts as vectors of a model service, for locks that compare meanings (L4). `embed/api.rs` has the APIs;
-//! reaching the service, its key and its faults are those of the executor.
+//! The embedder: texts as vectors of a model service, for locks that compare meanings (L4). [`Api`] has the
+//! APIs; address, key and faults are those of the executor.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -162,7 +162,7 @@ impl ServiceEmbedder {
         match &body {
             Ok(body) => reserved.settle(&self.usage(body)),
             Err(failed) if failed.is_free => reserved.settle(&call::nothing()),
-            // What it took is not known, so all of it counts.
+            // Its usage is unknown, so the whole reservation counts.
             Err(_) => drop(reserved),
         }
         let decoded = body.and_then(|body| {
@@ -411,10 +411,9 @@ impl Api {
     }
 }
 
-/// What a response says that it took. Gemini's does not say.
+/// The usage that a response reports. Gemini reports none.
 fn read_usage(body: &Json) -> Usage {
-    let count =
-        |key: &str| body.get("usage").and_then(|usage| usage.get(key)).or_else(|| body.get(key));
+    let count = |key: &str| body.get("usage").and_then(|usage| usage.get(key)).or_else(|| body.get(key));
     let tokens = ["prompt_tokens", "prompt_eval_count"].into_iter().find_map(|key| count(key)?.as_u64());
     // No text has no tokens: a gateway that does not count says 0.
     let tokens_in = tokens.filter(|tokens| *tokens > 0);
@@ -433,7 +432,7 @@ fn read_place(item: &Json, at: usize, count: usize) -> Result<usize, Fault> {
 fn read_vector(numbers: Option<&Json>) -> Result<Vec<f32>, Fault> {
     let bad = |said: &str| Fault::new(FaultKind::Malformed, said);
     let numbers = numbers.and_then(Json::as_array).filter(|numbers| !numbers.is_empty());
-    let numbers = numbers.ok_or_else(|| bad("a vector is no list of numbers"))?;
+    let numbers = numbers.ok_or_else(|| bad("a vector is not a list of numbers"))?;
     #[expect(
         clippy::cast_possible_truncation,
         reason = "a number too large becomes infinite, and is refused"
@@ -441,7 +440,7 @@ fn read_vector(numbers: Option<&Json>) -> Result<Vec<f32>, Fault> {
     let read =
         |number: &Json| number.as_f64().map(|number| number as f32).filter(|number| number.is_finite());
     let vector: Option<Vec<f32>> = numbers.iter().map(read).collect();
-    let vector = vector.ok_or_else(|| bad("a vector has an entry that is no finite number"))?;
+    let vector = vector.ok_or_else(|| bad("a vector has an entry that is not a finite number"))?;
     // The length that a comparison divides by, computed as it computes it.
     let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
     match length > 0.0 && length.is_finite() {

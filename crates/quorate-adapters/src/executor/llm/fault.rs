@@ -1,4 +1,4 @@
-//! Why a model gave no answer: one kind for each cause, what the other side said of it, and whether asking again may
+//! Why a model gave no answer: one kind for each cause, the service's message, and whether asking again may
 //! help. Error bodies and errors within a stream are read here, whichever wire they come from: their shapes overlap, and
 //! gateways answer with the shapes of others.
 
@@ -64,7 +64,7 @@ pub enum FaultKind {
 }
 
 impl Fault {
-    /// A fault with what was said of it.
+    /// A fault with the service's message.
     pub fn new(kind: FaultKind, said: impl AsRef<str>) -> Self {
         Fault { kind, status: None, said: quoted(said.as_ref()), after: None, should_retry: None }
     }
@@ -72,7 +72,7 @@ impl Fault {
     /// Whether and when the same request may be sent again.
     pub fn retry(&self) -> Retry {
         let by_kind = match self.kind {
-            // Whatever the server says, these would cost the same and end the same.
+            // A retry would cost the same and end the same, whatever the server advises.
             FaultKind::SpendLimit
             | FaultKind::Refused { .. }
             | FaultKind::CutOff
@@ -169,7 +169,7 @@ pub(super) fn quoted(text: &str) -> String {
     }
 }
 
-/// What an error object says, whatever its shape.
+/// The fields of an error object, read from any of its shapes.
 #[derive(Debug, Default)]
 struct Problem<'j> {
     /// Its codes and types, as they stand.
@@ -283,7 +283,7 @@ impl<'j> Problem<'j> {
         }
         // A vendor's type is coarser than the status: `invalid_request_error` stands beside many of them.
         if let Some(status) = status {
-            // Gemini answers 400 where the key is no key.
+            // Gemini answers 400 to an invalid key.
             return if is(&["API_KEY_INVALID", "invalid_api_key"])
                 || (status == 400 && says(&["api key not valid"]))
             {

@@ -1,6 +1,8 @@
 //! How fast one service is asked: a number of calls at once that adapts to what it allows, one time before which no
 //! call is sent after it said to wait, and a breaker for a service that cannot be reached. Executors that name the same pool
 //! share it within this process, and through [`SharedPool`] with other processes.
+//!
+//! Of several calls with one cached prefix, the first wave is one call, and the others wait until its response begins.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -276,8 +278,8 @@ enum Prefix {
     Cached(Instant),
 }
 
-/// The shortest prefix, in bytes, that a service caches by itself or as it is told to; `None` where it caches none that
-/// others could read. A token has about four bytes.
+/// The shortest prefix, in bytes, that a service caches, by itself or on request; `None` if other calls cannot read
+/// its cache. A token has about four bytes.
 pub(super) fn least_bytes(wire: Wire, server: Server) -> Option<usize> {
     match (wire, server) {
         // From 512 to 4,096 tokens, by model.
@@ -512,7 +514,7 @@ mod tests {
         let refused = pool.wait_turn(deadline).await.unwrap_err().to_string();
         assert!(refused.contains("pool `p`") && refused.contains("600 s more"), "{refused}");
         assert_eq!(Instant::now(), start);
-        // After ten minutes it is asked whether it still says so.
+        // After ten minutes one call probes the service.
         pool.wait_turn(start + Duration::from_secs(3_600)).await.unwrap();
         assert_eq!(start.elapsed(), LONGEST_WAIT);
     }
@@ -571,7 +573,7 @@ mod first_wave_tests {
             lead.begun();
         });
         assert_eq!(sent.await, [2_000, 2_000, 2_000]);
-        // What is cached is not waited for until it is forgotten.
+        // A call does not wait for a cached prefix until the entry expires.
         assert!(enter_wave("begins".into(), later()).await.is_none());
         tokio::time::sleep(CACHED_FOR).await;
         assert!(enter_wave("begins".into(), later()).await.is_some());

@@ -203,7 +203,7 @@ fn without_date(name: &str) -> Option<&str> {
 }
 
 impl Price {
-    /// Of a server of one's own.
+    /// The price on the user's own server.
     pub(crate) const FREE: Price = Price {
         rates: Rates { input: 0, output: 0, cache_read: None, cache_write: None, cache_write_long: None },
         tiers: Vec::new(),
@@ -284,7 +284,7 @@ fn per_million<'de, D: serde::Deserializer<'de>>(from: D) -> Result<u64, D::Erro
     match (0.0..=1_000_000.0).contains(&dollars) {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "it is within bounds")]
         true => Ok((dollars * 1e6).round() as u64),
-        false => Err(serde::de::Error::custom(format!("{dollars} is no price"))),
+        false => Err(serde::de::Error::custom(format!("{dollars} is not a price"))),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a service is told of an answer's form, beside the host's own JSON Schema, which says what counts.
+//! The form of an answer in the dialect of a service, derived from the host's JSON Schema, which stays authoritative.
 //!
 //! Services take parts of JSON Schema only. A [`Form`] is closed and has no conditions, and an answer that fits it fits the
 //! host's form once [`Form::restore`] has translated it back, but for what [`Dialect::unheld`] names: that stands in
@@ -50,7 +50,7 @@ impl Dialect {
 /// An answer's form on the wire.
 #[derive(Debug)]
 pub struct Form {
-    /// What the form is called there.
+    /// The form's name in the request.
     pub name: &'static str,
     pub schema: Json,
     host: Json,
@@ -102,7 +102,7 @@ impl Form {
     }
 }
 
-/// Translates a value back. What does not fit stays as it is, for the host's check to refuse.
+/// Translates a value back. A value that does not fit stays unchanged, and the host's check refuses it.
 fn restore(value: Json, host: &Json) -> Json {
     match value {
         Json::Object(entries) => restore_object(entries, host).into(),

@@ -49,7 +49,7 @@ pub(super) struct Service {
     pub(super) idle: Duration,
 }
 
-/// What counts where the table does not say.
+/// The values of keys that the table omits.
 pub(super) struct Defaults<'a> {
     pub(super) base_url: Url,
     pub(super) auth: Auth,
@@ -110,7 +110,7 @@ impl Service {
         self.key.as_ref().map_or(Ok(()), |key| key.source().check())
     }
 
-    /// What asking does outside of this process.
+    /// The side effects of a call outside of this process.
     pub(super) fn side_effects(&self) -> Vec<SideEffect> {
         let mut what = format!("send texts to {}", self.base_url);
         if let Some(key) = &self.key {
@@ -166,7 +166,7 @@ pub(super) fn address(written: &str) -> Result<Url, ConfigError> {
     };
     // A secret in it is not repeated.
     let url = Url::parse(written.trim_end_matches('/'))
-        .map_err(|error| refuse(&format!("is no address: {error}")))?;
+        .map_err(|error| refuse(&format!("is not an address: {error}")))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         return Err(refuse("must begin with https:// or http://"));
     }
@@ -245,7 +245,7 @@ impl Source {
         Ok(Some(source))
     }
 
-    /// What a person is told about it before they trust the file that names it.
+    /// Its description for a user who decides whether to trust the file that names it.
     pub(super) fn describe(&self) -> String {
         match self {
             Source::Variables(names) => format!("the value of {}", names.join(" or ")),
@@ -310,7 +310,7 @@ impl Source {
         match !key.is_empty() && key.len() <= MAX_BYTES && key.bytes().all(|byte| byte.is_ascii_graphic()) {
             true => Ok(Zeroizing::new(key.to_owned())),
             false => Err(Failure::never(format!(
-                "{} is no key: it is empty, too long, or has blanks or characters outside of ASCII",
+                "{} is not a key: it is empty, too long, or has blanks or characters outside of ASCII",
                 self.describe()
             ))),
         }
@@ -344,7 +344,7 @@ impl Key {
         if value.is_none() {
             *value = Some(self.source.read().await?);
         }
-        value.clone().ok_or_else(|| Failure::never("there is no key"))
+        value.clone().ok_or_else(|| Failure::never("the service has no key"))
     }
 
     /// Forgets a key that a service did not accept, if a command may print another. Says whether it did.

@@ -66,7 +66,7 @@ pub(super) struct SharedPool {
 /// take longer than a call. The files of the others stay open for the next call.
 type Slots = Arc<Mutex<BTreeMap<usize, Option<File>>>>;
 
-/// What the file says.
+/// The content of the shared file.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct State {
@@ -180,7 +180,7 @@ impl SharedPool {
         Duration::from_millis(u64::try_from(wait).unwrap_or(0))
     }
 
-    /// Tells the other processes that the service limited a call, and asks to wait. If another one is just writing, it was limited, too.
+    /// Tells the other processes that the service limited a call, and asks to wait. If another process is writing, it was limited as well.
     pub(super) fn limited(&self, wait: Duration) {
         let write = || -> io::Result<()> {
             private_dir(&self.base)?;
@@ -208,7 +208,7 @@ impl SharedPool {
         self.dir.join("state.json")
     }
 
-    /// What the file says, without what no process of ours has written.
+    /// The content of the shared file; values that this program cannot have written are dropped.
     fn read(&self) -> State {
         let bytes = regular_file::read_no_symlink(&self.path(), MAX_BYTES).unwrap_or_default();
         let mut state = serde_json::from_slice::<State>(&bytes).unwrap_or_default();
@@ -257,7 +257,7 @@ fn private_dir(path: &Path) -> io::Result<()> {
     };
     let refused = |why| Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
     if !metadata.is_dir() {
-        return refused("it is no directory");
+        return refused("it is not a directory");
     }
     #[cfg(unix)]
     {

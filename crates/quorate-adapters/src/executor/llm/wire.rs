@@ -192,7 +192,7 @@ impl Auth {
     }
 }
 
-/// What the bytes of a response say.
+/// An event of a response.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// What the model added to its answer.
@@ -210,7 +210,7 @@ pub struct Response {
     pub text: Result<String, Fault>,
     /// The model that answered, as the service names it.
     pub model: Option<String>,
-    /// As far as it was reported.
+    /// Unreported counts are `None`.
     pub usage: Usage,
 }
 
@@ -223,7 +223,7 @@ pub struct Stream {
     decoder: Decoder,
     answer: Answer,
     bytes_read: usize,
-    /// What the body has in place of events, in part.
+    /// The start of a body that has no events.
     stray: String,
     has_events: bool,
     has_ended: bool,
@@ -343,7 +343,7 @@ impl Stream {
         }
     }
 
-    /// Reads a line; `None` where it is no event and no sign of life.
+    /// Reads a line; `None` if it is neither an event nor a sign of life.
     fn read_line(&mut self, line: &str) -> Result<Option<AnswerStep>, Fault> {
         if let Decoder::Ollama(decoder) = &mut self.decoder {
             return match line.trim() {
@@ -399,7 +399,7 @@ impl Stream {
     }
 }
 
-/// The answer as far as it was read.
+/// The part of the answer that has arrived.
 #[derive(Debug, Default)]
 struct Answer {
     text: String,
@@ -476,7 +476,7 @@ fn read_event<T: DeserializeOwned>(data: &str) -> Result<T, Fault> {
     serde_json::from_str(data).map_err(|error| Fault::new(FaultKind::Malformed, error.to_string()))
 }
 
-/// Why an answer ended, once another event says so. A reason that is no end of an answer stays.
+/// The reason why an answer ended, after a later event. An abnormal reason is kept.
 fn later_reason(old: Option<String>, new: Option<String>, is_end: impl Fn(&str) -> bool) -> Option<String> {
     match old {
         Some(old) if !is_end(&old) => Some(old),
@@ -484,7 +484,7 @@ fn later_reason(old: Option<String>, new: Option<String>, is_end: impl Fn(&str) 
     }
 }
 
-/// The fault of an answer that ended for a reason that is no end of an answer.
+/// The fault of an answer that ended for an abnormal reason.
 fn stopped_for(reason: Option<&str>) -> Fault {
     let said = match reason {
         Some(reason) => format!("the model stopped for `{reason}`"),
@@ -515,7 +515,7 @@ pub struct Request<'a> {
     pub server: Server,
 }
 
-/// What the answer is held to on the other side.
+/// The form that the service enforces on the answer.
 #[derive(Debug, Clone, Copy)]
 pub enum Format<'a> {
     /// Nothing: it is plain text, or the prompt alone says its form.
@@ -529,7 +529,7 @@ pub enum Format<'a> {
 /// How the service's prompt cache is used. What is not [`Cache::Auto`] counts where [`Wire::has_cache_control`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cache {
-    /// Nothing is written to it, as far as the wire can say so.
+    /// Asks the service to write nothing to its cache, if the wire can express that.
     Off,
     /// As the vendor has it by itself; where it caches only what is marked, the cuts are marked.
     Auto,
@@ -539,7 +539,7 @@ pub enum Cache {
     Hour,
 }
 
-/// Whose server it is. Servers that are compatible with a vendor's know older names of fields, and no cache settings.
+/// The server's owner. Servers that are compatible with a vendor's know older names of fields, and no cache settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Server {
     Vendor,
@@ -627,7 +627,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The data of the events, in order; `None` where the body is no response of the wire.
+/// The data of the events, in order; `None` if the body is not a response of the wire.
 fn whole_events(wire: Wire, body: &Json) -> Option<Vec<String>> {
     let events = match wire {
         Wire::Messages => whole_messages(body)?,

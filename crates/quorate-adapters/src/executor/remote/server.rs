@@ -33,7 +33,7 @@ const MAX_KEPT: usize = 256;
 const MAX_AT_WORK: usize = 64;
 /// How many processes may wait for one answer: more than one only after restarts of the asking side.
 const MAX_LISTENERS: usize = 16;
-/// When one is to ask again for whom there is no room.
+/// The pause after which a refused asker asks again.
 const BUSY_PAUSE: Duration = Duration::from_secs(2);
 /// The processes that serve a participant share its questions by this name.
 const QUEUE_GROUP: &str = "q1";
@@ -48,7 +48,7 @@ pub struct Served {
     pub redactor: Redactor,
 }
 
-/// What happens while a participant is served.
+/// An event while a participant is served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
     /// It listens on this subject.
@@ -88,7 +88,7 @@ pub async fn serve(
         client.subscribe(format!("{withdrawals}.*")).await.map_err(|error| refused(&error))?;
     let questions = client.queue_subscribe(subject.clone(), QUEUE_GROUP.to_owned()).await;
     let mut questions = questions.map_err(|error| refused(&error))?;
-    // The server has both subscriptions before anybody is told.
+    // Both subscriptions are active on the server before the caller learns of them.
     client.flush().await.map_err(|error| refused(&error))?;
     // The receiver may be gone; questions are answered all the same.
     let _ = tell.send(Event::Ready { subject });
@@ -206,7 +206,7 @@ impl Server {
         Some(Event::Asked { id: key.1 })
     }
 
-    /// Ends the work on a question, unless others wait for its answer, too.
+    /// Ends the work on a question, unless other askers wait for its answer.
     fn withdraw(&mut self, message: &Received) {
         let asker = str::from_utf8(&message.payload).unwrap_or_default();
         self.jobs.retain(|_, job| match &job.state {
@@ -291,7 +291,7 @@ impl Server {
     }
 
     async fn send(&self, to: &Subject, message: Vec<u8>) {
-        // What is lost is asked for again.
+        // The asker repeats its question if this message is lost.
         let _ = self.client.publish(to.clone(), message.into()).await;
     }
 }
@@ -325,7 +325,7 @@ async fn ask(served: &Served, invocation: Invocation, deadline: Instant) -> Resu
     timeout_at(deadline, asked).await.unwrap_or(Err(Failure::TimedOut))
 }
 
-/// What the executor is asked. Role, prompt, turns and state are the asking side's; the tools are those of the manifest
+/// The invocation of the executor. Role, prompt, turns and state are the asking side's; the tools are those of the manifest
 /// here.
 fn invocation(
     served: &Served,

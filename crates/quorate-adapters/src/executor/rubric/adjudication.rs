@@ -3,6 +3,9 @@
 //! Three blocks with an irreducible one among them are HOLD. Three reducible blocks are REVISE, with a reason for the
 //! downgrade; unless the last two verdicts on this type of text were HOLD on the same topic. One or two blocks are REVISE,
 //! none is SHIP. A member without a second answer counts by its first one's block.
+//!
+//! Overlapping findings of several members become one item of the brief. Topics of findings, recognized by their words, let
+//! this run be compared with the text of an earlier verdict.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -199,10 +202,7 @@ struct BriefItem<'a> {
 }
 
 /// Merges the findings of all members: blocking ones first, then by number of members, then in the order of the text.
-fn merge<'a>(
-    document: &Document<'_>,
-    members: impl Iterator<Item = &'a PeerAnswer>,
-) -> Vec<BriefItem<'a>> {
+fn merge<'a>(document: &Document<'_>, members: impl Iterator<Item = &'a PeerAnswer>) -> Vec<BriefItem<'a>> {
     let mut items: Vec<BriefItem<'a>> = Vec::new();
     for member in members {
         for finding in &member.findings {
@@ -381,7 +381,7 @@ impl PriorVerdicts {
 
 /// A topic: its name, and the words that indicate it.
 pub(super) struct Topic {
-    /// The name indicates the topic, too.
+    /// This name in a text also indicates the topic.
     pub(super) name: &'static str,
     cues: &'static [&'static str],
 }

@@ -1,4 +1,5 @@
-//! The checks, one file each, and the list of them.
+//! The list of the checks, and those that every lens runs: instructions to the reviewer, and texts that mostly boast. The
+//! checks of one lens are in `checks/<lens>.rs`.
 
 mod evidence;
 mod skeptic;
@@ -16,7 +17,7 @@ use crate::executor::rubric::document::Word;
 use crate::executor::rubric::finding::Severity;
 use crate::executor::rubric::lexicon::Lexicon;
 
-/// What a text is judged by, besides the checks themselves.
+/// The criteria that checks apply to a text.
 pub(super) struct Criteria<'a> {
     pub(super) banned: &'a BannedPhrases,
     /// May be empty.

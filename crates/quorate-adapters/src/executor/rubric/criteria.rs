@@ -1,4 +1,4 @@
-//! What a text is judged by besides the checks: banned phrases and the goals document.
+//! The criteria that the user sets: banned phrases and the goals document.
 
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -15,7 +15,7 @@ const BANNED_WORDS: &str = include_str!("words/banned.txt");
 
 const DEFAULTS: &str = include_str!("words/banned_defaults.txt");
 
-/// Words before a noun: after one of these "leverage" is no verb.
+/// Words before a noun: after one of these "leverage" is not a verb.
 static BEFORE_A_NOUN: WordList = WordList::new(BANNED_WORDS, "before a noun");
 
 /// The default phrases, each with whether it is banned only as a verb, and with its fix.

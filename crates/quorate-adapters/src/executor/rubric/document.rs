@@ -315,7 +315,7 @@ mod tests {
         let document = Document::parse("", text);
         let quote = document.quote(&(12..14));
         assert_eq!(&text[quote], "and so good");
-        // A fragment on the first line is no quote when the next line has more.
+        // A fragment on the first line is not quoted if the next line has more.
         assert_eq!(&text[document.quote(&(20..text.len()))], "so calm.");
     }
 

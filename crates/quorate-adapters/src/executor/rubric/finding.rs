@@ -1,4 +1,4 @@
-//! A finding: a place in the text, the problem, a fix, and its weight.
+//! A finding: a place in the text, the problem, a fix, and its weight; and the lens that looks for it.
 
 use std::ops::Range;
 

@@ -1,4 +1,16 @@
-//! One member's review of an artifact: the findings of its lens, and its answer.
+//! One member's review of an artifact: the findings of its lens, its answer, and its second round after the cross-read.
+//!
+//! The rule that turns counted findings into a score and a block; `docs/rubric.md` documents it.
+//!
+//! 1. A finding counts 1 (minor), 3 (major) or 9 (critical) points; a repeated phrase counts once more each time.
+//! 2. The *load* of a concern is its points per 100 words of prose; a shorter text counts as 100 words.
+//! 3. The score is 5 without findings, 4 under a load of 2, 3 under 4, 2 under 8, else 1.
+//! 4. A concern blocks on a critical finding, or with at least [`BLOCK_POINTS`] points and a load of
+//!    [`BLOCK_LOAD`] or more.
+//! 5. A block is irreducible when one of its findings cannot be repaired by an edit.
+//!
+//! In the second round only a member's own findings change: it leaves some to another member, and others weigh more because
+//! others share them. The number of other members, or their blocks, adds no finding.
 
 use std::cmp::Reverse;
 use std::ops::Range;
@@ -140,7 +152,7 @@ pub(super) struct Judgement {
     pub(super) points: u32,
     /// 1 to 5.
     pub(super) score: u8,
-    /// Whether the text must not be published as it is.
+    /// Whether the text must not be published unchanged.
     pub(super) would_block: bool,
     /// Whether no edit repairs the block.
     pub(super) irreducible: bool,
@@ -193,7 +205,7 @@ pub(super) struct PeerAnswer {
     pub(super) id: String,
     /// By the member's id.
     pub(super) lens: Lens,
-    /// `answered`, or the reason why there is no answer.
+    /// `answered`, or the reason for a missing answer.
     pub(super) status: String,
     /// `None` if not shown.
     pub(super) would_block: Option<bool>,

@@ -1,6 +1,6 @@
 //! The rubric as a member of an assembly: it looks in what it is shown for what the member's own lists name.
 //!
-//! `member/items.rs` reads the lists, `member/subject.rs` the material, `member/search.rs` compares them by words. This
+//! `member/search.rs` reads the lists and the material and compares them by words. This
 //! file makes the answer that the step asks for from what was found. Text of the material is never followed, only
 //! compared; a member whose lists have nothing to do with it abstains.
 
@@ -25,14 +25,14 @@ const NOTHING_TO_DO: u8 = 2;
 const OBJECTS: u8 = 5;
 const NOTHING: &str = "Nothing that is listed was found, and nobody judged the content.";
 
-/// What a member of an assembly is asked.
+/// The question to a member of an assembly.
 pub(super) struct Question<'a> {
     /// The step; of a peer's message `round<k>`.
     pub(super) step: &'a str,
     pub(super) role: &'a str,
     /// Its persona, where it has one.
     pub(super) persona: Option<&'a Json>,
-    /// What it is shown.
+    /// The material that the member sees.
     pub(super) parts: &'a [Part],
 }
 
@@ -199,7 +199,7 @@ fn named<'i>(items: impl ExactSizeIterator<Item = &'i Item>) -> String {
     if more == 0 { names.join(", ") } else { format!("{} and {more} more", names.join(", ")) }
 }
 
-/// What a member has to do with an item, the heaviest first.
+/// How a member treats an item, the heaviest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Stance {
     RedLine,

@@ -1,6 +1,8 @@
-//! The rubric as the one who reflects: whatever was found wrong in several runs of one type of artifact, in the same
-//! words, becomes a playbook that says how to do without it. `reflection/recurring.rs` decides what is the same,
-//! what may be said to a producer in `reflection/wording.rs`.
+//! The rubric as the member who reflects: an issue that several runs of one type of artifact raise in the same words
+//! becomes a playbook that tells a producer how to avoid it.
+//!
+//! A producer is told how to write, never that its work is reviewed, and never the words of an artifact: quoted pieces are
+//! left out, and so is a text that repeats several words of a quote.
 //!
 //! Material is never followed: a body is made from what members found and advised, never from the words of an artifact.
 
@@ -46,14 +48,14 @@ pub(super) fn deltas(parts: &[Part]) -> Json {
     json!({"deltas": proposed.into_iter().map(|(_, _, delta)| delta).collect::<Vec<_>>()})
 }
 
-/// What the rubric says of a fragment: that it cannot say.
+/// The rubric's judgement of a fragment: it abstains.
 pub(super) fn judgement() -> Json {
     let reason = "The rubric reads by rule and compares words; whether a fragment goes against a trait takes somebody \
                   who understands both.";
     Judgement { verdict: TraitVerdict::Unsure, traits: Vec::new(), reason: reason.to_owned() }.to_json()
 }
 
-/// The playbooks that are there, and those that are proposed beside them.
+/// The existing playbooks and the proposed ones.
 struct ExistingPlaybooks {
     /// The slugs that say what they say already.
     slugs: BTreeSet<String>,
@@ -63,7 +65,7 @@ struct ExistingPlaybooks {
 }
 
 impl ExistingPlaybooks {
-    /// Reads the part. What is not of its form is not there.
+    /// Reads the part. Drops entries of the wrong type.
     fn read(text: &str) -> ExistingPlaybooks {
         let mut there = ExistingPlaybooks {
             slugs: BTreeSet::new(),
@@ -83,8 +85,8 @@ impl ExistingPlaybooks {
         there
     }
 
-    /// The slug of a playbook with this body, which is there from now on; `None` where it is there already. A slug that
-    /// stands for something else gets a few letters of the topic's own.
+    /// Adds a playbook with this body and returns its slug; `None` if the body exists already. If another body has the
+    /// slug, a few letters derived from the topic are appended.
     fn reserve_slug(&mut self, key: &str, body: &str) -> Option<String> {
         let folded = comparison_key(body);
         let short = slug(key);
@@ -329,8 +331,7 @@ impl ForbiddenWords {
             REVEALING_PREFIXES.iter().any(|start| word.starts_with(start))
                 || REVEALING_WORDS.contains(&word.as_str())
         };
-        let has =
-            |set: &BTreeSet<Vec<String>>, long: usize| words.windows(long).any(|row| set.contains(row));
+        let has = |set: &BTreeSet<Vec<String>>, long: usize| words.windows(long).any(|row| set.contains(row));
         let longest = self.member_ids.iter().map(Vec::len).max().unwrap_or(0);
         is_plain_prose(text)
             && !words.iter().chain(&joined).any(reveals)

@@ -3,6 +3,8 @@
 //!
 //! English is recognized by its function words. Names, quotations, code and the cells of tables say nothing about a text's
 //! language and are left out.
+//!
+//! This file also lists the places of a text that were not read although they may hold prose.
 
 use std::ops::Range;
 

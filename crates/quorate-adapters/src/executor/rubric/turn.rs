@@ -21,7 +21,7 @@ const NO_FINDINGS: &str = "I have read it, and there is nothing in it that I wou
 /// Replies to the last turn.
 ///
 /// # Errors
-/// When there is no turn to answer.
+/// When the parts contain no turn.
 pub(super) fn reply(
     lens: Lens,
     conversation: Option<&ConversationContext>,
@@ -30,7 +30,7 @@ pub(super) fn reply(
 ) -> Result<String, Failure> {
     let text = match conversation.and_then(ConversationContext::trigger) {
         Some(turn) => turn.content.to_string(),
-        None => last_turn(parts).ok_or_else(|| Failure::failed("there is no turn to answer"))?,
+        None => last_turn(parts).ok_or_else(|| Failure::failed("the invocation has no turn to answer"))?,
     };
     let document = Document::parse("", without_mention_line(&text));
     if let Some(why) = substance::obstacle("", &document) {

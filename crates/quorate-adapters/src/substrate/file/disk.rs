@@ -131,7 +131,7 @@ impl Lock {
             && let Some(file) = &self.file
             && file.unlock().is_err()
         {
-            // Closing the file releases the lock, too.
+            // Closing the file also releases the lock.
             self.file = None;
         }
     }
@@ -205,7 +205,7 @@ impl JournalError {
                 "the journal {journal} was changed by another program at the same moment; try again"
             )),
             JournalError::NotAJournal(line) => unavailable(format!(
-                "{journal} is no journal: it has text (line {line}) and no turn, and nothing is appended to it; name \
+                "{journal} is not a journal: it has text (line {line}) and no turn, and nothing is appended to it; name \
                  another file in `path`, or make headings (`# …`) or comments (`<!-- … -->`) of the text"
             )),
             JournalError::Refused(error) => error,

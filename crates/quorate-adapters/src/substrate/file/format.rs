@@ -2,7 +2,7 @@
 //!
 //! The public format: a header line `=== TURN id=… participant=… ts=… ===`, then the content, then a line feed if the
 //! content does not end with one. The public reader takes every other line for content and drops all line feeds at the
-//! end. Quorate's additions, so that a turn is read as it was written:
+//! end. Quorate's additions, so that a turn is read back unchanged:
 //!
 //! - One line `<!-- quorate: {json} -->` right after the header, if there is a stamp or metadata, or if the content ends
 //!   with line feeds. It has the length of the content in bytes and its number of line feeds, which reveal a turn that
@@ -398,8 +398,8 @@ fn build_turn(header: &Header, content: String, meta: Map<String, Json>, stamp: 
     }
 }
 
-/// Whether the content at the journal's end is shorter than its note tells. A line that a person shortened leaves the
-/// number of lines as it was; a write that was cut off leaves fewer, or one without a line feed.
+/// Whether the content at the journal's end is shorter than its note tells. A line that a person shortened keeps the
+/// number of lines; a write that was cut off leaves fewer, or one without a line feed.
 fn is_truncated(content: &str, note: &Note, open: bool) -> bool {
     let content = if open { content.trim_end_matches('\0') } else { content };
     note.bytes.is_some_and(|bytes| content.len() < bytes && (open || line_feeds(content) < note.lines))
@@ -520,7 +520,7 @@ fn unescape(text: String) -> String {
 }
 
 /// The first line (from 1) that is neither blank nor a heading, a comment, or a header that was cut off. A file without
-/// turns that has one is no journal.
+/// turns that has such a line is not a journal.
 pub(super) fn first_text_line(text: &[u8]) -> Option<usize> {
     let text = String::from_utf8_lossy(&text[format::byte_order_mark(text)..]);
     let mut commented = false;
@@ -529,7 +529,7 @@ pub(super) fn first_text_line(text: &[u8]) -> Option<usize> {
         .map(|at| at + 1)
 }
 
-/// Whether a line has words outside of comments, and is no heading.
+/// Whether a line has words outside of comments and is not a heading.
 fn has_text(line: &str, commented: &mut bool) -> bool {
     let mut rest = line.trim();
     loop {

@@ -95,7 +95,7 @@ pub(super) struct Index {
 }
 
 impl Index {
-    /// The index at a path, and its number of records; `None` if there is no readable one.
+    /// The index at a path, and its number of records; `None` if it is missing or unreadable.
     pub(super) fn open(path: &Path) -> Option<(Self, u64)> {
         let file = regular_file::open_with(std::fs::OpenOptions::new().read(true).write(true), path).ok()?;
         let mut magic = [0; MAGIC.len()];

@@ -3,6 +3,8 @@
 //!
 //! It changes only under the journal's lock. Data read without the lock is verified; if it is invalid, the index is
 //! rebuilt under the lock.
+//!
+//! An append goes behind the turns of other writers, and appends each idempotency key once and each id once.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Read, Write as _};
@@ -361,7 +363,7 @@ impl JournalHandle {
             };
             let from = found.map_or(0, |at| at + 1);
             let wanted_count = (handle.count - from).min(limit as u64);
-            // The cursor's turn is read, too, since its place proves the index right.
+            // The cursor's turn is also read, since its place proves the index right.
             let mut turns = match found {
                 Some(at) => handle.read_turns(at, wanted_count + 1, since)?,
                 None => handle.read_turns(0, wanted_count, None)?,

@@ -169,7 +169,7 @@ impl Findings {
         {
             messages.push(match self.first {
                 None => format!(
-                    "it has text (line {line}) and no turn, so that it is probably no journal; nothing is appended to it"
+                    "it has text (line {line}) and no turn, so that it is probably not a journal; nothing is appended to it"
                 ),
                 Some(_) => format!("the text before the first turn (line {line}) belongs to no turn"),
             });
@@ -197,7 +197,7 @@ impl Findings {
         }
         if let Some((header, at)) = &self.torn_turn {
             messages.push(format!(
-                "the last turn, `{}` of `{}` at {}, was cut off; what is there of it is no answer",
+                "the last turn, `{}` of `{}` at {}, was cut off, so its text does not count as an answer",
                 header.id,
                 header.participant,
                 part.describe_position(*at)

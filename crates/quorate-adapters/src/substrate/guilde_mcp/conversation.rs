@@ -294,7 +294,7 @@ impl Message {
     /// # Errors
     /// The problem, as a predicate: `has no id`.
     pub(super) fn parse(value: &Json) -> Result<Self, String> {
-        let fields = value.as_object().ok_or("is no object")?;
+        let fields = value.as_object().ok_or("is not an object")?;
         let id = message_id(fields)?;
         let with_id = |problem: String| format!("`{id}` {problem}");
         let nested = fields
@@ -340,7 +340,7 @@ fn message_content(fields: &Map<String, Json>) -> Result<String, String> {
         Json::String(first_string) => Ok(first_string.clone()),
         // A message may consist of an attachment alone.
         Json::Null => Ok(String::new()),
-        _ => Err("has a content that is no text".to_owned()),
+        _ => Err("has a content that is not a text".to_owned()),
     }
 }
 
@@ -565,7 +565,7 @@ impl ReadHistory {
         self.inner().position(id).is_some()
     }
 
-    /// Whether every message delivered before `since` is missing from a page, so that `since` probably is, too.
+    /// Whether every message delivered before `since` is missing from a page, so that `since` is probably missing as well.
     pub(super) fn is_out_of_sight(&self, since: &Name, seen: impl Fn(&Name) -> bool) -> bool {
         let inner = self.inner();
         let before = inner.position(since).map_or(&[][..], |place| &inner.order[..place]);

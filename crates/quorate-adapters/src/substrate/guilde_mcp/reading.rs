@@ -21,7 +21,7 @@ const LAST_DELAY: Duration = Duration::from_millis(3_200);
 /// The newest messages, as far back as was required.
 struct Tail {
     messages: Vec<TurnMessage>,
-    /// Whether there are no older ones.
+    /// Whether these are all messages.
     is_complete: bool,
 }
 
@@ -222,7 +222,7 @@ impl GuildeSubstrate {
         self.conversation.fetch(&self.read_history, MessageQuery { limit, ..MessageQuery::default() }).await
     }
 
-    /// Whether the server returns as many messages as it is asked for, so that fewer mean that there are no more.
+    /// Whether the server fills each page up to the requested limit, so that a shorter page is the last.
     async fn honors_limits(&self, tail: &Tail) -> Result<bool, SubstrateError> {
         Ok(tail.messages.len() < 2 || self.fetch_newest(1).await?.raw_count == 1)
     }

@@ -12,7 +12,7 @@ use quorate_kernel::ports::executor::{Executor, Failure, Inspection, Invocation,
 use quorate_protocol::answers::Schema;
 use serde_json::{Value, json};
 
-/// What an attempt is given.
+/// The inputs of an attempt.
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(1);
 /// Ten megabytes.
 pub(crate) static HUGE: LazyLock<String> = LazyLock::new(|| "a".repeat(10 << 20));

@@ -1,4 +1,4 @@
 #!/bin/sh
-# Answers, and leaves somebody behind who holds stdout and stderr.
+# Answers, and leaves a process behind that holds stdout and stderr.
 sleep "$1" &
 echo '{"ok": true}'

@@ -1,3 +1,3 @@
 #!/bin/sh
-# Says, as if all were well, that there is no quota.
+# Reports in an ordinary answer that the quota is used up.
 echo "You've hit your usage limit. Your limit resets at 3pm."

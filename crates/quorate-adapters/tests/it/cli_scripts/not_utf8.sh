@@ -1,3 +1,3 @@
 #!/bin/sh
-# Prints bytes that are no text.
+# Prints bytes that are not UTF-8.
 printf '{"issue": "\377\376"}'

@@ -36,7 +36,7 @@ async fn a_program_that_knows_no_lock_appends() {
     }
 }
 
-/// What was said is read as it stands now, and a stamp stays where the words were changed.
+/// An edited turn is read with its new words, and keeps its stamp.
 #[tokio::test]
 async fn words_that_were_changed_by_hand_are_read_as_they_are() {
     for (what, by) in
@@ -116,7 +116,7 @@ async fn a_journal_that_was_deleted_or_emptied_is_begun_anew() {
     }
 }
 
-/// Who saves a file may empty it first: a reader at that moment does not take the conversation for gone.
+/// An editor may empty a file before it saves it: a reader at that moment does not report the conversation as gone.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_journal_that_is_just_being_saved_is_waited_for() {
     let (journal, substrate) = journal_with_turns().await;
@@ -236,7 +236,7 @@ async fn a_note_that_cannot_be_read_is_an_error_and_never_content() {
     assert_eq!(&*journal.read_fresh().await[0].content, words);
 }
 
-/// A truncated note is no content either, even with text after it.
+/// A truncated note does not count as content, even with text after it.
 #[tokio::test]
 async fn the_beginning_of_a_note_is_never_content() {
     let journal = Journal::new();

@@ -64,8 +64,8 @@ proptest! {
         })?;
     }
 
-    /// What others write is read as they read it, but for what we write differently, and for headers that end with a
-    /// carriage return.
+    /// The public reader and Quorate read the turns of other programs alike, apart from the forms that only Quorate writes and
+    /// headers that end with a carriage return.
     #[test]
     fn what_others_wrote_is_read_as_they_read_it(given in prop::collection::vec(hostile(), 1..6)) {
         on_this_thread(async {

@@ -84,11 +84,11 @@ async fn run(steps: Vec<Step>) {
                 let before = journal.read_fresh().await;
                 let appended = match handles[*by].append(turn.clone()).await {
                     Ok(appended) => appended,
-                    // Text alone is no journal.
+                    // Text alone is not a journal.
                     Err(error) => {
                         let text = error.to_string();
                         assert!(
-                            before.is_empty() && text.contains("is no journal"),
+                            before.is_empty() && text.contains("is not a journal"),
                             "{steps:?} at {at}: {text}"
                         );
                         continue;
@@ -188,7 +188,7 @@ async fn run(steps: Vec<Step>) {
     }
 }
 
-/// One damaged record of the index hides the last of several turns with one id, not that there is one.
+/// A damaged record of the index hides the last of several turns with one id; a lookup does not return an earlier turn.
 #[tokio::test(start_paused = true)]
 async fn a_damaged_record_does_not_make_an_earlier_turn_of_the_same_id_the_one_that_is_meant() {
     let again = "=== TURN id=q participant=w ts=e ===\r\n";

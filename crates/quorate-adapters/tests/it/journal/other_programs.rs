@@ -1,5 +1,5 @@
 //! What editors and other programs make of a journal: carriage returns, byte order marks, text without a header; and
-//! files that are no journals.
+//! files that are not journals.
 
 use quorate_testkit::conformance::substrate::{answer, new_turn};
 
@@ -27,7 +27,7 @@ async fn a_journal_that_was_saved_with_carriage_returns_is_the_same_journal() {
         assert_eq!(substrate.window(&turns[1].id, 2).await.unwrap(), turns);
         assert!(!substrate.append(answer("bea", "again", &turns[0].id)).await.unwrap().fresh);
         let added = append(&substrate, new_turn("ann", "thanks\r\n\r")).await;
-        assert_eq!(&*added.content, "thanks\r\n\r", "what we write comes back as it was said");
+        assert_eq!(&*added.content, "thanks\r\n\r", "a turn of Quorate is read back unchanged");
         let after = [&turns[..], &[added]].concat();
         assert_eq!(read_everything(&substrate).await, after);
         assert_eq!(journal.read_fresh().await, after);
@@ -36,7 +36,7 @@ async fn a_journal_that_was_saved_with_carriage_returns_is_the_same_journal() {
     }
 }
 
-/// Of each line of a turn whose header ends with a carriage return one is taken off, and of no other turn.
+/// If a header ends with a carriage return, the reader strips one from each line of that turn, and of no other turn.
 #[tokio::test]
 async fn carriage_returns_belong_to_the_turn_whose_header_has_one() {
     let journal = Journal::with_content(
@@ -82,7 +82,7 @@ async fn a_header_with_a_carriage_return_in_a_content_makes_no_turn() {
     assert_eq!(contents(&journal.read_fresh().await), [forged, &format!("see\n{forged}")]);
 }
 
-/// What is said behind a turn of ours without a header is no part of it, to whatever bytes it has come.
+/// Text without a header after a turn of Quorate does not become part of the turn, whatever its bytes.
 #[tokio::test]
 async fn words_without_a_header_are_not_put_into_an_agents_mouth() {
     for reply in ["yes", "yes\nof course\n\n", "\n", "=== TURN\n\\=== TURN x"] {
@@ -126,7 +126,7 @@ async fn nothing_is_appended_to_a_file_that_is_no_journal() {
         let substrate = journal.open();
         assert!(read_everything(&substrate).await.is_empty());
         let error = substrate.append(new_turn("ann", "hello")).await.unwrap_err().to_string();
-        assert!(error.contains("is no journal") && error.contains(&format!("line {line})")), "{error}");
+        assert!(error.contains("is not a journal") && error.contains(&format!("line {line})")), "{error}");
         assert!(error.contains("name another file in `path`"), "{error}");
         assert_eq!(journal.bytes(), text);
         // It is one as soon as it has a turn.
@@ -168,7 +168,7 @@ async fn what_is_no_regular_file_is_refused() {
     std::os::unix::fs::symlink("/dev/null", journal.path()).unwrap();
     let refused = try_open(journal.dir.path()).err().expect("it keeps nothing");
     assert_eq!(refused.key.as_deref(), Some("path"));
-    assert!(refused.message.contains("is no regular file"), "{}", refused.message);
+    assert!(refused.message.contains("is not a regular file"), "{}", refused.message);
     // It may become one while it is open.
     assert!(substrate.warnings().is_empty());
     let error = substrate.append(new_turn("ann", "hello")).await.unwrap_err();

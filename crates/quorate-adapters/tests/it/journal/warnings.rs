@@ -4,7 +4,7 @@ use quorate_testkit::conformance::substrate::{answer, new_turn};
 
 use super::{Journal, append, public_format};
 
-/// What is said of a journal with this text.
+/// The warnings for a journal with this text.
 fn warnings_for(text: impl AsRef<[u8]>) -> Vec<String> {
     let journal = Journal::with_content(text);
     let warnings = journal.open().warnings();
@@ -133,7 +133,7 @@ async fn a_last_turn_that_was_cut_off_is_named() {
     assert!(warnings_for(journal.bytes()).is_empty(), "{:?}", warnings_for(journal.bytes()));
 }
 
-/// Of a long journal the end is looked through, and places are named by their bytes.
+/// Only the end of a long journal is checked, and warnings name places by byte.
 #[test]
 fn of_a_long_journal_the_end_is_looked_through() {
     let old = format!("{}=== TURN old\n", turn(0, "hi"));

@@ -7,7 +7,7 @@ use quorate_adapters::executor::llm;
 use quorate_kernel::ports::executor::{
     ConfigError, Executor, Failure, Invocation, Reply, Retry, Settings, Usage,
 };
-use quorate_kernel::probe;
+use quorate_kernel::single_call;
 use serde_json::{Value, json};
 
 use super::server::{Server, Step, chat, chat_delta, chat_end, ok, status};
@@ -35,7 +35,7 @@ fn executor(server: &Server, more: Value) -> Arc<dyn Executor> {
 }
 
 fn question() -> Invocation {
-    probe::question(Duration::from_secs(10))
+    single_call::probe_question(Duration::from_secs(10))
 }
 
 async fn ask(server: &Server, more: Value) -> Result<Reply, Failure> {
@@ -232,7 +232,7 @@ async fn comments_are_life_and_silence_is_not() {
     }
     // The deadline counts even while something comes.
     let slow = Server::start(move |_| vec![ok(), Step::Comments(1_000, Duration::from_millis(20))]).await;
-    let invocation = probe::question(Duration::from_millis(400));
+    let invocation = single_call::probe_question(Duration::from_millis(400));
     assert_eq!(executor(&slow, idle).invoke(invocation).await, Err(Failure::TimedOut));
 }
 
@@ -278,7 +278,7 @@ data: [DONE]
     let invocation = Invocation { prompt: long.into(), cuts: Arc::new([]), ..question() };
     let failure = executor(&server, json!({})).invoke(invocation).await.unwrap_err();
     assert!(failure.to_string().contains("cut the prompt"), "{failure}");
-    // With as many words as the gateway had in its cache, counted apart.
+    // With the words in the gateway's cache counted apart.
     let apart = usage.replace(
         "\"completion_tokens\":1",
         "\"completion_tokens\":1,\"prompt_tokens_details\":{\"cached_tokens\":4100}",

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use quorate_adapters::executor::llm;
 use quorate_kernel::ports::executor::{Executor, Failure, Settings};
-use quorate_kernel::probe;
+use quorate_kernel::single_call;
 use serde_json::{Value, json};
 
 use super::server::{Server, Step, chat, chat_delta, chat_end, ok, status, tls_file};
@@ -30,7 +30,7 @@ fn executor(server: &Server, more: Value) -> Arc<dyn Executor> {
 }
 
 async fn failure_of(executor: &dyn Executor) -> String {
-    executor.invoke(probe::question(Duration::from_secs(10))).await.unwrap_err().to_string()
+    executor.invoke(single_call::probe_question(Duration::from_secs(10))).await.unwrap_err().to_string()
 }
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn a_certificate_of_an_unknown_authority_is_refused_and_the_message_names_
     assert_eq!(server.received().len(), 0, "nothing is sent to a server that is not known");
     let ca = tls_file("authority.pem");
     let trusting = executor(&server, json!({"ca": ca}));
-    let reply = trusting.invoke(probe::question(Duration::from_secs(10))).await.unwrap();
+    let reply = trusting.invoke(single_call::probe_question(Duration::from_secs(10))).await.unwrap();
     assert_eq!(reply.text, ANSWER);
     for (file, says) in [("server.key", "it has none in PEM form"), ("none.pem", "cannot read certificates")]
     {
@@ -50,7 +50,7 @@ async fn a_certificate_of_an_unknown_authority_is_refused_and_the_message_names_
     }
 }
 
-/// What a name leads to may change: the certificate, not the address, says who gets the key.
+/// A name may resolve to another address: the certificate, not the address, decides which server gets the key.
 #[tokio::test]
 async fn a_key_is_not_sent_to_a_machine_that_a_name_leads_to_by_now() {
     let dir = tempfile::tempdir().unwrap();
@@ -59,7 +59,7 @@ async fn a_key_is_not_sent_to_a_machine_that_a_name_leads_to_by_now() {
     let ask = async |server: &Server| {
         let by_name = server.url.replace("127.0.0.1", "localhost");
         let more = json!({"base_url": by_name, "ca": tls_file("authority.pem"), "key": {"file": path}});
-        executor(server, more).invoke(probe::question(Duration::from_secs(10))).await
+        executor(server, more).invoke(single_call::probe_question(Duration::from_secs(10))).await
     };
     let own = Server::start_tls(|_| chat(ANSWER)).await;
     assert_eq!(ask(&own).await.unwrap().text, ANSWER);
@@ -92,7 +92,7 @@ async fn a_key_is_not_sent_where_a_redirect_leads() {
 #[tokio::test]
 async fn a_reply_without_end_is_cut_off() {
     let delta = chat_delta(&"y".repeat(64 << 10));
-    // 100 MB of answer, of reasoning that is no answer, of one line, and of an error.
+    // 100 MB of answer, of reasoning without an answer, of one line, and of an error.
     for (step, says) in [
         (Step::Repeat(delta, 1_600, Duration::ZERO), "too large"),
         (Step::Repeat(vec![b'x'; 64 << 10], 1_600, Duration::ZERO), "too large"),
@@ -161,7 +161,7 @@ async fn what_is_not_as_documented_is_a_failure_with_its_cost_kept() {
         (vec![ok(), usage("-7"), stop.clone()], None),
     ] {
         let server = Server::start(move |_| steps.clone()).await;
-        let invocation = probe::question(Duration::from_secs(10));
+        let invocation = single_call::probe_question(Duration::from_secs(10));
         let notes = invocation.notes.clone();
         let failure = executor(&server, json!({})).invoke(invocation).await.unwrap_err();
         assert!(matches!(&failure, Failure::Failed { message, .. } if !message.is_empty()), "{failure:?}");
@@ -191,7 +191,7 @@ async fn bytes_that_were_not_asked_for_answer_no_later_question() {
         .await;
         let executor = executor(&server, json!({}));
         for asked in 1..=3 {
-            let reply = executor.invoke(probe::question(Duration::from_secs(10))).await.unwrap();
+            let reply = executor.invoke(single_call::probe_question(Duration::from_secs(10))).await.unwrap();
             assert_eq!(reply.text, ANSWER);
             assert_eq!(server.received().len(), asked, "each answer is to its own request");
             tokio::time::sleep(pause * 2).await;
@@ -199,7 +199,7 @@ async fn bytes_that_were_not_asked_for_answer_no_later_question() {
     }
 }
 
-/// What says that it failed, or was cut off, is no answer, wherever it says so.
+/// A response that reports a failure or a cut is not an answer, wherever it reports it.
 #[tokio::test]
 async fn no_response_that_says_that_it_failed_is_an_answer() {
     let block = json!([{"type": "text", "text": ANSWER}]);
@@ -271,8 +271,9 @@ async fn no_response_that_says_that_it_failed_is_an_answer() {
     {
         let (header, sent) = (format!("content-type: {kind}\r\n"), body.clone());
         let server = Server::start(move |_| status("200 OK", &header, &sent)).await;
-        let asked =
-            executor(&server, json!({"wire": wire})).invoke(probe::question(Duration::from_secs(10))).await;
+        let asked = executor(&server, json!({"wire": wire}))
+            .invoke(single_call::probe_question(Duration::from_secs(10)))
+            .await;
         assert!(asked.is_err(), "{wire}: {body}");
         assert_eq!(server.received().len(), 1);
     }
@@ -281,8 +282,9 @@ async fn no_response_that_says_that_it_failed_is_an_answer() {
         json!({"type": "message", "error": null, "content": block, "stop_reason": "end_turn"}).to_string(),
     );
     let server = Server::start(move |_| status("200 OK", header, &sent)).await;
-    let asked =
-        executor(&server, json!({"wire": "messages"})).invoke(probe::question(Duration::from_secs(10))).await;
+    let asked = executor(&server, json!({"wire": "messages"}))
+        .invoke(single_call::probe_question(Duration::from_secs(10)))
+        .await;
     assert_eq!(asked.unwrap().text, ANSWER, "without the error it is one");
 }
 

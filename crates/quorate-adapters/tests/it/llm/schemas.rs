@@ -1,4 +1,4 @@
-//! Forms on the wire: each dialect's rules over every form, and that what fits a form fits the host's, too.
+//! Forms on the wire: each dialect's rules over every form, and each answer that fits a form also fits the host's schema.
 
 use std::collections::BTreeSet;
 
@@ -40,7 +40,7 @@ fn lint(schema: &Value, dialect: Dialect) -> Vec<String> {
     let mut wrong = Vec::new();
     let (mut properties, mut optional, mut unions) = (0, 0, 0);
     if schema["type"] != "object" || schema.get("anyOf").is_some() {
-        wrong.push("the root is no object".to_owned());
+        wrong.push("the root is not an object".to_owned());
     }
     visit(schema, 1, &mut |node, level| {
         wrong.extend(

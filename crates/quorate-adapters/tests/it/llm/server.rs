@@ -10,7 +10,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 
-/// What the server does next on a connection.
+/// The next step of the server on a connection.
 #[derive(Clone)]
 pub(crate) enum Step {
     Send(Vec<u8>),

@@ -12,7 +12,7 @@ use crate::mcp::host::{TestHost, object};
 /// variables it sees.
 const SERVER: &str = r#"#!/bin/sh
 sleep 1000 & echo "$! $$" >> "$1"
-echo "this is no JSON-RPC"
+echo "this is not JSON-RPC"
 value=null
 while read -r line; do
     id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')

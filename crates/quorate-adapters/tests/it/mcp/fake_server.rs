@@ -345,7 +345,7 @@ impl FakeServer {
             }
             "job_poll" => Ok(json!({"job": text("job"), "done": true, "result": {"text": "after a while"}})),
             "job_cancel" => Ok(json!({})),
-            other => Err(format!("there is no tool {other}")),
+            other => Err(format!("unknown tool {other}")),
         }
     }
 

@@ -67,7 +67,7 @@ async fn a_message_that_is_edited_or_moved_is_no_new_one() {
         let page = substrate.read(Some(&Name::from("m3")), 10).await.unwrap();
         assert_eq!((ids(&page), page.known), (vec![], true), "{style:?}");
         let waits = tokio::time::timeout(std::time::Duration::from_millis(200), substrate.changed()).await;
-        assert!(waits.is_err(), "it is no news: {style:?}");
+        assert!(waits.is_err(), "the wait returned early: {style:?}");
     }
 }
 
@@ -95,7 +95,7 @@ async fn a_window_that_slid_past_the_cursor_is_not_taken_for_a_new_conversation(
     let substrate = TestHost::connected_to(&fake).await.substrate();
     all(&*substrate, 100).await;
     say(&fake, 40);
-    // The server hides that it never gives more than 20, so that 20 look like all that there are.
+    // The server hides that it never gives more than 20, so that 20 look like all messages.
     let error = substrate.read(Some(&Name::from("m10")), 100).await.unwrap_err();
     assert!(matches!(error, SubstrateError::Unknown(_)), "{error}");
 }
@@ -114,7 +114,7 @@ async fn what_cannot_be_read_is_named() {
         (json!({"messages": [{"authorId": "u", "content": "x", "timestamp": at}]}), "message 1 has no id"),
         (json!({"messages": [{"id": "m1", "authorId": "u", "timestamp": at}]}), "no content"),
         (json!({"messages": "none"}), "no list `messages`"),
-        (json!("<html>"), "is no JSON: <html>"),
+        (json!("<html>"), "is not JSON: <html>"),
     ];
     for (instead, named) in bad {
         for _ in 0..3 {

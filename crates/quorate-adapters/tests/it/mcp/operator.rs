@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quorate_kernel::conversation::{ConversationContext, Participant};
 use quorate_kernel::ports::executor::{Executor, Failure, Invocation};
-use quorate_kernel::probe::question;
+use quorate_kernel::single_call::probe_question;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -74,12 +74,14 @@ async fn what_is_missing_is_said() {
     let unnamed = invocation(json!({}), Duration::from_secs(20));
     assert!(reply_text(&*executor, unnamed).await.contains("`reviewer` has no `meta.operatorId`"));
     assert!(
-        reply_text(&*executor, question(Duration::from_secs(20))).await.contains("in a conversation alone")
+        reply_text(&*executor, probe_question(Duration::from_secs(20)))
+            .await
+            .contains("in a conversation alone")
     );
     for (instead, named) in [
         (json!({"text": "  "}), "is an empty text"),
         (json!({"answer": "x"}), "has no `text`"),
-        (json!("plain words"), "is no JSON"),
+        (json!("plain words"), "is not JSON"),
     ] {
         fake.fault("run_operator", Fault::Replace(instead));
         let why = reply_text(&*executor, asked()).await;

@@ -49,7 +49,7 @@ async fn a_line_that_is_cut_posts_neither_twice_nor_never() {
                 all(&*substrate, 10).await;
                 fake.fault("post_message", fault.clone());
                 let new = if stamped { answer("fine", &trigger) } else { turn("fine") };
-                // What failed is tried again, as the runtime does.
+                // Repeats a failed post, as the runtime does.
                 let appended = match substrate.append(new.clone()).await {
                     Ok(appended) => appended,
                     Err(SubstrateError::Unavailable { .. }) => substrate.append(new).await.unwrap(),

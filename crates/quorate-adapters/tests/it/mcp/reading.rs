@@ -179,7 +179,7 @@ async fn a_server_that_takes_no_limit_gives_all_that_it_has() {
     let substrate = TestHost::connected_to(&fake).await.substrate_with(declared);
     all(&*substrate, 10).await;
     assert!(fake.calls("get_messages").iter().all(|call| !call.contains_key("limit")));
-    // A message that is gone may be one that it gives no longer, and it is no help to ask it for more.
+    // The server may no longer return the missing message, and a larger limit does not help.
     let error = substrate.read(Some(&Name::from("gone")), 10).await.unwrap_err();
     let explains = |why: &str| why.contains("takes no `limit`") && !why.contains("fetchLimit");
     assert!(matches!(&error, SubstrateError::Unknown(why) if explains(why)), "{error}");
@@ -219,7 +219,7 @@ async fn news_is_waited_for_by_the_server_or_by_us() {
         });
         let silent = tokio::time::timeout(Duration::from_millis(300), waiting);
         let mut waiting = Box::pin(silent);
-        assert!((&mut waiting).await.is_err(), "there is no news: {style:?}");
+        assert!((&mut waiting).await.is_err(), "the wait returned early: {style:?}");
         drop(waiting);
         let waiting = tokio::spawn({
             let substrate = std::sync::Arc::clone(&substrate);

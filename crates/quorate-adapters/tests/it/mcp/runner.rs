@@ -116,7 +116,7 @@ async fn run(swarm: Arc<Swarm>) {
     runner.close(Duration::from_secs(5)).await.unwrap();
 }
 
-/// What the participants of a conversation are shown, each question in a process of its own.
+/// The windows of the participants of a conversation, each question in a process of its own.
 async fn windows(
     host: &TestHost,
     open: impl Fn() -> Arc<dyn Substrate>,

@@ -122,7 +122,7 @@ pub(in crate::executor::agent_cli) fn model_and_usage(stdout: &str) -> ModelAndU
 /// The reply in an envelope.
 pub(in crate::executor::agent_cli) fn read(stdout: &str) -> Result<Reply, ReplyError> {
     let envelope = &envelope(stdout).ok_or(ReplyError::Malformed)?;
-    // An object with none of these keys is no envelope of the CLI.
+    // An object with none of these keys is not an envelope of the CLI.
     if !["type", "subtype", "is_error", "result", "structured_output"]
         .iter()
         .any(|key| envelope.get(key).is_some())
@@ -145,7 +145,7 @@ pub(in crate::executor::agent_cli) fn read(stdout: &str) -> Result<Reply, ReplyE
 }
 
 fn subtype(envelope: &Json) -> &str {
-    envelope.get("subtype").and_then(Json::as_str).unwrap_or("there is no result")
+    envelope.get("subtype").and_then(Json::as_str).unwrap_or("the result is missing")
 }
 
 /// The model with the most output; small helper models are listed next to it.
@@ -394,7 +394,7 @@ mod tests {
         assert_eq!(read("[]").unwrap_err(), ReplyError::Malformed);
         assert_eq!(
             read(r#"{"type":"result"}"#).unwrap_err(),
-            ReplyError::Reported("there is no result".into())
+            ReplyError::Reported("the result is missing".into())
         );
     }
 }

@@ -1,7 +1,7 @@
 //! The rules in the kernel's form. The set is created before the fork, since that allocates; the child only imposes it
 //! on itself.
 
-#![expect(clippy::disallowed_methods, reason = "rules are about the files that there are")]
+#![expect(clippy::disallowed_methods, reason = "rules are about existing files")]
 
 use std::io;
 use std::path::{Path, PathBuf};

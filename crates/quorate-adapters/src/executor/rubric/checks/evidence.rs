@@ -69,7 +69,7 @@ pub(super) fn claim(document: &Document<'_>, sentence: &Sentence) -> Option<Clai
     })
 }
 
-/// What the words of a sentence say about all of its numbers.
+/// Cues in a sentence that apply to all of its numbers.
 #[derive(Clone, Copy)]
 struct SentenceCues {
     money: bool,
@@ -186,7 +186,7 @@ const PEOPLE: &[&str] =
 static BASES: LazyLock<Lexicon<()>> = LazyLock::new(|| Lexicon::from_section(MISSING_BASE_WORDS, "bases"));
 
 fn find_missing_bases(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
-    // Of a figure without a source the base is asked for together with the source.
+    // The check for sources also asks for the base of a figure without a source.
     let sourced = (0..document.sentences.len()).filter(|index| has_source(document, *index));
     let findings = sourced.filter_map(|index| unstated_base(document, index)).map(|(span, asked)| {
         let issue = format!("“{}” does not say {asked}.", document.one_line(&span));

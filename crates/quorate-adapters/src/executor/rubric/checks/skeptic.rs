@@ -1,4 +1,7 @@
 //! The checks of the skeptic: absolutes, causal leaps, survivorship, and arguments without the other side.
+//!
+//! A rule is not a claim: an imperative ("Never commit secrets"), a "must never", and in a manual or a specification a
+//! statement about what a system always or never does. Nor is a denied absolute ("not everyone").
 
 use std::sync::LazyLock;
 
@@ -12,7 +15,7 @@ use crate::executor::rubric::lexicon::Lexicon;
 
 const ABSOLUTE_WORDS: &str = include_str!("../words/absolute.txt");
 
-/// The skeptic asks for the exception. What is also a promise is the strategist's.
+/// The skeptic asks for the exception. A promise belongs to the strategist.
 pub(super) static ABSOLUTE_CHECK: Check =
     Check { name: "absolutes", lens: Lens::Skeptic, yields_to: &[Lens::Strategy], run: find_absolutes };
 
@@ -85,7 +88,7 @@ fn is_absolute_claim(document: &Document<'_>, words: &[Word<'_>], at: usize, kin
     let rule = RULE_WORDS.contains(&before(1));
     let imperative = at == 0 && kind == AbsoluteKind::Behaviour;
     let (word, after) = (&*words[at].text, words.get(at + 1).map_or("", |next| &*next.text));
-    // "Visible to everyone" and "nobody has to" say what a thing does, not what all people do.
+    // Words such as "visible to everyone" describe a thing, not all people.
     let recipient = word.starts_with("every") && before(1) == "to";
     let relieved = matches!(word, "nobody" | "no")
         && (matches!(after, "has" | "needs")

@@ -1,4 +1,5 @@
 //! The checks of the strategist: promises that cannot be taken back, a missing call to action, and goals that are not met.
+//! Goals are compared by words, not meanings, so these findings ask rather than judge.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -95,10 +96,8 @@ fn find_promises(document: &Document<'_>, _: &Criteria<'_>) -> Vec<Finding> {
         |finding: &Finding| headline.is_some_and(|title| title.span.contains(&finding.span.start));
     let dense = lasting * WORDS_PER_PROMISE >= document.word_count();
     let many = lasting > CORE_PROMISES || lasting == CORE_PROMISES && findings.iter().any(in_headline);
-    let first = findings
-        .iter_mut()
-        .find(|finding| finding.severity == Severity::Major)
-        .filter(|_| many && dense);
+    let first =
+        findings.iter_mut().find(|finding| finding.severity == Severity::Major).filter(|_| many && dense);
     if let Some(first) = first {
         first.severity = Severity::Critical;
         first.repair = Repair::Rethink;
@@ -144,9 +143,9 @@ fn is_promise(
     let denied = [before(1), before(2)].iter().any(|word| {
         matches!(*word, "not" | "no" | "cannot" | "can't" | "don't" | "nothing" | "isn't" | "won't")
     });
-    // "It runs forever" is no offer.
+    // "It runs forever" is not an offer.
     let offer = &*words[at].text != "forever" || offers;
-    // What a system guarantees or does forever is its specification.
+    // A guarantee of a system is its specification.
     let bare = matches!(&*words[at].text, "forever" | "guaranteed" | "unconditional" | "unconditionally")
         || kind == PromiseKind::Guarantee;
     let specified = bare && matches!(document.channel, Channel::Manual | Channel::Report);
@@ -323,11 +322,7 @@ mod tests {
     #[test]
     fn a_text_about_such_promises_is_beyond_an_edit() {
         let text = "# Free forever\n\nWe will never charge. It is yours for life.";
-        assert!(
-            findings(&PROMISE_CHECK, text)
-                .iter()
-                .any(|finding| finding.repair == Repair::Rethink)
-        );
+        assert!(findings(&PROMISE_CHECK, text).iter().any(|finding| finding.repair == Repair::Rethink));
         assert!(
             findings(&PROMISE_CHECK, "The beta is free forever.")
                 .iter()

@@ -1,4 +1,7 @@
 //! The checks of the voice lens: banned phrases, pivots, long sentences, shouting, and register.
+//!
+//! Register goes by a word list and therefore reports little: a report or a manual that cheers, an outward text that reads
+//! like a contract, a very long paragraph in an outward text.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -1,5 +1,8 @@
 //! Markdown to prose: which bytes are the author's own words, and where blocks, links and code stand. Front matter,
 //! code, block quotes, footnote texts, URLs and the tags of HTML and MDX are not prose.
+//!
+//! HTML contributes the text between its tags. In MDX, imports and exports, expressions in braces with their comments, and
+//! the tags of components are code; the text between tags is Markdown.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -1,4 +1,5 @@
-//! Where sentences end, and which words are quoted speech.
+//! Sentences and words: where sentences end, which words are quoted speech, and words normalized for comparison with their
+//! place in the source.
 
 use std::borrow::Cow;
 use std::ops::Range;

@@ -1,4 +1,5 @@
 //! Which sentences name a source: a link, a footnote, a citation in brackets, or words that say where from.
+//! Also the kind of a text, from its front matter, else its file name, else its title.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -12,7 +13,7 @@ const SOURCE_WORDS: &str = include_str!("../words/sources.txt");
 
 static CUES: LazyLock<Lexicon<()>> = LazyLock::new(|| Lexicon::from_section(SOURCE_WORDS, "cues"));
 
-/// Who asks or observes people says how many.
+/// Cues for a sample: after one of them, a number counts the people who were asked or observed.
 static SAMPLED: LazyLock<Lexicon<()>> = LazyLock::new(|| {
     Lexicon::from_phrases(&[
         "we interviewed|surveyed|sampled|polled|recruited|enrolled|observed|asked",
@@ -20,7 +21,7 @@ static SAMPLED: LazyLock<Lexicon<()>> = LazyLock::new(|| {
     ])
 });
 static REPORTING: WordList = WordList::new(SOURCE_WORDS, "reporting");
-/// Who says so himself is no source.
+/// A claim of the author does not count as a source.
 static AUTHOR: WordList = WordList::new(SOURCE_WORDS, "author");
 /// Words that look like names but name no person or body.
 static CALENDAR: WordList = WordList::new(SOURCE_WORDS, "calendar");
@@ -68,7 +69,7 @@ fn samples<'d>(document: &'d Document<'_>) -> HashSet<&'d str> {
     samples
 }
 
-/// "Of the 48", where 48 were interviewed.
+/// Finds "of the 48" after a sentence that 48 people were interviewed.
 fn is_of_sample(words: &[Word<'_>], samples: &HashSet<&str>) -> bool {
     let of = |at: usize| {
         at.checked_sub(1)

@@ -92,7 +92,7 @@ fn denies(passage: &Passage, sentence: &Range<usize>, from: usize) -> bool {
 const MAX_ITEMS: usize = 200;
 /// A longer phrase is cut, in characters.
 const MAX_PHRASE: usize = 100;
-/// What a heading says of the items below it; the first that fits counts.
+/// The stance of the items below a heading; the first match counts.
 const HEADINGS: &[(&[&str], Stance)] = &[
     (&["red line"], Stance::RedLine),
     (&["refuse", "will not", "won't", "never", "says no"], Stance::Refuses),
@@ -270,7 +270,7 @@ const MAX_SENTENCE: usize = 60;
 pub(super) struct Subject {
     /// In order.
     pub(super) passages: Vec<Passage>,
-    /// What it is called: "the proposal".
+    /// Its name in messages, such as "the proposal".
     pub(super) name: &'static str,
 }
 
