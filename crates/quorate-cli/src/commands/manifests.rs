@@ -379,7 +379,7 @@ fn schema_text(kind: Option<&str>, form: Option<&str>) -> Result<String, Service
 }
 
 fn doctypes() -> impl Iterator<Item = Doctype> {
-    Doctype::ALL.into_iter().filter(|doctype| doctype(*doctype).is_some())
+    Doctype::ALL.into_iter().filter(|doctype| doctype::schema(*doctype).is_some())
 }
 
 /// All schemas, one line each.
@@ -398,7 +398,7 @@ fn schema(word: &str) -> Option<Json> {
         [Some(doctype.as_str()), doctype.schema_id(), doctype.file_name()].contains(&Some(word))
     };
     let output = Output::ALL.into_iter().find(|output| [output.word(), output.id()].contains(&word));
-    doctypes().find(matches).and_then(doctype).or_else(|| output.map(Output::json))
+    doctypes().find(matches).and_then(doctype::schema).or_else(|| output.map(Output::json))
 }
 
 fn unknown_schema(noun: &str, word: &str, known: &[&str]) -> ServiceError {
