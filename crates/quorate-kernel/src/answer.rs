@@ -2,7 +2,6 @@
 //! balanced object. Two different objects that fit are an error. Reasoning is removed first (`thought.rs`), for every
 //! executor and for plain text alike. The record keeps the printed output.
 
-mod complaint;
 mod quotation;
 mod thought;
 
@@ -13,8 +12,8 @@ use quorate_protocol::Json;
 use quorate_protocol::answers::advice::Turn;
 use quorate_protocol::answers::{self, Schema};
 
-use crate::{answer_schema, canonical};
-use complaint::{describe, too_many};
+use crate::answer_schema::{self, describe, too_many};
+use crate::canonical;
 use quotation::is_quoted;
 
 /// How many objects of one output are looked at; an output with more is not an answer.

@@ -17,7 +17,6 @@ pub mod extensions;
 pub mod history;
 pub mod observer;
 pub mod ports;
-pub mod probe;
 pub mod prompt;
 pub mod record;
 pub mod redact;

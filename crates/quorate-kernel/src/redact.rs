@@ -501,7 +501,4 @@ fn is_value_of(key: &str, value: &str) -> bool {
 }
 
 #[cfg(test)]
-mod cost;
-
-#[cfg(test)]
 mod tests;

@@ -3,19 +3,21 @@
 //! handles the answer.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
-use quorate_protocol::{AbsenceReason, ConsultationResult, Invoke, Json, Name, Part};
+use quorate_protocol::answers::Schema;
+use quorate_protocol::{AbsenceReason, ConsultationResult, Invoke, Json, Name, Part, PartKind};
 
-use crate::attempts::MemberConfig;
-use crate::attempts::{Consultation, Cost};
+use crate::attempts::{Consultation, Cost, MemberConfig};
 use crate::budget::{Amount, Budget, Caps};
 use crate::call::{self, CallContext, FinishedCall, Recorder};
 use crate::clock::Clock;
 use crate::entropy;
 use crate::observer::{Observer, RunEvent};
 use crate::ports::dispatcher::Question;
-use crate::ports::ledger::{Append, Durability, Ledger, LedgerError, Record};
+use crate::ports::executor::{Invocation, Notes, Progress};
+use crate::ports::ledger::{Append, Durability, Fence, Ledger, LedgerError, Record};
 use crate::prompt::Layout;
 use crate::redact::Redactor;
 
@@ -237,5 +239,48 @@ impl Ledger for AppendAtTail {
 
     async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, LedgerError> {
         self.0.body(sha256).await
+    }
+}
+
+/// The form that the answer has to have.
+pub const PROBE_SCHEMA: Schema = Schema::FirstAnswer;
+
+const SPECIMEN: &str = "The meeting of the desk moved to Tuesday at ten, since the hall is closed on Monday. Please tell the \
+                        others, and bring the list that we sent you.";
+const PROBE_ROLE: &str = "# Skeptic\n\nSay whether anything in the text should stop it from going out.";
+
+/// A harmless question for any executor, to be answered within `timeout`.
+pub fn probe_question(timeout: Duration) -> Invocation {
+    let invoke = Invoke {
+        id: "r1/skeptic".into(),
+        member: "skeptic".into(),
+        step: "r1".into(),
+        parts: vec![Part::new(PartKind::Artifact, "specimen.md", SPECIMEN)],
+        schema: PROBE_SCHEMA,
+        task: "Say what you think of the text.".into(),
+        extra_fields: serde_json::Map::new(),
+    };
+    let layout = Layout { nonce: entropy::nonce(&entropy::bytes()) };
+    let prompt = layout.prompt(&invoke, &[], PROBE_ROLE);
+    Invocation {
+        nonce: layout.nonce.into(),
+        redactor: Redactor::default(),
+        fence: Fence::default(),
+        run: "probe".into(),
+        prompt: prompt.text.into(),
+        cuts: prompt.cuts.into(),
+        id: invoke.id,
+        member: invoke.member,
+        step: invoke.step,
+        attempt: 1,
+        parts: invoke.parts.into(),
+        role: PROBE_ROLE.into(),
+        persona: None,
+        answer_schema: invoke.schema,
+        json_schema: Arc::new(invoke.schema.json_schema()),
+        conversation: None,
+        deadline: tokio::time::Instant::now() + timeout,
+        notes: Notes::default(),
+        progress: Progress::default(),
     }
 }

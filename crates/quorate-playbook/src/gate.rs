@@ -423,7 +423,7 @@ mod tests {
 
     #[test]
     fn what_was_made_counts_once_on_its_side() {
-        // B6: handed in again with a digit more, or to another council, it is no second outcome.
+        // B6: the same text with one more digit, or in another council, does not count as a second outcome.
         let mut once = SeenTexts::default();
         let mut counts = |side, text: &str| once.insert(side, text, Some(Sketch::new(text)));
         let letter = "The pressure washer is due on Tuesday, and another member waits for it.";

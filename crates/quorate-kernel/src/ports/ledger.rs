@@ -274,7 +274,7 @@ pub trait Ledger: Send + Sync {
 /// Says whether this process drives a run.
 #[async_trait]
 pub trait Drives: Send + Sync {
-    /// Returns `true` as soon as it is certain, and `false` if another process took over or the time is over.
+    /// Returns `true` once this is certain, and `false` if another process took over or `until` has passed.
     async fn drives(&self, until: Instant) -> bool;
 }
 
