@@ -52,7 +52,7 @@ impl Council {
     pub fn runtime_of(&self, member: &str) -> Option<&ExecutorTable> {
         match member {
             ADJUDICATOR => self.adjudicator_runtime.as_deref(),
-            _ => self.deliberators.iter().find(|one| &*one.id == member)?.runtime.as_ref(),
+            _ => self.deliberators.iter().find(|deliberator| &*deliberator.id == member)?.runtime.as_ref(),
         }
     }
 

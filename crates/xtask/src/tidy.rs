@@ -159,7 +159,7 @@ const COMMON_WORDS: [&str; 2] = ["file", "sqlite"];
 fn check_kinds(sources: &[Source]) -> Vec<String> {
     let kinds: Vec<&str> = sources
         .iter()
-        .filter(|one| one.path.starts_with("crates/quorate-adapters/src"))
+        .filter(|source| source.path.starts_with("crates/quorate-adapters/src"))
         .flat_map(declared)
         .filter(|kind| !COMMON_WORDS.contains(kind))
         .collect();

@@ -1,4 +1,4 @@
-//! What formatting makes of texts: order, comments, spacing, values that stay.
+//! Formatted texts: order, comments, spacing, unchanged values.
 
 mod generated;
 mod orders;

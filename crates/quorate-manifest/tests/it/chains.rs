@@ -1,4 +1,4 @@
-//! What holds for every chain: properties tried on random ones.
+//! Properties of every `extends` chain, tested on random chains.
 
 mod capabilities;
 mod generated;
@@ -22,7 +22,7 @@ fn config(cases: u32) -> ProptestConfig {
     ProptestConfig { cases, failure_persistence: None, ..ProptestConfig::default() }
 }
 
-/// The path of the document so many below the root.
+/// The path of the document at a depth below the root.
 fn path(at: usize) -> String {
     format!("{}ASSEMBLY.md", "a/".repeat(at))
 }
@@ -33,7 +33,7 @@ fn workspace(documents: &[Value]) -> Memory {
     })
 }
 
-/// The result of the document so many below the root.
+/// The result of the document at a depth below the root.
 fn load(memory: &Memory, at: usize) -> Loaded<ResolvedAssembly> {
     let options = Options { refs: Refs::ShapeOnly, ..Options::default() };
     let loader = Loader::new(memory, &AllCapabilities, options);
@@ -44,7 +44,7 @@ fn load(memory: &Memory, at: usize) -> Loaded<ResolvedAssembly> {
     }
 }
 
-/// A value without what is peculiar to each document.
+/// A value without the keys that differ in each document.
 fn shared(mut value: Value) -> Value {
     let keys = value.as_object_mut().expect("a manifest is a mapping");
     for key in ["schema", "name", "title", "description", "version", "extends"] {
@@ -56,7 +56,7 @@ fn shared(mut value: Value) -> Value {
 proptest! {
     #![proptest_config(config(300))]
 
-    // M6: the merge table, against a naive reading of it.
+    // M6: the merge table, compared with a naive implementation.
     #[test]
     fn a_chain_is_merged_as_its_table_says(documents in chains()) {
         let memory = workspace(&documents);
@@ -68,7 +68,7 @@ proptest! {
         }
     }
 
-    // M6: a chain of many is a chain of two whose root is what the others made.
+    // M6: a chain of many documents equals a chain of two whose root is the merge of the others.
     #[test]
     fn merging_at_once_is_merging_step_by_step(documents in chains()) {
         let memory = workspace(&documents);
@@ -88,7 +88,7 @@ proptest! {
         prop_assert_eq!(texts(&stepped), texts(&whole));
     }
 
-    // M7, M8, M9: nothing that is resolved is weaker than any ancestor of it.
+    // M7, M8, M9: no resolved setting is weaker than that of an ancestor.
     #[test]
     fn a_floor_only_rises(documents in chains()) {
         let memory = workspace(&documents);
@@ -104,7 +104,7 @@ proptest! {
                 prop_assert!(above.audit.signing != Signing::Required || one.audit.signing == Signing::Required);
                 prop_assert!(above.locked_traits.iter().all(|held| one.locked_traits.contains(held)));
             }
-            // A trait is declared under the strictest mode of its document and those above.
+            // A trait is declared under the strictest mode of its document and its ancestors.
             for held in &one.locked_traits {
                 let strictest = resolved[held.document].as_ref().map_or(MatchMode::Substring, |document| document.match_mode);
                 prop_assert_eq!(held.declared_match_mode, strictest);
@@ -112,7 +112,7 @@ proptest! {
         }
     }
 
-    // M6: every value tells the document that it comes from.
+    // M6: every value names its document.
     #[test]
     fn every_value_knows_its_layer(documents in chains()) {
         let Some(resolved) = load(&workspace(&documents), documents.len() - 1).value else { return Ok(()) };

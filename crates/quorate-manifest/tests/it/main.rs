@@ -1,4 +1,4 @@
-//! The tests of this crate from outside, in one binary: a module for what is tested.
+//! Integration tests of this crate in one binary, with a module for each subject.
 
 #![expect(
     clippy::disallowed_methods,

@@ -1,4 +1,4 @@
-//! Changes of a playbook's file: the value that was meant, and everything else to the byte (B8).
+//! Edits of a playbook's file change the intended value and no other byte (B8).
 
 mod files;
 
@@ -31,7 +31,7 @@ fn item(value: &Value) -> Map<String, Value> {
     value.as_object().expect("an item is a mapping").clone()
 }
 
-/// How many bytes two texts have in common at their beginning and their end, without counting any twice.
+/// The number of bytes in the common prefix and suffix of two texts, each byte counted once.
 fn common_prefix(one: &str, other: &str) -> usize {
     let start = one.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
     let most = one.len().min(other.len()) - start;

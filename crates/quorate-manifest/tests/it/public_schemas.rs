@@ -1,6 +1,6 @@
-//! M4: we accept and reject as the public JSON Schemas do, with a closed list of deviations. Thousands of manifests are
-//! made from each schema, fitting and not, and judged by us and by a full validator. The public schemas and examples
-//! are data that does not come with the project: `QUORATE_CONFORMANCE_DIR` says where they lie.
+//! M4: Quorate accepts and rejects like the public JSON Schemas, with a closed list of deviations. The tests generate thousands
+//! of valid and invalid manifests from each schema, and compare Quorate with a full validator. The public schemas and examples
+//! are not part of the project: `QUORATE_CONFORMANCE_DIR` names their folder.
 
 mod change;
 mod deviations;
@@ -26,16 +26,16 @@ use quorate_manifest::json_schema::CompiledSchema;
 use rng::Rng;
 use serde_json::Value;
 
-/// The doctypes that have a public schema, and the files that hold it.
+/// The doctypes that have a public schema, and the schema's files.
 const PUBLIC: [(Doctype, &str); 4] = [
     (Doctype::Assembly, "ASSEMBLY.schema.json"),
     (Doctype::Persona, "PERSONA.schema.json"),
     (Doctype::Playbook, "PLAYBOOK.schema.json"),
     (Doctype::Runtime, "MultiAgentRuntime.schema.json"),
 ];
-/// How many documents of a doctype are judged at least.
+/// The minimum number of judged documents of a doctype.
 const AT_LEAST: usize = 4_000;
-/// How many of them chance gives at least.
+/// The minimum number of random documents among them.
 const BY_CHANCE: usize = 1_000;
 
 /// The public data; `None`, with a note on stderr, if its location is not configured.
@@ -49,7 +49,7 @@ fn public() -> Option<PathBuf> {
 
 fn public_schema(dir: &Path, doctype: Doctype) -> Value {
     let (_, file) =
-        PUBLIC.into_iter().find(|(one, _)| *one == doctype).expect("a doctype with a public schema");
+        PUBLIC.into_iter().find(|(known, _)| *known == doctype).expect("a doctype with a public schema");
     let path = dir.join("schemas").join(file);
     let text = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
@@ -123,7 +123,7 @@ fn the_schemas_that_we_publish_are_schemas_and_say_what_we_do() {
             panic!("{}: {} {error}", doctype.as_str(), error.instance_path());
         }
         let mut judge = Judge::new(doctype, None);
-        if PUBLIC.iter().all(|(one, _)| *one != doctype) {
+        if PUBLIC.iter().all(|(known, _)| *known != doctype) {
             systematic(&schema).iter().for_each(|document| judge.judge(document));
         }
         by_chance(&schema, doctype, 300).iter().for_each(|document| judge.judge(document));

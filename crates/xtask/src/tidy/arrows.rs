@@ -30,10 +30,10 @@ const APART: [(&str, &str); 3] = [
     ("quorate-web", "quorate-mcp"),
 ];
 
-/// The crates of ours that one may depend on; `None` where it has no place in the order.
+/// The crates of this workspace that a crate may depend on; `None` if the crate has no place in the order.
 fn allowed(name: &str) -> Option<Vec<&'static str>> {
-    let place = |name: &str| ORDER.iter().position(|one| *one == name);
-    let before = match BESIDE.iter().find(|(one, _)| *one == name) {
+    let place = |name: &str| ORDER.iter().position(|known| *known == name);
+    let before = match BESIDE.iter().find(|(known, _)| *known == name) {
         Some((_, last)) => place(last).map_or(0, |last| last + 1),
         None => place(name)?,
     };
@@ -55,7 +55,8 @@ pub(super) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
                 .push(format!("the crate {name} has no place among the arrows (xtask/src/tidy/arrows.rs)"));
             continue;
         };
-        let normal = package.dependencies.iter().filter(|one| one.kind == DependencyKind::Normal);
+        let normal =
+            package.dependencies.iter().filter(|dependency| dependency.kind == DependencyKind::Normal);
         for dependency in normal {
             let ours = dependency.name.starts_with("quorate");
             if ours && !allowed.contains(&&*dependency.name) {

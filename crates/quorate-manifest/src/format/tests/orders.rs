@@ -1,4 +1,4 @@
-//! The orders that files have.
+//! The order of keys in each kind of file.
 
 use super::super::{Order, format, orders};
 

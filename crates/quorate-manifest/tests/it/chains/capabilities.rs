@@ -1,4 +1,4 @@
-//! A program that knows every rule and every strategy, so that only chains are judged.
+//! Capabilities that accept every rule and strategy, so that the tests see only errors of chains.
 
 use quorate_manifest::Capabilities;
 use quorate_manifest::assembly::Mode;

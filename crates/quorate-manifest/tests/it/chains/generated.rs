@@ -48,7 +48,9 @@ fn layer(mode: &'static str) -> impl Strategy<Value = Value> {
         sometimes(synthesis()),
         sometimes(fields(&["triggerInterval_ms"], (1000..9000).prop_map(|ms| json!(ms)))),
         sometimes(fields(&["defaultGrouping"], select(&["phase", "role"][..]).prop_map(|by| json!(by)))),
-        sometimes(select(&["ws://operators/ada", "ws://operators/bea"][..]).prop_map(|one| json!(one))),
+        sometimes(
+            select(&["ws://operators/ada", "ws://operators/bea"][..]).prop_map(|operator| json!(operator)),
+        ),
         sometimes(metadata()),
     );
     (floor, rest).prop_map(
@@ -75,7 +77,7 @@ fn sometimes(value: impl Strategy<Value = Value>) -> impl Strategy<Value = Optio
     prop_oneof![3 => Just(None), 1 => Just(Some(Value::Null)), 4 => value.prop_map(Some)]
 }
 
-/// As [`sometimes`], and less often: of many documents one that relaxes is enough for the chain to be refused.
+/// Like [`sometimes`], but rarer: one document that relaxes a setting makes the whole chain refused.
 fn seldom(value: impl Strategy<Value = Value>) -> impl Strategy<Value = Option<Value>> {
     prop_oneof![4 => Just(None), 1 => Just(Some(Value::Null)), 3 => value.prop_map(Some)]
 }
@@ -115,7 +117,7 @@ fn audit() -> impl Strategy<Value = Value> {
         })
 }
 
-/// Some of four members, each id once, in any order.
+/// A subset of four members in any order.
 fn members() -> impl Strategy<Value = Value> {
     let ids = subsequence(vec!["ada", "bea", "cea", "dea"], 0..=4).prop_shuffle();
     ids.prop_flat_map(|ids| {
@@ -167,7 +169,7 @@ fn synthesis() -> impl Strategy<Value = Value> {
         .prop_map(|(rules, levels)| map([("rules", rules), ("riskLevels", levels)]))
 }
 
-/// A mapping of anything, three deep.
+/// A random mapping of depth three.
 pub(crate) fn metadata() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

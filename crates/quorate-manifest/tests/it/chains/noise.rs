@@ -1,4 +1,4 @@
-//! Text that is nearly a manifest: whatever is in a file, checking it comes to an end and panics nowhere.
+//! Texts that resemble manifests: the check of any file ends and does not panic.
 
 use proptest::prelude::*;
 use quorate_manifest::check::{self, Discovery};
@@ -17,7 +17,7 @@ const VALUES: &str = "assembly.workspace/v1 persona/v1 playbooks/v1 agentruntime
     hierarchy 1.0.0 0.5 -1 0x1F 2.50 true yes ~ P14D 2026-04-21 \"\\0\" \"*\" ü {a:1} {} [a,[b]] \
     [ } *a &a !!str @ ` 1e400 99999999999999999999 .inf ' \" | >- # --- ? - : <<: % \t \u{202e}";
 
-/// Manifests that fit, by the file that each is in.
+/// Valid manifests by file name.
 const MANIFESTS: [(&str, &str); 5] = [
     (
         "a/ASSEMBLY.md",
@@ -46,10 +46,10 @@ const MANIFESTS: [(&str, &str); 5] = [
     ("operators/a/OPERATOR.md", "id: a\nname: A\nrole: role/a\npersona: ws://personas/a\nskills: [s]\n"),
 ];
 
-/// Characters that mean something to YAML, and some that do not.
+/// Characters with and without a meaning in YAML.
 const CHANGES: [char; 12] = ['{', ']', ':', '\n', '"', '\0', ' ', '9', 'x', '-', '#', '\u{feff}'];
 
-/// Choices, as many as were drawn; after that always the first.
+/// Random choices; when they are used up, the first choice.
 struct Choices(std::vec::IntoIter<u16>);
 
 impl Choices {
@@ -68,7 +68,7 @@ impl Choices {
 fn file(choices: Vec<u16>) -> (&'static str, String) {
     let mut choices = Choices(choices.into_iter());
     let (name, manifest) = MANIFESTS[choices.below(MANIFESTS.len())];
-    // A manifest that fits, or none; lines of keys and values below it; a few characters changed.
+    // An optional valid manifest, lines of keys and values below it, and a few changed characters.
     let mut text = if choices.below(3) > 0 { manifest.to_owned() } else { String::new() };
     for _ in 0..choices.below(8).saturating_sub(if text.is_empty() { 0 } else { 5 }) {
         let (indent, dash) = ("  ".repeat(choices.below(3)), ["", "", "- "][choices.below(3)]);

@@ -52,7 +52,7 @@ fn object(value: &mut Value) -> &mut Map<String, Value> {
     value.as_object_mut().expect("a layer is a mapping")
 }
 
-/// Key by key, with what to do with those that both have.
+/// Merges two mappings key by key.
 fn each(before: &Value, after: &Value, both: impl Fn(&str, &Value, &Value) -> Value) -> Value {
     let mut merged = before.clone();
     for (key, value) in after.as_object().into_iter().flatten() {
@@ -78,7 +78,7 @@ fn items(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// The later item replaces the earlier one with its id, in its place.
+/// A later item replaces the earlier item with its id, at the same position.
 fn by_id(before: &Value, after: &Value) -> Value {
     let mut merged = items(before).to_vec();
     for item in items(after) {
@@ -95,7 +95,7 @@ fn union(before: &Value, after: &Value) -> Value {
     items(before).iter().chain(new).cloned().collect()
 }
 
-/// Whether a document relaxes what an ancestor of it has (M7, M8, M9).
+/// Whether a document relaxes a setting of an ancestor (M7, M8, M9).
 pub(crate) fn relaxes(documents: &[Value]) -> bool {
     let documents: Vec<Value> = documents.iter().map(without_nulls).collect();
     (1..documents.len()).any(|at| {
@@ -125,7 +125,7 @@ fn strictness(document: &Value) -> usize {
 }
 
 fn removes_traits(above: &[Value], own: &Value) -> bool {
-    let floor: Vec<&Value> = above.iter().flat_map(|one| items(&one["lockedTraits"])).collect();
+    let floor: Vec<&Value> = above.iter().flat_map(|layer| items(&layer["lockedTraits"])).collect();
     let Some(own) = own.get("lockedTraits").map(items) else { return false };
     let restated = floor.iter().filter(|minimum| own.contains(minimum)).count();
     restated < floor.len() && (own.is_empty() || restated > 0)

@@ -1,5 +1,4 @@
-//! Whole trees: the order in which files are listed and checked changes nothing that is said, and no byte of what comes
-//! of them (M12).
+//! Whole trees: the order in which files are listed and checked changes no diagnostic and no byte of the result (M12).
 
 use std::collections::BTreeMap;
 
@@ -9,7 +8,7 @@ use quorate_diagnostics::{Body, Report};
 use quorate_manifest::check::{self, Deduplicator, Discovery, FileOutcome};
 use quorate_manifest::loader::{Loader, OpenResult, Options};
 use quorate_manifest::tree::emit;
-use quorate_manifest::workspace::{DirEntry, WorkspaceError, Memory, WorkspacePath};
+use quorate_manifest::workspace::{DirEntry, Memory, WorkspaceError, WorkspacePath};
 use quorate_manifest::{Workspace, assembly};
 use serde_json::json;
 
@@ -34,7 +33,7 @@ impl Workspace for ReversedListing {
 
 const SCOPES: [&str; 4] = ["", "", "tenants/t1/", "tenants/t2/"];
 const SLUGS: [&str; 3] = ["ada", "bea", "cea"];
-/// From a manifest's folder to a parent's: mostly a neighbour, sometimes the workspace's, or a neighbour tenant's.
+/// The path from a manifest's folder to a parent: usually a neighbour, sometimes the workspace's or another tenant's.
 const EXTENDS_PATHS: [&str; 6] = [
     "../ada/",
     "../ada/",
@@ -44,7 +43,7 @@ const EXTENDS_PATHS: [&str; 6] = [
     "../../../t1/assemblies/ada/",
 ];
 
-/// Files that refer to each other, to what is not there, and in circles.
+/// Files that refer to each other, to missing files, and in circles.
 fn trees() -> impl Strategy<Value = BTreeMap<String, Vec<u8>>> {
     let (scope, slug) = (select(&SCOPES[..]), select(&SLUGS[..]));
     let way = prop::option::of(select(&EXTENDS_PATHS[..]));
@@ -55,7 +54,7 @@ fn trees() -> impl Strategy<Value = BTreeMap<String, Vec<u8>>> {
         8 => operator(scope, "operators", slug, other),
         9 => operator(scope, "drafts", slug, other),
         10 => playbook(scope, slug, other),
-        // Nothing any more where there was something.
+        // A removed file.
         _ => (format!("{scope}operators/{slug}/OPERATOR.md"), Vec::new()),
     });
     prop::collection::vec(file, 1..12).prop_map(|files| {

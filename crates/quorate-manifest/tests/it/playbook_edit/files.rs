@@ -1,4 +1,4 @@
-//! Files and changes to try: every form of a value that YAML has, comments everywhere, keys in any order.
+//! Files and edits for tests: every YAML form of a value, comments everywhere, keys in any order.
 
 use proptest::prelude::*;
 use quorate_manifest::playbook::edit::Edit;
@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::item;
 
-/// One change, and what it does to the keys.
+/// An edit and its effect on the keys.
 #[derive(Debug, Clone)]
 pub(super) enum Change {
     Scalar(String, String),
@@ -31,7 +31,7 @@ impl Change {
         }
     }
 
-    /// The keys after it; `None` where it cannot be made.
+    /// The keys after the edit; `None` if the edit is impossible.
     pub(super) fn result(&self, keys: &Map<String, Value>) -> Option<Map<String, Value>> {
         let mut keys = keys.clone();
         let (key, value) = match self {
@@ -56,7 +56,7 @@ impl Change {
 pub(super) const KEYS: [&str; 9] =
     ["schema", "slug", "title", "evidence", "status", "history", "updated_at", "metadata", "x-own"];
 
-/// What may be behind a key's colon.
+/// The forms of a value after a key's colon.
 const SCALARS: [&str; 20] = [
     " plain",
     " plain # c",
@@ -105,7 +105,7 @@ const MAPS: [&str; 4] =
 
 const LEADS: [&str; 5] = ["", "", "# lead\n", "\n", "\n# lead: [\n\n#\n"];
 
-/// A file in parts: what is above, and for each entry what leads it and its lines.
+/// A file in parts: the lines above the entries, and for each entry its leading comments and its lines.
 #[derive(Debug, Clone)]
 pub(super) struct File {
     head: String,
@@ -119,9 +119,9 @@ impl File {
         format!("{}{entries}{}", self.head, self.tail)
     }
 
-    /// What is before and after the entry of a key.
+    /// The parts before and after the entry of a key.
     pub(super) fn around(&self, key: &str) -> Option<(String, String)> {
-        let at = self.entries.iter().position(|(one, ..)| one == key)?;
+        let at = self.entries.iter().position(|(known, ..)| known == key)?;
         let mut before = self.clone();
         before.entries.truncate(at + 1);
         before.entries[at].2.clear();
@@ -153,7 +153,7 @@ pub(super) fn file() -> impl Strategy<Value = File> {
             File { head: format!("{above}---\n"), entries: Vec::new(), tail: format!("{tail}---{body}") };
         let mut keeps = false;
         for ((value, lead, quote), key) in values.into_iter().zip(order) {
-            // Empty lines below a text that keeps them are its own.
+            // Empty lines below a literal text with `+` belong to it.
             let lead = if keeps { lead.trim_start_matches('\n') } else { lead };
             let name = if quote == 0 { format!("\"{key}\"") } else { key.to_owned() };
             file.entries.push((key.to_owned(), lead.to_owned(), format!("{name}:{value}\n")));

@@ -1,5 +1,5 @@
-//! Changes to a document: each place of it dropped, renamed, doubled, emptied, turned into another kind of value, and
-//! moved to and past its bounds.
+//! Changes to a document: each value removed, renamed, doubled, emptied, replaced by another kind of value, and moved to
+//! and past its bounds.
 
 use quorate_manifest::json_schema::PathStep;
 use serde_json::{Value, json};
@@ -7,20 +7,20 @@ use serde_json::{Value, json};
 use super::rng::Rng;
 use super::subschema::{edges, kind, referred, ways};
 
-/// What is done at a place.
+/// A change at a place.
 #[derive(Debug, Clone)]
 pub(crate) enum Change {
-    /// It is taken out.
+    /// Removes the value.
     Drop,
-    /// Its key is another.
+    /// Renames the key.
     Rename(String),
-    /// The entry is there twice.
+    /// Doubles the entry.
     Twice,
-    /// It is another value.
+    /// Replaces the value.
     Set(Value),
-    /// It gets a key more.
+    /// Adds a key.
     Insert(&'static str, Value),
-    /// It gets an item more.
+    /// Adds an item.
     Push(Value),
 }
 
@@ -48,7 +48,7 @@ pub(crate) fn places(document: &Value) -> Vec<Vec<PathStep>> {
     found
 }
 
-/// What is at a place.
+/// The value at a place.
 pub(crate) fn find<'d>(document: &'d Value, path: &[PathStep]) -> &'d Value {
     path.iter().fold(document, |value, step| match step {
         PathStep::Key(key) => &value[key],
@@ -56,7 +56,7 @@ pub(crate) fn find<'d>(document: &'d Value, path: &[PathStep]) -> &'d Value {
     })
 }
 
-/// What is at a place, to be changed.
+/// The value at a place, mutable.
 fn find_mut<'d>(document: &'d mut Value, path: &[PathStep]) -> &'d mut Value {
     path.iter().fold(document, |value, step| match step {
         PathStep::Key(key) => &mut value[key],
@@ -97,7 +97,7 @@ fn choose<'s>(root: &'s Value, part: &'s Value, value: &Value) -> &'s Value {
         .map_or(part, |way| choose(root, way, value))
 }
 
-/// Everything that can be done at a place.
+/// All changes of a place.
 pub(crate) fn changes(schema: &Value, document: &Value, path: &[PathStep], chance: &mut Rng) -> Vec<Change> {
     let value = find(document, path);
     let kinds = [
@@ -168,7 +168,7 @@ fn numbered(item: Option<&Value>, at: usize) -> Value {
     }
 }
 
-/// Texts that are almost a text.
+/// Variants of a text with a small difference.
 fn near(text: &str) -> Vec<String> {
     let mut found: Vec<String> = [
         "\n", " ", "\t", "\u{A0}", "\u{85}", "\u{FEFF}", "\u{2028}", "\u{180E}", "\u{200B}", "é", "\u{663}",
@@ -241,7 +241,7 @@ fn paths() -> Vec<String> {
     found
 }
 
-/// The document with a change made.
+/// The changed document.
 pub(crate) fn changed(document: &Value, path: &[PathStep], change: &Change) -> Value {
     let mut made = document.clone();
     match change {
@@ -274,7 +274,7 @@ pub(crate) fn changed(document: &Value, path: &[PathStep], change: &Change) -> V
     made
 }
 
-/// The smallest document that has what `interesting` looks for: no key and no item can be taken out of it.
+/// The smallest document for which `interesting` holds: it has no removable key or item.
 pub(crate) fn shrunk(document: &Value, interesting: impl Fn(&Value) -> bool) -> Value {
     let mut smallest = document.clone();
     loop {

@@ -1,5 +1,5 @@
-//! Where we knowingly judge otherwise than the public schemas (M4). Each deviation is undone in a copy of the document,
-//! exactly where it is one: what then is left has to be judged alike.
+//! Deliberate deviations from the public schemas (M4). Each deviation is undone in a copy of the document, and both sides
+//! must judge the copy alike.
 
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::json_schema::PathStep;
@@ -9,7 +9,7 @@ use super::change::{Change, changed, find, places};
 use super::patterns::SchemaStep;
 use super::rng::Rng;
 
-/// One way in which a document deviates.
+/// A kind of deviation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Deviation {
     /// A view without `mode` inherits its parent's.
@@ -39,13 +39,13 @@ impl Deviation {
         }
     }
 
-    /// Whether documents of a doctype can deviate in this way.
+    /// Whether documents of a doctype can have this deviation.
     pub(crate) fn concerns(self, doctype: Doctype) -> bool {
         self == Deviation::NullIsAbsent || doctype == Doctype::Assembly
     }
 }
 
-/// A document, in which no key is without a value, with its deviations undone, and which they were.
+/// A document without valueless keys, with its deviations undone, and the list of these deviations.
 pub(crate) fn reverted(doctype: Doctype, bare: &Value) -> (Value, Vec<Deviation>) {
     let mut levelled = bare.clone();
     let mut found = Vec::new();
@@ -67,7 +67,7 @@ pub(crate) fn reverted(doctype: Doctype, bare: &Value) -> (Value, Vec<Deviation>
     (levelled, found)
 }
 
-/// Makes one slug of the further segments of every ref in an assembly; whether there were any.
+/// Joins the further segments of every ref in an assembly into one slug; returns whether it found any.
 fn segments(root: &mut Value) -> bool {
     let mut found = false;
     for (field, collection) in [("identity", "identities"), ("work", "workspaces"), ("executor", "operators")]
@@ -84,7 +84,7 @@ fn segments(root: &mut Value) -> bool {
     found
 }
 
-/// A text that is at a place of a manifest, with its deviations undone.
+/// A text of a manifest with its deviations undone.
 pub(crate) fn reverted_text(doctype: Doctype, at: &[SchemaStep], text: &str) -> Value {
     let mut value = json!(text);
     if doctype == Doctype::Assembly {
@@ -105,12 +105,12 @@ fn joined(reference: &mut Value, collections: &[&str]) -> bool {
     if !collections.contains(&collection) || !path.contains('/') || !path.split('/').all(is_slug) {
         return false;
     }
-    // Whatever was different stays different: no slug of the documents has four dashes in a row.
+    // Different texts stay different: no slug of the documents has four dashes in a row.
     *reference = json!(format!("ws://{collection}/{}", path.replace('/', "----")));
     true
 }
 
-/// The document with something in it in which it deviates, or nearly so.
+/// The document with a deviation, or with a value close to one.
 pub(crate) fn deviating(doctype: Doctype, document: &Value, chance: &mut Rng) -> Value {
     let places = places(document);
     let set = |path: &[PathStep], value: Value| changed(document, path, &Change::Set(value));

@@ -1,4 +1,4 @@
-//! The documents that are judged.
+//! The judged documents.
 
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::json_schema::PathStep;
@@ -50,7 +50,7 @@ pub(crate) fn systematic(schema: &Value) -> Vec<Value> {
     found
 }
 
-/// So many documents as chance gives them, with up to three changes.
+/// A number of random documents with up to three changes.
 pub(crate) fn by_chance(schema: &Value, doctype: Doctype, count: usize) -> Vec<Value> {
     let mut walk = Generator { root: schema, present: 0, items: 1, chance: Rng::new(SEED + 2) };
     let mut chance = Rng::new(SEED + 3);

@@ -1,4 +1,4 @@
-//! Documents that a schema accepts, made by walking it. A document may violate constraints between fields; then both
+//! Documents that a schema accepts, generated from it. A document may violate constraints between fields; then both
 //! sides must refuse it.
 
 use serde_json::{Map, Value, json};
@@ -17,7 +17,7 @@ pub(crate) struct Generator<'s> {
 }
 
 impl Generator<'_> {
-    /// A whole document.
+    /// A complete document.
     pub(crate) fn document(&mut self) -> Value {
         let root = self.root;
         self.value(root)

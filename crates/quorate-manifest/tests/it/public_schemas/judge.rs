@@ -1,5 +1,5 @@
-//! Judging a document in four ways: by our own reader and [`Form`], by a full validator on the public schema, by the
-//! same validator on the schema that we publish, and as the file that a user would have.
+//! Judges a document in four ways: with Quorate's reader and [`Form`], with a full validator on the public schema, with the
+//! same validator on the published schema, and as a user's file.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -19,29 +19,29 @@ use super::deviations::{Deviation, reverted};
 use super::text::{Style, read, without_nulls};
 use super::typed::fills_its_type;
 
-/// How many differences are shown at once.
+/// The maximum number of differences to show.
 const SHOWN: usize = 6;
 
-/// Judges documents of one doctype, and keeps count.
+/// Judges documents of one doctype and counts the results.
 pub(crate) struct Judge {
     doctype: Doctype,
     form: &'static CompiledSchema,
     ours: Validator,
     public: Option<Validator>,
-    /// How many documents we accepted.
+    /// The number of documents that Quorate accepted.
     pub(crate) accepted: usize,
-    /// How many we refused.
+    /// The number of documents that Quorate refused.
     pub(crate) refused: usize,
     deviations: BTreeMap<&'static str, Count>,
-    /// The differences, described in words.
+    /// Descriptions of the differences.
     said: HashSet<String>,
     differences: Vec<String>,
 }
 
-/// How often a deviation was met.
+/// The counts of a deviation.
 #[derive(Debug, Default, Clone, Copy)]
 struct Count {
-    /// In so many documents.
+    /// The number of documents with it.
     met: usize,
     /// The number of them that Quorate accepts and the public schema refuses.
     decided: usize,
@@ -52,18 +52,18 @@ struct Count {
 /// The pairs of validators that must agree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Validators {
-    /// Our reader, and the public schema where the deviations are undone.
+    /// Quorate's reader, and the public schema on the document without deviations.
     UsAndPublic,
-    /// Our reader, and the validator on the schema that we publish.
+    /// Quorate's reader, and the validator on the published schema.
     UsAndOurSchema,
-    /// Our form and the validator, both on unchanged JSON.
+    /// The form and the validator, both on unchanged JSON.
     FormAndValidator,
 }
 
-/// A document, and what it is to who takes it otherwise.
+/// A document and the variants that other validators get.
 struct Case<'d> {
     document: &'d Value,
-    /// Without the keys that have no value.
+    /// Without keys that have no value.
     bare: Value,
     /// Without deviations.
     undone: Value,
@@ -82,7 +82,7 @@ impl Case<'_> {
 }
 
 impl Judge {
-    /// A judge of a doctype; without a public schema only we ourselves are compared.
+    /// A judge of a doctype; without a public schema only Quorate's own validators are compared.
     pub(crate) fn new(doctype: Doctype, public: Option<&Value>) -> Judge {
         let ours = doctype::schema(doctype).expect("a doctype with a schema");
         Judge {
@@ -98,7 +98,7 @@ impl Judge {
         }
     }
 
-    /// How many documents were judged.
+    /// The number of judged documents.
     pub(crate) fn judged(&self) -> usize {
         self.accepted + self.refused
     }
@@ -144,7 +144,7 @@ impl Judge {
         }
     }
 
-    /// Whether two differ on a document that our reader has `accepted` or not.
+    /// Whether two validators differ on a document; `accepted` is the result of Quorate's reader.
     fn differ(&self, between: Validators, case: &Case<'_>, accepted: bool) -> bool {
         match between {
             Validators::UsAndPublic => {
@@ -177,11 +177,11 @@ impl Judge {
 
     /// Checks that each refusal names the file that contains the error, with a message and a place.
     fn check_messages(&mut self, text: &str, root: &Node, misfits: &[SchemaError]) {
-        // The same words are not looked at twice.
+        // Checks each message once.
         if !misfits.iter().any(|misfit| self.said.insert(format!("{misfit:?}"))) {
             return;
         }
-        // Layers are never TOML; what is said is the same.
+        // Layers are never TOML; the messages are the same.
         let name = self.doctype.file_name().filter(|name| !name.ends_with(".toml")).unwrap_or("it.md");
         let file = if name.ends_with(".yaml") { text.to_owned() } else { format!("---\n{text}\n---\n") };
         let workspace = Memory::new().with(name, file);
@@ -192,10 +192,10 @@ impl Judge {
             panic!("the file is there");
         };
         let refusals = &document.report.refusals;
-        // A slip of a known key is refused beside what the schema says (M3).
+        // A misspelt key is refused in addition to the schema's errors (M3).
         let slips = document::misspelt(self.doctype, root).len();
         assert_eq!(refusals.len(), misfits.len() + slips, "each misfit is one refusal\n{text}");
-        // Only what concerns the manifest as a whole has no path.
+        // Only errors of the whole manifest have no path.
         let whole = |misfit: &&SchemaError| {
             misfit.path.is_empty()
                 && !matches!(misfit.kind, ErrorKind::MissingKey(_) | ErrorKind::UnknownKey { .. })
@@ -228,12 +228,13 @@ impl Judge {
         assert!(self.differences.is_empty(), "{name}\n{}", self.differences.join("\n"));
     }
 
-    /// As [`Judge::agree`]; fails also where the documents showed too little.
+    /// Like [`Judge::agree`]; also fails if too few documents were judged.
     pub(crate) fn conclude(&self) {
         self.agree();
         let name = self.doctype.as_str();
-        for deviation in
-            Deviation::ALL.into_iter().filter(|one| self.public.is_some() && one.concerns(self.doctype))
+        for deviation in Deviation::ALL
+            .into_iter()
+            .filter(|deviation| self.public.is_some() && deviation.concerns(self.doctype))
         {
             let count = self.deviations.get(deviation.description()).copied().unwrap_or_default();
             assert!(count.alone > 0, "{name}: nothing shows what {deviation:?} does");
@@ -270,7 +271,7 @@ pub(crate) fn with_plain_digits(schema: &Value) -> Value {
     }
 }
 
-/// Whether a text says something, on one line and without holes where something should stand.
+/// Whether a text is one line without empty placeholders.
 fn is_sentence(text: &str) -> bool {
     let mut outside = String::new();
     for (at, part) in text.split('`').enumerate() {

@@ -1,4 +1,4 @@
-//! The parts of a schema that have a regular expression, and texts that just match one or just do not.
+//! The parts of a schema that have a regular expression, and texts at the border between a match and no match.
 
 use std::collections::BTreeSet;
 
@@ -8,28 +8,28 @@ use super::rng::Rng;
 use super::spelling::{Repetition, spell};
 use super::subschema::{kind, referred, ways};
 
-/// What is put into texts: of everything that patterns tell apart something.
+/// Characters to insert: at least one of each class that the patterns distinguish.
 const LETTERS: [char; 18] = [
     '0', '9', 'a', 'z', 'A', 'Z', '-', '_', '.', '/', ':', '+', ' ', '\n', 'é', '\u{663}', '\u{85}',
     '\u{FEFF}',
 ];
-/// How many texts that match are begun from.
+/// The number of matching texts to start from.
 const BEGUN: usize = 20;
 
-/// One hop through a schema.
+/// One step through a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SchemaStep {
-    /// To what a key has to be.
+    /// To the schema of a key.
     Key(String),
-    /// To what every other key has to be.
+    /// To the schema of all other keys.
     Others,
-    /// To what items have to be.
+    /// To the schema of items.
     Items,
-    /// To the one of several ways that is of a type.
+    /// To the alternative of a type.
     Way(String),
 }
 
-/// Every part of a schema that has a pattern, and the way to it.
+/// Every part of a schema that has a pattern, and its path.
 pub(crate) fn patterned(root: &Value) -> Vec<(Vec<SchemaStep>, &Value)> {
     let mut found = Vec::new();
     below(root, root, &mut Vec::new(), &mut found);
@@ -66,7 +66,7 @@ fn below<'s>(
     }
 }
 
-/// What the same way leads to in another schema.
+/// The part of another schema at the same path.
 pub(crate) fn follow<'s>(root: &'s Value, hops: &[SchemaStep]) -> Option<&'s Value> {
     hops.iter().try_fold(only(root, root), |part, hop| {
         let next = match hop {
@@ -88,8 +88,8 @@ fn only<'s>(root: &'s Value, part: &'s Value) -> &'s Value {
     }
 }
 
-/// Texts that match a pattern, and each of them with one character put in, replaced or taken out, or with a few
-/// characters doubled, everywhere.
+/// Texts that match a pattern, and variants of each with one character inserted, replaced or removed, or with a few
+/// characters doubled, at every position.
 pub(crate) fn around(pattern: &str, chance: &mut Rng) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     for begun in 0..BEGUN {

@@ -1,6 +1,6 @@
-//! Chance from a seed (SplitMix64): the same documents in every run and on every machine.
+//! Pseudo-random numbers from a seed (SplitMix64): the same documents in every run and on every machine.
 
-/// A source of numbers that look random.
+/// A source of pseudo-random numbers.
 #[derive(Debug, Clone)]
 pub(crate) struct Rng(u64);
 
@@ -9,7 +9,7 @@ impl Rng {
         Rng(seed)
     }
 
-    /// A source of its own, so that how much is drawn from it changes nothing here.
+    /// An independent source, so that draws from it do not change this source.
     pub(crate) fn fork(&mut self) -> Self {
         Rng(self.draw())
     }
@@ -28,12 +28,12 @@ impl Rng {
         usize::try_from(self.draw() % bound).expect("it is below a usize")
     }
 
-    /// Whether one of `percent` chances in a hundred came up.
+    /// Returns `true` with a probability of `percent`.
     pub(crate) fn percent(&mut self, percent: usize) -> bool {
         self.below(100) < percent
     }
 
-    /// One of several.
+    /// A random item.
     pub(crate) fn pick<'t, T>(&mut self, among: &'t [T]) -> &'t T {
         &among[self.below(among.len())]
     }

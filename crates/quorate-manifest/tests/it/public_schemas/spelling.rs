@@ -1,9 +1,9 @@
-//! Spelling texts that a regular expression of ECMA-262 accepts: what the public schemas use of its syntax, and no
-//! more. Anything else panics, so that a schema that comes to use more is noticed.
+//! Generates texts that a regular expression of ECMA-262 accepts. Supports the syntax that the public schemas use and panics
+//! on other syntax, so that a schema with new syntax fails the test.
 
 use super::rng::Rng;
 
-/// What stands for "anything but white space": among it what other languages count as white space.
+/// Samples of "anything but white space", with characters that other languages count as white space.
 const DARK: [char; 14] =
     ['a', 'Z', '7', '-', '_', '/', '.', ':', 'é', '漢', '😀', '\u{85}', '\u{200B}', '\u{180E}'];
 
@@ -12,18 +12,18 @@ enum Term {
     Char(Vec<(char, char)>),
     /// One character that is not white space.
     Dark,
-    /// One of several ways.
+    /// One of several alternatives.
     Ways(Vec<Alternative>),
 }
 
 type Alternative = Vec<(Term, usize, Option<usize>)>;
 
-/// How often what may be repeated without an end is repeated, beyond what it has to be.
+/// The number of repetitions of an unlimited part, beyond its minimum.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Repetition {
-    /// The first such repetition so often, the others not at all.
+    /// This number for the first such part, none for the others.
     First(usize),
-    /// Each up to so often, as chance has it.
+    /// A random number up to this for each.
     Each(usize),
 }
 
@@ -38,7 +38,7 @@ pub(crate) fn spell(pattern: &str, mut longer: Repetition, chance: &mut Rng) -> 
     out
 }
 
-/// A text that the pattern accepts and that has so many characters, where the pattern can have such a text.
+/// A text of a given number of characters that the pattern accepts, if one exists.
 pub(crate) fn spell_to(pattern: &str, length: usize, chance: &mut Rng) -> String {
     let short = spell(pattern, Repetition::First(0), &mut chance.clone());
     let longer = length.saturating_sub(short.chars().count());

@@ -1,11 +1,11 @@
-//! One part of a schema: what it refers to, which values keep it, and which are at its bounds.
+//! One part of a schema: its references, values that match it, and values at its bounds.
 
 use serde_json::{Number, Value, json};
 
 use super::rng::Rng;
 use super::spelling::{Repetition, spell, spell_to};
 
-/// How long a text or list gets that the schema does not bound.
+/// The length of a text or list that the schema does not limit.
 const LONG: u64 = 12;
 
 /// Follows a part's `$ref`.
@@ -19,7 +19,7 @@ pub(crate) fn referred<'s>(root: &'s Value, part: &'s Value) -> &'s Value {
     }
 }
 
-/// The type that a part asks for, `null` aside.
+/// The type of a part, without `null`.
 pub(crate) fn kind(part: &Value) -> Option<&str> {
     match part.get("type")? {
         Value::String(kind) => Some(kind),
@@ -28,7 +28,7 @@ pub(crate) fn kind(part: &Value) -> Option<&str> {
     }
 }
 
-/// The ways of a `oneOf` or `anyOf`, those aside that are `null`.
+/// The alternatives of a `oneOf` or `anyOf`, without `null`.
 pub(crate) fn ways<'s>(root: &'s Value, part: &'s Value) -> Vec<&'s Value> {
     let ways = part.get("oneOf").or_else(|| part.get("anyOf")).and_then(Value::as_array);
     let ways = ways.into_iter().flatten().map(|way| referred(root, way));
@@ -49,7 +49,7 @@ pub(crate) fn bound(part: &Value, keyword: &str) -> Option<u64> {
     part.get(keyword)?.as_u64()
 }
 
-/// A text that fits a part, mostly a short one.
+/// A text that matches a part, usually a short text.
 pub(crate) fn text(part: &Value, chance: &mut Rng) -> String {
     let least = bound(part, "minLength").unwrap_or(0);
     let most = bound(part, "maxLength");
@@ -62,7 +62,7 @@ pub(crate) fn text(part: &Value, chance: &mut Rng) -> String {
     sized(part, length.min(most.unwrap_or(length)), chance)
 }
 
-/// A text of so many characters, where the part's pattern can have it.
+/// A text of a given number of characters, if the part's pattern allows it.
 fn sized(part: &Value, length: u64, chance: &mut Rng) -> String {
     let length = usize::try_from(length).expect("a length");
     match part.get("pattern").and_then(Value::as_str) {
@@ -75,7 +75,7 @@ fn sized(part: &Value, length: u64, chance: &mut Rng) -> String {
     }
 }
 
-/// A number that fits a part.
+/// A number that matches a part.
 pub(crate) fn number(part: &Value, chance: &mut Rng) -> Value {
     let ends = ["minimum", "maximum"].map(|keyword| part.get(keyword).filter(|end| end.is_f64()));
     if let [Some(least), Some(most)] = ends {
@@ -97,14 +97,14 @@ pub(crate) fn number(part: &Value, chance: &mut Rng) -> Value {
     }
 }
 
-/// A whole number written as a fraction, and moved a little.
+/// An integer written as a fraction, and a number close to it.
 fn float(whole: i64, by: f64) -> Value {
     #[expect(clippy::cast_precision_loss, reason = "the bounds of schemas are small numbers")]
     let value = whole as f64 + by;
     Number::from_f64(value).map_or(Value::Null, Value::Number)
 }
 
-/// Values at a part's bounds, one past them, and listed words that are not quite right.
+/// Values at a part's bounds, one past them, and misspelt words of its list.
 pub(crate) fn edges(part: &Value, chance: &mut Rng) -> Vec<Value> {
     let mut found = Vec::new();
     for keyword in ["minLength", "maxLength"] {

@@ -1,21 +1,21 @@
-//! JSON documents as YAML texts, in two ways: as our own emitter writes them, and as JSON, which is YAML's flow style.
+//! JSON documents as YAML texts, in two ways: as Quorate's emitter writes them, and as JSON, which is YAML's flow style.
 
 use std::fmt::Write as _;
 
 use quorate_manifest::tree::{Entry, Float, Kind, Node, emit, yaml};
 use serde_json::Value;
 
-/// How a document is written.
+/// The notation of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
-    /// As our emitter writes trees. Keys without a value are not written.
+    /// In the form of Quorate's emitter, which omits keys without a value.
     Emitted,
-    /// As JSON.
+    /// JSON.
     Json,
 }
 
-/// A document as a text, and the tree that our reader makes of the text: it holds all of the document but what has no
-/// value, which is `bare`.
+/// A document as a text, and the tree that Quorate parses from it: the document without keys that have no value, which is
+/// `bare`.
 pub(crate) fn read(document: &Value, bare: &Value, style: Style) -> (String, Node) {
     let text = match style {
         Style::Emitted => emit(&tree(document)),
@@ -95,7 +95,7 @@ fn flow(value: &Value, out: &mut String) {
     }
 }
 
-/// YAML lets fewer characters are in a text than JSON does.
+/// YAML allows fewer characters in a text than JSON does.
 fn quoted(text: &str, out: &mut String) {
     out.push('"');
     for c in text.chars() {

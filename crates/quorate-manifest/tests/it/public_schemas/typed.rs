@@ -1,4 +1,4 @@
-//! What a schema accepts, its type can hold.
+//! The type of a schema can represent every document that the schema accepts.
 
 use quorate_manifest::assembly::Assembly;
 use quorate_manifest::doctype::Doctype;
