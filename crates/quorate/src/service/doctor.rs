@@ -6,43 +6,38 @@ mod server;
 
 use std::time::Duration;
 
-use quorate_kernel::answer;
 use quorate_kernel::clock::rfc3339;
-use quorate_kernel::ports::embedder::Meter;
 use quorate_kernel::ports::executor::{AttemptInfo, CallLimit, Executor, Failure};
-use quorate_kernel::probe;
+use quorate_kernel::ports::extension::Meter;
+use quorate_kernel::{answer, single_call};
 use quorate_ledger::stats::LedgerCounts;
-use quorate_playbook::index::NEVER_GATED;
+use quorate_playbook::log::NEVER_GATED;
 use quorate_protocol::{Json, answers};
 use serde_json::Map;
 
-use super::embedder;
+use super::disk::{display_ledger, display_path};
 use super::environment::Environment;
 use super::error::ServiceError;
 use super::executor::{self, SelectedBy, SelectedExecutor};
-use super::host::Host;
-use super::ledger::stats;
-use super::paths::{display_ledger, display_path};
 use super::playbook::inspect;
 use super::playbook::library::Library;
-use super::review::members;
-use super::run_options::RunOptions;
-use super::session::LedgerSession;
-use super::trust;
-use super::trust::Permit;
+use super::registries::Registries;
+use super::run_spec::RunOptions;
+use super::session::{self, LedgerSession};
+use super::trust::{self, Permit};
 use super::workspace::{self, PathOverrides, Workspace};
-use super::{member_access, runs};
+use super::{ledger, review, runs};
 
 /// One check.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Check {
+pub struct DoctorCheck {
     pub name: String,
-    pub status: Status,
+    pub status: CheckStatus,
     pub detail: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
+pub enum CheckStatus {
     Passed,
     /// It works, with a warning.
     Warning,
@@ -59,9 +54,9 @@ pub async fn doctor(
     places: &PathOverrides,
     timeout: Duration,
     ask: bool,
-) -> Result<Vec<Check>, ServiceError> {
+) -> Result<Vec<DoctorCheck>, ServiceError> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
-    member_access::deny_to_members(&workspace);
+    session::deny_to_members(&workspace);
     let mut checks = configuration(environment, &workspace);
     checks.extend(executors(environment, &workspace, timeout, ask).await);
     checks.extend(embedder(environment, &workspace, timeout, ask).await);
@@ -76,14 +71,14 @@ pub async fn doctor(
             checks.extend(server::checks(&session).await);
             let log = display_path(environment, &session.workspace.log);
             checks.push(match session.sync_log_index().await {
-                Ok(indexed) if indexed.corrupt > 0 => Check {
+                Ok(indexed) if indexed.corrupt > 0 => DoctorCheck {
                     name: "log".into(),
-                    status: Status::Warning,
+                    status: CheckStatus::Warning,
                     detail: format!("{log}: {} lines cannot be read", indexed.corrupt),
                 },
-                Ok(indexed) if indexed.is_cut => Check {
+                Ok(indexed) if indexed.is_cut => DoctorCheck {
                     name: "log".into(),
-                    status: Status::Warning,
+                    status: CheckStatus::Warning,
                     detail: format!("{log}: the last line has no line end, and is not counted"),
                 },
                 Ok(indexed) => {
@@ -99,13 +94,13 @@ pub async fn doctor(
 }
 
 /// The ledger's size, checkpoint and signatures.
-async fn ledger(environment: &Environment, session: &LedgerSession) -> Vec<Check> {
+async fn ledger(environment: &Environment, session: &LedgerSession) -> Vec<DoctorCheck> {
     let path = display_ledger(environment, session.store.address());
     let mut checks = vec![match session.store.read_only_reason() {
         Some(why) => failed("ledger", format!("{path} cannot be written: {why}")),
         None => passed("ledger", format!("{path} can be written")),
     }];
-    let counted = match stats::stats(session).await {
+    let counted = match ledger::stats(session).await {
         Ok(counted) => counted,
         Err(error) => return vec![failed("ledger", error_line(&error))],
     };
@@ -127,10 +122,10 @@ async fn ledger(environment: &Environment, session: &LedgerSession) -> Vec<Check
             if *conversations == 1 { "conversation" } else { "conversations" },
             counted.file_bytes.div_ceil(1024),
             recent.records,
-            stats::RECENT_DAYS
+            ledger::RECENT_DAYS
         ),
     ));
-    let warning = |detail: String| Check { name: "seal".into(), status: Status::Warning, detail };
+    let warning = |detail: String| DoctorCheck { name: "seal".into(), status: CheckStatus::Warning, detail };
     checks.push(match sealed {
         None if *records == 0 => passed("seal", "no records to seal".into()),
         None => warning(format!("{unsealed} records and no checkpoint: run `quorate ledger checkpoint`")),
@@ -151,8 +146,8 @@ async fn ledger(environment: &Environment, session: &LedgerSession) -> Vec<Check
 }
 
 /// Whether the playbooks match their histories and the ledger; `None` without playbooks.
-fn playbooks(environment: &Environment, places: &PathOverrides) -> Option<Check> {
-    let library = match Library::open(environment, places, None, &Host::new()) {
+fn playbooks(environment: &Environment, places: &PathOverrides) -> Option<DoctorCheck> {
+    let library = match Library::open(environment, places, None, &Registries::new()) {
         Ok(library) => library,
         Err(error) => return Some(failed("playbooks", error_line(&error))),
     };
@@ -170,13 +165,13 @@ fn playbooks(environment: &Environment, places: &PathOverrides) -> Option<Check>
     }
     if let Some(warning) = report.warnings.first() {
         let detail = format!("{}; {more}", warning.body.message);
-        return Some(Check { name: "playbooks".into(), status: Status::Warning, detail });
+        return Some(DoctorCheck { name: "playbooks".into(), status: CheckStatus::Warning, detail });
     }
     (count > 0).then(|| passed("playbooks", format!("{count}, matching their histories and the ledger")))
 }
 
-fn configuration(environment: &Environment, workspace: &Workspace) -> Vec<Check> {
-    let host = match &workspace.host_path {
+fn configuration(environment: &Environment, workspace: &Workspace) -> Vec<DoctorCheck> {
+    let config = match &workspace.config_path {
         Some(path) => display_path(environment, path),
         None => "no quorate.toml here or above".to_owned(),
     };
@@ -184,15 +179,15 @@ fn configuration(environment: &Environment, workspace: &Workspace) -> Vec<Check>
         Some(path) => display_path(environment, path),
         None => "no council.yaml here or above; using the built-in council".to_owned(),
     };
-    let mut checks = vec![passed("host", host), passed("council", council)];
+    let mut checks = vec![passed("host", config), passed("council", council)];
     for warning in &workspace.report.warnings {
-        checks.push(Check {
+        checks.push(DoctorCheck {
             name: "warning".into(),
-            status: Status::Warning,
+            status: CheckStatus::Warning,
             detail: warning.body.message.clone(),
         });
     }
-    let unusable = executor::findings::server_errors(&workspace.host);
+    let unusable = executor::server_errors(&workspace.config);
     checks.extend(unusable.iter().map(|error| failed("MCP server", error_line(error))));
     checks
 }
@@ -203,22 +198,22 @@ async fn executors(
     workspace: &Workspace,
     timeout: Duration,
     ask: bool,
-) -> Vec<Check> {
+) -> Vec<DoctorCheck> {
     let registry = &workspace.registry;
     let options = RunOptions::default();
-    let mut checks: Vec<Check> = Vec::new();
+    let mut checks: Vec<DoctorCheck> = Vec::new();
     let mut chosen = Vec::new();
-    match members::select(workspace, &options) {
+    match review::select_executors(workspace, &options) {
         Ok(selected) => {
             checks.push(passed("members", asked_through(&selected)));
             chosen.extend(selected.into_iter().map(|(member, executor)| (member.to_owned(), Ok(executor))));
         }
         Err(error) => checks.push(failed("members", error_line(&error))),
     }
-    for name in workspace.host.executors.keys() {
+    for name in workspace.config.executors.keys() {
         chosen.push((
             name.clone(),
-            executor::by_name(registry, &workspace.host, name, None, SelectedBy::Person),
+            executor::by_name(registry, &workspace.config, name, None, SelectedBy::Person),
         ));
     }
     let all = chosen.iter().filter_map(|(_, built)| built.as_ref().ok());
@@ -255,7 +250,7 @@ async fn executors(
                     });
                     continue;
                 }
-                let callable = program.as_ref().is_none_or(|check| check.status != Status::Failed);
+                let callable = program.as_ref().is_none_or(|check| check.status != CheckStatus::Failed);
                 checks.extend(program);
                 let executor = chosen.executor(admitted);
                 match callable {
@@ -301,9 +296,9 @@ async fn embedder(
     workspace: &Workspace,
     timeout: Duration,
     ask: bool,
-) -> Option<Check> {
+) -> Option<DoctorCheck> {
     let name = "embedder";
-    let chosen = match embedder::configured(&workspace.registry, &workspace.host) {
+    let chosen = match executor::configured_embedder(&workspace.registry, &workspace.config) {
         Ok(chosen) => chosen?,
         Err(error) => return Some(failed(name, error_line(&error))),
     };
@@ -361,20 +356,20 @@ fn not_asked(executor: &dyn Executor) -> String {
 }
 
 /// Compares the tools that an executor gives a judge with those it needs.
-async fn inspect(chosen: &SelectedExecutor, admitted: Permit, timeout: Duration) -> Option<Check> {
+async fn inspect(chosen: &SelectedExecutor, admitted: Permit, timeout: Duration) -> Option<DoctorCheck> {
     let deadline = tokio::time::Instant::now() + timeout;
     let name = format!("judges of {}", chosen.name);
     Some(match chosen.executor(admitted).inspect(deadline).await? {
         Ok(inspected) if inspected.tried => passed(&name, inspected.detail),
-        Ok(inspected) => Check { name, status: Status::Warning, detail: inspected.detail },
+        Ok(inspected) => DoctorCheck { name, status: CheckStatus::Warning, detail: inspected.detail },
         Err(Failure::TimedOut) => failed(&name, format!("no version within {} s", timeout.as_secs())),
         Err(Failure::Failed { message, .. }) => failed(&name, message),
     })
 }
 
-async fn call(title: String, chosen: &SelectedExecutor, admitted: Permit, timeout: Duration) -> Check {
+async fn call(title: String, chosen: &SelectedExecutor, admitted: Permit, timeout: Duration) -> DoctorCheck {
     let started = tokio::time::Instant::now();
-    let question = probe::question(timeout);
+    let question = single_call::probe_question(timeout);
     let notes = question.notes.clone();
     let replied = chosen.executor(admitted).invoke(question).await;
     let took = started.elapsed().as_millis();
@@ -382,21 +377,21 @@ async fn call(title: String, chosen: &SelectedExecutor, admitted: Permit, timeou
     let kind =
         if about.asks_a_model { about.kind.to_owned() } else { format!("{}, without a model", about.kind) };
     match replied {
-        Ok(reply) => match answer::extract(probe::SCHEMA, &reply.text, &[]) {
-            Ok(_) => Check {
+        Ok(reply) => match answer::extract(single_call::PROBE_SCHEMA, &reply.text, &[]) {
+            Ok(_) => DoctorCheck {
                 name: title,
-                status: Status::Passed,
+                status: CheckStatus::Passed,
                 detail: format!("answered in {took} ms ({kind}{})", spent(&notes.read(), &reply.text)),
             },
-            Err(why) => Check {
+            Err(why) => DoctorCheck {
                 name: title,
-                status: Status::Warning,
+                status: CheckStatus::Warning,
                 detail: format!("answered in {took} ms, but its answer does not match: {}", why.join("; ")),
             },
         },
-        Err(Failure::TimedOut) => Check {
+        Err(Failure::TimedOut) => DoctorCheck {
             name: title,
-            status: Status::Failed,
+            status: CheckStatus::Failed,
             detail: match notes.read().last_words {
                 Some(words) => {
                     format!("no answer within {} s; its last lines on stderr: {words}", timeout.as_secs())
@@ -405,41 +400,42 @@ async fn call(title: String, chosen: &SelectedExecutor, admitted: Permit, timeou
             },
         },
         Err(Failure::Failed { message, .. }) => {
-            Check { name: title, status: Status::Failed, detail: message }
+            DoctorCheck { name: title, status: CheckStatus::Failed, detail: message }
         }
     }
 }
 
-fn processes() -> Check {
+fn processes() -> DoctorCheck {
     match quorate_adapters::process::adopt_orphans() {
         true => passed("processes", "ending a member ends every process that it started".into()),
-        false => Check {
+        false => DoctorCheck {
             name: "processes".into(),
-            status: Status::Warning,
+            status: CheckStatus::Warning,
             detail: "ending a member ends its process group, but not processes that left the group".into(),
         },
     }
 }
 
 /// A warning if this process cannot share its pools of model services with other processes.
-fn pools() -> Option<Check> {
+fn pools() -> Option<DoctorCheck> {
     let failure = quorate_adapters::executor::llm::sharing_failure()?;
-    Some(Check {
+    Some(DoctorCheck {
         name: "pools".into(),
-        status: Status::Warning,
+        status: CheckStatus::Warning,
         detail: format!("cannot share limits of model services with other processes: {failure}"),
     })
 }
 
 /// Warns about executors that can read the signing keys.
-fn sandbox(workspace: &Workspace) -> Check {
-    let warning = |detail: String| Check { name: "sandbox".into(), status: Status::Warning, detail };
+fn sandbox(workspace: &Workspace) -> DoctorCheck {
+    let warning =
+        |detail: String| DoctorCheck { name: "sandbox".into(), status: CheckStatus::Warning, detail };
     if let Err(why) = quorate_adapters::process::can_confine() {
         return warning(format!("{why}: the commands of executors can read the signing keys"));
     }
     let registry = &workspace.registry;
     let starts = |block: &Map<String, Json>| block.contains_key("command") || block.contains_key("preset");
-    let reaches = workspace.host.executors.iter().filter(|(_, table)| {
+    let reaches = workspace.config.executors.iter().filter(|(_, table)| {
         let block = &table.block.json;
         let preset = block.get("preset").and_then(Json::as_str);
         let default = preset.is_some_and(|preset| registry.preset_kind(preset).is_some());
@@ -455,12 +451,12 @@ fn sandbox(workspace: &Workspace) -> Check {
     }
 }
 
-fn passed(name: &str, detail: String) -> Check {
-    Check { name: name.to_owned(), status: Status::Passed, detail }
+fn passed(name: &str, detail: String) -> DoctorCheck {
+    DoctorCheck { name: name.to_owned(), status: CheckStatus::Passed, detail }
 }
 
-fn failed(name: &str, detail: String) -> Check {
-    Check { name: name.to_owned(), status: Status::Failed, detail }
+fn failed(name: &str, detail: String) -> DoctorCheck {
+    DoctorCheck { name: name.to_owned(), status: CheckStatus::Failed, detail }
 }
 
 fn error_line(error: &ServiceError) -> String {

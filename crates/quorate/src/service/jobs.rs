@@ -1,7 +1,6 @@
 //! Jobs of a server: work that outlives the request that starts it, since clients time out after 60 seconds. A job is
-//! started, polled and cancelled; dropping its future ends its members within two seconds.
-
-pub mod progress;
+//! started, polled and cancelled; dropping its future ends its members within two seconds. A reporter turns the events of a
+//! run, a sweep or a conversation into the progress that waiters see.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -10,6 +9,8 @@ use std::time::Duration;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy;
+use quorate_kernel::observer::{Observer, RunEvent};
+use quorate_kernel::ports::telemetry::{Event, EventKind, Telemetry};
 use quorate_protocol::Json;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -17,9 +18,9 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use self::progress::{Progress, Reporter, State};
 use super::error::ServiceError;
 use super::worker_thread::run_on_own_thread;
+use crate::service::sweep::{SweepObserver, SweptFile};
 
 /// The most concurrent jobs. Each may ask several members.
 const MAX_RUNNING: usize = 16;
@@ -95,7 +96,7 @@ pub enum Residue {
 struct Job<F> {
     id: String,
     ending: Arc<Completion<F>>,
-    state: watch::Receiver<State<F>>,
+    state: watch::Receiver<JobState<F>>,
     task: AbortHandle,
 }
 
@@ -163,7 +164,7 @@ impl<F: Failure> Jobs<F> {
     }
 
     /// The job that begins or continues a run, with its state; `None` if none does so now.
-    pub fn find_by_run(&self, run: &str) -> Option<(String, watch::Receiver<State<F>>)> {
+    pub fn find_by_run(&self, run: &str) -> Option<(String, watch::Receiver<JobState<F>>)> {
         let holds = |job: &&Arc<Job<F>>| {
             let state = job.state.borrow();
             let progress = &state.progress;
@@ -190,7 +191,7 @@ impl<F: Failure> Jobs<F> {
             };
             all.remove(&oldest);
         }
-        let (sender, state) = watch::channel(State::default());
+        let (sender, state) = watch::channel(JobState::default());
         let ending = Arc::new(Completion { state: sender.clone(), leaves });
         let ends = CompletionGuard(ending.clone());
         let work = work(Arc::new(Reporter::new(sender)));
@@ -285,7 +286,7 @@ const CANCELLED: &str = "the job was cancelled";
 
 /// Reports a job's end to its waiters.
 struct Completion<F> {
-    state: watch::Sender<State<F>>,
+    state: watch::Sender<JobState<F>>,
     leaves: Residue,
 }
 
@@ -320,6 +321,143 @@ impl Drop for AbandonGuard {
     fn drop(&mut self) {
         if let Some(task) = &self.0 {
             task.abort();
+        }
+    }
+}
+
+/// How far a job is.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
+pub struct Progress {
+    /// The run, once it is recorded: `quorate resume` can go on with it from then on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// How many members were asked; of a sweep, how many reviews were begun.
+    pub asked: u32,
+    /// How many of them are done.
+    pub ended: u32,
+    /// How many there will be, where that is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planned: Option<u32>,
+    /// The last thing that happened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last: Option<String>,
+    /// The run that the job continues.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub continues: Option<String>,
+    /// Who is answering: member, step, and the bytes so far.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub writing: Vec<(String, String, u64)>,
+}
+
+impl Progress {
+    /// A number that grows with every step, and what it will be in the end where that is known.
+    pub fn steps(&self) -> (f64, Option<f64>) {
+        let steps = |asked: u32, ended: u32| f64::from(asked) + f64::from(ended);
+        (steps(self.asked, self.ended), self.planned.map(|planned| steps(planned, planned)))
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct JobState<F> {
+    pub progress: Progress,
+    /// The result, once the job has ended.
+    pub outcome: Option<Result<Json, F>>,
+}
+
+impl<F> Default for JobState<F> {
+    fn default() -> Self {
+        JobState { progress: Progress::default(), outcome: None }
+    }
+}
+
+/// Updates a job's state from the events of its run, sweep or conversation.
+pub struct Reporter<F> {
+    state: watch::Sender<JobState<F>>,
+}
+
+impl<F> Reporter<F> {
+    fn new(state: watch::Sender<JobState<F>>) -> Reporter<F> {
+        Reporter { state }
+    }
+
+    fn update(&self, change: impl FnOnce(&mut Progress)) {
+        self.state.send_modify(|state| change(&mut state.progress));
+    }
+
+    /// Sets the run that the job continues. A new run is known from its events.
+    pub fn continues(&self, run: &str) {
+        self.update(|progress| progress.continues = Some(run.to_owned()));
+    }
+
+    fn written(&self, invocation: &str, member: &str, bytes: usize) {
+        // An invocation's id is its step and its member.
+        let step = invocation.split('/').next().unwrap_or(invocation);
+        self.update(|progress| {
+            progress.writing.retain(|(known, at, _)| (&**known, &**at) != (member, step));
+            progress.writing.push((member.to_owned(), step.to_owned(), bytes as u64));
+        });
+    }
+
+    fn asked(&self, member: &str, step: &str) {
+        self.update(|progress| {
+            progress.asked += 1;
+            progress.last = Some(format!("{member} is asked ({step})"));
+        });
+    }
+
+    fn ended(&self, last: String) {
+        self.update(|progress| {
+            progress.ended += 1;
+            progress.last = Some(last);
+        });
+    }
+}
+
+impl<F: Send + Sync + 'static> Observer for Reporter<F> {
+    fn observe(&self, event: RunEvent) {
+        match event {
+            RunEvent::Opened { run } => self.update(|progress| progress.run = Some(run.to_string())),
+            RunEvent::Asked { member, step, .. } => self.asked(&member, &step),
+            RunEvent::Writing { invocation, member, bytes } => self.written(&invocation, &member, bytes),
+            RunEvent::Retried { invocation, why, .. } => {
+                self.update(|progress| progress.last = Some(format!("{invocation} is asked again: {why}")));
+            }
+            RunEvent::Answered { invocation, status, .. } => self.ended(format!("{invocation}: {status}")),
+            _ => {}
+        }
+    }
+}
+
+impl<F: Send + Sync + 'static> SweepObserver for Reporter<F> {
+    fn planned(&self, reviews: usize) {
+        self.update(|progress| progress.planned = u32::try_from(reviews).ok());
+    }
+
+    fn started(&self, path: &str) {
+        self.update(|progress| {
+            progress.asked += 1;
+            progress.last = Some(format!("{path} is reviewed"));
+        });
+    }
+
+    fn ended(&self, swept: &SweptFile) {
+        Reporter::ended(self, format!("{} is done", swept.path));
+    }
+}
+
+impl<F: Send + Sync + 'static> Telemetry for Reporter<F> {
+    fn emit(&self, event: &Event) {
+        match &event.kind {
+            EventKind::ParticipantStarted { participant, .. } => self.asked(participant, "turn"),
+            EventKind::ParticipantFinished { participant, .. } => {
+                Reporter::ended(self, format!("{participant}: answered"));
+            }
+            EventKind::ParticipantFailed { participant, status, .. } => {
+                Reporter::ended(self, format!("{participant}: {status}"));
+            }
+            _ => {}
         }
     }
 }

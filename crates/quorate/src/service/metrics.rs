@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use metrics::{counter, describe_counter, describe_histogram, histogram};
-use quorate_kernel::ports::fence::Fence;
-use quorate_kernel::ports::ledger::{Append, Error, Kind, Ledger, Record};
+use quorate_kernel::ports::ledger::{Append, Fence, Kind, Ledger, LedgerError, Record};
 use quorate_kernel::record::{self, Consultation};
 use quorate_ledger::store::Store;
 use quorate_protocol::Name;
@@ -83,7 +82,7 @@ struct MeteredLedger(Arc<Store>);
 
 #[async_trait]
 impl Ledger for MeteredLedger {
-    async fn append(&self, append: Append) -> Result<u64, Error> {
+    async fn append(&self, append: Append) -> Result<u64, LedgerError> {
         let ended: Vec<Consultation> = append
             .entries
             .iter()
@@ -95,7 +94,7 @@ impl Ledger for MeteredLedger {
         histogram!(APPEND_SECONDS).record(began.elapsed());
         let result = match &done {
             Ok(_) => "written",
-            Err(Error::Conflict { .. }) => "refused",
+            Err(LedgerError::Conflict { .. }) => "refused",
             Err(_) => "failed",
         };
         counter!(APPENDS, "result" => result).increment(1);
@@ -105,15 +104,15 @@ impl Ledger for MeteredLedger {
         done
     }
 
-    async fn records(&self, run: &Name) -> Result<Vec<Record>, Error> {
+    async fn records(&self, run: &Name) -> Result<Vec<Record>, LedgerError> {
         self.0.records(run).await
     }
 
-    async fn tail(&self, run: &Name, count: u32) -> Result<Vec<Record>, Error> {
+    async fn tail(&self, run: &Name, count: u32) -> Result<Vec<Record>, LedgerError> {
         self.0.tail(run, count).await
     }
 
-    async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, Error> {
+    async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, LedgerError> {
         self.0.body(sha256).await
     }
 

@@ -24,7 +24,7 @@ pub async fn models(
 ) -> Result<Vec<String>, ServiceError> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
     let select = |extra| {
-        executor::by_name_with(&workspace.registry, &workspace.host, name, None, SelectedBy::Person, extra)
+        executor::by_name_with(&workspace.registry, &workspace.config, name, None, SelectedBy::Person, extra)
     };
     // A person who asks for the list may not know a model yet.
     let chosen = select(Map::new()).or_else(|refused| {

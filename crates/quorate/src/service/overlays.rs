@@ -7,7 +7,7 @@ use quorate_diagnostics::invisible::find_invisible;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy;
 use quorate_kernel::history::History;
-use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Ledger as _, Record};
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Ledger as _, LedgerError, Record};
 use quorate_kernel::record::Fragment;
 use quorate_ledger::Store;
 use quorate_manifest::timestamp;
@@ -17,12 +17,11 @@ use quorate_protocol::{Json, Name};
 use serde_json::json;
 use tokio::sync::Mutex;
 
+use super::compose::Projection;
 use super::environment::Environment;
 use super::error::ServiceError;
-use super::manifests;
-use super::projection::Projection;
-use super::run_opened;
 use super::session::LedgerSession;
+use super::{manifests, run_spec};
 
 /// The prefix of an assembly's overlay stream.
 const STREAM_PREFIX: &str = "overlays/";
@@ -89,7 +88,7 @@ pub fn active_texts(standing: &OverlaySet, setup: &Setup, now_ms: i64) -> Vec<Js
 /// When the ledger does not answer.
 #[crate::boxed]
 pub async fn add_from_run(session: &LedgerSession, history: &History) -> Result<(), ServiceError> {
-    let Some((setup, outcome)) = run_opened::assembly_setup(history).zip(history.outcome()) else {
+    let Some((setup, outcome)) = run_spec::assembly_setup(history).zip(history.outcome()) else {
         return Ok(());
     };
     let at_ms = history.decided_ms.unwrap_or_else(|| session.environment.clock.now_ms());
@@ -174,7 +173,7 @@ async fn append_with_retry(
         };
         match session.store.append(append).await {
             Ok(_) => return Ok(evicted),
-            Err(Error::Conflict { .. }) if tries < MAX_ATTEMPTS => tries += 1,
+            Err(LedgerError::Conflict { .. }) if tries < MAX_ATTEMPTS => tries += 1,
             Err(error) => return Err(error.into()),
         }
     }

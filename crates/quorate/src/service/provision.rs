@@ -1,58 +1,50 @@
-//! Provisioning: installs a package's files into a folder, and removes them. `install.rs`, `uninstall.rs` and `status.rs`
-//! are the use cases. `install_plan.rs` and `uninstall_plan.rs` plan the change of a file, and `share.rs` plans it for a
-//! file of several profiles. `apply.rs` writes in an order that survives a crash, and `setup.rs` owns the record of the
-//! installed files.
+//! Provisioning: installs a package's files into a folder, and removes them. `provision/install.rs` installs and uninstalls,
+//! and writes in an order that survives a crash. `provision/change.rs` plans the change of a file, `provision/share.rs`
+//! plans it for a file of several profiles, and `provision/merge.rs` edits texts. `provision/setup.rs` owns the record of
+//! the installed files, and `provision/status.rs` compares it with the existing files.
 //!
 //! Packages come from any adapter of the provisioning port; installing works the same for all.
 
-pub mod append;
-pub mod apply;
 pub mod change;
-pub mod drift;
 pub mod files;
 pub mod install;
-pub mod install_plan;
 pub mod merge;
-pub mod options;
-pub mod outcome;
 pub mod setup;
 pub mod share;
 pub mod status;
-pub mod uninstall;
-pub mod uninstall_plan;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quorate_adapters::provisioning::profile;
-use quorate_diagnostics::{Body, codes};
+use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::ports::provisioning::{Failure, Provisioning};
 
+use super::disk::{absolute, display_path};
 use super::environment::Environment;
 use super::error::{self, ExitClass, ServiceError};
-use super::guard;
-use super::host::Host;
 use super::manifests::find_root;
-use super::paths::{absolute, display_path};
-use super::runtime;
+use super::registries::Registries;
 use super::workspace::PathOverrides;
-use files::TargetDir;
-pub use options::{Force, Options, WriteMode};
-pub use outcome::{FileReport, Outcome};
+use super::{guard, runtime};
+use crate::service::diff;
+use change::{ChangeError, FileAction, FileChange};
+use files::{FileError, TargetDir};
+use setup::SetupError;
 
 /// The target folder: the one given, else the workspace's root.
-pub struct Target {
+pub struct ProvisionTarget {
     files: TargetDir,
     path: PathBuf,
     shown: String,
 }
 
-impl Target {
+impl ProvisionTarget {
     /// Opens the folder.
     ///
     /// # Errors
     /// If it does not exist or is not a folder.
-    pub fn open(environment: &Environment, into: Option<&Path>) -> Result<Target, ServiceError> {
+    pub fn open(environment: &Environment, into: Option<&Path>) -> Result<ProvisionTarget, ServiceError> {
         let path: PathBuf = match into {
             Some(into) => absolute(&environment.directory, into),
             None => find_root(environment, None, &environment.directory),
@@ -73,7 +65,7 @@ impl Target {
                 body.help("name an existing folder with `--into`"),
             )
         })?;
-        Ok(Target { files, path, shown: named })
+        Ok(ProvisionTarget { files, path, shown: named })
     }
 
     /// Locks out other processes while files are written.
@@ -95,15 +87,15 @@ impl Target {
 pub fn source(
     environment: &Environment,
     path: &Path,
-    host: &Host,
+    registries: &Registries,
 ) -> Result<Arc<dyn Provisioning>, ServiceError> {
     let is_manifest = path.extension().is_some_and(|end| MANIFESTS.iter().any(|known| end == *known));
     if !is_manifest {
         let named = path.display().to_string();
         return Ok(Arc::new(profile::from_path(absolute(&environment.directory, path), named)));
     }
-    let request = runtime::Request { path: path.to_owned(), ..runtime::Request::default() };
-    let opened = runtime::open(environment, &PathOverrides::default(), &request, host)?;
+    let request = runtime::RuntimeRequest { path: path.to_owned(), ..runtime::RuntimeRequest::default() };
+    let opened = runtime::open(environment, &PathOverrides::default(), &request, registries)?;
     opened.provisioning.ok_or_else(|| {
         let body = Body::new(format!("`{}` does not configure provisioning", path.display()));
         ServiceError::configuration(
@@ -124,9 +116,9 @@ const MANIFESTS: [&str; 4] = ["yaml", "yml", "md", "mdx"];
 pub async fn install(
     environment: &Environment,
     provisioning: &dyn Provisioning,
-    target: &Target,
-    how: Options,
-) -> Result<Outcome, ServiceError> {
+    target: &ProvisionTarget,
+    how: ProvisionOptions,
+) -> Result<ProvisionOutcome, ServiceError> {
     guard::ensure_folder_free(&target.path, &target.shown)?;
     let package = provisioning.package().await.map_err(package_error)?;
     let _lock = target.lock(how.run)?;
@@ -139,16 +131,23 @@ pub async fn install(
 ///
 /// # Errors
 /// If no package of that name is installed, or the folder or its store is unusable.
-pub fn uninstall(target: &Target, slug: &str, how: Options) -> Result<Outcome, ServiceError> {
+pub fn uninstall(
+    target: &ProvisionTarget,
+    slug: &str,
+    how: ProvisionOptions,
+) -> Result<ProvisionOutcome, ServiceError> {
     let _lock = target.lock(how.run)?;
-    uninstall::uninstall(&target.files, &target.shown, slug, how)
+    install::uninstall(&target.files, &target.shown, slug, how)
 }
 
 /// The state of one installed profile, or of all.
 ///
 /// # Errors
 /// If the named profile is not installed, or the store cannot be read.
-pub fn status(target: &Target, slug: Option<&str>) -> Result<Vec<status::ProfileStatus>, ServiceError> {
+pub fn status(
+    target: &ProvisionTarget,
+    slug: Option<&str>,
+) -> Result<Vec<status::ProfileStatus>, ServiceError> {
     status::status(&target.files, &target.shown, slug)
 }
 
@@ -162,6 +161,130 @@ fn package_error(failure: Failure) -> ServiceError {
         unavailable @ Failure::Unavailable { .. } => {
             ServiceError::configuration(codes::PROFILE_INVALID, Body::new(error::error_chain(&unavailable)))
         }
+    }
+}
+
+/// Whether anything is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WriteMode {
+    Apply,
+    /// Plans the changes without writing.
+    DryRun,
+}
+
+/// What happens to content that the user has edited since the installation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EditPolicy {
+    /// Edited content stays, and a file that cannot be changed without losing an edit is refused.
+    Protect,
+    /// Edited content is replaced or removed, and a copy is kept.
+    Override,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProvisionOptions {
+    pub run: WriteMode,
+    pub policy: EditPolicy,
+}
+
+#[derive(Debug)]
+pub struct ProvisionOutcome {
+    pub slug: String,
+    pub version: String,
+    /// The version that was installed before, if another was.
+    pub previous: Option<String>,
+    /// Whether this continued the work of a crashed process.
+    pub resumed: bool,
+    /// The target folder, as shown to the user.
+    pub target: String,
+    pub run: WriteMode,
+    /// Whether neither a file nor the setup changed.
+    pub idle: bool,
+    /// The change of each file.
+    pub files: Vec<FileReport>,
+    /// Refusals and warnings. With a refusal, nothing was written.
+    pub report: Report,
+}
+
+/// The change of a file; in a dry run, the planned change.
+#[derive(Debug)]
+pub struct FileReport {
+    pub dest: String,
+    /// How it combined with the earlier file.
+    pub strategy: &'static str,
+    pub action: FileAction,
+    /// Notes for the user.
+    pub notes: Vec<String>,
+    /// For an edited file, the difference between the installed and the existing content. In a dry run, the difference
+    /// between the existing and the planned content. Otherwise empty.
+    pub diff: String,
+}
+
+impl FileReport {
+    fn of(change: &FileChange, run: WriteMode) -> FileReport {
+        let found = change.found.as_ref().map(|found| &*found.bytes);
+        let diff = match (&change.expected, run) {
+            (Some(expected), _) => diff::unified(&change.dest, Some(expected), found),
+            (None, WriteMode::DryRun) => diff::unified(&change.dest, found, change.result()),
+            (None, WriteMode::Apply) => String::new(),
+        };
+        FileReport {
+            dest: change.dest.clone(),
+            strategy: change.strategy.as_str(),
+            action: change.action,
+            notes: change.notes.clone(),
+            diff,
+        }
+    }
+}
+
+/// The refusal of a profile that is not installed.
+fn not_installed(slug: &str, target: &str, installed: &[String]) -> ServiceError {
+    let place = if target == "." { "here".to_owned() } else { format!("in {target}") };
+    let body = Body::new(format!("no profile `{slug}` is installed {place}"));
+    let help = match installed {
+        [] => "name another folder with `--into`: no profile is installed".to_owned(),
+        some => format!("the installed profiles are {}", some.join(", ")),
+    };
+    ServiceError::not_found(codes::PROFILE_UNKNOWN, body.help(help))
+}
+
+impl From<SetupError> for ServiceError {
+    fn from(error: SetupError) -> ServiceError {
+        match &error {
+            SetupError::Corrupt { .. } => {
+                let help = "restore the file from a copy; `quorate explain setup_corrupt` describes it";
+                ServiceError::configuration(codes::SETUP_CORRUPT, Body::new(error.to_string()).help(help))
+            }
+            SetupError::Target { file_error: FileError::Obstructed(_), .. } => {
+                ServiceError::new(ExitClass::Refused, codes::PROFILE_TARGET, Body::new(error.to_string()))
+            }
+            SetupError::Target { .. } => {
+                ServiceError::configuration(codes::PROFILE_TARGET, Body::new(format!("cannot use {error}")))
+            }
+        }
+    }
+}
+
+/// Adds refusals to a report; an unreadable file is an error.
+fn refuse(report: &mut Report, cannot: ChangeError) -> Result<(), ServiceError> {
+    match cannot {
+        ChangeError::Refused { code, body, text } => {
+            if let (Some(text), Some(place)) = (text, &body.place) {
+                report.add_source(place.file.clone(), text);
+            }
+            report.refuse(code, *body);
+            Ok(())
+        }
+        ChangeError::Setup(error) => Err(error.into()),
+    }
+}
+
+/// Refuses files that were edited since.
+fn refuse_edited(report: &mut Report, changes: &[FileChange], help: &str) {
+    for change in changes.iter().filter(|change| change.action == FileAction::Edited) {
+        let body = Body::new(format!("{} was edited since it was installed", change.dest));
+        report.refuse(codes::PROFILE_DRIFT, body.help(help));
     }
 }
 

@@ -1,33 +1,46 @@
-//! The queue: tasks in a Postgres ledger, whose runs workers execute on any machine. `enqueue.rs` adds tasks, `worker.rs`
-//! claims them, `signature.rs` signs and verifies them, and `lines.rs` logs their verdicts in the workspace that queued
-//! them.
+//! The queue: tasks in a Postgres ledger, whose runs workers execute on any machine. `queue/enqueue.rs` adds tasks and logs
+//! their verdicts in the workspace that queued them, `queue/worker.rs` claims and executes them, and `queue/manage.rs` waits
+//! for them and manages them. A task contains a council as a `queue/bundle.rs`.
+//!
+//! The machine that queues a task signs it (D14), and a worker verifies the signature before it uses any part of the task.
+//! Without a key and a keyring, tasks are unsigned.
 
 pub mod bundle;
-pub mod convene;
 pub mod enqueue;
-pub mod execute;
-pub mod json;
-pub mod lines;
 pub mod manage;
-pub mod quota;
-mod signature;
-pub mod sweep;
-pub mod wait;
 pub mod worker;
 
-use quorate_diagnostics::{Body, codes};
-use quorate_kernel::record::{Producer, TierSource};
-use quorate_ledger::store::address::StoreAddress;
-use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::time::Duration;
 
-pub use super::commit_events::DEFAULT_TENANT;
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::attempts::object;
+use quorate_kernel::canonical;
+use quorate_kernel::clock::{parse_rfc3339, rfc3339};
+use quorate_kernel::entropy::{self, sha256_hex, unhex};
+use quorate_kernel::history::History;
+use quorate_kernel::ports::ledger::{Kind, Ledger as _};
+use quorate_kernel::record::{Producer, TierSource};
+use quorate_ledger::merkle::Hash;
+use quorate_ledger::signing::{KeyId, Keyring, KeyringEntry, SecretKey, Signature, SigningContext};
+use quorate_ledger::store::address::StoreAddress;
+use quorate_ledger::store::tasks::{ClaimedTask, TaskState};
+use quorate_manifest::assembly::Signing;
+use quorate_protocol::{Json, Name};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, json};
+
+use super::disk::{self, display_ledger, display_path};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
-use super::open_session;
-use super::paths::display_ledger;
-use super::review::spec::MAX_TYPE_CHARS;
-use super::session::LedgerSession;
+use super::finalize::append_review_line;
+use super::keys::{self, SigningKey, WorkspaceKeys};
+use super::review::MAX_TYPE_CHARS;
+use super::run_spec::is_assembly;
+use super::session::{self, LedgerSession};
 use super::workspace::{self, PathOverrides};
+
+pub use super::commit_events::DEFAULT_TENANT;
 
 /// The class of tasks that name none.
 pub const DEFAULT_CLASS: &str = "default";
@@ -118,7 +131,7 @@ pub fn ensure_has_queue(environment: &Environment, address: &StoreAddress) -> Re
 pub async fn open(environment: &Environment, places: &PathOverrides) -> Result<LedgerSession, ServiceError> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
     ensure_has_queue(environment, &workspace.ledger)?;
-    open_session::open(environment.clone(), workspace).await
+    session::open(environment.clone(), workspace).await
 }
 
 /// As [`open`], for a command that adds tasks or executes them.
@@ -132,7 +145,7 @@ pub async fn open_for_writing(
 ) -> Result<LedgerSession, ServiceError> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
     ensure_has_queue(environment, &workspace.ledger)?;
-    open_session::open_for_writing(environment.clone(), workspace).await
+    session::open_for_writing(environment.clone(), workspace).await
 }
 
 /// Checks the name of a tenant or a class.
@@ -151,4 +164,282 @@ pub fn check_name(what: &str, name: &str) -> Result<(), ServiceError> {
     let body = Body::new(format!("`{name}` cannot be the name of a {what}"))
         .help("use 1 to 64 lower-case letters, digits, `-`, `_` and `.`, beginning with a letter or a digit");
     Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body))
+}
+
+/// The field of a task's body that holds its signature: the key's name, the time and the signature, with spaces between
+/// them.
+const SIGNATURE_FIELD: &str = "signature";
+
+/// The values that a signature covers besides the body, so that it does not fit another task.
+#[derive(Clone, Copy)]
+struct Covered<'a> {
+    run: &'a str,
+    tenant: &'a str,
+    subject: &'a str,
+}
+
+/// The key that signs the tasks that this workspace queues; `None` if it has neither a key nor a keyring.
+///
+/// # Errors
+/// If signatures are required or there is a keyring, and no key may sign; and if a key or the keyring is unusable.
+#[crate::boxed]
+async fn signing_key(keys: &WorkspaceKeys) -> Result<Option<Arc<SecretKey>>, ServiceError> {
+    let ring = keys.load_keyring()?.keys;
+    let why = match keys.signing_key().await? {
+        SigningKey::Available(key, from) => {
+            let id = key.public().id();
+            match keys::unusable_reason(&keys::to_keyring(&ring), id, keys.now_ms()) {
+                Some(why) if !ring.is_empty() => format!("{why}; it comes from {from}"),
+                _ => return Ok(Some(key)),
+            }
+        }
+        SigningKey::Missing(_) if ring.is_empty() && keys.signing_mode() != Signing::Required => {
+            return Ok(None);
+        }
+        SigningKey::Missing(why) => why,
+    };
+    let body = Body::new(format!("cannot sign tasks for the queue: {why}"));
+    let help = format!(
+        "run `quorate keys init`, which makes a key and lists it in {}: workers refuse unsigned tasks where keys are configured",
+        keys.display_path(&keys.keyring_path())
+    );
+    Err(ServiceError::configuration(codes::SIGNING_KEY_MISSING, body.help(help)))
+}
+
+/// Adds the signature of a key to a task's body.
+fn sign_task(body: &mut Map<String, Json>, key: &SecretKey, covered: Covered<'_>, now_ms: i64) {
+    let at = rfc3339(now_ms);
+    let signature = key.sign(SigningContext::TASK, &signed_hash(body, covered, &at));
+    body.insert(SIGNATURE_FIELD.to_owned(), json!(format!("{} {at} {signature}", key.public().id())));
+}
+
+/// Verifies the signature of a claimed task, and parses its body.
+///
+/// # Errors
+/// If the body is malformed, if a required signature is missing, or if the signature does not count.
+#[crate::boxed]
+async fn verified_body(keys: &WorkspaceKeys, task: &ClaimedTask) -> Result<TaskBody, ServiceError> {
+    let unreadable = |why: String| {
+        let body = Body::new(format!("cannot read the task: {why}"));
+        ServiceError::configuration(codes::QUEUE_INVALID, body.help("cancel it and queue it again"))
+    };
+    let mut body: Map<String, Json> =
+        serde_json::from_str(&task.body).map_err(|error| unreadable(error.to_string()))?;
+    let signature = body.remove(SIGNATURE_FIELD);
+    let covered = Covered { run: &task.run, tenant: &task.tenant, subject: &task.subject };
+    if let Some(why) = signature_rejection(keys, &body, covered, signature.as_ref()).await? {
+        let what = Body::new(format!("cannot use the task of run {}: {why}", task.run));
+        let help =
+            "queue the text again from a workspace whose key is in this worker's keyring, with `--force`";
+        return Err(ServiceError::configuration(codes::TASK_UNSIGNED, what.help(help)));
+    }
+    let body: TaskBody =
+        serde_json::from_value(Json::Object(body)).map_err(|error| unreadable(error.to_string()))?;
+    match body.malformed() {
+        None => Ok(body),
+        Some(why) => Err(unreadable(why)),
+    }
+}
+
+/// Why a task may not be used; `None` if it may. A key counts if it was valid at the stated time and is not revoked now:
+/// the thief of a revoked key can state any time.
+async fn signature_rejection(
+    keys: &WorkspaceKeys,
+    body: &Map<String, Json>,
+    covered: Covered<'_>,
+    signature: Option<&Json>,
+) -> Result<Option<String>, ServiceError> {
+    let external = keys.trusted_keys()?;
+    let (ring, is_required) = match external.keyring {
+        Some(ring) => (ring, true),
+        None => {
+            let mut own = Keyring::new();
+            let mut publics = external.signers;
+            if let SigningKey::Available(key, _) = keys.signing_key().await? {
+                publics.push(key.public());
+            }
+            for public in publics {
+                // The same key may come from several places.
+                let _ = own.insert(KeyringEntry::unbounded(public));
+            }
+            let has_keys = own.keys().len() > 0;
+            (own, has_keys || keys.signing_mode() == Signing::Required)
+        }
+    };
+    if !is_required {
+        return Ok(None);
+    }
+    let Some(signature) = signature else {
+        return Ok(Some("it is unsigned, and this worker has keys".to_owned()));
+    };
+    let Some((id, at_ms, signature)) = signature.as_str().and_then(parse_signature) else {
+        return Ok(Some("its signature is malformed".to_owned()));
+    };
+    let leaf = signed_hash(body, covered, &rfc3339(at_ms));
+    Ok(match ring.verify(id, at_ms, SigningContext::TASK, &leaf, &signature) {
+        Err(why) => Some(why.to_string()),
+        Ok(key) => key
+            .revoked_at_ms
+            .filter(|revoked_at_ms| *revoked_at_ms <= keys.now_ms())
+            .map(|revoked_at_ms| format!("the key {id} is revoked from {} on", rfc3339(revoked_at_ms))),
+    })
+}
+
+fn parse_signature(text: &str) -> Option<(KeyId, i64, Signature)> {
+    let mut parts = text.split(' ');
+    let (id, at, signature) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_whole = parts.next().is_none();
+    let parsed = (KeyId::from_text(id).ok()?, parse_rfc3339(at)?, Signature::from_text(signature).ok()?);
+    is_whole.then_some(parsed)
+}
+
+/// The hash that the signature covers.
+fn signed_hash(body: &Map<String, Json>, covered: Covered<'_>, at: &str) -> Hash {
+    let Covered { run, tenant, subject } = covered;
+    let all = object(json!({"at": at, "body": body, "run": run, "subject": subject, "tenant": tenant}));
+    unhex(&sha256_hex(canonical::object(&all).as_bytes())).expect("a hash in hexadecimal is 32 bytes")
+}
+
+/// The poll interval in milliseconds, before a random change of up to a quarter.
+const POLL_MS: u64 = 1_000;
+
+/// About a second, at random, so that processes that start together do not poll together.
+pub(super) fn poll_interval() -> Duration {
+    let [random] = entropy::bytes::<1>();
+    Duration::from_millis(POLL_MS * 3 / 4 + POLL_MS / 2 * u64::from(random) / 255)
+}
+
+/// Waits about a second.
+pub(super) async fn pause_poll() {
+    tokio::time::sleep(poll_interval()).await;
+}
+
+/// The tasks that a caller waits for.
+pub struct TaskWaiter {
+    open: Vec<Name>,
+}
+
+/// A task that has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EndedTask {
+    pub run: Name,
+    pub state: TaskState,
+    /// The error of a dead task.
+    pub error: Option<String>,
+}
+
+impl TaskWaiter {
+    pub fn for_runs(runs: impl IntoIterator<Item = Name>) -> TaskWaiter {
+        let mut open: Vec<Name> = runs.into_iter().collect();
+        open.sort();
+        open.dedup();
+        TaskWaiter { open }
+    }
+
+    /// Waits until some of the tasks have ended, and returns these. Returns an empty list once all have ended.
+    ///
+    /// # Errors
+    /// When the ledger does not answer.
+    pub async fn next(&mut self, session: &LedgerSession) -> Result<Vec<EndedTask>, ServiceError> {
+        while !self.open.is_empty() {
+            let mut states = session.store.task_states(&self.open).await?;
+            let mut ended = Vec::new();
+            self.open.retain(|run| match states.remove(run) {
+                Some((state, _)) if !state.is_final() => true,
+                found => {
+                    let (state, error) = found.unwrap_or((TaskState::Cancelled, None));
+                    ended.push(EndedTask { run: run.clone(), state, error });
+                    false
+                }
+            });
+            if !ended.is_empty() {
+                return Ok(ended);
+            }
+            pause_poll().await;
+        }
+        Ok(Vec::new())
+    }
+}
+
+/// The file beside the ledger's other local files that names this workspace in the queue.
+const NAME_FILE: &str = "queue-name";
+
+/// The log of the workspace that queues.
+#[derive(Debug, Clone)]
+pub(super) struct QueueingLog {
+    /// The workspace's name in the queue, since another machine may have a log at the same path.
+    pub(super) name: String,
+    /// The redacted path of the log, and its length.
+    pub(super) path: String,
+    pub(super) bytes: u64,
+}
+
+impl QueueingLog {
+    /// The log of a session's workspace. Creates the file with the workspace's name if it is missing.
+    ///
+    /// # Errors
+    /// If the file cannot be read or created.
+    pub(super) fn of(session: &LedgerSession, bytes: u64) -> Result<QueueingLog, ServiceError> {
+        let file = session.store.dir().join(NAME_FILE);
+        // Another process may create the file first.
+        let made = disk::write_new(&file, &format!("{}\n", entropy::nonce(&entropy::bytes())));
+        let named = match made {
+            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
+            _ => known_name(session),
+        };
+        let name = named.map_err(|error| {
+            let shown = display_path(&session.environment, &file);
+            let what = format!("cannot keep {shown}, which names this workspace in the queue: {error}");
+            ServiceError::configuration(
+                codes::FILE_UNWRITABLE,
+                Body::new(what).help("make its folder writable"),
+            )
+        })?;
+        let path = session.workspace.log.to_string_lossy();
+        Ok(QueueingLog { name, path: session.workspace.redaction.redactor.redact(&path).0, bytes })
+    }
+}
+
+/// The name of this workspace in the queue. Fails if the workspace has never queued a review.
+fn known_name(session: &LedgerSession) -> std::io::Result<String> {
+    let bytes = disk::read(&session.store.dir().join(NAME_FILE))?;
+    Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
+}
+
+/// Appends the lines of queued reviews that have ended since the last call. If the log cannot be written, the next command
+/// tries again.
+///
+/// # Errors
+/// When the ledger does not answer.
+#[crate::boxed]
+pub async fn write_log_lines(session: &LedgerSession) -> Result<(), ServiceError> {
+    if !session.store.is_shared() || session.store.read_only_reason().is_some() {
+        return Ok(());
+    }
+    let Ok(log) = known_name(session) else { return Ok(()) };
+    for run in session.store.unlogged_tasks(&log).await? {
+        if !append_run_lines(session, &run).await? {
+            return Ok(());
+        }
+        session.store.mark_task_logged(&run).await?;
+    }
+    Ok(())
+}
+
+/// Appends a line for each outcome of a run; returns `false` if the log cannot be written. A task without a run has no
+/// lines.
+async fn append_run_lines(session: &LedgerSession, run: &Name) -> Result<bool, ServiceError> {
+    let records = session.store.records(run).await?;
+    let mut is_decided = false;
+    for (at, record) in records.iter().enumerate() {
+        is_decided |= record.is(Kind::Outcome);
+        if record.is(Kind::RunEnded) && std::mem::take(&mut is_decided) {
+            // The history at the time of that end.
+            let history = History::from_remaining_records(run, records[..at].to_vec())?;
+            if !is_assembly(&history) && !append_review_line(session, &history).await {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
 }

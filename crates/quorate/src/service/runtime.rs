@@ -1,24 +1,15 @@
 //! A runtime: an AIP-48 manifest with an adapter in each port, and the commands on it. `runtime/load.rs` reads the
-//! manifest, `runtime/build.rs` fills the ports, `runtime/prompts.rs` composes the participants' prompts,
-//! `runtime/drive.rs` runs the loop, and `runtime/conversation.rs` lets people take part. `runtime/external_writes.rs`
-//! warns about writes outside of the workspace, and `runtime/config_provenance.rs` names the `quorate.toml` that was read.
-//! `runtime/alterations.rs` compares whole conversations with the ledger.
+//! manifest and composes the participants' prompts, `runtime/build.rs` fills the ports, `runtime/drive.rs` runs the loop and
+//! summarizes it, and `runtime/conversation.rs` reads, extends and verifies conversations.
 
-pub mod alterations;
 pub mod build;
-mod config_provenance;
 pub mod conversation;
 pub mod drive;
 pub mod events;
-mod external_writes;
 mod load;
-mod prompts;
-pub mod request;
+
 #[cfg(feature = "nats")]
 mod serve_participant;
-mod shared_connections;
-pub mod shared_conversation;
-pub mod summary;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -27,9 +18,9 @@ use std::time::Duration;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::conversation::{Participant, Turn};
+use quorate_kernel::ports::dispatcher::State;
 use quorate_kernel::ports::ledger::{Ledger as _, Record};
 use quorate_kernel::ports::provisioning::Provisioning;
-use quorate_kernel::ports::state::State;
 use quorate_kernel::ports::substrate::{self, Substrate};
 use quorate_kernel::ports::telemetry::Telemetry;
 use quorate_kernel::redact::Redactor;
@@ -40,28 +31,23 @@ use quorate_ledger::store::lease::{LockOutcome, RunGuard};
 use quorate_manifest::timestamp::format;
 use quorate_protocol::Name;
 
-use super::budget;
+use super::disk::{display_ledger, display_path};
 use super::environment::Environment;
 use super::error::{ServiceError, error_chain};
-use super::executor;
 use super::guard::Guard;
-use super::host::Host;
-use super::keys::Keys;
-use super::metrics;
-use super::overlays;
-use super::paths::{display_ledger, display_path};
-use super::sealing;
-use super::sealing::Sealer;
+use super::keys::WorkspaceKeys;
+use super::registries::Registries;
+use super::sealing::{self, Sealer};
 use super::signer::Signer;
-use super::trust;
-use super::trust::{Trust, TrustRequest};
+use super::trust::{self, Trust, TrustRequest};
 use super::witness::Witness;
 use super::workspace::PathOverrides;
+use super::{budget, executor, metrics, overlays};
 use build::Ports;
-use prompts::ComposedPrompts;
+use load::ComposedPrompts;
+
 #[cfg(feature = "nats")]
-pub use quorate_adapters::executor::remote::server::Event as ServeEvent;
-pub use request::Request;
+pub use quorate_adapters::executor::remote::server::ServeEvent;
 
 /// A runtime whose ports are filled.
 pub struct Runtime {
@@ -81,7 +67,7 @@ pub struct Runtime {
     pub report: Report,
     witness: Option<Witness>,
     environment: Environment,
-    keys: Keys,
+    keys: WorkspaceKeys,
     ports: Ports,
     /// Databases of its manifest that do not exist: reading them creates them.
     pub missing_databases: Vec<PathBuf>,
@@ -99,15 +85,14 @@ pub struct Runtime {
 pub fn open(
     environment: &Environment,
     places: &PathOverrides,
-    request: &Request,
-    host: &Host,
+    request: &RuntimeRequest,
+    registries: &Registries,
 ) -> Result<Runtime, ServiceError> {
-    let (written, mut workspace) = load::load(environment, places, request, host)?;
+    let (written, mut workspace) = load::load(environment, places, request, registries)?;
     let mut report = std::mem::take(&mut workspace.report);
-    let built = build::build(environment, &written, &workspace, request, host);
-    let mut ports = built.map_err(|error| {
-        config_provenance::explain(error, environment, workspace.host_path.as_deref(), &written.dir)
-    })?;
+    let built = build::build(environment, &written, &workspace, request, registries);
+    let mut ports = built
+        .map_err(|error| load::explain(error, environment, workspace.config_path.as_deref(), &written.dir))?;
     trust::admit(environment, ports.contacts.clone())?;
     report.absorb(written.report);
     ports.cautions.absorb(written.cautions);
@@ -120,26 +105,27 @@ pub fn open(
         state: ports.state.clone(),
         provisioning: ports.provisioning.clone(),
         witness: workspace.witness.clone(),
-        keys: Keys::of(environment, &workspace),
+        keys: WorkspaceKeys::of(environment, &workspace),
         ledger: workspace.ledger,
         guard: workspace.guard,
-        missing_databases: external_writes::missing_databases(&written.runtime, &written.dir),
+        missing_databases: load::missing_databases(&written.runtime, &written.dir),
         report,
         environment: environment.clone(),
         redactor: workspace.redaction.redactor,
-        caps: request.caps.or(budget::configured(&workspace.host)),
-        wall: workspace.host.budget.wall,
+        caps: request.caps.or(budget::configured(&workspace.config)),
+        wall: workspace.config.budget.wall,
         ports,
     })
 }
 
 /// The findings of `check` in a runtime manifest beyond its schema: unknown kinds, blocks that adapters refuse, and
 /// ambiguous names.
-pub fn inspect(environment: &Environment, path: &Path, root: &Path, host: &Host) -> Report {
+pub fn inspect(environment: &Environment, path: &Path, root: &Path, registries: &Registries) -> Report {
     // Nothing is connected or called, so no trust is needed.
     let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
-    let request = Request { path: path.to_owned(), root: Some(root.to_owned()), ..Request::default() };
-    match open(environment, &PathOverrides::default(), &request, host) {
+    let request =
+        RuntimeRequest { path: path.to_owned(), root: Some(root.to_owned()), ..RuntimeRequest::default() };
+    match open(environment, &PathOverrides::default(), &request, registries) {
         Ok(runtime) => {
             let altered = runtime.find_local_alterations();
             let mut ports = runtime.ports;
@@ -360,13 +346,13 @@ impl OpenRuntime {
     }
 }
 
-impl From<turn::Error> for ServiceError {
-    fn from(error: turn::Error) -> Self {
+impl From<turn::TurnError> for ServiceError {
+    fn from(error: turn::TurnError) -> Self {
         match error {
-            turn::Error::Substrate(error) => error.into(),
-            turn::Error::Ledger(error) => error.into(),
-            turn::Error::Altered(altered) => alterations::refusal(&altered),
-            turn::Error::PositionUnknown(message) => ServiceError::configuration(
+            turn::TurnError::Substrate(error) => error.into(),
+            turn::TurnError::Ledger(error) => error.into(),
+            turn::TurnError::Altered(altered) => conversation::refusal(&altered),
+            turn::TurnError::PositionUnknown(message) => ServiceError::configuration(
                 codes::CONVERSATION_LOST,
                 Body::new(message).help("start after the existing turns with `quorate run --from-now`"),
             ),
@@ -374,13 +360,28 @@ impl From<turn::Error> for ServiceError {
     }
 }
 
-impl From<substrate::Error> for ServiceError {
-    fn from(error: substrate::Error) -> Self {
+impl From<substrate::SubstrateError> for ServiceError {
+    fn from(error: substrate::SubstrateError) -> Self {
         let code = match &error {
-            substrate::Error::Refused(_) => codes::TURN_REFUSED,
-            substrate::Error::Unknown(_) => codes::CONVERSATION_LOST,
-            substrate::Error::Unavailable { .. } => codes::SUBSTRATE_UNAVAILABLE,
+            substrate::SubstrateError::Refused(_) => codes::TURN_REFUSED,
+            substrate::SubstrateError::Unknown(_) => codes::CONVERSATION_LOST,
+            substrate::SubstrateError::Unavailable { .. } => codes::SUBSTRATE_UNAVAILABLE,
         };
         ServiceError::configuration(code, Body::new(error_chain(&error)))
     }
+}
+
+/// The runtime to open, and overrides for its participants.
+#[derive(Debug, Clone, Default)]
+pub struct RuntimeRequest {
+    /// The manifest, or a directory with a `multi-agent.yaml` in it.
+    pub path: PathBuf,
+    /// The workspace's root; `None` searches for it.
+    pub root: Option<PathBuf>,
+    /// `--executor`: for all participants.
+    pub executor: Option<String>,
+    /// `--max-calls`, `--max-tokens`, `--max-money`: of this process.
+    pub caps: Caps,
+    /// `--timeout`: the deadline of each turn.
+    pub timeout: Option<Duration>,
 }

@@ -1,30 +1,41 @@
 //! The conversations of a workspace, for front ends that have no manifest at hand: every runtime manifest below the root has
 //! one, under an id that follows from the manifest's path.
 //!
-//! `talks/state.rs` reports the state of a conversation, `talks/activity.rs` the participants that are being asked, and
-//! `talks/answer.rs` answers open turns.
+//! A front end lists and opens conversations, tracks the participants that a run asks, answers open turns as `quorate run`
+//! does, and reads the state of a conversation: its outcomes, what participants remember, and who answers next.
 
-pub mod activity;
-pub mod answer;
-pub mod state;
-
+use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
 use quorate_diagnostics::{Body, codes};
+use quorate_kernel::conversation::Turn;
 use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::ports::ledger::{Ledger as _, Record};
+use quorate_kernel::ports::telemetry::{Event, EventKind, Telemetry};
+use quorate_kernel::record;
+use quorate_kernel::turn::{Begin, Forecast};
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::loader::{OpenResult, Refs};
+use quorate_protocol::{Json, Name};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::{Map, json};
+use tokio::sync::watch;
 
+use super::confined::Root;
 use super::disk;
 use super::environment::Environment;
 use super::error::ServiceError;
-use super::host::Host;
-use super::manifests::{Manifests, location};
-use super::root::Root;
+use super::manifests::{Manifests, workspace_location};
+use super::registries::Registries;
 use super::runtime::{self, Runtime};
 use super::workspace::PathOverrides;
+use crate::service::runtime::OpenRuntime;
+use crate::service::runtime::conversation::{self, Conversation};
+use crate::service::runtime::drive::{Retention, RunSummary, Step, Until, drive};
+use crate::service::session::LedgerSession;
 
 /// How many hexadecimal digits of the hash an id has.
 const ID_DIGITS: usize = 12;
@@ -47,9 +58,13 @@ pub struct Talk {
 ///
 /// # Errors
 /// When the root cannot be read.
-pub fn list(environment: &Environment, root: &Root, host: &Host) -> Result<Vec<Talk>, ServiceError> {
+pub fn list(
+    environment: &Environment,
+    root: &Root,
+    registries: &Registries,
+) -> Result<Vec<Talk>, ServiceError> {
     let manifests = Manifests::open(environment, root.dir(), Refs::ShapeOnly)?;
-    let loader = manifests.loader(host);
+    let loader = manifests.loader(registries);
     let found = disk::walk(root.dir()).map_err(|error| {
         let body = Body::new(format!("cannot read the workspace {}: {error}", root.dir().display()));
         ServiceError::configuration(codes::FILE_UNREADABLE, body)
@@ -60,7 +75,7 @@ pub fn list(environment: &Environment, root: &Root, host: &Host) -> Result<Vec<T
     };
     let mut talks = Vec::new();
     for path in found.into_iter().map(|entry| entry.path).chain(hidden(root)).filter(is_candidate) {
-        let Ok(location) = location(root.dir(), &path) else { continue };
+        let Ok(location) = workspace_location(root.dir(), &path) else { continue };
         // The loader does not open a link that leads out of the root.
         let OpenResult::Document(document) = loader.open(&location) else { continue };
         if document.doctype != Doctype::Runtime {
@@ -84,8 +99,13 @@ fn hidden(root: &Root) -> Option<PathBuf> {
 ///
 /// # Errors
 /// `quorate:conversation_unknown` if no conversation matches.
-pub fn find(environment: &Environment, root: &Root, host: &Host, id: &str) -> Result<Talk, ServiceError> {
-    let talks = list(environment, root, host)?;
+pub fn find(
+    environment: &Environment,
+    root: &Root,
+    registries: &Registries,
+    id: &str,
+) -> Result<Talk, ServiceError> {
+    let talks = list(environment, root, registries)?;
     let mut of_runtime = talks.iter().filter(|talk| talk.runtime.as_deref() == Some(id));
     let by_runtime = of_runtime.next().filter(|_| of_runtime.next().is_none());
     let found = talks.iter().find(|talk| talk.id == id).or(by_runtime).cloned();
@@ -102,7 +122,7 @@ pub fn find(environment: &Environment, root: &Root, host: &Host, id: &str) -> Re
 
 /// Whether opening a conversation may create files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub enum TalkAccess {
     ReadOnly,
     ReadWrite,
 }
@@ -115,21 +135,319 @@ pub fn open(
     environment: &Environment,
     places: &PathOverrides,
     root: &Root,
-    host: &Host,
-    (talk, access): (&Talk, Access),
+    registries: &Registries,
+    (talk, access): (&Talk, TalkAccess),
 ) -> Result<Runtime, ServiceError> {
-    let request = runtime::Request {
+    let request = runtime::RuntimeRequest {
         path: talk.path.clone(),
         root: Some(root.dir().to_owned()),
-        ..runtime::Request::default()
+        ..runtime::RuntimeRequest::default()
     };
-    let runtime = runtime::open(environment, places, &request, host)?;
-    if let (Access::ReadOnly, Some(missing)) = (access, runtime.missing_databases.first()) {
+    let runtime = runtime::open(environment, places, &request, registries)?;
+    if let (TalkAccess::ReadOnly, Some(missing)) = (access, runtime.missing_databases.first()) {
         let message = format!("the database {} of `{}` does not exist yet", missing.display(), runtime.id);
         let help = "run `quorate say` or `quorate run` to begin the conversation";
         return Err(ServiceError::not_found(codes::CONVERSATION_UNKNOWN, Body::new(message).help(help)));
     }
     Ok(runtime)
+}
+
+/// What a participant does
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Doing {
+    /// It is being asked.
+    Asked,
+    /// It has answered in this run.
+    Answered,
+    /// It was asked in this run and has not answered.
+    Failed,
+}
+
+/// The participants that a run of this process has asked, by id, each with the reason where it failed.
+pub type Activity = BTreeMap<Name, (Doing, Option<String>)>;
+
+/// Tracks a run's participants and notifies subscribers of each change.
+pub struct ActivityTracker {
+    activity: watch::Sender<Activity>,
+}
+
+impl Default for ActivityTracker {
+    fn default() -> Self {
+        ActivityTracker { activity: watch::Sender::new(Activity::new()) }
+    }
+}
+
+impl ActivityTracker {
+    pub fn subscribe(&self) -> watch::Receiver<Activity> {
+        self.activity.subscribe()
+    }
+
+    pub fn now(&self) -> Activity {
+        self.activity.borrow().clone()
+    }
+
+    /// A run has ended: no participant is being asked.
+    pub fn end(&self) {
+        self.activity.send_modify(|activity| activity.retain(|_, (doing, _)| *doing != Doing::Asked));
+    }
+
+    fn set(&self, participant: &Name, doing: Doing, why: Option<String>) {
+        self.activity.send_modify(|activity| drop(activity.insert(participant.clone(), (doing, why))));
+    }
+}
+
+impl Telemetry for ActivityTracker {
+    fn emit(&self, event: &Event) {
+        match &event.kind {
+            EventKind::ParticipantStarted { participant, .. } => self.set(participant, Doing::Asked, None),
+            EventKind::ParticipantFinished { participant, .. } => {
+                self.set(participant, Doing::Answered, None)
+            }
+            EventKind::ParticipantFailed { participant, error, .. } => {
+                self.set(participant, Doing::Failed, Some(error.clone()));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How long hooks and records may take at the end.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Answers open turns until none is left, and returns the JSON of `quorate run --format json`. If another process runs the
+/// conversation, that process answers, and the JSON has `elsewhere`. Calls `on_cycle` after each cycle.
+///
+/// # Errors
+/// If a participant's executor is not trusted or not installed, or if the substrate or the ledger fails.
+pub async fn answer(
+    ready: &OpenRuntime,
+    telemetry: Arc<dyn Telemetry>,
+    mut on_cycle: impl FnMut(),
+) -> Result<Json, ServiceError> {
+    let (mut runner, _guard) = match ready.runner(Begin::First, telemetry).await {
+        Ok(running) => running,
+        Err(error) if error.report.refusals.iter().any(|refusal| refusal.code == codes::RUNTIME_BUSY) => {
+            return Ok(json!({"runtime": ready.runtime.id, "elsewhere": true}));
+        }
+        Err(error) => return Err(error),
+    };
+    let mut summary = RunSummary::new(Retention::All);
+    let driven = drive(&mut runner, Until::Idle, ready.runtime.wall, |step| match step {
+        Step::Cycled(cycled) => {
+            summary.take(cycled);
+            on_cycle();
+        }
+        Step::TimeUp => summary.out_of_time = true,
+        Step::Waiting | Step::Retrying(..) => {}
+    })
+    .await;
+    runner.settle_hooks().await;
+    let unfinished = runner.close(SHUTDOWN_TIMEOUT).await;
+    driven?;
+    if let Some(unfinished) = unfinished? {
+        summary.take_unfinished(unfinished);
+    }
+    Ok(summary.json(&ready.runtime.id))
+}
+
+/// How many turns after the last settled turn are read to find open turns.
+const OPEN_TURNS: usize = 200;
+/// How many of the conversation's last records are read from the ledger.
+const RECORDS: u32 = 512;
+
+/// How a conversation stands
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct TalkState {
+    pub id: String,
+    /// The runtime's id
+    pub runtime: String,
+    /// The manifest, from the workspace's root
+    pub manifest: String,
+    /// The kind of the dispatcher, which selects the next speakers
+    pub dispatcher: String,
+    pub participants: Vec<ParticipantState>,
+    pub next: Next,
+    /// The outcomes of turns, from the last records of the ledger
+    pub outcomes: Vec<TurnOutcome>,
+}
+
+/// A participant of the runtime
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ParticipantState {
+    pub id: String,
+    /// What it is called and mentioned by
+    pub name: String,
+    /// The kind of its executor
+    pub executor: String,
+    /// What it does in the run of this server; null if it was not asked
+    pub doing: Option<Doing>,
+    /// Why it has not answered
+    pub why: Option<String>,
+    /// What it remembers
+    pub state: Map<String, Json>,
+    /// Why its state cannot be read
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub state_error: Option<String>,
+}
+
+/// Who answers next
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Next {
+    /// The oldest turn that is not settled; null if there is none
+    pub turn: Option<String>,
+    /// How many turns are not settled
+    pub open: usize,
+    /// Who answers it, in this order
+    pub participants: Vec<String>,
+    /// Why
+    pub why: String,
+}
+
+/// The outcome of a turn
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct TurnOutcome {
+    pub turn: String,
+    /// Who was selected to answer it
+    pub selected: Vec<String>,
+    /// Who was selected and has not answered, each with the reason
+    pub failed: Vec<FailedAnswer>,
+    /// Why no participant was selected
+    pub why: Option<String>,
+}
+
+/// A participant that has not answered
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct FailedAnswer {
+    pub participant: String,
+    pub why: String,
+}
+
+/// Reads the state of a conversation. `ledger` is the workspace's ledger, if it exists.
+///
+/// # Errors
+/// If the substrate or the ledger fails, or if only the process that runs the conversation can read it.
+#[crate::boxed]
+pub async fn load_state(
+    talk: &Talk,
+    runtime: &Runtime,
+    talking: &Conversation,
+    ledger: Option<&LedgerSession>,
+    activity: &Activity,
+) -> Result<TalkState, ServiceError> {
+    conversation::check_shared(
+        runtime,
+        "read its records in the ledger with `quorate log MANIFEST --records`",
+    )?;
+    let records = match ledger {
+        Some(session) => session.store.tail(&runtime.stream(), RECORDS).await?,
+        None => Vec::new(),
+    };
+    let settled = records.iter().filter_map(turn_record).collect::<Vec<_>>();
+    let cursor = settled.iter().rev().find_map(|settled| settled.cursor.clone());
+    let next = next_speakers(runtime, talking, cursor.as_ref(), &records).await?;
+    let mut participants = Vec::new();
+    for participant in &runtime.participants {
+        let (doing, why) = activity.get(&participant.id).cloned().unzip();
+        let read = conversation::state(runtime, &participant.id).await;
+        participants.push(ParticipantState {
+            id: participant.id.to_string(),
+            name: participant.display_name.clone(),
+            executor: participant.executor.clone(),
+            doing,
+            why: why.flatten(),
+            state_error: read.as_ref().err().map(ServiceError::first_message),
+            state: read.unwrap_or_default(),
+        });
+    }
+    Ok(TalkState {
+        id: talk.id.clone(),
+        runtime: runtime.id.clone(),
+        manifest: talk.manifest.clone(),
+        dispatcher: runtime.dispatcher().to_owned(),
+        participants,
+        next,
+        outcomes: outcomes(settled),
+    })
+}
+
+fn turn_record(record: &Record) -> Option<record::Turn> {
+    record.read().ok().flatten()
+}
+
+/// The outcome of each turn, in the order of the records.
+fn outcomes(records: Vec<record::Turn>) -> Vec<TurnOutcome> {
+    let mut all: BTreeMap<Name, (usize, TurnOutcome)> = BTreeMap::new();
+    for (at, record) in records.into_iter().enumerate() {
+        let Some(trigger) = record.trigger else { continue };
+        let names = |ids: Vec<Name>| ids.iter().map(ToString::to_string).collect::<Vec<_>>();
+        let failed = record.failed.unwrap_or_default().into_iter();
+        let outcome = TurnOutcome {
+            turn: trigger.to_string(),
+            selected: names(record.selected.unwrap_or_default()),
+            failed: failed
+                .map(|failed| FailedAnswer { participant: failed.participant.to_string(), why: failed.why })
+                .collect(),
+            why: record.why.flatten(),
+        };
+        all.insert(trigger, (at, outcome));
+    }
+    let mut all: Vec<(usize, TurnOutcome)> = all.into_values().collect();
+    all.sort_by_key(|(at, _)| *at);
+    all.into_iter().map(|(_, outcome)| outcome).collect()
+}
+
+/// Forecasts who answers the oldest turn after the cursor.
+async fn next_speakers(
+    runtime: &Runtime,
+    talking: &Conversation,
+    cursor: Option<&Name>,
+    records: &[Record],
+) -> Result<Next, ServiceError> {
+    let page = match cursor {
+        Some(cursor) => talking.after(cursor, OPEN_TURNS).await?,
+        None => talking.first(OPEN_TURNS).await?,
+    };
+    let nothing = |why: &str| Next { turn: None, open: 0, participants: Vec::new(), why: why.to_owned() };
+    let Some(trigger) = page.turns.first() else { return Ok(nothing("every turn is settled")) };
+    if !page.known {
+        return Ok(nothing("the last settled turn is not in the conversation any more"));
+    }
+    let window = match cursor {
+        Some(_) => runtime.substrate.window(&trigger.id, runtime.window()).await?,
+        None => vec![trigger.clone()],
+    };
+    let (participants, why) = forecast(runtime, trigger, &window, records).await;
+    Ok(Next { turn: Some(trigger.id.to_string()), open: page.turns.len(), participants, why })
+}
+
+async fn forecast(
+    runtime: &Runtime,
+    trigger: &Turn,
+    window: &[Turn],
+    records: &[Record],
+) -> (Vec<String>, String) {
+    let dispatcher = runtime.dispatcher();
+    match runtime.forecast(window, records).await {
+        Forecast::Speakers(named) if named.is_empty() => {
+            let misses = runtime.probable_addressees(&trigger.content).join(" ");
+            let why = format!("the dispatcher `{dispatcher}` selects no participant for it. {misses}");
+            (Vec::new(), why.trim_end().to_owned())
+        }
+        Forecast::Speakers(named) => {
+            let why =
+                format!("the dispatcher `{dispatcher}` selects for the turn of {}", trigger.participant);
+            (named.iter().map(ToString::to_string).collect(), why)
+        }
+        Forecast::GuardHit { turns } => {
+            let why = format!("the last {turns} turns are of participants: a person has to speak first");
+            (Vec::new(), why)
+        }
+        Forecast::NeedsExecutor => {
+            (Vec::new(), format!("the dispatcher `{dispatcher}` asks an executor to select the speakers"))
+        }
+        Forecast::Undecided(why) => (Vec::new(), format!("the dispatcher `{dispatcher}` fails: {why}")),
+    }
 }
 
 #[cfg(test)]
@@ -159,7 +477,7 @@ mod tests {
             (".runtime/multi-agent.yaml", "four"),
         ];
         let (_dir, environment, root) = workspace(&paths);
-        let talks = list(&environment, &root, &Host::new()).unwrap();
+        let talks = list(&environment, &root, &Registries::new()).unwrap();
         let shown: Vec<_> =
             talks.iter().map(|talk| (&*talk.manifest, talk.runtime.as_deref().unwrap())).collect();
         assert_eq!(
@@ -172,7 +490,7 @@ mod tests {
             ]
         );
         assert_eq!(talks[1].id, "t".to_owned() + &sha256_hex(b"a.yaml")[..ID_DIGITS]);
-        let find = |id: &str| find(&environment, &root, &Host::new(), id).map(|talk| talk.manifest);
+        let find = |id: &str| find(&environment, &root, &Registries::new(), id).map(|talk| talk.manifest);
         assert_eq!(
             (find(&talks[2].id).unwrap(), find("one").unwrap()),
             ("deep/b.yml".into(), "a.yaml".into())
@@ -189,7 +507,7 @@ mod tests {
         let (dir, environment, root) = workspace(&[("a.yaml", "one")]);
         let link = root.dir().join("link.yaml");
         std::os::unix::fs::symlink(dir.path().join("outside.yaml"), link).unwrap();
-        let talks = list(&environment, &root, &Host::new()).unwrap();
+        let talks = list(&environment, &root, &Registries::new()).unwrap();
         assert_eq!(talks.len(), 1, "{talks:?}");
     }
 }

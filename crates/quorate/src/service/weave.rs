@@ -6,34 +6,27 @@ use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_ledger::Store;
 use quorate_manifest::loader::{Loader, Refs};
-use quorate_manifest::playbook::FOLDER;
-use quorate_manifest::playbook::Status;
+use quorate_manifest::playbook::{FOLDER, Status};
 use quorate_manifest::workspace::{Scope, WorkspacePath};
-use quorate_playbook::base::BasePrompt;
 use quorate_playbook::bind::{RUNTIME, SKILL};
-use quorate_playbook::compose::{Candidate, Composition, ShadowPrompt};
-use quorate_playbook::weave::WovenPrompt;
+use quorate_playbook::persona::BasePrompt;
+use quorate_playbook::weave::{Candidate, Composition, ShadowPrompt, WovenPrompt};
 use quorate_protocol::overlay;
 
-use super::compose::{self, Sources};
+use super::compose::{self, Sources, full_ref, load_operator, persona_prompt};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
-use super::host::Host;
-use super::manifests::Manifests;
-use super::manifests::root_and_scope;
-use super::operators::full_ref;
-use super::operators::load_operator;
-use super::operators::persona_prompt;
+use super::manifests::{Manifests, root_and_scope};
 use super::overlays;
-use super::playbook::catalogue::Catalogue;
 use super::playbook::change::pending_change;
-use super::playbook::exceptions::Exceptions;
-use super::playbook::known_operator::KnownOperator;
+use super::playbook::library::{Catalogue, KnownOperator};
+use super::playbook::traits::Exceptions;
+use super::registries::Registries;
 use super::workspace::{self, PathOverrides, Workspace};
 
 #[derive(Debug, Clone)]
-pub struct Request {
-    pub target: Target,
+pub struct WeaveRequest {
+    pub target: WeaveTarget,
     /// Weaves only the overlays of this assembly, whatever operator they are for.
     pub assembly: Option<String>,
     /// The skill in use; `None` for every skill of the operator.
@@ -48,7 +41,7 @@ pub struct Request {
 
 /// The owner of the prompt, as a slug or a `ws://` ref.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum WeaveTarget {
     /// An operator, which playbooks can target.
     Operator(String),
     /// A persona, with the overlays of all operators that have it.
@@ -57,7 +50,7 @@ pub enum Target {
 
 /// A composed prompt and its parts.
 #[derive(Debug)]
-pub struct Prompt {
+pub struct ComposedPrompt {
     /// The ref of the operator or persona.
     pub reference: String,
     /// Whether it is an operator's.
@@ -81,7 +74,7 @@ pub struct Prompt {
     pub report: Report,
 }
 
-impl Prompt {
+impl ComposedPrompt {
     /// An estimate of the prompt's tokens: a fourth of its characters.
     pub fn tokens(&self) -> usize {
         self.woven.prompt.chars().count().div_ceil(4)
@@ -97,18 +90,18 @@ impl Prompt {
 pub async fn weave(
     environment: &Environment,
     places: &PathOverrides,
-    request: &Request,
-    host: &Host,
-) -> Result<Prompt, ServiceError> {
+    request: &WeaveRequest,
+    registries: &Registries,
+) -> Result<ComposedPrompt, ServiceError> {
     let (root, scope) = root_and_scope(environment, request.root.as_deref());
     let manifests = Manifests::open(environment, &root, Refs::Followed)?;
-    let loader = manifests.loader(host);
+    let loader = manifests.loader(registries);
     let workspace = workspace::load(environment, places, &root)?;
     let (reference, base, known, mut report) = target_prompt(&loader, &scope, request, &workspace)?;
     report.absorb(workspace.report.clone());
     let catalogue = match request.target {
-        Target::Operator(_) => Catalogue::open(&loader, &scope, &workspace.ledger),
-        Target::Persona(_) => Catalogue::default(),
+        WeaveTarget::Operator(_) => Catalogue::open(&loader, &scope, &workspace.ledger),
+        WeaveTarget::Persona(_) => Catalogue::default(),
     };
     let known: Vec<&KnownOperator> = known.iter().collect();
     if let Some(body) = pending_change(environment, &root.join(scope.folder()).join(FOLDER)) {
@@ -155,9 +148,9 @@ pub async fn weave(
         woven.prompt = trial_prompt(slug, &shadows)?;
     }
     let sha256 = sha256_hex(woven.prompt.as_bytes());
-    let (is_operator, base) = (matches!(request.target, Target::Operator(_)), sources.base().render());
+    let (is_operator, base) = (matches!(request.target, WeaveTarget::Operator(_)), sources.base().render());
     let (trying, overlays, never_gated) = (request.trying.clone(), advice, sources.never_gated().to_vec());
-    Ok(Prompt {
+    Ok(ComposedPrompt {
         reference,
         is_operator,
         base,
@@ -199,22 +192,22 @@ type TargetPrompt = (String, BasePrompt, Vec<KnownOperator>, Report);
 fn target_prompt(
     loader: &Loader<'_>,
     scope: &Scope,
-    request: &Request,
+    request: &WeaveRequest,
     workspace: &Workspace,
 ) -> Result<TargetPrompt, ServiceError> {
     match &request.target {
-        Target::Persona(written) => {
+        WeaveTarget::Persona(written) => {
             let reference = full_ref(written, "personas");
             let (base, report, _) = persona_prompt(loader, scope, &reference)?;
             let known = operators_with_persona(loader, scope, &reference, workspace);
             Ok((reference, base, known, report))
         }
-        Target::Operator(written) => {
+        WeaveTarget::Operator(written) => {
             let reference = full_ref(written, "operators");
             let mut operating = load_operator(loader, scope, &reference)?;
             let (base, report) = (operating.base.clone(), std::mem::take(&mut operating.report));
             let exceptions = Exceptions::of(workspace, scope);
-            let mut known = KnownOperator::new(operating, &workspace.host, &exceptions);
+            let mut known = KnownOperator::new(operating, &workspace.config, &exceptions);
             let axes = [(SKILL, &request.skill), (RUNTIME, &request.runtime)];
             for (axis, value) in axes {
                 if let Some(value) = value {
@@ -243,7 +236,7 @@ pub(super) fn operators_with_persona(
         let operating = load_operator(loader, scope, &format!("ws://operators/{slug}")).ok()?;
         let persona = operating.operator.persona.as_deref()?;
         (full_ref(persona, "personas") == reference)
-            .then(|| KnownOperator::new(operating, &workspace.host, &exceptions))
+            .then(|| KnownOperator::new(operating, &workspace.config, &exceptions))
     };
     loader.folder_names(&location).iter().filter_map(is_it).collect()
 }

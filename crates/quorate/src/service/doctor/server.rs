@@ -1,9 +1,9 @@
 //! Checks of a Postgres ledger: its server, its clock, and the queue.
 
-use quorate_ledger::store::postgres::ServerFacts;
+use quorate_ledger::store::ServerFacts;
 use quorate_ledger::store::tasks::TaskState;
 
-use super::{Check, Status, error_line, failed, passed};
+use super::{CheckStatus, DoctorCheck, error_line, failed, passed};
 use crate::service::error::ServiceError;
 use crate::service::session::LedgerSession;
 
@@ -11,7 +11,7 @@ use crate::service::session::LedgerSession;
 const MAX_CLOCK_DIFFERENCE: i64 = 2_000;
 
 /// The checks of the server; empty for a ledger in a file.
-pub(super) async fn checks(session: &LedgerSession) -> Vec<Check> {
+pub(super) async fn checks(session: &LedgerSession) -> Vec<DoctorCheck> {
     let before_ms = session.environment.clock.now_ms();
     let facts = match session.store.server_facts().await {
         Ok(None) => return Vec::new(),
@@ -22,7 +22,7 @@ pub(super) async fn checks(session: &LedgerSession) -> Vec<Check> {
     vec![database(&facts), clock(facts.clock_ms - here_ms), queue(session, &facts).await]
 }
 
-fn database(facts: &ServerFacts) -> Check {
+fn database(facts: &ServerFacts) -> DoctorCheck {
     let version = format!("Postgres {}.{}", facts.version / 10_000, facts.version % 10_000);
     match &facts.unsafe_settings[..] {
         [] => passed("database", version),
@@ -37,13 +37,13 @@ fn database(facts: &ServerFacts) -> Check {
 }
 
 /// Leases, quotas and the queue use the server's clock; times in records come from this machine's clock.
-fn clock(ahead_ms: i64) -> Check {
+fn clock(ahead_ms: i64) -> DoctorCheck {
     let seconds = ahead_ms.unsigned_abs().div_ceil(1000);
     let (name, side) = ("clock".to_owned(), if ahead_ms < 0 { "behind" } else { "ahead of" });
     match ahead_ms.abs() > MAX_CLOCK_DIFFERENCE {
-        true => Check {
+        true => DoctorCheck {
             name,
-            status: Status::Warning,
+            status: CheckStatus::Warning,
             detail: format!(
                 "the database's clock is {seconds} s {side} this machine's: times in records mislead"
             ),
@@ -52,7 +52,7 @@ fn clock(ahead_ms: i64) -> Check {
     }
 }
 
-async fn queue(session: &LedgerSession, facts: &ServerFacts) -> Check {
+async fn queue(session: &LedgerSession, facts: &ServerFacts) -> DoctorCheck {
     let counts = match session.store.count_tasks().await {
         Ok(counts) => counts,
         Err(error) => return failed("queue", error_line(&ServiceError::from(error))),
@@ -63,17 +63,17 @@ async fn queue(session: &LedgerSession, facts: &ServerFacts) -> Check {
     let (ready, leased, dead) = (tasks(TaskState::Ready), tasks(TaskState::Leased), tasks(TaskState::Dead));
     let detail = format!("tasks: {ready} ready, {leased} held by workers, {dead} dead");
     match (facts.may_queue, dead) {
-        (false, _) => Check {
+        (false, _) => DoctorCheck {
             name: "queue".into(),
-            status: Status::Warning,
+            status: CheckStatus::Warning,
             detail: format!(
                 "{detail}; this user may neither queue nor execute tasks: see docs/postgres.md, \"Roles\""
             ),
         },
         (true, 0) => passed("queue", detail),
-        (true, _) => Check {
+        (true, _) => DoctorCheck {
             name: "queue".into(),
-            status: Status::Warning,
+            status: CheckStatus::Warning,
             detail: format!("{detail}: run `quorate queue list --dead` to see why"),
         },
     }

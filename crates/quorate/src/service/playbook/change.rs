@@ -3,30 +3,33 @@
 //! `_pending.json` holds the planned change first. If the process dies, the next command finds it and `quorate playbook
 //! repair` continues. Each step is idempotent: a file in its old or new state is written, and a file in a third state was
 //! edited and stays; a record has the id of its event, and a log line is written once.
+//!
+//! The events of a change are records in one stream for each scope, and lines of `_log.md` for people.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::consultation::object;
+use quorate_kernel::attempts::object;
 use quorate_kernel::entropy::{self, sha256_hex};
-use quorate_kernel::ports::ledger::{self, Append, Durability, Entry, Kind, Ledger as _, PlaybookEvent};
+use quorate_kernel::ports::ledger::{
+    self, Append, Durability, Entry, Kind, Ledger as _, PlaybookEvent, Record,
+};
+use quorate_kernel::record::{self, PlaybookEventData};
 use quorate_ledger::Store;
 use quorate_ledger::export::jsonl;
 use quorate_manifest::playbook::FOLDER;
+use quorate_manifest::timestamp;
 use quorate_manifest::workspace::Scope;
-use quorate_protocol::Name;
+use quorate_playbook::log::{self, Line};
+use quorate_protocol::{Json, Name};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::event::event;
-use super::logging::{self};
-use crate::service::disk::{self, Text};
+use crate::service::disk::{self, Text, display_path};
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
-use crate::service::paths::display_path;
-use crate::service::playbook::event::ChangeEvent;
-use crate::service::playbook::event::stream;
 
 /// The planned change.
 pub const PENDING_FILE: &str = "_pending.json";
@@ -35,7 +38,7 @@ const MAX_ATTEMPTS: usize = 50;
 
 /// A file that is replaced as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct File {
+pub struct ChangedFile {
     pub path: PathBuf,
     /// SHA-256 of the old text; `None` for a new file.
     was: Option<String>,
@@ -43,30 +46,35 @@ pub struct File {
     pub text: String,
 }
 
-impl File {
+impl ChangedFile {
     /// The new text, which replaces the old; empty for no file.
     pub fn new(path: PathBuf, was: &str, text: String) -> Self {
-        File { path, was: (!was.is_empty()).then(|| sha256_hex(was.as_bytes())), text }
+        ChangedFile { path, was: (!was.is_empty()).then(|| sha256_hex(was.as_bytes())), text }
     }
 }
 
 /// A change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Change {
+pub struct PlaybookChange {
     /// Its id, which the events' records carry.
     pub id: String,
     /// Its time, in milliseconds since the Unix epoch.
     pub at_ms: i64,
     /// Files, in the order of writing.
-    pub files: Vec<File>,
+    pub files: Vec<ChangedFile>,
     /// Events to record and to log.
     pub events: Vec<ChangeEvent>,
 }
 
-impl Change {
+impl PlaybookChange {
     /// A change at a time.
     pub fn new_at(at_ms: i64) -> Self {
-        Change { id: entropy::hex(&entropy::bytes::<8>()), at_ms, files: Vec::new(), events: Vec::new() }
+        PlaybookChange {
+            id: entropy::hex(&entropy::bytes::<8>()),
+            at_ms,
+            files: Vec::new(),
+            events: Vec::new(),
+        }
     }
 
     /// Paths are relative to a folder, so that the folder may be moved before the change is finished.
@@ -98,30 +106,30 @@ impl Change {
     /// # Errors
     /// If it cannot be read.
     pub fn read(text: &str, folder: &Path) -> Result<Self, serde_json::Error> {
-        let mut change: Change = serde_json::from_str(text)?;
+        let mut change: PlaybookChange = serde_json::from_str(text)?;
         change.files.iter_mut().for_each(|file| file.path = folder.join(&file.path));
         Ok(change)
     }
 }
 
 /// Appends a change's events, unless they are recorded already.
-pub(super) async fn append(
+pub(super) async fn append_events(
     store: &Store,
     stream: &Name,
-    change: &Change,
+    change: &PlaybookChange,
     bodies: Vec<ledger::Body>,
 ) -> Result<(), ServiceError> {
     let mut tries = 0;
     loop {
         let records = store.records(stream).await?;
-        let id = |record: &ledger::Record| event(record)?.change;
+        let id = |record: &ledger::Record| playbook_event(record)?.change;
         if change.events.is_empty() || records.iter().any(|one| id(one).as_deref() == Some(&*change.id)) {
             return Ok(());
         }
         let next = records.last().map_or(0, |last| last.n + 1);
         match store.append(change.append(stream, next, bodies.clone())).await {
             Ok(_) => return Ok(()),
-            Err(ledger::Error::Conflict { .. }) if tries < MAX_ATTEMPTS => tries += 1,
+            Err(ledger::LedgerError::Conflict { .. }) if tries < MAX_ATTEMPTS => tries += 1,
             Err(error) => return Err(error.into()),
         }
     }
@@ -151,26 +159,26 @@ pub async fn record_events(
     bodies: Vec<ledger::Body>,
     mut next: u64,
 ) -> Result<(), ServiceError> {
-    let change = Change { events, ..Change::new_at(at_ms) };
-    append_from(store, &stream(scope), &change, bodies, &mut next).await?;
+    let change = PlaybookChange { events, ..PlaybookChange::new_at(at_ms) };
+    append_new_events(store, &playbook_stream(scope), &change, bodies, &mut next).await?;
     // The ledger is authoritative; an unwritable workspace is no reason to stop a weave.
     let dir = root.join(scope.folder());
-    let _ = logging::append_lines(&dir, &dir.join(FOLDER), at_ms, &change.events);
+    let _ = append_lines(&dir, &dir.join(FOLDER), at_ms, &change.events);
     Ok(())
 }
 
 /// Appends the events of a new change. `next` is the number of the next record, before and after the call.
-pub(super) async fn append_from(
+pub(super) async fn append_new_events(
     store: &Store,
     stream: &Name,
-    change: &Change,
+    change: &PlaybookChange,
     bodies: Vec<ledger::Body>,
     next: &mut u64,
 ) -> Result<(), ServiceError> {
     for tries in 0.. {
         match store.append(change.append(stream, *next, bodies.clone())).await {
             Ok(_) => break,
-            Err(ledger::Error::Conflict { .. }) if tries < MAX_ATTEMPTS => {
+            Err(ledger::LedgerError::Conflict { .. }) if tries < MAX_ATTEMPTS => {
                 *next = store.tail(stream, 1).await?.last().map_or(0, |last| last.n + 1);
             }
             Err(error) => return Err(error.into()),
@@ -185,7 +193,7 @@ pub fn first_match_event(root: &Path, scope: &Scope, slug: &str, operator: &str)
     let words = format!("a pattern of it matches `{operator}`");
     let folder = root.join(scope.folder()).join(FOLDER);
     let event = || ChangeEvent::new(PlaybookEvent::Registered, slug, &*words, json!({"operator": operator}));
-    (!logging::mentions(&folder, slug, &words)).then(event)
+    (!log_mentions(&folder, slug, &words)).then(event)
 }
 
 /// The message about an interrupted change of a folder; `None` if there is none.
@@ -211,7 +219,7 @@ pub enum FileState {
 ///
 /// # Errors
 /// If it cannot be read.
-pub fn file_state(file: &File) -> Result<FileState, ServiceError> {
+pub fn file_state(file: &ChangedFile) -> Result<FileState, ServiceError> {
     let current = disk::read_text(&file.path).map_err(|error| {
         ServiceError::configuration(
             codes::FILE_UNREADABLE,
@@ -226,4 +234,109 @@ pub fn file_state(file: &File) -> Result<FileState, ServiceError> {
         (Text::Present(text), None) if text.is_empty() => FileState::Before,
         _ => FileState::Other,
     })
+}
+
+/// The workspace's stream; a tenant's has the tenant's name appended.
+const STREAM: &str = "playbooks";
+
+/// An event of a playbook.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ChangeEvent {
+    /// The record's kind.
+    pub event: String,
+    pub slug: String,
+    pub words: String,
+    /// The record's further fields.
+    pub data: Json,
+}
+
+impl ChangeEvent {
+    pub fn new(event: PlaybookEvent, slug: &str, words: impl Into<String>, data: Json) -> Self {
+        ChangeEvent { event: event.as_str().to_owned(), slug: slug.to_owned(), words: words.into(), data }
+    }
+}
+
+/// The playbook event of a record; `None` if the record was erased or is malformed.
+pub fn playbook_event(record: &Record) -> Option<PlaybookEventData> {
+    record::read(record.data.as_ref()?).ok()
+}
+
+/// The stream of a scope.
+pub fn playbook_stream(scope: &Scope) -> Name {
+    match scope.folder() {
+        top if top.is_empty() => STREAM.into(),
+        tenant => format!("{STREAM}/{tenant}").into(),
+    }
+}
+
+/// The log of a playbooks' folder.
+pub const LOG_FILE: &str = "_log.md";
+
+/// Adds a line for each unlogged event. `scope` is the folder that writes must stay in.
+///
+/// # Errors
+/// If it cannot be read or written.
+pub fn append_lines(scope: &Path, folder: &Path, at_ms: i64, events: &[ChangeEvent]) -> io::Result<()> {
+    let path = folder.join(LOG_FILE);
+    let current = match disk::read_text(&path)? {
+        Text::Present(text) => text,
+        Text::Missing => String::new(),
+    };
+    let at = timestamp::format(at_ms);
+    let lines = events
+        .iter()
+        .map(|one| Line { at: &at, event: &one.event, slug: &one.slug, words: &one.words }.to_string());
+    let new: Vec<String> = lines.filter(|line| !log::contains(&current, line)).collect();
+    if new.is_empty() {
+        return Ok(());
+    }
+    // Appends instead of rewriting: another process may be adding a line.
+    let whole = log::append(&current, &new);
+    disk::append_below(scope, &path, whole.get(current.len()..).unwrap_or_default().as_bytes())
+}
+
+/// Restores missing lines from the ledger; returns the text and their number.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn restore_lines(folder: &Path, records: &[Record]) -> io::Result<Option<(String, usize)>> {
+    let current = match disk::read_text(&folder.join(LOG_FILE))? {
+        Text::Present(text) => text,
+        Text::Missing => String::new(),
+    };
+    let lines: Vec<String> = records.iter().filter_map(record_line).collect();
+    Ok(log::restore(&current, &lines))
+}
+
+/// The line of a record; `None` for a trial of a scorer, which is only in the ledger.
+fn record_line(record: &Record) -> Option<String> {
+    let data = record.data.as_ref().filter(|_| record.kind != PlaybookEvent::Tried.as_str())?;
+    let text = |key: &str| data.get(key).and_then(Json::as_str);
+    let at = timestamp::format(record.at_ms);
+    Some(Line { at: &at, event: &record.kind, slug: text("slug")?, words: text("words")? }.to_string())
+}
+
+/// The number of changes of playbooks that the log lacks. Events of weaves do not count, since a weave may run in a
+/// read-only workspace.
+///
+/// # Errors
+/// If it cannot be read.
+pub fn count_missing_lines(folder: &Path, records: &[Record]) -> io::Result<usize> {
+    let current = match disk::read_text(&folder.join(LOG_FILE))? {
+        Text::Present(text) => text,
+        Text::Missing => String::new(),
+    };
+    let known: BTreeSet<&str> = current.lines().map(str::trim_end).collect();
+    let is_change = |record: &&Record| {
+        ![PlaybookEvent::Composed, PlaybookEvent::Skipped].iter().any(|kind| record.kind == kind.as_str())
+            && playbook_event(record).is_none_or(|event| event.operator.is_none())
+    };
+    let lines = records.iter().filter(is_change).filter_map(record_line);
+    Ok(lines.filter(|line| !known.contains(line.trim_end())).count())
+}
+
+/// Whether the log mentions a playbook.
+pub fn log_mentions(folder: &Path, slug: &str, words: &str) -> bool {
+    let Ok(Text::Present(there)) = disk::read_text(&folder.join(LOG_FILE)) else { return false };
+    there.lines().any(|line| line.contains(&format!("`{slug}`")) && line.contains(words))
 }

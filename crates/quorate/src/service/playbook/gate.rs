@@ -1,21 +1,39 @@
-//! The gates of a promotion (B6), one file each.
+//! The gates of a promotion (B6): `a-b`, `scorer`, `human` and `governance`.
 
-pub mod ab;
-pub mod evidence;
-pub mod governance;
-pub mod human;
-pub mod scorer;
+use std::sync::Arc;
+use std::time::Duration;
 
-use quorate_manifest::playbook::Gate;
-use quorate_manifest::playbook::PlaybookFile;
-use quorate_playbook::gate::Thresholds;
+use quorate_adapters::process;
+use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::history::History;
+use quorate_kernel::observer::NoopObserver;
+use quorate_kernel::ports::ledger::{Ledger as _, PlaybookEvent};
+use quorate_kernel::record::{self, Scores};
+use quorate_manifest::playbook::load::written_at;
+use quorate_manifest::playbook::{Gate, PlaybookFile};
+use quorate_manifest::{frontmatter, timestamp};
+use quorate_playbook::gate::{
+    Outcome, SeenTexts, Side, TestResult, TextIdentity, Thresholds, compare, compare_attempts, course,
+};
+use quorate_playbook::log::priority;
+use quorate_playbook::weave::{Composition, compose};
+use quorate_protocol::Name;
+use serde_json::json;
 
-use super::trials::NewAttempt;
+use super::change::{ChangeEvent, PlaybookChange, append_new_events, playbook_stream};
+use super::library::Library;
+use super::propose::contradictions_of;
+use super::versions::{NewAttempt, RecordedVersions, gate_word};
 use super::writer::LibraryWriter;
+use super::{Approver, GateClosed, GateEvidence, push_quote};
+use crate::service::artifact::{Artifact, Subject};
+use crate::service::convene::{self, ConveneRequest, Inputs, spec};
+use crate::service::disk::absolute;
 use crate::service::error::ServiceError;
-use crate::service::host::Host;
-
-pub use evidence::{Answer, Approver, GateClosed, GateEvidence};
+use crate::service::registries::Registries;
+use crate::service::run_spec::RunOptions;
+use crate::service::session::LedgerSession;
+use crate::service::trust::{self, TrustRequest};
 
 /// Asks a gate. A closed gate is the inner error.
 ///
@@ -28,14 +46,439 @@ pub async fn attempt(
     gate: Gate,
     attempt: &NewAttempt,
     asked: &mut dyn Approver,
-    host: &Host,
+    registries: &Registries,
 ) -> Result<Result<GateEvidence, GateClosed>, ServiceError> {
-    let playbooks = &keeping.library.workspace.host.playbooks;
+    let playbooks = &keeping.library.workspace.config.playbooks;
     let terms = Thresholds { min_sample: playbooks.min_sample, error_rate: playbooks.error_rate };
     match gate {
-        Gate::AB => ab::attempt(keeping, book, terms).await,
-        Gate::Scorer => scorer::attempt(keeping, book, attempt, terms).await,
-        Gate::Human => Ok(human::attempt(keeping, book, asked)),
-        Gate::Governance => Box::pin(governance::attempt(keeping, book, host)).await,
+        Gate::AB => attempt_ab(keeping, book, terms).await,
+        Gate::Scorer => attempt_scorer(keeping, book, attempt, terms).await,
+        Gate::Human => Ok(attempt_human(keeping, book, asked)),
+        Gate::Governance => Box::pin(attempt_governance(keeping, book, registries)).await,
     }
+}
+
+/// `a-b`: compares outcomes of an operator's texts made with a playbook in its prompt with those made without.
+///
+/// The caller marks a text that was made with the playbook: `quorate review draft.md --made-by alice --trying SLUG`, with
+/// the prompt of `quorate weave alice --trying SLUG`. Runs count from the time when a playbook first had this text, in the
+/// order in which they ended. Outcomes of a similar text, also of another playbook, form a second test (B12). A verdict is worth 2
+/// (SHIP), 1 (REVISE) or 0 (HOLD); advice is worth less the more severe it is. Only outcomes of one operator, one artifact
+/// type and one configuration of a council or assembly are compared. Undecided runs, runs with missing answers, and runs
+/// that try several playbooks do not count, and a text counts once on each side, whatever council judged it and however
+/// little it changed.
+///
+/// # Errors
+/// When the ledger does not answer.
+#[crate::boxed]
+pub async fn attempt_ab(
+    keeping: &LibraryWriter,
+    book: &PlaybookFile,
+    terms: Thresholds,
+) -> Result<Result<GateEvidence, GateClosed>, ServiceError> {
+    let Evaluation { result: finding, counted, .. } =
+        evaluate_ab(&keeping.library, &keeping.session, book, terms).await?;
+    if finding.passes() {
+        let reference =
+            counted.last().map_or_else(|| "ledger".to_owned(), |last| format!("runs/{}", last.run));
+        return Ok(Ok(GateEvidence { kind: "run", reference, note: finding.to_string() }));
+    }
+    let operator = keeping
+        .library
+        .operators_for(&book.playbook)
+        .first()
+        .map_or("OPERATOR".to_owned(), |(one, _)| one.slug.clone());
+    let slug = &book.playbook.slug;
+    let help = format!(
+        "run more reviews with `quorate review FILE --made-by {operator} --trying {slug}`, and without `--trying`"
+    );
+    Ok(Err(GateClosed::new(finding.to_string(), help)))
+}
+
+/// The test of the outcomes so far.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evaluation {
+    pub result: TestResult,
+    /// The runs that count, in the order in which they ended.
+    pub counted: Vec<CountedRun>,
+    /// The evidence after each pair that is not a tie.
+    pub course: Vec<f64>,
+}
+
+/// A run that counts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CountedRun {
+    pub run: Name,
+    /// Whether its text was made with the playbook.
+    pub side: Side,
+    /// The operator that made the text.
+    pub made_by: String,
+    /// The verdict, or the result of an assembly.
+    pub outcome: String,
+    pub score: f64,
+}
+
+/// Evaluates the outcomes so far.
+///
+/// # Errors
+/// When the ledger does not answer.
+#[crate::boxed]
+pub async fn evaluate_ab(
+    library: &Library,
+    session: &LedgerSession,
+    book: &PlaybookFile,
+    terms: Thresholds,
+) -> Result<Evaluation, ServiceError> {
+    let slug = &book.playbook.slug;
+    let operators: Vec<&str> =
+        library.operators_for(&book.playbook).into_iter().map(|(known, _)| &*known.slug).collect();
+    let text = TextIdentity::new(book.text());
+    let trials = RecordedVersions::load(&session.store, &library.scope).await?.trials;
+    let written = text_since(library, book)?;
+    let first = |is_wanted: &dyn Fn(&TextIdentity) -> bool| {
+        trials.first_ms(is_wanted).map_or(written, |first| first.min(written))
+    };
+    let own_since = first(&|other| text.has_same_words(other));
+    let similar_since = first(&|other| text.is_similar(other));
+    let (mut own, mut similar) = (Tally::default(), Tally::default());
+    for run in session.store.decided_since(similar_since).await? {
+        let records = session.store.records(&run).await?;
+        let Ok(history) = History::from_remaining_records(&run, records) else { continue };
+        let at_ms = history.opened_ms;
+        let text_of = |tried: &str| match tried == slug && at_ms >= written {
+            true => Some(text.clone()),
+            false => trials.text_at(tried, at_ms),
+        };
+        let Some((outcome, tried)) = countable_outcome(&history, text_of, &operators) else { continue };
+        let (counts, is_own) = match &tried {
+            None => (true, at_ms >= own_since),
+            Some(tried) => (text.is_similar(tried), text.has_same_words(tried)),
+        };
+        if is_own {
+            own.add(&run, &history, &outcome);
+        }
+        if counts {
+            similar.add(&run, &history, &outcome);
+        }
+    }
+    let (own, similar) = (own.evaluate(terms), similar.evaluate(terms));
+    Ok(if own.result.passes() { similar } else { own })
+}
+
+/// Outcomes of one test.
+#[derive(Default)]
+struct Tally {
+    outcomes: Vec<Outcome>,
+    counted: Vec<CountedRun>,
+    once: SeenTexts,
+}
+
+impl Tally {
+    /// Adds an outcome, unless its text counts already.
+    fn add(&mut self, run: &Name, history: &History, outcome: &Outcome) {
+        let producer = history.opened.producer.as_ref();
+        let sketch = producer.and_then(|producer| serde_json::from_value(producer.sketch.clone()).ok());
+        let sha256 = history.opened.artifact_sha256.as_deref().unwrap_or_default();
+        if !self.once.insert(outcome.side, sha256, sketch) {
+            return;
+        }
+        let word = history.outcome().and_then(|outcome| outcome.word().map(str::to_owned));
+        self.counted.push(CountedRun {
+            run: run.clone(),
+            side: outcome.side,
+            made_by: producer.map(|producer| producer.operator.clone()).unwrap_or_default(),
+            outcome: word.unwrap_or_default(),
+            score: outcome.score,
+        });
+        self.outcomes.push(outcome.clone());
+    }
+
+    fn evaluate(self, terms: Thresholds) -> Evaluation {
+        let (result, course) = (compare(&self.outcomes, terms), course(&self.outcomes));
+        Evaluation { result, counted: self.counted, course }
+    }
+}
+
+/// A run's outcome for the gate, and the text that it tries, if it tries one; `None` if it does not test a single text.
+fn countable_outcome(
+    history: &History,
+    text_of: impl Fn(&str) -> Option<TextIdentity>,
+    operators: &[&str],
+) -> Option<(Outcome, Option<TextIdentity>)> {
+    let producer = history.opened.producer.as_ref()?;
+    let made_by = Some(&*producer.operator).filter(|made_by| operators.contains(made_by))?;
+    let (side, tried) = match &producer.trying[..] {
+        [] => (Side::Without, None),
+        [one] => (Side::With, Some(text_of(one)?)),
+        // The effect of several playbooks cannot be attributed to one.
+        _ => return None,
+    };
+    let worth = outcome_worth(&history.outcome()?)?;
+    // The whole configuration of the run except the text itself.
+    let opened = &history.opened;
+    let instrument = ["council", "assembly"].into_iter().find_map(|whole| opened.fingerprint_of(whole))?;
+    let sort = opened.artifact_type.as_deref().unwrap_or_default();
+    Some((Outcome { comparison_key: format!("{made_by} {instrument} {sort}"), side, score: worth }, tried))
+}
+
+/// The time since which the playbook has its current text.
+fn text_since(library: &Library, book: &PlaybookFile) -> Result<i64, ServiceError> {
+    let record = library.record(book)?;
+    let says = |text: &str| frontmatter::split(text).map(|parts| text[parts.body].trim() == book.text());
+    let same = record.versions.iter().rev().take_while(|version| says(&version.text).unwrap_or_default());
+    let at = same.last().map(|first| first.at.as_str());
+    let at = at.or(book.playbook.created_at.as_deref()).or(written_at(&book.playbook));
+    Ok(at.and_then(timestamp::parse).unwrap_or(i64::MIN))
+}
+
+/// The value of an outcome; `None` for an undecided run, or one with missing answers. A person's later decision does not
+/// count: it would change what an earlier evaluation has counted.
+fn outcome_worth(outcome: &record::Outcome) -> Option<f64> {
+    if outcome.partial != Some(false) {
+        return None;
+    }
+    match (outcome.verdict.as_deref(), outcome.stand.as_deref()) {
+        (Some("SHIP"), _) => Some(2.0),
+        (Some("REVISE"), _) => Some(1.0),
+        (Some("HOLD"), _) => Some(0.0),
+        (_, Some("done")) => {
+            let severity = outcome.risk.as_ref()?.severity;
+            Some(10.0 - f64::from(u8::try_from(severity).ok()?))
+        }
+        _ => None,
+    }
+}
+
+/// The deadline of a trial.
+const TRIAL_TIMEOUT: Duration = Duration::from_secs(600);
+/// The maximum number of trials, as a multiple of the minimum.
+const MAX_TRIALS_FACTOR: u32 = 5;
+
+/// `scorer`: a user's command compares two prompts repeatedly, until one is significantly better.
+///
+/// For each trial it gets one line of JSON on stdin, `{playbook, operator, trial, prompt, counterfactual}`, and answers
+/// `{"without": number, "with": number}`: the agent's score without and with the playbook, in any unit; more is better.
+/// Trials rotate over the targeted operators. The sequential test of the other gates applies, so the gate may end early.
+/// The test covers all recorded trials of the text, also of earlier attempts. Each trial is therefore recorded before the
+/// next one begins, and the finished trials of an interrupted attempt count (B12).
+///
+/// # Errors
+/// If the file that names the command is not trusted, or the ledger does not answer. A failing command keeps the gate closed.
+#[crate::boxed]
+pub async fn attempt_scorer(
+    keeping: &LibraryWriter,
+    book: &PlaybookFile,
+    attempt: &NewAttempt,
+    terms: Thresholds,
+) -> Result<Result<GateEvidence, GateClosed>, ServiceError> {
+    let config = &keeping.library.workspace.config;
+    let Some((command, _)) = &config.playbooks.scorer else {
+        let help = "name one in quorate.toml: [playbooks] scorer = [\"python3\", \"score.py\"]";
+        return Ok(Err(GateClosed::new("quorate.toml names no scorer", help)));
+    };
+    let environment = &keeping.session.environment;
+    let need =
+        TrustRequest { file: config.path(), acts: vec![process::command_side_effect(command, &config.dir)] };
+    trust::admit(environment, vec![need])?;
+    let slug = &book.playbook.slug;
+    let now_ms = keeping.session.environment.clock.now_ms();
+    let mut prompts = Vec::new();
+    for (known, _) in keeping.library.operators_for(&book.playbook) {
+        let candidates = keeping.library.candidates_for(known);
+        let Composition { woven, shadows } = compose(&known.base, &candidates, &[], &known.locks(), now_ms);
+        let with = shadows.into_iter().find(|shadow| shadow.id == *slug).map(|shadow| shadow.prompt);
+        match with {
+            Some(Ok(with)) => prompts.push((known.slug.clone(), woven.prompt, with)),
+            Some(Err(why)) => {
+                return Ok(Err(GateClosed::new(
+                    format!("cannot weave it for `{}`: {why}", known.slug),
+                    "correct the playbook first",
+                )));
+            }
+            None => {}
+        }
+    }
+    let store = &keeping.session.store;
+    let earlier = RecordedVersions::load(store, &keeping.library.scope).await?.trials;
+    let (mut pairs, mut next) = (Vec::new(), 0);
+    let result = |new: &[(f64, f64)]| {
+        let new = new.iter().map(|pair| (&attempt.text, *pair));
+        compare_attempts(&attempt.text, earlier.pairs().chain(new), terms)
+    };
+    for trial in 0..terms.min_sample.saturating_mul(MAX_TRIALS_FACTOR) {
+        let Some((operator, prompt, counterfactual)) = prompts.get(trial as usize % prompts.len().max(1))
+        else {
+            break;
+        };
+        let question = json!({
+            "playbook": slug, "operator": operator, "trial": trial, "prompt": prompt, "counterfactual": counterfactual,
+        });
+        let answer = process::run_command(command, &config.dir, format!("{question}\n"), TRIAL_TIMEOUT).await;
+        let scores = answer.and_then(|text| {
+            let scores: Result<Scores, _> = serde_json::from_str(text.trim());
+            scores.map_err(|error| {
+                format!("the answer is not {{\"without\": number, \"with\": number}}: {error}")
+            })
+        });
+        let scores = match scores {
+            Ok(scores) => scores,
+            Err(why) => {
+                let help = "run the command by hand with one line of JSON on stdin";
+                return Ok(Err(GateClosed::new(
+                    format!("the scorer `{}` failed: {why}", command.join(" ")),
+                    help,
+                )));
+            }
+        };
+        let mut data = json!({"gate": gate_word(Gate::Scorer), "scores": scores});
+        match trial {
+            0 => attempt.add_to(&mut data),
+            _ => data["attempt"] = json!(attempt.id),
+        }
+        let words = format!("trial {trial}: {} with it, {} without", scores.with, scores.without);
+        let mut change = PlaybookChange::new_at(keeping.session.environment.clock.now_ms());
+        change.events.push(ChangeEvent::new(PlaybookEvent::Tried, slug, words, data));
+        append_new_events(store, &playbook_stream(&keeping.library.scope), &change, Vec::new(), &mut next)
+            .await?;
+        pairs.push((scores.with, scores.without));
+        if result(&pairs).passes() {
+            break;
+        }
+    }
+    let finding = result(&pairs);
+    let note = finding.to_string();
+    if pairs.is_empty() || !finding.passes() {
+        return Ok(Err(GateClosed::new(
+            note,
+            "revise the playbook, or archive it: the scorer measured no improvement",
+        )));
+    }
+    let reference = format!("scorer/{}", &sha256_hex(command.join(" ").as_bytes())[..12]);
+    Ok(Ok(GateEvidence { kind: "reflection", reference, note }))
+}
+
+/// Asks a person, and opens the gate on a yes.
+///
+/// # Errors
+/// If no person can be asked, or the answer is no.
+pub fn attempt_human(
+    keeping: &LibraryWriter,
+    book: &PlaybookFile,
+    asked: &mut dyn Approver,
+) -> Result<GateEvidence, GateClosed> {
+    let redactor = &keeping.session.workspace.redaction.redactor;
+    let answer = asked.ask(&redactor.redact(&describe_promotion(keeping, book)).0)?;
+    let why = redactor.redact(answer.why.trim()).0;
+    if !answer.yes {
+        let reason = if why.is_empty() { String::new() } else { format!(": {why}") };
+        return Err(GateClosed::new(format!("{} says no{reason}", answer.by), "revise it, or archive it"));
+    }
+    let note = if why.is_empty() {
+        format!("{} says yes", answer.by)
+    } else {
+        format!("{} says yes: {why}", answer.by)
+    };
+    Ok(GateEvidence { kind: "human", reference: answer.by, note })
+}
+
+/// The question for a person or an assembly: first our description, then the playbook's text, quoted so that it cannot pass
+/// for ours.
+pub fn describe_promotion(keeping: &LibraryWriter, book: &PlaybookFile) -> String {
+    let playbook = &book.playbook;
+    let matched = keeping.library.operators_for(playbook);
+    let operators: Vec<&str> = matched.iter().map(|(known, _)| &*known.slug).collect();
+    let mut text = format!("# Weave `{}` into the prompts of {}\n\n", playbook.slug, operators.join(", "));
+    let superseded = playbook.supersedes.iter().flatten().cloned().collect::<Vec<_>>().join(", ");
+    text.push_str(&format!(
+        "Resolution: `{}` becomes active, at priority {}",
+        playbook.slug,
+        priority(playbook)
+    ));
+    if !superseded.is_empty() {
+        text.push_str(&format!(", in place of {superseded}"));
+    }
+    if let Some(block) = &playbook.block {
+        text.push_str(&format!(", and stands in place of the block `{block}`"));
+    }
+    text.push_str(".\n\n## What agents would be told\n\n");
+    push_quote(&mut text, book.text());
+    for exception in keeping.library.exceptions.allowed(&playbook.slug, book.text()) {
+        text.push_str(&format!("\n## It may touch `{}`, by an exception\n\n", exception.locked));
+        push_quote(&mut text, &format!("{}: {}", exception.by, exception.reason));
+    }
+    if let Some(block) = &playbook.block {
+        for (known, _) in &matched {
+            let block_text = known.base.block_text(block).unwrap_or_default();
+            text.push_str(&format!("\n## What `{}` is told there now\n\n", known.slug));
+            push_quote(&mut text, block_text);
+        }
+    }
+    let now_ms = keeping.session.environment.clock.now_ms();
+    for found in contradictions_of(&keeping.library, playbook, book.text(), now_ms) {
+        text.push_str(&format!("\n## It states the opposite of `{}`, which is active\n\n", found.active));
+        push_quote(&mut text, &found.active_sentence);
+    }
+    let asked = keeping.library.catalogue.attempts(book.text());
+    if asked.attempts > 0 {
+        text.push_str(&format!("\nEarlier attempts to promote this text: {asked}.\n"));
+    }
+    text.push_str("\n## Title and evidence, from its author\n\n");
+    push_quote(&mut text, &playbook.title);
+    for evidence in &playbook.evidence {
+        let note = evidence.note.as_deref().map_or(String::new(), |note| format!(": {note}"));
+        push_quote(
+            &mut text,
+            &format!("learned from {}{note}", evidence.reference).replace(['\n', '\r'], " "),
+        );
+    }
+    text
+}
+
+/// `governance`: convenes the voting assembly that quorate.toml names for promotions. Its decision record is the evidence.
+///
+/// # Errors
+/// If the assembly is refused or the ledger fails.
+#[crate::boxed]
+pub async fn attempt_governance(
+    keeping: &LibraryWriter,
+    book: &PlaybookFile,
+    registries: &Registries,
+) -> Result<Result<GateEvidence, GateClosed>, ServiceError> {
+    let configuration = &keeping.library.workspace.config;
+    let Some((written, _)) = &configuration.playbooks.governance else {
+        let help = "name one in quorate.toml: [playbooks] governance = \"assemblies/prompt-board\"";
+        return Ok(Err(GateClosed::new("quorate.toml names no assembly for promotions", help)));
+    };
+    let request = ConveneRequest {
+        path: absolute(&configuration.dir, written.as_ref()),
+        root: None,
+        inputs: Inputs { proposal: Some("-".into()), ..Inputs::default() },
+        options: RunOptions::default(),
+    };
+    let text = describe_promotion(keeping, book);
+    let name = format!("{}.md", book.playbook.slug);
+    let (session, environment) = (&keeping.session, &keeping.session.environment);
+    let proposal = |_: &Subject| {
+        Ok(Artifact {
+            display_name: name.clone(),
+            path: None,
+            sha256: sha256_hex(text.as_bytes()),
+            text: text.as_str().into(),
+        })
+    };
+    let (input, workspace) =
+        convene::prepare_with(environment, keeping.places(), &request, registries, proposal)?;
+    let spec = spec::build(environment, &workspace, &input, &request.options)?;
+    let report = convene::convene(session, &input, &spec, Arc::new(NoopObserver)).await?;
+    let result = report.decision.as_ref().map_or("incomplete", |decision| &decision.result);
+    let exact = report
+        .decision
+        .as_ref()
+        .map_or(String::new(), |one| format!(", {} of {}", one.exact.yes, one.exact.total));
+    let note = format!("{} decides {result}{exact}", report.assembly);
+    if result != "pass" {
+        let help = format!("run `quorate show {}` to see the answers", report.run);
+        return Ok(Err(GateClosed::new(note, help)));
+    }
+    Ok(Ok(GateEvidence { kind: "run", reference: format!("runs/{}", report.run), note }))
 }

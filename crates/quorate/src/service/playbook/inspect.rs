@@ -8,30 +8,24 @@ use quorate_kernel::ports::ledger::{Ledger as _, Record as Recorded};
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::document::Document;
 use quorate_manifest::loader::{OpenResult, Refs};
-use quorate_manifest::playbook::{HISTORY_SUFFIX, PlaybookFile};
-use quorate_manifest::playbook::{Playbook, Status, load};
+use quorate_manifest::playbook::{HISTORY_SUFFIX, Playbook, PlaybookFile, Status, load};
 use quorate_manifest::workspace::WorkspacePath;
-use quorate_playbook::compose::Candidate;
 use quorate_playbook::contradiction::contradictions;
 use quorate_playbook::curate::{Objection, objections_to};
 use quorate_playbook::gate::GOVERNANCE_PRIORITY;
-use quorate_playbook::index::priority;
+use quorate_playbook::log::priority;
+use quorate_playbook::weave::Candidate;
 use serde_json::Value;
 
-use super::change::pending_change;
-use super::event::{event, stream};
-use super::gating::{Gating, never_gated_body};
-use super::library::Library;
-use super::logging::{self, LOG_FILE};
-use super::recorded_versions::RecordedVersions;
-use super::supersedes;
+use super::change::{self, LOG_FILE, pending_change, playbook_event, playbook_stream};
+use super::library::{self, Gating, Library, never_gated_body};
+use super::versions::RecordedVersions;
 use super::writer::{INDEX_FILE, LibraryWriter, render_index};
-use crate::service::disk::{self, Text};
+use crate::service::disk::{self, Text, display_path};
 use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError};
-use crate::service::host::Host;
 use crate::service::manifests::Manifests;
-use crate::service::paths::display_path;
+use crate::service::registries::Registries;
 use crate::service::runs;
 use crate::service::workspace::PathOverrides;
 
@@ -45,10 +39,10 @@ const CROWDED_PERCENT: usize = 75;
 pub(super) fn parse_playbook(
     keeping: &LibraryWriter,
     text: &str,
-    host: &Host,
+    registries: &Registries,
 ) -> Result<(Playbook, Option<Value>, String), ServiceError> {
     let manifests = Manifests::open(&keeping.session.environment, &keeping.library.root, Refs::ShapeOnly)?;
-    let loader = manifests.loader(host);
+    let loader = manifests.loader(registries);
     let unusable = |report: Report| ServiceError::from_report(ExitClass::Configuration, report);
     let location = WorkspacePath::new("playbooks/version.md").map_err(|_| unusable(Report::new()))?;
     let document = match loader.open_bytes(&location, text.as_bytes().to_vec()) {
@@ -99,7 +93,7 @@ pub fn findings(
         check_prompts(library, book, trial, &candidates, now_ms, &mut report);
         check_gates(library, book, &mut report);
         if book.playbook.status != Status::Archived {
-            for body in supersedes::ineffective_claims(&library.catalogue, &book.playbook) {
+            for body in library::ineffective_claims(&library.catalogue, &book.playbook) {
                 let body = body.at(book.document.value_place("supersedes"));
                 report.warn(codes::SUPERSEDES_WITHOUT_EFFECT, body);
             }
@@ -253,7 +247,7 @@ fn check_log(environment: &Environment, library: &Library, folder: &Path, report
     let records = RecordedVersions::records_blocking(&library.workspace.ledger, &library.scope);
     let is_cut = matches!(disk::read_text(&path), Ok(Text::Present(text)) if !text.is_empty() && !text.ends_with('\n'));
     let shown = display_path(environment, &path);
-    let message = match logging::count_missing_lines(folder, &records) {
+    let message = match change::count_missing_lines(folder, &records) {
         Ok(0) if is_cut => format!("the last line of {shown} is cut off"),
         Ok(0) => return,
         Ok(1) => format!("{shown} lacks a line that the ledger has"),
@@ -266,7 +260,7 @@ fn check_log(environment: &Environment, library: &Library, folder: &Path, report
 
 /// Warns if an operator has, or will soon have, too many active playbooks.
 fn warn_crowded(library: &Library, operator: &str, all: &[Candidate], now_ms: i64, report: &mut Report) {
-    let most = library.workspace.host.playbooks.max_active;
+    let most = library.workspace.config.playbooks.max_active;
     let active = |candidate: &&Candidate| {
         candidate.status == Status::Active
             && candidate.overlay.expires_ms.is_none_or(|expires| expires > now_ms)
@@ -321,11 +315,11 @@ pub async fn log(
     slug: Option<&str>,
 ) -> Result<Vec<Recorded>, ServiceError> {
     let session = runs::open_read_only(environment, places).await?;
-    let records = session.store.records(&stream(&library.scope)).await;
+    let records = session.store.records(&playbook_stream(&library.scope)).await;
     session.close().await;
     let of_it = |record: &Recorded| match slug {
         None => true,
-        Some(slug) => event(record).and_then(|event| event.slug).as_deref() == Some(slug),
+        Some(slug) => playbook_event(record).and_then(|event| event.slug).as_deref() == Some(slug),
     };
     Ok(records?.into_iter().filter(of_it).collect())
 }

@@ -1,27 +1,42 @@
-//! The library: a scope's playbooks, the operators they target, and those operators' locked traits.
+//! The library: a scope's playbooks, the operators they target, and those operators' locked traits. Playbooks are indexed by
+//! target, so that an agent is matched against few playbooks instead of all.
+//!
+//! An active playbook needs a gate (B13): a file that a person made active by hand is woven without one, unless only
+//! governance may promote it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-use quorate_diagnostics::{Report, codes};
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_ledger::store::address::StoreAddress;
+use quorate_manifest::config::Configuration;
+use quorate_manifest::duration::IsoDuration;
 use quorate_manifest::loader::{Loader, Refs};
-use quorate_manifest::playbook::{FOLDER, PlaybookFile};
-use quorate_manifest::playbook::{Playbook, Status};
+use quorate_manifest::operator::Operator;
+use quorate_manifest::playbook::load::written_at;
+use quorate_manifest::playbook::{
+    self, Catalog, EntryKind, FOLDER, Gate, Playbook, PlaybookFile, Status, Weaving,
+};
 use quorate_manifest::workspace::{Scope, WorkspacePath};
-use quorate_playbook::bind::{Binding, MatchKind};
-use quorate_playbook::compose::Candidate;
+use quorate_manifest::{frontmatter, timestamp};
+use quorate_playbook::bind::{Binding, BindingIndex, MatchKind, RUNTIME, Subject};
+use quorate_playbook::contradiction::{NoEffect, Supersessions};
 use quorate_playbook::curate::AffectedOperator;
+use quorate_playbook::gate::{GOVERNANCE_PRIORITY, TextIdentity};
+use quorate_playbook::lock::{Locks, Trait};
+use quorate_playbook::log::{NEVER_GATED, priority};
+use quorate_playbook::persona::BasePrompt;
+use quorate_playbook::weave::{Candidate, Origin, Overlay, Placement};
+use quorate_protocol::assembly;
 
-use super::catalogue::Catalogue;
-use super::exceptions::Exceptions;
-use super::gating::Gating;
-use super::versions::VersionedFile;
+use super::traits::{self, Exceptions};
+use super::versions::{AttemptCount, RecordedVersions, VersionedFile, gate_word};
+use crate::service::compose::{self, LoadedOperator, load_operator};
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
-use crate::service::host::Host;
-use crate::service::manifests;
-use crate::service::manifests::Manifests;
-use crate::service::operators;
-use crate::service::playbook::known_operator::KnownOperator;
+use crate::service::manifests::{self, Manifests};
+use crate::service::registries::Registries;
 use crate::service::workspace::{self, PathOverrides, Workspace};
 
 pub struct Library {
@@ -47,14 +62,14 @@ impl Library {
         environment: &Environment,
         places: &PathOverrides,
         root: Option<&Path>,
-        host: &Host,
+        registries: &Registries,
     ) -> Result<Self, ServiceError> {
         let (root, scope) = manifests::root_and_scope(environment, root);
         let workspace = workspace::load(environment, places, &root)?;
         let manifests = Manifests::open(environment, &root, Refs::Followed)?;
-        let loader = manifests.loader(host);
+        let loader = manifests.loader(registries);
         let exceptions = Exceptions::of(&workspace, &scope);
-        let (operators, report) = operators(&loader, &scope, &workspace, &exceptions);
+        let (operators, report) = load_operators(&loader, &scope, &workspace, &exceptions);
         Ok(Library {
             catalogue: Catalogue::open(&loader, &scope, &workspace.ledger),
             root,
@@ -156,7 +171,7 @@ impl Library {
 }
 
 /// The operators of a scope; refused ones are left out and reported.
-fn operators(
+fn load_operators(
     loader: &Loader<'_>,
     scope: &Scope,
     workspace: &Workspace,
@@ -172,10 +187,347 @@ fn operators(
     slugs.sort();
     let mut known = Vec::new();
     for slug in slugs {
-        match operators::load_operator(loader, scope, &format!("ws://operators/{slug}")) {
-            Ok(operating) => known.push(KnownOperator::new(operating, &workspace.host, exceptions)),
+        match compose::load_operator(loader, scope, &format!("ws://operators/{slug}")) {
+            Ok(operating) => known.push(KnownOperator::new(operating, &workspace.config, exceptions)),
             Err(error) => report.absorb(*error.report),
         }
     }
     (known, report)
+}
+
+/// An operator with its locks and exceptions.
+pub struct KnownOperator {
+    pub slug: String,
+    pub operator: Operator,
+    pub base: BasePrompt,
+    /// The subject that selectors match.
+    pub subject: Subject,
+    /// Its locked traits.
+    pub traits: Vec<Arc<Trait>>,
+    /// The exceptions from them.
+    exceptions: Exceptions,
+}
+
+impl KnownOperator {
+    /// Loads the locks of an operator.
+    pub(in crate::service) fn new(
+        operating: LoadedOperator,
+        configuration: &Configuration,
+        exceptions: &Exceptions,
+    ) -> Self {
+        let LoadedOperator { operator, base, persona_locks, .. } = operating;
+        let traits = traits::locked_traits(&configuration.locks, &operator, &persona_locks);
+        let subject = operator_subject(&operator);
+        let exceptions = exceptions.clone();
+        KnownOperator { slug: operator.id.clone(), operator, base, subject, traits, exceptions }
+    }
+
+    /// Checks a playbook against its locks and the author's, minus exceptions.
+    pub fn candidate(&self, playbook: &Playbook, text: &str) -> Candidate {
+        let mut touches = self.locks().check(text);
+        let beyond = traits::extra_traits(&playbook.lock_check, &self.traits);
+        if !beyond.is_empty() {
+            touches.extend(traits::compile(&beyond).check(text));
+        }
+        Candidate {
+            overlay: playbook_overlay(playbook, text),
+            status: playbook.status,
+            supersedes: playbook.supersedes.clone().unwrap_or_default(),
+            violations: self.exceptions.not_excepted(&playbook.slug, text, touches),
+        }
+    }
+
+    /// The traits that overlays of advisory runs are checked against.
+    pub fn locks(&self) -> Arc<Locks> {
+        traits::compile(&self.traits)
+    }
+
+    /// Its name in overlays of advisory runs.
+    pub fn overlay_name(&self, scope: &Scope) -> String {
+        assembly::operator_id(scope, &self.slug)
+    }
+}
+
+/// What selectors match of an operator.
+pub(super) fn operator_subject(operator: &Operator) -> Subject {
+    let subject = Subject::from_operator(operator);
+    match &operator.runtime {
+        Some(runtime) => subject.replace(RUNTIME, runtime),
+        None => subject,
+    }
+}
+
+/// A playbook as an overlay.
+fn playbook_overlay(playbook: &Playbook, text: &str) -> Overlay {
+    let written_ms = written_at(playbook).and_then(timestamp::parse);
+    let ttl = playbook.ttl.as_ref().and_then(|ttl| ttl.parse::<IsoDuration>().ok());
+    Overlay {
+        id: playbook.slug.clone(),
+        origin: Origin::Playbook,
+        text: text.trim().to_owned(),
+        placement: match (playbook.kind, &playbook.block) {
+            (Weaving::BlockReplacement, Some(block)) => Placement::Block(block.clone()),
+            _ => Placement::Appended,
+        },
+        priority: priority(playbook),
+        written_ms,
+        expires_ms: written_ms.zip(ttl).map(|(at, ttl)| timestamp::add_duration(at, ttl)),
+    }
+}
+
+/// The messages about claims of a playbook that have no effect.
+pub fn ineffective_claims(catalogue: &Catalogue, playbook: &Playbook) -> Vec<Body> {
+    let claims = supersession_claims(catalogue, playbook);
+    let mut bodies = Vec::new();
+    for other in playbook.supersedes.iter().flatten() {
+        let why = match catalogue.book(other) {
+            None => NoEffect::Unknown,
+            // The superseded playbook is archived.
+            Some(book) if book.playbook.status == Status::Archived => continue,
+            Some(_) => match claims.check(&playbook.slug, other) {
+                Ok(()) => continue,
+                Err(why) => why,
+            },
+        };
+        let help = match why {
+            NoEffect::Unknown => "run `quorate playbook list` to see the available playbooks",
+            NoEffect::Mutual => "remove the claim from one of them, or archive one",
+            NoEffect::Governed => "promote it with `--gate governance`",
+        };
+        let message = format!("`{}` supersedes `{other}` without effect: {why}", playbook.slug);
+        bodies.push(Body::new(message).help(help));
+    }
+    bodies
+}
+
+/// The active playbook that supersedes one that is about to become active.
+pub fn replacement<'c>(catalogue: &'c Catalogue, playbook: &Playbook) -> Option<&'c str> {
+    let claims = supersession_claims(catalogue, playbook);
+    let names = |book: &&PlaybookFile| {
+        let active = &book.playbook;
+        active.status == Status::Active
+            && active.supersedes.iter().flatten().any(|slug| *slug == playbook.slug)
+            && claims.check(&active.slug, &playbook.slug).is_ok()
+    };
+    catalogue.books.iter().find(names).map(|book| &*book.playbook.slug)
+}
+
+/// The claims of all unarchived playbooks, and of one.
+fn supersession_claims<'p>(catalogue: &'p Catalogue, playbook: &'p Playbook) -> Supersessions<'p> {
+    let playbooks = catalogue.books.iter().map(|book| &book.playbook);
+    let playbooks =
+        playbooks.filter(|candidate| candidate.status != Status::Archived && candidate.slug != playbook.slug);
+    let claims_of = |playbook: &'p Playbook| {
+        (playbook.slug.as_str(), priority(playbook), playbook.supersedes.as_deref().unwrap_or_default())
+    };
+    Supersessions::new(playbooks.chain([playbook]).map(claims_of))
+}
+
+/// Whether a playbook may be woven, by the gates that it passed.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Gating {
+    /// It passed a gate, or is not active.
+    Passed,
+    /// It passed no gate, and needs none.
+    NeverGated,
+    /// Only governance may promote it, and did not: it is not woven.
+    Denied {
+        body: Body,
+        /// Whether it passed no other gate.
+        never_gated: bool,
+    },
+}
+
+impl Gating {
+    /// Whether it is active and passed no gate.
+    pub fn is_never_gated(&self) -> bool {
+        matches!(self, Gating::NeverGated | Gating::Denied { never_gated: true, .. })
+    }
+
+    /// The gating of a playbook by its versions. A gate counts if it passed the current text of the file.
+    pub fn of(file: &PlaybookFile, record: &VersionedFile, targets_all: bool) -> Gating {
+        let playbook = &file.playbook;
+        if playbook.status != Status::Active {
+            return Gating::Passed;
+        }
+        let entries = playbook.history.as_deref().unwrap_or_default();
+        let body = |text: &str| {
+            let parts = frontmatter::split(text).ok()?;
+            Some(text[parts.body].trim().replace("\r\n", "\n"))
+        };
+        let own = Some(file.text().replace("\r\n", "\n"));
+        let promoted =
+            record.versions.iter().rfind(|version| version.event == "promoted" && body(&version.text) == own);
+        let gate = promoted.and_then(|version| {
+            let entry =
+                entries.iter().find(|entry| entry.at == version.at && entry.kind == EntryKind::Promoted);
+            entry.and_then(|entry| entry.gate)
+        });
+        let priority = priority(playbook);
+        let reach = match (priority >= GOVERNANCE_PRIORITY, targets_all) {
+            (true, _) => format!("is active at priority {priority}"),
+            (false, true) => "is active for all operators".to_owned(),
+            (false, false) => return if gate.is_some() { Gating::Passed } else { Gating::NeverGated },
+        };
+        let slug = &playbook.slug;
+        let message = match gate {
+            Some(Gate::Governance) => return Gating::Passed,
+            Some(gate) => {
+                format!(
+                    "`{slug}` {reach}, which only governance promotes, and it passed the gate `{}`",
+                    gate_word(gate)
+                )
+            }
+            None => format!("`{slug}` {reach}, which only governance promotes, and was {NEVER_GATED}"),
+        };
+        let help = format!(
+            "run `quorate playbook shadow {slug}` and `quorate playbook promote {slug} --gate governance`; or give it a \
+             priority below {GOVERNANCE_PRIORITY} and name its operators"
+        );
+        Gating::Denied { body: Body::new(message).help(help), never_gated: gate.is_none() }
+    }
+}
+
+/// The warning about a playbook that is woven without a gate.
+pub fn never_gated_body(slug: &str) -> Body {
+    let body = Body::new(format!("`{slug}` is active, and no gate passed its text: it was {NEVER_GATED}"));
+    body.help(format!(
+        "to have it tested, run `quorate playbook shadow {slug}` and `quorate playbook promote {slug} --gate GATE`"
+    ))
+}
+
+/// The active playbooks that target all operators of a scope by patterns. Operators are read only if there is a pattern.
+pub fn targeting_all(books: &[PlaybookFile], loader: &Loader<'_>, scope: &Scope) -> BTreeSet<String> {
+    let mut subjects: Option<Vec<Subject>> = None;
+    let active = books.iter().map(|book| &book.playbook).filter(|book| book.status == Status::Active);
+    let targets_all = active.filter(|playbook| {
+        let binding = Binding::new(playbook);
+        binding.has_patterns()
+            && binding.targets_all(subjects.get_or_insert_with(|| operator_subjects(loader, scope)).iter())
+    });
+    targets_all.map(|playbook| playbook.slug.clone()).collect()
+}
+
+fn operator_subjects(loader: &Loader<'_>, scope: &Scope) -> Vec<Subject> {
+    let folder = match scope.folder() {
+        top if top.is_empty() => "operators".to_owned(),
+        tenant => format!("{tenant}/operators"),
+    };
+    let Ok(location) = WorkspacePath::new(&folder) else { return Vec::new() };
+    let load = |slug: &String| load_operator(loader, scope, &format!("ws://operators/{slug}")).ok();
+    loader
+        .folder_names(&location)
+        .iter()
+        .filter_map(load)
+        .map(|one| operator_subject(&one.operator))
+        .collect()
+}
+
+#[derive(Debug, Default)]
+pub struct Catalogue {
+    /// Usable playbooks, by the path of their file.
+    pub books: Vec<PlaybookFile>,
+    /// Errors of the others, and warnings.
+    pub report: Report,
+    bindings: BindingIndex,
+    recorded: RecordedVersions,
+    /// Active playbooks that target all operators.
+    targeting_all: BTreeSet<String>,
+}
+
+impl Catalogue {
+    /// Loads the playbooks of a scope, and what the ledger has recorded of them.
+    pub fn open(loader: &Loader<'_>, scope: &Scope, ledger: &StoreAddress) -> Self {
+        // Lock matchers are compiled while files are read, since every playbook needs them.
+        if playbook::exists(loader, scope) {
+            traits::precompile();
+        }
+        let mut catalogue = Catalogue::from(playbook::load_all(loader, scope));
+        catalogue.recorded = RecordedVersions::load_blocking(ledger, scope);
+        catalogue.targeting_all = targeting_all(&catalogue.books, loader, scope);
+        for body in catalogue.missing_bodies() {
+            catalogue.report.warn(codes::PLAYBOOK_GONE, body);
+        }
+        catalogue
+    }
+
+    /// The recorded version of a playbook that is not archived and whose file is missing; `None` otherwise.
+    pub fn missing_version(&self, slug: &str) -> Option<u32> {
+        self.missing().find(|(missing, _)| *missing == slug).map(|(_, n)| n)
+    }
+
+    fn missing(&self) -> impl Iterator<Item = (&str, u32)> {
+        let is_missing = |slug: &str| self.book(slug).is_none() && !self.is_refused(slug);
+        self.recorded.unarchived().filter(move |(slug, _)| is_missing(slug))
+    }
+
+    /// Whether the slug's file exists but is refused, which is reported already.
+    fn is_refused(&self, slug: &str) -> bool {
+        let name = format!("/{slug}.md");
+        self.report.refusals.iter().any(|refusal| {
+            let place = refusal.body.place.as_ref();
+            refusal.body.message.contains(&name) || place.is_some_and(|place| place.file.ends_with(&name))
+        })
+    }
+
+    /// The reports about recorded playbooks without a file.
+    pub fn missing_bodies(&self) -> Vec<Body> {
+        let body = |(slug, n): (&str, u32)| {
+            Body::new(format!("the file of `{slug}` is missing; the ledger has version {n} of it")).help(format!(
+                "restore its files from a copy or from version control (`quorate playbook repair` restores it from its \
+                 history), or `quorate playbook archive {slug}` to end it"
+            ))
+        };
+        self.missing().map(body).collect()
+    }
+
+    /// A playbook's file with its versions, and what the ledger has recorded of it.
+    ///
+    /// # Errors
+    /// As [`VersionedFile::read`].
+    pub fn record(
+        &self,
+        environment: &Environment,
+        root: &Path,
+        book: &PlaybookFile,
+    ) -> Result<VersionedFile, ServiceError> {
+        let recorded = self.recorded.playbook(&book.playbook.slug);
+        Ok(VersionedFile { recorded, ..VersionedFile::read(environment, root, book)? })
+    }
+
+    /// Whether a gate passed a playbook.
+    pub fn gating(&self, book: &PlaybookFile, record: &VersionedFile) -> Gating {
+        Gating::of(book, record, self.targeting_all.contains(&book.playbook.slug))
+    }
+
+    /// How often gates were asked about a text.
+    pub fn attempts(&self, text: &str) -> AttemptCount {
+        self.recorded.trials.count(&TextIdentity::new(text))
+    }
+
+    /// A playbook by its slug.
+    pub fn book(&self, slug: &str) -> Option<&PlaybookFile> {
+        self.books.iter().find(|book| book.playbook.slug == slug)
+    }
+
+    /// The playbooks that target any of these operators, in file order, each with those operators.
+    pub fn matching<'k>(
+        &self,
+        known: &[&'k KnownOperator],
+    ) -> Vec<(&PlaybookFile, Vec<(&'k KnownOperator, MatchKind)>)> {
+        let mut bound: BTreeMap<usize, Vec<(&'k KnownOperator, MatchKind)>> = BTreeMap::new();
+        for operator in known {
+            for (at, how) in self.bindings.matching(&operator.subject) {
+                bound.entry(at).or_default().push((operator, how));
+            }
+        }
+        bound.into_iter().map(|(at, known)| (&self.books[at], known)).collect()
+    }
+}
+
+impl From<Catalog> for Catalogue {
+    fn from(Catalog { playbooks: books, report }: Catalog) -> Self {
+        let bindings = BindingIndex::new(books.iter().map(|book| &book.playbook));
+        Catalogue { bindings, books, report, ..Catalogue::default() }
+    }
 }

@@ -3,22 +3,18 @@
 
 use std::cmp::Reverse;
 
-use quorate_manifest::playbook::Entry;
-use quorate_manifest::playbook::PlaybookFile;
-use quorate_manifest::playbook::Status;
-use quorate_playbook::compose::{Candidate, compose};
+use quorate_manifest::playbook::{Entry, PlaybookFile, Status};
 use quorate_playbook::gate::{Side, Thresholds};
 use quorate_playbook::history::Version;
-use quorate_playbook::index::{NEVER_GATED, priority};
+use quorate_playbook::log::{NEVER_GATED, priority};
+use quorate_playbook::weave::{Candidate, compose};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::archive::has_expired;
-use super::gate::ab::{self, CountedRun, Evaluation};
+use super::gate::{self, CountedRun, Evaluation};
 use super::library::Library;
-use super::rollback::status_word;
-use super::trials::AttemptCount;
-use super::versions::{VersionedFile, gate_word};
+use super::rollback::{has_expired, status_word};
+use super::versions::{AttemptCount, VersionedFile, gate_word};
 use crate::service::diff::{self, Piece};
 use crate::service::error::ServiceError;
 use crate::service::session::LedgerSession;
@@ -242,9 +238,9 @@ pub async fn view(
     let evidence = playbook.evidence.iter();
     let trial = match ledger.filter(|_| playbook.status != Status::Archived) {
         Some(session) => {
-            let settings = &library.workspace.host.playbooks;
+            let settings = &library.workspace.config.playbooks;
             let terms = Thresholds { min_sample: settings.min_sample, error_rate: settings.error_rate };
-            Some(Trial::of(ab::evaluate(library, session, file, terms).await?))
+            Some(Trial::of(gate::evaluate_ab(library, session, file, terms).await?))
         }
         None => None,
     };
@@ -297,7 +293,7 @@ fn prompts(library: &Library, file: &PlaybookFile, now_ms: i64) -> Vec<PromptCha
     }
     let redactor = &library.workspace.redaction.redactor;
     let matched = library.operators_for(playbook).into_iter();
-    let change = |(known, _): (&super::known_operator::KnownOperator, _)| {
+    let change = |(known, _): (&super::library::KnownOperator, _)| {
         let mut others = library.candidates_for(known);
         others.retain(|candidate| candidate.overlay.id != playbook.slug);
         let own = Candidate { status: Status::Active, ..known.candidate(playbook, file.text()) };

@@ -3,31 +3,26 @@
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::{self, sha256_hex};
 use quorate_kernel::ports::ledger::PlaybookEvent;
-use quorate_manifest::playbook::PlaybookFile;
-use quorate_manifest::playbook::{EntryKind, Gate};
-use quorate_manifest::playbook::{Playbook, Status};
+use quorate_manifest::playbook::{EntryKind, Gate, Playbook, PlaybookFile, Status};
 use quorate_manifest::timestamp;
-use quorate_playbook::compose::Candidate;
 use quorate_playbook::curate::objections_to;
 use quorate_playbook::gate::{GOVERNANCE_PRIORITY, TextIdentity};
-use quorate_playbook::index::priority;
+use quorate_playbook::log::priority;
+use quorate_playbook::weave::Candidate;
 use serde_json::{Map, Value, json};
 
-use super::change::Change;
-use super::event::ChangeEvent;
-use super::gate::{Approver, GateEvidence};
+use super::change::{ChangeEvent, PlaybookChange};
+use super::library::replacement;
 use super::propose::{check_superseded, warn_contradictions};
-use super::recorded_versions::RecordedVersions;
-use super::supersedes::replacement;
-use super::trials::NewAttempt;
-use super::versions::{NewVersion, VersionedFile, gate_word};
+use super::versions::{NewAttempt, NewVersion, RecordedVersions, VersionedFile, gate_word};
 use super::writer::LibraryWriter;
+use super::{Approver, GateEvidence};
 use crate::service::error::ServiceError;
-use crate::service::host::Host;
+use crate::service::registries::Registries;
 
 /// The result of a promotion.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct PromotionOutcome {
     pub slug: String,
     /// The gate's message.
     pub gate_message: Option<String>,
@@ -50,8 +45,8 @@ pub async fn promote(
     gate: Gate,
     asked: &mut dyn Approver,
     by: &str,
-    host: &Host,
-) -> Result<Outcome, ServiceError> {
+    registries: &Registries,
+) -> Result<PromotionOutcome, ServiceError> {
     let environment = keeping.session.environment.clone();
     let now_ms = environment.clock.now_ms();
     let book = find_playbook(keeping, slug)?.clone();
@@ -72,7 +67,7 @@ pub async fn promote(
             0 => String::new(),
             before => format!("; attempt {}", before + 1),
         };
-        match super::gate::attempt(keeping, &book, gate, &new, asked, host).await? {
+        match super::gate::attempt(keeping, &book, gate, &new, asked, registries).await? {
             Ok(mut through) => {
                 through.note.push_str(&ordinal);
                 note = Some(through.note.clone());
@@ -91,7 +86,7 @@ pub async fn promote(
     }
     // A gate may take long; the time is that of the decision.
     let now_ms = environment.clock.now_ms();
-    let mut change = Change::new_at(now_ms);
+    let mut change = PlaybookChange::new_at(now_ms);
     let Some(passed) = passed else {
         let words = report
             .refusals
@@ -101,8 +96,8 @@ pub async fn promote(
         let mut data = json!({"gate": gate_word(gate), "by": by});
         attempt.iter().for_each(|attempt| attempt.add_to(&mut data));
         change.events.push(ChangeEvent::new(PlaybookEvent::Rejected, slug, words, data));
-        keeping.commit(&change, host).await?;
-        return Ok(Outcome {
+        keeping.commit(&change, registries).await?;
+        return Ok(PromotionOutcome {
             slug: slug.to_owned(),
             gate_message: note,
             promoted: None,
@@ -115,8 +110,14 @@ pub async fn promote(
     let promoted = change.events.iter_mut().find(|event| event.slug == slug);
     attempt.iter().zip(promoted).for_each(|(attempt, event)| attempt.add_to(&mut event.data));
     keeping.record_pattern_matches(&book.playbook, &mut change);
-    keeping.commit(&change, host).await?;
-    Ok(Outcome { slug: slug.to_owned(), gate_message: note, promoted: Some(version), archived, report })
+    keeping.commit(&change, registries).await?;
+    Ok(PromotionOutcome {
+        slug: slug.to_owned(),
+        gate_message: note,
+        promoted: Some(version),
+        archived,
+        report,
+    })
 }
 
 /// A playbook by its slug.
@@ -214,7 +215,7 @@ fn check_preconditions(
     }
     let candidates: Vec<(String, Vec<Candidate>)> =
         matched.iter().map(|(known, _)| (known.slug.clone(), library.candidates_for(known))).collect();
-    let most = library.workspace.host.playbooks.max_active;
+    let most = library.workspace.config.playbooks.max_active;
     let expired = matched
         .first()
         .and_then(|(known, _)| known.candidate(playbook, book.text()).overlay.expires_ms)
@@ -274,7 +275,7 @@ fn record_promotion(
     passed: &GateEvidence,
     by: &str,
     now_ms: i64,
-    change: &mut Change,
+    change: &mut PlaybookChange,
 ) -> Result<(u32, Vec<String>), ServiceError> {
     let environment = &keeping.session.environment;
     let at = timestamp::format(now_ms);

@@ -2,43 +2,47 @@
 //!
 //! A proposal is checked against every operator it targets before any write. Deltas are processed one by one, so that a
 //! refused one does not block the others.
+//!
+//! Fragments of an advisory run can become proposals, each with its mentor's id below `metadata`. Advice lasts two weeks as
+//! an overlay, and becomes permanent as a playbook that passes a gate.
 
-mod draft;
-
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use quorate_diagnostics::invisible::first_invisible;
-use quorate_diagnostics::{Body, Report, codes};
+use quorate_diagnostics::{Body, RefusalCode, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{Kind, Ledger as _, PlaybookEvent};
+use quorate_kernel::record::Fragment;
 use quorate_kernel::redact::Redactor;
 use quorate_ledger::runs::PrefixMatch;
-use quorate_manifest::playbook::EntryKind;
-use quorate_manifest::playbook::EvidenceKind;
-use quorate_manifest::playbook::edit::Edit;
-use quorate_manifest::playbook::{Playbook, Status};
+use quorate_manifest::doctype::Doctype;
+use quorate_manifest::document::Document;
+use quorate_manifest::loader::{OpenResult, Refs};
+use quorate_manifest::playbook::edit::{self, Edit};
+use quorate_manifest::playbook::{self, EntryKind, EvidenceKind, Playbook, Status, TargetKind, load};
 use quorate_manifest::timestamp;
+use quorate_manifest::workspace::WorkspacePath;
 use quorate_playbook::bind::MatchKind;
-use quorate_playbook::compose::Candidate;
 use quorate_playbook::contradiction::{Contradiction, contradictions};
 use quorate_playbook::curate::{Objection, objections_to};
-use quorate_playbook::delta::{Delta, Error};
+use quorate_playbook::delta::{Add, Delta, DeltaError, Revise};
+use quorate_playbook::weave::Candidate;
 use quorate_protocol::Json;
-use serde_json::json;
+use quorate_protocol::locks::fold;
+use serde_json::{Map, json};
 
-use super::change::{Change, first_match_event};
-use super::event::ChangeEvent;
-use super::exceptions::ExceptionRequest;
+use super::change::{ChangeEvent, PlaybookChange, first_match_event};
+use super::consultant::Judge;
 use super::inspect::excerpt_place;
-use super::judge::Judge;
 use super::library::Library;
-use super::versions::NewVersion;
+use super::traits::ExceptionRequest;
+use super::versions::{NewVersion, VersionedFile};
 use super::writer::LibraryWriter;
-use crate::service::error::ServiceError;
-use crate::service::host::Host;
-use crate::service::modularity;
-pub use draft::Proposer;
-use draft::{Draft, DraftBuilder};
+use crate::service::error::{ExitClass, ServiceError};
+use crate::service::manifests::Manifests;
+use crate::service::registries::Registries;
+use crate::service::{check, run_spec};
 
 /// A proposal.
 #[derive(Debug, Clone)]
@@ -53,13 +57,13 @@ pub enum Proposal {
     Unusable {
         slug: String,
         /// Why, with a help.
-        misread: Error,
+        misread: DeltaError,
     },
 }
 
 /// The result of a proposal.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct ProposalOutcome {
     /// The slug, if known.
     pub slug: String,
     /// Whether it was accepted.
@@ -115,7 +119,7 @@ pub fn proposal_from_json(value: Json) -> Proposal {
         Ok(delta) => Proposal::Delta(Box::new(delta)),
         Err(misread) => Proposal::Unusable {
             slug,
-            misread: Error { reason: format!("it is not a delta: {}", misread.reason), ..misread },
+            misread: DeltaError { reason: format!("it is not a delta: {}", misread.reason), ..misread },
         },
     }
 }
@@ -130,13 +134,14 @@ pub async fn propose(
     proposer: &Proposer,
     judge: Option<&Judge>,
     mut excepting: Option<ExceptionRequest<'_>>,
-    host: &Host,
-) -> Result<Vec<Outcome>, ServiceError> {
+    registries: &Registries,
+) -> Result<Vec<ProposalOutcome>, ServiceError> {
     let redactor = keeping.session.workspace.redaction.redactor.clone();
     let mut outcomes = Vec::new();
     for proposal in proposals {
         let proposal = redact(proposal, &redactor);
-        outcomes.push(propose_one(keeping, &proposal, proposer, judge, excepting.as_mut(), host).await?);
+        outcomes
+            .push(propose_one(keeping, &proposal, proposer, judge, excepting.as_mut(), registries).await?);
     }
     Ok(outcomes)
 }
@@ -153,13 +158,14 @@ fn redact(proposal: &Proposal, redactor: &Redactor) -> Proposal {
                 Ok(clean) => Proposal::Delta(clean),
                 Err(error) => Proposal::Unusable {
                     slug: String::new(),
-                    misread: Error { reason: format!("it is not a delta: {error}"), help: None },
+                    misread: DeltaError { reason: format!("it is not a delta: {error}"), help: None },
                 },
             },
         },
         Proposal::Unusable { slug, misread } => {
             let clean = |text: &str| redactor.redact(text).0;
-            let misread = Error { reason: clean(&misread.reason), help: misread.help.as_deref().map(clean) };
+            let misread =
+                DeltaError { reason: clean(&misread.reason), help: misread.help.as_deref().map(clean) };
             Proposal::Unusable { slug: clean(slug), misread }
         }
     }
@@ -171,8 +177,8 @@ async fn propose_one(
     proposer: &Proposer,
     judge: Option<&Judge>,
     excepting: Option<&mut ExceptionRequest<'_>>,
-    host: &Host,
-) -> Result<Outcome, ServiceError> {
+    registries: &Registries,
+) -> Result<ProposalOutcome, ServiceError> {
     let at_ms = keeping.session.environment.clock.now_ms();
     let mut draft = DraftBuilder {
         at: timestamp::format(at_ms),
@@ -181,9 +187,9 @@ async fn propose_one(
         document: None,
     };
     let drafted = match proposal {
-        Proposal::Manifest { text, shown } => draft.build_manifest(keeping, text, shown, host),
+        Proposal::Manifest { text, shown } => draft.build_manifest(keeping, text, shown, registries),
         Proposal::Delta(delta) => match &**delta {
-            Delta::Add(add) => draft.build_add(keeping, add, proposer, host),
+            Delta::Add(add) => draft.build_add(keeping, add, proposer, registries),
             Delta::Revise(revise) => draft.build_revision(keeping, revise, proposer),
         },
         Proposal::Unusable { slug, misread } => {
@@ -194,7 +200,7 @@ async fn propose_one(
         }
     }?;
     let DraftBuilder { slug, mut report, at, .. } = draft;
-    let mut change = Change::new_at(at_ms);
+    let mut change = PlaybookChange::new_at(at_ms);
     let accepted = match drafted {
         Some(drafted) => {
             let (affected, allowed) = examine(keeping, &drafted, excepting, &mut report, at_ms).await?;
@@ -223,8 +229,8 @@ async fn propose_one(
         let slug = if slug.is_empty() { "?" } else { &slug };
         change.events.push(ChangeEvent::new(PlaybookEvent::Rejected, slug, words, data));
     }
-    keeping.commit(&change, host).await?;
-    Ok(Outcome { slug, accepted, report })
+    keeping.commit(&change, registries).await?;
+    Ok(ProposalOutcome { slug, accepted, report })
 }
 
 impl Draft {
@@ -256,7 +262,7 @@ impl Draft {
         proposer: &Proposer,
         at: &str,
         affected: &[String],
-        change: &mut Change,
+        change: &mut PlaybookChange,
     ) -> Result<AcceptedProposal, ServiceError> {
         let kind = if self.manifest.is_some() { EntryKind::Created } else { EntryKind::Delta };
         let step = NewVersion { kind, summary: one_line(&self.summary), by: &proposer.by, gate: None, at };
@@ -313,7 +319,7 @@ async fn examine(
             body.help("run `quorate check operators` to see the available operators"),
         );
     }
-    if let Some((word, _)) = modularity::council_mentions(&drafted.text).next() {
+    if let Some((word, _)) = check::council_mentions(&drafted.text).next() {
         let body = Body::new(format!("its text mentions the judges of the agent's work: `{word}`"));
         let help = "tell the agent what to do, without its judges";
         report.refuse(codes::DELTA_INVALID, body.help(help));
@@ -423,7 +429,7 @@ async fn tainted_reason(
 
 impl LibraryWriter {
     /// Adds an event for each operator that a pattern matches for the first time (B10).
-    pub(super) fn record_pattern_matches(&self, playbook: &Playbook, change: &mut Change) {
+    pub(super) fn record_pattern_matches(&self, playbook: &Playbook, change: &mut PlaybookChange) {
         for (known, bound) in self.library.operators_for(playbook) {
             if bound == MatchKind::Exact {
                 continue;
@@ -447,4 +453,336 @@ fn one_line(text: &str) -> &str {
         None if line.is_empty() => "changed",
         None => line,
     }
+}
+
+/// The proposer, and its default operator.
+#[derive(Debug, Clone)]
+pub struct Proposer {
+    pub by: String,
+    /// The operator of deltas that name none.
+    pub operator: Option<String>,
+}
+
+/// A proposal in progress.
+struct DraftBuilder {
+    /// The time of the proposal, in RFC 3339.
+    at: String,
+    /// The slug, if known.
+    slug: String,
+    /// Refusals and warnings.
+    report: Report,
+    /// The source text, for places.
+    document: Option<Arc<Document>>,
+}
+
+/// A proposal that parses as a playbook.
+struct Draft {
+    playbook: Playbook,
+    text: String,
+    /// Its target file, and that file's current text; `None` for a new one.
+    record: VersionedFile,
+    /// The manifest as written; `None` for a delta, which has no places.
+    document: Option<Arc<Document>>,
+    /// The text of the new file, without its history; `None` for a revision.
+    manifest: Option<String>,
+    summary: String,
+    /// Items added to its evidence.
+    evidence: Vec<Map<String, Json>>,
+}
+
+impl DraftBuilder {
+    fn build_manifest(
+        &mut self,
+        keeping: &LibraryWriter,
+        text: &str,
+        shown: &str,
+        registries: &Registries,
+    ) -> Result<Option<Draft>, ServiceError> {
+        let path = keeping.session.environment.directory.join(shown);
+        if let Some(book) = keeping.library.catalogue.books.iter().find(|book| {
+            let current_path = keeping.library.root.join(book.path.workspace_relative());
+            std::fs::canonicalize(&path)
+                .ok()
+                .is_some_and(|path| std::fs::canonicalize(current_path).ok() == Some(path))
+        }) {
+            self.slug.clone_from(&book.playbook.slug);
+            let body = Body::new(format!("`{}` already exists among the playbooks", book.playbook.slug));
+            let help = format!("run `quorate playbook promote {} --gate …` to make it active", self.slug);
+            self.refuse(codes::SLUG_DUPLICATE, body.help(help));
+            return Ok(None);
+        }
+        let name = Path::new(shown).file_name().map_or("-", |name| name.to_str().unwrap_or("-"));
+        let drafted = self.build_text(keeping, text, name, registries)?;
+        Ok(drafted.map(|drafted| Draft { document: self.document.take(), ..drafted }))
+    }
+
+    fn build_add(
+        &mut self,
+        keeping: &LibraryWriter,
+        add: &Add,
+        proposer: &Proposer,
+        registries: &Registries,
+    ) -> Result<Option<Draft>, ServiceError> {
+        let mut manifest = add.manifest(&self.at);
+        self.slug.clone_from(&add.slug);
+        if add.targets.is_none() && add.selector.is_none() {
+            let Some(operator) = &proposer.operator else {
+                let body = Body::new("the delta has no targets");
+                self.refuse(codes::DELTA_INVALID, body.help("give it `targets` or a `selector`"));
+                return Ok(None);
+            };
+            manifest.insert("targets".to_owned(), json!([{"kind": "operator", "ref": operator}]));
+        }
+        if add.evidence.is_none() {
+            let provenance = format!("{} at {}", proposer.by, self.at);
+            manifest.insert("evidence".to_owned(), json!([{"kind": "human", "ref": provenance}]));
+        }
+        let text = match edit::render(&manifest, &format!("{}\n", add.body.trim())) {
+            Ok(text) => text,
+            Err(why) => {
+                let body = Body::new(format!("cannot write the delta as a playbook: {why}"));
+                self.refuse(codes::PLAYBOOK_INVALID, body);
+                return Ok(None);
+            }
+        };
+        self.build_text(keeping, &text, &format!("{}.md", add.slug), registries)
+    }
+
+    /// Loads a manifest with the usual checks, beside the existing playbooks.
+    fn build_text(
+        &mut self,
+        keeping: &LibraryWriter,
+        text: &str,
+        name: &str,
+        registries: &Registries,
+    ) -> Result<Option<Draft>, ServiceError> {
+        let library = &keeping.library;
+        let manifests = Manifests::open(&keeping.session.environment, &library.root, Refs::Followed)?;
+        let loader = manifests.loader(registries);
+        // The first playbook keeps the slug.
+        drop(playbook::load_all(&loader, &library.scope));
+        let Ok(location) = WorkspacePath::new(&in_scope(library.scope.folder(), name)) else {
+            let body = Body::new(format!("`{name}` cannot be the name of a file here"));
+            self.refuse(
+                codes::PLAYBOOK_INVALID,
+                body.help("a slug has lower-case letters, digits and dashes"),
+            );
+            return Ok(None);
+        };
+        let document = match loader.open_bytes(&location, text.as_bytes().to_vec()) {
+            OpenResult::Document(document) if document.doctype == Doctype::Playbook => document,
+            OpenResult::UnknownDoctype(report) => {
+                self.report.absorb(report);
+                return Ok(None);
+            }
+            OpenResult::Document(_) | OpenResult::Missing | OpenResult::Unreadable(_) => {
+                let body = Body::new(format!("{name} is not a playbook"))
+                    .help("begin it with `schema: playbooks/v1`");
+                self.refuse(codes::PLAYBOOK_INVALID, body);
+                return Ok(None);
+            }
+        };
+        self.document = Some(Arc::clone(&document));
+        let loaded = load::load_playbook(&loader, &document);
+        self.report.absorb(loaded.report);
+        let Some(playbook) = loaded.value else { return Ok(None) };
+        self.slug.clone_from(&playbook.slug);
+        match playbook.status {
+            Status::Shadow => {}
+            Status::Active => {
+                let body = Body::new("a proposal must begin in shadow, and this one has `status: active`");
+                let body = body.at(document.value_place("status"));
+                let help = "propose it with `status: shadow`, then run `quorate playbook promote`";
+                self.refuse(codes::PROMOTION_DENIED, body.help(help));
+            }
+            Status::Archived => {
+                let body = Body::new("a proposal must begin in shadow, and this one has `status: archived`");
+                self.refuse(codes::DELTA_INVALID, body.at(document.value_place("status")));
+            }
+        }
+        if playbook.history.as_ref().is_some_and(|entries| !entries.is_empty()) {
+            let body = Body::new("a proposal cannot have a `history`");
+            let help = "remove `history`: Quorate writes it";
+            self.refuse(codes::HISTORY_MUTATION, body.at(document.key_place("history")).help(help));
+        }
+        let path = library.root.join(in_scope(library.scope.folder(), &file_path(&playbook)));
+        let summary = playbook.title.clone();
+        let record = VersionedFile { slug: playbook.slug.clone(), path, ..VersionedFile::default() };
+        let (text, body) = (text.to_owned(), document.body().trim().to_owned());
+        Ok(Some(Draft {
+            playbook,
+            text: body,
+            record,
+            document: None,
+            manifest: Some(text),
+            summary,
+            evidence: Vec::new(),
+        }))
+    }
+
+    fn build_revision(
+        &mut self,
+        keeping: &LibraryWriter,
+        revise: &Revise,
+        proposer: &Proposer,
+    ) -> Result<Option<Draft>, ServiceError> {
+        let library = &keeping.library;
+        self.slug.clone_from(&revise.slug);
+        let Some(book) = library.book(&revise.slug) else {
+            let body = Body::new(format!("cannot revise `{}`: no playbook has this slug", revise.slug));
+            self.refuse(
+                codes::DELTA_INVALID,
+                body.help("run `quorate playbook list` to see the available playbooks"),
+            );
+            return Ok(None);
+        };
+        if book.playbook.status != Status::Shadow {
+            let body = Body::new(format!(
+                "cannot revise `{}`: only playbooks in shadow can be revised",
+                revise.slug
+            ));
+            let help = format!("propose another playbook with `supersedes: [{}]`", revise.slug);
+            self.refuse(codes::PROMOTION_DENIED, body.help(help));
+            return Ok(None);
+        }
+        let is_for = |operator: &String| {
+            library.operators_for(&book.playbook).iter().any(|(known, _)| known.slug == *operator)
+        };
+        if let Some(operator) = proposer.operator.as_ref().filter(|operator| !is_for(operator)) {
+            let body = Body::new(format!(
+                "`{}` does not target `{operator}`, whose runs this was learned from",
+                revise.slug
+            ));
+            self.refuse(codes::DELTA_INVALID, body);
+            return Ok(None);
+        }
+        let record = library.record(book)?;
+        record.ensure_intact(&keeping.session.environment)?;
+        if fold(revise.body.trim()) == fold(book.text()) {
+            let body = Body::new(format!("`{}` already has this text", revise.slug));
+            self.refuse(codes::DELTA_INVALID, body);
+            return Ok(None);
+        }
+        let evidence = match revise.evidence.clone() {
+            Some(Json::Array(all)) => all.into_iter().filter_map(|one| one.as_object().cloned()).collect(),
+            _ => vec![Map::from_iter([
+                ("kind".to_owned(), json!("human")),
+                ("ref".to_owned(), json!(format!("{} at {}", proposer.by, self.at))),
+            ])],
+        };
+        let playbook = book.playbook.clone();
+        let text = revise.body.trim().to_owned();
+        Ok(Some(Draft {
+            playbook,
+            text,
+            record,
+            document: None,
+            manifest: None,
+            summary: revise.summary.clone(),
+            evidence,
+        }))
+    }
+
+    fn refuse(&mut self, code: RefusalCode, body: Body) {
+        self.report.refuse(code, body);
+    }
+}
+
+/// The folder of a new playbook: by its single operator or role.
+fn file_path(playbook: &Playbook) -> String {
+    let slug = &playbook.slug;
+    let folder = match playbook.targets.as_deref() {
+        Some([only]) if playbook.selector.is_none() => {
+            let bare = only.reference.rsplit('/').next().unwrap_or_default();
+            let plain = !bare.is_empty()
+                && bare.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
+            let word = match only.kind {
+                TargetKind::Operator => "operator",
+                TargetKind::Role => "role",
+                TargetKind::Skill => "skill",
+                TargetKind::Runtime => "runtime",
+            };
+            plain.then(|| format!("{word}/{bare}/"))
+        }
+        _ => None,
+    };
+    format!("{}/{}{slug}.md", playbook::FOLDER, folder.unwrap_or_default())
+}
+
+fn in_scope(folder: impl AsRef<str>, path: &str) -> String {
+    match folder.as_ref() {
+        "" => path.to_owned(),
+        tenant => format!("{tenant}/{path}"),
+    }
+}
+
+/// The maximum length of a title made of a fragment, in characters.
+const MAX_TITLE_CHARS: usize = 120;
+
+/// The fragments of an advisory run as proposals for its operators.
+///
+/// # Errors
+/// If the run is unknown, or has no fragments.
+#[crate::boxed]
+pub async fn proposals_of_run(keeping: &LibraryWriter, prefix: &str) -> Result<Vec<Proposal>, ServiceError> {
+    let run = keeping.session.find_run(prefix).await?.run;
+    let history = keeping.session.partial_history(&run).await?;
+    let fragments = history.outcome().map(|outcome| outcome.fragments).filter(|all| !all.is_empty());
+    let (Some(setup), Some(fragments)) = (run_spec::assembly_setup(&history), fragments) else {
+        let body = Body::new(format!("run {run} has no advice"));
+        let help = "name a run of an advisory assembly: `quorate runs` lists all runs";
+        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)));
+    };
+    let known = keeping.library.operators.iter();
+    let targets: Vec<Json> = known
+        .filter(|known| setup.operators.contains(&known.overlay_name(&keeping.library.scope)))
+        .map(|known| json!({"kind": "operator", "ref": known.slug}))
+        .collect();
+    if targets.is_empty() {
+        let body = Body::new(format!("run {run} does not advise an operator of this workspace"));
+        let help = "name one in `appliesTo` or `executor` of the assembly";
+        return Err(ServiceError::configuration(codes::TARGET_UNRESOLVED, body.help(help)));
+    }
+    let proposals = fragments.iter().map(|fragment| {
+        let Fragment { member, severity, .. } = fragment;
+        let text = fragment.text.trim().to_owned();
+        let priority = u8::try_from(fragment.priority).ok();
+        let add = Add {
+            slug: emitted_slug(&setup.assembly, member, &run),
+            title: emitted_title(&text),
+            body: text,
+            targets: Some(json!(targets)),
+            selector: None,
+            block: None,
+            priority: priority.map(|n| json!(n.min(quorate_playbook::weave::ADVISORY_CAP))),
+            lock_check: Vec::new(),
+            ttl: None,
+            evidence: Some(json!([{
+                "kind": "run", "ref": format!("runs/{run}"), "note": format!("severity {severity}"),
+            }])),
+            supersedes: None,
+            tags: None,
+            metadata: Some(json!({"quorate": {"mentor": member, "assembly": &*setup.assembly}})),
+        };
+        Proposal::Delta(Box::new(Delta::Add(Box::new(add))))
+    });
+    Ok(proposals.collect())
+}
+
+/// A slug that depends only on the run and the fragment.
+fn emitted_slug(assembly: &str, member: &str, run: &str) -> String {
+    let plain = |text: &str| -> String {
+        let text = text.to_ascii_lowercase();
+        let text = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect::<String>();
+        text.trim_matches('-').chars().take(28).collect()
+    };
+    let slug = format!("{}-{}-{}", plain(assembly), plain(member), plain(run));
+    let slug = slug.trim_start_matches(|c: char| !c.is_ascii_lowercase());
+    slug.trim_end_matches('-').to_owned()
+}
+
+fn emitted_title(text: &str) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    let cut: String = line.chars().take(MAX_TITLE_CHARS).collect();
+    if cut.len() < line.len() { format!("{}…", cut.trim_end()) } else { cut }
 }

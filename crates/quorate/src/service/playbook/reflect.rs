@@ -10,18 +10,18 @@ use quorate_kernel::ports::dispatcher::Question;
 use quorate_kernel::ports::ledger::{Kind, Ledger as _};
 use quorate_ledger::runs::RunRow;
 use quorate_manifest::timestamp;
-use quorate_playbook::delta::{Delta, Error};
+use quorate_playbook::delta::{Delta, DeltaError};
 use quorate_protocol::answers::{Schema, reflection};
 use quorate_protocol::{Json, Part, PartKind};
 use serde_json::json;
 
 use super::consultant::Consultant;
-use super::known_operator::KnownOperator;
+use super::library::KnownOperator;
 use super::propose::{Proposal, proposal_from_json};
 use super::rollback::status_word;
 use super::writer::LibraryWriter;
 use crate::service::error::ServiceError;
-use crate::service::run_opened::is_assembly;
+use crate::service::run_spec::is_assembly;
 use crate::service::{overlays, report};
 
 /// The default number of runs.
@@ -61,7 +61,7 @@ pub async fn reflect(
         let help = "run `quorate check operators` to see the available operators";
         return Err(ServiceError::not_found(codes::OPERATOR_UNRESOLVABLE, body.help(help)));
     };
-    let named = keeping.library.workspace.host.playbooks.reflector.as_ref();
+    let named = keeping.library.workspace.config.playbooks.reflector.as_ref();
     let asking = match (executor, named) {
         (Some(name), _) => Consultant::resolve(keeping, Some(name), None)?,
         (None, Some((name, place))) => Consultant::resolve(keeping, Some(name), Some(place))?,
@@ -98,7 +98,7 @@ fn restrict_to(proposal: Proposal, slug: &str) -> Proposal {
     if !add.targets.iter().all(|all| names_only(all, slug))
         || !add.selector.iter().all(|all| selects_only(all, slug))
     {
-        let misread = Error {
+        let misread = DeltaError {
             reason: format!("it targets other operators than `{slug}`, whose runs it was learned from"),
             help: Some("omit `targets` and `selector`, or reflect on the other operators".to_owned()),
         };
@@ -193,7 +193,7 @@ async fn runs(keeping: &LibraryWriter, operator: &str, from: &[String]) -> Resul
 }
 
 fn review_summary(run: &RunRow, history: &History) -> Json {
-    let report = report::Report::of(history, None);
+    let report = report::ReviewReport::of(history, None);
     let findings = report.findings.iter().take(MAX_FINDINGS);
     let findings: Vec<Json> = findings
         .map(|finding| json!({"by": finding.by, "issue": finding.issue, "fix": finding.fix, "quote": finding.quote}))

@@ -10,30 +10,30 @@ use std::path::{Component, Path};
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::PlaybookEvent;
-use quorate_manifest::playbook::EntryKind;
-use quorate_manifest::playbook::{HISTORY_SUFFIX, PlaybookFile};
-use quorate_manifest::playbook::{Playbook, Status};
+use quorate_manifest::playbook::{EntryKind, HISTORY_SUFFIX, Playbook, PlaybookFile, Status};
 use quorate_manifest::timestamp;
 use quorate_playbook::history;
 use serde_json::json;
 
-use super::change::{Change, File, FileState, PENDING_FILE, file_state};
-use super::event::ChangeEvent;
+use super::change::{ChangeEvent, ChangedFile, FileState, PENDING_FILE, PlaybookChange, file_state};
 use super::inspect::{orphaned_histories, parse_playbook};
 use super::versions::NewVersion;
 use super::writer::{INDEX_FILE, LibraryWriter};
-use crate::service::disk::{self, Text};
+use crate::service::disk::{self, Text, display_path};
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
-use crate::service::host::Host;
-use crate::service::paths::display_path;
+use crate::service::registries::Registries;
 
 /// Repairs, and returns descriptions of what it did.
 ///
 /// # Errors
 /// If a file cannot be read or written, or a history is incomplete.
 #[crate::boxed]
-pub async fn repair(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Result<Vec<String>, ServiceError> {
+pub async fn repair(
+    keeping: &mut LibraryWriter,
+    by: &str,
+    registries: &Registries,
+) -> Result<Vec<String>, ServiceError> {
     let environment = keeping.session.environment.clone();
     let mut done = Vec::new();
     let folder = keeping.library.folder();
@@ -41,7 +41,7 @@ pub async fn repair(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Resul
     match disk::read_text(&pending) {
         Ok(Text::Missing) => {}
         Ok(Text::Present(text)) => {
-            let change = Change::read(&text, &keeping.scope_dir()).map_err(|error| {
+            let change = PlaybookChange::read(&text, &keeping.scope_dir()).map_err(|error| {
                 let body =
                     Body::new(format!("cannot read {}: {error}", display_path(&environment, &pending)));
                 let help = "if the file is truncated, remove it and run `quorate check`: no part of the change was written";
@@ -72,7 +72,7 @@ pub async fn repair(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Resul
                     ));
                 }
             }
-            keeping.apply(&change, &plan, host).await?;
+            keeping.apply(&change, &plan, registries).await?;
             let events = change.events.iter().map(|event| format!("`{}`, {}", event.slug, event.words));
             done.push(match &*events.collect::<Vec<_>>().join("; ") {
                 // Restoring a playbook has no event.
@@ -99,7 +99,7 @@ pub async fn repair(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Resul
             )
         })?;
         let (Some(slug), Some(last)) = (name.strip_suffix(HISTORY_SUFFIX), versions.last()) else { continue };
-        let mut change = Change::new_at(environment.clock.now_ms());
+        let mut change = PlaybookChange::new_at(environment.clock.now_ms());
         let file = path.with_file_name(format!("{slug}.md"));
         let current = match disk::read_text(&file) {
             Ok(Text::Present(current)) => current,
@@ -111,12 +111,12 @@ pub async fn repair(keeping: &mut LibraryWriter, by: &str, host: &Host) -> Resul
             let help = "rewrite its frontmatter; or remove the file and run `quorate playbook repair` again";
             return Err(ServiceError::configuration(codes::HISTORY_MUTATION, body.help(help)));
         }
-        change.files.push(File::new(file, &current, last.text.clone()));
-        keeping.commit(&change, host).await?;
+        change.files.push(ChangedFile::new(file, &current, last.text.clone()));
+        keeping.commit(&change, registries).await?;
         done.push(format!("restored `{slug}` to version {}; archive it if it should not be woven", last.n));
     }
     for book in keeping.library.catalogue.books.clone() {
-        if let Some(what) = adopt_manual_edit(keeping, &book, by, host).await? {
+        if let Some(what) = adopt_manual_edit(keeping, &book, by, registries).await? {
             done.push(what);
         }
     }
@@ -164,7 +164,7 @@ async fn adopt_manual_edit(
     keeping: &mut LibraryWriter,
     book: &PlaybookFile,
     by: &str,
-    host: &Host,
+    registries: &Registries,
 ) -> Result<Option<String>, ServiceError> {
     let environment = keeping.session.environment.clone();
     let record = keeping.library.record(book)?;
@@ -174,7 +174,7 @@ async fn adopt_manual_edit(
         return Ok(None);
     }
     let base = record.last().map_or(&record.text, |last| &last.text);
-    let (before, entries, fragment) = parse_playbook(keeping, base, host)?;
+    let (before, entries, fragment) = parse_playbook(keeping, base, registries)?;
     let is_same =
         !is_foreign && agent_visible(&before, &fragment) == agent_visible(&book.playbook, book.text());
     let steps_back = book.playbook.status == Status::Active && !is_same;
@@ -200,7 +200,7 @@ async fn adopt_manual_edit(
             edit.set_string("updated_at", &at);
         }
     })?;
-    let mut change = Change::new_at(now_ms);
+    let mut change = PlaybookChange::new_at(now_ms);
     change.files = files;
     let event = match (steps_back, book.playbook.status) {
         (false, Status::Active) => PlaybookEvent::Registered,
@@ -210,7 +210,7 @@ async fn adopt_manual_edit(
     let data = json!({"version": version.n, "sha256": sha256_hex(version.text.as_bytes()), "by": by});
     let slug = &book.playbook.slug;
     change.events.push(ChangeEvent::new(event, slug, format!("version {}: {summary}", version.n), data));
-    keeping.commit(&change, host).await?;
+    keeping.commit(&change, registries).await?;
     let what = if is_foreign { "added" } else { "added the manual edit of" };
     Ok(Some(format!("{what} `{slug}` to its history, as version {}: {summary}", version.n)))
 }

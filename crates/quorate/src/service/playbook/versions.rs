@@ -1,21 +1,34 @@
-//! Versions of a playbook (B7): reads its history file, and compares the playbook with its last version.
+//! Versions of a playbook (B7): reads its history file, and compares the playbook with its last version and with the
+//! ledger's records. These reveal files that were removed with their histories, restored from an old copy, or copied from
+//! another workspace.
+//!
+//! The ledger also has the attempts of texts at gates, and the measurements of scorers (B12). Evidence belongs to a text: it
+//! adds up over attempts, over playbooks with the same text, and after a playbook was archived.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::ports::ledger::{Ledger as _, PlaybookEvent, Record};
+use quorate_kernel::record::PlaybookEventData;
+use quorate_ledger::Store;
+use quorate_ledger::store::address::StoreAddress;
 use quorate_manifest::playbook::edit::{Edit, EditError};
-use quorate_manifest::playbook::{EntryKind, Gate};
-use quorate_manifest::playbook::{HISTORY_SUFFIX, PlaybookFile};
+use quorate_manifest::playbook::{EntryKind, Gate, HISTORY_SUFFIX, PlaybookFile};
+use quorate_manifest::workspace::Scope;
+use quorate_playbook::gate::TextIdentity;
 use quorate_playbook::history::{self, Version};
+use quorate_protocol::Json;
+use schemars::JsonSchema;
+use serde::{Deserialize as _, Serialize};
 use serde_json::{Map, Value, json};
 
-use super::change::File;
-use super::recorded_versions::RecordedPlaybook;
-use crate::service::disk::{self, Text};
+use super::change::{ChangedFile, playbook_event, playbook_stream};
+use crate::service::disk::{self, Text, display_path};
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
-use crate::service::paths::display_path;
 
 /// A playbook's file with all of its versions.
 #[derive(Debug, Clone, Default)]
@@ -182,7 +195,7 @@ impl VersionedFile {
         step: &NewVersion<'_>,
         from: Option<&str>,
         edit: impl FnOnce(&mut Edit),
-    ) -> Result<(Vec<File>, Version), ServiceError> {
+    ) -> Result<(Vec<ChangedFile>, Version), ServiceError> {
         let n = self.next_n();
         let mut editing = Edit::new(from.unwrap_or(&self.text)).map_err(|why| self.unusable(&why))?;
         edit(&mut editing);
@@ -197,8 +210,8 @@ impl VersionedFile {
         step: &NewVersion<'_>,
         n: u32,
         text: String,
-    ) -> Result<(Vec<File>, Version), ServiceError> {
-        let broken = |broken: history::Error| {
+    ) -> Result<(Vec<ChangedFile>, Version), ServiceError> {
+        let broken = |broken: history::HistoryFileError| {
             let body = Body::new(format!("cannot add to the history of `{}`: {broken}", self.slug));
             ServiceError::configuration(codes::HISTORY_MUTATION, body)
         };
@@ -224,8 +237,8 @@ impl VersionedFile {
         }
         let history = history::append(&history, &self.slug, &version).map_err(broken)?;
         let files = vec![
-            File::new(history_path(&self.path, &self.slug), &self.history, history),
-            File::new(self.path.clone(), &self.text, version.text.clone()),
+            ChangedFile::new(history_path(&self.path, &self.slug), &self.history, history),
+            ChangedFile::new(self.path.clone(), &self.text, version.text.clone()),
         ];
         Ok((files, version))
     }
@@ -287,5 +300,200 @@ pub fn gate_word(gate: Gate) -> &'static str {
         Gate::Scorer => "scorer",
         Gate::Human => "human",
         Gate::Governance => "governance",
+    }
+}
+
+/// The recorded versions of a playbook.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RecordedPlaybook {
+    /// The last recorded version; 0 without one. Numbers may restart, so the last record counts and not the highest number.
+    pub last: u32,
+    /// SHA-256 of that version's file, if recorded.
+    pub sha256: Option<String>,
+    /// Whether the last record archived the playbook.
+    is_archived: bool,
+    /// SHA-256 of the files recorded under each version number.
+    hashes: BTreeMap<u32, BTreeSet<String>>,
+}
+
+impl RecordedPlaybook {
+    /// Whether the ledger rules out this version. It does not know versions from before its first record.
+    pub fn contradicts(&self, n: u32, sha256: &str) -> bool {
+        let is_known = self.hashes.first_key_value().is_some_and(|(first, _)| *first <= n);
+        is_known && !self.hashes.get(&n).is_some_and(|hashes| hashes.contains(sha256))
+    }
+
+    /// Whether the hash is that of the last recorded version. Without a record every file is.
+    pub fn is_last(&self, n: u32, sha256: &str) -> bool {
+        self.last == 0 || (self.last == n && self.sha256.as_deref().is_none_or(|recorded| recorded == sha256))
+    }
+}
+
+/// The playbooks that were recorded, by slug.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RecordedVersions {
+    playbooks: BTreeMap<String, RecordedPlaybook>,
+    pub trials: Trials,
+}
+
+impl RecordedVersions {
+    /// The recorded versions of a playbook.
+    pub fn playbook(&self, slug: &str) -> RecordedPlaybook {
+        self.playbooks.get(slug).cloned().unwrap_or_default()
+    }
+
+    /// The playbooks that are not archived, each with its last recorded version.
+    pub fn unarchived(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.playbooks
+            .iter()
+            .filter(|(_, recorded)| !recorded.is_archived)
+            .map(|(slug, recorded)| (&**slug, recorded.last))
+    }
+
+    /// The recorded versions of a scope's ledger.
+    ///
+    /// # Errors
+    /// When the ledger does not answer.
+    #[crate::boxed]
+    pub async fn load(store: &Store, scope: &Scope) -> Result<Self, ServiceError> {
+        let mut recalled = RecordedVersions::default();
+        store.records(&playbook_stream(scope)).await?.iter().for_each(|record| recalled.add(record));
+        Ok(recalled)
+    }
+
+    /// As [`RecordedVersions::load`], for synchronous code: opens the ledger on its own thread.
+    pub fn load_blocking(ledger: &StoreAddress, scope: &Scope) -> Self {
+        let mut recalled = RecordedVersions::default();
+        RecordedVersions::records_blocking(ledger, scope).iter().for_each(|record| recalled.add(record));
+        recalled
+    }
+
+    /// The records of a scope's playbooks; empty if the ledger is missing or does not answer. A command that needs the ledger
+    /// reports that itself.
+    pub fn records_blocking(ledger: &StoreAddress, scope: &Scope) -> Vec<Record> {
+        if !ledger.may_exist() {
+            return Vec::new();
+        }
+        let read = || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+            runtime.block_on(async {
+                let store = Box::pin(Store::open_at(ledger)).await.ok()?.store;
+                let records = store.records(&playbook_stream(scope)).await;
+                store.close().await;
+                records.ok()
+            })
+        };
+        std::thread::scope(|threads| threads.spawn(read).join().ok().flatten()).unwrap_or_default()
+    }
+
+    fn add(&mut self, record: &Record) {
+        let Some(event) = playbook_event(record) else { return };
+        self.trials.add(record, &event);
+        let PlaybookEventData { slug: Some(slug), version: Some(last), sha256, .. } = event else { return };
+        let known = self.playbooks.entry(slug).or_default();
+        known.hashes.entry(last).or_default().extend(sha256.clone());
+        known.last = last;
+        known.sha256 = sha256;
+        known.is_archived = record.kind == PlaybookEvent::Archived.as_str();
+    }
+}
+
+/// An attempt to pass a gate, before it is recorded.
+#[derive(Debug, Clone)]
+pub struct NewAttempt {
+    pub id: String,
+    pub text: TextIdentity,
+}
+
+impl NewAttempt {
+    /// Adds it to the data of a record.
+    pub fn add_to(&self, data: &mut Json) {
+        data["attempt"] = json!(self.id);
+        data["text"] = json!(self.text);
+    }
+}
+
+/// The recorded trials of a scope, the oldest first.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Trials {
+    attempts: Vec<Attempt>,
+    /// The texts that went into shadow: the time in milliseconds since the Unix epoch, the playbook's slug, and the text.
+    texts: Vec<(i64, String, Json)>,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+struct Attempt {
+    id: String,
+    text: Option<TextIdentity>,
+    is_refused: bool,
+    /// The scores with the playbook and without it.
+    pairs: Vec<(f64, f64)>,
+}
+
+/// How often gates were asked about a text and similar ones.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct AttemptCount {
+    /// How often a gate was asked about this text or a similar one
+    pub attempts: usize,
+    /// How often it refused
+    pub refused_attempts: usize,
+}
+
+impl fmt::Display for AttemptCount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {} refused", self.attempts, self.refused_attempts)
+    }
+}
+
+impl Trials {
+    /// Adds the attempt or text of a record.
+    pub(super) fn add(&mut self, record: &Record, event: &PlaybookEventData) {
+        let is = |kind: PlaybookEvent| record.kind == kind.as_str();
+        let Some(id) = &event.attempt else {
+            if let (true, Some(slug), false) =
+                (is(PlaybookEvent::Shadowed), &event.slug, event.text.is_null())
+            {
+                self.texts.push((record.at_ms, slug.clone(), event.text.clone()));
+            }
+            return;
+        };
+        let at = self.attempts.iter().rposition(|attempt| attempt.id == *id).unwrap_or_else(|| {
+            let new = Attempt { id: id.clone(), text: None, is_refused: false, pairs: Vec::new() };
+            self.attempts.push(new);
+            self.attempts.len() - 1
+        });
+        let attempt = &mut self.attempts[at];
+        if attempt.text.is_none() {
+            attempt.text = TextIdentity::deserialize(&event.text).ok();
+        }
+        attempt.is_refused |= is(PlaybookEvent::Rejected);
+        attempt.pairs.extend(event.scores.map(|scores| (scores.with, scores.without)));
+    }
+
+    /// The scores of all trials, with their texts.
+    pub fn pairs(&self) -> impl Iterator<Item = (&TextIdentity, (f64, f64))> {
+        let attempts =
+            self.attempts.iter().filter_map(|attempt| Some((attempt.text.as_ref()?, &attempt.pairs)));
+        attempts.flat_map(|(text, pairs)| pairs.iter().map(move |pair| (text, *pair)))
+    }
+
+    /// How often gates were asked about a text.
+    pub fn count(&self, text: &TextIdentity) -> AttemptCount {
+        let of_it = |attempt: &&Attempt| attempt.text.as_ref().is_some_and(|of| text.is_similar(of));
+        let of_it: Vec<&Attempt> = self.attempts.iter().filter(of_it).collect();
+        let refused = of_it.iter().filter(|attempt| attempt.is_refused).count();
+        AttemptCount { attempts: of_it.len(), refused_attempts: refused }
+    }
+
+    /// The text of a playbook in shadow at a time.
+    pub fn text_at(&self, slug: &str, at_ms: i64) -> Option<TextIdentity> {
+        let until = self.texts.iter().rfind(|(since, of, _)| of == slug && *since <= at_ms);
+        until.and_then(|(_, _, text)| TextIdentity::deserialize(text).ok())
+    }
+
+    /// The first time when a text went into shadow that `is_wanted` accepts.
+    pub fn first_ms(&self, is_wanted: impl Fn(&TextIdentity) -> bool) -> Option<i64> {
+        let is_it = |text: &Json| TextIdentity::deserialize(text).is_ok_and(|text| is_wanted(&text));
+        self.texts.iter().filter(|(_, _, text)| is_it(text)).map(|(at_ms, ..)| *at_ms).min()
     }
 }

@@ -10,20 +10,19 @@ use quorate_ledger::keys::KeyDirectory;
 use quorate_ledger::store::lease::RunLock;
 use quorate_manifest::frontmatter;
 use quorate_playbook::gate::TextIdentity;
-use quorate_playbook::index;
+use quorate_playbook::log;
 use serde_json::json;
 
-use super::change::{Change, FileState, PENDING_FILE, append, file_state, pending_change};
-use super::event::{ChangeEvent, stream};
+use super::change::{
+    self, ChangeEvent, FileState, LOG_FILE, PENDING_FILE, PlaybookChange, append_events, file_state,
+    pending_change, playbook_stream,
+};
 use super::library::Library;
-use super::logging::{self, LOG_FILE};
-use crate::service::disk::{self, Text};
+use crate::service::disk::{self, Text, display_path};
 use crate::service::environment::Environment;
 use crate::service::error::{ServiceError, error_chain};
-use crate::service::host::Host;
-use crate::service::open_session;
-use crate::service::paths::display_path;
-use crate::service::session::LedgerSession;
+use crate::service::registries::Registries;
+use crate::service::session::{self, LedgerSession};
 use crate::service::workspace::PathOverrides;
 
 /// The index of all playbooks.
@@ -49,9 +48,9 @@ impl LibraryWriter {
         environment: &Environment,
         places: &PathOverrides,
         root: Option<&Path>,
-        host: &Host,
+        registries: &Registries,
     ) -> Result<Self, ServiceError> {
-        let keeping = LibraryWriter::open_with_pending(environment, places, root, host).await?;
+        let keeping = LibraryWriter::open_with_pending(environment, places, root, registries).await?;
         match pending_change(environment, &keeping.library.folder()) {
             Some(body) => Err(ServiceError::configuration(codes::PLAYBOOK_UNFINISHED, body)),
             None => Ok(keeping),
@@ -67,13 +66,13 @@ impl LibraryWriter {
         environment: &Environment,
         places: &PathOverrides,
         root: Option<&Path>,
-        host: &Host,
+        registries: &Registries,
     ) -> Result<Self, ServiceError> {
-        let mut library = Library::open(environment, places, root, host)?;
+        let mut library = Library::open(environment, places, root, registries)?;
         let workspace = crate::service::workspace::load(environment, places, &library.root)?;
-        let session = open_session::open(environment.clone(), workspace).await?;
+        let session = session::open(environment.clone(), workspace).await?;
         session.ensure_writable()?;
-        let name = stream(&library.scope).replace('/', "-");
+        let name = playbook_stream(&library.scope).replace('/', "-");
         let hold = RunLock::acquire_within(session.store.dir(), &name, LOCK_TIMEOUT).await;
         let hold = hold.map_err(|error| {
             let body = Body::new(format!("cannot lock the playbooks: {error}"));
@@ -87,7 +86,7 @@ impl LibraryWriter {
             return Err(ServiceError::configuration(codes::RUN_MOVED, body.help("try again later")));
         };
         // Includes changes that other processes made before the lock was acquired.
-        library = Library::open(environment, places, root, host)?;
+        library = Library::open(environment, places, root, registries)?;
         Ok(LibraryWriter { session, library, places: places.clone(), _hold: hold })
     }
 
@@ -96,7 +95,11 @@ impl LibraryWriter {
     /// # Errors
     /// If a file was edited meanwhile, or cannot be written. `repair` finishes an interrupted change.
     #[crate::boxed]
-    pub async fn commit(&mut self, change: &Change, host: &Host) -> Result<(), ServiceError> {
+    pub async fn commit(
+        &mut self,
+        change: &PlaybookChange,
+        registries: &Registries,
+    ) -> Result<(), ServiceError> {
         let folder = self.library.folder();
         for file in &change.files {
             if file_state(file)? == FileState::Other {
@@ -130,7 +133,7 @@ impl LibraryWriter {
             ServiceError::configuration(codes::FILE_UNWRITABLE, Body::new(error_chain(&error)).help(help))
         })?;
         self.write(&folder.join(PENDING_FILE), &pending)?;
-        self.apply(change, &plan, host).await
+        self.apply(change, &plan, registries).await
     }
 
     /// Continues a change from any step. `plan` is the SHA-256 of its `_pending.json`.
@@ -138,7 +141,12 @@ impl LibraryWriter {
     /// # Errors
     /// If a file cannot be written.
     #[crate::boxed]
-    pub async fn apply(&mut self, change: &Change, plan: &str, host: &Host) -> Result<(), ServiceError> {
+    pub async fn apply(
+        &mut self,
+        change: &PlaybookChange,
+        plan: &str,
+        registries: &Registries,
+    ) -> Result<(), ServiceError> {
         for file in &change.files {
             if file_state(file)? == FileState::Before {
                 self.write(&file.path, &file.text)?;
@@ -148,11 +156,11 @@ impl LibraryWriter {
         self.record(change).await?;
         // A refused proposal only leaves a line in the log (B5).
         if !change.files.is_empty() {
-            self.refresh(host)?;
+            self.refresh(registries)?;
             self.write_index()?;
         }
         let folder = self.library.folder();
-        logging::append_lines(&self.scope_dir(), &folder, change.at_ms, &change.events)
+        change::append_lines(&self.scope_dir(), &folder, change.at_ms, &change.events)
             .map_err(|error| self.unwritable(&folder.join(LOG_FILE), &error))?;
         disk::remove(&self.library.folder().join(PENDING_FILE))
             .map_err(|error| self.unwritable(PENDING_FILE.as_ref(), &error))?;
@@ -175,9 +183,9 @@ impl LibraryWriter {
     ///
     /// # Errors
     /// As [`Library::open`].
-    pub fn refresh(&mut self, host: &Host) -> Result<(), ServiceError> {
+    pub fn refresh(&mut self, registries: &Registries) -> Result<(), ServiceError> {
         let root = self.library.root.join(self.library.scope.folder());
-        self.library = Library::open(&self.session.environment, &self.places, Some(&root), host)?;
+        self.library = Library::open(&self.session.environment, &self.places, Some(&root), registries)?;
         Ok(())
     }
 
@@ -201,9 +209,9 @@ impl LibraryWriter {
     #[crate::boxed]
     pub async fn restore_log_lines(&self) -> Result<usize, ServiceError> {
         let folder = self.library.folder();
-        let records = self.session.store.records(&stream(&self.library.scope)).await?;
+        let records = self.session.store.records(&playbook_stream(&self.library.scope)).await?;
         let path = folder.join(LOG_FILE);
-        match logging::restore_lines(&folder, &records).map_err(|error| self.unwritable(&path, &error))? {
+        match change::restore_lines(&folder, &records).map_err(|error| self.unwritable(&path, &error))? {
             None => Ok(0),
             Some((text, missing)) => self.write(&path, &text).map(|()| missing),
         }
@@ -214,7 +222,7 @@ impl LibraryWriter {
         &self.places
     }
 
-    async fn record(&self, change: &Change) -> Result<(), ServiceError> {
+    async fn record(&self, change: &PlaybookChange) -> Result<(), ServiceError> {
         // A file with a secret that was entered by hand keeps it; the ledger stores only its hash.
         let redactor = &self.session.workspace.redaction.redactor;
         let unredacted = change.files.iter().filter(|file| redactor.redact(&file.text).1 == 0);
@@ -223,8 +231,8 @@ impl LibraryWriter {
             text: file.text.as_str().into(),
         });
         let bodies: Vec<ledger::Body> = bodies.collect();
-        let change = Change { events: with_texts(change), files: Vec::new(), ..change.clone() };
-        append(&self.session.store, &stream(&self.library.scope), &change, bodies).await
+        let change = PlaybookChange { events: with_texts(change), files: Vec::new(), ..change.clone() };
+        append_events(&self.session.store, &playbook_stream(&self.library.scope), &change, bodies).await
     }
 
     fn write(&self, path: &Path, text: &str) -> Result<(), ServiceError> {
@@ -246,7 +254,7 @@ impl LibraryWriter {
 }
 
 /// The events of a change. Adds the identity of the text to events of playbooks in shadow, so that a gate recognises it.
-fn with_texts(change: &Change) -> Vec<ChangeEvent> {
+fn with_texts(change: &PlaybookChange) -> Vec<ChangeEvent> {
     let text = |sha256: &str| {
         let file = change.files.iter().find(|file| sha256_hex(file.text.as_bytes()) == sha256)?;
         let parts = frontmatter::split(&file.text).ok()?;
@@ -264,5 +272,5 @@ fn with_texts(change: &Change) -> Vec<ChangeEvent> {
 /// The index for the current playbooks.
 pub fn render_index(library: &Library) -> String {
     let books = library.catalogue.books.iter();
-    index::index(books.map(|book| (&book.playbook, library.gating(book).is_never_gated())))
+    log::index(books.map(|book| (&book.playbook, library.gating(book).is_never_gated())))
 }

@@ -112,7 +112,7 @@ pub enum Intent {
 
 /// Why a setup cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum SetupError {
     /// A file of the setup was damaged or edited.
     #[error("{path} {what}")]
     Corrupt {
@@ -151,7 +151,7 @@ impl Setup {
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub fn recover(&mut self, files: &dyn TargetFiles) -> Result<(), Error> {
+    pub fn recover(&mut self, files: &dyn TargetFiles) -> Result<(), SetupError> {
         let mut settled = BTreeMap::new();
         for (dest, entry) in std::mem::take(&mut self.files) {
             let Entry { installed, intent } = entry;
@@ -198,8 +198,10 @@ impl Setup {
 ///
 /// # Errors
 /// If the path exists and cannot be read as a file.
-pub fn read_file(files: &dyn TargetFiles, path: &str) -> Result<Option<FileContent>, Error> {
-    files.read(path, MAX_FILE_BYTES).map_err(|file_error| Error::Target { path: path.to_owned(), file_error })
+pub fn read_file(files: &dyn TargetFiles, path: &str) -> Result<Option<FileContent>, SetupError> {
+    files
+        .read(path, MAX_FILE_BYTES)
+        .map_err(|file_error| SetupError::Target { path: path.to_owned(), file_error })
 }
 
 /// Whether a content is an earlier or an installed one.
@@ -250,13 +252,13 @@ impl<'f> Store<'f> {
     ///
     /// # Errors
     /// If it cannot be read, or is invalid.
-    pub fn load(&self) -> Result<Option<Setup>, Error> {
+    pub fn load(&self) -> Result<Option<Setup>, SetupError> {
         let path = self.path();
-        let target_error = |file_error| Error::Target { path: path.clone(), file_error };
+        let target_error = |file_error| SetupError::Target { path: path.clone(), file_error };
         let Some(found) = self.files.read(&path, MAX_SETUP_BYTES).map_err(target_error)? else {
             return Ok(None);
         };
-        let corrupt = |what: String| Error::Corrupt { path: path.clone(), what };
+        let corrupt = |what: String| SetupError::Corrupt { path: path.clone(), what };
         let setup: Setup = serde_json::from_slice(&found.bytes)
             .map_err(|error| corrupt(format!("is not a setup ledger: {error}")))?;
         if setup.v != VERSION {
@@ -321,9 +323,9 @@ impl<'f> Store<'f> {
     ///
     /// # Errors
     /// If it does not exist, or its hash differs.
-    pub fn load_content(&self, part: ContentKind, sha256: &str) -> Result<Vec<u8>, Error> {
+    pub fn load_content(&self, part: ContentKind, sha256: &str) -> Result<Vec<u8>, SetupError> {
         let path = format!("{}/{sha256}", self.contents_dir(part));
-        let corrupt = |what: &str| Error::Corrupt { path: path.clone(), what: what.to_owned() };
+        let corrupt = |what: &str| SetupError::Corrupt { path: path.clone(), what: what.to_owned() };
         match read_file(self.files, &path)? {
             Some(found) if sha256_hex(&found.bytes) == sha256 => Ok(found.bytes),
             Some(_) => Err(corrupt("does not have the hash in its name")),
@@ -370,10 +372,10 @@ impl<'f> Store<'f> {
 ///
 /// # Errors
 /// If the folder of the setups cannot be read.
-pub fn folders(files: &dyn TargetFiles) -> Result<Vec<String>, Error> {
+pub fn folders(files: &dyn TargetFiles) -> Result<Vec<String>, SetupError> {
     let names = files
         .names(SETUPS_DIR)
-        .map_err(|file_error| Error::Target { path: SETUPS_DIR.to_owned(), file_error })?;
+        .map_err(|file_error| SetupError::Target { path: SETUPS_DIR.to_owned(), file_error })?;
     let mut folders = vec![PROGRAM_DIR.to_owned(), SETUPS_DIR.to_owned(), format!("{PROGRAM_DIR}/aside")];
     for name in names.iter().filter(|name| !name.ends_with(".json")) {
         let store = Store { files, name: name.clone() };
@@ -390,10 +392,10 @@ pub fn folders(files: &dyn TargetFiles) -> Result<Vec<String>, Error> {
 ///
 /// # Errors
 /// If a setup cannot be read.
-pub fn load_all(files: &dyn TargetFiles) -> Result<Vec<Setup>, Error> {
+pub fn load_all(files: &dyn TargetFiles) -> Result<Vec<Setup>, SetupError> {
     let names = files
         .names(SETUPS_DIR)
-        .map_err(|file_error| Error::Target { path: SETUPS_DIR.to_owned(), file_error })?;
+        .map_err(|file_error| SetupError::Target { path: SETUPS_DIR.to_owned(), file_error })?;
     let mut setups = Vec::new();
     for name in names.iter().filter_map(|name| name.strip_suffix(".json")) {
         setups.extend(Store { files, name: name.to_owned() }.load()?);

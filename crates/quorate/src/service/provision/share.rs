@@ -8,13 +8,12 @@ use std::sync::Arc;
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::provisioning::Strategy;
 
-use super::change::{Action, Change, ChangeError, Write};
-use super::drift::stored_text;
+use super::change::{self, ChangeError, FileAction, FileChange, FileWrite, stored_text};
 use super::files::{Access, FileContent, FileError, TargetFiles};
-use super::merge;
-use super::options::Force;
-use super::setup::{self, ContentKind, Entry, Error, InstallRecord, Intent, Setup, Store, StoredContent};
-use super::uninstall_plan;
+use super::setup::{
+    self, ContentKind, Entry, InstallRecord, Intent, Setup, SetupError, Store, StoredContent,
+};
+use super::{EditPolicy, merge};
 
 /// The other profiles of a folder.
 pub struct OtherProfiles<'f> {
@@ -50,7 +49,7 @@ impl<'f> OtherProfiles<'f> {
     ///
     /// # Errors
     /// If a setup cannot be read.
-    pub fn of(files: &'f dyn TargetFiles, slug: &str) -> Result<OtherProfiles<'f>, Error> {
+    pub fn of(files: &'f dyn TargetFiles, slug: &str) -> Result<OtherProfiles<'f>, SetupError> {
         let mut all = Vec::new();
         for mut setup in setup::load_all(files)?.into_iter().filter(|setup| setup.slug != slug) {
             setup.recover(files)?;
@@ -77,23 +76,24 @@ impl<'f> OtherProfiles<'f> {
         dest: &str,
         fact: &InstallRecord,
         found: Option<FileContent>,
-        force: Force,
-    ) -> Result<Change, ChangeError> {
+        policy: EditPolicy,
+    ) -> Result<FileChange, ChangeError> {
         let layers = self.layers(store, at, dest, fact)?;
         let (Some(there), true) = (&found, layers.len() > 1) else {
-            return uninstall_plan::plan_removal(store, dest, fact, found, force);
+            return change::plan_removal(store, dest, fact, found, policy);
         };
         let Ok(text) = std::str::from_utf8(&there.bytes) else {
-            return uninstall_plan::plan_removal(store, dest, fact, found, force);
+            return change::plan_removal(store, dest, fact, found, policy);
         };
         let mut text = Some(text.to_owned());
         let mut notes = Vec::new();
         let mut lost = false;
         for layer in layers.iter().rev() {
             let own = layer.other.is_none();
-            let Some(taken) = remove_layer(layer, text.as_deref(), if own { force } else { Force::No })
+            let Some(taken) =
+                remove_layer(layer, text.as_deref(), if own { policy } else { EditPolicy::Protect })
             else {
-                return uninstall_plan::plan_removal(store, dest, fact, found, force);
+                return change::plan_removal(store, dest, fact, found, policy);
             };
             if own {
                 lost = !taken.lost.is_empty();
@@ -106,19 +106,19 @@ impl<'f> OtherProfiles<'f> {
             text = Some(self.reapply(at, dest, layer, there, text)?);
         }
         let write = match text {
-            Some(text) if text.as_bytes() == there.bytes => Write::Nothing,
-            Some(text) => Write::Put(text.into_bytes().into(), Access::Exactly(there.mode)),
-            None => Write::Remove,
+            Some(text) if text.as_bytes() == there.bytes => FileWrite::Nothing,
+            Some(text) => FileWrite::Put(text.into_bytes().into(), Access::Exactly(there.mode)),
+            None => FileWrite::Remove,
         };
         let action = match &write {
-            Write::Nothing => Action::Leave,
-            Write::Put(..) => Action::Change,
-            Write::Remove => Action::Delete,
+            FileWrite::Nothing => FileAction::Leave,
+            FileWrite::Put(..) => FileAction::Change,
+            FileWrite::Remove => FileAction::Delete,
         };
-        let aside_path = (lost && write != Write::Nothing).then(|| store.aside_path(dest, &there.bytes));
+        let aside_path = (lost && write != FileWrite::Nothing).then(|| store.aside_path(dest, &there.bytes));
         let kept = |aside_path| format!("the earlier content is kept as {aside_path}");
         notes.extend(aside_path.iter().map(kept));
-        let mut change = Change::nothing(dest, fact.strategy, found, action);
+        let mut change = FileChange::nothing(dest, fact.strategy, found, action);
         (change.write, change.notes, change.aside) = (write, notes, aside_path);
         Ok(change)
     }
@@ -134,13 +134,13 @@ impl<'f> OtherProfiles<'f> {
         dest: &str,
         fact: &InstallRecord,
         found: &FileContent,
-    ) -> Result<Option<FileContent>, Error> {
+    ) -> Result<Option<FileContent>, SetupError> {
         let Ok(text) = std::str::from_utf8(&found.bytes) else { return Ok(None) };
         let mut text = Some(text.to_owned());
         for layer in
             self.layers(store, at, dest, fact)?.iter().rev().take_while(|layer| layer.other.is_some())
         {
-            match remove_layer(layer, text.as_deref(), Force::No) {
+            match remove_layer(layer, text.as_deref(), EditPolicy::Protect) {
                 Some(taken) => text = taken.text,
                 None => return Ok(None),
             }
@@ -155,7 +155,7 @@ impl<'f> OtherProfiles<'f> {
         at: &str,
         dest: &str,
         fact: &InstallRecord,
-    ) -> Result<Vec<Layer>, Error> {
+    ) -> Result<Vec<Layer>, SetupError> {
         if fact.strategy != Strategy::MergeJsonDeep {
             return Ok(Vec::new());
         }
@@ -202,7 +202,7 @@ impl<'f> OtherProfiles<'f> {
         let source = stored_text(&other.store, ContentKind::Installed, &layer.fact.source)?;
         let laid = match &text {
             // Texts that cannot be merged were handled before.
-            Some(text) => merge::merge(text, &source).unwrap_or_else(|_| text.clone()),
+            Some(text) => merge::merge_json(text, &source).unwrap_or_else(|_| text.clone()),
             None => source,
         };
         let fact = InstallRecord {
@@ -259,7 +259,7 @@ impl<'f> OtherProfiles<'f> {
 }
 
 impl Layer {
-    fn read(store: &Store<'_>, fact: &InstallRecord, other: Option<usize>) -> Result<Layer, Error> {
+    fn read(store: &Store<'_>, fact: &InstallRecord, other: Option<usize>) -> Result<Layer, SetupError> {
         let base = fact
             .base
             .as_ref()
@@ -271,11 +271,11 @@ impl Layer {
 }
 
 /// Removes a layer from a text; `None` if a text is not JSON.
-fn remove_layer(layer: &Layer, text: Option<&str>, force: Force) -> Option<merge::Removal> {
+fn remove_layer(layer: &Layer, text: Option<&str>, policy: EditPolicy) -> Option<merge::Removal> {
     let untouched = |text: Option<String>| merge::Removal { text, left: Vec::new(), lost: Vec::new() };
     match text {
         None => Some(untouched(None)),
         Some(text) if *text == layer.installed => Some(untouched(layer.base.clone())),
-        Some(text) => merge::take_out(text, layer.base.as_deref(), &layer.installed, force).ok(),
+        Some(text) => merge::remove_json(text, layer.base.as_deref(), &layer.installed, policy).ok(),
     }
 }

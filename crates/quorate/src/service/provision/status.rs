@@ -2,10 +2,10 @@
 
 use quorate_diagnostics::{Report, codes};
 
-use super::drift::Drift;
+use super::change::Drift;
 use super::files::{FileContent, FileError, TargetFiles};
-use super::outcome::not_installed;
-use super::setup::{self, ContentKind, Error, InstallRecord, Setup, State, Store, read_file};
+use super::not_installed;
+use super::setup::{self, ContentKind, InstallRecord, Setup, SetupError, State, Store, read_file};
 use super::share::OtherProfiles;
 use crate::service::diff;
 use crate::service::error::ServiceError;
@@ -92,7 +92,7 @@ pub fn status(
     selected.map(|setup| Ok(profile_status(files, setup)?)).collect()
 }
 
-fn profile_status(files: &dyn TargetFiles, mut setup: Setup) -> Result<ProfileStatus, Error> {
+fn profile_status(files: &dyn TargetFiles, mut setup: Setup) -> Result<ProfileStatus, SetupError> {
     let store = Store::new(files, &setup.slug);
     let state = setup.state;
     setup.recover(files)?;
@@ -112,10 +112,12 @@ fn file_status(
     others: &OtherProfiles<'_>,
     (dest, at): (&str, &str),
     fact: &InstallRecord,
-) -> Result<FileStatus, Error> {
+) -> Result<FileStatus, SetupError> {
     let (found, note) = match read_file(files, dest) {
         Ok(found) => (found, None),
-        Err(Error::Target { file_error: FileError::Obstructed(why), .. }) => (None, Some(why.to_owned())),
+        Err(SetupError::Target { file_error: FileError::Obstructed(why), .. }) => {
+            (None, Some(why.to_owned()))
+        }
         Err(error) => return Err(error),
     };
     let stands = match note {

@@ -11,19 +11,16 @@ use std::path::Path;
 use quorate_kernel::ports::provisioning::{Destination, FileMode, Package, PackageFile, Strategy};
 use tempfile::TempDir;
 
-use super::change::Action;
+use super::change::FileAction;
 use super::files::{Access, FileContent, FileError, TargetDir, TargetFiles};
-use super::install::Origin;
-use super::options::{Force, Options, WriteMode};
-use super::outcome::Outcome;
-use super::{ServiceError, codes, install, uninstall};
+use super::install::{self, Origin};
+use super::{EditPolicy, ProvisionOptions, ProvisionOutcome, ServiceError, WriteMode, codes};
+use crate::service::provision::change::Drift;
+use crate::service::provision::status;
 
-mod forced;
-mod share;
-
-const REAL: Options = Options { run: WriteMode::Apply, force: Force::No };
-const FORCED: Options = Options { run: WriteMode::Apply, force: Force::Yes };
-const DRY: Options = Options { run: WriteMode::DryRun, force: Force::No };
+const REAL: ProvisionOptions = ProvisionOptions { run: WriteMode::Apply, policy: EditPolicy::Protect };
+const FORCED: ProvisionOptions = ProvisionOptions { run: WriteMode::Apply, policy: EditPolicy::Override };
+const DRY: ProvisionOptions = ProvisionOptions { run: WriteMode::DryRun, policy: EditPolicy::Protect };
 
 /// A folder that fails after a number of writes, as if the process had crashed.
 struct Dying<'f> {
@@ -189,27 +186,31 @@ fn place() -> (TempDir, TargetDir) {
     (dir, files)
 }
 
-fn put(files: &dyn TargetFiles, package: &Package, how: Options) -> Result<Outcome, ServiceError> {
+fn put(
+    files: &dyn TargetFiles,
+    package: &Package,
+    how: ProvisionOptions,
+) -> Result<ProvisionOutcome, ServiceError> {
     let origin = Origin { from: "p".to_owned(), at: "2026-01-01T00:00:00.000Z".to_owned() };
     install::install(files, ".", package, &origin, how)
 }
 
-fn out(files: &dyn TargetFiles, how: Options) -> Result<Outcome, ServiceError> {
-    uninstall::uninstall(files, ".", "runtime-profile/standard", how)
+fn out(files: &dyn TargetFiles, how: ProvisionOptions) -> Result<ProvisionOutcome, ServiceError> {
+    install::uninstall(files, ".", "runtime-profile/standard", how)
 }
 
 #[track_caller]
-fn done(outcome: Result<Outcome, ServiceError>) -> Outcome {
+fn done(outcome: Result<ProvisionOutcome, ServiceError>) -> ProvisionOutcome {
     let outcome = outcome.unwrap_or_else(|error| panic!("{:?}", error.report));
     assert!(!outcome.report.has_refusals(), "{:?}", outcome.report);
     outcome
 }
 
-fn codes_of(outcome: &Outcome) -> Vec<&'static str> {
+fn codes_of(outcome: &ProvisionOutcome) -> Vec<&'static str> {
     outcome.report.refusals.iter().map(|refusal| refusal.code.as_str()).collect()
 }
 
-fn action(outcome: &Outcome, dest: &str) -> Action {
+fn action(outcome: &ProvisionOutcome, dest: &str) -> FileAction {
     outcome
         .files
         .iter()
@@ -343,7 +344,7 @@ fn edits_are_found_and_stay_unless_forced() {
     assert_eq!(tree(dir.path()), edited, "nothing is written");
     let outcome_file = outcome.files.iter().find(|outcome_file| outcome_file.dest == "README.md").unwrap();
     assert!(outcome_file.diff.contains("-# From the profile\n+# Edited\n"), "{}", outcome_file.diff);
-    assert_eq!(action(&outcome, ".claude/agents/reviewer.md"), Action::PutBack);
+    assert_eq!(action(&outcome, ".claude/agents/reviewer.md"), FileAction::PutBack);
     assert_eq!(codes_of(&put(&files, &second(), REAL).unwrap()).len(), 3);
 
     done(put(&files, &first(), FORCED));
@@ -381,7 +382,7 @@ fn uninstalling_keeps_what_others_have_put_into_shared_files() {
         done(put(&files, &first(), FORCED))
             .files
             .iter()
-            .any(|outcome_file| outcome_file.action == Action::Change)
+            .any(|outcome_file| outcome_file.action == FileAction::Change)
     );
     write(".mcp.json", "{\"servers\": {\"a\": 3, \"b\": 1}}");
     let outcome = done(out(&files, REAL));
@@ -479,6 +480,203 @@ fn a_file_that_can_be_run_is_made_so_again() {
     let hook = ".claude/hooks/check.sh";
     let path = dir.path().join(hook);
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
-    assert_eq!(action(&done(put(&files, &first(), REAL)), hook), Action::Permit);
+    assert_eq!(action(&done(put(&files, &first(), REAL)), hook), FileAction::Permit);
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o750);
+}
+
+#[test]
+fn force_takes_only_what_the_profile_brought_out_of_shared_files() {
+    let (dir, files) = place();
+    done(put(&files, &first(), REAL));
+    let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
+    write("README.md", "# Edited\n");
+    let settings =
+        "{\n\t\"mode\": \"plan\",\n\t\"allow\": [\n\t\t\"ls\",\n\t\t\"rm\"\n\t],\n\t\"mine\": 1\n}";
+    write(".claude/settings.json", settings);
+    write(".gitignore", "*.log\ntarget/*\nmine/\n");
+    write(".mcp.json", "no JSON at all");
+    write(".claude/hooks/check.sh", "exit 7\n");
+    let edited = theirs(dir.path());
+    assert_eq!(codes_of(&out(&files, REAL).unwrap()), ["quorate:profile_drift"]);
+    assert_eq!(theirs(dir.path()), edited);
+    let outcome = done(out(&files, FORCED));
+    let after = theirs(dir.path());
+    let text = |name: &str| String::from_utf8(after[name].as_ref().unwrap().0.clone()).unwrap();
+    assert_eq!(
+        text(".claude/settings.json"),
+        "{\n\t\"mode\": \"ask\",\n\t\"allow\": [\n\t\t\"rm\"\n\t],\n\t\"mine\": 1\n}"
+    );
+    assert_eq!(text(".gitignore"), "*.log\ntarget/*\nmine/\n", "an edited line belongs to the user");
+    assert_eq!(text(".mcp.json"), "no JSON at all");
+    assert_eq!(text(".claude/hooks/check.sh"), "exit 7\n");
+    let outcome_file =
+        outcome.files.iter().find(|outcome_file| outcome_file.dest == ".claude/settings.json").unwrap();
+    assert_eq!(outcome_file.notes[0], "`mode` was changed since and is removed");
+    let aside = outcome_file.notes[1].strip_prefix("the earlier content is kept as ").unwrap();
+    assert_eq!(std::fs::read_to_string(dir.path().join(aside)).unwrap(), settings);
+}
+
+#[test]
+fn force_takes_lines_that_still_stand_out_of_what_was_appended() {
+    for (now, left) in
+        [("top\na\nx\nmine\nzz\n", Some("top\nmine\nzz\n")), ("a\nx\n", None), ("other\n", Some("other\n"))]
+    {
+        let dir = tempfile::tempdir().unwrap();
+        let files = TargetDir::open(dir.path()).unwrap();
+        done(put(&files, &package("1", vec![piece("lines", Strategy::Append, "a\nx\nz\n")]), REAL));
+        let path = dir.path().join("lines");
+        std::fs::write(&path, now).unwrap();
+        done(out(&files, FORCED));
+        assert_eq!(std::fs::read_to_string(&path).ok().as_deref(), left, "{now}");
+    }
+}
+
+const SETTINGS: &str = ".claude/settings.json";
+
+/// A profile that merges a text into the settings, and the time of its installation.
+fn profile(slug: &str, text: &str) -> Package {
+    Package::new(slug, "1", vec![piece(SETTINGS, Strategy::MergeJsonDeep, text)]).unwrap()
+}
+
+fn all() -> [Package; 3] {
+    [
+        profile("a", r#"{"model": "a", "allow": ["Read", "Bash"], "env": {"X": "1", "Y": "1"}}"#),
+        profile("b", r#"{"model": "b", "allow": ["Read", "Edit"], "env": {"X": "2"}, "mode": "auto"}"#),
+        profile("c", r#"{"model": "a", "allow": ["Bash", "Edit"], "env": {"Z": "3"}, "mode": "auto"}"#),
+    ]
+}
+
+fn install_one(files: &dyn TargetFiles, package: &Package, at: usize) {
+    let origin = Origin { from: package.slug.clone(), at: format!("2026-01-01T00:00:0{at}.000Z") };
+    done(install::install(files, ".", package, &origin, REAL));
+}
+
+fn settings(dir: &TempDir) -> serde_json::Value {
+    serde_json::from_slice(&std::fs::read(dir.path().join(SETTINGS)).unwrap()).unwrap()
+}
+
+const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+
+#[test]
+fn values_and_items_come_back_whatever_the_order() {
+    for inward in ORDERS {
+        for outward in ORDERS {
+            let (dir, files) = place();
+            let before = theirs(dir.path());
+            for (at, which) in inward.iter().enumerate() {
+                install_one(&files, &all()[*which], at);
+            }
+            let mut left = inward.to_vec();
+            for which in outward {
+                done(install::uninstall(&files, ".", &all()[which].slug, REAL));
+                left.retain(|one| *one != which);
+                // The result equals an installation of only these profiles.
+                let (other, fresh) = place();
+                left.iter().enumerate().for_each(|(at, which)| install_one(&fresh, &all()[*which], at));
+                assert_eq!(settings(&dir), settings(&other), "{inward:?}, without {which} of {outward:?}");
+                for standing in status::status(&files, ".", None).unwrap() {
+                    assert!(standing.is_intact(), "{inward:?} {outward:?}: {:?}", standing.report());
+                }
+            }
+            assert_eq!(theirs(dir.path()), before, "{inward:?} {outward:?}");
+        }
+    }
+}
+
+#[test]
+fn an_edit_in_between_stays() {
+    let (dir, files) = place();
+    (0..3).for_each(|at| install_one(&files, &all()[at], at));
+    let mut edited = settings(&dir);
+    edited["mine"] = 1.into();
+    edited["allow"].as_array_mut().unwrap().push("Mine".into());
+    std::fs::write(dir.path().join(SETTINGS), edited.to_string()).unwrap();
+    for slug in ["b", "a", "c"] {
+        done(install::uninstall(&files, ".", slug, REAL));
+    }
+    let expected = serde_json::json!({"mode": "ask", "allow": ["Mine"], "mine": 1});
+    assert_eq!(settings(&dir), expected);
+}
+
+#[test]
+fn what_another_profile_has_set_is_no_edit_and_it_is_named() {
+    let (dir, files) = place();
+    (0..2).for_each(|at| install_one(&files, &all()[at], at));
+    let standings = status::status(&files, ".", Some("a")).unwrap();
+    let file = &standings[0].files[0];
+    assert_eq!((file.stands, &*file.shared), (Drift::EditedAround, &["b".to_owned()][..]));
+    assert!(standings[0].is_intact());
+    let mut edited = settings(&dir);
+    edited["env"]["Y"] = "mine".into();
+    std::fs::write(dir.path().join(SETTINGS), edited.to_string()).unwrap();
+    let of = |slug| status::status(&files, ".", Some(slug)).unwrap()[0].files[0].stands;
+    assert_eq!((of("a"), of("b")), (Drift::Edited, Drift::EditedAround));
+}
+
+#[test]
+fn the_next_command_completes_an_interrupted_shared_change() {
+    for writes in 0.. {
+        assert!(writes < 500, "it never ends");
+        let (dir, files) = place();
+        let before = theirs(dir.path());
+        (0..3).for_each(|at| install_one(&files, &all()[at], at));
+        let dying = Dying { files: &files, root: dir.path(), left: Cell::new(writes) };
+        let whole = install::uninstall(&dying, ".", "a", REAL).is_ok();
+        // The profile may already be uninstalled, except for its setup.
+        let _ = install::uninstall(&files, ".", "a", REAL);
+        for slug in ["b", "c"] {
+            done(install::uninstall(&files, ".", slug, REAL));
+        }
+        assert_eq!(theirs(dir.path()), before, "after {writes} writes");
+        if whole {
+            break;
+        }
+    }
+}
+
+#[test]
+fn what_a_write_that_was_broken_off_has_left_is_cleaned() {
+    let (dir, files) = place();
+    install_one(&files, &all()[0], 0);
+    let left = [
+        ".quorate-part",
+        ".claude/.quorate-part",
+        ".quorate/.quorate-part",
+        ".quorate/provisioned/a/before/.quorate-part",
+    ];
+    left.iter().for_each(|path| std::fs::write(dir.path().join(path), "half").unwrap());
+    install_one(&files, &all()[0], 0);
+    for path in left {
+        assert!(!dir.path().join(path).exists(), "{path}");
+    }
+}
+
+#[test]
+fn two_profiles_share_a_merged_file_and_not_a_whole_one() {
+    let origin = Origin { from: "q".to_owned(), at: String::new() };
+    let other = |pieces| Package::new("other", "1", pieces).unwrap();
+    for first_out in ["other", "runtime-profile/standard"] {
+        let (dir, files) = place();
+        let before = theirs(dir.path());
+        done(put(&files, &first(), REAL));
+        let too = |package: &Package| install::install(&files, ".", package, &origin, REAL);
+        let whole = too(&other(vec![piece("README.md", Strategy::Overwrite, "x")])).unwrap();
+        assert_eq!(codes_of(&whole), ["quorate:profile_target"]);
+        done(too(&other(vec![
+            piece(".claude/settings.json", Strategy::MergeJsonDeep, "{\"allow\": [\"cat\"], \"other\": 1}"),
+            piece(".gitignore", Strategy::Append, "node_modules/\n"),
+        ])));
+        assert!(done(put(&files, &first(), REAL)).idle);
+        let last_out = if first_out == "other" { "runtime-profile/standard" } else { "other" };
+        for slug in [first_out, last_out] {
+            done(install::uninstall(&files, ".", slug, REAL));
+        }
+        let mut after = theirs(dir.path());
+        if first_out != "other" {
+            // A line that another profile appended below is not joined to the line above.
+            let ignore = after.get_mut(".gitignore").unwrap().as_mut().unwrap();
+            assert_eq!(ignore.0.pop(), Some(b'\n'));
+        }
+        assert_eq!(after, before, "{first_out} first");
+    }
 }

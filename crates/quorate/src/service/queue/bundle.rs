@@ -8,9 +8,8 @@ use quorate_diagnostics::{Body, Place, Report, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::extensions::Extensions;
 use quorate_kernel::record::RunOpened;
-use quorate_manifest::assembly::Resolved;
-use quorate_manifest::assembly::Signing;
 use quorate_manifest::assembly::load::Retention;
+use quorate_manifest::assembly::{ResolvedAssembly, Signing};
 use quorate_manifest::keyring::Key;
 use quorate_protocol::modes::council::ADJUDICATOR;
 use quorate_protocol::{Json, Part, PartKind};
@@ -18,14 +17,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
-use crate::service::embedder;
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
 use crate::service::executor::{self, SelectedBy, SelectedExecutor};
-use crate::service::fingerprint::Fingerprint;
 use crate::service::redaction::Redaction;
-use crate::service::run_options::RunOptions;
-use crate::service::run_spec::{PreparedMember, ProtocolSetup, RunSpec};
+use crate::service::run_spec::{Fingerprint, PreparedMember, ProtocolSetup, RunOptions, RunSpec};
 use crate::service::workspace::Workspace;
 
 /// The version of the format; a worker refuses others.
@@ -34,7 +30,7 @@ const VERSION: u32 = 1;
 /// Whether a council or an assembly decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+pub enum BundleKind {
     Council,
     Assembly,
 }
@@ -42,7 +38,7 @@ pub enum Kind {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Bundle {
     version: u32,
-    pub kind: Kind,
+    pub kind: BundleKind,
     setup: Json,
     setup_redactions: usize,
     /// The fingerprint without the executors.
@@ -106,14 +102,14 @@ impl Bundle {
     /// # Errors
     /// If a worker cannot look up an executor or a model by name.
     pub fn of<S: ProtocolSetup>(
-        kind: Kind,
+        kind: BundleKind,
         spec: &RunSpec<S>,
         workspace: &Workspace,
         opened: RunOpened,
         audit: Option<Audit>,
     ) -> Result<Bundle, ServiceError> {
         let options = &spec.options;
-        if kind == Kind::Council
+        if kind == BundleKind::Council
             && options.executor.is_none()
             && workspace.council.runtimes().next().is_some()
         {
@@ -123,8 +119,8 @@ impl Bundle {
             let help = "name an executor with `--executor NAME` that is a table of quorate.toml, here and on the workers";
             return Err(ServiceError::configuration(codes::QUEUE_INVALID, body.help(help)));
         }
-        let of_member = workspace.host.council_members.values().any(|table| table.model.is_some());
-        if options.model.is_some() || (kind == Kind::Council && of_member) {
+        let of_member = workspace.config.council_members.values().any(|table| table.model.is_some());
+        if options.model.is_some() || (kind == BundleKind::Council && of_member) {
             let body = Body::new(
                 "cannot name a model for a queued run: a worker asks the models of its own quorate.toml",
             );
@@ -133,7 +129,7 @@ impl Bundle {
         }
         let redactor = &spec.redaction.redactor;
         let member = |member: &PreparedMember| {
-            let of_assembly = (kind == Kind::Assembly).then_some(member.timeout);
+            let of_assembly = (kind == BundleKind::Assembly).then_some(member.timeout);
             let timeout = options.timeout.or(of_assembly);
             let context = member
                 .context
@@ -171,7 +167,7 @@ impl Bundle {
 
     /// How an assembly's runs are signed and kept; always `None` for a council, even if the text has a value.
     pub fn audit(&self) -> Option<&Audit> {
-        self.audit.as_ref().filter(|_| self.kind == Kind::Assembly)
+        self.audit.as_ref().filter(|_| self.kind == BundleKind::Assembly)
     }
 
     /// Parses the text of a bundle.
@@ -216,7 +212,7 @@ impl Bundle {
         self.check_fingerprint(&setup)?;
         self.check_members(&workspace.redaction)?;
         let embedder = match self.compares {
-            true => embedder::configured(&workspace.registry, &workspace.host)?,
+            true => executor::configured_embedder(&workspace.registry, &workspace.config)?,
             false => None,
         };
         if self.compares && embedder.is_none() {
@@ -239,12 +235,12 @@ impl Bundle {
             report: Report::new(),
             fingerprint: self.fingerprint.clone().with_executors(&executors),
             extensions: match self.kind {
-                Kind::Council => Extensions::default(),
-                Kind::Assembly => environment.host.extensions(),
+                BundleKind::Council => Extensions::default(),
+                BundleKind::Assembly => environment.registries.extensions(),
             },
             embedder,
             caps: Caps { calls: self.caps.calls, tokens: self.caps.tokens, usd_nanos: self.caps.usd_nanos },
-            wall: workspace.host.budget.wall,
+            wall: workspace.config.budget.wall,
             options: RunOptions { executor: self.executor.clone(), ..RunOptions::default() },
         })
     }
@@ -268,8 +264,8 @@ impl Bundle {
         let id = |value: &Json| value.as_str().or_else(|| value["id"].as_str()).map(str::to_owned);
         let list = |key: &str| self.setup[key].as_array().into_iter().flatten().filter_map(id);
         let mut wanted: Vec<String> = match self.kind {
-            Kind::Council => list("deliberators").chain([ADJUDICATOR.to_owned()]).collect(),
-            Kind::Assembly => list("members").collect(),
+            BundleKind::Council => list("deliberators").chain([ADJUDICATOR.to_owned()]).collect(),
+            BundleKind::Assembly => list("members").collect(),
         };
         let mut members: Vec<String> = self.members.iter().map(|member| member.id.clone()).collect();
         redaction.check_ids(members.iter().map(String::as_str))?;
@@ -311,13 +307,13 @@ impl Member {
 /// Looks up an executor of this machine. A name that its `quorate.toml` lacks could be a command or an address that another
 /// machine chooses, so it is refused.
 fn executor_of(workspace: &Workspace, name: &str) -> Result<SelectedExecutor, ServiceError> {
-    let (registry, host) = (&workspace.registry, &workspace.host);
-    let is_default = host.default_executor.as_ref().is_some_and(|(default, _)| default == name);
-    if host.executors.contains_key(name) || is_default {
-        return executor::by_name(registry, host, name, None, SelectedBy::File(&host.path()));
+    let (registry, config) = (&workspace.registry, &workspace.config);
+    let is_default = config.default_executor.as_ref().is_some_and(|(default, _)| default == name);
+    if config.executors.contains_key(name) || is_default {
+        return executor::by_name(registry, config, name, None, SelectedBy::File(&config.path()));
     }
     if registry.default_kind() == Some(name) {
-        return executor::fallback(registry, host);
+        return executor::fallback(registry, config);
     }
     let body =
         Body::new(format!("the task asks the executor `{name}`, which this worker's quorate.toml lacks"));
@@ -327,7 +323,7 @@ fn executor_of(workspace: &Workspace, name: &str) -> Result<SelectedExecutor, Se
 
 impl Audit {
     /// The audit settings of an assembly.
-    pub fn of(resolved: &Resolved) -> Audit {
+    pub fn of(resolved: &ResolvedAssembly) -> Audit {
         let audit = &resolved.audit;
         let key = |key: Key| BundledKey {
             public: key.public.to_string(),

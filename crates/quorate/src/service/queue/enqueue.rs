@@ -1,29 +1,42 @@
 //! Queues tasks: their redacted texts and one shared bundle. The run id is a hash of both, so a text that is queued twice
-//! runs once.
+//! runs once. The tasks are the due files of a sweep, or one convening for each subject.
+//!
+//! A worker has another log, so the workspace that queued a review logs its verdict.
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::consultation;
+use quorate_kernel::attempts;
 use quorate_kernel::entropy::{self, sha256_hex};
+use quorate_kernel::record::{Producer, RunOpened, TierSource};
 use quorate_ledger::signing::SecretKey;
 use quorate_ledger::store::tasks::{Batch, EnqueueResult, NewTask, TaskState};
-use quorate_protocol::{Json, Name, Part};
+use quorate_manifest::council::tiers::UNCLASSIFIED;
+use quorate_protocol::assembly::Setup;
+use quorate_protocol::{Json, Name, Part, PartKind};
 use serde_json::json;
 
-use super::bundle::Bundle;
-use super::lines::QueueingLog;
-use super::signature::{self, Covered};
-use super::{QueueOptions, TaskBody, check_name, ensure_queue};
+use super::bundle::{Audit, Bundle, BundleKind};
+
+use super::{Covered, QueueOptions, QueueingLog, TaskBody, TaskWaiter, check_name, ensure_queue};
 use crate::service::artifact::Artifact;
+use crate::service::convene::{self, ConveneInput, ConveneRequest, Inputs};
+use crate::service::disk;
+use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
+use crate::service::run_spec::RunSpec;
 use crate::service::session::LedgerSession;
-use crate::service::sweep::JudgedPolicy;
-use quorate_kernel::record::{Producer, TierSource};
+use crate::service::sweep::{
+    DueFile, Found, JudgedPolicy, SweepReport, SweepRequest, SweptFile, SweptOutcome, find,
+};
+use crate::service::workspace::{self, PathOverrides, Workspace};
+use crate::service::{review, signer};
 
 /// The largest request to the server: tasks, and bytes of texts.
 const MAX_TASKS: usize = 1_000;
+
 const MAX_BYTES: usize = 4 * 1024 * 1024;
 
 /// A text to queue.
@@ -90,7 +103,7 @@ impl<'a> Enqueuer<'a> {
             log: log.as_ref().map(|log| log.name.clone()),
         };
         let text = json!(bundle).to_string();
-        let key = signature::signing_key(session.keys()).await?;
+        let key = super::signing_key(session.keys()).await?;
         Ok(Enqueuer { session, batch, bundle: text, identity: bundle.identity(), judged, log, key })
     }
 
@@ -198,11 +211,265 @@ impl<'a> Enqueuer<'a> {
         };
         let (run, subject) =
             (entropy::derived_run_id(&format!("{content}/{generation}")), item.part.name.to_string());
-        let mut body = consultation::object(json!(body));
+        let mut body = attempts::object(json!(body));
         if let Some(key) = &self.key {
             let covered = Covered { run: &run, tenant: &self.batch.tenant, subject: &subject };
-            signature::sign(&mut body, key, covered, self.session.environment.clock.now_ms());
+            super::sign_task(&mut body, key, covered, self.session.environment.clock.now_ms());
         }
         NewTask { run, content, generation, subject, body: Json::Object(body).to_string(), texts }
     }
+}
+
+/// How many texts are read before they are queued, since all of them may exceed memory.
+const SWEEP_CHUNK: usize = 256;
+
+/// Queues every due file without asking a member. A model may be asked for tiers.
+///
+/// # Errors
+/// If no folder can be read, the ledger has no queue, or the server does not answer. Files that were queued before stay in
+/// the queue.
+#[crate::boxed]
+pub async fn enqueue_sweep(
+    session: &LedgerSession,
+    request: &SweepRequest,
+    queue: &QueueOptions,
+) -> Result<SweepReport, ServiceError> {
+    ensure_queue(session)?;
+    let workspace = &session.workspace;
+    let spec = review::build(&session.environment, workspace, &request.options, request.policy)?;
+    let permit = match workspace.council.tiers.may_ask_model() {
+        true => Some(spec.admit(&session.environment)?),
+        false => None,
+    };
+    let opened = RunOpened { files: json!(workspace.council.files), ..RunOpened::default() };
+    let bundle = Bundle::of(BundleKind::Council, &spec, workspace, opened, None)?;
+    let indexed = session.sync_log_index().await?;
+    let log = Some(QueueingLog::of(session, indexed.bytes)?);
+    let enqueuer = Enqueuer::new(session, &bundle, queue, request.judged, log).await?;
+    let Found { mut files, mut due, .. } = find(session, request, &spec, permit).await?;
+    let mut known: BTreeMap<String, Vec<Json>> = BTreeMap::new();
+    due.reverse();
+    while !due.is_empty() {
+        let (mut swept, mut items) = (Vec::new(), Vec::new());
+        while swept.len() < SWEEP_CHUNK
+            && let Some((mut file, draft)) = due.pop()
+        {
+            match sweep_item(session, &file, &draft).await {
+                Ok(mut item) => {
+                    // Unclassified files have nothing in common, so earlier verdicts do not apply.
+                    if file.artifact_type != UNCLASSIFIED {
+                        let priors = match known.get(&file.artifact_type) {
+                            Some(priors) => priors.clone(),
+                            None => {
+                                let read = session.priors(indexed, &file.artifact_type).await?;
+                                let (read, _) = spec.redaction.redactor.redact_json(Json::Array(read));
+                                let read = read.as_array().cloned().unwrap_or_default();
+                                known.insert(file.artifact_type.clone(), read.clone());
+                                read
+                            }
+                        };
+                        item.priors = Some(priors);
+                    }
+                    swept.push(file);
+                    items.push(item);
+                }
+                Err(error) => {
+                    file.outcome = SweptOutcome::Failed { why: error.first_message() };
+                    files.push(file);
+                }
+            }
+        }
+        let queued = enqueuer.add(items).await?;
+        for (mut file, queued) in swept.into_iter().zip(queued) {
+            file.outcome = SweptOutcome::Queued {
+                run: queued.run.to_string(),
+                state: queued.state.as_str(),
+                is_new: queued.is_new,
+            };
+            files.push(file);
+        }
+    }
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(SweepReport { files, estimate: None })
+}
+
+/// Reads and redacts a draft for the queue.
+async fn sweep_item(
+    session: &LedgerSession,
+    file: &SweptFile,
+    draft: &DueFile,
+) -> Result<Item, ServiceError> {
+    let artifact = draft.read_in_place(session)?;
+    let redactor = &session.workspace.redaction.redactor;
+    let (text, in_text) =
+        session.workspace.redaction.redact_subject(&artifact.display_name, &artifact.text, false).await?;
+    let (shown, in_name) = redactor.redact(&file.path);
+    let (artifact_type, in_type) = redactor.redact(&file.artifact_type);
+    // If the text changed since its tier was determined, the tier does not apply.
+    let is_same = draft.tier_source.is_none() || artifact.sha256 == draft.sha256;
+    Ok(Item {
+        part: Part::new(PartKind::Artifact, shown, text),
+        redactions: in_text + in_name + in_type,
+        artifact_type: Some(artifact_type),
+        tier: Some(if is_same { file.tier } else { review::STRICTEST_TIER }),
+        tier_source: draft.tier_source.clone().filter(|_| is_same),
+        priors: None,
+        producer: None,
+        messages: None,
+        artifact,
+    })
+}
+
+/// A convening in the queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueuedSubject {
+    /// The subject's path, as shown to the user.
+    pub path: String,
+    pub run: Name,
+    pub state: TaskState,
+    /// Whether this command queued it.
+    pub is_new: bool,
+    /// The decision, once [`wait_for_convenings`] has returned.
+    pub outcome: Option<String>,
+    /// The error of a dead task.
+    pub error: Option<String>,
+}
+
+/// Prepares the inputs: one for each file of a folder, or the input of a single file.
+///
+/// # Errors
+/// As [`convene::prepare`], and if the folder cannot be read.
+pub fn prepare_convenings(
+    environment: &Environment,
+    places: &PathOverrides,
+    request: &ConveneRequest,
+) -> Result<(Vec<ConveneInput>, Workspace), ServiceError> {
+    let registries = &*environment.registries;
+    let named = |inputs: &mut Inputs| {
+        let Inputs { conversation, proposal, topic, request, .. } = inputs;
+        [conversation, proposal, topic, request].into_iter().find_map(Option::take)
+    };
+    let mut request = request.clone();
+    let folder = named(&mut request.inputs.clone()).filter(|path| environment.directory.join(path).is_dir());
+    let Some(folder) = folder else {
+        let (input, workspace) = convene::prepare(environment, places, &request, registries)?;
+        return Ok((vec![input], workspace));
+    };
+    let (mut inputs, mut workspace) = (Vec::new(), None);
+    for file in subject_files(&environment.directory, &folder)? {
+        let Inputs { conversation, proposal, topic, request: asked, .. } = &mut request.inputs;
+        for path in [conversation, proposal, topic, asked].into_iter().flatten() {
+            path.clone_from(&file);
+        }
+        let (input, loaded) = convene::prepare(environment, places, &request, registries)?;
+        inputs.push(input);
+        workspace = Some(loaded);
+    }
+    Ok((inputs, workspace.expect("a folder without files was refused")))
+}
+
+/// The files of a folder, each the subject of a convening.
+///
+/// # Errors
+/// If the folder cannot be read, or has none.
+fn subject_files(directory: &Path, named: &Path) -> Result<Vec<PathBuf>, ServiceError> {
+    let path = directory.join(named);
+    let unreadable = |why: String| {
+        let body = Body::new(format!("cannot read the folder {}: {why}", named.display()));
+        ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body)
+    };
+    let found = disk::walk(&path).map_err(|error| unreadable(error.to_string()))?;
+    let mut files: Vec<PathBuf> = found
+        .into_iter()
+        .filter(|entry| workspace::is_inside(&path, &entry.path))
+        .map(|entry| named.join(entry.path.strip_prefix(&path).unwrap_or(&entry.path)))
+        .collect();
+    files.sort();
+    match files.is_empty() {
+        true => Err(unreadable("the folder has no files".to_owned())),
+        false => Ok(files),
+    }
+}
+
+/// Queues a convening about each input without asking a member. All inputs have the same assembly and request.
+///
+/// # Errors
+/// If the assembly cannot be queued, or the server does not answer.
+#[crate::boxed]
+pub async fn enqueue_convenings(
+    session: &LedgerSession,
+    inputs: &[ConveneInput],
+    spec: &RunSpec<Setup>,
+    queue: &QueueOptions,
+    judged: JudgedPolicy,
+) -> Result<Vec<QueuedSubject>, ServiceError> {
+    ensure_queue(session)?;
+    let Some(first) = inputs.first() else { return Ok(Vec::new()) };
+    let resolved = &first.resolution.resolved;
+    signer::ensure_signable(resolved)?;
+    let opened = convene::spec::described(spec, first);
+    let bundle =
+        Bundle::of(BundleKind::Assembly, spec, &session.workspace, opened, Some(Audit::of(resolved)))?;
+    let enqueuer = Enqueuer::new(session, &bundle, queue, judged, None).await?;
+    spec.record_compositions(session).await?;
+    let mut items = Vec::with_capacity(inputs.len());
+    for input in inputs {
+        let (part, redactions) = convene::spec::redacted_input(spec, input).await?;
+        items.push(Item {
+            producer: spec.options.producer.as_ref().map(|producer| producer.recorded(&part.text)),
+            part,
+            redactions,
+            artifact: input.subject.clone(),
+            artifact_type: None,
+            tier: None,
+            tier_source: None,
+            priors: None,
+            messages: Some(convene::message_count(input)),
+        });
+    }
+    let queued = enqueuer.add(items).await?;
+    let subject = |(input, queued): (&ConveneInput, Queued)| QueuedSubject {
+        path: spec.redaction.redactor.redact(&input.subject.display_name).0,
+        run: queued.run,
+        state: queued.state,
+        is_new: queued.is_new,
+        outcome: None,
+        error: None,
+    };
+    Ok(inputs.iter().zip(queued).map(subject).collect())
+}
+
+/// Waits until all convenings have ended, and sets their outcomes.
+///
+/// # Errors
+/// When the ledger does not answer.
+#[crate::boxed]
+pub async fn wait_for_convenings(
+    session: &LedgerSession,
+    queued: &mut [QueuedSubject],
+) -> Result<(), ServiceError> {
+    let mut waiting = TaskWaiter::for_runs(queued.iter().map(|subject| subject.run.clone()));
+    loop {
+        let ended = waiting.next(session).await?;
+        if ended.is_empty() {
+            return Ok(());
+        }
+        for task in ended {
+            let outcome = match task.state {
+                TaskState::Done => session.partial_history(&task.run).await?.outcome(),
+                _ => None,
+            };
+            let word = outcome.and_then(|outcome| outcome.word().map(str::to_owned));
+            for subject in queued.iter_mut().filter(|subject| subject.run == task.run) {
+                subject.state = task.state;
+                subject.outcome.clone_from(&word);
+                subject.error.clone_from(&task.error);
+            }
+        }
+    }
+}
+
+/// Whether a convening ended without an outcome.
+pub fn has_failed_convening(queued: &[QueuedSubject]) -> bool {
+    queued.iter().any(|subject| subject.outcome.is_none())
 }

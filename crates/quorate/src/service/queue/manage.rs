@@ -1,15 +1,24 @@
-//! Management of the queue: its status, retries of dead tasks, cancellation, pauses, limits of tenants and quotas.
+//! Management of the queue: its status, retries of dead tasks, cancellation, pauses, limits of tenants and quotas, waiting
+//! for tasks, and the queue as JSON.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quorate_diagnostics::{Body, codes};
-use quorate_ledger::store::tasks::{PoolQuota, Tenant, TenantChange};
-use quorate_ledger::store::tasks::{TaskCount, TaskFilter, TaskRow, TaskState};
+use quorate_ledger::store::tasks::{
+    PoolQuota, TaskCount, TaskFilter, TaskRow, TaskState, Tenant, TenantChange,
+};
+use quorate_manifest::timestamp;
 use quorate_protocol::Name;
+use serde_json::{Value, json};
 
-use super::{ensure_queue, wait};
+use super::enqueue::QueuedSubject;
+use super::worker::{TaskEnd, TaskName};
+use super::{EndedTask, TaskWaiter, ensure_queue, pause_poll};
 use crate::service::error::{ExitClass, ServiceError};
+use crate::service::report;
 use crate::service::session::LedgerSession;
+use crate::service::sweep::{SweepObserver, SweepReport, SweptOutcome};
 
 /// How many tasks are in the queue, and what is paused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -139,7 +148,7 @@ pub async fn drain(
                 "repeat the command to wait longer, or run `quorate queue pause --off`: the queue is paused";
             return Err(ServiceError::new(ExitClass::Refused, codes::QUEUE_BUSY, body.help(help)));
         }
-        wait::pause().await;
+        pause_poll().await;
     }
 }
 
@@ -205,4 +214,123 @@ async fn in_other_state(
     let body = Body::new(format!("cannot {what} the task {run}: it is {state}, and {why}"));
     let help = "run `quorate queue list` to see the state of each task";
     Ok(ServiceError::configuration(codes::QUEUE_BUSY, body.help(help)))
+}
+
+/// Waits until all tasks of a sweep have ended, and sets the outcomes of its files.
+///
+/// # Errors
+/// When the ledger does not answer.
+#[crate::boxed]
+pub async fn wait_for_sweep(
+    session: &LedgerSession,
+    report: &mut SweepReport,
+    observer: &dyn SweepObserver,
+) -> Result<(), ServiceError> {
+    let mut files: BTreeMap<Name, Vec<usize>> = BTreeMap::new();
+    for (at, file) in report.files.iter().enumerate() {
+        if let SweptOutcome::Queued { run, .. } = &file.outcome {
+            files.entry(run.as_str().into()).or_default().push(at);
+        }
+    }
+    observer.planned(files.len());
+    let mut waiting = TaskWaiter::for_runs(files.keys().cloned());
+    loop {
+        let ended = waiting.next(session).await?;
+        if ended.is_empty() {
+            return super::write_log_lines(session).await;
+        }
+        for task in ended {
+            let outcome = outcome_of(session, &task).await?;
+            for at in files.get(&task.run).into_iter().flatten() {
+                report.files[*at].outcome = outcome.clone();
+                observer.ended(&report.files[*at]);
+            }
+        }
+    }
+}
+
+async fn outcome_of(session: &LedgerSession, task: &EndedTask) -> Result<SweptOutcome, ServiceError> {
+    let run = &task.run;
+    Ok(match task.state {
+        TaskState::Done => {
+            let read = report::load(session, run).await?;
+            match read.verdict {
+                Some(verdict) => {
+                    SweptOutcome::Judged { run: run.to_string(), verdict, fix: read.first_fix() }
+                }
+                None => SweptOutcome::Failed { why: format!("run {run} has no verdict") },
+            }
+        }
+        TaskState::Cancelled => SweptOutcome::Failed { why: "the task was cancelled".to_owned() },
+        _ => {
+            let why = task.error.clone().unwrap_or_else(|| format!("the task of run {run} is dead"));
+            SweptOutcome::Failed { why }
+        }
+    })
+}
+
+/// `{"paused", "paused_tenants", "tasks": [{tenant, state, tasks, oldest_ms}]}`.
+pub fn status_json(status: &QueueStatus) -> Value {
+    let counts = status.counts.iter().map(|count| {
+        json!({
+            "tenant": count.tenant, "state": count.state.as_str(), "tasks": count.tasks, "oldest_ms": count.oldest_ms,
+        })
+    });
+    json!({"paused": status.is_paused, "paused_tenants": status.paused, "tasks": counts.collect::<Value>()})
+}
+
+/// `{"tasks": [{run, tenant, batch, class, priority, subject, state, attempts, queued, error}]}`.
+pub fn list_json(tasks: &[TaskRow]) -> Value {
+    let task = |task: &TaskRow| {
+        json!({
+            "run": &*task.run, "tenant": task.tenant, "batch": task.batch, "class": task.class,
+            "priority": task.priority, "subject": task.subject, "state": task.state.as_str(),
+            "attempts": task.attempts, "queued": timestamp::format(task.queued_ms), "error": task.error,
+        })
+    };
+    json!({"tasks": tasks.iter().map(task).collect::<Value>()})
+}
+
+/// `{"queued": [{path, run, state, new, outcome, error}]}`.
+pub fn convenings_json(queued: &[QueuedSubject]) -> Value {
+    let subject = |subject: &QueuedSubject| {
+        json!({
+            "path": subject.path, "run": &*subject.run, "state": subject.state.as_str(), "new": subject.is_new,
+            "outcome": subject.outcome, "error": subject.error,
+        })
+    };
+    json!({"queued": queued.iter().map(subject).collect::<Value>()})
+}
+
+/// `{name, weight, max_running, max_waiting}`.
+pub fn tenant_json(tenant: &Tenant) -> Value {
+    json!({
+        "name": tenant.name, "weight": tenant.weight, "max_running": tenant.max_running,
+        "max_waiting": tenant.max_waiting,
+    })
+}
+
+/// `{"pools": [{pool, calls_per_hour, burst, blocked_ms}]}`.
+pub fn quotas_json(quotas: &[PoolQuota]) -> Value {
+    let quota = |quota: &PoolQuota| {
+        json!({
+            "pool": quota.pool, "calls_per_hour": quota.limit.map(|(rate, _)| rate),
+            "burst": quota.limit.map(|(_, burst)| burst), "blocked_ms": quota.blocked_ms,
+        })
+    };
+    json!({"pools": quotas.iter().map(quota).collect::<Value>()})
+}
+
+/// The end of an attempt: `{run, tenant, subject, attempt, end, outcome, why, wait_ms}`.
+pub fn task_end_json(task: &TaskName, end: &TaskEnd) -> Value {
+    let (outcome, why, wait_ms) = match end {
+        TaskEnd::Done { word } => (Some(word), None, None),
+        TaskEnd::Later { wait_ms, why } => (None, Some(why), Some(*wait_ms)),
+        TaskEnd::Dead { why } => (None, Some(why), None),
+        TaskEnd::Lost | TaskEnd::Released => (None, None, None),
+    };
+    json!({
+        "run": &*task.run, "tenant": task.tenant, "subject": task.subject, "attempt": task.attempt, "end": end.word(),
+        "outcome": outcome, "why": why, "wait_ms": wait_ms,
+    })
 }

@@ -1,24 +1,45 @@
-//! A worker: claims tasks for its free slots, executes their runs, and gives back the tasks that it cannot finish.
+//! A worker: claims tasks for its free slots, executes their runs, and gives back the tasks that it cannot finish. All
+//! workers share a quota for each pool of calls: a worker takes permits for the next second from the database, and a wait
+//! that the model service asks of one worker holds for all.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
-use quorate_protocol::Name;
+use async_trait::async_trait;
+use quorate_adapters::executor::llm::{Quota, share_quota};
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::budget::Caps;
+use quorate_kernel::entropy;
+use quorate_kernel::history::History;
+use quorate_kernel::observer::NoopObserver;
+use quorate_kernel::ports::ledger::Ledger as _;
+use quorate_kernel::record::{Outcome, Queued, RunOpened, Spent};
+use quorate_ledger::Store;
+use quorate_ledger::store::tasks::{ClaimedTask, GiveBack, Permits};
+use quorate_protocol::assembly::{self, subject_kind};
+use quorate_protocol::modes::council;
+use quorate_protocol::{Json, Name, Part, PartKind};
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
-use super::execute::{Bundles, TaskEnd, execute};
-use super::quota::StoreQuota;
-use super::{ensure_queue, wait};
+use super::bundle::{Bundle, BundleKind};
+use super::{TaskBody, ensure_queue};
+use crate::service::artifact::Artifact;
 use crate::service::error::ServiceError;
+use crate::service::finalize::finalize;
+use crate::service::ledger::gc;
 use crate::service::metrics::queue as metrics;
+use crate::service::metrics::queue::waits_for_quota;
+use crate::service::overlays;
+use crate::service::run_spec::{NewRun, ProtocolSetup, RunSpec, ensure_shown_artifact, ensure_unchanged};
 use crate::service::session::LedgerSession;
+use crate::service::signer::{KeySource, Signer};
 use crate::service::worker_thread::run_on_own_thread;
-use quorate_adapters::executor::llm::share_quota;
-use quorate_ledger::store::tasks::{ClaimedTask, GiveBack};
 
 #[derive(Debug, Clone)]
 pub struct WorkerOptions {
@@ -102,7 +123,7 @@ pub async fn work(
     let mut summary = WorkerSummary::default();
     let mut running: JoinSet<Ended> = JoinSet::new();
     let (abandon, abandoned) = watch::channel(false);
-    let mut new_tasks = session.environment.commit_events.reader(wait::poll_interval());
+    let mut new_tasks = session.environment.commit_events.reader(super::poll_interval());
     while !*stop.borrow() {
         let free = options.slots.saturating_sub(running.len());
         let claimed = match free {
@@ -216,4 +237,409 @@ async fn is_abandoned(abandoned: &mut watch::Receiver<bool>) {
 async fn release(session: &LedgerSession, run: &Name) -> Result<TaskEnd, ServiceError> {
     let given = session.store.give_back(run, &GiveBack::Uncounted).await?;
     Ok(if given { TaskEnd::Released } else { TaskEnd::Lost })
+}
+
+/// The most attempts of a task.
+pub const MAX_ATTEMPTS: u64 = 3;
+/// The delay after the first failure, in milliseconds. Each further failure multiplies it by four.
+const FIRST_WAIT_MS: u64 = 10_000;
+/// How many bundles a worker caches.
+const MAX_BUNDLES: usize = 64;
+
+/// A worker's cache of bundles, by the hash of their text.
+#[derive(Default)]
+pub struct Bundles(Mutex<BTreeMap<String, Arc<Bundle>>>);
+
+/// The result of an attempt at a task.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TaskEnd {
+    /// The run has ended with this verdict or outcome.
+    Done {
+        word: String,
+    },
+    /// The queue retries the task after `wait_ms`.
+    Later {
+        wait_ms: u64,
+        why: String,
+    },
+    Dead {
+        why: String,
+    },
+    /// The lease of this worker expired, and another worker has the task.
+    Lost,
+    /// The task went back to the queue, and the attempt does not count.
+    Released,
+}
+
+impl TaskEnd {
+    /// The word in JSON and in metrics.
+    pub fn word(&self) -> &'static str {
+        match self {
+            TaskEnd::Done { .. } => "done",
+            TaskEnd::Later { .. } => "later",
+            TaskEnd::Dead { .. } => "dead",
+            TaskEnd::Lost => "lost",
+            TaskEnd::Released => "released",
+        }
+    }
+}
+
+/// Executes a task's run to its end, or gives the task back.
+///
+/// # Errors
+/// If the ledger does not answer. The lease then expires, and another worker takes the task over.
+pub async fn execute(
+    session: &LedgerSession,
+    bundles: &Bundles,
+    task: ClaimedTask,
+) -> Result<TaskEnd, ServiceError> {
+    // Every earlier worker died during this task: close its run without asking a member again.
+    let is_last = task.attempt > MAX_ATTEMPTS;
+    let end = match hold_run(session, bundles, &task, is_last).await {
+        Ok(outcome) if outcome.as_ref().is_some_and(|outcome| !outcome.is_incomplete()) => {
+            let word = outcome.and_then(|outcome| outcome.word().map(str::to_owned)).unwrap_or_default();
+            // Erasing answers at the end of the run needs the lease that `task` holds.
+            let run = task.run.clone();
+            drop(task);
+            gc::after_run(session, &run).await?;
+            return Ok(TaskEnd::Done { word });
+        }
+        Ok(outcome) if !is_last => temporary_failure(&task, why_incomplete(outcome.as_ref())),
+        Ok(_) => TaskEnd::Dead { why: format!("{MAX_ATTEMPTS} workers stopped while they executed it") },
+        Err(error) if has_code(&error, codes::RUN_MOVED) => return Ok(TaskEnd::Lost),
+        Err(error) if error.is_ledger_unavailable() => temporary_failure(&task, error_text(&error)),
+        Err(error) => TaskEnd::Dead { why: error_text(&error) },
+    };
+    let how = match &end {
+        TaskEnd::Later { wait_ms, why } => GiveBack::Later { wait_ms: *wait_ms, why: why.clone() },
+        TaskEnd::Dead { why } => GiveBack::Dead { why: why.clone() },
+        TaskEnd::Done { .. } | TaskEnd::Lost | TaskEnd::Released => GiveBack::Uncounted,
+    };
+    Ok(if session.store.give_back(&task.run, &how).await? { end } else { TaskEnd::Lost })
+}
+
+/// The end of an attempt with a temporary failure.
+fn temporary_failure(task: &ClaimedTask, why: String) -> TaskEnd {
+    if task.attempt >= MAX_ATTEMPTS {
+        return TaskEnd::Dead { why };
+    }
+    let [random] = entropy::bytes::<1>();
+    let wait_ms = FIRST_WAIT_MS * 4_u64.pow(u32::try_from(task.attempt - 1).unwrap_or(u32::MAX).min(5));
+    // Random, so that tasks that failed together are not retried together.
+    TaskEnd::Later { wait_ms: wait_ms * 3 / 4 + wait_ms / 2 * u64::from(random) / 255, why }
+}
+
+fn why_incomplete(outcome: Option<&Outcome>) -> String {
+    let because = outcome.and_then(|outcome| outcome.because.clone().or_else(|| outcome.reasoning.clone()));
+    because.unwrap_or_else(|| "its run ended without an outcome".to_owned())
+}
+
+fn has_code(error: &ServiceError, code: quorate_diagnostics::RefusalCode) -> bool {
+    error.report.refusals.iter().any(|refusal| refusal.code == code)
+}
+
+/// The text of an error that the queue stores with the task.
+fn error_text(error: &ServiceError) -> String {
+    let first = error.report.refusals.first();
+    first.map_or_else(String::new, |refusal| format!("{}: {}", refusal.code.as_str(), refusal.body.message))
+}
+
+impl Bundles {
+    async fn get(&self, session: &LedgerSession, hash: &str) -> Result<Arc<Bundle>, ServiceError> {
+        let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(bundle) = known().get(hash) {
+            return Ok(bundle.clone());
+        }
+        let bundle = Arc::new(Bundle::parse(&task_text(session, hash).await?)?);
+        let mut known = known();
+        if known.len() >= MAX_BUNDLES {
+            known.clear();
+        }
+        known.insert(hash.to_owned(), bundle.clone());
+        Ok(bundle)
+    }
+}
+
+async fn task_text(session: &LedgerSession, hash: &str) -> Result<String, ServiceError> {
+    match session.store.task_text(hash).await? {
+        Some(text) if entropy::sha256_hex(text.as_bytes()) == hash => Ok(text),
+        found => {
+            let is = if found.is_some() { "differs from the queued text" } else { "is missing in the queue" };
+            let body =
+                Body::new(format!("a text of the task {is}")).help("cancel the task and queue it again");
+            Err(ServiceError::configuration(codes::QUEUE_INVALID, body))
+        }
+    }
+}
+
+/// Starts or continues the task's run, and returns its outcome. With `is_last`, no member is asked.
+async fn hold_run(
+    session: &LedgerSession,
+    bundles: &Bundles,
+    task: &ClaimedTask,
+    is_last: bool,
+) -> Result<Option<Outcome>, ServiceError> {
+    let body = super::verified_body(session.keys(), task).await?;
+    if let Some(outcome) = settle_ended(session, task, &body).await? {
+        return Ok(Some(outcome));
+    }
+    let bundle = bundles.get(session, &body.bundle).await?;
+    let (environment, workspace) = (&session.environment, &session.workspace);
+    let work = Work { session, task, body: &body, bundle: &bundle, is_last };
+    match bundle.kind {
+        BundleKind::Council => {
+            let spec: RunSpec<council::Setup> = bundle.spec(environment, workspace)?;
+            work.hold(spec, PartKind::Artifact, None).await
+        }
+        BundleKind::Assembly => {
+            let spec: RunSpec<assembly::Setup> = bundle.spec(environment, workspace)?;
+            let recorded = overlays::load(&session.store, &spec.setup.assembly).await?;
+            let texts = overlays::active_texts(&recorded, &spec.setup, environment.clock.now_ms());
+            let (texts, _) = spec.redaction.redactor.redact_json(Json::Array(texts));
+            let kind = subject_kind(spec.setup.mode);
+            work.hold(spec, kind, Some(texts.as_array().cloned().unwrap_or_default())).await
+        }
+    }
+}
+
+/// Settles a task whose run has ended with a verdict, since the queue no longer has its texts. `None` if the run has not
+/// ended.
+async fn settle_ended(
+    session: &LedgerSession,
+    task: &ClaimedTask,
+    body: &TaskBody,
+) -> Result<Option<Outcome>, ServiceError> {
+    let run = &task.run;
+    if session.store.tail(run, 1).await?.is_empty() {
+        return Ok(None);
+    }
+    let history = session.partial_history(run).await?;
+    ensure_own(task, body, &history)?;
+    let outcome = history.outcome().filter(|outcome| history.ended.is_some() && !outcome.is_incomplete());
+    if outcome.is_some() {
+        drop(finalize(session, run).await?);
+        session.store.settle_task(run).await?;
+    }
+    Ok(outcome)
+}
+
+/// Refuses a run that another task started, or whose members saw another text.
+fn ensure_own(task: &ClaimedTask, body: &TaskBody, history: &History) -> Result<(), ServiceError> {
+    let opened = &history.opened;
+    let is_queued_so = opened
+        .queued
+        .as_ref()
+        .is_some_and(|queued| queued.tenant == task.tenant && queued.batch == body.batch);
+    if is_queued_so && opened.artifact_sha256.as_ref() == Some(&body.artifact_sha256) {
+        return ensure_shown_artifact(history);
+    }
+    let what = Body::new(format!("run {} was started for another task", task.run));
+    Err(ServiceError::configuration(codes::QUEUE_INVALID, what.help("cancel the task and queue it again")))
+}
+
+struct Work<'a> {
+    session: &'a LedgerSession,
+    task: &'a ClaimedTask,
+    body: &'a TaskBody,
+    bundle: &'a Bundle,
+    is_last: bool,
+}
+
+impl Work<'_> {
+    async fn hold<S: ProtocolSetup>(
+        &self,
+        mut spec: RunSpec<S>,
+        kind: PartKind,
+        overlays: Option<Vec<Json>>,
+    ) -> Result<Option<Outcome>, ServiceError> {
+        let Work { session, task, body, .. } = *self;
+        let run: &Name = &task.run;
+        let permit = spec.admit(&session.environment)?;
+        let observer = Arc::new(NoopObserver);
+        if self.is_last {
+            spec.caps = Caps { calls: Some(0), ..spec.caps };
+        }
+        if session.store.tail(run, 1).await?.is_empty() {
+            if self.is_last {
+                return Ok(None);
+            }
+            let new = self.new_run(&spec, kind, overlays).await?;
+            Box::pin(spec.start_as(run, session, new, permit, observer)).await?;
+        } else {
+            let history = session.partial_history(run).await?;
+            match history.outcome() {
+                Some(outcome) if !outcome.is_incomplete() || self.is_last => {
+                    drop(finalize(session, run).await?);
+                }
+                _ => {
+                    ensure_unchanged(&history, &spec.fingerprint(&body.artifact_sha256))?;
+                    let keys = match self.bundle.audit() {
+                        Some(audit) => KeySource::Resolved(audit.signing().1),
+                        None => KeySource::Recorded,
+                    };
+                    Box::pin(spec.resume(session, history, keys, permit, observer)).await?;
+                }
+            }
+        }
+        Ok(session.partial_history(run).await?.outcome())
+    }
+
+    async fn new_run<S: ProtocolSetup>(
+        &self,
+        spec: &RunSpec<S>,
+        kind: PartKind,
+        overlays: Option<Vec<Json>>,
+    ) -> Result<NewRun<'_>, ServiceError> {
+        let Work { session, task, body, bundle, .. } = *self;
+        let keys = session.keys();
+        let (signer, audit) = match bundle.audit() {
+            Some(audit) => {
+                let (signing, bound) = audit.signing();
+                let signer = Signer::new(keys, signing, bound).await?;
+                let recorded = signer.audit(audit.retention_days, audit.keep_consultations);
+                (signer, Some(recorded))
+            }
+            None => {
+                let signer = Signer::new(keys, keys.signing_mode(), None).await?;
+                let recorded = signer.run_audit();
+                (signer, recorded)
+            }
+        };
+        // This machine may know secrets that the queueing machine did not know.
+        let redactor = &spec.redaction.redactor;
+        let queued = task_text(session, &body.text).await?;
+        if body.redactions == 0 && body.text != body.artifact_sha256 {
+            let what = format!(
+                "cannot judge {}: the queued text is not the artifact {}, although nothing was redacted",
+                task.subject, body.artifact_sha256
+            );
+            let help = "cancel the task and queue the text again";
+            return Err(ServiceError::configuration(codes::INPUT_NOT_ARTIFACT, Body::new(what).help(help)));
+        }
+        // A JSON escape can hide a secret from a pattern but not from a member, so lines are redacted as JSON.
+        let lines =
+            bundle.kind == BundleKind::Assembly && task.subject.to_ascii_lowercase().ends_with(".jsonl");
+        let (text, in_text) = spec.redaction.redact_subject(&task.subject, &queued.into(), lines).await?;
+        let (subject, in_subject) = redactor.redact(&task.subject);
+        let priors = match &body.priors {
+            Some(hash) => serde_json::from_str(&task_text(session, hash).await?).unwrap_or_default(),
+            None => Vec::new(),
+        };
+        let part = Part::new(kind, subject.as_str(), text);
+        let sorting = body.tier_source.as_ref().and_then(|source| source.spent.clone());
+        let is_review = bundle.kind == BundleKind::Council;
+        let opened = RunOpened {
+            artifact_type: body.artifact_type.clone().or_else(|| bundle.opened.artifact_type.clone()),
+            tier: body.tier.map(u64::from),
+            tier_source: body.tier_source.clone(),
+            priors: is_review.then_some(priors),
+            log_path: body.log.as_ref().map(|(path, _)| path.clone()),
+            log_bytes: body.log.as_ref().map(|(_, bytes)| *bytes),
+            audit,
+            overlays,
+            messages: body.messages,
+            producer: body.producer.clone(),
+            queued: Some(Queued { tenant: task.tenant.clone(), batch: body.batch.clone() }),
+            ..bundle.opened.clone()
+        };
+        Ok(NewRun {
+            spent_before: sorting.unwrap_or_else(Spent::default),
+            artifact: Cow::Owned(Artifact {
+                display_name: subject,
+                path: None,
+                text: part.text.clone(),
+                sha256: body.artifact_sha256.clone(),
+            }),
+            part,
+            redactions: body.redactions as usize + in_text + in_subject,
+            signer,
+            opened,
+        })
+    }
+}
+
+/// How long permits are valid, and how long a pool without a limit is not asked again.
+const PERMIT_VALIDITY: Duration = Duration::from_secs(1);
+/// How long to wait if the database does not answer.
+const RETRY_WAIT: Duration = Duration::from_secs(1);
+/// The most permits of one request.
+const MAX_PERMITS: u64 = 256;
+
+/// Takes permits from the queue's database.
+pub struct StoreQuota {
+    /// Weak, because the quota lives as long as the process and the ledger does not.
+    store: Weak<Store>,
+    pools: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Pool>>>>,
+}
+
+#[derive(Debug, Default)]
+struct Pool {
+    permits: u64,
+    is_unlimited: bool,
+    until: Option<Instant>,
+    /// The number of calls since the last request for permits.
+    asked: u64,
+}
+
+impl Pool {
+    async fn ask(&mut self, store: &Store, pool: &str) -> Option<Duration> {
+        self.asked += 1;
+        // Permits expire after a second, so unused ones do not add up.
+        if self.until.is_some_and(|until| until > Instant::now()) && (self.is_unlimited || self.permits > 0) {
+            self.permits = self.permits.saturating_sub(1);
+            return None;
+        }
+        let wanted = std::mem::take(&mut self.asked).clamp(1, MAX_PERMITS);
+        let taken = store.take_permits(pool, wanted).await.unwrap_or(Permits::Wait(RETRY_WAIT));
+        let until = Some(Instant::now() + PERMIT_VALIDITY);
+        match taken {
+            Permits::Unlimited => *self = Pool { is_unlimited: true, until, ..Pool::default() },
+            Permits::Some(permits) => {
+                *self = Pool { permits: permits.saturating_sub(1), until, ..Pool::default() };
+            }
+            Permits::Wait(wait) => {
+                *self = Pool { asked: wanted, ..Pool::default() };
+                return Some(wait.max(Duration::from_millis(1)));
+            }
+        }
+        None
+    }
+}
+
+impl StoreQuota {
+    pub fn new(store: &Arc<Store>) -> StoreQuota {
+        StoreQuota { store: Arc::downgrade(store), pools: Mutex::default() }
+    }
+}
+
+#[async_trait]
+impl Quota for StoreQuota {
+    async fn ask(&self, pool: &str) -> Option<Duration> {
+        let state = {
+            let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+            pools.entry(pool.to_owned()).or_default().clone()
+        };
+        let Some(store) = self.store.upgrade() else { return Some(RETRY_WAIT) };
+        let (name, pool) = (pool.to_owned(), pool.to_owned());
+        // In its own task: a run that is about to append does not poll its calls, and a call that is not polled must not
+        // hold the connection.
+        let asked = tokio::spawn(async move { state.lock().await.ask(&store, &pool).await });
+        let wait = asked.await.unwrap_or(Some(RETRY_WAIT));
+        if let Some(wait) = wait {
+            waits_for_quota(&name, wait);
+        }
+        wait
+    }
+
+    fn limited(&self, pool: &str, wait: Duration) {
+        let pool = pool.to_owned();
+        let (Some(store), Ok(runtime)) = (self.store.upgrade(), tokio::runtime::Handle::try_current()) else {
+            return;
+        };
+        runtime.spawn(async move {
+            if let Err(error) = store.block_pool(&pool, wait).await {
+                tracing::debug!(%error, "cannot share a limit of the model service with other workers");
+            }
+        });
+    }
 }

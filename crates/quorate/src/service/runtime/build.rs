@@ -1,7 +1,5 @@
 //! Builds the ports of a manifest: kinds are looked up in the registry, blocks go to the adapters verbatim (K1), and
-//! refusals point at their places. `build/warnings.rs` warns about valid manifests that may behave unexpectedly.
-
-mod warnings;
+//! refusals point at their places. Warns about valid manifests that may behave unexpectedly.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -9,36 +7,35 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-#[cfg(feature = "nats")]
-use quorate_adapters::executor::remote;
-use quorate_adapters::lifecycle;
+use quorate_adapters::{effectors, lifecycle};
 use quorate_diagnostics::{Body, Place, RefusalCode, Report, codes};
-use quorate_kernel::conversation::Participant;
-use quorate_kernel::member_config::MemberConfig;
-use quorate_kernel::ports::dispatcher::Dispatcher;
+use quorate_kernel::attempts::MemberConfig;
+use quorate_kernel::conversation::{Capability, Participant, Tools};
+use quorate_kernel::ports::dispatcher::{Dispatcher, Effectors, State};
 use quorate_kernel::ports::executor::{ConfigError, Servers, Settings, SideEffect};
-use quorate_kernel::ports::lifecycle::Lifecycle;
 use quorate_kernel::ports::provisioning::Provisioning;
-use quorate_kernel::ports::state::State;
 use quorate_kernel::ports::substrate::Substrate;
+use quorate_kernel::ports::telemetry::Lifecycle;
 use quorate_kernel::registry::{BuildContext, Builder, ExecutorResolver, Registry};
 use quorate_kernel::turn::{HookFlags, Policy, Prompt, Speaker};
+use quorate_ledger::store::address::StoreAddress;
 use quorate_manifest::config::Configuration;
 use quorate_manifest::document::Document;
 use quorate_protocol::{Json, Name};
 use serde_json::{Map, json};
 
-use super::budget;
 use super::load::{LoadedRuntime, ParticipantPrompt, participant_place};
-use super::request::Request;
-use super::shared_connections;
+use super::{RuntimeRequest, budget};
 use crate::service::compose::Sources;
 use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError};
 use crate::service::executor::{self, Origin, SelectedBy, SelectedExecutor, with_help};
-use crate::service::host::Host;
+use crate::service::registries::Registries;
 use crate::service::trust::TrustRequest;
 use crate::service::workspace::Workspace;
+
+#[cfg(feature = "nats")]
+use quorate_adapters::executor::remote;
 
 /// The ports of a runtime.
 pub(super) struct Ports {
@@ -69,15 +66,15 @@ pub(super) fn build(
     environment: &Environment,
     written: &LoadedRuntime,
     workspace: &Workspace,
-    request: &Request,
-    host: &Host,
+    request: &RuntimeRequest,
+    registries: &Registries,
 ) -> Result<Ports, ServiceError> {
     let mut building = PortBuilder {
         written,
         document: &written.document,
-        configuration: &workspace.host,
-        registry: host.registry(),
-        servers: shared_connections::add(executor::servers(&workspace.host), environment, &workspace.ledger),
+        configuration: &workspace.config,
+        registry: registries.registry(),
+        servers: add_shared_connections(executor::servers(&workspace.config), environment, &workspace.ledger),
         needs: RefCell::default(),
         request,
         report: Report::new(),
@@ -86,7 +83,7 @@ pub(super) fn build(
     for report in [&mut building.report, &mut building.cautions] {
         report.add_source(Arc::clone(&written.document.shown), Arc::clone(&written.document.text));
     }
-    let ports = building.ports(host);
+    let ports = building.ports(registries);
     match ports {
         Some(mut ports) if !building.report.has_refusals() => {
             (ports.report, ports.cautions) = (building.report, building.cautions);
@@ -104,13 +101,13 @@ struct PortBuilder<'a> {
     servers: Servers,
     /// Trust needed for participants, router and hooks.
     needs: RefCell<Vec<TrustRequest>>,
-    request: &'a Request,
+    request: &'a RuntimeRequest,
     report: Report,
     cautions: Report,
 }
 
 impl PortBuilder<'_> {
-    fn ports(&mut self, host: &Host) -> Option<Ports> {
+    fn ports(&mut self, registries: &Registries) -> Option<Ports> {
         let runtime = &self.written.runtime;
         let effectors = self.effectors();
         let mut participants: Vec<Participant> = runtime
@@ -159,7 +156,7 @@ impl PortBuilder<'_> {
             self.port("provisioning", new, &known, block(provisioning), &place, &participants)
         });
         let policy = self.policy(&runtime.dispatcher.settings);
-        let mut lifecycles = host.lifecycles().to_vec();
+        let mut lifecycles = registries.lifecycles().to_vec();
         let hooks = self.hooks();
         let acts = hooks.iter().flat_map(|hooks| hooks.side_effects()).collect();
         self.needs.borrow_mut().push(TrustRequest { file: self.written.path.clone(), acts });
@@ -205,8 +202,7 @@ impl PortBuilder<'_> {
 
     /// Trust for the servers and connections that adapters have looked up, including the servers of participants' tools.
     fn contacts(&self) -> Vec<TrustRequest> {
-        let servers =
-            executor::trust_requests::acts_of_servers(&self.configuration.dir, &self.servers.used());
+        let servers = executor::acts_of_servers(&self.configuration.dir, &self.servers.used());
         let shared = self.servers.used_connections();
         let kept =
             shared.iter().map(|to| SideEffect::new(format!("keep the conversation or its state in {to}")));
@@ -298,14 +294,20 @@ impl PortBuilder<'_> {
         participant: &Participant,
         prompt: &ParticipantPrompt,
     ) -> Result<SelectedExecutor, ServiceError> {
-        let (registry, host) = (self.registry, self.configuration);
+        let (registry, configuration) = (self.registry, self.configuration);
         if let Some(name) = &self.request.executor {
-            return executor::by_name(registry, host, name, None, SelectedBy::Person);
+            return executor::by_name(registry, configuration, name, None, SelectedBy::Person);
         }
-        if let Some(table) = host.runtimes.get(&self.written.runtime.id)
+        if let Some(table) = configuration.runtimes.get(&self.written.runtime.id)
             && let Some((name, place)) = table.participants.get(&*participant.id).or(table.executor.as_ref())
         {
-            return executor::by_name(registry, host, name, Some(place), SelectedBy::File(&host.path()));
+            return executor::by_name(
+                registry,
+                configuration,
+                name,
+                Some(place),
+                SelectedBy::File(&configuration.path()),
+            );
         }
         let selected_by = SelectedBy::File(&self.written.path);
         let kind = participant.executor.as_str();
@@ -313,9 +315,16 @@ impl PortBuilder<'_> {
         let config = written.config.clone().unwrap_or_default();
         let here = participant_place(self.document, at, "executor");
         let Some(new) = registry.executor_kind(kind) else {
-            let named = host.executors.contains_key(kind) || registry.preset_kind(kind).is_some();
+            let named = configuration.executors.contains_key(kind) || registry.preset_kind(kind).is_some();
             if named {
-                return executor::by_name_with(registry, host, kind, Some(&here), selected_by, config);
+                return executor::by_name_with(
+                    registry,
+                    configuration,
+                    kind,
+                    Some(&here),
+                    selected_by,
+                    config,
+                );
             }
             let kinds = registry.executor_kinds().collect::<Vec<_>>().join(", ");
             let body = Body::new(format!("unknown kind of executor: `{kind}`")).at(here);
@@ -327,17 +336,22 @@ impl PortBuilder<'_> {
         {
             // The host chooses: the operator's executor, else the default if it is of this kind, else the preset.
             let of_kind = |name: &str| {
-                let table = host.executors.get(name);
+                let table = configuration.executors.get(name);
                 let stated = table.and_then(|table| table.kind.as_ref()).map(|(kind, _)| kind.as_str());
                 stated.or_else(|| table.and(registry.command_kind())).or_else(|| registry.preset_kind(name))
             };
-            let default = host.default_executor.as_ref().filter(|(name, _)| of_kind(name) == Some(kind));
+            let default =
+                configuration.default_executor.as_ref().filter(|(name, _)| of_kind(name) == Some(kind));
             return match (&prompt.executor, default) {
-                (Some(name), _) => executor::by_name(registry, host, name, Some(&here), selected_by),
-                (None, Some((name, place))) => {
-                    executor::by_name(registry, host, name, Some(place), SelectedBy::File(&host.path()))
-                }
-                (None, None) => executor::by_name(registry, host, preset, Some(&here), selected_by),
+                (Some(name), _) => executor::by_name(registry, configuration, name, Some(&here), selected_by),
+                (None, Some((name, place))) => executor::by_name(
+                    registry,
+                    configuration,
+                    name,
+                    Some(place),
+                    SelectedBy::File(&configuration.path()),
+                ),
+                (None, None) => executor::by_name(registry, configuration, preset, Some(&here), selected_by),
             };
         }
         self.executor_with_config(at, kind, config, &new)
@@ -438,23 +452,200 @@ struct MemberFactory<'a> {
 
 impl ExecutorResolver for MemberFactory<'_> {
     fn resolve(&self, name: Option<&str>, block: Map<String, Json>) -> Result<MemberConfig, ConfigError> {
-        let (registry, host) = (self.registry, self.configuration);
-        let default = host.default_executor.as_ref().map(|(name, _)| name.as_str());
+        let (registry, configuration) = (self.registry, self.configuration);
+        let default = configuration.default_executor.as_ref().map(|(name, _)| name.as_str());
         // A block that names a model needs an executor that can ask one, also without a configured executor.
         let bare = || registry.command_kind().and_then(|kind| registry.bare_preset(kind));
         let fallback = if block.contains_key(MODEL) { bare() } else { registry.default_kind() };
         let chosen_by_host = name.is_none();
         let name = name.or(default).or(fallback).unwrap_or_default();
         let selected_by = SelectedBy::File(self.manifest);
-        let mut chosen = executor::by_name_with(registry, host, name, None, selected_by, block.clone());
+        let mut chosen =
+            executor::by_name_with(registry, configuration, name, None, selected_by, block.clone());
         if chosen.is_err() && chosen_by_host && block.contains_key(MODEL) {
             // The default executor may not accept a model.
             let without = block.into_iter().filter(|(key, _)| key != MODEL).collect();
-            chosen = executor::by_name_with(registry, host, name, None, selected_by, without);
+            chosen = executor::by_name_with(registry, configuration, name, None, selected_by, without);
         }
         let chosen = chosen.map_err(|error| ConfigError::for_key("executor", error.first_message()))?;
         let (config, needs) = chosen.into_unadmitted_config();
         self.needs.borrow_mut().extend(needs);
         Ok(config)
+    }
+}
+
+/// The key of a participant's `meta` that names its operator.
+const OPERATOR_ID_KEY: &str = "operatorId";
+
+impl PortBuilder<'_> {
+    /// The tools and MCP servers of each participant. Warns about unknown servers.
+    fn effectors(&mut self) -> Arc<dyn Effectors> {
+        let bindings = self.written.runtime.effectors.iter().flatten().map(|effector| {
+            let servers = effector.mcp_servers.clone().unwrap_or_default();
+            (effector.participant_id.clone(), Tools { allowed: Some(effector.tools.clone()), servers })
+        });
+        let effectors = effectors::new(bindings.collect(), &self.servers);
+        for (participant, server) in effectors.unknown_servers() {
+            let body = Body::new(format!(
+                "`{participant}` may use the MCP server `{server}`, which is not configured"
+            ));
+            let help = format!("add `[mcp.{server}]` to quorate.toml; until then it is not passed on");
+            let body = body.at(self.effector_place(&participant, &server)).help(help);
+            self.cautions.warn(codes::EFFECTOR_UNKNOWN_SERVER, body);
+        }
+        effectors
+    }
+
+    /// The place that allows a participant to use a server.
+    fn effector_place(&self, participant: &str, server: &str) -> Place {
+        let bindings = self.written.runtime.effectors.iter().flatten().enumerate();
+        let mut named =
+            bindings.filter(|(_, one)| one.participant_id == participant).filter_map(|(at, one)| {
+                Some((at, one.mcp_servers.iter().flatten().position(|id| id == server)?))
+            });
+        let Some((at, of)) = named.next() else { return self.place_of("effectors", "") };
+        let binding = self.document.root.key("effectors").and_then(|all| all.items().get(at));
+        let servers = binding.and_then(|binding| binding.key("mcpServers"));
+        let span = servers.and_then(|servers| servers.items().get(of)).map_or(0..0, |node| node.span.clone());
+        self.document.place(span, format!("effectors[{at}].mcpServers[{of}]"))
+    }
+
+    /// Refuses participants whose executors could never take their turns here.
+    fn check_executors(&mut self, substrate: &dyn Substrate, speakers: &[Option<Speaker>]) {
+        let conversation = substrate.about().conversation;
+        for (at, speaker) in speakers.iter().enumerate() {
+            let Some(Speaker { participant, member: config, .. }) = speaker else { continue };
+            if let Err(refused) = config.executor.check_participant(participant, conversation.as_deref()) {
+                let at = participant_place(self.document, at, refused.key.as_deref().unwrap_or("executor"));
+                let body = with_help(Body::new(refused.message).at(at), refused.help);
+                self.refuse(codes::EXECUTOR_INVALID, body);
+            }
+        }
+    }
+
+    /// Warnings about valid manifests that may behave unexpectedly.
+    fn collect_warnings(
+        &mut self,
+        substrate: &dyn Substrate,
+        dispatcher: &dyn Dispatcher,
+        participants: &[Participant],
+        speakers: &[Option<Speaker>],
+    ) {
+        for caution in dispatcher.warnings(participants) {
+            self.cautions
+                .warn(codes::DISPATCH_AMBIGUOUS, Body::new(caution).at(self.place_of("dispatcher", "")));
+        }
+        // Readers of the conversation get these as well.
+        for caution in substrate.warnings() {
+            self.report
+                .warn(codes::CONVERSATION_DOUBTFUL, Body::new(caution).at(self.place_of("substrate", "")));
+        }
+        // If the substrate gives authors their own identities, an operator of the remote side may also answer (K8).
+        let identities = substrate.about().capabilities.contains(&Capability::Identity);
+        for (at, speaker) in speakers.iter().enumerate() {
+            let Some(speaker) = speaker else { continue };
+            self.warn_unpassed_servers(speaker);
+            if identities {
+                self.warn_double_answers(at, speaker);
+            }
+        }
+    }
+
+    fn warn_states(&mut self, state: &dyn State) {
+        for warning in state.warnings() {
+            self.cautions.warn(codes::STATE_UNREAD, Body::new(warning).at(self.place_of("state", "")));
+        }
+    }
+
+    /// Warns about servers that an executor does not pass on.
+    fn warn_unpassed_servers(&mut self, Speaker { participant, member: config, .. }: &Speaker) {
+        let Some(server) = participant.tools.servers.first() else { return };
+        if config.executor.forwards_mcp_servers() {
+            return;
+        }
+        let body = Body::new(format!(
+            "`{}` may use MCP servers, but its executor `{}` does not pass them on",
+            participant.id, config.executor_name
+        ));
+        let body = body.at(self.effector_place(&participant.id, server));
+        let help =
+            "remove `mcpServers`, or use a CLI that gets the servers: the presets `claude` and `codex`";
+        self.cautions.warn(codes::FIELD_WITHOUT_EFFECT, body.help(help));
+    }
+
+    /// Warns about a participant for which the remote side may also answer.
+    fn warn_double_answers(&mut self, at: usize, Speaker { participant, member: config, .. }: &Speaker) {
+        // The remote side answers only because it is asked from here, so its answer is posted once.
+        if config.executor.returns_answer_only() {
+            return;
+        }
+        let Some(operator) = participant.meta_text(OPERATOR_ID_KEY) else { return };
+        let body = Body::new(format!(
+            "`{}` may also be an operator of the conversation (`{operator}`): if the server answers mentions by itself, \
+             each mention is answered twice",
+            participant.id
+        ));
+        let help = "use the executor `db-operator` with `postReply: false`, so that the operator answers from the server, \
+                    or turn off routing of mentions to it on the server";
+        let at = participant_place(self.document, at, "meta.operatorId");
+        self.cautions.warn(codes::ORCHESTRATOR_COEXISTS, body.at(at).help(help));
+    }
+}
+
+/// Adds the shared connections to the servers that adapters get. It does not connect yet.
+pub(super) fn add_shared_connections(
+    servers: Servers,
+    environment: &Environment,
+    ledger: &StoreAddress,
+) -> Servers {
+    // Unused in a build without the features.
+    let _ = (environment, ledger);
+    #[cfg(feature = "postgres")]
+    let servers = match ledger {
+        StoreAddress::Postgres { .. } => {
+            servers.with_connection("the ledger's database", std::sync::Arc::new(postgres::shared(ledger)))
+        }
+        StoreAddress::File(_) => servers,
+    };
+    #[cfg(feature = "nats")]
+    let servers = match &environment.nats {
+        Some(nats) => servers.with_connection("the NATS servers", std::sync::Arc::new(nats::shared(nats))),
+        None => servers,
+    };
+    servers
+}
+
+#[cfg(feature = "nats")]
+pub(super) mod nats {
+    use quorate_adapters::nats::SharedNats;
+
+    use crate::service::commit_events::{DEFAULT_TENANT, nats::address};
+    use crate::service::environment::NatsServers;
+
+    pub(in crate::service::runtime) fn shared(servers: &NatsServers) -> SharedNats {
+        SharedNats::new(address(servers), DEFAULT_TENANT)
+    }
+}
+
+#[cfg(feature = "postgres")]
+mod postgres {
+    use std::sync::Arc;
+
+    use async_trait::async_trait;
+    use quorate_adapters::postgres::{Database, Error, PgArguments, PgRow, SharedDatabase};
+    use quorate_ledger::store::SharedConnection;
+    use quorate_ledger::store::address::StoreAddress;
+
+    struct LedgerDatabase(SharedConnection);
+
+    pub(super) fn shared(ledger: &StoreAddress) -> SharedDatabase {
+        SharedDatabase(Arc::new(LedgerDatabase(SharedConnection::new(ledger.clone()))))
+    }
+
+    #[async_trait]
+    impl Database for LedgerDatabase {
+        async fn run(&self, text: &'static str, arguments: PgArguments) -> Result<Vec<PgRow>, Error> {
+            self.0.run(text, arguments).await
+        }
     }
 }

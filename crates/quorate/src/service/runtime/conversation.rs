@@ -1,24 +1,36 @@
-//! A conversation for people: appending a turn, reading turns, and reading what a participant remembers. None of it needs a
-//! running runtime or a ledger.
+//! The conversation of a runtime, without running it: appending a person's turn, reading turns and waiting for new ones, and
+//! reading what a participant remembers.
+//!
+//! For `log`, `check` and `ledger verify` it compares whole conversations with the ledger (D15). A runner compares only the
+//! turns that it reads (`kernel/turn/evidence.rs`).
 
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use quorate_adapters::executor::agent_cli::MEMBER_ID_VARIABLE;
-use quorate_diagnostics::{Body, codes};
+use quorate_adapters::substrate;
+use quorate_diagnostics::{Body, Place, Report, codes};
+use quorate_kernel::attempts::object;
 use quorate_kernel::clock::rfc3339;
-use quorate_kernel::consultation::object;
 use quorate_kernel::conversation::{NewTurn, Origin, Participant, Stamp, Turn};
 use quorate_kernel::entropy;
-use quorate_kernel::ports::substrate::{Keeps, Lifetime, Substrate};
+use quorate_kernel::ports::ledger::{Ledger as _, Record};
+use quorate_kernel::ports::substrate::{Keeps, Lifetime, Substrate, SubstrateError};
 use quorate_kernel::redact::Redactor;
-use quorate_kernel::turn::evidence::Evidence;
+use quorate_kernel::turn::evidence::{Alteration, Evidence, Scope};
+use quorate_ledger::Store;
 use quorate_manifest::runtime::RESERVED_AUTHORS;
 use quorate_protocol::locks::look_of_name;
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
+use tokio::sync::{Mutex, Notify};
+use tokio::time::Instant;
 
-use super::Runtime;
+use super::{OpenRuntime, Runtime};
+use crate::service::disk::{self, Text, display_path};
 use crate::service::error::{ExitClass, ServiceError, error_chain};
+use crate::service::jobs::Waiter;
 
 /// The longest name of an author, which each turn contains.
 const MAX_NAME_CHARS: usize = 200;
@@ -244,4 +256,296 @@ pub async fn state(runtime: &Runtime, participant: &str) -> Result<Map<String, J
     }
     let read = runtime.state.read(participant).await;
     read.map_err(|error| ServiceError::configuration(codes::STATE_UNREADABLE, Body::new(error_chain(&error))))
+}
+
+/// What to do about an altered conversation.
+pub const HELP: &str = "restore the text (`quorate log MANIFEST --records` lists the recorded turns), or continue in a \
+                        conversation at another place, or accept this one with `quorate run --from-now`: then no \
+                        participant sees the existing turns";
+
+/// The refusal of an altered turn.
+pub(super) fn refusal(alteration: &Alteration) -> ServiceError {
+    let body = Body::new(format!("the conversation was altered: {}", alteration.what));
+    ServiceError::new(ExitClass::Refused, codes::CONVERSATION_ALTERED, body.help(HELP))
+}
+
+impl Runtime {
+    /// Whether reading the conversation creates no file and connects to no other system.
+    pub(in crate::service) fn is_readable_locally(&self) -> bool {
+        let kind = self.substrate.about().kind;
+        [substrate::file::KIND, substrate::sqlite::KIND].contains(&kind) && self.missing_databases.is_empty()
+    }
+
+    /// Refuses turns that do not match their ids, before another system gets them as their authors' words.
+    ///
+    /// # Errors
+    /// `quorate:conversation_altered`.
+    pub fn ensure_proven(&self, turns: &[Turn]) -> Result<(), ServiceError> {
+        let proof = |turn: &Turn| self.substrate.id_proof(turn);
+        let found = Evidence::default().compare_each(&self.id, turns, proof);
+        found.first().map_or(Ok(()), |altered| Err(refusal(altered)))
+    }
+
+    /// Refuses each turn of the conversation that differs from the ledger.
+    ///
+    /// # Errors
+    /// If conversation or ledger cannot be read.
+    #[crate::boxed]
+    pub async fn find_alterations(&self) -> Result<Report, ServiceError> {
+        if !self.ledger.may_exist() {
+            return self.report_alterations(&[]).await;
+        }
+        let store = Store::open_read_only(&self.ledger).await?;
+        let records = store.records(&self.stream()).await;
+        store.close().await;
+        self.report_alterations(&records?).await
+    }
+
+    /// As [`Runtime::find_alterations`], for `check`, which is synchronous and connects to no other system: it does not
+    /// compare a conversation on a server, and with a ledger on a server it compares only the ids.
+    pub(super) fn find_local_alterations(&self) -> Report {
+        if !self.is_readable_locally() {
+            return Report::new();
+        }
+        let compare = async {
+            match self.ledger.file() {
+                Some(_) => self.find_alterations().await,
+                None => self.report_alterations(&[]).await,
+            }
+        };
+        // On its own thread, since the caller may be inside of an asynchronous runtime.
+        let wait = || match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime.block_on(compare),
+            Err(error) => {
+                let body = Body::new(format!("cannot read the conversation: {error}"));
+                Err(ServiceError::configuration(codes::SUBSTRATE_UNAVAILABLE, body))
+            }
+        };
+        let found = std::thread::scope(|scope| scope.spawn(wait).join());
+        match found.unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
+            Ok(report) => report,
+            Err(error) => *error.report,
+        }
+    }
+
+    #[crate::boxed]
+    async fn report_alterations(&self, records: &[Record]) -> Result<Report, ServiceError> {
+        let mut report = Report::new();
+        for alteration in self.alterations(records).await? {
+            let mut body = Body::new(format!("the conversation was altered: {}", alteration.what));
+            if let Some((file, line)) = self.substrate.locate(&alteration.turn) {
+                let shown = display_path(&self.environment, &file);
+                let at = line_offset(&file, line, &shown, &mut report);
+                body = body.at(Place { file: shown.into(), span: at..at, path: String::new() });
+            }
+            report.refuse(codes::CONVERSATION_ALTERED, body.help(HELP));
+        }
+        Ok(report)
+    }
+
+    /// The turns of the conversation that differ from these records.
+    ///
+    /// # Errors
+    /// If the conversation cannot be read.
+    #[crate::boxed]
+    pub(in crate::service) async fn alterations(
+        &self,
+        records: &[Record],
+    ) -> Result<Vec<Alteration>, ServiceError> {
+        let evidence = Evidence::from_records(records);
+        let mut turns = ConversationReader::new(self).last(None).await?;
+        let substrate = &*self.substrate;
+        if substrate.about().keeps == Keeps::Turns {
+            evidence.name_authors(&mut turns);
+        }
+        let proof = |turn: &Turn| substrate.id_proof(turn);
+        Ok(evidence.compare(&self.id, &turns, proof, Scope::Whole))
+    }
+}
+
+/// The offset of a line. Adds its file to the report's sources.
+fn line_offset(file: &Path, line: usize, shown: &str, report: &mut Report) -> usize {
+    if !report.sources.contains_key(shown)
+        && let Ok(Text::Present(text)) = disk::read_text(file)
+    {
+        report.add_source(shown, text);
+    }
+    let text = report.sources.get(shown);
+    text.map_or(0, |text| text.split_inclusive('\n').take(line - 1).map(str::len).sum())
+}
+
+/// How many of the last records a window is compared with.
+const WINDOW_RECORDS: u32 = 1_024;
+
+impl OpenRuntime {
+    /// Refuses a window with an altered turn, and names the authors of its turns.
+    ///
+    /// # Errors
+    /// `quorate:conversation_altered`, and if the ledger cannot be read.
+    #[crate::boxed]
+    pub async fn check_window(
+        &self,
+        substrate: &dyn Substrate,
+        window: &mut Vec<Turn>,
+    ) -> Result<(), ServiceError> {
+        let records = self.store.tail(&self.runtime.stream(), WINDOW_RECORDS).await?;
+        let evidence = Evidence::from_records(&records);
+        evidence.remove_accepted(window);
+        if substrate.about().keeps == Keeps::Turns {
+            evidence.name_authors(window);
+        }
+        let found = evidence.compare_each(&self.runtime.id, window, |turn| substrate.id_proof(turn));
+        found.first().map_or(Ok(()), |altered| Err(refusal(altered)))
+    }
+}
+
+/// How many turns one read fetches on the way to the newest.
+const PAGE_SIZE: usize = 512;
+/// The pause after each wake-up, since a substrate may wake its waiter without news.
+const WAKE_PAUSE: Duration = Duration::from_millis(20);
+
+/// The turns of a read.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct TurnPage {
+    pub turns: Vec<Turn>,
+    /// Whether there are more in the direction of the read.
+    pub more: bool,
+    /// Whether the turn that the read started from exists.
+    pub known: bool,
+}
+
+/// A reader of a conversation, for concurrent use.
+pub struct Conversation {
+    substrate: Arc<dyn Substrate>,
+    /// The newest turn seen so far, so that a search for newer turns starts there.
+    newest: Mutex<Option<Name>>,
+    /// Notified of reads and appends. A substrate wakes only its last reader, and readers wake each other.
+    news: Notify,
+}
+
+impl Conversation {
+    pub fn new(substrate: Arc<dyn Substrate>) -> Conversation {
+        Conversation { substrate, newest: Mutex::new(None), news: Notify::new() }
+    }
+
+    /// Notifies waiters of an append by this process.
+    pub fn notify_appended(&self) {
+        self.news.notify_waiters();
+    }
+
+    /// The newest turns.
+    ///
+    /// # Errors
+    /// When the substrate fails.
+    #[crate::boxed]
+    pub async fn newest(&self, limit: usize) -> Result<TurnPage, SubstrateError> {
+        let Some(last) = self.newest_id().await? else {
+            return Ok(TurnPage { known: true, ..TurnPage::default() });
+        };
+        let mut turns = self.substrate.window(&last, limit + 1).await?;
+        let more = turns.len() > limit;
+        turns.drain(..turns.len().saturating_sub(limit));
+        Ok(TurnPage { turns, more, known: true })
+    }
+
+    /// The turns right before `at`.
+    ///
+    /// # Errors
+    /// When the substrate fails.
+    #[crate::boxed]
+    pub async fn before(&self, at: &Name, limit: usize) -> Result<TurnPage, SubstrateError> {
+        let mut turns = self.substrate.window(at, limit + 2).await?;
+        let known = turns.pop().is_some();
+        let more = turns.len() > limit;
+        turns.drain(..turns.len().saturating_sub(limit));
+        Ok(TurnPage { turns, more, known })
+    }
+
+    /// The turns right after `at`; the first ones if `at` does not exist.
+    ///
+    /// # Errors
+    /// When the substrate fails.
+    #[crate::boxed]
+    pub async fn after(&self, at: &Name, limit: usize) -> Result<TurnPage, SubstrateError> {
+        let page = self.substrate.read(Some(at), limit + 1).await?;
+        let (mut turns, known) = (page.turns, page.known);
+        if !turns.is_empty() {
+            self.news.notify_waiters();
+        }
+        let more = turns.len() > limit;
+        turns.truncate(limit);
+        Ok(TurnPage { turns, more, known })
+    }
+
+    /// The first turns.
+    ///
+    /// # Errors
+    /// When the substrate fails.
+    #[crate::boxed]
+    pub async fn first(&self, limit: usize) -> Result<TurnPage, SubstrateError> {
+        let page = self.substrate.read(None, limit + 1).await?;
+        let mut turns = page.turns;
+        self.news.notify_waiters();
+        let more = turns.len() > limit;
+        turns.truncate(limit);
+        Ok(TurnPage { turns, more, known: true })
+    }
+
+    /// As [`Conversation::after`], once there are any; empty if none arrive within `wait`. Without a turn to start from,
+    /// the newest.
+    ///
+    /// # Errors
+    /// When the substrate fails.
+    pub async fn wait_for_turns(
+        &self,
+        at: Option<&Name>,
+        limit: usize,
+        wait: Duration,
+        caller: &impl Waiter,
+    ) -> Result<TurnPage, SubstrateError> {
+        let error = Instant::now() + wait;
+        loop {
+            let news = self.news.notified();
+            tokio::pin!(news);
+            // From here on no notification is missed, even if another reader reads the turn first.
+            news.as_mut().enable();
+            let found = match at {
+                Some(at) => self.after(at, limit).await?,
+                None => self.newest(limit).await?,
+            };
+            if !found.turns.is_empty() || !found.known {
+                return Ok(found);
+            }
+            tokio::select! {
+                biased;
+                () = caller.cancelled() => return Ok(found),
+                () = tokio::time::sleep_until(error) => return Ok(found),
+                () = news => {}
+                changed = self.substrate.changed() => {
+                    changed?;
+                    self.news.notify_waiters();
+                    tokio::time::sleep(WAKE_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    /// The id of the newest turn; `None` without turns.
+    ///
+    /// # Errors
+    /// When the substrate fails.
+    #[crate::boxed]
+    pub async fn newest_id(&self) -> Result<Option<Name>, SubstrateError> {
+        let mut newest = self.newest.lock().await;
+        loop {
+            let page = self.substrate.read(newest.as_ref(), PAGE_SIZE).await?;
+            if !page.known {
+                // The conversation was truncated or replaced: the page is from its beginning.
+                *newest = None;
+            }
+            let Some(last) = page.turns.last() else { return Ok(newest.clone()) };
+            *newest = Some(last.id.clone());
+            self.news.notify_waiters();
+        }
+    }
 }

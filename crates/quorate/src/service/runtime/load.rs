@@ -1,33 +1,37 @@
-//! Loads a runtime manifest with the role files, operators and personas that it refers to.
+//! Loads a runtime manifest with the role files, operators and personas that it refers to, and composes the prompt of a
+//! participant for each turn (K10, B3). Reports writes outside of the workspace, which need a trusted manifest.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
+use async_trait::async_trait;
+use quorate_adapters::{state, substrate};
 use quorate_diagnostics::{Body, Place, Report, codes};
+use quorate_kernel::clock::Clock;
 use quorate_kernel::ports::executor::SideEffect;
+use quorate_kernel::turn::{Prompt, PromptSource};
+use quorate_ledger::Store;
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::document::Document;
 use quorate_manifest::frontmatter;
 use quorate_manifest::loader::{Loader, OpenResult, Refs};
-use quorate_manifest::runtime::Participant;
-use quorate_manifest::runtime::{self as manifest};
+use quorate_manifest::runtime::{self as manifest, Participant, Runtime};
 use quorate_manifest::workspace::WorkspacePath;
-use quorate_playbook::base::BasePrompt;
 use quorate_playbook::bind::RUNTIME;
+use quorate_playbook::persona::BasePrompt;
+use serde_json::Map;
 
-use super::request::Request;
-use super::{config_provenance, external_writes};
-use crate::service::compose::Sources;
+use super::RuntimeRequest;
+use crate::service::compose::{self, Sources, shadows};
+use crate::service::disk::{self, absolute, display_path, entry_exists, find_outermost};
 use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError};
-use crate::service::host::Host;
-use crate::service::manifests::{Manifests, file_not_found, find_root, search_start};
-use crate::service::operators;
-use crate::service::paths::absolute;
-use crate::service::paths::find_outermost;
-use crate::service::playbook::catalogue::Catalogue;
-use crate::service::playbook::exceptions::Exceptions;
-use crate::service::playbook::known_operator::KnownOperator;
+use crate::service::guard::{Guard, with_suffix};
+use crate::service::manifests::{self, Manifests, file_not_found, find_root, search_start};
+use crate::service::overlays::OverlayCache;
+use crate::service::playbook::library::{Catalogue, KnownOperator};
+use crate::service::playbook::traits::Exceptions;
+use crate::service::registries::Registries;
 use crate::service::weave;
 use crate::service::workspace::{self, PathOverrides, Workspace};
 
@@ -65,8 +69,8 @@ pub(super) struct ParticipantPrompt {
 pub(super) fn load(
     environment: &Environment,
     places: &PathOverrides,
-    request: &Request,
-    host: &Host,
+    request: &RuntimeRequest,
+    registries: &Registries,
 ) -> Result<(LoadedRuntime, Workspace), ServiceError> {
     let named = absolute(&environment.directory, &request.path);
     let path = match std::fs::metadata(&named) {
@@ -78,7 +82,7 @@ pub(super) fn load(
     };
     let root = find_root(environment, request.root.as_deref(), &search_start(environment, &path));
     let manifests = Manifests::open(environment, &root, Refs::Followed)?;
-    let loader = manifests.loader(host);
+    let loader = manifests.loader(registries);
     let location = manifests.location(&path)?;
     let document = match loader.open(&location) {
         OpenResult::Document(document) => document,
@@ -96,15 +100,15 @@ pub(super) fn load(
         let help = "begin a runtime manifest with `schema: agentruntimes/v1`";
         return Err(ServiceError::configuration(codes::DOCTYPE_UNKNOWN, body.help(help)));
     }
-    let loaded = manifest::load(&loader, &document);
+    let loaded = manifest::load_runtime(&loader, &document);
     let Some(runtime) = loaded.value else {
         return Err(ServiceError::from_report(ExitClass::Configuration, loaded.report));
     };
     let mut report = loaded.report;
     let dir = path.parent().unwrap_or(Path::new(".")).to_owned();
     let workspace = workspace::load(environment, places, &dir).map_err(|error| {
-        let read = find_outermost(&dir, config_provenance::FILE_NAME);
-        config_provenance::explain(error, environment, read.as_deref(), &dir)
+        let read = find_outermost(&dir, FILE_NAME);
+        explain(error, environment, read.as_deref(), &dir)
     })?;
     let telling = PromptLoader {
         runtime: &runtime.id,
@@ -125,7 +129,7 @@ pub(super) fn load(
     for (at, participant) in runtime.participants.iter().enumerate() {
         warn_role_path(&loader, &document, &location, participant, at, &mut cautions);
     }
-    let elsewhere = external_writes::warn_external_writes(
+    let elsewhere = warn_external_writes(
         &runtime,
         &document,
         &location,
@@ -182,17 +186,13 @@ impl PromptLoader<'_> {
         let (mut prompt, mut base) = (ParticipantPrompt::default(), BasePrompt::default());
         let mut known: Vec<KnownOperator> = Vec::new();
         if let Some(written) = meta("operator") {
-            match operators::load_operator(
-                loader,
-                location.scope(),
-                &operators::full_ref(written, "operators"),
-            ) {
+            match compose::load_operator(loader, location.scope(), &compose::full_ref(written, "operators")) {
                 Ok(operating) => {
                     base = operating.base.clone();
                     prompt.executor = operating.operator.runtime.clone();
                     known.push(KnownOperator::new(
                         operating,
-                        &workspace.host,
+                        &workspace.config,
                         &Exceptions::of(workspace, location.scope()),
                     ));
                 }
@@ -204,8 +204,8 @@ impl PromptLoader<'_> {
             }
         }
         if let Some(written) = meta("persona") {
-            let reference = operators::full_ref(written, "personas");
-            match operators::persona_prompt(loader, location.scope(), &reference) {
+            let reference = compose::full_ref(written, "personas");
+            match compose::persona_prompt(loader, location.scope(), &reference) {
                 Ok((prompt, ..)) => {
                     // A named persona replaces the persona of the operator.
                     base = prompt;
@@ -308,4 +308,172 @@ fn warn_role_path(
         codes::ROLE_NOT_A_FILE,
         Body::new(message).at(participant_place(document, at, "role")).help(help),
     );
+}
+
+/// A prompt that is composed again for each turn.
+pub(super) struct ComposedPrompts {
+    sources: Arc<Sources>,
+    store: Arc<Store>,
+    clock: Arc<dyn Clock>,
+    /// The overlays of all assemblies, which the participants share.
+    overlays: Arc<OverlayCache>,
+    /// The last recorded prompt.
+    last_recorded: Mutex<Option<String>>,
+}
+
+impl ComposedPrompts {
+    /// `store` is the ledger of the overlays and of the recorded compositions.
+    pub(super) fn new(
+        sources: Arc<Sources>,
+        store: Arc<Store>,
+        clock: Arc<dyn Clock>,
+        overlays: Arc<OverlayCache>,
+    ) -> Self {
+        ComposedPrompts { sources, store, clock, overlays, last_recorded: Mutex::default() }
+    }
+
+    fn is_recorded(&self, prompt: &str) -> bool {
+        self.last_recorded.lock().unwrap_or_else(PoisonError::into_inner).as_deref() == Some(prompt)
+    }
+}
+
+#[async_trait]
+impl PromptSource for ComposedPrompts {
+    async fn prompt(&self) -> Result<Prompt, String> {
+        let overlays =
+            self.overlays.holding(&self.store, None).await.map_err(|error| error.first_message())?;
+        let (advice, now_ms) = (self.sources.overlays_for_operators(overlays), self.clock.now_ms());
+        let composed = self.sources.compose(&advice, now_ms);
+        let hashes = self.sources.hashes(&composed, &advice);
+        let mut extra_fields = Map::new();
+        if !composed.shadows.is_empty() {
+            extra_fields.insert("shadows".to_owned(), shadows(&composed.shadows));
+        }
+        if !self.is_recorded(&composed.woven.prompt) {
+            self.sources
+                .record(&self.store, &composed, now_ms)
+                .await
+                .map_err(|error| error.first_message())?;
+            *self.last_recorded.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some(composed.woven.prompt.clone());
+        }
+        Ok(Prompt { text: composed.woven.prompt.into(), woven_sha256: hashes, extra_fields })
+    }
+}
+
+/// The name of the file, which help texts about missing settings contain.
+pub(super) const FILE_NAME: &str = "quorate.toml";
+
+/// Adds the path of the `quorate.toml` that was `read`, and of a nearer one that was not, to the help of each refusal that
+/// mentions the file.
+pub(super) fn explain(
+    mut error: ServiceError,
+    environment: &Environment,
+    read: Option<&Path>,
+    dir: &Path,
+) -> ServiceError {
+    let Some(read) = read else { return error };
+    let nearer = dir.ancestors().map(|dir| dir.join(FILE_NAME)).find(|path| entry_exists(path));
+    let which = match nearer.filter(|path| path != read) {
+        Some(nearer) => format!(
+            "Quorate reads {}, the outermost one, and not {}",
+            display_path(environment, read),
+            display_path(environment, &nearer)
+        ),
+        None => format!("Quorate reads {}", display_path(environment, read)),
+    };
+    for refusal in &mut error.report.refusals {
+        if let Some(help) = refusal.body.help.as_mut().filter(|help| help.contains(FILE_NAME)) {
+            help.push_str("; ");
+            help.push_str(&which);
+        }
+    }
+    error
+}
+
+/// The kinds of a port that write to a path, and the key of the path in their block.
+type PathKeys = [(&'static str, &'static str); 2];
+
+const SUBSTRATES: PathKeys = [(substrate::file::KIND, "path"), (substrate::sqlite::KIND, "path")];
+const STATES: PathKeys = [(state::fs::KIND, "dir"), (state::sqlite::KIND, "path")];
+
+/// The suffixes of the files of a journal and of a database.
+const BESIDE: [&str; 6] = ["", ".lock", ".idx", "-wal", "-shm", "-journal"];
+
+/// Warns about writes outside of the workspace and returns them, since running the manifest then requires trust. Refuses a
+/// link out of the workspace, because its target can change while the manifest does not.
+pub(super) fn warn_external_writes(
+    runtime: &Runtime,
+    document: &Document,
+    location: &WorkspacePath,
+    (root, dir): (&Path, &Path),
+    guard: &Guard,
+    report: &mut Report,
+    cautions: &mut Report,
+) -> Vec<SideEffect> {
+    let own_state = state::fs::default_dir(&runtime.id);
+    let substrate = ("substrate", Some(&runtime.substrate), SUBSTRATES, "the conversation", None);
+    let state = ("state", runtime.state.as_ref(), STATES, "what participants remember", Some(&*own_state));
+    let mut acts = Vec::new();
+    for (port, adapter, writes, what, fallback) in [substrate, state] {
+        let written = match adapter {
+            Some(adapter) => writes.iter().find(|(kind, _)| *kind == adapter.kind).and_then(|(_, key)| {
+                let path = adapter.settings.get(*key).and_then(|path| path.as_str());
+                Some((*key, path.or(fallback)?))
+            }),
+            None => fallback.map(|path| ("dir", path)),
+        };
+        let Some((key, path)) = written else { continue };
+        let target = dir.join(path);
+        let entry = document.root.key(port).and_then(|block| block.entry(key));
+        let at = || {
+            let span = entry.map_or(0..0, |entry| entry.key_span.clone());
+            document.place(span, format!("{port}.{key}"))
+        };
+        // A journal and a database have files beside them.
+        let written = BESIDE.iter().map(|end| with_suffix(&target, end));
+        if let Some(why) = written.into_iter().find_map(|file| guard.occupant(&file, None)) {
+            let body = Body::new(format!("cannot keep {what} at `{path}`: {why}")).at(at());
+            report.refuse(codes::FILE_UNWRITABLE, body.help("name another path, which nothing else uses"));
+            continue;
+        }
+        let by_name = !is_in_scope(root, location, path);
+        if !by_name && workspace::is_inside(root, &target) {
+            continue;
+        }
+        let target = disk::canonical_or_new(&target);
+        let at = at();
+        if !by_name {
+            let message = format!("`{path}` leads out of the workspace by a link, to {}", target.display());
+            let help = "remove the link, or name its target in the manifest and trust the manifest";
+            report.refuse(codes::PATH_OUTSIDE, Body::new(message).at(at).help(help));
+            continue;
+        }
+        let body = Body::new(format!("`{path}` is outside of the workspace, and {what} is written there"))
+            .at(at)
+            .help("keep it in the workspace, whose root is the directory of the outermost quorate.toml");
+        cautions.warn(codes::OUTSIDE_WORKSPACE, body);
+        acts.push(SideEffect::new(format!("keep {what} at {}", target.display())));
+    }
+    acts
+}
+
+/// The databases of conversation and states that do not exist yet.
+pub(super) fn missing_databases(runtime: &Runtime, dir: &Path) -> Vec<PathBuf> {
+    let ports =
+        [(Some(&runtime.substrate), substrate::sqlite::KIND), (runtime.state.as_ref(), state::sqlite::KIND)];
+    let named = ports.into_iter().filter_map(|(adapter, kind)| {
+        let adapter = adapter.filter(|adapter| adapter.kind == kind)?;
+        Some(dir.join(adapter.settings.get("path")?.as_str()?))
+    });
+    named.filter(|path| !path.exists()).collect()
+}
+
+/// Whether a relative path of a manifest is in the manifest's scope, or an absolute one in the workspace.
+fn is_in_scope(root: &Path, location: &WorkspacePath, path: &str) -> bool {
+    if Path::new(path).is_absolute() {
+        manifests::workspace_location(root, Path::new(path)).is_ok()
+    } else {
+        location.resolve_relative(path).is_ok()
+    }
 }

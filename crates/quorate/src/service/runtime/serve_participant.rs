@@ -1,12 +1,12 @@
 //! Answers for one participant of a runtime that runs on another machine (`run --serve`).
 
 use quorate_adapters::executor::remote;
-use quorate_adapters::executor::remote::server::{Event, Served, serve};
+use quorate_adapters::executor::remote::server::{ServeEvent, Served, serve};
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::turn::Speaker;
 use tokio::sync::mpsc::UnboundedSender;
 
-use super::{Runtime, shared_connections};
+use super::{Runtime, build};
 use crate::service::error::ServiceError;
 use crate::service::{executor, trust};
 
@@ -20,7 +20,7 @@ impl Runtime {
     pub async fn serve_participant(
         &self,
         id: &str,
-        tell: UnboundedSender<Event>,
+        tell: UnboundedSender<ServeEvent>,
     ) -> Result<(), ServiceError> {
         let speaker = self.speaker(id)?;
         let member = speaker.member.clone();
@@ -51,7 +51,7 @@ impl Runtime {
             config: self.ports.remote_configs.get(&speaker.participant.id).cloned().unwrap_or_default(),
             redactor: self.redactor.clone(),
         };
-        let nats = shared_connections::nats::shared(servers);
+        let nats = build::nats::shared(servers);
         serve(&nats, served, tell).await.map_err(|error| {
             ServiceError::configuration(
                 codes::NATS_UNUSABLE,
