@@ -84,7 +84,7 @@ impl<F> Default for Jobs<F> {
     }
 }
 
-/// What remains of a job that is cancelled.
+/// The effects of a job that remain after its cancellation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Residue {
     /// Runs in the ledger, which `quorate resume` can finish.

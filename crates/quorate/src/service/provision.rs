@@ -172,7 +172,7 @@ pub enum WriteMode {
     DryRun,
 }
 
-/// What happens to content that the user has edited since the installation.
+/// The treatment of content that the user has edited since the installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EditPolicy {
     /// Edited content stays, and a file that cannot be changed without losing an edit is refused.
