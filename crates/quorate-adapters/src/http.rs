@@ -1,5 +1,5 @@
-//! HTTP clients for models, MCP servers and the servers that a command asks: TLS with ring, the system's certificate authorities and the environment's
-//! proxies. The callers own what is sent, deadlines, and what a response means.
+//! HTTP clients for models, MCP servers and the servers that a command asks: TLS with ring, the system's certificate
+//! authorities and the environment's proxies. The callers own requests, deadlines and the meaning of a response.
 
 use std::error::Error;
 use std::path::Path;

@@ -151,7 +151,7 @@ impl Lifecycle for CommandHooks {
 const RECORDER_KIND: &str = "recorder";
 
 #[derive(Debug, Clone, PartialEq)]
-pub enum Event {
+pub enum LifecycleEvent {
     TurnEnd(Turn),
     /// A participant was chosen to answer the turn `by`.
     Mention {
@@ -163,15 +163,15 @@ pub enum Event {
 
 #[derive(Debug, Default)]
 pub struct Recorder {
-    events: Mutex<Vec<Event>>,
+    events: Mutex<Vec<LifecycleEvent>>,
 }
 
 impl Recorder {
-    pub fn events(&self) -> Vec<Event> {
+    pub fn events(&self) -> Vec<LifecycleEvent> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn push(&self, happened: Event) -> Result<(), HookError> {
+    fn push(&self, happened: LifecycleEvent) -> Result<(), HookError> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner).push(happened);
         Ok(())
     }
@@ -184,14 +184,14 @@ impl Lifecycle for Recorder {
     }
 
     async fn on_turn_end(&self, turn: &Turn) -> Result<(), HookError> {
-        self.push(Event::TurnEnd(turn.clone()))
+        self.push(LifecycleEvent::TurnEnd(turn.clone()))
     }
 
     async fn on_mention(&self, target: &str, by: &Turn) -> Result<(), HookError> {
-        self.push(Event::Mention { target: target.into(), by: by.clone() })
+        self.push(LifecycleEvent::Mention { target: target.into(), by: by.clone() })
     }
 
     async fn on_idle(&self) -> Result<(), HookError> {
-        self.push(Event::Idle)
+        self.push(LifecycleEvent::Idle)
     }
 }

@@ -47,7 +47,7 @@ pub fn deny_inspection() {
     }
 }
 
-pub use agent_cli::sandbox::{LedgerFiles, available as can_confine, protect as protect_from_members};
+pub use agent_cli::sandbox::{LedgerFiles, can_confine, protect_from_members};
 
 /// Declares that `main` begins with [`run_guard_if_asked`], so that a guard can be started.
 pub fn enable_guard() {

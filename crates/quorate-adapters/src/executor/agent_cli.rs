@@ -37,7 +37,7 @@ use quorate_protocol::answers::Schema;
 use call::Termination;
 pub use call::wait_for_members;
 use config::{Config, PreparedCall};
-pub use environment::{MEMBER_TAG as MEMBER_ID_VARIABLE, TAG_VARIABLE as MEMBER_VARIABLE};
+pub use environment::{MEMBER_ID_VARIABLE, MEMBER_VARIABLE};
 use judge::Judge;
 pub use presets::{BARE_PRESET, CliPreset, PRESETS};
 #[cfg(not(target_os = "linux"))]

@@ -29,11 +29,9 @@ use reqwest::Client;
 use tokio::sync::OnceCell;
 
 use crate::http::{self, Redirects};
-use call::CallFailure;
-use call::Reader;
+use call::{CallFailure, Reader};
 use config::{Config, SchemaMode};
-use pool::Lead;
-use pool::{Outcome, Pool};
+use pool::{Lead, Outcome, Pool};
 use schema::Form;
 use service::{Secret, answer_without_key};
 use wire::{Cache, Event, Format, Request, Stream, Wire};

@@ -1,9 +1,9 @@
 //! The `remote` executor: a participant that another machine answers for, which `quorate run MANIFEST --serve PARTICIPANT`
 //! runs on. This file asks and owns the messages; `remote/server.rs` answers.
 //!
-//! A question is sent to the participant's subject, and reaches one of the processes that serve it. The other side says every few seconds
-//! that it is at work; where it falls silent the question is sent again. A question of an invocation that is being worked on,
-//! or was answered, is not worked on again, so that a lost message or a restart pays nothing twice.
+//! A question is sent to the participant's subject and reaches one of the processes that serve it. The serving process
+//! reports every few seconds that it is at work; if it falls silent, the question is sent again. A serving process starts
+//! an invocation only once, so that a lost message or a restart pays nothing twice.
 
 pub mod server;
 
@@ -14,8 +14,7 @@ use std::time::Duration;
 use async_nats::{Client, StatusCode};
 use async_trait::async_trait;
 use futures::StreamExt as _;
-use quorate_kernel::entropy;
-use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::entropy::{self, sha256_hex};
 use quorate_kernel::ports::executor::{
     About, AttemptInfo, ConfigError, Executor, Failure, Invocation, Notes, Reply, Retry, Settings,
     SideEffect, Usage,
@@ -352,7 +351,8 @@ impl Question {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Message {
-    /// The executor is at work, and received `bytes` bytes of the answer since the last message. The asker sends `withdraw` to stop waiting.
+    /// The executor is at work, and received `bytes` bytes of the answer since the last message. The asker sends to
+    /// `withdraw` to stop waiting.
     AtWork {
         bytes: usize,
         withdraw: String,

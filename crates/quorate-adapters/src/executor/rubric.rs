@@ -36,8 +36,7 @@ use tokio::sync::Semaphore;
 
 use crate::regular_file;
 use checks::Criteria;
-use criteria::BannedPhrases;
-use criteria::Goals;
+use criteria::{BannedPhrases, Goals};
 use document::Document;
 use finding::Lens;
 use lens_review::LensReview;

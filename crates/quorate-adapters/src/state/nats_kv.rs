@@ -11,9 +11,7 @@ use serde_json::Map;
 
 use super::check_storable;
 use crate::block::Block;
-use crate::nats;
-use crate::nats::token;
-use crate::nats::{LazyStream, Published, Settings, StreamError};
+use crate::nats::{self, LazyStream, Published, Settings, StreamError, token};
 
 /// The kind that manifests name.
 pub const KIND: &str = crate::optional_kinds::NATS_STATE;

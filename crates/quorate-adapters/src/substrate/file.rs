@@ -30,11 +30,9 @@ use tokio::sync::Mutex;
 use tokio::time::Instant;
 
 use self::journal_handle::JournalHandle;
-use super::FileWatcher;
-use super::{check_turn, parse_sync, persistent};
+use super::{FileWatcher, check_turn, parse_sync, persistent};
 use crate::block::Block;
-use crate::regular_file::FileStamp;
-use crate::regular_file::real_path;
+use crate::regular_file::{FileStamp, real_path};
 use disk::JournalError;
 
 /// The kind that manifests name.

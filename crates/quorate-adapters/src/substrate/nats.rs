@@ -13,8 +13,7 @@ use async_trait::async_trait;
 use futures::StreamExt as _;
 use futures::future::try_join_all;
 use quorate_kernel::conversation::{MAX_TURN_BYTES, NewTurn, Stamp, Turn};
-use quorate_kernel::entropy;
-use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::entropy::{self, sha256_hex};
 use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::substrate::{About, Appended, IdProof, Page, Substrate, SubstrateError};
 use quorate_kernel::registry::BuildContext;
@@ -26,9 +25,7 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{check_turn, persistent};
 use crate::block::Block;
-use crate::nats;
-use crate::nats::{LazyStream, Published, Settings, StreamError};
-use crate::nats::{SharedNats, token};
+use crate::nats::{self, LazyStream, Published, Settings, SharedNats, StreamError, token};
 use crate::substrate::turn_id;
 
 /// The kind that manifests name.

@@ -16,8 +16,7 @@ use sqlx::sqlite::{SqliteConnection, SqliteRow};
 use sqlx::{Connection as _, Row as _};
 use tokio::sync::MappedMutexGuard;
 
-use super::FileWatcher;
-use super::{check_turn, id_proof, next_millisecond, parse_sync, persistent, turn_id};
+use super::{FileWatcher, check_turn, id_proof, next_millisecond, parse_sync, persistent, turn_id};
 use crate::block::Block;
 use crate::database::{Database, DatabaseError};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use quorate_adapters::lifecycle;
-use quorate_adapters::lifecycle::{Event, Recorder};
+use quorate_adapters::lifecycle::{LifecycleEvent, Recorder};
 use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::telemetry::Lifecycle;
 use quorate_testkit::conformance::dispatcher::turn;
@@ -118,6 +118,10 @@ async fn a_recorder_remembers_in_order() {
     let recorder = Recorder::default();
     lifecycle_accepts_every_event(&recorder).await;
     let by = turn(1, "someone", "said\nin \"two\" lines");
-    let once = [Event::TurnEnd(by.clone()), Event::Mention { target: "reviewer".into(), by }, Event::Idle];
+    let once = [
+        LifecycleEvent::TurnEnd(by.clone()),
+        LifecycleEvent::Mention { target: "reviewer".into(), by },
+        LifecycleEvent::Idle,
+    ];
     assert_eq!(recorder.events(), [once.clone(), once].concat());
 }

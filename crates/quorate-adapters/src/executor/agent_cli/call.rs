@@ -8,8 +8,7 @@
 //! that fails for lack of processes or descriptors.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::io::PipeReader;
+use std::io::{self, PipeReader};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
@@ -26,8 +25,7 @@ use tokio::sync::{Semaphore, oneshot};
 
 use super::command::Launch;
 use super::environment::CallTag;
-use super::running_process::RunningProcess;
-use super::running_process::STDOUT_CAP;
+use super::running_process::{RunningProcess, STDOUT_CAP};
 use super::{command, guard, monotonic_now};
 use crate::regular_file;
 

@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use quorate_kernel::ports::executor::{ConfigError, Failure};
 
-use super::environment::{self, CallTag, TAG_VARIABLE};
+use super::environment::{self, CallTag, MEMBER_VARIABLE};
 use super::guard::{self, in_child};
 use super::judge::PrivateDir;
 use super::sandbox::Sandbox;
@@ -114,7 +114,7 @@ impl Launch {
             .args(&self.arguments)
             .env_clear()
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
-            .env(TAG_VARIABLE, tag.to_variable(inherited.as_deref()))
+            .env(MEMBER_VARIABLE, tag.to_variable(inherited.as_deref()))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

@@ -212,7 +212,7 @@ impl Config {
         );
         // No variable can hold a NUL.
         let member = Some(&*invocation.member).filter(|member| !member.contains('\0'));
-        variables.extend(member.map(|member| (environment::MEMBER_TAG.into(), member.into())));
+        variables.extend(member.map(|member| (environment::MEMBER_ID_VARIABLE.into(), member.into())));
         let launch = self.launch(arguments, variables, private.map(|(private, _)| private))?;
         Ok(PreparedCall { launch, files })
     }

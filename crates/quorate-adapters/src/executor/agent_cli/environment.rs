@@ -92,14 +92,14 @@ pub(super) fn temp_dir() -> PathBuf {
 /// The tag of the invocation that this process itself belongs to.
 #[expect(clippy::disallowed_methods, reason = "this is where the environment is read")]
 pub(super) fn outer_tag() -> Option<String> {
-    std::env::var(TAG_VARIABLE).ok()
+    std::env::var(MEMBER_VARIABLE).ok()
 }
 
 /// Set in the processes of members.
-pub const TAG_VARIABLE: &str = "QUORATE_INVOCATION";
+pub const MEMBER_VARIABLE: &str = "QUORATE_INVOCATION";
 
 /// Set in the processes of members: whose they are.
-pub const MEMBER_TAG: &str = "QUORATE_MEMBER";
+pub const MEMBER_ID_VARIABLE: &str = "QUORATE_MEMBER";
 
 const CALL_BITS: u32 = 20;
 const PROCESS_BITS: u32 = 40;

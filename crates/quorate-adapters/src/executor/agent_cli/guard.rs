@@ -11,20 +11,22 @@
 //! This file also owns orphans (processes that this one adopted when their parents ended) and the dispositions of signals.
 
 use std::io;
+use std::os::unix::process::CommandExt as _;
+use std::process::Command;
+#[cfg(target_os = "linux")]
+use std::process::{Child, ChildStdin, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
+#[cfg(target_os = "linux")]
+use std::sync::{Mutex, PoisonError};
+
+#[cfg(target_os = "linux")]
+use rustix::process::Pid;
 
 #[cfg(target_os = "linux")]
 use super::environment::ProcessTag;
+
 #[cfg(target_os = "linux")]
 pub(super) use linux::{claim_orphans, forget_orphan, kill_orphans, spawn_tracked};
-#[cfg(target_os = "linux")]
-use rustix::process::Pid;
-#[cfg(target_os = "linux")]
-use std::os::unix::process::CommandExt;
-#[cfg(target_os = "linux")]
-use std::process::{Child, ChildStdin, Command, Stdio};
-#[cfg(target_os = "linux")]
-use std::sync::{Mutex, PoisonError};
 
 /// The first argument of a guard.
 pub const ARGUMENT: &str = "__guard";
@@ -329,11 +331,8 @@ fn disposition(signal: libc::c_int) -> io::Result<libc::sigaction> {
 }
 
 /// Runs `step` in the child, between fork and exec.
-#[cfg(target_os = "linux")]
 #[expect(unsafe_code, reason = "the standard library has no safe way to act between fork and exec")]
 pub(super) fn in_child(command: &mut Command, step: impl FnMut() -> io::Result<()> + Send + Sync + 'static) {
-    use std::os::unix::process::CommandExt as _;
-
     // SAFETY: the closures that are passed here (by `Launch::spawn`, `bind_to_parent` and the guard's start) only make
     // system calls: they neither allocate nor take a lock, which a child of a process with threads must not do before exec.
     unsafe {

@@ -14,7 +14,7 @@ use rustix::process::{
     pidfd_open, pidfd_send_signal, waitid, waitpid,
 };
 
-use super::environment::{CallTag, Scope, TAG_VARIABLE};
+use super::environment::{CallTag, MEMBER_VARIABLE, Scope};
 
 /// The processes of one invocation. The leader must not have been reaped while this is in use: until then the system
 /// cannot reuse its id, which is also the group's.
@@ -146,7 +146,7 @@ impl Process {
         if let Ok(environment) = fs::read(format!("/proc/{pid}/environ")) {
             let has_tag = environment
                 .split(|byte| *byte == 0)
-                .filter_map(|entry| entry.strip_prefix(TAG_VARIABLE.as_bytes())?.strip_prefix(b"="))
+                .filter_map(|entry| entry.strip_prefix(MEMBER_VARIABLE.as_bytes())?.strip_prefix(b"="))
                 .filter_map(|value| std::str::from_utf8(value).ok())
                 .any(|value| CallTag::parse_variable(value).any(|tag| scope.covers(tag)));
             if has_tag {

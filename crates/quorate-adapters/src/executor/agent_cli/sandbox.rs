@@ -33,7 +33,7 @@ pub struct LedgerFiles {
 static PROTECTED_LEDGERS: Mutex<BTreeSet<LedgerFiles>> = Mutex::new(BTreeSet::new());
 
 /// Protects a ledger from the members that start from now on.
-pub fn protect(files: LedgerFiles) {
+pub fn protect_from_members(files: LedgerFiles) {
     let real = |path: PathBuf| real_path(&path);
     let files = LedgerFiles {
         keys: real(files.keys),
@@ -48,7 +48,7 @@ pub fn protect(files: LedgerFiles) {
 ///
 /// # Errors
 /// The reason why it cannot.
-pub fn available() -> Result<(), &'static str> {
+pub fn can_confine() -> Result<(), &'static str> {
     #[cfg(target_os = "linux")]
     return ruleset::available();
     #[cfg(not(target_os = "linux"))]
@@ -76,7 +76,7 @@ impl Sandbox {
     /// The sandbox of a member that starts now; `None` without a ledger to protect, or the system has no sandbox.
     pub(super) fn new(confinement: Confinement, program: &Path, cwd: &Path) -> std::io::Result<Option<Self>> {
         let ledgers = PROTECTED_LEDGERS.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        if ledgers.is_empty() || available().is_err() {
+        if ledgers.is_empty() || can_confine().is_err() {
             return Ok(None);
         }
         let (home, temporary) =

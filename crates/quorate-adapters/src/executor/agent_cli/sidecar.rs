@@ -11,12 +11,10 @@ use std::time::Duration;
 use quorate_kernel::ports::executor::ConfigError;
 use tokio::sync::oneshot;
 
-use super::monotonic_now;
 use super::call::LiveAttempt;
-use super::command;
-use super::command::Launch;
-use super::environment::CallTag;
-use super::environment::{BaseVariables, Environment};
+use super::command::{self, Launch};
+use super::environment::{BaseVariables, CallTag, Environment};
+use super::monotonic_now;
 use super::running_process::RunningProcess;
 
 /// The longest wait for an event of a sidecar.

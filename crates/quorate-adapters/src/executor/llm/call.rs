@@ -17,8 +17,7 @@ use url::Url;
 
 use super::fault::{self, Fault, FaultKind};
 use super::pool::Outcome;
-use super::service::Service;
-use super::service::{Secret, without_key};
+use super::service::{Secret, Service, without_key};
 use super::wire::{self, Event, HttpRequest, Stream, Wire};
 use crate::http::{error_chain, host_and_port};
 

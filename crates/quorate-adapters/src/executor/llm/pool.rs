@@ -186,7 +186,8 @@ impl Pool {
         Ok(())
     }
 
-    /// Takes how a call ended, and the failure's message where it failed. Returns how long the caller has to wait at least before it asks again.
+    /// Records the outcome of a call, with the message of a failure. Returns the shortest time that the caller must wait
+    /// before it asks again.
     pub(super) fn ended(&self, outcome: Outcome, message: &str) -> Duration {
         let now = Instant::now();
         let mut state = self.state();

@@ -1,6 +1,7 @@
-//! What the processes of one user share of a pool: a directory with one lock file for each call that may be under way, and
-//! a small file that says before what time no call is sent and how many calls the service took. The system releases the
-//! locks of a process that ends, however it ends. What cannot be read or used counts as absent: the limits of a process hold in any case.
+//! The part of a pool that the processes of one user share: a directory with one lock file for each call that may be under
+//! way, and a small file with the time before which no call is sent and the number of calls that the service took. The
+//! system releases the locks of a process when it ends. A file that cannot be read or used counts as absent, since each
+//! process also has limits of its own.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, TryLockError};
@@ -180,7 +181,8 @@ impl SharedPool {
         Duration::from_millis(u64::try_from(wait).unwrap_or(0))
     }
 
-    /// Tells the other processes that the service limited a call, and asks to wait. If another process is writing, it was limited as well.
+    /// Tells the other processes that the service limited a call and asks to wait. If another process is writing, it was
+    /// limited as well.
     pub(super) fn limited(&self, wait: Duration) {
         let write = || -> io::Result<()> {
             private_dir(&self.base)?;

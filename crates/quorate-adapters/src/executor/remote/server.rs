@@ -20,8 +20,7 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
 
-use super::{Answer, Message, Question, VERSION};
-use super::{Config, subject};
+use super::{Answer, Config, Message, Question, VERSION, subject};
 use crate::nats::SharedNats;
 
 /// How often the asking side is told that the answer is being worked on.
@@ -50,7 +49,7 @@ pub struct Served {
 
 /// An event while a participant is served.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Event {
+pub enum ServeEvent {
     /// It listens on this subject.
     Ready {
         subject: String,
@@ -77,7 +76,7 @@ pub struct ServeError(String);
 pub async fn serve(
     nats: &SharedNats,
     served: Served,
-    tell: UnboundedSender<Event>,
+    tell: UnboundedSender<ServeEvent>,
 ) -> Result<(), ServeError> {
     let refused = |error: &dyn std::fmt::Display| ServeError(error.to_string());
     let client = nats.client().await.map_err(|error| refused(&error))?;
@@ -91,7 +90,7 @@ pub async fn serve(
     // Both subscriptions are active on the server before the caller learns of them.
     client.flush().await.map_err(|error| refused(&error))?;
     // The receiver may be gone; questions are answered all the same.
-    let _ = tell.send(Event::Ready { subject });
+    let _ = tell.send(ServeEvent::Ready { subject });
     let mut server =
         Server { client, served: Arc::new(served), withdrawals, jobs: HashMap::new(), calls: JoinSet::new() };
     let mut heartbeat = interval(HEARTBEAT);
@@ -144,7 +143,7 @@ enum State {
 
 impl Server {
     /// Begins to work on a question, unless it is being worked on, or was answered.
-    async fn take(&mut self, received: Received) -> Option<Event> {
+    async fn take(&mut self, received: Received) -> Option<ServeEvent> {
         let reply = received.reply?;
         let question = match serde_json::from_slice::<Question>(&received.payload) {
             Ok(question) if question.v == VERSION => question,
@@ -203,7 +202,7 @@ impl Server {
         self.send(&reply, message).await;
         let state = State::AtWork { call, abort, bytes };
         self.jobs.insert(key.clone(), Job { attempt, listeners, state });
-        Some(Event::Asked { id: key.1 })
+        Some(ServeEvent::Asked { id: key.1 })
     }
 
     /// Ends the work on a question, unless other askers wait for its answer.
@@ -223,7 +222,7 @@ impl Server {
     }
 
     /// Sends the answer to every process that waits for it.
-    async fn end(&mut self, ended: Result<(Id, Answer), JoinError>) -> Option<Event> {
+    async fn end(&mut self, ended: Result<(Id, Answer), JoinError>) -> Option<ServeEvent> {
         let (call, answer) = match ended {
             Ok(ended) => ended,
             Err(error) => {
@@ -252,7 +251,7 @@ impl Server {
             job.state = State::Answered { at: Instant::now(), message };
             self.jobs.insert(key.clone(), job);
         }
-        Some(Event::Ended { id: key.1, failure })
+        Some(ServeEvent::Ended { id: key.1, failure })
     }
 
     /// Tells every waiting process that its question is being worked on.
@@ -284,7 +283,7 @@ impl Server {
         }
     }
 
-    async fn refuse(&self, reply: &Subject, message: String, retry: Retry) -> Option<Event> {
+    async fn refuse(&self, reply: &Subject, message: String, retry: Retry) -> Option<ServeEvent> {
         let answer = Answer::of(Err(Failure::Failed { message, retry }), Default::default());
         self.send(reply, Message::Answered(Box::new(answer)).write()).await;
         None

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use quorate_kernel::ports::substrate::SubstrateError;
 use quorate_protocol::Name;
 
-use crate::regular_file;
-use crate::regular_file::FileStamp;
+use crate::regular_file::{self, FileStamp};
 
 #[cfg(unix)]
 pub(super) fn read_at(file: &File, buffer: &mut [u8], at: u64) -> io::Result<usize> {

@@ -16,8 +16,7 @@ use quorate_kernel::ports::substrate::{Appended, Page, SubstrateError};
 use quorate_protocol::Name;
 
 use super::super::{next_millisecond, turn_id};
-use super::disk::JournalError;
-use super::disk::{Acquisition, Lock};
+use super::disk::{Acquisition, JournalError, Lock};
 use super::format::{Body, Entry, Header, ParseError, TailRepair};
 use super::index::{Filter, Index, Record};
 use super::{disk, format, index};

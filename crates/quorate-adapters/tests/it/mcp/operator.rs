@@ -21,7 +21,11 @@ fn invocation(meta: Value, timeout: Duration) -> Invocation {
         state: serde_json::Map::new(),
         external_id: conversation,
     };
-    Invocation { id: "turn/m1/reviewer".into(), conversation: Some(Arc::new(speaking)), ..question(timeout) }
+    Invocation {
+        id: "turn/m1/reviewer".into(),
+        conversation: Some(Arc::new(speaking)),
+        ..probe_question(timeout)
+    }
 }
 
 pub(crate) fn asked() -> Invocation {

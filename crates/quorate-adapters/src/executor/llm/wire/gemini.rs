@@ -5,8 +5,7 @@ use quorate_protocol::Json;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Answer, AnswerStep, read_event, stopped_for};
-use super::{Format, HttpRequest, Request, path_segment};
+use super::{Answer, AnswerStep, Format, HttpRequest, Request, path_segment, read_event, stopped_for};
 use crate::executor::llm::fault::{self, Fault, FaultKind};
 
 pub(super) fn encode(request: &Request) -> HttpRequest {

@@ -4,8 +4,7 @@ use quorate_kernel::ports::executor::Usage;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Answer, AnswerStep, later_reason, read_event, stopped_for};
-use super::{Cache, Format, HttpRequest, Request};
+use super::{Answer, AnswerStep, Cache, Format, HttpRequest, Request, later_reason, read_event, stopped_for};
 use crate::executor::llm::fault::{self, Fault, FaultKind};
 
 /// The version of the API.

@@ -4,8 +4,7 @@ use quorate_kernel::ports::executor::Usage;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Answer, AnswerStep, read_event, stopped_for};
-use super::{Format, HttpRequest, Request};
+use super::{Answer, AnswerStep, Format, HttpRequest, Request, read_event, stopped_for};
 use crate::executor::llm::fault::{self, Fault, FaultKind};
 
 pub(super) fn encode(request: &Request) -> HttpRequest {

@@ -6,9 +6,7 @@ use quorate_kernel::ports::executor::Usage;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::chat;
-use super::{Answer, AnswerStep, read_event, stopped_for};
-use super::{Format, HttpRequest, Request};
+use super::{Answer, AnswerStep, Format, HttpRequest, Request, chat, read_event, stopped_for};
 use crate::executor::llm::fault::{self, Fault, FaultKind};
 
 pub(super) fn encode(request: &Request) -> HttpRequest {
@@ -141,7 +139,9 @@ impl Decoder {
                 }
                 Ok(AnswerStep::More)
             }
-            Event::Text { output_index, .. } if self.commentary.contains(&output_index) => Ok(AnswerStep::More),
+            Event::Text { output_index, .. } if self.commentary.contains(&output_index) => {
+                Ok(AnswerStep::More)
+            }
             Event::Text { delta, .. } => answer.add_text(&delta),
             Event::Refusal { delta } => {
                 answer.add_refusal(&delta);

@@ -1,5 +1,5 @@
-//! The checks of the evidence lens: numbers without a source or a base, texts without evidence, authorities without a name, and
-//! superlatives without a comparison.
+//! The checks of the evidence lens: numbers without a source or a base, texts without evidence, authorities without a
+//! name, and superlatives without a comparison.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -9,8 +9,7 @@ use quorate_diagnostics::text::WordList;
 
 use super::{Check, Criteria, evidence};
 use crate::executor::rubric::document::{BlockKind, Document, Margin, Sentence, Word, WordKind};
-use crate::executor::rubric::finding::Lens;
-use crate::executor::rubric::finding::{Finding, Severity};
+use crate::executor::rubric::finding::{Finding, Lens, Severity};
 use crate::executor::rubric::lexicon::Lexicon;
 
 const CLAIM_WORDS: &str = include_str!("../words/unsourced_number.txt");

@@ -9,8 +9,7 @@ use quorate_diagnostics::text::WordList;
 
 use super::{Check, Criteria, opening_span, skeptic, strategy};
 use crate::executor::rubric::document::{BlockKind, Channel, Document, Margin, Sentence, Word};
-use crate::executor::rubric::finding::Lens;
-use crate::executor::rubric::finding::{Finding, Severity};
+use crate::executor::rubric::finding::{Finding, Lens, Severity};
 use crate::executor::rubric::lexicon::Lexicon;
 
 const ABSOLUTE_WORDS: &str = include_str!("../words/absolute.txt");

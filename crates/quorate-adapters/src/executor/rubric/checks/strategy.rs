@@ -9,8 +9,7 @@ use quorate_diagnostics::text::WordList;
 use super::{Check, Criteria, opening_span};
 use crate::executor::rubric::criteria::{Goal, stems};
 use crate::executor::rubric::document::{BlockKind, Channel, Document, Sentence, Word, WordKind};
-use crate::executor::rubric::finding::Lens;
-use crate::executor::rubric::finding::{Finding, Repair, Severity};
+use crate::executor::rubric::finding::{Finding, Lens, Repair, Severity};
 use crate::executor::rubric::lexicon::Lexicon;
 
 const PROMISE_WORDS: &str = include_str!("../words/irreversible_promise.txt");

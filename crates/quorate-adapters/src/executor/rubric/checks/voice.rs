@@ -10,8 +10,7 @@ use quorate_diagnostics::text::WordList;
 
 use super::{Check, Criteria};
 use crate::executor::rubric::document::{BlockKind, Channel, Document, Sentence, Word, WordKind};
-use crate::executor::rubric::finding::Lens;
-use crate::executor::rubric::finding::{Finding, Severity};
+use crate::executor::rubric::finding::{Finding, Lens, Severity};
 use crate::executor::rubric::lexicon::Lexicon;
 
 /// The voice lens asks for plain words.
