@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use quorate_kernel::conversation::ConversationContext;
 use quorate_kernel::ports::executor::{Executor, Failure, Invocation};
-use quorate_kernel::probe::{self, question};
 use quorate_kernel::prompt::Layout;
+use quorate_kernel::single_call;
+use quorate_kernel::single_call::probe_question;
 use quorate_kernel::{answer, conversation};
 use quorate_protocol::answers::Schema;
 use quorate_protocol::answers::advice::Turn;
@@ -22,8 +23,8 @@ const GRACE: Duration = Duration::from_millis(2_500);
 /// When it does not.
 pub async fn answers(executor: &dyn Executor) {
     for _ in 0..2 {
-        let reply = executor.invoke(question(Duration::from_secs(20))).await.expect("an answer");
-        answer::extract(probe::SCHEMA, &reply.text, &[]).expect("an answer that fits the schema");
+        let reply = executor.invoke(probe_question(Duration::from_secs(20))).await.expect("an answer");
+        answer::extract(single_call::PROBE_SCHEMA, &reply.text, &[]).expect("an answer that fits the schema");
     }
     assert!(!executor.about().kind.is_empty());
 }
@@ -35,7 +36,7 @@ pub async fn answers(executor: &dyn Executor) {
 pub async fn respects_deadline(executor: &dyn Executor) {
     let timeout = Duration::from_millis(300);
     let started = tokio::time::Instant::now();
-    let replied = tokio::time::timeout(timeout + GRACE, executor.invoke(question(timeout))).await;
+    let replied = tokio::time::timeout(timeout + GRACE, executor.invoke(probe_question(timeout))).await;
     assert_eq!(replied.expect("ends by its deadline"), Err(Failure::TimedOut));
     assert!(started.elapsed() >= timeout, "it waits as long as it may");
 }
@@ -45,7 +46,7 @@ pub async fn respects_deadline(executor: &dyn Executor) {
 /// # Panics
 /// When it does not.
 pub async fn reports_failure(executor: &dyn Executor) {
-    match executor.invoke(question(Duration::from_secs(20))).await {
+    match executor.invoke(probe_question(Duration::from_secs(20))).await {
         Err(Failure::Failed { message, .. }) => {
             assert!(!message.trim().is_empty(), "a failure has a message")
         }
@@ -86,7 +87,7 @@ pub fn turn_invocation(executor: &dyn Executor, content: &str, timeout: Duration
             state: Map::new(),
             external_id: None,
         })),
-        ..question(timeout)
+        ..probe_question(timeout)
     }
 }
 

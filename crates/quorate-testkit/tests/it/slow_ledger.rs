@@ -12,9 +12,7 @@ use quorate_kernel::conversation::{Capabilities, NewTurn, Participant, Tools, Tu
 use quorate_kernel::driver::{self, Opening, RunConfig};
 use quorate_kernel::extensions::Extensions;
 use quorate_kernel::observer::NoopObserver;
-use quorate_kernel::ports::dispatcher;
-use quorate_kernel::ports::dispatcher::State;
-use quorate_kernel::ports::dispatcher::{self, Dispatcher, Input};
+use quorate_kernel::ports::dispatcher::{self, Dispatcher, Input, State};
 use quorate_kernel::ports::ledger::{Append, Durability, Kind, Ledger, LedgerError, Record};
 use quorate_kernel::ports::substrate::{self, About, Appended, Keeps, Lifetime, Page, Substrate};
 use quorate_kernel::ports::telemetry::{Event, Telemetry};
