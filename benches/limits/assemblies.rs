@@ -8,20 +8,20 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use quorate_kernel::attempts::MemberConfig;
+use quorate_kernel::attempts::object;
 use quorate_kernel::budget::Caps;
 use quorate_kernel::clock::System;
-use quorate_kernel::consultation::object;
 use quorate_kernel::driver::{Opening, RunConfig};
 use quorate_kernel::entropy;
 use quorate_kernel::extensions::Extensions;
-use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Reply};
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger};
 use quorate_kernel::record::RunOpened;
 use quorate_kernel::redact::Redactor;
 use quorate_ledger::{Memory, Store};
-use quorate_protocol::assembly::{Member, Overlays, Request, Rule, Setup};
+use quorate_protocol::assembly::{AssemblyRequest, Member, Overlays, Rule, Setup};
 use quorate_protocol::modes::assembly::Assembly;
 use quorate_protocol::{Json, Name, Part, PartKind};
 use serde_json::{Map, json};
@@ -153,7 +153,7 @@ async fn uneven() -> Result<(Duration, Duration), Broken> {
     });
     let mut setup = board(0);
     setup.mode = quorate_manifest::assembly::Mode::Hierarchy;
-    setup.request = Request::Hierarchy;
+    setup.request = AssemblyRequest::Hierarchy;
     setup.members = members.collect();
     setup.rules = vec![rule("escalate-on-severity", Map::new())];
     Ok((hold(setup, Arc::new(Memory::new())).await?, LEAF * 4))
@@ -191,7 +191,7 @@ fn board(members: usize) -> Setup {
         overlays: Overlays { enabled: true, max_active: 10, default_ttl: "P14D".to_owned() },
         operators: vec![String::new()],
         refs: Map::new(),
-        request: Request::Voting { class: None },
+        request: AssemblyRequest::Voting { class: None },
         early_decision: false,
     }
 }
@@ -208,7 +208,7 @@ async fn hold(setup: Setup, ledger: Arc<dyn Ledger>) -> Result<Duration, Broken>
 fn run_setup(setup: Setup, ledger: Arc<dyn Ledger>) -> Result<(RunConfig, Opening), Broken> {
     let advice = json!({"severity": 3, "concern": "c", "evidence": ["e"], "suggestion": "s"});
     let vote = json!({"vote": "yes", "rationale": "It is fine."});
-    let answer = if setup.request == Request::Hierarchy { advice } else { vote };
+    let answer = if setup.request == AssemblyRequest::Hierarchy { advice } else { vote };
     let executor: Arc<dyn Executor> = Arc::new(Ready { answer: answer.to_string() });
     let member_config = MemberConfig {
         executor,

@@ -5,12 +5,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate::service::estimate::made_up_event;
+use quorate::service::budget::made_up_event;
 use quorate_kernel::ports::executor::{Executor, Servers, Settings, Usage};
 use quorate_kernel::prompt::{Layout, Prompt};
-use quorate_manifest::council::built_in;
+use quorate_manifest::council::{VerdictPolicy, built_in_council};
 use quorate_protocol::modes::council::{Council, Setup};
-use quorate_protocol::policy::Policy;
 use quorate_protocol::{Command, Event, Json, Part, PartKind, Protocol as _, TimedEvent};
 use serde_json::json;
 
@@ -74,8 +73,8 @@ fn tokens(bytes: usize) -> u64 {
 fn prompts() -> Result<Vec<Prompt>, Failure> {
     let text =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/launch-post.md"))?;
-    let council = built_in();
-    let mut protocol = Council::new(Setup::from_manifest(&council, Policy::Seed));
+    let council = built_in_council();
+    let mut protocol = Council::new(Setup::from_manifest(&council, VerdictPolicy::Seed));
     let layout = Layout { nonce: "0".repeat(16) };
     let part = Part::new(PartKind::Artifact, "launch-post.md", text);
     let opened =

@@ -15,7 +15,7 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use quorate_kernel::ports::executor::{Executor, Invocation, Progress};
-use quorate_kernel::probe;
+use quorate_kernel::single_call;
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -125,7 +125,7 @@ fn model(address: &str, concurrency: usize) -> Result<Arc<dyn Executor>, Failure
 }
 
 fn question() -> Invocation {
-    let question = probe::question(PATIENCE);
+    let question = single_call::probe_question(PATIENCE);
     let prompt = format!("{}\n{}", question.prompt, long_text(PROMPT_BYTES));
     Invocation { prompt: prompt.into(), ..question }
 }

@@ -7,16 +7,16 @@ use std::time::{Duration, Instant};
 
 use quorate::service::compose::Sources;
 use quorate::service::environment::Environment;
-use quorate::service::host::Host;
+use quorate::service::registries::Registries;
 use quorate::service::manifests::Manifests;
-use quorate::service::playbook::catalogue::Catalogue;
+use quorate::service::playbook::library::Catalogue;
 use quorate::service::playbook::library::Library;
 use quorate::service::workspace::PathOverrides;
 use quorate_diagnostics::Report;
 use quorate_ledger::store::address::Address;
 use quorate_manifest::loader::Refs;
+use quorate_manifest::playbook;
 use quorate_manifest::playbook::Playbook;
-use quorate_manifest::playbook::catalog;
 use quorate_manifest::workspace::Scope;
 use quorate_playbook::bind::{Binding, BindingIndex};
 
@@ -65,12 +65,12 @@ pub(super) fn inside(what: &str, dir: &Path) -> Result<Duration, Failure> {
         trust: quorate::service::trust::Trust::default().trusting_all(),
         ..Environment::new(dir)
     };
-    let host = Host::new();
+    let registries = Registries::new();
     let manifests =
         Manifests::open(&environment, dir, Refs::Followed).map_err(|stop| stop.first_message())?;
-    let round = manifests.loader(&host);
+    let round = manifests.loader(&registries);
     let start = Instant::now();
-    let shelf = catalog::load_all(&round, &Scope::Workspace);
+    let shelf = playbook::load_all(&round, &Scope::Workspace);
     let loaded = start.elapsed();
     if shelf.playbooks.len() != PLAYBOOKS || !shelf.report.is_empty() {
         return Err(format!("{} playbooks were loaded, not {PLAYBOOKS}", shelf.playbooks.len()).into());
@@ -78,7 +78,7 @@ pub(super) fn inside(what: &str, dir: &Path) -> Result<Duration, Failure> {
     if what == "load" {
         return Ok(loaded);
     }
-    let library = Library::open(&environment, &PathOverrides::default(), None, &host)
+    let library = Library::open(&environment, &PathOverrides::default(), None, &registries)
         .map_err(|stop| stop.first_message())?;
     let ledger = Address::File(dir.join(".quorate/ledger.db"));
     match what {

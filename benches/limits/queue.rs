@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use quorate::service::commit_events::nats::{Heard, NatsEvents, NatsOptions};
 use quorate::service::environment::{Environment, NatsServers};
+use quorate::service::live::Watcher;
 use quorate::service::runs;
-use quorate::service::watch::Watcher;
 use quorate::service::workspace::PathOverrides;
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _};
 use quorate_ledger::Store;
@@ -142,7 +142,7 @@ async fn claims(bench: &Bench, url: &str, claimers: usize) -> Result<Duration, F
             loop {
                 let claimed = store.claim_tasks(&classes, 1).await?;
                 if claimed.is_empty() {
-                    return Ok::<_, quorate_kernel::ports::ledger::Error>(());
+                    return Ok::<_, quorate_kernel::ports::ledger::LedgerError>(());
                 }
                 for task in claimed {
                     store.give_back(&task.run, &GiveBack::Dead { why: "measured".to_owned() }).await?;

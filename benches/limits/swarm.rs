@@ -12,10 +12,10 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use quorate::service::environment::Environment;
-use quorate::service::host::Host;
+use quorate::service::registries::Registries;
 use quorate::service::runtime::conversation::{AuthorRule, say};
 use quorate::service::runtime::events::FanOut;
-use quorate::service::runtime::{OpenRuntime, Request, open};
+use quorate::service::runtime::{OpenRuntime, RuntimeRequest, open};
 use quorate::service::workspace::PathOverrides;
 use quorate_kernel::conversation::NewTurn;
 use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Reply};
@@ -115,15 +115,15 @@ fn journal(path: &Path, turns: usize) -> Result<(), Broken> {
 async fn ready(dir: &Path, speakers: usize, substrate: &str, after: Duration) -> Result<OpenRuntime, Broken> {
     std::fs::create_dir_all(dir)?;
     std::fs::write(dir.join("swarm.yaml"), manifest(speakers, substrate))?;
-    let host =
-        Host::new().with_executor("prompt", move |_| Ok(Arc::new(Prompt(after, AtomicU64::new(0)))))?;
+    let registries =
+        Registries::new().with_executor("prompt", move |_| Ok(Arc::new(Prompt(after, AtomicU64::new(0)))))?;
     let environment = Environment {
         state_dir: Some(dir.join("state")),
         trust: quorate::service::trust::Trust::default().trusting_all(),
         ..Environment::new(dir)
     };
-    let request = Request { path: "swarm.yaml".into(), ..Request::default() };
-    let opened = open(&environment, &PathOverrides::default(), &request, &host);
+    let request = RuntimeRequest { path: "swarm.yaml".into(), ..RuntimeRequest::default() };
+    let opened = open(&environment, &PathOverrides::default(), &request, &registries);
     let opened = opened.map_err(|stop| stop.first_message())?;
     opened.open_ledger().await.map_err(|stop| stop.first_message().into())
 }

@@ -1,5 +1,6 @@
 //! One invocation, from prompt to consultation, without I/O (X4): attempts, one re-prompt, retries of
 //! failures with backoff, one deadline. The caller makes the calls and keeps the time.
+//! Also the records of an invocation (D7), and the config of a member.
 
 use std::sync::Arc;
 use std::time::Duration;

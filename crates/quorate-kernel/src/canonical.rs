@@ -3,6 +3,7 @@
 //!
 //! A number may change its kind when it is written and read: the float 3.0 comes back as the integer 3, and 1e17 as an
 //! integer that no double holds. Both sides of the ledger [`normalize`] a value before it is fed to a protocol.
+//! Also the strict reader: JSON without duplicate keys and without integers past 2^53, which the canonical form would round.
 
 use quorate_protocol::{Json, storable};
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};

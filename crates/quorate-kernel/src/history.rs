@@ -1,5 +1,6 @@
 //! History: a run's records folded back into what a protocol was fed, what it concluded and what was spent. Resume,
 //! replay and every view start here.
+//! Also replay: derives the verdict again from the records, without calls (X11).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,5 +1,9 @@
-//! Redaction: secrets are replaced before anything is recorded, shown or fed on (X10). `redact/builtin.rs` recognizes them
-//! by shape and context, `redact/values.rs` by value; configured patterns add more.
+//! Redaction: secrets are replaced before a text is recorded, shown or passed on (X10). This file owns the redactor and the secrets
+//! known by value; `redact/shape.rs` recognizes tokens by their issuers' documented shape, `redact/context.rs` and
+//! `redact/assignment.rs` recognize others by their context. Configured patterns add more.
+//!
+//! One automaton finds the anchors of all kinds in one pass. At each anchor its kind reads a bounded number of bytes, so that the time is
+//! proportional to the length of the text.
 
 mod assignment;
 mod context;

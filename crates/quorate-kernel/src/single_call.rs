@@ -1,6 +1,7 @@
 //! One question outside of any run or turn cycle: asked through the executor port like every other, with the same attempts,
 //! re-prompt, deadline, budget and redaction, and recorded in a stream of the ledger. The caller names the stream and
 //! handles the answer.
+//! Also the probe: a harmless question for any executor, for `doctor` and the conformance suite.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -5,6 +5,7 @@
 //! the other is not, and their remaining words are the same: without endings, in any order. So "Avoid answering in French"
 //! is the opposite of "Always answer in French". Antonyms, other words for the same, and opposites in part ("… on Sundays")
 //! are not recognised. English only.
+//! Also which playbook supersedes which, if both are active since a person edited files.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;

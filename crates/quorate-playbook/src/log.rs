@@ -1,4 +1,5 @@
-//! `_log.md` (B5, B10): one line for each event of a playbook, oldest first. Lines are only added.
+//! The files that list playbooks: `_log.md`, one line for each event of a playbook, oldest first, only appended to (B5, B10); and
+//! `_index.md`, all playbooks of a scope, which depends only on the playbooks (B5).
 
 use std::collections::BTreeSet;
 use std::fmt;

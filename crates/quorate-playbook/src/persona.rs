@@ -1,5 +1,6 @@
 //! A persona as agents and executors read it (Q3): for agents the body of its manifest and the sections of its frontmatter;
 //! for executors JSON.
+//! Also the base of a prompt: a text with blocks that a playbook can replace (B9).
 
 use std::collections::BTreeMap;
 

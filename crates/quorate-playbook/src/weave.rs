@@ -2,6 +2,7 @@
 //!
 //! An overlay's text is a paragraph of the prompt like any other, or replaces a block. It carries no slug, marker or
 //! origin: an agent must not learn that a council deliberated about it (C7).
+//! Also composition: weaves active playbooks, leaves out those that a locked trait bars, and computes shadow playbooks.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;

@@ -1,7 +1,7 @@
 //! A dispatcher that gives questions to all participants but the author.
 
 use async_trait::async_trait;
-use quorate::ports::dispatcher::{Dispatcher, Error, Input};
+use quorate::ports::dispatcher::{Dispatcher, DispatchError, Input};
 
 pub(crate) struct Questions;
 
@@ -11,7 +11,7 @@ impl Dispatcher for Questions {
         "questions"
     }
 
-    async fn select(&self, input: Input<'_>) -> Result<Vec<std::sync::Arc<str>>, Error> {
+    async fn select(&self, input: Input<'_>) -> Result<Vec<std::sync::Arc<str>>, DispatchError> {
         let Some(trigger) = input.trigger().filter(|turn| turn.content.trim_end().ends_with('?')) else {
             return Ok(Vec::new());
         };

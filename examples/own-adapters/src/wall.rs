@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use quorate::ports::conversation::{Capability, NewTurn, Turn};
-use quorate::ports::substrate::{About, Appended, Error, Keeps, Lifetime, Page, Substrate};
+use quorate::ports::substrate::{About, Appended, Keeps, Lifetime, Page, Substrate, SubstrateError};
 use tokio::sync::Notify;
 
 type Name = std::sync::Arc<str>;
@@ -29,7 +29,7 @@ impl Substrate for Wall {
         }
     }
 
-    async fn append(&self, new: NewTurn) -> Result<Appended, Error> {
+    async fn append(&self, new: NewTurn) -> Result<Appended, SubstrateError> {
         let mut turns = self.turns.lock().expect("not poisoned");
         let is_it = |turn: &&Turn| {
             new.stamp.as_ref().is_some_and(|new| turn.stamp.as_ref().is_some_and(|one| one.key == new.key))
@@ -46,20 +46,20 @@ impl Substrate for Wall {
         Ok(Appended { turn, fresh: true })
     }
 
-    async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
+    async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, SubstrateError> {
         let turns = self.turns.lock().expect("not poisoned");
         let at = since.map(|id| turns.iter().position(|turn| turn.id == *id));
         let first = at.flatten().map_or(0, |at| at + 1);
         Ok(Page { turns: turns.iter().skip(first).take(limit).cloned().collect(), known: at != Some(None) })
     }
 
-    async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, Error> {
+    async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, SubstrateError> {
         let turns = self.turns.lock().expect("not poisoned");
         let end = turns.iter().position(|turn| turn.id == *at).map_or(0, |at| at + 1);
         Ok(turns[end.saturating_sub(count)..end].to_vec())
     }
 
-    async fn changed(&self) -> Result<(), Error> {
+    async fn changed(&self) -> Result<(), SubstrateError> {
         self.news.notified().await;
         Ok(())
     }

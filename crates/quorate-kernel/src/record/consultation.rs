@@ -1,4 +1,5 @@
 //! The records of one invocation: each attempt, and the consultation (D7).
+//! Also the cost of a call or an invocation.
 
 use std::fmt;
 

@@ -1,4 +1,5 @@
 //! The course of a run: who is about to be asked, keys that came later, its end, and what a person decided.
+//! Also how a run was started, and what the host did for it.
 
 use quorate_protocol::{Json, Name, SemanticHit};
 use serde::{Deserialize, Serialize};

@@ -1,5 +1,6 @@
 //! Answers become turns: each is appended, its state stored, then recorded. All of it is kept until it is done,
 //! through failures and interrupts (K5).
+//! The recorder writes the ledger's records asynchronously, in order; a crash loses none that the conversation cannot restore.
 
 use std::sync::Arc;
 use std::time::Duration;

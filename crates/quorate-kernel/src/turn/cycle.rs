@@ -1,4 +1,5 @@
 //! One cycle: the oldest pending turn is dispatched, and the selected participants answer it (K2).
+//! Also the selection of speakers (K6), the length of a chain of triggers (K11, K12), and the forecast of who would answer.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,4 +1,5 @@
-//! The answer of an adviser or of a hierarchy node (A2): severity, concern, evidence and suggestion.
+//! The answers of assemblies: advice (A3), votes (V2), messages of peers (P3); and turns of a conversation (AIP-48), with the choice of
+//! the next speakers.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};

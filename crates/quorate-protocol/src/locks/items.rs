@@ -1,5 +1,6 @@
 //! A text as the matcher reads it: one item for each visible character, with its source position. Entities are decoded and
 //! ligatures split; a second reading removes tags and the targets of links.
+//! Also HTML character references, and the marks of lists, tasks and footnotes, which are not part of the text.
 
 use std::ops::Range;
 use std::sync::OnceLock;

@@ -1,5 +1,6 @@
 //! A compiled trait: its letters by their looks, and the separators between them. The automaton finds the letters in a row,
 //! whatever separates them; this module decides whether the candidate is the trait, and how far the text had to be folded.
+//! Also the separators between letters, and letters set apart (`i g n o r e`).
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! The members' advice as rules see it, and what rules make of it.
+//! Advice and reports as rules see them, and `priority`: a member's advice on a certain concern takes precedence (A3).
 
 use quorate_manifest::assembly::Mode;
 use quorate_manifest::capabilities::RuleKind;

@@ -1,4 +1,5 @@
 //! `aggregate`: the gravest outputs, sorted; in peer mode the conduct of the rounds (A3, P1, P2, H2).
+//! Also `escalate-on-severity`: the highest severity of a node's children and its own (H2).
 
 use quorate_manifest::assembly::Mode;
 use quorate_manifest::capabilities::RuleKind;

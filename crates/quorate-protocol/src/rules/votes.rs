@@ -1,4 +1,5 @@
-//! The votes as rules see them, and what rules decide.
+//! Votes as rules see them, and the rules that count them: `quorum`, `majority` and `unanimity` (V3, V4); and warnings about rules
+//! that cannot fire.
 
 use std::cmp::Ordering;
 

@@ -1,5 +1,6 @@
 //! The conduct of a peer exchange: who reaches whom, for how many rounds, and what ends it. The first `aggregate` rule sets
 //! it (P1, P2).
+//! Also the log of delivered messages, and the objections: who objected, who withdrew, and which were answered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
