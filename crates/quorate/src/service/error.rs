@@ -1,9 +1,8 @@
 //! Errors of use cases: coded refusals and their exit class.
 
 use quorate_diagnostics::{Body, RefusalCode, Report, codes};
-use quorate_kernel::driver;
-use quorate_kernel::history;
 use quorate_kernel::ports::ledger;
+use quorate_kernel::{driver, history};
 
 /// The exit classes that every command shares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,6 +64,12 @@ impl ServiceError {
         self.report.refusals.iter().any(|refusal| of_ledger.contains(&refusal.code))
     }
 
+    /// An error in the program itself.
+    pub fn bug(message: impl Into<String>) -> Self {
+        let help = "report this as a bug of Quorate, with the run's id and the output of `quorate --version`";
+        ServiceError::new(ExitClass::Bug, codes::BUG, Body::new(message.into()).help(help))
+    }
+
     pub fn configuration(code: RefusalCode, body: Body) -> Self {
         ServiceError::new(ExitClass::Configuration, code, body)
     }
@@ -89,26 +94,26 @@ impl ServiceError {
     }
 }
 
-impl From<ledger::Error> for ServiceError {
-    fn from(error: ledger::Error) -> Self {
+impl From<ledger::LedgerError> for ServiceError {
+    fn from(error: ledger::LedgerError) -> Self {
         match error {
-            ledger::Error::Conflict { run } => ServiceError::configuration(
+            ledger::LedgerError::Conflict { run } => ServiceError::configuration(
                 codes::RUN_MOVED,
                 Body::new(format!("run {run} does not end where this process left it")).help(format!(
                     "another process has appended to it, or the ledger's server stopped before it had synced the last \
                      records: `quorate show {run}` shows it, and `quorate resume {run}` continues it"
                 )),
             ),
-            ledger::Error::Corrupt { .. } => {
+            ledger::LedgerError::Corrupt { .. } => {
                 ServiceError::configuration(codes::LEDGER_CORRUPT, Body::new(error_chain(&error)))
             }
-            ledger::Error::NoSigningKey { .. } => ServiceError::configuration(
+            ledger::LedgerError::NoSigningKey { .. } => ServiceError::configuration(
                 codes::SIGNING_KEY_MISSING,
                 Body::new(error.to_string()).help(
                     "make the key available that signs this run; `quorate keys list` shows the available keys",
                 ),
             ),
-            ledger::Error::InDoubt { run, what } => {
+            ledger::LedgerError::InDoubt { run, what } => {
                 let help = match run.contains('/') || &*run == quorate_ledger::store::STREAM {
                     false => format!(
                         "once the ledger answers, `quorate resume {run}` reads the recorded answers and continues"
@@ -118,7 +123,7 @@ impl From<ledger::Error> for ServiceError {
                 };
                 ServiceError::configuration(codes::LEDGER_IN_DOUBT, Body::new(what).help(help))
             }
-            ledger::Error::InvalidRecord { .. } => {
+            ledger::LedgerError::InvalidRecord { .. } => {
                 let help =
                     "use a key that may sign (see `quorate keys list`); nothing was written";
                 ServiceError::configuration(
@@ -126,7 +131,7 @@ impl From<ledger::Error> for ServiceError {
                     Body::new(error.to_string()).help(help),
                 )
             }
-            ledger::Error::ForeignSchema { what, remove } => {
+            ledger::LedgerError::ForeignSchema { what, remove } => {
                 let backup = "restore the ledger from a backup";
                 let help = match remove {
                     Some(remove) => format!(
@@ -137,7 +142,7 @@ impl From<ledger::Error> for ServiceError {
                 };
                 ServiceError::configuration(codes::LEDGER_DIVERGES, Body::new(what).help(help))
             }
-            ledger::Error::Unavailable { .. } => {
+            ledger::LedgerError::Unavailable { .. } => {
                 let help = "acknowledged records are kept; once the ledger answers, `quorate runs` lists the runs, and `quorate resume RUN` continues one";
                 ServiceError::configuration(
                     codes::LEDGER_UNAVAILABLE,
@@ -148,32 +153,32 @@ impl From<ledger::Error> for ServiceError {
     }
 }
 
-impl From<history::Error> for ServiceError {
-    fn from(error: history::Error) -> Self {
+impl From<history::HistoryError> for ServiceError {
+    fn from(error: history::HistoryError) -> Self {
         match error {
-            history::Error::Unknown(run) => {
+            history::HistoryError::Unknown(run) => {
                 ServiceError::not_found(codes::RUN_UNKNOWN, Body::new(format!("run {run} does not exist")))
             }
-            history::Error::Erased { .. } => {
+            history::HistoryError::Erased { .. } => {
                 let body = Body::new(error.to_string()).help("`quorate show` shows what remains of the run");
                 ServiceError::configuration(codes::BODY_EVICTED, body)
             }
-            history::Error::Unreadable { .. } => {
+            history::HistoryError::Unreadable { .. } => {
                 ServiceError::configuration(codes::LEDGER_CORRUPT, Body::new(error.to_string()))
             }
         }
     }
 }
 
-impl From<driver::Error> for ServiceError {
-    fn from(error: driver::Error) -> Self {
+impl From<driver::DriverError> for ServiceError {
+    fn from(error: driver::DriverError) -> Self {
         match error {
-            driver::Error::Ledger(error) => error.into(),
-            driver::Error::ReplayMismatch { .. } => {
+            driver::DriverError::Ledger(error) => error.into(),
+            driver::DriverError::ReplayMismatch { .. } => {
                 ServiceError::configuration(codes::REPLAY_DIFFERS, Body::new(error.to_string()))
             }
-            driver::Error::Stalled(_) | driver::Error::NoExecutor { .. } => {
-                ServiceError::new(ExitClass::Bug, codes::LEDGER_CORRUPT, Body::new(error.to_string()))
+            driver::DriverError::Stalled(_) | driver::DriverError::NoExecutor { .. } => {
+                ServiceError::bug(error.to_string())
             }
         }
     }
@@ -191,4 +196,20 @@ pub fn error_chain(error: &dyn std::error::Error) -> String {
         cause = inner.source();
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stalled_run_and_a_member_without_an_executor_are_bugs() {
+        let stalled = driver::DriverError::Stalled("r7k2".into());
+        let no_executor = driver::DriverError::NoExecutor { run: "r7k2".into(), member: "skeptic".into() };
+        for error in [stalled, no_executor] {
+            let stopped = ServiceError::from(error);
+            assert_eq!(stopped.class.code(), 70);
+            assert_eq!(stopped.report.refusals[0].code, codes::BUG);
+        }
+    }
 }

@@ -1,37 +1,38 @@
-//! The report of a review, from its records alone.
-
-mod notes;
+//! The report of a review: reads it from the ledger, and derives it from the run's records alone.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_kernel::consultation::Cost;
+use quorate_kernel::attempts::Cost;
 use quorate_kernel::history::History;
 use quorate_kernel::ports::executor::Usage;
-pub use quorate_kernel::record::Override;
+use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_kernel::record::{Consultation, CountedAnswer, Outcome, RunOpened, Status};
+use quorate_kernel::redact::REDACTED;
 use quorate_ledger::council_log::line::SUPERSEDED;
-use quorate_protocol::Json;
-use quorate_protocol::modes::council;
-use quorate_protocol::modes::council::ADJUDICATOR;
-use quorate_protocol::policy::{Policy, Verdict};
+use quorate_protocol::answers::deliberator::NOT_JUDGED;
+use quorate_protocol::modes::council::{self, ADJUDICATOR};
+use quorate_protocol::policy::{Verdict, blocks_against_ship, policy_id, policy_of_id};
+use quorate_protocol::{Json, Name, PartKind};
 use serde_json::{Map, json};
 
-use super::failure::Failure;
-use super::member_usage::{MemberUsage, RecordedAnswers, with_usage};
-pub use notes::erased_note;
-use notes::{not_judged_notes, withheld_note};
+use super::artifact::repository_path;
+use super::budget;
+use super::disk::{display_ledger, display_path};
+use super::error::ServiceError;
+use super::member_usage::{Failure, MemberUsage, RecordedAnswers, with_usage};
+use super::session::LedgerSession;
+
+pub use quorate_kernel::record::Override;
 
 /// The version of a review's JSON.
 pub const SCHEMA: &str = "quorate.review/v1";
 
-/// The number of blocks from which the policy `seed` withholds a text.
-const SEED_BLOCKS_TO_HOLD: usize = 3;
-
 /// A review, finished or not.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
+pub struct ReviewReport {
     pub run: String,
     /// The time of opening, in milliseconds since the Unix epoch.
     pub opened_ms: i64,
@@ -191,14 +192,14 @@ impl Answer {
     }
 }
 
-impl Report {
+impl ReviewReport {
     /// The report of a run, given the text of its artifact.
-    pub fn of(history: &History, text: Option<Arc<str>>) -> Report {
+    pub fn of(history: &History, text: Option<Arc<str>>) -> ReviewReport {
         let opened = &history.opened;
         let outcome = history.outcome().unwrap_or_default();
         let recorded = RecordedAnswers::count(history);
         let model_asked = opened.asks_a_model() && !recorded.all();
-        let mut report = Report {
+        let mut report = ReviewReport {
             run: history.run.to_string(),
             opened_ms: history.opened_ms,
             artifact: opened.subject.clone().unwrap_or_default(),
@@ -326,8 +327,8 @@ impl Report {
         self.verdict.is_none() && !self.because.is_empty()
     }
 
-    /// The exit code of the verdict, 0 if it is milder than `fail_on`; that of INCOMPLETE while undecided. A SHIP over blocks
-    /// that fails has the exit code of REVISE.
+    /// The exit code of the verdict, 0 if it is milder than `fail_on`; that of INCOMPLETE while undecided. A SHIP over
+    /// blocks that fails has the exit code of REVISE.
     pub fn exit_code(&self) -> u8 {
         let verdict = self.verdict.unwrap_or(Verdict::Incomplete);
         let Some(threshold) = self.fail_on else { return verdict_exit_code(verdict) };
@@ -372,12 +373,9 @@ impl Report {
     /// The blocks that a SHIP overrides, and how many the policy requires.
     pub fn ship_over_blocks(&self) -> Option<String> {
         let blocks = self.blocks();
-        let policy = self.policy.split('/').next().unwrap_or_default();
-        let needed = if policy == Policy::Seed.id().split('/').next().unwrap_or_default() {
-            SEED_BLOCKS_TO_HOLD
-        } else {
-            1
-        };
+        let known = policy_of_id(&self.policy);
+        let policy = known.map_or(&*self.policy, |policy| policy.as_str());
+        let needed = known.map_or(1, blocks_against_ship);
         let noun = if blocks == 1 { "block" } else { "blocks" };
         (self.verdict == Some(Verdict::Ship) && blocks > 0)
             .then(|| format!("over {blocks} {noun} (policy {policy}: {needed} are needed)"))
@@ -478,12 +476,10 @@ impl Report {
 
 fn policy(opened: &RunOpened) -> String {
     let name = opened.setup["policy"].as_str().unwrap_or_default();
-    quorate_protocol::policy::Policy::ALL
-        .iter()
-        .map(|policy| policy.id())
-        .find(|id| id.split('/').next() == Some(name))
-        .unwrap_or(name)
-        .to_owned()
+    match policy_of_id(name) {
+        Some(known) => policy_id(known).to_owned(),
+        None => name.to_owned(),
+    }
 }
 
 fn deliberators(history: &History, counted: &[CountedAnswer]) -> Vec<Deliberator> {
@@ -553,4 +549,123 @@ fn string(data: &Map<String, Json>, key: &str) -> String {
 
 fn optional(data: &Map<String, Json>, key: &str) -> Option<String> {
     data.get(key).and_then(Json::as_str).filter(|text| !text.trim().is_empty()).map(str::to_owned)
+}
+
+/// The maximum number of parts that one member lists.
+const MAX_PARTS: usize = 20;
+
+/// The note about a run whose answers were erased.
+pub fn erased_note(history: &History) -> Option<String> {
+    let records = history.erased.records;
+    (records > 0).then(|| {
+        format!("Answers of this run were erased; the ledger keeps the hashes of {records} records, and the outcome.")
+    })
+}
+
+/// The notes about the parts of a text that members say they did not judge.
+fn not_judged_notes(deliberators: &[Deliberator]) -> Vec<String> {
+    let mut parts: Vec<(&str, Vec<&str>)> = Vec::new();
+    let mut answered = 0;
+    for deliberator in deliberators {
+        let Some(answer) = deliberator.round2.answer.as_ref().or(deliberator.round1.answer.as_ref()) else {
+            continue;
+        };
+        answered += 1;
+        let listed = answer.get(NOT_JUDGED).and_then(Json::as_array).into_iter().flatten();
+        for part in listed.filter_map(Json::as_str).take(MAX_PARTS) {
+            match parts.iter_mut().find(|(known, _)| *known == part) {
+                Some((_, by)) => by.push(&deliberator.id),
+                None => parts.push((part, vec![&deliberator.id])),
+            }
+        }
+    }
+    let note = |(part, by): (&str, Vec<&str>)| match by.len() == answered {
+        true => format!("Not judged: {part}."),
+        false => format!("Not judged by {}: {part}.", by.join(", ")),
+    };
+    parts.into_iter().map(note).collect()
+}
+
+/// The note on the parts of the recorded text that were withheld from the members.
+fn withheld_note(text: &str) -> Option<String> {
+    /// A longer list would fill the screen.
+    const LISTED: usize = 10;
+    let lines: Vec<String> = (1..)
+        .zip(text.lines())
+        .filter(|(_, line)| line.contains(REDACTED))
+        .map(|(number, _)| number.to_string())
+        .collect();
+    let more = lines.len().saturating_sub(LISTED);
+    let listed = lines[..lines.len() - more].join(", ");
+    let noun = if lines.len() == 1 { "line" } else { "lines" };
+    let and_more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    (!lines.is_empty()).then(|| {
+        format!("Not judged: what looks like a secret in {noun} {listed}{and_more}; members do not see it.")
+    })
+}
+
+/// The note of an incomplete run of the queue.
+pub(super) const QUEUED_NOTE: &str = "Everything answered so far is kept, and a worker asks again only for what is missing; once the task is dead, \
+    `quorate queue retry` has it tried again.";
+
+/// The report of a run.
+///
+/// # Errors
+/// If its records are missing or corrupt, or the ledger does not answer.
+#[crate::boxed]
+pub async fn load(session: &LedgerSession, run: &Name) -> Result<ReviewReport, ServiceError> {
+    load_from(session, &session.partial_history(run).await?).await
+}
+
+/// The report of a review, from a history that is already loaded.
+///
+/// # Errors
+/// If the ledger does not answer.
+#[crate::boxed]
+pub async fn load_from(session: &LedgerSession, history: &History) -> Result<ReviewReport, ServiceError> {
+    let artifact = history.inputs().into_iter().find(|(kind, ..)| *kind == PartKind::Artifact);
+    let text = match artifact {
+        Some((.., sha256)) => session.store.body(&sha256).await?,
+        None => None,
+    };
+    let imported = session.store.is_imported(&history.run).await?;
+    Ok(report(session, history, text, imported))
+}
+
+/// The report of a review that this process has run to its end, with the recorded text of the artifact. Reads nothing.
+pub(super) fn of_own_run(session: &LedgerSession, history: &History, text: Arc<str>) -> ReviewReport {
+    report(session, history, Some(text), false)
+}
+
+fn report(
+    session: &LedgerSession,
+    history: &History,
+    text: Option<Arc<str>>,
+    imported: bool,
+) -> ReviewReport {
+    let mut report = ReviewReport::of(history, text);
+    report.repository_path = match &*report.artifact {
+        "-" => None,
+        named => repository_path(&session.environment.directory, Path::new(named)),
+    };
+    let near = |path: String| display_path(&session.environment, Path::new(&path));
+    report.council = report.council.map(near);
+    let ledger = session.store.address();
+    report.ledger = session.environment.keeps_ledgers.then(|| LedgerLocation {
+        ledger: ledger.to_string(),
+        shown: display_ledger(&session.environment, ledger),
+        flag: session.ledger_flag().to_owned(),
+    });
+    report.imported = imported;
+    if report.verdict == Some(Verdict::Incomplete) && report.queued {
+        report.notes.push(QUEUED_NOTE.to_owned());
+    } else if report.verdict == Some(Verdict::Incomplete)
+        && session.environment.keeps_ledgers
+        && !report.imported
+        && history.erased.records == 0
+    {
+        let resume = session.resume_command(&history.run);
+        report.notes.push(budget::resume_note(session.workspace.config.budget.wall, history, &resume));
+    }
+    report
 }

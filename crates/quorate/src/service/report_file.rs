@@ -1,24 +1,35 @@
-//! The contents of a report file: the proof of a run, the texts of the run, and what both say. A reader without the ledger
-//! gets the same contents from the file alone, so that drawing the report again checks the file.
+//! The contents of a report file: the proof of a run, the texts of the run, and what both say. A reader without the
+//! ledger gets the same contents from the file alone, so that drawing the report again checks the file.
+//!
+//! The content of a proof's records carries the record numbers, so that every shown fact can name its record.
 
-mod collect;
-mod content;
-
+use std::path::Path;
 use std::sync::Arc;
 
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::history::History;
+use quorate_kernel::ports::ledger::{Kind, Ledger as _, Record};
+use quorate_kernel::record::{Consultation, Outcome, Override, RecordData, RunOpened, Violation};
 use quorate_ledger::prove::VerifiedProof;
+use quorate_protocol::{Json, Name};
 
-pub use collect::{MAX_BYTES_WITHOUT_WARNING, Scope, absolute_paths, collect, warn};
-pub use content::{Consulted, Content, Numbered};
+use super::error::ServiceError;
+use super::ledger::{self, prove};
+use super::report::{Finding, ReviewReport, numbered_findings};
+use super::runs::RunReport;
+use super::session::LedgerSession;
+use super::{convene, run_spec};
 
 /// The contents of a report file.
 pub struct ReportFile {
-    /// The proof, as `quorate ledger prove` writes it; with [`Scope::OutcomeOnly`] without the data of other records.
+    /// The proof, as `quorate ledger prove` writes it; with [`ReportScope::OutcomeOnly`] without the data of other
+    /// records.
     pub proof: String,
     /// The texts, as the ledger keeps them, in the order of the run's inputs.
     pub texts: Vec<InputText>,
     pub proven: VerifiedProof,
-    pub content: Content,
+    pub content: ReportContent,
 }
 
 /// A text of a run.
@@ -40,19 +51,256 @@ pub enum InvalidContents {
     #[error("text {0} differs from the run's input")]
     ForeignText(usize),
     #[error("cannot read its records: {0}")]
-    Records(#[from] quorate_kernel::history::Error),
+    Records(#[from] quorate_kernel::history::HistoryError),
 }
 
 impl ReportFile {
-    /// The contents of a proof and the texts beside it, each with its place among the run's inputs. Does not check the proof's
-    /// key.
+    /// The contents of a proof and the texts beside it, each with its place among the run's inputs. Does not check the
+    /// proof's key.
     ///
     /// # Errors
     /// [`InvalidContents`].
     pub fn read(proof: String, texts: Vec<(usize, Arc<str>)>) -> Result<ReportFile, InvalidContents> {
         let proven = quorate_ledger::prove::check_proof(&proof, &[], &[])?;
-        let content = Content::of(&proven)?;
+        let content = ReportContent::of(&proven)?;
         let texts = content.named(texts)?;
         Ok(ReportFile { content: content.with_report(&texts), proof, texts, proven })
     }
+}
+
+/// A larger file is hard to send.
+pub const MAX_BYTES_WITHOUT_WARNING: usize = 5_000_000;
+
+/// The parts of a run that leave the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReportScope {
+    /// All records of the run, with its texts.
+    Everything,
+    /// The data of outcomes and of people's decisions; only the heads of other records.
+    OutcomeOnly,
+}
+
+/// Seals unsealed records, and collects the contents of a run's report file.
+///
+/// # Errors
+/// If the run does not exist or cannot be proven, or the ledger does not answer.
+#[crate::boxed]
+pub async fn collect(
+    session: &LedgerSession,
+    run: &Name,
+    scope: ReportScope,
+) -> Result<ReportFile, ServiceError> {
+    if session.store.read_only_reason().is_none() {
+        session.absorb(ledger::checkpoint(session).await?.report);
+    }
+    let mut proof = prove::prove(session, run).await?;
+    let mut texts = Vec::new();
+    match scope {
+        ReportScope::OutcomeOnly => {
+            let kept = [Kind::Outcome, Kind::Override];
+            let full =
+                ReportFile::read(text_of(&proof)?, Vec::new()).map_err(|error| unreadable(run, &error))?;
+            for (record, proved) in proof.records.iter_mut().zip(&full.proven.records) {
+                if !kept.iter().any(|kind| kind.as_str() == proved.kind) {
+                    record.data = None;
+                }
+            }
+        }
+        ReportScope::Everything => {
+            let opened = session.partial_history(run).await?.opened;
+            for (at, input) in opened.inputs.iter().enumerate() {
+                texts.extend(session.store.body(&input.sha256).await?.map(|text| (at, text)));
+            }
+        }
+    }
+    ReportFile::read(text_of(&proof)?, texts).map_err(|error| unreadable(run, &error))
+}
+
+fn text_of(proof: &quorate_ledger::prove::Proof) -> Result<String, ServiceError> {
+    proof.text().map_err(|error| ServiceError::bug(error.to_string()))
+}
+
+fn unreadable(run: &Name, error: &InvalidContents) -> ServiceError {
+    let body = Body::new(format!("cannot report run {run}: {error}"));
+    ServiceError::configuration(codes::LEDGER_CORRUPT, body.help("see `quorate ledger verify`"))
+}
+
+/// Warns about content that a sender may not want to send. `bytes` is the length of the drawn file.
+pub fn warn(session: &LedgerSession, file: &ReportFile, bytes: usize) {
+    let paths = absolute_paths(file);
+    if let Some(first) = paths.first() {
+        let body = Body::new(format!(
+            "the report holds {} absolute paths of this machine, such as {first}",
+            paths.len()
+        ));
+        session.warn(
+            codes::REPORT_PATHS,
+            body.help("`--outcome-only` omits them, with all data but outcomes and people's decisions"),
+        );
+    }
+    if bytes > MAX_BYTES_WITHOUT_WARNING {
+        let body = Body::new(format!("the report has {bytes} bytes"));
+        session.warn(codes::REPORT_LARGE, body.help("use `--outcome-only` for a small report"));
+    }
+}
+
+/// The absolute paths in the data of the run's first record, each once.
+pub fn absolute_paths(file: &ReportFile) -> Vec<String> {
+    fn add(value: &Json, paths: &mut Vec<String>) {
+        match value {
+            Json::String(text) if Path::new(text).is_absolute() && !paths.contains(text) => {
+                paths.push(text.clone());
+            }
+            Json::Array(items) => items.iter().for_each(|item| add(item, paths)),
+            Json::Object(fields) => fields.values().for_each(|field| add(field, paths)),
+            _ => {}
+        }
+    }
+    let mut paths = Vec::new();
+    let opened = file.proven.records.first().and_then(|record| record.data.as_ref());
+    opened.into_iter().flat_map(|data| data.values()).for_each(|value| add(value, &mut paths));
+    paths
+}
+
+/// The field that prevents guessing short data from its hash.
+const SALT: &str = "salt";
+
+/// The content of a run's records, as far as the proof has their data.
+pub struct ReportContent {
+    pub run: Name,
+    pub opened_ms: i64,
+    /// How the run was started; `None` if the proof omits it.
+    pub opened: Option<RunOpened>,
+    /// The final outcome.
+    pub outcome: Option<Numbered<Outcome>>,
+    /// People's decisions, oldest first.
+    pub overrides: Vec<Numbered<Override>>,
+    /// Every answer that counts, and every late one.
+    pub consultations: Vec<Consulted>,
+    pub violations: Vec<Numbered<Violation>>,
+    /// The report of the run; `None` if the proof omits how it was started.
+    pub report: Option<RunReport>,
+    history: Option<History>,
+}
+
+/// Data of a record with the record's number.
+pub struct Numbered<T> {
+    pub n: u64,
+    pub data: T,
+}
+
+/// An answer of a member.
+pub type Consulted = Numbered<Consultation>;
+
+impl ReportContent {
+    /// Reads the records of a verified proof.
+    ///
+    /// # Errors
+    /// If they are not those of one run, or cannot be read.
+    fn of(proven: &VerifiedProof) -> Result<ReportContent, InvalidContents> {
+        let first = proven.records.first().filter(|record| record.kind == Kind::RunOpened.as_str());
+        let first = first.ok_or(InvalidContents::NotARun)?;
+        let mut next = 0..;
+        if proven.records.iter().any(|record| record.run != first.run || Some(record.n) != next.next()) {
+            return Err(InvalidContents::NotARun);
+        }
+        let run = Name::from(&*first.run);
+        let mut records = Vec::new();
+        for proved in &proven.records {
+            let mut data = proved.data.clone();
+            if let Some(data) = &mut data {
+                data.remove(SALT);
+            }
+            records.push(Record { n: proved.n, kind: proved.kind.clone(), at_ms: proved.at_ms, data });
+        }
+        let opened = records[0].read::<RunOpened>().ok().flatten();
+        let history = match &opened {
+            Some(_) => Some(History::from_remaining_records(&run, records.clone())?),
+            None => None,
+        };
+        // A run that was resumed after an outcome is undecided.
+        let decided = records.iter().rposition(|record| record.is(Kind::Outcome));
+        let taken_up = records.iter().rposition(|record| record.is(Kind::RunIntent));
+        let outcome = numbered::<Outcome>(&records).pop().filter(|_| decided > taken_up);
+        let consultations = match &history {
+            Some(history) => consulted(&records, history),
+            None => Vec::new(),
+        };
+        Ok(ReportContent {
+            run,
+            opened_ms: first.at_ms,
+            opened,
+            outcome,
+            overrides: numbered(&records),
+            consultations,
+            violations: numbered(&records),
+            report: None,
+            history,
+        })
+    }
+
+    /// Whether the run is an assembly's.
+    pub fn is_assembly(&self) -> bool {
+        match (&self.opened, &self.outcome) {
+            (Some(opened), _) => run_spec::is_assembly_opening(opened),
+            (None, Some(outcome)) => outcome.data.kind.as_deref().is_some_and(|kind| kind != "verdict"),
+            (None, None) => false,
+        }
+    }
+
+    /// The deliberators' findings, each with its place in the outcome.
+    pub fn findings(&self) -> Vec<(usize, Finding)> {
+        self.outcome.as_ref().map(|outcome| numbered_findings(&outcome.data)).unwrap_or_default()
+    }
+
+    /// The answer of a member in a step.
+    pub fn consultation(&self, step: &str, member: &str) -> Option<&Consulted> {
+        self.consultations.iter().find(|asked| *asked.data.step == *step && *asked.data.member == *member)
+    }
+
+    /// Texts with their names in the run.
+    ///
+    /// # Errors
+    /// If one is not the text of its input, or they are not in order.
+    fn named(&self, texts: Vec<(usize, Arc<str>)>) -> Result<Vec<InputText>, InvalidContents> {
+        let inputs = self.opened.as_ref().map(|opened| &*opened.inputs).unwrap_or_default();
+        let mut named: Vec<InputText> = Vec::new();
+        for (input, text) in texts {
+            let found = inputs.get(input).filter(|found| found.sha256 == sha256_hex(text.as_bytes()));
+            let is_next = named.last().is_none_or(|before| before.input < input);
+            let found = found.filter(|_| is_next).ok_or(InvalidContents::ForeignText(input))?;
+            named.push(InputText { input, name: found.name.clone(), text });
+        }
+        Ok(named)
+    }
+
+    /// Adds the report; that of a review needs its text.
+    fn with_report(mut self, texts: &[InputText]) -> ReportContent {
+        let is_assembly = self.is_assembly();
+        self.report = self.history.as_ref().and_then(|history| {
+            if is_assembly {
+                return convene::report::ConveneReport::of(history)
+                    .map(|report| RunReport::Assembly(Box::new(report)));
+            }
+            let text = texts.first().map(|text| text.text.clone());
+            Some(RunReport::Review(Box::new(ReviewReport::of(history, text))))
+        });
+        self
+    }
+}
+
+/// The data of all records of a kind that can be read.
+fn numbered<T: RecordData>(records: &[Record]) -> Vec<Numbered<T>> {
+    let read = |record: &Record| Some(Numbered { n: record.n, data: record.read().ok()?? });
+    records.iter().filter_map(read).collect()
+}
+
+/// The consultations of the history, in its order. If a resumed run asked for one twice, the last one counts.
+fn consulted(records: &[Record], history: &History) -> Vec<Consulted> {
+    let all: Vec<Consulted> = numbered(records);
+    let of = |counted: &Consultation| {
+        let same = |asked: &&Consulted| asked.data == *counted;
+        all.iter().rfind(same).map(|asked| Numbered { n: asked.n, data: counted.clone() })
+    };
+    history.consultations().filter_map(of).collect()
 }

@@ -1,31 +1,42 @@
-//! The session: an opened ledger and log that all steps of a command share.
+//! The session: an opened ledger and log that all steps of a command share. Opening one finalizes the runs of processes
+//! that died after an outcome.
+//!
+//! Ledger, keys, log and witness are the workspace's own, whatever configuration a run was started with. A run's record
+//! also names paths, but anyone who can write to the ledger can choose these. Keys are therefore never searched for
+//! there, and no line is appended to a file outside of the workspace.
 
-mod log;
-pub mod resources;
-mod signing;
-
-use quorate_diagnostics::{Body, Report, codes};
-use quorate_kernel::history::History;
-use quorate_kernel::ports::ledger::Ledger;
-use quorate_ledger::Store;
-use quorate_ledger::runs::{Finding, PrefixMatch, RunRow};
-use quorate_ledger::store::lease::{LockOutcome, RunGuard};
-use quorate_protocol::{Name, Part};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+
+use quorate_adapters::process::{self, LedgerFiles};
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::history::History;
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Ledger, LedgerError};
+use quorate_kernel::record::Keyring;
+use quorate_ledger::council_log::{self, IndexedLog, priors};
+use quorate_ledger::runs::{PrefixMatch, RunFinding, RunRow};
+use quorate_ledger::store::address::StoreAddress;
+use quorate_ledger::store::lease::{LockOutcome, RunGuard};
+use quorate_ledger::{Store, files};
+use quorate_manifest::assembly::Signing;
+use quorate_protocol::{Json, Name, Part};
+use serde_json::json;
 use tokio::time::Instant;
 
+use super::disk::{display_ledger, display_path};
 use super::environment::Environment;
-use super::error::ServiceError;
-use super::keys::Keys;
-use super::member_access;
+use super::error::{ServiceError, error_chain};
+use super::finalize::finalize;
+use super::guard::{FileRole, Guard, SQLITE_SUFFIXES, with_suffix};
+use super::keys::WorkspaceKeys;
+use super::ledger::gc;
 use super::metrics;
-use super::paths::{display_ledger, display_path};
 use super::sealing::{self, Sealer};
-use super::signer::Signer;
-use super::workspace::{self, PathOverrides, Workspace};
-use resources::WorkspaceResources;
+use super::signer::{KeySource, Signer};
+use super::witness::Witness;
+use super::workspace::{self, PathOverrides, Workspace, is_inside};
 
 /// The name of the newest run, accepted wherever a run is named.
 pub const LATEST: &str = "latest";
@@ -41,7 +52,7 @@ pub struct LedgerSession {
     pub workspace: Workspace,
     pub store: Arc<Store>,
     warnings: Mutex<Report>,
-    keys: Keys,
+    keys: WorkspaceKeys,
     /// The time of the last seal.
     sealed_at: Mutex<Option<Instant>>,
     signers: Mutex<BTreeMap<Name, Signer>>,
@@ -58,8 +69,8 @@ impl LedgerSession {
         self.store.read_only_reason().map_or(Ok(()), |why| Err(ServiceError::ledger_closed(&ledger(), why)))
     }
 
-    /// Opens ledger and log, with a configuration that may be another workspace's; ledger, keys, log and witness come from
-    /// `own`. Callers use `open_session`, which also finalizes runs of crashed processes.
+    /// Opens ledger and log, with a configuration that may be another workspace's; ledger, keys, log and witness come
+    /// from `own`. Callers use `open_session`, which also finalizes runs of crashed processes.
     ///
     /// # Errors
     /// If the ledger cannot be opened.
@@ -69,7 +80,7 @@ impl LedgerSession {
         configuration: Workspace,
     ) -> Result<LedgerSession, ServiceError> {
         let mut workspace = own.apply_to(configuration);
-        member_access::deny_to_members(&workspace);
+        deny_to_members(&workspace);
         let opened = Box::pin(Store::open_at(&workspace.ledger)).await?;
         let mut report = std::mem::take(&mut workspace.report);
         if opened.is_new {
@@ -121,7 +132,7 @@ impl LedgerSession {
 
     fn of(
         environment: Environment,
-        keys: Keys,
+        keys: WorkspaceKeys,
         workspace: Workspace,
         store: Store,
         report: Report,
@@ -305,8 +316,8 @@ impl LedgerSession {
         self.absorb(Box::pin(self.sealer().seal_or_warn()).await);
     }
 
-    /// Seals the ledger at the end of one of several runs, unless it was sealed a moment ago: then the end of the next run or
-    /// of the session seals it.
+    /// Seals the ledger at the end of one of several runs, unless it was sealed a moment ago: then the end of the next
+    /// run or of the session seals it.
     #[crate::boxed]
     pub async fn seal_run(&self) {
         let last = *self.sealed_at.lock().unwrap_or_else(PoisonError::into_inner);
@@ -321,8 +332,8 @@ impl LedgerSession {
         self.store.interrupt();
     }
 
-    /// Closes the ledger after sealing unsealed records. If the command was interrupted and the ledger takes too long, leaves
-    /// them to the next command.
+    /// Closes the ledger after sealing unsealed records. If the command was interrupted and the ledger takes too long,
+    /// leaves them to the next command.
     #[crate::boxed]
     pub async fn close(self) {
         if self.store.has_appended() {
@@ -343,13 +354,12 @@ impl LedgerSession {
 }
 
 /// The refusal of a run whose row, records and tree differ, or whose outcome was erased.
-pub(super) fn altered_error(run: &Name, finding: &Finding) -> ServiceError {
+pub(super) fn altered_error(run: &Name, finding: &RunFinding) -> ServiceError {
     let word = finding.word();
     match finding.difference() {
         Some(what) => {
             let body = Body::new(format!("run {run} is {word}: {what}"));
-            let help =
-                "run `quorate ledger verify` to list all differences; restore the ledger from a copy";
+            let help = "run `quorate ledger verify` to list all differences; restore the ledger from a copy";
             ServiceError::configuration(codes::RUN_ALTERED, body.help(help))
         }
         None => {
@@ -357,5 +367,388 @@ pub(super) fn altered_error(run: &Name, finding: &Finding) -> ServiceError {
             let help = "only its hash remains: an earlier copy of the ledger may have the outcome";
             ServiceError::configuration(codes::BODY_EVICTED, body.help(help))
         }
+    }
+}
+
+impl LedgerSession {
+    /// The locations of the keys.
+    pub fn keys(&self) -> &WorkspaceKeys {
+        &self.keys
+    }
+
+    /// Signs the records of a run from here on, if its signer has a key.
+    pub fn start_signing(&self, run: &Name, signer: Signer) {
+        signer.sign(&self.store, run);
+        self.signers.lock().unwrap_or_else(PoisonError::into_inner).insert(run.clone(), signer);
+    }
+
+    /// Signs appends to a run that began with signatures. If the key is newer than the run, first appends a record with
+    /// its voucher, and `history` continues after that. Returns `false` if another process was faster and the run must
+    /// be read again.
+    ///
+    /// # Errors
+    /// If the run is signed and no key may sign for it, or the record cannot be appended.
+    #[crate::boxed]
+    pub async fn resume_signing(
+        &self,
+        history: &mut History,
+        whose: KeySource,
+    ) -> Result<bool, ServiceError> {
+        if self.signer(&history.run).is_some() {
+            return Ok(true);
+        }
+        let Some((signer, vouchers)) =
+            Signer::for_existing_run(self.keys(), &self.store, history, whose).await?
+        else {
+            return Ok(true);
+        };
+        signer.sign(&self.store, &history.run);
+        if !vouchers.is_empty() {
+            let vouched = vouchers.iter().map(|voucher| json!(voucher)).collect();
+            let entry = Entry::of(&Keyring { vouched }, self.environment.clock.now_ms());
+            let append = Append::one(&history.run, history.next, entry, Durability::Written);
+            match self.store.append(append).await {
+                Ok(next) => history.next = next,
+                Err(LedgerError::Conflict { .. }) => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.start_signing(&history.run, signer);
+        Ok(true)
+    }
+
+    /// Signs appends to a stream beside the runs if the stream began signed. A new stream begins with signatures if it
+    /// starts with a run that requires them.
+    ///
+    /// # Errors
+    /// If the stream is signed and no key may sign for it.
+    #[crate::boxed]
+    pub async fn sign_stream(&self, stream: &Name, run: Option<&Name>) -> Result<(), ServiceError> {
+        if self.signer(stream).is_some() {
+            return Ok(());
+        }
+        match run.and_then(|run| self.signer(run)) {
+            Some(signer) if signer.signing() == Signing::Required => self.start_signing(stream, signer),
+            _ if self.store.is_signed(stream).await? => {
+                let signer = Signer::new(self.keys(), Signing::Required, None).await?;
+                self.start_signing(stream, signer);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The signer of a stream that this session began or continues.
+    fn signer(&self, run: &Name) -> Option<Signer> {
+        self.signers.lock().unwrap_or_else(PoisonError::into_inner).get(run).cloned()
+    }
+}
+
+/// The resources that belong to a workspace.
+pub struct WorkspaceResources {
+    keys: WorkspaceKeys,
+    ledger: StoreAddress,
+    log: PathBuf,
+    witness: Option<Witness>,
+    guard: Guard,
+}
+
+impl WorkspaceResources {
+    pub(in crate::service) fn of(environment: &Environment, workspace: &Workspace) -> WorkspaceResources {
+        WorkspaceResources {
+            keys: WorkspaceKeys::of(environment, workspace),
+            ledger: workspace.ledger.clone(),
+            log: workspace.log.clone(),
+            witness: workspace.witness.clone(),
+            guard: workspace.guard.clone(),
+        }
+    }
+
+    /// Applies these resources to another workspace's configuration.
+    fn apply_to(&self, configuration: Workspace) -> Workspace {
+        Workspace {
+            ledger: self.ledger.clone(),
+            log: self.log.clone(),
+            witness: self.witness.clone(),
+            guard: self.guard.clone(),
+            ..configuration
+        }
+    }
+}
+
+/// Denies members that start from now on access to the keys, ledger and log of a workspace.
+pub(super) fn deny_to_members(workspace: &Workspace) {
+    let dir = workspace.ledger.dir();
+    let ledger = match workspace.ledger.file() {
+        // The whole of Quorate's own directory is denied, with the files that were moved aside.
+        _ if dir.file_name().is_some_and(|name| name == ".quorate") => vec![dir.to_owned()],
+        Some(file) => {
+            SQLITE_SUFFIXES.iter().map(|ending| with_suffix(file, ending)).chain([file.to_owned()]).collect()
+        }
+        None => vec![dir.to_owned()],
+    };
+    let council = workspace.council_path.as_deref();
+    let root = workspace.config_path.as_deref().or(council).and_then(Path::parent);
+    process::protect_from_members(LedgerFiles {
+        keys: dir.join("keys"),
+        ledger,
+        log: workspace.log.clone(),
+        workspace: root.map(Path::to_owned),
+    });
+}
+
+/// Opens ledger and log.
+///
+/// # Errors
+/// If the ledger cannot be opened.
+#[crate::boxed]
+pub async fn open(environment: Environment, workspace: Workspace) -> Result<LedgerSession, ServiceError> {
+    let resources = WorkspaceResources::of(&environment, &workspace);
+    Box::pin(open_with(environment, resources, workspace)).await
+}
+
+/// Opens ledger and log read-only.
+///
+/// # Errors
+/// If the ledger does not exist or cannot be read.
+#[crate::boxed]
+pub async fn open_read_only(
+    environment: Environment,
+    workspace: Workspace,
+) -> Result<LedgerSession, ServiceError> {
+    Box::pin(LedgerSession::open_read_only(environment, workspace)).await
+}
+
+/// As [`open`], with the configuration of another workspace; ledger, keys, log and witness are those of `resources`.
+///
+/// # Errors
+/// As [`open`].
+#[crate::boxed]
+pub async fn open_with(
+    environment: Environment,
+    resources: WorkspaceResources,
+    configuration: Workspace,
+) -> Result<LedgerSession, ServiceError> {
+    let session = Box::pin(LedgerSession::open(environment, resources, configuration)).await?;
+    if session.store.read_only_reason().is_none() {
+        Box::pin(reconcile(&session)).await?;
+    }
+    Ok(session)
+}
+
+/// As [`open`], for work that is logged: checks that the log can be appended to before any work is done.
+///
+/// # Errors
+/// As [`open`], and if the log cannot be appended to.
+#[crate::boxed]
+pub async fn open_for_writing(
+    environment: Environment,
+    workspace: Workspace,
+) -> Result<LedgerSession, ServiceError> {
+    // If both would be created in one directory, the ledger's error says more.
+    let is_log_separate = workspace.log.exists() || workspace.log.parent() != Some(workspace.ledger.dir());
+    let can = if is_log_separate { council_log::can_append(&workspace.log) } else { Ok(()) };
+    can.map_err(|error| workspace::log_unwritable(&environment, &workspace.log, &error))?;
+    workspace.witness.as_ref().map_or(Ok(()), |witness| witness.ensure_file(&environment))?;
+    let session = open(environment, workspace).await?;
+    session.ensure_writable()?;
+    Ok(session)
+}
+
+async fn reconcile(session: &LedgerSession) -> Result<(), ServiceError> {
+    let unended = session.store.decided_unfinished().await?;
+    let driven = match unended.is_empty() {
+        true => BTreeSet::new(),
+        false => session.store.runs_driven_elsewhere().await?,
+    };
+    for run in unended {
+        if driven.contains(&run.run) || belongs_to_another_log(session, &run) {
+            continue;
+        }
+        // One run with invalid records must not block the others.
+        let concluded = async {
+            finalize(session, &run.run).await?;
+            gc::after_run(session, &run.run).await
+        };
+        if let Err(error) = concluded.await {
+            let why = error
+                .report
+                .refusals
+                .first()
+                .map_or_else(String::new, |refusal| refusal.body.message.clone());
+            let body =
+                Body::new(format!("run {} has a verdict, but its line cannot be logged: {why}", run.run));
+            session.warn(codes::LOG_BEHIND, body);
+        }
+    }
+    #[cfg(feature = "postgres")]
+    super::queue::write_log_lines(session).await?;
+    Ok(())
+}
+
+/// Whether a run's line belongs to a log of another workspace, which this one does not write. If that log no longer
+/// exists, it was moved along with the ledger.
+fn belongs_to_another_log(session: &LedgerSession, run: &RunRow) -> bool {
+    let log = Path::new(&run.log_path);
+    !run.log_path.is_empty() && !session.owns_log(log) && (session.store.is_shared() || log.exists())
+}
+
+impl LedgerSession {
+    /// Brings the log's index up to date.
+    ///
+    /// # Errors
+    /// If log or ledger cannot be read.
+    #[crate::boxed]
+    pub async fn sync_log_index(&self) -> Result<IndexedLog, ServiceError> {
+        let indexed = council_log::sync(&self.store, &self.workspace.log).await?;
+        if indexed.newly_corrupt > 0 {
+            let log = display_path(&self.environment, &self.workspace.log);
+            let body = Body::new(format!("skipped {} unreadable lines of {log}", indexed.newly_corrupt));
+            self.warn(codes::LOG_CORRUPT, body.help("they stay in the file, and every other line counts"));
+        }
+        Ok(indexed)
+    }
+
+    /// Updates the index for a reader, and warns about a torn last line, which does not count; the next append repairs
+    /// it.
+    ///
+    /// # Errors
+    /// If log or ledger cannot be read.
+    #[crate::boxed]
+    pub async fn read_log_index(&self) -> Result<IndexedLog, ServiceError> {
+        let indexed = self.sync_log_index().await?;
+        if indexed.is_cut {
+            let log = display_path(&self.environment, &self.workspace.log);
+            let body = Body::new(format!("skipped the last line of {log}: it has no line end"));
+            let help = "a line of Quorate ends with a line feed: a write was cut off, or the file was changed. \
+                        The next verdict to be logged ends the line if it is whole; `quorate ledger verify` compares it with its run";
+            self.warn(codes::LOG_CORRUPT, body.help(help));
+        }
+        Ok(indexed)
+    }
+
+    /// As [`LedgerSession::read_log_index`], for readers of the whole log: rebuilds the index if it differs from a log
+    /// that is not large (D13).
+    ///
+    /// # Errors
+    /// If log or ledger cannot be read.
+    #[crate::boxed]
+    pub async fn compared_log_index(&self) -> Result<IndexedLog, ServiceError> {
+        let indexed = self.read_log_index().await?;
+        match council_log::rebuild_if_altered(&self.store, &self.workspace.log, indexed).await? {
+            None => Ok(indexed),
+            Some((what, rebuilt)) => {
+                let log = display_path(&self.environment, &self.workspace.log);
+                let body = Body::new(format!("rebuilt the index of {log}, which was altered: {what}"));
+                self.warn(codes::LOG_CORRUPT, body.help("counts come from the log's lines again"));
+                Ok(rebuilt)
+            }
+        }
+    }
+
+    /// Earlier verdicts on a type of artifact, as the adjudicator sees them.
+    ///
+    /// # Errors
+    /// If log or ledger cannot be read.
+    #[crate::boxed]
+    pub async fn priors(&self, indexed: IndexedLog, artifact_type: &str) -> Result<Vec<Json>, ServiceError> {
+        let priors = priors::priors(&self.store, &self.workspace.log, indexed, artifact_type).await?;
+        for prior in priors.iter().filter(|prior| prior["verdict"] == priors::ALTERED) {
+            let log = display_path(&self.environment, &self.workspace.log);
+            let of = prior["artifact"].as_str().unwrap_or_default();
+            let body = Body::new(format!("the line of {of} in {log} differs from the run's records"));
+            let help = "the adjudicator sees ALTERED instead of its verdict; `quorate ledger verify` lists the differences";
+            self.warn(codes::LOG_CORRUPT, body.help(help));
+        }
+        Ok(priors)
+    }
+
+    /// The file for a run's lines, and the offset after which they may be: the log in the run's record if it belongs to
+    /// this workspace, else the workspace's own log, with a warning.
+    fn log_target(&self, history: &History) -> (PathBuf, u64) {
+        let named = history.opened.log_path.as_deref().map(Path::new);
+        match named {
+            Some(named) if self.owns_log(named) => {
+                let log = if self.is_default_log(named) { &self.workspace.log } else { named };
+                return (log.to_owned(), history.opened.log_bytes.unwrap_or(0));
+            }
+            Some(named) => {
+                let log = display_path(&self.environment, &self.workspace.log);
+                let body = Body::new(format!(
+                    "the log of run {} is {}, which is not in this workspace: the line was written to {log}",
+                    history.run,
+                    named.display()
+                ));
+                let help = "`quorate ledger verify` finds it here; to log it there, run the command in the run's own workspace";
+                self.warn(codes::LOG_ELSEWHERE, body.help(help));
+            }
+            None => {}
+        }
+        (self.workspace.log.clone(), 0)
+    }
+
+    /// The log in the record that ends a run, if its lines are in another log than its first record names. `verify`
+    /// looks for them there.
+    pub(in crate::service) fn logged_elsewhere(&self, history: &History) -> Option<String> {
+        let named = history.opened.log_path.as_deref()?;
+        let own = self.workspace.redaction.redactor.redact(&self.workspace.log.to_string_lossy()).0;
+        (!self.owns_log(Path::new(named))).then_some(own)
+    }
+
+    /// Whether a log is this workspace's: its own, or another one below its root.
+    pub(in crate::service) fn owns_log(&self, log: &Path) -> bool {
+        let is_log = || log.extension().is_some_and(|end| end == "jsonl");
+        let is_free = || self.workspace.guard.occupant(log, Some(FileRole::Log)).is_none();
+        self.is_default_log(log) || (is_log() && is_inside(self.keys.root(), log) && is_free())
+    }
+
+    /// Whether a log named in a record is the workspace's own. Recorded names are redacted.
+    fn is_default_log(&self, log: &Path) -> bool {
+        let own_path = &self.workspace.log;
+        log == own_path
+            || *log.to_string_lossy()
+                == *self.workspace.redaction.redactor.redact(&own_path.to_string_lossy()).0
+    }
+
+    /// Appends a line to the run's log; returns `false` after a warning if that fails.
+    pub(in crate::service) async fn append_line(&self, history: &History, line: Json) -> bool {
+        let (path, since) = self.log_target(history);
+        let dir = self.store.dir().to_owned();
+        let appended = {
+            let path = path.clone();
+            tokio::task::spawn_blocking(move || {
+                council_log::append_once(&path, &line.to_string(), since, &dir)
+            })
+            .await
+        };
+        match appended.map_err(std::io::Error::other).and_then(|appended| appended) {
+            Ok(appended) => {
+                if let Some(piece) = appended.quarantined {
+                    self.warn_torn_line(&path, &piece);
+                }
+                true
+            }
+            Err(error) => {
+                let body = Body::new(format!(
+                    "cannot append to {}: {}",
+                    display_path(&self.environment, &path),
+                    error_chain(&error)
+                ));
+                self.warn(
+                    codes::LOG_BEHIND,
+                    body.help("the verdict is in the ledger; the line follows at the next start"),
+                );
+                false
+            }
+        }
+    }
+
+    fn warn_torn_line(&self, log: &Path, piece: &files::QuarantinedFile) {
+        let (log, piece) =
+            (display_path(&self.environment, log), display_path(&self.environment, &piece.path));
+        self.warn(
+            codes::LOG_TORN,
+            Body::new(format!("the last line of {log} was torn and was moved to {piece}")),
+        );
     }
 }
