@@ -6,14 +6,14 @@
 
 use async_trait::async_trait;
 use quorate::Quorate;
-use quorate::ports::{Mode, RuleKind, gather, rule};
+use quorate::ports::{Mode, RuleKind, extension};
 use serde_json::{Value, json};
 
 /// Passes when no member votes no, however few vote yes.
 struct NobodyObjects;
 
 #[async_trait]
-impl rule::Rule for NobodyObjects {
+impl extension::Rule for NobodyObjects {
     async fn apply(&self, input: Value) -> Result<Value, String> {
         let votes = input["votes"].as_array().ok_or("there are no votes")?;
         let objects = votes.iter().any(|vote| vote["vote"] == "no");
@@ -25,8 +25,8 @@ impl rule::Rule for NobodyObjects {
 struct WithLastYear;
 
 #[async_trait]
-impl gather::Gather for WithLastYear {
-    async fn gather(&self, request: gather::Request) -> Result<String, String> {
+impl extension::Gather for WithLastYear {
+    async fn gather(&self, request: extension::GatherRequest) -> Result<String, String> {
         Ok(format!("{}\n\nLast year this cost 31 000.\n", request.subject.text))
     }
 }

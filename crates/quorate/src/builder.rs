@@ -1,25 +1,30 @@
-//! [`Quorate`] and its [`Builder`].
+//! [`Quorate`] and its [`Builder`]; checking, resolving and validating manifests, which calls no member and runs no
+//! command.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::clock::Clock;
-use quorate_kernel::ports::dispatcher::Dispatcher;
-use quorate_kernel::ports::embedder::Embedder;
+use quorate_kernel::ports::dispatcher::{Dispatcher, State};
 use quorate_kernel::ports::executor::{ConfigError, Executor, Settings};
-use quorate_kernel::ports::gather::Gather;
-use quorate_kernel::ports::lifecycle::Lifecycle;
-use quorate_kernel::ports::rule::Rule;
-use quorate_kernel::ports::state::State;
+use quorate_kernel::ports::extension::{Embedder, Gather, Rule};
 use quorate_kernel::ports::substrate::Substrate;
+use quorate_kernel::ports::telemetry::Lifecycle;
 use quorate_kernel::registry::BuildContext;
+use quorate_manifest::assembly::ResolvedAssembly;
 use quorate_manifest::capabilities::RuleKind;
+use quorate_manifest::loader::Refs;
+use quorate_manifest::tree::{emit, yaml};
 
-use crate::error::Error;
-use crate::service::environment::Environment;
-use crate::service::host::Host;
-use crate::service::trust;
-use crate::service::workspace::{self, PathOverrides};
+use super::error::Error;
+use super::service::convene::plan::rehearse;
+use super::service::environment::Environment;
+use super::service::error::{ExitClass, ServiceError};
+use super::service::registries::Registries;
+use super::service::resolve::{Resolution, ResolveRequest, resolve};
+use super::service::workspace::{self, PathOverrides};
+use super::service::{check, trust};
 
 /// Whether Quorate may run commands and hooks, contact servers and send keys that workspace files name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -62,7 +67,7 @@ impl std::fmt::Debug for Quorate {
 }
 
 /// Registers an extension with the host; the error is a message for the caller.
-type Addition = Box<dyn FnOnce(Host) -> Result<Host, String>>;
+type Addition = Box<dyn FnOnce(Registries) -> Result<Registries, String>>;
 
 /// Configures a [`Quorate`]. [`Builder::build`] fails without [`Builder::workspace`].
 #[derive(Default)]
@@ -101,8 +106,8 @@ impl Builder {
         self
     }
 
-    /// The directory for data that outlives a workspace: recorded trust, and copies of the last signed checkpoints, which
-    /// detect a ledger that was rolled back. Without it, neither is kept.
+    /// The directory for data that outlives a workspace: recorded trust, and copies of the last signed checkpoints,
+    /// which detect a ledger that was rolled back. Without it, neither is kept.
     #[must_use]
     pub fn state_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.state_dir = Some(directory.into());
@@ -153,29 +158,31 @@ impl Builder {
         new: impl Fn(&Settings) -> Result<Arc<dyn Executor>, ConfigError> + Send + Sync + 'static,
     ) -> Self {
         let kind = kind.to_owned();
-        self.with(move |host| host.with_executor(&kind, new).map_err(|error| error.to_string()))
+        self.with(move |registries| registries.with_executor(&kind, new).map_err(|error| error.to_string()))
     }
 
     /// Registers a synthesis rule under a kind that assemblies can name.
     #[must_use]
     pub fn rule(self, name: &str, kind: RuleKind, rule: impl Rule + 'static) -> Self {
         let name = name.to_owned();
-        self.with(move |host| host.with_rule(&name, kind, Arc::new(rule)).map_err(|error| error.to_string()))
+        self.with(move |registries| {
+            registries.with_rule(&name, kind, Arc::new(rule)).map_err(|error| error.to_string())
+        })
     }
 
     /// Registers a gather strategy for assemblies; its name begins with `custom:`.
     #[must_use]
     pub fn gather(self, strategy: &str, gather: impl Gather + 'static) -> Self {
         let strategy = strategy.to_owned();
-        self.with(move |host| {
-            host.with_gather(&strategy, Arc::new(gather)).map_err(|error| error.to_string())
+        self.with(move |registries| {
+            registries.with_gather(&strategy, Arc::new(gather)).map_err(|error| error.to_string())
         })
     }
 
     /// Registers the embedder that compares texts for assemblies with `matchMode: semantic`.
     #[must_use]
     pub fn embedder(self, embedder: impl Embedder + 'static) -> Self {
-        self.with(|host| Ok(host.with_embedder(Arc::new(embedder))))
+        self.with(|registries| Ok(registries.with_embedder(Arc::new(embedder))))
     }
 
     /// Registers a substrate under a kind that runtime manifests can name.
@@ -186,7 +193,7 @@ impl Builder {
         new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> + Send + Sync + 'static,
     ) -> Self {
         let kind = kind.to_owned();
-        self.with(move |host| host.with_substrate(&kind, new).map_err(|error| error.to_string()))
+        self.with(move |registries| registries.with_substrate(&kind, new).map_err(|error| error.to_string()))
     }
 
     /// Registers a dispatcher under a kind that runtime manifests can name.
@@ -197,7 +204,7 @@ impl Builder {
         new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError> + Send + Sync + 'static,
     ) -> Self {
         let kind = kind.to_owned();
-        self.with(move |host| host.with_dispatcher(&kind, new).map_err(|error| error.to_string()))
+        self.with(move |registries| registries.with_dispatcher(&kind, new).map_err(|error| error.to_string()))
     }
 
     /// Registers a store for participants' memory under a kind that runtime manifests can name.
@@ -208,16 +215,16 @@ impl Builder {
         new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> + Send + Sync + 'static,
     ) -> Self {
         let kind = kind.to_owned();
-        self.with(move |host| host.with_state(&kind, new).map_err(|error| error.to_string()))
+        self.with(move |registries| registries.with_state(&kind, new).map_err(|error| error.to_string()))
     }
 
     /// Adds a lifecycle listener that receives conversation events after the hooks of the manifest.
     #[must_use]
     pub fn lifecycle(self, lifecycle: impl Lifecycle + 'static) -> Self {
-        self.with(|host| Ok(host.with_lifecycle(Arc::new(lifecycle))))
+        self.with(|registries| Ok(registries.with_lifecycle(Arc::new(lifecycle))))
     }
 
-    fn with(mut self, addition: impl FnOnce(Host) -> Result<Host, String> + 'static) -> Self {
+    fn with(mut self, addition: impl FnOnce(Registries) -> Result<Registries, String> + 'static) -> Self {
         self.additions.push(Box::new(addition));
         self
     }
@@ -241,13 +248,13 @@ impl Builder {
         let directory = self
             .workspace
             .ok_or_else(|| Error::invalid_request("no workspace was named: `Builder::workspace`"))?;
-        let mut host = Host::new();
+        let mut registries = Registries::new();
         for addition in self.additions {
-            host = addition(host).map_err(Error::invalid_request)?;
+            registries = addition(registries).map_err(Error::invalid_request)?;
         }
         let mut environment = Environment::new(absolute(&directory)?);
-        environment.host = Arc::new(host);
-        environment.inventory = Some(trust::inventory::of_workspace);
+        environment.registries = Arc::new(registries);
+        environment.inventory = Some(trust::inventory_of_workspace);
         environment.state_dir = self.state_dir;
         environment.user = self.user.unwrap_or(environment.user);
         environment.clock = self.clock.unwrap_or(environment.clock);
@@ -266,4 +273,110 @@ fn absolute(directory: &Path) -> Result<PathBuf, Error> {
     std::path::absolute(directory).map_err(|error| {
         Error::invalid_request(format!("cannot open the workspace `{}`: {error}", directory.display()))
     })
+}
+
+impl Quorate {
+    /// Checks manifests and configuration files: files, or directories with everything below them. Refusals are in the
+    /// report, not an error.
+    ///
+    /// # Errors
+    /// If a path does not exist or cannot be read.
+    ///
+    /// ```
+    /// use quorate::Quorate;
+    ///
+    /// let dir = tempfile::tempdir()?;
+    /// std::fs::write(dir.path().join("ASSEMBLY.md"), "---\nschema: assembly.workspace/v1\nmode: votng\n---\n")?;
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+    /// let report = quorate.check(["ASSEMBLY.md"])?;
+    /// assert!(report.refusals.iter().any(|refusal| refusal.body.message.contains("votng")));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn check<P: AsRef<Path>>(&self, paths: impl IntoIterator<Item = P>) -> Result<Report, Error> {
+        let paths = paths.into_iter().map(|path| path.as_ref().to_owned()).collect();
+        let request = check::CheckRequest { paths, root: None, refs: Refs::Followed };
+        Ok(check::check(&self.environment, &request, None)?.report)
+    }
+
+    /// Loads an assembly as `convene` would: resolves and merges its chain, enforces inherited limits, and follows its
+    /// refs. AIP-24 calls this `defineAssemblyWorkspace`. The path is an `ASSEMBLY.md`, or the directory that holds it.
+    ///
+    /// # Errors
+    /// Every problem of the assembly, at once.
+    ///
+    /// ```
+    /// use quorate::{ErrorKind, Quorate};
+    ///
+    /// let dir = tempfile::tempdir()?;
+    /// std::fs::write(dir.path().join("quorate.toml"), "strict_chain = true\n")?;
+    /// std::fs::write(
+    ///     dir.path().join("ASSEMBLY.md"),
+    ///     "---\n\
+    ///      schema: assembly.workspace/v1\n\
+    ///      name: release-board\n\
+    ///      title: Release Board\n\
+    ///      description: Decides what ships.\n\
+    ///      version: 1.0.0\n\
+    ///      mode: voting\n\
+    ///      members: [{id: ciso, persona: ws://personas/ciso, role: Security}]\n\
+    ///      ---\n",
+    /// )?;
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+    /// // The persona of the one member does not exist, so the assembly is refused.
+    /// let refused = quorate.resolve(".").unwrap_err();
+    /// assert_eq!(refused.kind(), ErrorKind::Refused);
+    /// assert_eq!(refused.code(), "assembly_member_persona_unresolvable");
+    ///
+    /// std::fs::create_dir_all(dir.path().join("personas/ciso"))?;
+    /// std::fs::write(
+    ///     dir.path().join("personas/ciso/PERSONA.md"),
+    ///     "---\nschema: persona/v1\nname: ciso\ntitle: CISO\ndescription: Looks for holes.\nversion: 1.0.0\n---\n",
+    /// )?;
+    /// let board = quorate.resolve(".")?;
+    /// assert_eq!((board.name.as_str(), board.members.len()), ("release-board", 1));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn resolve(&self, path: impl AsRef<Path>) -> Result<ResolvedAssembly, Error> {
+        Ok(self.resolution(path.as_ref())?.resolved)
+    }
+
+    /// Checks that an assembly conforms to the public guide's handshake: the manifest fits its schema, its chain
+    /// resolves, the one-way switches hold, its consumers, personas and refs exist, its rules are known and name
+    /// members, loading it twice gives the same, and a rehearsal of its synthesis on made-up answers terminates.
+    /// Returns the warnings.
+    ///
+    /// # Errors
+    /// The refusals.
+    ///
+    /// ```
+    /// use quorate::Quorate;
+    ///
+    /// let dir = tempfile::tempdir()?;
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+    /// let refused = quorate.validate("no/such/assembly").unwrap_err();
+    /// assert!(refused.to_string().contains("does not exist"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn validate(&self, path: impl AsRef<Path>) -> Result<Report, Error> {
+        let first = self.resolution(path.as_ref())?;
+        let again = self.resolution(path.as_ref())?;
+        let text = emit(&first.resolved.chain.merged);
+        let rehearsed = rehearse(&first.resolved);
+        let is_stable = text == emit(&again.resolved.chain.merged)
+            && yaml::parse(&text).0.is_some_and(|read| emit(&read) == text);
+        let refused = |code, body| Err(ServiceError::new(ExitClass::Refused, code, body).into());
+        match rehearsed {
+            Err(why) => refused(codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, Body::new(why)),
+            Ok(_) if !is_stable => {
+                let why = "the manifest changed while it was being read; try again";
+                refused(codes::ASSEMBLY_WORKSPACE_INVALID, Body::new(why))
+            }
+            Ok(_) => Ok(first.report),
+        }
+    }
+
+    fn resolution(&self, path: &Path) -> Result<Resolution, ServiceError> {
+        let request = ResolveRequest { path: path.to_owned(), ..ResolveRequest::default() };
+        resolve(&self.environment, &request, &*self.environment.registries)
+    }
 }

@@ -1,25 +1,35 @@
-//! Convening an assembly: [`Convening`] configures the run, [`Decision`] is its result.
+//! Convening an assembly ([`Convening`], [`Decision`]), and conversations of agents ([`Conversation`]): a runtime
+//! manifest whose participants answer each other.
 
 use std::future::{Future, IntoFuture};
 use std::path::PathBuf;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
+use quorate_kernel::turn::{Begin, CycleResult};
 use serde_json::Value;
 
-use crate::builder::Quorate;
-use crate::error::Error;
-use crate::events::Run;
-use crate::service::convene::report::Report;
-use crate::service::convene::spec;
-use crate::service::convene::{self, Request};
-use crate::service::open_session;
-use crate::service::producer::Producer;
+use super::builder::Quorate;
+use super::error::Error;
+use super::events::Run;
+use super::service::convene::report::ConveneReport;
+use super::service::convene::{self, ConveneRequest, spec};
+use super::service::error::ServiceError;
+use super::service::run_spec::Producer;
+use super::service::runtime::conversation::{AuthorRule, ConversationReader, say};
+use super::service::runtime::drive::{Step, Until, drive};
+use super::service::runtime::events::FanOut;
+use super::service::runtime::{OpenRuntime, RuntimeRequest, open};
+use super::service::session;
+
+pub use quorate_kernel::conversation::Turn;
 
 impl Quorate {
-    /// Convenes an assembly: an `ASSEMBLY.md`, or the directory that holds it. The method of its mode names its subject:
-    /// [`conversation`](Convening::conversation), [`proposal`](Convening::proposal), [`topic`](Convening::topic) or
-    /// [`request`](Convening::request). Await it for the decision, or [`start`](Convening::start) it to receive events.
+    /// Convenes an assembly: an `ASSEMBLY.md`, or the directory that holds it. The method of its mode names its
+    /// subject: [`conversation`](Convening::conversation), [`proposal`](Convening::proposal),
+    /// [`topic`](Convening::topic) or [`request`](Convening::request). Await it for the decision, or
+    /// [`start`](Convening::start) it to receive events.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -54,7 +64,7 @@ impl Quorate {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn convene(&self, assembly: impl Into<PathBuf>) -> Convening {
-        let request = Request { path: assembly.into(), ..Request::default() };
+        let request = ConveneRequest { path: assembly.into(), ..ConveneRequest::default() };
         Convening { quorate: self.clone(), request }
     }
 }
@@ -64,7 +74,7 @@ impl Quorate {
 #[must_use = "nothing happens until it is awaited or started"]
 pub struct Convening {
     quorate: Quorate,
-    request: Request,
+    request: ConveneRequest,
 }
 
 impl Convening {
@@ -140,15 +150,15 @@ impl Convening {
         self
     }
 
-    /// The maximum number of tokens, of prompts and answers together. It is never exceeded: what a call takes at most is
-    /// reserved before the call, which is not made if that is more than what is left.
+    /// The maximum number of tokens, of prompts and answers together. It is never exceeded: what a call takes at most
+    /// is reserved before the call, which is not made if that is more than what is left.
     pub fn max_tokens(mut self, tokens: u64) -> Self {
         self.request.options.caps.tokens = Some(tokens);
         self
     }
 
-    /// The maximum price of all calls, in billionths of a US dollar: `5_000_000_000` is 5 USD. It is never exceeded, as with
-    /// [`max_tokens`](Self::max_tokens). A model without a known price is an error before any call.
+    /// The maximum price of all calls, in billionths of a US dollar: `5_000_000_000` is 5 USD. It is never exceeded, as
+    /// with [`max_tokens`](Self::max_tokens). A model without a known price is an error before any call.
     pub fn max_usd_nanos(mut self, usd_nanos: u64) -> Self {
         self.request.options.caps.usd_nanos = Some(usd_nanos);
         self
@@ -164,10 +174,10 @@ impl Convening {
     pub fn start(self) -> Run<Decision> {
         Run::new(move |observer| async move {
             let Quorate { environment, places } = self.quorate;
-            let host = &*environment.host;
-            let (input, workspace) = convene::prepare(&environment, &places, &self.request, host)?;
+            let registries = &*environment.registries;
+            let (input, workspace) = convene::prepare(&environment, &places, &self.request, registries)?;
             let spec = spec::build(&environment, &workspace, &input, &self.request.options)?;
-            let session = open_session::open(environment.clone(), workspace).await?;
+            let session = session::open(environment.clone(), workspace).await?;
             let report = convene::convene(&session, &input, &spec, observer).await;
             session.close().await;
             Ok(Decision::new(Box::new(report?)))
@@ -187,11 +197,11 @@ impl IntoFuture for Convening {
 /// The result of a run of an assembly.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Decision {
-    report: Box<Report>,
+    report: Box<ConveneReport>,
 }
 
 impl Decision {
-    pub(crate) fn new(report: Box<Report>) -> Self {
+    pub(crate) fn new(report: Box<ConveneReport>) -> Self {
         Decision { report }
     }
 
@@ -233,5 +243,109 @@ impl Decision {
     /// The report as `quorate convene --format json` prints it; `quorate schema convene` prints its schema.
     pub fn to_json(&self) -> Value {
         self.report.json()
+    }
+}
+
+/// How long participants that are still answering have to finish.
+const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+
+impl Quorate {
+    /// Opens a conversation: a runtime manifest, or the directory that holds it.
+    ///
+    /// # Errors
+    /// If the manifest, the configuration or the ledger cannot be used.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// use async_trait::async_trait;
+    /// use quorate::Quorate;
+    /// use quorate::ports::executor::{About, Executor, Failure, Invocation, Reply};
+    ///
+    /// /// Answers everything with the same words.
+    /// struct Parrot;
+    ///
+    /// #[async_trait]
+    /// impl Executor for Parrot {
+    ///     fn about(&self) -> About {
+    ///         About { kind: "parrot", asks_a_model: false, model: None }
+    ///     }
+    ///
+    ///     async fn invoke(&self, _: Invocation) -> Result<Reply, Failure> {
+    ///         Ok(Reply { text: "Hello, hello!".to_owned(), ..Reply::default() })
+    ///     }
+    /// }
+    ///
+    /// std::fs::write(
+    ///     dir.path().join("parrots.yaml"),
+    ///     "schema: agentruntimes/v1\n\
+    ///      kind: MultiAgentRuntime\n\
+    ///      id: parrots\n\
+    ///      participants: [{id: polly, executor: parrot, displayName: Polly}]\n\
+    ///      dispatcher: {kind: round-robin}\n\
+    ///      substrate: {kind: file, path: talk.txt}\n",
+    /// )?;
+    /// let quorate = Quorate::builder().workspace(dir.path()).executor("parrot", Parrot).build()?;
+    /// let conversation = quorate.conversation("parrots.yaml").await?;
+    /// conversation.say("@polly, who are you?", "ann").await?;
+    /// let answers = conversation.answer().await?;
+    /// assert_eq!(&*answers[0].content, "Hello, hello!");
+    /// conversation.close().await;
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub async fn conversation(&self, manifest: impl Into<PathBuf>) -> Result<Conversation, Error> {
+        let request = RuntimeRequest { path: manifest.into(), ..RuntimeRequest::default() };
+        let runtime = open(&self.environment, &self.places, &request, &self.environment.registries)?;
+        Ok(Conversation { runtime: runtime.open_ledger().await? })
+    }
+}
+
+/// An open conversation. [`Conversation::close`] seals and closes its ledger.
+pub struct Conversation {
+    runtime: OpenRuntime,
+}
+
+impl Conversation {
+    /// Adds a turn under the name of a person, without white space. No participant answers before
+    /// [`Conversation::answer`].
+    ///
+    /// # Errors
+    /// If the text is empty, the name is a participant's, or the substrate rejects the turn.
+    pub async fn say(&self, text: &str, by: &str) -> Result<Turn, Error> {
+        Ok(say(&self.runtime.runtime, text, by, AuthorRule::PeopleOnly).await?)
+    }
+
+    /// Lets participants answer until no turn is unanswered, and returns what they wrote.
+    ///
+    /// # Errors
+    /// If another process runs the conversation, or substrate or ledger fail. Answers given until then are recorded.
+    pub async fn answer(&self) -> Result<Vec<Turn>, Error> {
+        let (mut runner, _guard) = self.runtime.runner(Begin::First, Arc::new(FanOut::default())).await?;
+        let mut replies = Vec::new();
+        let driven = drive(&mut runner, Until::Idle, self.runtime.runtime.wall, |step| {
+            if let Step::Cycled(CycleResult::Asked { appended, .. }) = step {
+                replies.extend(appended);
+            }
+        })
+        .await;
+        let closed = runner.close(SHUTDOWN_TIMEOUT).await.map_err(ServiceError::from);
+        driven?;
+        closed?;
+        Ok(replies)
+    }
+
+    /// The last `limit` turns, or all of them.
+    ///
+    /// # Errors
+    /// If the substrate fails.
+    pub async fn turns(&self, last: Option<usize>) -> Result<Vec<Turn>, Error> {
+        Ok(ConversationReader::new(&self.runtime.runtime).last(last).await?)
+    }
+
+    /// Seals the ledger if it has new records, and closes it.
+    pub async fn close(self) {
+        self.runtime.seal().await;
+        self.runtime.close().await;
     }
 }

@@ -5,7 +5,7 @@ use std::fmt;
 use quorate_diagnostics::render::concise;
 use quorate_diagnostics::{Body, Report, codes};
 
-use crate::service::error::{ExitClass, ServiceError};
+use super::service::error::{ExitClass, ServiceError};
 
 /// The kind of an error, for programs to match on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -41,8 +41,8 @@ impl fmt::Display for ErrorKind {
     }
 }
 
-/// Why an operation failed. The [kind](Error::kind) is for programs, the [report](Error::report) for people: codes, places
-/// and help.
+/// Why an operation failed. The [kind](Error::kind) is for programs, the [report](Error::report) for people: codes,
+/// places and help.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Error {

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use quorate_kernel::observer::Observer;
 use tokio::sync::mpsc;
 
-pub use quorate_kernel::observer::RunEvent as Event;
+use super::error::Error;
 
-use crate::error::Error;
+pub use quorate_kernel::observer::RunEvent as Event;
 
 /// A running operation: a stream of [events](Event) that ends with a result. It makes progress only while it is polled.
 /// Dropping it cancels it: pending members are stopped, answers received so far stay recorded, and

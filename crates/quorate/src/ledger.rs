@@ -2,15 +2,15 @@
 
 use quorate_ledger::prove;
 
-use crate::builder::Quorate;
-use crate::convene::Decision;
-use crate::error::Error;
-use crate::events::Run;
-use crate::review::Review;
-use crate::service::ledger::{prove as proving, verify};
-use crate::service::resume;
-use crate::service::run_options::RunOptions;
-use crate::service::runs::{self, RunReport};
+use super::builder::Quorate;
+use super::convene::Decision;
+use super::error::Error;
+use super::events::Run;
+use super::review::Review;
+use super::service::ledger::{prove as proving, verify};
+use super::service::resume;
+use super::service::run_spec::RunOptions;
+use super::service::runs::{self, RunReport};
 
 pub use quorate_ledger::prove::{InvalidProof, Proof, TrustedKey, VerifiedProof};
 pub use quorate_ledger::runs::{RunFilter, RunRow};
@@ -92,9 +92,9 @@ impl Quorate {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use = "nothing happens until it is polled"]
-    pub fn resume(&self, run: &str) -> RunRow<Recorded> {
+    pub fn resume(&self, run: &str) -> Run<Recorded> {
         let (quorate, run) = (self.clone(), run.to_owned());
-        RunRow::new(move |observer| async move {
+        Run::new(move |observer| async move {
             let Quorate { environment, places } = quorate;
             let (session, run) = Box::pin(runs::open_run_as_recorded(&environment, places, &run)).await?;
             let options = RunOptions::default();
@@ -109,7 +109,8 @@ impl Quorate {
     /// # Errors
     /// If the ledger does not exist or cannot be read.
     pub async fn verify(&self) -> Result<Verified, Error> {
-        let request = verify::Request { places: self.places.clone(), ..verify::Request::default() };
+        let request =
+            verify::VerifyRequest { places: self.places.clone(), ..verify::VerifyRequest::default() };
         let verified = verify::verify(&self.environment, &request).await?;
         Ok(Verified(verified))
     }
@@ -160,7 +161,7 @@ impl Verified {
 
     /// The report as `quorate ledger verify --format json` prints it.
     pub fn to_json(&self) -> String {
-        verify::json::json(&self.0)
+        verify::json(&self.0)
     }
 }
 

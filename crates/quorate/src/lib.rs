@@ -24,11 +24,9 @@
 
 mod builder;
 mod convene;
-mod conversation;
 mod error;
 mod events;
 pub mod ledger;
-mod manifests;
 mod review;
 #[allow(missing_docs, reason = "no part of what programs embed: the front ends of this workspace call it")]
 #[doc(hidden)]
@@ -40,20 +38,18 @@ pub(crate) use async_recursion::async_recursion as boxed;
 
 pub use builder::{Builder, Quorate, Trust};
 pub use convene::{Convening, Decision};
-pub use conversation::{Conversation, Turn};
+pub use convene::{Conversation, Turn};
 pub use error::{Error, ErrorKind};
 pub use events::{Event, Run};
 pub use quorate_diagnostics::Report;
-pub use quorate_manifest::assembly::Resolved;
+pub use quorate_manifest::assembly::ResolvedAssembly;
 pub use quorate_protocol::policy::Verdict;
 pub use review::{Finding, Review, Reviewing};
 
 /// The ports that a program implements to extend Quorate, with the contract of each.
 pub mod ports {
     pub use quorate_kernel::conversation;
-    pub use quorate_kernel::ports::{
-        dispatcher, embedder, executor, gather, ledger, lifecycle, rule, state, substrate,
-    };
+    pub use quorate_kernel::ports::{dispatcher, executor, extension, ledger, substrate, telemetry};
     pub use quorate_kernel::registry::BuildContext;
     pub use quorate_manifest::assembly::Mode;
     pub use quorate_manifest::capabilities::RuleKind;

@@ -9,21 +9,20 @@ use quorate_manifest::council::tiers::Tier;
 use quorate_protocol::policy::Verdict;
 use serde_json::Value;
 
-use crate::builder::Quorate;
-use crate::error::Error;
-use crate::events::Run;
-use crate::service::artifact::{self, Artifact, Subject};
-use crate::service::error::ServiceError;
-use crate::service::producer::Producer;
-use crate::service::report::Report;
-use crate::service::review::{self, Request, ReviewOutcome, TierPolicy};
-use crate::service::run_options::RunOptions;
+use super::builder::Quorate;
+use super::error::Error;
+use super::events::Run;
+use super::service::artifact::{self, Artifact, Subject};
+use super::service::error::ServiceError;
+use super::service::report::ReviewReport;
+use super::service::review::{self, ReviewOutcome, ReviewRequest, TierPolicy};
+use super::service::run_spec::{Producer, RunOptions};
 
 pub use crate::service::report::Finding;
 
 impl Quorate {
-    /// Reviews a file with the workspace's council: await it for the result, or [`start`](Reviewing::start) it to receive
-    /// events.
+    /// Reviews a file with the workspace's council: await it for the result, or [`start`](Reviewing::start) it to
+    /// receive events.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -106,15 +105,15 @@ impl Reviewing {
         self
     }
 
-    /// The maximum number of tokens, of prompts and answers together. It is never exceeded: what a call takes at most is
-    /// reserved before the call, which is not made if that is more than what is left.
+    /// The maximum number of tokens, of prompts and answers together. It is never exceeded: what a call takes at most
+    /// is reserved before the call, which is not made if that is more than what is left.
     pub fn max_tokens(mut self, tokens: u64) -> Self {
         self.options.caps.tokens = Some(tokens);
         self
     }
 
-    /// The maximum price of all calls, in billionths of a US dollar: `5_000_000_000` is 5 USD. It is never exceeded, as with
-    /// [`max_tokens`](Self::max_tokens). A model without a known price is an error before any call.
+    /// The maximum price of all calls, in billionths of a US dollar: `5_000_000_000` is 5 USD. It is never exceeded, as
+    /// with [`max_tokens`](Self::max_tokens). A model without a known price is an error before any call.
     pub fn max_usd_nanos(mut self, usd_nanos: u64) -> Self {
         self.options.caps.usd_nanos = Some(usd_nanos);
         self
@@ -133,7 +132,7 @@ impl Reviewing {
             let artifact = read(&quorate, draft)?;
             let session = review::open_session(&quorate.environment, &quorate.places, &artifact).await?;
             let request =
-                Request { artifact_type, tier, tier_policy: TierPolicy::Ignore, policy: None, options };
+                ReviewRequest { artifact_type, tier, tier_policy: TierPolicy::Ignore, policy: None, options };
             let reviewed = review::review(&session, artifact, &request, observer).await;
             session.close().await;
             match reviewed? {
@@ -163,11 +162,11 @@ impl IntoFuture for Reviewing {
 /// The result of a review.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Review {
-    report: Box<Report>,
+    report: Box<ReviewReport>,
 }
 
 impl Review {
-    pub(crate) fn new(report: Box<Report>) -> Self {
+    pub(crate) fn new(report: Box<ReviewReport>) -> Self {
         Review { report }
     }
 

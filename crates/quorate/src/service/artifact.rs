@@ -1,16 +1,19 @@
-//! The artifact of a review: its text, and where it came from.
+//! The artifacts of reviews: their text and origin, several of them by name or pattern, and the path of a file in its
+//! git repository, by which code hosts identify it.
 
+use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use globset::{GlobBuilder, GlobMatcher};
 use quorate_diagnostics::invisible::escape_invisible;
-use quorate_diagnostics::{Body, codes};
+use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
 
-use super::disk;
-use super::error::ServiceError;
-use super::paths::find_outermost;
-use super::workspace::boundary;
+use super::disk::{self, absolute, entry_exists, find_outermost};
+use super::environment::Environment;
+use super::error::{ExitClass, ServiceError};
+use super::workspace;
 
 /// The size limit of an artifact, in bytes.
 pub const MAX_BYTES: u64 = 2 * 1024 * 1024;
@@ -41,7 +44,8 @@ pub fn read(subject: &Subject, directory: &Path) -> Result<Artifact, ServiceErro
     let (shown, path, bytes) = match subject {
         Subject::Stdin => ("-".to_owned(), None, disk::read_stdin(MAX_BYTES)),
         Subject::File(file) => {
-            // Records store a path as UTF-8. A lossy conversion could give two files the same name, and the file could not be found again.
+            // Records store a path as UTF-8. A lossy conversion could give two files the same name, and the file could
+            // not be found again.
             if file.to_str().is_none() {
                 let body = Body::new(format!("the name of {} is not UTF-8", file.display()))
                     .help("rename the file, or pass its text on standard input: `quorate review - < FILE`");
@@ -68,19 +72,20 @@ fn refuse_link_out(path: &Path, directory: &Path, shown: &str) -> Result<(), Ser
     let is_named_inside = path.strip_prefix(directory).is_ok_and(|below| {
         below.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
     });
-    if !is_named_inside || boundary::is_inside(&root, path) {
+    if !is_named_inside || workspace::is_inside(&root, path) {
         return Ok(());
     }
     let target = disk::canonical_or_new(path);
-    let body = Body::new(format!("{shown} is a link that leads out of the workspace, to {}", target.display()));
+    let body =
+        Body::new(format!("{shown} is a link that leads out of the workspace, to {}", target.display()));
     Err(ServiceError::configuration(codes::PATH_OUTSIDE, body.help("pass the path of the file itself")))
 }
 
 /// The longest title of a text, in characters.
 const MAX_TITLE_CHARS: usize = 80;
 
-/// The title of a text without a name: its first heading, else its first line with words. Quotation marks around it keep
-/// it from looking like a file name or matching a tier rule's file pattern.
+/// The title of a text without a name: its first heading, else its first line with words. Quotation marks around it
+/// keep it from looking like a file name or matching a tier rule's file pattern.
 pub fn title_of(text: &str) -> String {
     let heading = |line: &str| {
         let rest = line.trim_start_matches('#');
@@ -166,6 +171,137 @@ fn is_lfs_pointer(bytes: &[u8]) -> bool {
         && has(b"\nsize ")
 }
 
+/// The named artifacts.
+#[derive(Debug)]
+pub struct SubjectList {
+    /// Without duplicates, in the order given; matches of a pattern by path.
+    pub subjects: Vec<Subject>,
+    /// Whether the caller gave a single name that is not a pattern.
+    pub is_single: bool,
+    /// Warnings about skipped matches.
+    pub report: Report,
+}
+
+/// Expands names: `-` is standard input; a name with `*`, `?`, `[` or `{` is a pattern unless a file has that name. As
+/// in a shell, `*` stays in its directory and hidden files need a pattern with a dot; `**` descends into all
+/// directories.
+///
+/// # Errors
+/// If a pattern is invalid or matches nothing, or standard input is named twice.
+pub fn expand_subjects(environment: &Environment, names: &[PathBuf]) -> Result<SubjectList, ServiceError> {
+    let mut named = SubjectList { subjects: Vec::new(), is_single: true, report: Report::new() };
+    let mut seen = BTreeSet::new();
+    for name in names {
+        if name.as_os_str() == "-" {
+            if named.subjects.contains(&Subject::Stdin) {
+                return Err(usage("standard input is named twice", "pass `-` once"));
+            }
+            named.subjects.push(Subject::Stdin);
+            continue;
+        }
+        let files = match pattern(name, &environment.directory) {
+            Some(written) => {
+                named.is_single = false;
+                matching_files(environment, written, &mut named.report)?
+            }
+            None => vec![name.clone()],
+        };
+        let new = files.into_iter().filter(|file| seen.insert(environment.directory.join(file)));
+        named.subjects.extend(new.map(Subject::File));
+    }
+    named.is_single &= names.len() == 1;
+    Ok(named)
+}
+
+/// A name as a pattern, if it is one.
+fn pattern<'n>(name: &'n Path, directory: &Path) -> Option<&'n str> {
+    let written = name.to_str()?;
+    (is_pattern(written) && !entry_exists(&directory.join(name))).then_some(written)
+}
+
+fn is_pattern(text: &str) -> bool {
+    text.contains(['*', '?', '[', '{'])
+}
+
+/// The files that a pattern matches, by the names that the user would give them.
+fn matching_files(
+    environment: &Environment,
+    written: &str,
+    report: &mut Report,
+) -> Result<Vec<PathBuf>, ServiceError> {
+    let parts: Vec<Component<'_>> = Path::new(written).components().collect();
+    let fixed = parts.iter().take_while(|part| !is_pattern(&part.as_os_str().to_string_lossy())).count();
+    let base: PathBuf = parts[..fixed].iter().collect();
+    let rest: PathBuf = parts[fixed..].iter().collect();
+    let rest = rest.to_string_lossy();
+    let matcher = matcher(&rest, written)?;
+    let depth = if rest.contains("**") { usize::MAX } else { parts.len() - fixed };
+    let root = environment.directory.join(&base);
+    let wants_hidden = rest.split('/').any(|part| part.starts_with('.'));
+    let mut files = Vec::new();
+    for found in disk::walk_to_depth(&root, depth).unwrap_or_default() {
+        let below = found.path.strip_prefix(&root).unwrap_or(&found.path).to_owned();
+        let hidden = below.components().any(|part| part.as_os_str().to_string_lossy().starts_with('.'));
+        if !matcher.is_match(&below) || (hidden && !wants_hidden) {
+            continue;
+        }
+        if workspace::is_inside(&root, &found.path) {
+            files.push(base.join(below));
+            continue;
+        }
+        let shown = base.join(below);
+        let message =
+            format!("skipped {}: it is a link that leads out of the folder of `{written}`", shown.display());
+        let help = "to review it, pass its path without a pattern";
+        report.warn(codes::WATCH_UNREADABLE, Body::new(message).help(help));
+    }
+    match files.is_empty() {
+        true => {
+            Err(usage(&format!("no file matches `{written}`"), "pass files that exist, or another pattern"))
+        }
+        false => Ok(files),
+    }
+}
+
+/// A pattern for paths that need not exist here, such as those of a commit.
+///
+/// # Errors
+/// If the pattern is invalid.
+pub fn path_matcher(pattern: &str) -> Result<GlobMatcher, ServiceError> {
+    matcher(pattern, pattern)
+}
+
+/// Compiles a pattern, which is part of `written`.
+fn matcher(pattern: &str, written: &str) -> Result<GlobMatcher, ServiceError> {
+    let glob = GlobBuilder::new(pattern).literal_separator(true).build();
+    glob.map(|glob| glob.compile_matcher()).map_err(|error| {
+        let message = format!("`{written}` is not a valid pattern: {}", error.kind());
+        usage(&message, "escape a literal `[` or `{`")
+    })
+}
+
+fn usage(message: &str, help: &str) -> ServiceError {
+    ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help))
+}
+
+/// The path of an existing file from the root of the repository, with `/`. As in git, a link to a folder counts as that
+/// folder, and a link to a file is a file of its own. Uses the repository of `directory`, else that of the file, so
+/// that a file in a submodule has its path in the outer repository. `None` without a repository or a file.
+pub fn repository_path(directory: &Path, named: &Path) -> Option<String> {
+    let path = absolute(directory, named);
+    let (folder, name) = (disk::canonical(path.parent()?)?, path.file_name()?);
+    if !entry_exists(&folder.join(name)) {
+        return None;
+    }
+    let root_of =
+        |start: &Path| start.ancestors().find(|dir| entry_exists(&dir.join(".git"))).map(Path::to_owned);
+    let below = |root: &Path| folder.strip_prefix(root).ok().map(|below| below.join(name));
+    let outer = disk::canonical(directory).as_deref().and_then(root_of);
+    let found = outer.as_deref().and_then(below).or_else(|| below(&root_of(&folder)?))?;
+    let parts: Option<Vec<&str>> = found.iter().map(|part| part.to_str()).collect();
+    Some(parts?.join("/"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -199,5 +335,61 @@ mod tests {
         }
         let long = title_of(&"word ".repeat(1_000));
         assert!(long.chars().count() <= MAX_TITLE_CHARS + 2 && long.ends_with("…”"), "{long}");
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the test needs files")]
+mod repository_path_tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_from_the_root_of_the_repository() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().join("repository");
+        let write = |path: &str| {
+            let path = place.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "x").unwrap();
+        };
+        for path in
+            ["repository/docs/blog/x y.md", "repository/sub/in/a.md", "repository/sub/.git", "outside/b.md"]
+        {
+            write(path);
+        }
+        std::fs::create_dir(root.join(".git")).unwrap();
+        #[cfg(unix)]
+        {
+            std::os::unix::fs::symlink("docs/blog", root.join("link")).unwrap();
+            std::os::unix::fs::symlink("x y.md", root.join("docs/blog/other.md")).unwrap();
+        }
+        let from =
+            |directory: &str, named: &str| repository_path(&place.path().join(directory), Path::new(named));
+        let blog = Some("docs/blog/x y.md".to_owned());
+        assert_eq!(from("repository/docs/blog", "x y.md"), blog);
+        assert_eq!(from("repository/docs/blog", "./x y.md"), blog);
+        assert_eq!(from("repository/docs", "blog/x y.md"), blog);
+        assert_eq!(from("repository/sub/in", "../../docs/blog/x y.md"), blog);
+        assert_eq!(from("repository", "docs/blog/x y.md"), blog);
+        let absolute = root.join("docs/blog/x y.md");
+        assert_eq!(from("repository/docs", absolute.to_str().unwrap()), blog);
+        assert_eq!(from("outside", absolute.to_str().unwrap()), blog);
+        #[cfg(unix)]
+        {
+            assert_eq!(from("repository", "link/x y.md"), blog);
+            assert_eq!(from("repository/link", "x y.md"), blog);
+            assert_eq!(from("repository/docs", "blog/other.md").as_deref(), Some("docs/blog/other.md"));
+        }
+        // A worktree and a submodule have a file `.git`.
+        assert_eq!(from("repository/sub/in", "a.md").as_deref(), Some("in/a.md"));
+        assert_eq!(from("repository", "sub/in/a.md").as_deref(), Some("sub/in/a.md"));
+        for (directory, named) in [
+            ("outside", "b.md"),
+            ("repository", "../outside/b.md"),
+            ("repository", "no.md"),
+            ("repository", "-"),
+        ] {
+            assert_eq!(from(directory, named), None, "{directory} {named}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Attestations: decisions on a text as in-toto statements, which supply-chain tools verify.
 //!
-//! A *decision* has every field that a policy can check. A *simple verification result* exists only if the text may ship
-//! unchanged, so that a gate that cannot read decisions can test for its presence.
+//! A *decision* has every field that a policy can check. A *simple verification result* exists only if the text may
+//! ship unchanged, so that a gate that cannot read decisions can test for its presence.
 
 use std::sync::Arc;
 
@@ -19,11 +19,10 @@ use serde_json::json;
 
 use super::error::{ExitClass, ServiceError};
 use super::keys::SigningKey;
-use super::ledger::{checkpoint, prove};
-use super::replay;
-use super::run_opened::{ensure_shown_artifact, is_assembly};
+use super::ledger::{self, prove};
+use super::run_spec::{ensure_shown_artifact, is_assembly};
 use super::session::LedgerSession;
-use super::{convene, load_report};
+use super::{convene, report, resume};
 
 /// The predicate type of a decision.
 pub const DECISION: &str = "urn:quorate:attestation:decision:v1";
@@ -76,7 +75,8 @@ struct Decided {
 /// Attests a run that was recorded here. Verifies its records, derives the outcome from them again, and seals them.
 ///
 /// # Errors
-/// If the run has no verdict, its input is not its artifact, its records were altered or erased, or the ledger cannot be sealed.
+/// If the run has no verdict, its input is not its artifact, its records were altered or erased, or the ledger cannot
+/// be sealed.
 #[crate::boxed]
 pub async fn attest(session: &LedgerSession, run: &Name) -> Result<Attestation, ServiceError> {
     try_attest(session, run).await.map_err(ServiceError::corrupt_as_refused)
@@ -87,21 +87,18 @@ async fn try_attest(session: &LedgerSession, run: &Name) -> Result<Attestation, 
     ensure_shown_artifact(&history)?;
     let decided = decided(session, &history).await?;
     let others_hold = prove::ensure_run_holds(session, run).await?;
-    let replayed = replay::replay(session, run).await?;
+    let replayed = resume::replay(session, run).await?;
     if !replayed.result.differences.is_empty() {
         return Err(refuse(
             format!("the outcome of run {run} does not follow from its answers"),
             "see `quorate replay`",
         ));
     }
-    let sealed = checkpoint::checkpoint(session).await?;
+    let sealed = ledger::checkpoint(session).await?;
     session.absorb(sealed.report);
     let opened = &history.opened;
     let digest = opened.artifact_sha256.clone().ok_or_else(|| {
-        refuse(
-            format!("run {run} does not record the text that it judged"),
-            "attest a run on a text",
-        )
+        refuse(format!("run {run} does not record the text that it judged"), "attest a run on a text")
     })?;
     let name = opened.subject.clone().unwrap_or_default();
     let subject = json!([{"name": name, "digest": {"sha256": &digest}}]);
@@ -185,7 +182,7 @@ async fn decided(session: &LedgerSession, history: &History) -> Result<Decided, 
             model_asked: report.model_asked,
         });
     }
-    let report = load_report::load_from(session, history).await?;
+    let report = report::load_from(session, history).await?;
     let verdict = report.verdict.filter(|verdict| *verdict != Verdict::Incomplete).ok_or_else(undecided)?;
     Ok(Decided {
         verdict: verdict.as_str().to_owned(),

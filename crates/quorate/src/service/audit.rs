@@ -1,33 +1,32 @@
-//! Audit: statistics on a council over time, on its producers and on its members' agreement, from its log; costs, from the
-//! ledger.
-
-pub mod costs;
-pub mod json;
+//! Audit: statistics on a council over time, on its producers and on its members' agreement, from its log; costs, from
+//! the ledger. Its JSON has counts, and rates, which are `null` without a denominator.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use quorate_adapters::executor::{cassette, inline, rubric, script};
 use quorate_diagnostics::{Body, codes};
+use quorate_kernel::ports::executor::Usage;
+use quorate_kernel::record::Money;
 use quorate_ledger::Store;
-use quorate_ledger::council_log::priors::Producers;
-use quorate_ledger::council_log::stats;
-use quorate_ledger::council_log::stats::Agreement;
-use quorate_ledger::council_log::stats::{self, LogStats};
-use quorate_ledger::stats::ReviewFilter;
+use quorate_ledger::council_log::priors::{self, Drift, ProducerStats, Producers, ReviewCounts};
+use quorate_ledger::council_log::stats::{self, Agreement, DeliberatorStats, LogStats, MIN_SHARED, Pair};
 use quorate_ledger::council_log::{self, CountedLog};
+use quorate_ledger::stats::{MemberCost, ReviewFilter};
 use quorate_protocol::Name;
+use schemars::JsonSchema;
+use serde::Serialize;
 
-use super::disk;
+use super::disk::{self, absolute, display_path};
 use super::environment::Environment;
 use super::error::ServiceError;
 use super::guard::Guard;
-use super::paths::{absolute, display_path};
 use super::session::LedgerSession;
+use super::time_text::{day, instant};
 use super::workspace::{self, PathOverrides};
-use costs::Costs;
 
 #[derive(Debug, Clone, Default)]
-pub struct Request {
+pub struct AuditRequest {
     pub filter: ReviewFilter,
     /// Whether to read the whole log instead of its index.
     pub reindex: bool,
@@ -58,7 +57,7 @@ pub struct Audit {
 pub fn empty(
     environment: &Environment,
     places: &PathOverrides,
-    request: &Request,
+    request: &AuditRequest,
 ) -> Result<Option<Audit>, ServiceError> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
     let nothing = !workspace.log.is_file() && !workspace.ledger.may_exist();
@@ -147,7 +146,7 @@ pub fn write(environment: &Environment, audit: &Audit, path: &Path, text: &str) 
 /// # Errors
 /// If log or ledger cannot be read.
 #[crate::boxed]
-pub async fn audit(session: &LedgerSession, request: Request) -> Result<Audit, ServiceError> {
+pub async fn audit(session: &LedgerSession, request: AuditRequest) -> Result<Audit, ServiceError> {
     if request.reindex {
         council_log::forget_index(&session.store, &session.workspace.log).await?;
     }
@@ -172,6 +171,495 @@ pub async fn audit(session: &LedgerSession, request: Request) -> Result<Audit, S
 pub fn percent(part: u64, total: u64) -> Option<String> {
     let rounded = (200 * u128::from(part) + u128::from(total)).checked_div(2 * u128::from(total))?;
     Some(format!("{rounded}%"))
+}
+
+/// Kinds of executors that ask no model. Any other may ask one, even if it reports neither tokens nor a price.
+const ASK_NO_MODEL: [&str; 4] = [cassette::KIND, inline::KIND, rubric::KIND, script::KIND];
+
+/// Sums of costs.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Costs {
+    pub all: Sum,
+    /// By executor, with the model that answered or was asked.
+    pub executors: BTreeMap<(String, Option<String>), Sum>,
+    pub members: BTreeMap<String, Sum>,
+    /// By type of artifact; by the ledger's stream for questions outside of runs.
+    pub types: BTreeMap<String, Sum>,
+    /// By month, such as `2026-11`.
+    pub months: BTreeMap<String, Sum>,
+}
+
+/// Calls, and their cost.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub struct Sum {
+    pub calls: u64,
+    /// Calls of consultations whose price is not known.
+    pub unpriced: u64,
+    pub usage: Usage,
+}
+
+impl Sum {
+    fn add(&mut self, cost: &MemberCost) {
+        self.calls += cost.calls;
+        if cost.usage.usd_nanos.is_none() {
+            self.unpriced += cost.calls;
+        }
+        self.usage.add(cost.usage);
+    }
+}
+
+impl Costs {
+    /// Sums up the costs that the ledger has recorded.
+    ///
+    /// # Errors
+    /// If the ledger cannot be read.
+    #[crate::boxed]
+    pub async fn load(session: &LedgerSession, filter: &ReviewFilter) -> Result<Costs, ServiceError> {
+        let mut costs = Costs::default();
+        session.store.member_costs(filter, |cost| costs.add(cost)).await?;
+        Ok(costs)
+    }
+
+    fn add(&mut self, cost: MemberCost) {
+        if cost.usage == Usage::default() && ASK_NO_MODEL.contains(&&*cost.kind) {
+            return;
+        }
+        self.all.add(&cost);
+        let month = cost.at.get(..7).unwrap_or_default().to_owned();
+        self.months.entry(month).or_default().add(&cost);
+        self.types.entry(cost.artifact_type.clone()).or_default().add(&cost);
+        self.members.entry(cost.member.clone()).or_default().add(&cost);
+        self.executors.entry((cost.executor.clone(), cost.model.clone())).or_default().add(&cost);
+    }
+}
+
+/// The version of the JSON that `audit` prints.
+pub const SCHEMA: &str = "quorate.audit/v1";
+
+/// Reviews by verdict.
+type Verdicts = BTreeMap<String, u64>;
+
+/// Verdicts, members' behaviour, producers, agreement, drift, overrides and cost of a period
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AuditReport {
+    #[schemars(extend("const" = "quorate.audit/v1"))]
+    schema: &'static str,
+    /// The log that was counted
+    log: String,
+    /// Whether the log exists
+    present: bool,
+    /// Lines of the log that cannot be read
+    corrupt_lines: u64,
+    /// Runs whose rows or lines differ from their records; they are not counted
+    altered: Vec<AlteredRun>,
+    filter: AppliedFilter,
+    /// Reviews that were counted: without closed ones, and one that was resumed to a verdict once
+    reviews: u64,
+    /// Reviews by type of artifact, then by verdict
+    verdicts: BTreeMap<String, Verdicts>,
+    deliberators: Vec<Deliberator>,
+    /// Weeks, the earliest first
+    weeks: Vec<Week>,
+    /// Types of artifact whose verdicts became stricter or milder in three weeks in a row
+    drift: Vec<TypeDrift>,
+    producers: Vec<Producer>,
+    agreement: AgreementReport,
+    tokens: Option<u64>,
+    tokens_per_review: Option<f64>,
+    calls: u64,
+    calls_per_review: Option<f64>,
+    elapsed_ms: u64,
+    elapsed_ms_per_review: Option<f64>,
+    costs: CostsReport,
+    /// Reviews that people decided otherwise on
+    overrides: u64,
+    override_rate: Option<f64>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AlteredRun {
+    run: String,
+    /// What differs
+    difference: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AppliedFilter {
+    since: Option<String>,
+    verdict: Option<String>,
+    artifact_type: Option<String>,
+}
+
+/// How a deliberator behaves: counts of reviews, and their shares
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Deliberator {
+    id: String,
+    reviews: u64,
+    /// It blocked at the end
+    block: u64,
+    block_rate: Option<f64>,
+    irreducible: u64,
+    irreducible_rate: Option<f64>,
+    /// Its block changed from round 1 to round 2
+    flip: u64,
+    flip_rate: Option<f64>,
+    /// It gave an answer that did not fit
+    schema_failed: u64,
+    schema_failed_rate: Option<f64>,
+    timed_out: u64,
+    timed_out_rate: Option<f64>,
+    avg_r1_score: Option<f64>,
+    avg_r2_score: Option<f64>,
+    reprompts: u64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Week {
+    /// Its Monday
+    week: String,
+    /// Reviews by type of artifact, then by verdict
+    verdicts: BTreeMap<String, Verdicts>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TypeDrift {
+    artifact_type: String,
+    /// `improving` or `tightening`
+    direction: &'static str,
+    weeks: Vec<String>,
+    /// The mean verdict of each week: SHIP is 1, REVISE 0.5, HOLD and INCOMPLETE 0
+    means: Vec<f64>,
+}
+
+/// An operator whose artifacts were reviewed
+#[derive(Debug, Serialize, JsonSchema)]
+struct Producer {
+    producer: String,
+    #[serde(flatten)]
+    all: Reviews,
+    /// Reviews that people decided otherwise on
+    overrides: u64,
+    override_rate: Option<f64>,
+    /// Weeks, the earliest first; reviews without a time are in none
+    weeks: Vec<ProducerWeek>,
+    drift: Option<ProducerDrift>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ProducerWeek {
+    /// Its Monday
+    week: String,
+    #[serde(flatten)]
+    all: Reviews,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct Reviews {
+    reviews: u64,
+    verdicts: Verdicts,
+    /// SHIP is 1, REVISE 0.5, HOLD and INCOMPLETE 0
+    mean_verdict: Option<f64>,
+    /// Positions of deliberators in decided reviews
+    positions: u64,
+    /// Of these, positions that block
+    blocks: u64,
+    block_rate: Option<f64>,
+    /// Deliberators that scored in decided reviews
+    scores: u64,
+    /// The mean of each one's last score
+    mean_score: Option<f64>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct ProducerDrift {
+    /// `improving` or `tightening`
+    direction: &'static str,
+    weeks: Vec<String>,
+    means: Vec<f64>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct AgreementReport {
+    /// The fewest shared reviews for which a rate is given
+    min_shared: u64,
+    /// Decided reviews in which each deliberator has a position
+    members: BTreeMap<String, u64>,
+    pairs: Vec<PairReport>,
+    /// Deliberators that are not paired, since there are too many
+    omitted: u64,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct PairReport {
+    members: [String; 2],
+    /// Decided reviews in which both have a position
+    shared: u64,
+    both_block: u64,
+    both_pass: u64,
+    /// Only the first one blocks
+    first_blocks: u64,
+    /// Only the second one blocks
+    second_blocks: u64,
+    /// The share in which they agree; null below `min_shared`
+    agreement: Option<f64>,
+    /// Cohen's kappa; null below `min_shared`, and where both always take the same position
+    kappa: Option<f64>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct CostsReport {
+    all: SumReport,
+    executors: Vec<ExecutorCosts>,
+    members: Vec<MemberCosts>,
+    artifact_types: Vec<TypeCosts>,
+    months: Vec<MonthCosts>,
+}
+
+/// Calls and what they took, as far as executors say
+#[derive(Debug, Serialize, JsonSchema)]
+struct SumReport {
+    calls: u64,
+    /// Calls without a known price
+    unpriced_calls: u64,
+    tokens_in: Option<u64>,
+    tokens_cached: Option<u64>,
+    tokens_out: Option<u64>,
+    money: Option<Amount>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Amount {
+    /// A decimal number
+    amount: String,
+    currency: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct ExecutorCosts {
+    executor: String,
+    model: Option<String>,
+    #[serde(flatten)]
+    sum: SumReport,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct MemberCosts {
+    member: String,
+    #[serde(flatten)]
+    sum: SumReport,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct TypeCosts {
+    artifact_type: String,
+    #[serde(flatten)]
+    sum: SumReport,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct MonthCosts {
+    /// Such as `2026-11`
+    month: String,
+    #[serde(flatten)]
+    sum: SumReport,
+}
+
+/// The text that `--format json` prints.
+pub fn json(audit: &Audit) -> String {
+    let object = serde_json::to_value(AuditReport::from(audit)).unwrap_or_default();
+    format!("{object:#}\n")
+}
+
+impl From<&Audit> for AuditReport {
+    fn from(audit: &Audit) -> Self {
+        let stats = &audit.stats;
+        let reviews = stats.reviews();
+        let (counting, calls) = stats.calls;
+        let (telling, tokens) = stats.tokens;
+        let week = |(monday, types): (&i64, &BTreeMap<String, Verdicts>)| Week {
+            week: day(*monday),
+            verdicts: types.clone(),
+        };
+        let filter = AppliedFilter {
+            since: audit.filter.since_ms.map(instant),
+            verdict: audit.filter.verdict.clone(),
+            artifact_type: audit.filter.artifact_type.clone(),
+        };
+        let producer_drift = priors::producer_drifts(&audit.producers);
+        let producer = |(name, stats): (&String, &ProducerStats)| {
+            producer(name, stats, producer_drift.iter().find(|drift| drift.of == *name))
+        };
+        AuditReport {
+            schema: SCHEMA,
+            log: audit.log.clone(),
+            present: audit.log_exists,
+            corrupt_lines: audit.corrupt_lines,
+            altered: audit
+                .altered
+                .iter()
+                .map(|(run, what)| AlteredRun { run: run.to_string(), difference: what.clone() })
+                .collect(),
+            filter,
+            reviews,
+            verdicts: stats.verdicts.clone(),
+            deliberators: stats.deliberators.iter().map(|(id, stats)| deliberator(id, stats)).collect(),
+            weeks: stats.weeks.iter().map(week).collect(),
+            drift: priors::find_drift(stats).into_iter().map(type_drift).collect(),
+            producers: audit.producers.iter().map(producer).collect(),
+            agreement: AgreementReport {
+                min_shared: MIN_SHARED,
+                members: audit.agreement.members.clone(),
+                pairs: audit.agreement.pairs.iter().map(|(names, pair)| pair_report(names, pair)).collect(),
+                omitted: audit.agreement.omitted,
+            },
+            tokens: (telling > 0).then_some(tokens),
+            tokens_per_review: rate(tokens, telling),
+            calls,
+            calls_per_review: rate(calls, counting),
+            elapsed_ms: stats.elapsed_ms,
+            elapsed_ms_per_review: rate(stats.elapsed_ms, reviews),
+            costs: CostsReport::from(&audit.costs),
+            overrides: stats.overrides,
+            override_rate: rate(stats.overrides, reviews),
+        }
+    }
+}
+
+fn deliberator(id: &str, stats: &DeliberatorStats) -> Deliberator {
+    let share = |count: u64| rate(count, stats.reviews);
+    let mean = |(count, sum): (u64, u64)| rate(sum, count * 100);
+    Deliberator {
+        id: id.to_owned(),
+        reviews: stats.reviews,
+        block: stats.blocks,
+        block_rate: share(stats.blocks),
+        irreducible: stats.irreducible,
+        irreducible_rate: share(stats.irreducible),
+        flip: stats.flipped,
+        flip_rate: share(stats.flipped),
+        schema_failed: stats.schema_failed,
+        schema_failed_rate: share(stats.schema_failed),
+        timed_out: stats.timed_out,
+        timed_out_rate: share(stats.timed_out),
+        avg_r1_score: mean(stats.first_scores),
+        avg_r2_score: mean(stats.last_scores),
+        reprompts: stats.reprompts,
+    }
+}
+
+fn drift_weeks(drift: &Drift) -> (Vec<String>, Vec<f64>) {
+    drift.weeks.iter().map(|(monday, mean)| (day(*monday), *mean)).unzip()
+}
+
+fn type_drift(drift: Drift) -> TypeDrift {
+    let (weeks, means) = drift_weeks(&drift);
+    TypeDrift { direction: drift.direction.as_str(), artifact_type: drift.of, weeks, means }
+}
+
+fn producer(name: &str, stats: &ProducerStats, drift: Option<&Drift>) -> Producer {
+    let week = |(monday, counts): (&i64, &ReviewCounts)| ProducerWeek {
+        week: day(*monday),
+        all: Reviews::from(counts),
+    };
+    let drift = drift.map(|drift| {
+        let (weeks, means) = drift_weeks(drift);
+        ProducerDrift { direction: drift.direction.as_str(), weeks, means }
+    });
+    Producer {
+        producer: name.to_owned(),
+        all: Reviews::from(&stats.all),
+        overrides: stats.overrides,
+        override_rate: rate(stats.overrides, stats.all.reviews()),
+        weeks: stats.weeks.iter().map(week).collect(),
+        drift,
+    }
+}
+
+impl From<&ReviewCounts> for Reviews {
+    fn from(counts: &ReviewCounts) -> Self {
+        Reviews {
+            reviews: counts.reviews(),
+            verdicts: counts.verdicts.clone(),
+            mean_verdict: counts.mean_verdict().map(rounded),
+            positions: counts.positions.0,
+            blocks: counts.positions.1,
+            block_rate: counts.block_rate().map(rounded),
+            scores: counts.scores.0,
+            mean_score: counts.mean_score().map(rounded),
+        }
+    }
+}
+
+fn pair_report((first, second): &(String, String), pair: &Pair) -> PairReport {
+    PairReport {
+        members: [first.clone(), second.clone()],
+        shared: pair.shared(),
+        both_block: pair.both_block,
+        both_pass: pair.both_pass,
+        first_blocks: pair.first_blocks,
+        second_blocks: pair.second_blocks,
+        agreement: pair.rate().map(rounded),
+        kappa: pair.kappa().map(rounded),
+    }
+}
+
+impl From<&Costs> for CostsReport {
+    fn from(costs: &Costs) -> Self {
+        let executor = |((executor, model), sum): (&(String, Option<String>), &Sum)| ExecutorCosts {
+            executor: executor.clone(),
+            model: model.clone(),
+            sum: sum.into(),
+        };
+        let members = costs.members.iter();
+        let types = costs.types.iter();
+        let months = costs.months.iter();
+        CostsReport {
+            all: (&costs.all).into(),
+            executors: costs.executors.iter().map(executor).collect(),
+            members: members
+                .map(|(name, sum)| MemberCosts { member: name.clone(), sum: sum.into() })
+                .collect(),
+            artifact_types: types
+                .map(|(name, sum)| TypeCosts { artifact_type: name.clone(), sum: sum.into() })
+                .collect(),
+            months: months.map(|(name, sum)| MonthCosts { month: name.clone(), sum: sum.into() }).collect(),
+        }
+    }
+}
+
+impl From<&Sum> for SumReport {
+    fn from(sum: &Sum) -> Self {
+        let usage = &sum.usage;
+        let money = usage.usd_nanos.map(Money::usd);
+        SumReport {
+            calls: sum.calls,
+            unpriced_calls: sum.unpriced,
+            tokens_in: usage.tokens_in,
+            tokens_cached: usage.tokens_cached,
+            tokens_out: usage.tokens_out,
+            money: money.map(|Money { amount, currency }| Amount { amount, currency }),
+        }
+    }
+}
+
+fn rate(part: u64, of: u64) -> Option<f64> {
+    (of > 0).then(|| rounded(part as f64 / of as f64))
+}
+
+/// To four decimal places.
+fn rounded(number: f64) -> f64 {
+    (number * 10_000.0).round() / 10_000.0
 }
 
 #[cfg(test)]

@@ -1,39 +1,40 @@
 //! Check: reports every problem of manifests, given as files, directories, globs or standard input.
+//!
+//! The modularity scan (C7) checks that no prompt that produces artifacts names the council that reviews them, so that
+//! either can be removed. The agent that routes artifacts to the council is exempt; the caller names it.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::path::{Component, Path, PathBuf};
+use std::sync::LazyLock;
 
 use globset::GlobBuilder;
-use quorate_diagnostics::{Body, Report, codes};
-use quorate_manifest::assembly::Signing;
-use quorate_manifest::assembly::{Mode, Resolved};
+use quorate_diagnostics::{Body, Place, Report, codes};
+use quorate_manifest::assembly::{Mode, ResolvedAssembly, Signing};
 use quorate_manifest::check::{self, Deduplicator, Discovery, FileOutcome};
-use quorate_manifest::config;
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::loader::Refs;
-use quorate_manifest::playbook::FOLDER;
+use quorate_manifest::playbook::{FOLDER, HISTORY_SUFFIX};
 use quorate_manifest::workspace::{Scope, WorkspacePath};
+use quorate_manifest::{config, frontmatter};
 use quorate_protocol::assembly::{describe_operators, operator_ids};
+use regex::Regex;
 
-use super::disk;
+use super::artifact::MAX_BYTES;
+use super::disk::{self, absolute};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
-use super::executor;
-use super::keys::Keys;
+use super::keys::WorkspaceKeys;
 use super::manifests::{self, Manifests, file_not_found, find_root, search_start};
-use super::paths::absolute;
 use super::playbook::inspect;
 use super::playbook::library::Library;
-use super::review::members;
-use super::runtime;
-use super::signer;
 use super::trust::Trust;
-use super::workspace::boundary::FoundFile;
-use super::workspace::{self, PathOverrides, load_council};
+use super::workspace::{self, FoundFile, PathOverrides, load_council};
+use super::{executor, review, runtime, signer};
 
 /// What to check.
 #[derive(Debug, Clone, Default)]
-pub struct Request {
+pub struct CheckRequest {
     /// Files, directories, globs, or `-`.
     pub paths: Vec<PathBuf>,
     /// The workspace's root; `None` searches for it.
@@ -43,7 +44,7 @@ pub struct Request {
 }
 
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct CheckOutcome {
     /// Manifests checked.
     pub files: usize,
     /// Files found that are not manifests.
@@ -67,10 +68,10 @@ pub(super) struct WorkspaceFiles {
 /// If a path does not exist or cannot be read, or a `quorate.toml` above is refused.
 pub fn check(
     environment: &Environment,
-    request: &Request,
+    request: &CheckRequest,
     stdin: Option<Vec<u8>>,
-) -> Result<Outcome, ServiceError> {
-    let mut outcome = Outcome::default();
+) -> Result<CheckOutcome, ServiceError> {
+    let mut outcome = CheckOutcome::default();
     let mut deduplicator = Deduplicator::default();
     for work in collect_files(environment, request)? {
         check_workspace(environment, request, &work, None, &mut outcome, &mut deduplicator)?;
@@ -85,15 +86,15 @@ pub fn check(
 
 fn check_workspace(
     environment: &Environment,
-    request: &Request,
+    request: &CheckRequest,
     work: &WorkspaceFiles,
     stdin: Option<Vec<u8>>,
-    outcome: &mut Outcome,
+    outcome: &mut CheckOutcome,
     deduplicator: &mut Deduplicator,
 ) -> Result<(), ServiceError> {
     let manifests = Manifests::open(environment, &work.root, request.refs)?;
     deduplicator.add(manifests.report.clone(), &mut outcome.report);
-    let loader = manifests.loader(&*environment.host);
+    let loader = manifests.loader(&*environment.registries);
     let locations: Vec<WorkspacePath> = work.files.keys().cloned().collect();
     check::register_planned(&loader, &locations);
     let mut take = |checked: FileOutcome, location: &WorkspacePath| -> Result<(), ServiceError> {
@@ -135,7 +136,7 @@ fn check_workspace(
                 if runs && request.refs == Refs::Followed && work.files.contains_key(location) {
                     // Only the registry knows which kinds exist and what each reads.
                     let path = work.root.join(location.workspace_relative());
-                    let report = runtime::inspect(environment, &path, &work.root, &environment.host);
+                    let report = runtime::inspect(environment, &path, &work.root, &environment.registries);
                     deduplicator.add(report, &mut outcome.report);
                 }
             }
@@ -167,7 +168,7 @@ fn check_workspace(
         for scope in scopes {
             let root = work.root.join(scope.folder());
             let library =
-                Library::open(environment, &PathOverrides::default(), Some(&root), &environment.host)?;
+                Library::open(environment, &PathOverrides::default(), Some(&root), &environment.registries)?;
             let is_checked = |location: &WorkspacePath| work.files.contains_key(location);
             deduplicator.add(inspect::findings(environment, &library, &is_checked), &mut outcome.report);
         }
@@ -175,8 +176,9 @@ fn check_workspace(
     Ok(())
 }
 
-/// The problems that would keep `convene` from signing a run of the assembly at this path, in the workspace that it would use.
-fn signing_warnings(environment: &Environment, path: &Path, resolved: &Resolved) -> Report {
+/// The problems that would keep `convene` from signing a run of the assembly at this path, in the workspace that it
+/// would use.
+fn signing_warnings(environment: &Environment, path: &Path, resolved: &ResolvedAssembly) -> Report {
     if resolved.audit.signing != Signing::Required {
         return Report::new();
     }
@@ -184,7 +186,7 @@ fn signing_warnings(environment: &Environment, path: &Path, resolved: &Resolved)
     // Problems of the configuration are reported at its own file.
     workspace::load(environment, &PathOverrides::default(), directory).map_or_else(
         |_| Report::new(),
-        |workspace| signer::signing_warnings(&Keys::of(environment, &workspace), resolved),
+        |workspace| signer::signing_warnings(&WorkspaceKeys::of(environment, &workspace), resolved),
     )
 }
 
@@ -217,21 +219,18 @@ fn check_standalone(
             (loaded.report, loaded.value, None)
         }
     };
-    if let Some(place) = configuration.as_ref().and_then(|host| host.playbooks.judge_off.clone()) {
+    if let Some(place) = configuration.as_ref().and_then(|config| config.playbooks.judge_off.clone()) {
         let body = Body::new("no executor reads playbook proposals: only word lists guard the locked traits");
         let help = "remove `judge`, so that the default executor reads them, or name an executor";
         report.warn(codes::JUDGE_OFF, body.at(place).help(help));
     }
     // Only the registry knows whether an executor can be built.
-    let built = executor::findings::build_errors(
-        environment.host.registry(),
-        configuration.as_ref(),
-        council.as_ref(),
-    );
+    let built =
+        executor::build_errors(environment.registries.registry(), configuration.as_ref(), council.as_ref());
     built.into_iter().for_each(|error| report.absorb(*error.report));
     if !report.has_refusals() {
         let written = path.parent().unwrap_or(root);
-        let members = configuration.filter(|host| !host.council_members.is_empty());
+        let members = configuration.filter(|config| !config.council_members.is_empty());
         let members = members.and_then(|_| unknown_members(environment, written));
         workspace::check_files(environment, named, written)
             .into_iter()
@@ -241,20 +240,20 @@ fn check_standalone(
     report
 }
 
-/// The refusal of a table for a member that is not in the council's file in this directory. Without such a file, the council
-/// is in a directory further below, and a review makes the comparison.
+/// The refusal of a table for a member that is not in the council's file in this directory. Without such a file, the
+/// council is in a directory further below, and a review makes the comparison.
 fn unknown_members(environment: &Environment, directory: &Path) -> Option<ServiceError> {
     // No member is asked, so no trust is needed.
     let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
     let workspace = workspace::load(environment, &PathOverrides::default(), directory).ok()?;
     workspace.council_path.as_ref()?;
-    members::ensure_known_members(&workspace).err()
+    review::ensure_known_members(&workspace).err()
 }
 
 /// Collects the named files by workspace.
 pub(super) fn collect_files(
     environment: &Environment,
-    request: &Request,
+    request: &CheckRequest,
 ) -> Result<Vec<WorkspaceFiles>, ServiceError> {
     let mut works: BTreeMap<PathBuf, BTreeMap<WorkspacePath, Discovery>> = BTreeMap::new();
     for path in &request.paths {
@@ -275,7 +274,7 @@ pub(super) fn collect_files(
         let root = find_root(environment, request.root.as_deref(), &start);
         let work = works.entry(root.clone()).or_default();
         for (file, named) in files {
-            let location = manifests::location(&root, &file)?;
+            let location = manifests::workspace_location(&root, &file)?;
             let entry = work.entry(location).or_insert(named);
             if named == Discovery::Explicit {
                 *entry = named;
@@ -324,4 +323,139 @@ fn unreadable(path: &Path, error: &std::io::Error) -> ServiceError {
         codes::FILE_UNREADABLE,
         Body::new(format!("cannot read {}: {error}", path.display())),
     )
+}
+
+#[derive(Debug)]
+pub struct ScanResult {
+    /// Scanned files with instructions for agents.
+    pub files: usize,
+    /// Files of exempt agents.
+    pub exempt: usize,
+    /// The places that name the council, as refusals.
+    pub report: Report,
+}
+
+/// Scans the prompts, operators, personas and playbooks of a directory, except those in a folder with the name of an
+/// exempt agent.
+///
+/// # Errors
+/// If the directory or a file cannot be read, an exempt agent has no file, or no file instructs an agent: such a scan
+/// would prove nothing.
+pub fn scan_modularity(dir: &Path, shown: &Path, exempt: &[String]) -> Result<ScanResult, ServiceError> {
+    let found = disk::walk(dir).map_err(|error| {
+        let body = Body::new(format!("cannot read {}: {error}", shown.display()));
+        match error.kind() {
+            std::io::ErrorKind::NotFound => ServiceError::not_found(codes::ARTIFACT_MISSING, body),
+            _ => ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body),
+        }
+    })?;
+    let mut scanned = ScanResult { files: 0, exempt: 0, report: Report::new() };
+    let mut unseen: BTreeSet<&str> = exempt.iter().map(String::as_str).collect();
+    let above = names_of(dir);
+    for entry in found {
+        let relative = entry.path.strip_prefix(dir).unwrap_or(&entry.path);
+        // The directory may itself be `agents` or `playbooks`, or lie in one.
+        let placed = above.join(relative);
+        if !is_agent_prompt(&placed) {
+            continue;
+        }
+        let folder = placed.parent().and_then(Path::file_name).unwrap_or_default().to_string_lossy();
+        if let Some(agent) = exempt.iter().find(|agent| **agent == folder) {
+            unseen.remove(agent.as_str());
+            scanned.exempt += 1;
+            continue;
+        }
+        scanned.files += 1;
+        let shown = if relative.as_os_str().is_empty() { shown.to_owned() } else { shown.join(relative) };
+        let unreadable = |reason: String| {
+            let body = Body::new(format!("cannot read {}: {reason}", shown.display()));
+            ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body)
+        };
+        let bytes =
+            disk::read_up_to(&entry.path, MAX_BYTES).map_err(|error| unreadable(error.to_string()))?;
+        if bytes.len() as u64 > MAX_BYTES {
+            return Err(unreadable(format!("it has more than {MAX_BYTES} bytes")));
+        }
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let file = shown.display().to_string();
+        // Agents see only the body of a playbook; of other files, they see everything but `metadata`.
+        let hidden_span = match frontmatter::split(&text) {
+            Ok(parts) if is_playbook(&placed) => 0..parts.body.start,
+            Ok(parts) => metadata_span(&text[..parts.body.start]),
+            Err(_) => 0..0,
+        };
+        for (hit, start) in council_mentions(&text).filter(|(_, start)| !hidden_span.contains(start)) {
+            let span = start..start + hit.len();
+            let place = Place { file: file.as_str().into(), span, path: String::new() };
+            let body = Body::new(format!("a producer's prompt names its reviewers: `{hit}`"));
+            scanned.report.refuse(
+                codes::MODULARITY,
+                body.at(place).help("move the words to the component that routes artifacts to the review"),
+            );
+        }
+        scanned.report.add_source(file, text);
+    }
+    if let Some(agent) = unseen.first() {
+        let body = Body::new(format!("the exempt agent `{agent}` has no file below {}", shown.display()));
+        let help = "pass the name of the agent's folder, as in `agents/<name>/prompt.md`";
+        return Err(ServiceError::not_found(codes::ARTIFACT_MISSING, body.help(help)));
+    }
+    if scanned.files == 0 {
+        let body = Body::new(format!("no file below {} instructs an agent", shown.display()));
+        let help = "pass a directory with `agents/*/prompt.md`, OPERATOR.md, PERSONA.md or playbooks";
+        return Err(ServiceError::not_found(codes::ARTIFACT_MISSING, body.help(help)));
+    }
+    Ok(scanned)
+}
+
+/// The last names of a directory's path, as many as the path of an agent's prompt has.
+fn names_of(dir: &Path) -> PathBuf {
+    let whole = dir.canonicalize().unwrap_or_else(|_| dir.to_owned());
+    let names: Vec<_> = whole.components().filter(|part| matches!(part, Component::Normal(_))).collect();
+    names[names.len().saturating_sub(3)..].iter().collect()
+}
+
+/// The range of the metadata in a frontmatter: from its key to the next one.
+fn metadata_span(frontmatter: &str) -> Range<usize> {
+    let mut at = 0;
+    let mut found: Option<Range<usize>> = None;
+    for line in frontmatter.split_inclusive('\n') {
+        let begins_a_key = !line.starts_with([' ', '\t', '\r', '\n', '#']);
+        match &mut found {
+            None if line.starts_with("metadata:") => found = Some(at..at + line.len()),
+            Some(_) if begins_a_key => break,
+            Some(range) => range.end = at + line.len(),
+            None => {}
+        }
+        at += line.len();
+    }
+    found.unwrap_or(0..0)
+}
+
+/// The words that name the council, with their offsets. They are those of the public tool. The word `council` alone is
+/// not a reference, since there are other councils.
+pub fn council_mentions(text: &str) -> impl Iterator<Item = (&str, usize)> {
+    static NAMES: LazyLock<Regex> = LazyLock::new(|| {
+        let names = r"(?i)\b(agent[-_]council|council[-_]review)\b";
+        Regex::new(names).expect("the pattern is valid")
+    });
+    NAMES.find_iter(text).map(|hit| (hit.as_str(), hit.start()))
+}
+
+/// Whether a file instructs an agent: `agents/*/prompt.md`, OPERATOR.md, PERSONA.md, and playbooks.
+fn is_agent_prompt(relative: &Path) -> bool {
+    let parts: Vec<_> = relative.components().map(|part| part.as_os_str().to_string_lossy()).collect();
+    let Some(name) = parts.last() else { return false };
+    match &**name {
+        "OPERATOR.md" | "PERSONA.md" => true,
+        "prompt.md" => parts.len() >= 3 && parts[parts.len() - 3] == "agents",
+        _ => is_playbook(relative),
+    }
+}
+
+/// Whether a file is a playbook; no agent sees the other files of its folder.
+fn is_playbook(relative: &Path) -> bool {
+    let name = relative.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let lies_there = relative.iter().rev().skip(1).any(|part| part == FOLDER);
+    lies_there && name.ends_with(".md") && !name.starts_with('_') && !name.ends_with(HISTORY_SUFFIX)
 }

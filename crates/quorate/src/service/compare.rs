@@ -1,6 +1,9 @@
 //! Compares two runs on one artifact: kept, new and gone findings, and members that changed position.
+//!
+//! Members word a finding differently in each run, so the quote decides if there is one: two findings with the same
+//! quote are the same finding; those of the same member are matched first.
 
-mod matching;
+use std::collections::{BTreeMap, VecDeque};
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
@@ -10,13 +13,11 @@ use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::convene;
 use super::error::ServiceError;
-use super::load_report;
-use super::positions::positions;
-use super::report::erased_note;
-use super::run_opened;
+use super::member_usage::positions;
+use super::report::{self, erased_note};
 use super::session::LedgerSession;
+use super::{convene, run_spec};
 
 /// The version of a comparison's JSON.
 pub const SCHEMA: &str = "quorate.compare/v1";
@@ -26,7 +27,7 @@ pub const SCHEMA: &str = "quorate.compare/v1";
 pub struct Comparison {
     #[schemars(extend("const" = SCHEMA))]
     pub schema: &'static str,
-    pub kind: Kind,
+    pub kind: ComparedKind,
     /// The artifact's type of reviews, the name of an assembly
     pub artifact_type: String,
     /// What both runs are about: a path, or -
@@ -49,7 +50,8 @@ pub struct Comparison {
 /// What kind of runs are compared
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Kind {
+#[schemars(rename = "Kind")]
+pub enum ComparedKind {
     Review,
     Advisory,
     Voting,
@@ -113,7 +115,7 @@ pub struct PositionChange {
 
 /// The content of one run.
 struct Content {
-    kind: Kind,
+    kind: ComparedKind,
     run: ComparedRun,
     artifact: String,
     artifact_type: String,
@@ -140,7 +142,7 @@ pub async fn compare(session: &LedgerSession, a: &Name, b: &Name) -> Result<Comp
         artifact: b.artifact,
         same_text,
         verdict_changed: a.run.verdict != b.run.verdict,
-        findings: matching::compare(a.findings, b.findings),
+        findings: match_findings(a.findings, b.findings),
         positions: position_changes(a.positions, b.positions),
         notes: [a.note, b.note].into_iter().flatten().chain(open).collect(),
         a: a.run,
@@ -157,8 +159,8 @@ pub async fn previous(session: &LedgerSession, run: &Name) -> Result<Option<Name
     Ok(session.store.previous_run(run).await?)
 }
 
-/// As [`compare`], with runs as a user names them: by an id, a prefix of an id, or `latest`. Without `a`, compares with the
-/// run before `b` on the same artifact.
+/// As [`compare`], with runs as a user names them: by an id, a prefix of an id, or `latest`. Without `a`, compares with
+/// the run before `b` on the same artifact.
 ///
 /// # Errors
 /// As [`compare`]; if there is no such run.
@@ -193,7 +195,7 @@ fn ensure_comparable(a: &Content, b: &Content, same_text: bool) -> Result<(), Se
         Err(ServiceError::configuration(codes::RUNS_INCOMPARABLE, body))
     };
     let (first, second) = (&a.run.run, &b.run.run);
-    let is_review = |content: &Content| content.kind == Kind::Review;
+    let is_review = |content: &Content| content.kind == ComparedKind::Review;
     if is_review(a) != is_review(b) {
         let (review, assembly) = if is_review(a) { (first, second) } else { (second, first) };
         return incomparable(
@@ -226,7 +228,7 @@ fn ensure_comparable(a: &Content, b: &Content, same_text: bool) -> Result<(), Se
 
 async fn load(session: &LedgerSession, run: &Name) -> Result<Content, ServiceError> {
     let history = session.partial_history(run).await?;
-    match run_opened::is_assembly(&history) {
+    match run_spec::is_assembly(&history) {
         true => assembly(session, &history).await,
         false => review(session, &history).await,
     }
@@ -247,7 +249,7 @@ fn note(history: &History) -> Option<String> {
 }
 
 async fn review(session: &LedgerSession, history: &History) -> Result<Content, ServiceError> {
-    let report = load_report::load_from(session, history).await?;
+    let report = report::load_from(session, history).await?;
     let finding = |finding: &super::report::Finding| Finding {
         by: finding.by.clone(),
         line: finding.line,
@@ -259,7 +261,7 @@ async fn review(session: &LedgerSession, history: &History) -> Result<Content, S
     let order = |id: &str| report.deliberators.iter().position(|one| one.id == id);
     held.sort_by_key(|position| order(&position.id));
     Ok(Content {
-        kind: Kind::Review,
+        kind: ComparedKind::Review,
         run: compared(
             history,
             report.verdict.map(|verdict| verdict.as_str().to_owned()),
@@ -287,12 +289,12 @@ async fn assembly(session: &LedgerSession, history: &History) -> Result<Content,
     let (kind, findings, positions) = match report.mode {
         Mode::Advisory => {
             let guidance = report.fragments.iter().map(|piece| said(&piece.member, &piece.text, None));
-            (Kind::Advisory, guidance.collect(), members())
+            (ComparedKind::Advisory, guidance.collect(), members())
         }
         Mode::Voting => {
             let votes = report.decision.iter().flat_map(|decision| &decision.votes);
             let votes = votes.map(|vote| (vote.member.clone(), vote.vote.clone())).collect();
-            (Kind::Voting, Vec::new(), votes)
+            (ComparedKind::Voting, Vec::new(), votes)
         }
         Mode::Peer => {
             let objects = |id: &str| report.objecting.iter().any(|one| one == id);
@@ -308,7 +310,7 @@ async fn assembly(session: &LedgerSession, history: &History) -> Result<Content,
                 let text = report.messages.iter().find(of).map_or("", |message| &*message.text);
                 said(&objection.member, text, None)
             };
-            (Kind::Peer, open.map(last).collect(), report.members.iter().map(position).collect())
+            (ComparedKind::Peer, open.map(last).collect(), report.members.iter().map(position).collect())
         }
         Mode::Hierarchy => {
             let concern = |node: &convene::report::Node| {
@@ -324,7 +326,7 @@ async fn assembly(session: &LedgerSession, history: &History) -> Result<Content,
             };
             let nodes = &report.nodes;
             (
-                Kind::Hierarchy,
+                ComparedKind::Hierarchy,
                 nodes.iter().filter_map(concern).collect(),
                 nodes.iter().map(position).collect(),
             )
@@ -346,7 +348,7 @@ async fn assembly(session: &LedgerSession, history: &History) -> Result<Content,
 }
 
 /// The rule that decided a vote.
-fn deciding_rule(report: &convene::report::Report) -> Option<String> {
+fn deciding_rule(report: &convene::report::ConveneReport) -> Option<String> {
     let decides =
         |rule: &convene::report::AppliedRule| Some(format!("{} decides {}", rule.id, rule.decides.as_ref()?));
     report.rules.iter().find_map(decides)
@@ -368,4 +370,130 @@ fn position_changes(a: Vec<(String, String)>, b: Vec<(String, String)>) -> Vec<P
         .collect();
     changes.sort_by_key(|position| !position.changed);
     changes
+}
+
+/// The property that a finding may share with another one; `None` if it lacks that property.
+type Key = fn(&Finding) -> Option<Vec<String>>;
+
+/// The shared properties, the strongest first. An empty part matches nothing.
+const KEYS: [Key; 5] = [
+    |finding| Some(vec![finding.by.clone(), plain(&finding.quote), plain(&finding.issue)]),
+    |finding| quoted(finding).map(|quote| vec![quote, plain(&finding.issue)]),
+    |finding| quoted(finding).map(|quote| vec![finding.by.clone(), quote]),
+    |finding| quoted(finding).map(|quote| vec![quote]),
+    // The quoted words were edited, and the member's words about them are the same.
+    |finding| {
+        Some(plain(&finding.issue))
+            .filter(|issue| !issue.is_empty())
+            .map(|issue| vec![finding.by.clone(), issue])
+    },
+];
+
+/// Pairs findings of two runs, each at most once. Kept and new ones are in the order of `b`, gone ones in that of `a`.
+fn match_findings(a: Vec<Finding>, b: Vec<Finding>) -> Findings {
+    let mut pairs: Vec<Option<usize>> = vec![None; b.len()];
+    let mut is_taken = vec![false; a.len()];
+    for key in KEYS {
+        let mut left: BTreeMap<Vec<String>, VecDeque<usize>> = BTreeMap::new();
+        for (at, finding) in a.iter().enumerate().filter(|(at, _)| !is_taken[*at]) {
+            if let Some(key) = key(finding) {
+                left.entry(key).or_default().push_back(at);
+            }
+        }
+        for (finding, pair) in b.iter().zip(&mut pairs).filter(|(_, pair)| pair.is_none()) {
+            let Some(at) = key(finding).and_then(|key| left.get_mut(&key)?.pop_front()) else { continue };
+            *pair = Some(at);
+            is_taken[at] = true;
+        }
+    }
+    let mut a: Vec<Option<Finding>> = a.into_iter().map(Some).collect();
+    let mut findings = Findings::default();
+    for (finding, pair) in b.into_iter().zip(pairs) {
+        match pair.and_then(|at| a[at].take()) {
+            Some(before) => findings.kept.push(KeptFinding { a: before, b: finding }),
+            None => findings.new.push(finding),
+        }
+    }
+    findings.gone = a.into_iter().flatten().collect();
+    findings
+}
+
+fn quoted(finding: &Finding) -> Option<String> {
+    Some(plain(&finding.quote)).filter(|quote| !quote.is_empty())
+}
+
+/// A text without differences of case and white space.
+fn plain(text: &str) -> String {
+    text.split_whitespace().map(str::to_lowercase).collect::<Vec<_>>().join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn finding(by: &str, quote: &str, issue: &str) -> Finding {
+        Finding { by: by.to_owned(), quote: quote.to_owned(), issue: issue.to_owned(), ..Finding::default() }
+    }
+
+    fn shown(a: &[Finding], b: &[Finding]) -> (Vec<(String, String)>, Vec<String>, Vec<String>) {
+        let found = match_findings(a.to_vec(), b.to_vec());
+        let issues = |all: Vec<Finding>| all.into_iter().map(|finding| finding.issue).collect();
+        let kept = found.kept.into_iter().map(|kept| (kept.a.issue, kept.b.issue)).collect();
+        (kept, issues(found.new), issues(found.gone))
+    }
+
+    #[test]
+    fn a_finding_in_other_words_is_kept_by_its_quote() {
+        let a = [finding("tone", "Best in the  world", "unproven"), finding("facts", "40%", "no source")];
+        let b = [finding("tone", "best in the world", "a boast"), finding("tone", "soon", "vague")];
+        let (kept, new, gone) = shown(&a, &b);
+        assert_eq!(kept, [("unproven".to_owned(), "a boast".to_owned())]);
+        assert_eq!((new, gone), (vec!["vague".to_owned()], vec!["no source".to_owned()]));
+    }
+
+    #[test]
+    fn the_same_member_comes_first_and_each_finding_counts_once() {
+        let a = [finding("x", "q", "one"), finding("y", "q", "two")];
+        let b = [finding("y", "q", "three"), finding("x", "q", "four"), finding("z", "q", "five")];
+        let (kept, new, gone) = shown(&a, &b);
+        assert_eq!(kept, [("two".to_owned(), "three".to_owned()), ("one".to_owned(), "four".to_owned())]);
+        assert_eq!((new, gone), (vec!["five".to_owned()], Vec::<String>::new()));
+    }
+
+    #[test]
+    fn an_edited_quote_is_kept_by_what_is_said_of_it() {
+        let (kept, ..) = shown(&[finding("x", "old words", "vague")], &[finding("x", "new words", "Vague")]);
+        assert_eq!(kept.len(), 1);
+        let (kept, new, gone) = shown(&[finding("x", "", "a")], &[finding("y", "", "b")]);
+        assert_eq!((kept.len(), new.len(), gone.len()), (0, 1, 1), "findings without a quote do not match");
+    }
+
+    #[test]
+    fn every_finding_is_in_one_list() {
+        let mut state = 5_u64;
+        let mut draw = |below: u64| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 33) % below
+        };
+        for _ in 0..200 {
+            let mut some = |n: u64| -> Vec<Finding> {
+                (0..draw(n))
+                    .map(|_| {
+                        finding(
+                            ["a", "b"][draw(2) as usize],
+                            ["", "q", "r"][draw(3) as usize],
+                            ["i", "j"][draw(2) as usize],
+                        )
+                    })
+                    .collect()
+            };
+            let (a, b) = (some(9), some(9));
+            let found = match_findings(a.clone(), b.clone());
+            assert_eq!(found.kept.len() + found.gone.len(), a.len());
+            assert_eq!(found.kept.len() + found.new.len(), b.len());
+            assert_eq!(match_findings(a.clone(), a.clone()).kept.len(), a.len());
+        }
+    }
 }

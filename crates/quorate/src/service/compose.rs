@@ -1,8 +1,8 @@
-//! Composes prompts for `weave`, `run` and `convene`: a persona or an operator with its active playbooks and overlays (B3,
-//! K2).
+//! Composes prompts for `weave`, `run` and `convene`: loads a persona or an operator by its ref, with its active
+//! playbooks and overlays (B3, K2).
 //!
-//! Playbooks are read once per command, as the seed requires; overlays of advisory runs and expiry times are evaluated for
-//! each prompt.
+//! Playbooks are read once per command, as the seed requires; overlays of advisory runs and expiry times are evaluated
+//! for each prompt.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -10,33 +10,35 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
-use quorate_kernel::ports::ledger::{self, PlaybookEvent};
+use quorate_kernel::ports::ledger::{self, PlaybookEvent, Record};
 use quorate_kernel::record::PlaybookEventData;
 use quorate_ledger::Store;
+use quorate_ledger::store::StreamPosition;
+use quorate_manifest::doctype::Doctype;
+use quorate_manifest::document::Document;
+use quorate_manifest::loader::{Loader, ReadResult, Reference};
+use quorate_manifest::operator::{self, Operator};
+use quorate_manifest::persona;
 use quorate_manifest::playbook::Status;
 use quorate_manifest::workspace::Scope;
-use quorate_playbook::base::BasePrompt;
 use quorate_playbook::bind::MatchKind;
-use quorate_playbook::compose::{Candidate, Composition, ShadowPrompt, compose};
 use quorate_playbook::contradiction::contradictions;
 use quorate_playbook::lock::Trait;
-use quorate_playbook::weave::{Origin, Overlay, Placement, SkipReason};
+use quorate_playbook::persona::BasePrompt;
+use quorate_playbook::weave::{
+    Candidate, Composition, Origin, Overlay, Placement, ShadowPrompt, SkipReason, compose,
+};
 use quorate_protocol::{Json, Name, overlay};
 use serde::Deserialize as _;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Mutex;
 
 use super::environment::Environment;
-use super::error::ServiceError;
-use super::playbook::catalogue::Catalogue;
-use super::playbook::change;
-use super::playbook::event;
-use super::playbook::event::ChangeEvent;
-use super::playbook::gating::Gating;
-use super::playbook::known_operator::KnownOperator;
-use super::playbook::supersedes;
+use super::error::{ExitClass, ServiceError};
+use super::manifests::file_not_found;
+use super::playbook::change::{self, ChangeEvent};
+use super::playbook::library::{self, Catalogue, Gating, KnownOperator};
 use super::playbook::traits::compile;
-use super::projection::Projection;
 use super::redaction::CurrentRedactor;
 
 /// The recorded compositions, as far as the stream was read.
@@ -72,8 +74,8 @@ pub struct Sources {
 }
 
 impl Sources {
-    /// Collects the sources of an agent. Leaves out and reports a playbook that differs from its history, or that lacks a
-    /// promotion by governance; names playbooks that contradict each other.
+    /// Collects the sources of an agent. Leaves out and reports a playbook that differs from its history, or that lacks
+    /// a promotion by governance; names playbooks that contradict each other.
     pub fn new(
         environment: &Environment,
         root: &Path,
@@ -115,7 +117,7 @@ impl Sources {
                 }
             }
             if book.playbook.status == Status::Active {
-                for body in supersedes::ineffective_claims(catalogue, &book.playbook) {
+                for body in library::ineffective_claims(catalogue, &book.playbook) {
                     report.warn(codes::SUPERSEDES_WITHOUT_EFFECT, body);
                 }
             }
@@ -220,8 +222,8 @@ impl Sources {
         !self.matched.is_empty()
     }
 
-    /// Records a composed prompt unless it equals the last one recorded for the same agent; and each pattern that matches
-    /// an operator for the first time (B10).
+    /// Records a composed prompt unless it equals the last one recorded for the same agent; and each pattern that
+    /// matches an operator for the first time (B10).
     ///
     /// # Errors
     /// If the ledger does not answer.
@@ -233,11 +235,11 @@ impl Sources {
         now_ms: i64,
     ) -> Result<(), ServiceError> {
         let Some((mut events, mut bodies)) = self.events(composed) else { return Ok(()) };
-        let stream: Name = event::stream(&self.scope);
+        let stream: Name = change::playbook_stream(&self.scope);
         let mut recorded = self.recorded.lock().await;
         let slugs = self.slugs.clone();
         let noted = recorded.catch_up(store, &stream, |noted, record| {
-            let Some(event) = event::event(record) else { return Ok(()) };
+            let Some(event) = change::playbook_event(record) else { return Ok(()) };
             if record.kind == PlaybookEvent::Composed.as_str() {
                 if event.operator.as_deref() == Some(&slugs) {
                     noted.last = Some(event);
@@ -300,5 +302,146 @@ fn advisory_overlay(one: &overlay::Overlay) -> Overlay {
         priority: one.priority,
         written_ms: Some(one.added_ms),
         expires_ms: Some(one.expires_ms),
+    }
+}
+
+/// An operator with its prompt.
+pub(super) struct LoadedOperator {
+    pub(super) operator: Operator,
+    /// Its persona's prompt, or its own body if it has no persona.
+    pub(super) base: BasePrompt,
+    /// The value of `metadata.quorate.locks` in each document of its persona.
+    pub(super) persona_locks: Vec<Value>,
+    pub(super) report: Report,
+}
+
+/// Loads an operator by its ref.
+pub(super) fn load_operator(
+    loader: &Loader<'_>,
+    scope: &Scope,
+    reference: &str,
+) -> Result<LoadedOperator, ServiceError> {
+    let document = load_document(loader, scope, reference, Doctype::Operator)?;
+    let loaded = operator::load_operator(loader, &document);
+    let Some(operator) = loaded.value else {
+        return Err(ServiceError::from_report(ExitClass::Configuration, loaded.report));
+    };
+    let folder = reference.rsplit('/').next().unwrap_or(reference);
+    if operator.id != folder {
+        let body =
+            Body::new(format!("the operator's `id` is `{}`, but its folder is `{folder}`", operator.id));
+        let body = body
+            .at(document.value_place("id"))
+            .help("give both the same name: locks and playbooks refer to it");
+        let mut report = loaded.report;
+        report.add_source(document.shown.clone(), document.text.clone());
+        report.refuse(codes::OPERATOR_UNRESOLVABLE, body);
+        return Err(ServiceError::from_report(ExitClass::Configuration, report));
+    }
+    let mut report = loaded.report;
+    let (base, persona_locks) = match &operator.persona {
+        None => (BasePrompt::from_body(document.body().trim()), Vec::new()),
+        Some(persona) => {
+            let (base, more, locks) = persona_prompt(loader, scope, &full_ref(persona, "personas"))?;
+            report.absorb(more);
+            (base, locks)
+        }
+    };
+    Ok(LoadedOperator { operator, base, persona_locks, report })
+}
+
+/// Loads the manifest that a ref names.
+fn load_document(
+    loader: &Loader<'_>,
+    scope: &Scope,
+    reference: &str,
+    doctype: Doctype,
+) -> Result<Arc<Document>, ServiceError> {
+    let Some(location) = Reference::parse(reference).and_then(|read| read.path(scope).ok()) else {
+        let kind = doctype.as_str();
+        let body = Body::new(format!("`{reference}` is not a ref to a manifest of the kind `{kind}`"));
+        let help = format!("write its slug, or ws://{kind}s/<slug>");
+        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)));
+    };
+    match loader.read(&location, doctype) {
+        ReadResult::Document(document) => Ok(document),
+        ReadResult::Missing | ReadResult::Outside => Err(file_not_found(&loader.display_name(&location))),
+        ReadResult::Unreadable(why) => {
+            let body = Body::new(format!("cannot read `{}`: {why}", loader.display_name(&location)));
+            Err(ServiceError::configuration(codes::FILE_UNREADABLE, body))
+        }
+    }
+}
+
+/// Expands a short ref to `ws://<collection>/<slug>`.
+pub(super) fn full_ref(written: &str, collection: &str) -> String {
+    if written.contains("://") {
+        return written.to_owned();
+    }
+    // A shell's completion gives the folder with a slash.
+    let bare = written.trim_end_matches('/');
+    let bare = bare.strip_prefix(collection).and_then(|rest| rest.strip_prefix('/')).unwrap_or(bare);
+    format!("ws://{collection}/{bare}")
+}
+
+/// A persona's prompt, warnings, and the locks of each of its documents.
+pub(super) type PersonaPrompt = (BasePrompt, Report, Vec<Value>);
+
+/// Loads a persona's prompt.
+pub(super) fn persona_prompt(
+    loader: &Loader<'_>,
+    scope: &Scope,
+    reference: &str,
+) -> Result<PersonaPrompt, ServiceError> {
+    let document = load_document(loader, scope, reference, Doctype::Persona)?;
+    let loaded = persona::load_persona(loader, &document);
+    match loaded.value {
+        Some(persona) => {
+            // Locks are not merged: a view could drop its parent's lock, but views may only add locks.
+            let locks_of = |document: &Arc<Document>| {
+                let locks = document.root.key("metadata")?.key("quorate")?.key("locks")?;
+                Some(locks.to_json())
+            };
+            let locks = persona.chain.documents.iter().filter_map(locks_of).collect();
+            Ok((BasePrompt::from_persona(&persona), loaded.report, locks))
+        }
+        None => Err(ServiceError::from_report(ExitClass::Configuration, loaded.report)),
+    }
+}
+
+/// The state of a stream up to the last record read.
+#[derive(Debug, Clone, Default)]
+pub struct Projection<T> {
+    seen: StreamPosition,
+    value: T,
+}
+
+impl<T: Default> Projection<T> {
+    /// Applies new records and returns the state. If the last record read is gone, the whole stream is read again.
+    ///
+    /// # Errors
+    /// If the ledger does not answer, or a record is malformed; the next call then reads everything again.
+    pub async fn catch_up(
+        &mut self,
+        store: &Store,
+        stream: &Name,
+        take: impl Fn(&mut T, &Record) -> Result<(), ServiceError>,
+    ) -> Result<&T, ServiceError> {
+        let before = std::mem::take(self);
+        let (mut value, behind) = match store.records_after(stream, &before.seen).await? {
+            Some(behind) => (before.value, Some(behind)),
+            None => (T::default(), store.records_after(stream, &StreamPosition::default()).await?),
+        };
+        let (records, seen) = behind.unwrap_or_default();
+        for record in &records {
+            take(&mut value, record)?;
+        }
+        *self = Projection { seen, value };
+        Ok(&self.value)
+    }
+
+    /// The number of the stream's next record.
+    pub fn next_n(&self) -> u64 {
+        self.seen.next()
     }
 }

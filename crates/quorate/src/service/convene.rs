@@ -1,42 +1,40 @@
-//! Convene: an assembly from its ASSEMBLY.md to a recorded outcome.
+//! Convene: an assembly from its ASSEMBLY.md to a recorded outcome. Its inputs are checked against its mode, and its
+//! `defaults` tell whether it is due (A7).
 
-pub mod due;
-pub mod inputs;
-pub mod members;
 pub mod plan;
-pub mod rehearse;
 pub mod report;
 pub mod spec;
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use quorate_diagnostics::invisible::{code_point, find_invisible, is_invisible};
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
 use quorate_kernel::observer::Observer;
-use quorate_manifest::assembly::Mode;
-use quorate_protocol::assembly::{HostOptions, Setup};
+use quorate_manifest::assembly::{Mode, Trigger};
+use quorate_manifest::tree::reader::nearest;
+use quorate_protocol::assembly::{AssemblyRequest, HostOptions, Setup};
+use quorate_protocol::{Name, gather};
+use serde_json::json;
 
 use super::artifact::{self, Artifact, Subject};
 use super::budget;
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
-use super::host::Host;
 use super::ledger::gc;
-use super::resolve::{self};
-use super::run_opened;
-use super::run_options::RunOptions;
-use super::run_spec::RunSpec;
+use super::registries::Registries;
+use super::resolve::{self, Resolution};
+use super::run_spec::{self, RunOptions, RunSpec, is_assembly};
 use super::session::LedgerSession;
 use super::signer::{self, KeySource};
 use super::workspace::{self, PathOverrides, Workspace};
-pub use inputs::ConveneInput;
-use inputs::Inputs;
-use report::Report;
+use report::ConveneReport;
 
 /// An assembly to convene, and its settings.
 #[derive(Debug, Clone, Default)]
-pub struct Request {
+pub struct ConveneRequest {
     /// The manifest, or the directory that holds it.
     pub path: PathBuf,
     /// The workspace's root; `None` searches for it.
@@ -53,10 +51,10 @@ pub struct Request {
 pub fn prepare(
     environment: &Environment,
     places: &PathOverrides,
-    request: &Request,
-    host: &Host,
+    request: &ConveneRequest,
+    registries: &Registries,
 ) -> Result<(ConveneInput, Workspace), ServiceError> {
-    prepare_with(environment, places, request, host, |subject| {
+    prepare_with(environment, places, request, registries, |subject| {
         artifact::read(subject, &environment.directory)
     })
 }
@@ -68,16 +66,16 @@ pub fn prepare(
 pub fn prepare_with(
     environment: &Environment,
     places: &PathOverrides,
-    request: &Request,
-    host: &Host,
+    request: &ConveneRequest,
+    registries: &Registries,
     read: impl FnOnce(&Subject) -> Result<Artifact, ServiceError>,
 ) -> Result<(ConveneInput, Workspace), ServiceError> {
-    let resolving = resolve::Request {
+    let resolving = resolve::ResolveRequest {
         path: request.path.clone(),
         root: request.root.clone(),
-        ..resolve::Request::default()
+        ..resolve::ResolveRequest::default()
     };
-    let mut view = resolve::resolve(environment, &resolving, host).map_err(refused_as_configuration)?;
+    let mut view = resolve::resolve(environment, &resolving, registries).map_err(refused_as_configuration)?;
     let (asks, subject) = request.inputs.request_for(view.resolved.mode)?;
     if matches!(view.resolved.mode, Mode::Peer | Mode::Hierarchy) && view.resolved.members.is_empty() {
         let body = Body::new(format!("`{}` has no members to ask", view.resolved.name));
@@ -85,11 +83,11 @@ pub fn prepare_with(
         return Err(ServiceError::configuration(codes::ASSEMBLY_EMPTY, body.help(help)));
     }
     let setup = Setup::from_resolved(&view.resolved, asks.clone(), HostOptions::default());
-    inputs::ensure_known_class(&setup)?;
-    inputs::ensure_known_phase(request.inputs.phase.as_deref(), &setup)?;
+    ensure_known_class(&setup)?;
+    ensure_known_phase(request.inputs.phase.as_deref(), &setup)?;
     let subject = read(&subject)?;
-    inputs::ensure_conversation(&asks, &subject)?;
-    inputs::ensure_proposal(&asks, &subject)?;
+    ensure_conversation(&asks, &subject)?;
+    ensure_proposal(&asks, &subject)?;
     let start = resolve::disk_path(&view.root, view.resolved.chain.leaf());
     let start = start.parent().unwrap_or(&environment.directory).to_owned();
     let mut workspace = workspace::load(environment, places, &start)?;
@@ -108,7 +106,7 @@ pub async fn convene(
     input: &ConveneInput,
     spec: &RunSpec<Setup>,
     observer: Arc<dyn Observer>,
-) -> Result<Report, ServiceError> {
+) -> Result<ConveneReport, ServiceError> {
     let history = spec::start(spec, session, input, observer).await?;
     let report = report::load(session, &history).await;
     // The report has the answers even if the run erases them at its end.
@@ -134,7 +132,7 @@ pub(super) fn resumed_spec(
         ..options.clone()
     };
     let spec = spec::build(&session.environment, &session.workspace, &input, &options)?;
-    run_opened::ensure_unchanged(history, &spec.fingerprint(&input.subject.sha256))?;
+    run_spec::ensure_unchanged(history, &spec.fingerprint(&input.subject.sha256))?;
     let resolved = &input.resolution.resolved;
     signer::ensure_no_approvals(resolved)?;
     Ok((spec, KeySource::Resolved(resolved.policies.effective_keys())))
@@ -143,13 +141,13 @@ pub(super) fn resumed_spec(
 /// The inputs of a run, with the present state of its files.
 fn reload_input(session: &LedgerSession, history: &History) -> Result<ConveneInput, ServiceError> {
     let opened = &history.opened;
-    let setup = run_opened::assembly_setup(history).ok_or_else(|| run_opened::unknown_version(history))?;
-    let resolving = resolve::Request {
+    let setup = run_spec::assembly_setup(history).ok_or_else(|| run_spec::unknown_version(history))?;
+    let resolving = resolve::ResolveRequest {
         path: opened.manifest.as_ref().map(PathBuf::from).unwrap_or_default(),
         root: opened.root.as_ref().map(PathBuf::from),
-        ..resolve::Request::default()
+        ..resolve::ResolveRequest::default()
     };
-    let view = resolve::resolve(&session.environment, &resolving, &*session.environment.host)
+    let view = resolve::resolve(&session.environment, &resolving, &*session.environment.registries)
         .map_err(refused_as_configuration)?;
     let subject = match &opened.artifact_path {
         Some(path) => artifact::read(&Subject::File(PathBuf::from(path)), &session.environment.directory)?,
@@ -158,7 +156,7 @@ fn reload_input(session: &LedgerSession, history: &History) -> Result<ConveneInp
             display_name: opened.subject.clone().unwrap_or_else(|| "-".to_owned()),
             path: None,
             text: "".into(),
-            sha256: run_opened::input_sha256(history),
+            sha256: run_spec::input_sha256(history),
         },
     };
     Ok(ConveneInput { resolution: view, request: setup.request, subject })
@@ -170,4 +168,282 @@ fn refused_as_configuration(error: ServiceError) -> ServiceError {
         ExitClass::Refused => ServiceError { class: ExitClass::Configuration, ..error },
         _ => error,
     }
+}
+
+/// The default interval of a periodic assembly, in milliseconds.
+const DEFAULT_INTERVAL_MS: i64 = 60_000;
+/// The default number of new messages that makes an assembly due; `metadata.quorate.everyMessages` overrides it.
+const DEFAULT_EVERY_MESSAGES: u64 = 10;
+
+/// Whether an assembly is due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DueStatus {
+    Due,
+    /// The reason why it is not due.
+    NotDue(String),
+}
+
+/// Compares an assembly's `defaults` with its last run. An assembly without a run is due, unless only a person convenes
+/// it.
+///
+/// # Errors
+/// If the ledger does not answer, or the heuristic is a custom one that is not registered.
+#[crate::boxed]
+pub async fn check_due(
+    session: &LedgerSession,
+    input: &ConveneInput,
+    spec: &RunSpec<Setup>,
+) -> Result<DueStatus, ServiceError> {
+    let defaults = input.resolution.resolved.defaults.as_ref();
+    let heuristic = defaults.and_then(|default| default.trigger_heuristic.as_deref());
+    let interval_ms =
+        defaults.and_then(|default| default.trigger_interval_ms).map_or(DEFAULT_INTERVAL_MS, i64::from);
+    let Some(heuristic) = heuristic else { return Ok(DueStatus::Due) };
+    if heuristic == "manual" {
+        return Ok(DueStatus::NotDue("only a person convenes it (triggerHeuristic: manual)".to_owned()));
+    }
+    let Some(last) = last_completed_run(session, &spec.setup.assembly).await? else {
+        return Ok(DueStatus::Due);
+    };
+    Ok(match heuristic {
+        "periodic" => {
+            let since_ms = session.environment.clock.now_ms() - last.opened_ms;
+            match since_ms >= interval_ms {
+                true => DueStatus::Due,
+                false => {
+                    DueStatus::NotDue(format!("it ran {since_ms} ms ago and is due every {interval_ms} ms"))
+                }
+            }
+        }
+        "on-mode-change" => match last.opened.setup["request"] == json!(spec.setup.request) {
+            true => DueStatus::NotDue("its subject has not changed since the last run".to_owned()),
+            false => DueStatus::Due,
+        },
+        "every-n-messages" => {
+            let ours = input.resolution.resolved.metadata.get("quorate");
+            let every =
+                ours.and_then(|ours| ours.get("everyMessages")?.as_u64()).unwrap_or(DEFAULT_EVERY_MESSAGES);
+            // All messages of another conversation are new.
+            let same = last.opened.subject.as_ref() == Some(&input.subject.display_name);
+            let before = last.opened.messages.filter(|_| same).unwrap_or(0);
+            let new = message_count(input).saturating_sub(before);
+            match new >= every {
+                true => DueStatus::Due,
+                false => DueStatus::NotDue(format!(
+                    "{new} new messages since the last run, and it is due after {every}"
+                )),
+            }
+        }
+        other => {
+            let body = Body::new(format!("unknown trigger heuristic `{other}`"));
+            let help =
+                "convene without --if-due, or write every-n-messages, on-mode-change, periodic or manual";
+            return Err(ServiceError::configuration(codes::KIND_UNKNOWN, body.help(help)));
+        }
+    })
+}
+
+/// The assembly's last run with an answer; a run without answers does not count.
+async fn last_completed_run(
+    session: &LedgerSession,
+    assembly: &Name,
+) -> Result<Option<quorate_kernel::history::History>, ServiceError> {
+    for run in session.store.runs_of_type(assembly).await? {
+        let history = session.partial_history(&run).await?;
+        let incomplete = || history.outcome().is_none_or(|outcome| outcome.is_incomplete());
+        if is_assembly(&history) && !incomplete() {
+            return Ok(Some(history));
+        }
+    }
+    Ok(None)
+}
+
+/// The number of messages of a conversation; an unparsable text counts as one.
+pub(in crate::service) fn message_count(input: &ConveneInput) -> u64 {
+    let subject = &input.subject;
+    let read = (input.request.mode() == Mode::Advisory)
+        .then(|| gather::parse_conversation(&subject.display_name, &subject.text).ok())
+        .flatten();
+    read.map_or(1, |read| read.messages.len() as u64)
+}
+
+/// An assembly that can be convened: resolved, with its subject.
+pub struct ConveneInput {
+    pub resolution: Resolution,
+    /// The request to the mode.
+    pub request: AssemblyRequest,
+    /// The subject.
+    pub subject: Artifact,
+}
+
+/// The default phase of an advisory run.
+const DEFAULT_PHASE: &str = "session";
+
+/// Command-line inputs; files are paths, or `-` for standard input.
+#[derive(Debug, Clone, Default)]
+pub struct Inputs {
+    /// Advisory: the conversation.
+    pub conversation: Option<PathBuf>,
+    /// Advisory: the phase.
+    pub phase: Option<String>,
+    /// Advisory: the event that triggered the request.
+    pub trigger: Option<Trigger>,
+    /// Advisory: whether the sentinels come first.
+    pub sentinel_first: bool,
+    /// Voting: the proposal.
+    pub proposal: Option<PathBuf>,
+    /// Voting: its class.
+    pub class: Option<String>,
+    /// Peer: the topic.
+    pub topic: Option<PathBuf>,
+    /// Peer: the maximum number of rounds.
+    pub rounds: Option<u32>,
+    /// Hierarchy: the request to assess.
+    pub request: Option<PathBuf>,
+}
+
+impl Inputs {
+    /// The request and the subject for a mode.
+    ///
+    /// # Errors
+    /// If an input is missing, or belongs to another mode.
+    pub fn request_for(&self, mode: Mode) -> Result<(AssemblyRequest, Subject), ServiceError> {
+        let given_flags = [
+            ("--conversation", Mode::Advisory, self.conversation.is_some()),
+            ("--phase", Mode::Advisory, self.phase.is_some()),
+            ("--trigger", Mode::Advisory, self.trigger.is_some()),
+            ("--sentinel-first", Mode::Advisory, self.sentinel_first),
+            ("--proposal", Mode::Voting, self.proposal.is_some()),
+            ("--class", Mode::Voting, self.class.is_some()),
+            ("--topic", Mode::Peer, self.topic.is_some()),
+            ("--rounds", Mode::Peer, self.rounds.is_some()),
+            ("--request", Mode::Hierarchy, self.request.is_some()),
+        ];
+        let needed = flags_of(mode);
+        if let Some((flag, other, _)) =
+            given_flags.iter().find(|(_, for_mode, given)| *given && *for_mode != mode)
+        {
+            let message =
+                format!("`{flag}` is for {} mode, and this assembly is {}", other.as_str(), mode.as_str());
+            return Err(usage(message, format!("it takes {needed}")));
+        }
+        let (file, request) = match mode {
+            Mode::Advisory => {
+                let phase = self.phase.clone().unwrap_or_else(|| DEFAULT_PHASE.to_owned());
+                let trigger = self.trigger.unwrap_or(Trigger::Manual).as_str().to_owned();
+                let sentinel_first = self.sentinel_first;
+                (&self.conversation, AssemblyRequest::Advisory { phase, trigger, sentinel_first })
+            }
+            Mode::Voting => (&self.proposal, AssemblyRequest::Voting { class: self.class.clone() }),
+            Mode::Peer => (&self.topic, AssemblyRequest::Peer { rounds: self.rounds }),
+            Mode::Hierarchy => (&self.request, AssemblyRequest::Hierarchy),
+        };
+        let Some(file) = file else {
+            let message = format!("this assembly is {}: name its subject", mode.as_str());
+            return Err(usage(message, format!("it takes {needed}")));
+        };
+        let subject = match file.as_os_str() == "-" {
+            true => Subject::Stdin,
+            false => Subject::File(file.clone()),
+        };
+        Ok((request, subject))
+    }
+}
+
+/// Refuses a misspelled class: no member votes on it and no rule applies to it, so the rules of the intended class, a
+/// veto included, would be skipped (V1).
+///
+/// # Errors
+/// A usage error with a suggestion.
+fn ensure_known_class(setup: &Setup) -> Result<(), ServiceError> {
+    let AssemblyRequest::Voting { class: Some(class) } = &setup.request else { return Ok(()) };
+    let known = setup.classes();
+    if known.contains(&**class) {
+        return Ok(());
+    }
+    let known: Vec<&str> = known.into_iter().collect();
+    let help = match nearest(class, &known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if known.is_empty() => {
+            "leave `--class` out: every member votes on every proposal here".to_owned()
+        }
+        None => format!("its classes are {}", known.join(", ")),
+    };
+    Err(usage(format!("this assembly has no proposals of the class `{class}`"), help))
+}
+
+/// Phases that every assembly accepts: the program that sets the phase need not know the members.
+const COMMON_PHASES: [&str; 3] = ["session", "standing", "sentinel"];
+
+/// Refuses a phase that has no member if a person named it, as a misspelling: it would ask no member.
+///
+/// # Errors
+/// A usage error with a suggestion.
+fn ensure_known_phase(named: Option<&str>, setup: &Setup) -> Result<(), ServiceError> {
+    let Some(phase) = named else { return Ok(()) };
+    let known: BTreeSet<&str> = setup.members.iter().filter_map(|member| member.phase.as_deref()).collect();
+    if known.contains(phase) || COMMON_PHASES.contains(&phase) {
+        return Ok(());
+    }
+    let known: Vec<&str> = known.into_iter().collect();
+    let phases: Vec<&str> = known.iter().copied().chain(COMMON_PHASES).collect();
+    let help = match nearest(phase, &phases) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if known.is_empty() => "give its members a `phase`".to_owned(),
+        None => format!("its phases are {}", known.join(", ")),
+    };
+    Err(usage(format!("no member of this assembly is in the phase `{phase}`"), help))
+}
+
+/// A mode's flags.
+fn flags_of(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Advisory => "`--conversation FILE` [--phase PHASE] [--trigger TRIGGER] [--sentinel-first]",
+        Mode::Voting => "`--proposal FILE` [--class CLASS]",
+        Mode::Peer => "`--topic FILE` [--rounds N]",
+        Mode::Hierarchy => "`--request FILE`",
+    }
+}
+
+fn usage(message: String, help: String) -> ServiceError {
+    ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help))
+}
+
+/// A proposal must not be empty or contain text that only a machine reads.
+///
+/// # Errors
+/// If it is empty, or has tag characters, which spell invisible words.
+fn ensure_proposal(request: &AssemblyRequest, subject: &Artifact) -> Result<(), ServiceError> {
+    if !matches!(request, AssemblyRequest::Voting { .. }) {
+        return Ok(());
+    }
+    let name = &subject.display_name;
+    if !subject.text.chars().any(|c| !c.is_whitespace() && !is_invisible(c)) {
+        let body = Body::new(format!("{name} is empty")).help("write the proposal into the file");
+        return Err(ServiceError::configuration(codes::PROPOSAL_UNREADABLE, body));
+    }
+    let tag = find_invisible(&subject.text).find(|(_, c)| ('\u{e0020}'..='\u{e007e}').contains(c));
+    let Some((at, c)) = tag else { return Ok(()) };
+    let line = subject.text[..at].matches('\n').count() + 1;
+    let body = Body::new(format!(
+        "{name} has invisible text on line {line}: tag characters, from {} on",
+        code_point(c)
+    ));
+    Err(ServiceError::configuration(codes::PROPOSAL_UNREADABLE, body.help("remove it: members would see it")))
+}
+
+/// The text must parse as a conversation (X13).
+///
+/// # Errors
+/// If a line is not a message.
+fn ensure_conversation(request: &AssemblyRequest, subject: &Artifact) -> Result<(), ServiceError> {
+    if !matches!(request, AssemblyRequest::Advisory { .. }) {
+        return Ok(());
+    }
+    gather::parse_conversation(&subject.display_name, &subject.text).map(|_| ()).map_err(|error| {
+        let body = Body::new(format!("cannot read {} as a conversation: {error}", subject.display_name));
+        let help =
+            "write one {\"role\": …, \"content\": …} on each line, or text as `speaker: words` in a .md file";
+        ServiceError::configuration(codes::CONVERSATION_INVALID, body.help(help))
+    })
 }

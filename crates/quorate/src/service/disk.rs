@@ -1,20 +1,23 @@
-//! Files: the one place where use cases touch the disk.
+//! Files and paths: the one place where use cases touch the disk.
 
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
 use quorate_ledger::files;
-use quorate_manifest::{Source, source};
+use quorate_ledger::store::address::StoreAddress;
+use quorate_manifest::{Source, workspace};
+
+use super::environment::Environment;
 
 /// Reads files from the disk.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Disk;
 
 impl Source for Disk {
-    fn read(&self, path: &Path) -> Result<Vec<u8>, source::Error> {
+    fn read(&self, path: &Path) -> Result<Vec<u8>, workspace::SourceError> {
         read(path).map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => source::Error::Missing,
-            _ => source::Error::Unreadable(error),
+            std::io::ErrorKind::NotFound => workspace::SourceError::Missing,
+            _ => workspace::SourceError::Unreadable(error),
         })
     }
 }
@@ -51,7 +54,8 @@ pub fn canonical_or_new(path: &Path) -> PathBuf {
     canonical(path).unwrap_or_else(|| follow(PathBuf::new(), path, &mut { MAX_LINKS }))
 }
 
-/// The identity of an existing file or folder under any of its names. On systems without file numbers, its canonical path.
+/// The identity of an existing file or folder under any of its names. On systems without file numbers, its canonical
+/// path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileIdentity(#[cfg(unix)] (u64, u64), #[cfg(not(unix))] PathBuf);
 
@@ -240,8 +244,8 @@ pub fn link(path: &Path, target: &str) -> std::io::Result<()> {
     std::os::unix::fs::symlink(target, path)
 }
 
-/// Replaces a file's bytes atomically: a reader sees the old or the new bytes. Keeps its permissions, and a link stays a
-/// link.
+/// Replaces a file's bytes atomically: a reader sees the old or the new bytes. Keeps its permissions, and a link stays
+/// a link.
 pub fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let path = std::fs::canonicalize(path)?;
     let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
@@ -295,8 +299,8 @@ pub fn can_write_below(folder: &Path, path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// Writes a file below a folder atomically and durably, and creates its directories. Replaces an existing file. Does not
-/// follow a link that leads out of the folder.
+/// Writes a file below a folder atomically and durably, and creates its directories. Replaces an existing file. Does
+/// not follow a link that leads out of the folder.
 ///
 /// # Errors
 /// If it cannot be written, or is outside of the folder.
@@ -395,8 +399,8 @@ pub fn remove(path: &Path) -> std::io::Result<()> {
     }
 }
 
-/// The temporary files at or below a directory that a killed [`write_below`] left behind. They include those of a process
-/// that is writing there now.
+/// The temporary files at or below a directory that a killed [`write_below`] left behind. They include those of a
+/// process that is writing there now.
 pub fn abandoned_files(dir: &Path) -> Vec<PathBuf> {
     let is_abandoned = |path: &PathBuf| {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -462,4 +466,40 @@ fn walk_below(dir: &Path, depth: usize, found: &mut Vec<FileEntry>) -> std::io::
 fn modified_ms(metadata: &std::fs::Metadata) -> i64 {
     let since = metadata.modified().ok().and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
     since.map_or(0, |since| i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Makes a path absolute, from a directory.
+pub fn absolute(directory: &Path, path: &Path) -> PathBuf {
+    let joined = directory.join(path);
+    std::path::absolute(&joined).unwrap_or(joined)
+}
+
+/// A path as a user in the working directory would write it.
+pub fn display_path(environment: &Environment, path: &Path) -> String {
+    path.strip_prefix(&environment.directory).unwrap_or(path).display().to_string()
+}
+
+/// A ledger's address as a user in the working directory would write it.
+pub fn display_ledger(environment: &Environment, ledger: &StoreAddress) -> String {
+    ledger.file().map_or_else(|| ledger.to_string(), |path| display_path(environment, path))
+}
+
+/// The outermost directory at or above `start` that has the file (M10).
+pub fn find_outermost(start: &Path, name: &str) -> Option<PathBuf> {
+    start.ancestors().map(|dir| dir.join(name)).filter(|path| entry_exists(path)).last()
+}
+
+/// Whether an entry with this path exists. A directory or a dangling link counts: it is not a valid configuration, but
+/// it must be refused when it is read, not skipped.
+pub fn entry_exists(path: &Path) -> bool {
+    path.symlink_metadata().is_ok()
+}
+
+/// A path quoted for a shell.
+pub fn shell_quoted(path: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | ',' | ':' | '@');
+    match !path.is_empty() && path.chars().all(plain) && !path.starts_with('-') {
+        true => path.to_owned(),
+        false => format!("'{}'", path.replace('\'', r"'\''")),
+    }
 }

@@ -1,17 +1,27 @@
-//! The surroundings of a use case. The library reads none of them from the process: the caller supplies them.
+//! The surroundings of a use case: directory, variables, trust, registries, clock. The library reads none of them from
+//! the process: the caller supplies them.
+//!
+//! The name of a person who decides is the given one, else Git's `user.name` and `user.email`. A checkout's Git
+//! configuration is untrusted: `git config` runs no command that it names, its includes are not read, and its values
+//! are cleaned.
 
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use quorate_adapters::process;
+use quorate_diagnostics::invisible::{first_invisible, is_invisible};
+use quorate_diagnostics::{Body, codes};
 use quorate_kernel::clock::{Clock, System};
+use quorate_kernel::redact::{is_worth_redacting, names_a_secret};
 
 use super::commit_events::CommitEvents;
-use super::error::ServiceError;
-use super::host::Host;
+use super::error::{ExitClass, ServiceError};
 use super::redaction::CurrentRedactor;
-use super::trust::consent::Trust;
-use super::trust::requests::Inventory;
-use super::variables::Variables;
+use super::registries::Registries;
+use super::trust::{Inventory, Trust};
 
 /// Lists the side effects that the files of the workspace around a directory would have.
 pub type ListWorkspace = fn(&Environment, &Path) -> Result<Inventory, ServiceError>;
@@ -25,8 +35,8 @@ pub struct Environment {
     pub ledger: Option<PathBuf>,
     /// The NATS servers of remote conversations and participants; on the command line `QUORATE_NATS`.
     pub nats: Option<NatsServers>,
-    /// The directory for data that outlives a workspace; on the command line `quorate` below `XDG_STATE_HOME`, else below
-    /// `~/.local/state`. `None` keeps no such data.
+    /// The directory for data that outlives a workspace; on the command line `quorate` below `XDG_STATE_HOME`, else
+    /// below `~/.local/state`. `None` keeps no such data.
     pub state_dir: Option<PathBuf>,
     /// The users whose files may configure this process.
     pub trusted_uids: Vec<u32>,
@@ -37,7 +47,7 @@ pub struct Environment {
     /// The user name that records carry.
     pub user: String,
     /// The registries of this program: built-in adapters and extensions.
-    pub host: Arc<Host>,
+    pub registries: Arc<Registries>,
     pub clock: Arc<dyn Clock>,
     /// The variables that configurations may name; secret ones are redacted.
     pub variables: Variables,
@@ -73,7 +83,7 @@ impl Environment {
             trust: Trust::default(),
             inventory: None,
             user: "unknown".to_owned(),
-            host: Arc::new(Host::new()),
+            registries: Arc::new(Registries::new()),
             clock: Arc::new(System),
             variables: Variables::default(),
             redactor: CurrentRedactor::default(),
@@ -103,4 +113,134 @@ fn effective_user() -> Vec<u32> {
 #[cfg(not(unix))]
 fn effective_user() -> Vec<u32> {
     Vec::new()
+}
+
+#[derive(Clone, Default)]
+pub struct Variables(Arc<BTreeMap<String, String>>);
+
+/// Shows names only: a value may be a secret.
+impl fmt::Debug for Variables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl FromIterator<(String, String)> for Variables {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(variables: I) -> Self {
+        Variables(Arc::new(variables.into_iter().collect()))
+    }
+}
+
+impl Variables {
+    /// A variable's value; `None` if it is not set.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// The values to redact: of variables whose name indicates a secret, and of those `forwarded` to members. Paths,
+    /// words and short values are not redacted.
+    pub fn secrets(&self, forwarded: &BTreeSet<String>) -> Vec<String> {
+        let holds = |(name, value): (&String, &String)| {
+            let named = names_a_secret(name);
+            let is_secret = (named || forwarded.contains(name)) && is_worth_redacting(value, named);
+            is_secret.then(|| value.clone())
+        };
+        self.0.iter().filter_map(holds).collect()
+    }
+}
+
+/// The maximum length of a name, in characters.
+const MAX_NAME_CHARS: usize = 200;
+
+/// The deadline of a Git call.
+const GIT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Git's scopes, nearest first. The user's own configuration may include files, for example for identities by
+/// directory.
+const SCOPES: [[&str; 2]; 3] =
+    [["--local", "--no-includes"], ["--global", "--includes"], ["--system", "--includes"]];
+
+/// The decider's name: `by`, else the Git identity.
+///
+/// # Errors
+/// If there is neither, or `by` is not a valid name.
+#[crate::boxed]
+pub async fn decider(environment: &Environment, by: Option<&str>) -> Result<String, ServiceError> {
+    let refused = |message: &str, help: &str| {
+        Err(ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help)))
+    };
+    match by.map(str::trim) {
+        Some("") => refused(
+            "`--by` is empty",
+            "pass the name of the person who decides, for example `--by \"Ada <ada@example.org>\"`",
+        ),
+        Some(by)
+            if by.chars().count() > MAX_NAME_CHARS
+                || by.chars().any(char::is_control)
+                || first_invisible(by).is_some() =>
+        {
+            refused(
+                &format!(
+                    "`--by` is not a name: it has line breaks, invisible characters, or more than {MAX_NAME_CHARS}"
+                ),
+                "pass the name of the person who decides on one line",
+            )
+        }
+        Some(by) => Ok(by.to_owned()),
+        None => match git_identity(&environment.directory).await {
+            Some(name) => Ok(name),
+            None => refused(
+                "cannot record a decision without a name: `--by` is missing, and Git has no `user.name` here",
+                "pass `--by NAME`, or set it once with `git config --global user.name NAME`",
+            ),
+        },
+    }
+}
+
+/// `user.name <user.email>` as Git knows it in a directory.
+async fn git_identity(directory: &Path) -> Option<String> {
+    let (mut name, mut email) = (None, None);
+    for scope in SCOPES {
+        let command =
+            ["git", "config", scope[0], scope[1], "--null", "--get-regexp", "^user\\.(name|email)$"];
+        let command: Vec<String> = command.map(str::to_owned).into();
+        // No repository, no such file, or no Git: try the next scope.
+        let Ok(said) = process::run_command(&command, directory, String::new(), GIT_TIMEOUT).await else {
+            continue;
+        };
+        let last = |key: &str| {
+            said.split('\0')
+                .rev()
+                .find_map(|entry| entry.strip_prefix(key)?.strip_prefix('\n'))
+                .and_then(sanitize)
+        };
+        name = name.or_else(|| last("user.name"));
+        email = email.or_else(|| last("user.email"));
+    }
+    let name = name?;
+    Some(match email {
+        Some(email) => format!("{name} <{email}>"),
+        None => name,
+    })
+}
+
+/// A configuration value as one line without invisible characters or angle brackets, which delimit the address; `None`
+/// if nothing remains.
+fn sanitize(value: &str) -> Option<String> {
+    let visible: String = value.chars().filter(|c| !is_invisible(*c) && !matches!(c, '<' | '>')).collect();
+    let words: Vec<&str> = visible.split_whitespace().collect();
+    let line: String = words.join(" ").chars().take(MAX_NAME_CHARS / 2).collect();
+    (!line.is_empty()).then_some(line)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_of_a_checkout_becomes_one_line_that_is_seen() {
+        assert_eq!(sanitize("Ada\u{200b} \u{1b}[2JLovelace\n<x>"), Some("Ada [2JLovelace x".to_owned()));
+        assert_eq!(sanitize("\u{e0041}\u{202e} \t"), None);
+        assert_eq!(sanitize(&"a".repeat(1000)).map(|line| line.len()), Some(MAX_NAME_CHARS / 2));
+    }
 }

@@ -1,25 +1,23 @@
-//! Builds executors: by a table of `quorate.toml`, a preset, an address, a kind, or a `runtime` of `council.yaml`. Which
-//! member is asked through which executor (C11, Q1) is decided in `review/members.rs` and `convene/members.rs`.
+//! Builds executors and the embedder: by a table of `quorate.toml`, a preset, an address, a kind, or a `runtime` of
+//! `council.yaml`. `review.rs` and `convene/spec.rs` decide which member is asked through which executor (C11, Q1).
 
-pub mod findings;
-pub mod model;
-mod table;
-pub mod trust_requests;
-
-pub(super) use table::by_runtime;
-
-use std::path::Path;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorate_adapters::process;
 use quorate_diagnostics::{Body, Place, RefusalCode, Report, codes};
+use quorate_kernel::attempts::MemberConfig;
 use quorate_kernel::budget::{Caps, call_limit};
-use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::ports::executor::{
     About, CallLimit, ConfigError, Executor, Servers, Settings, SideEffect, Usage,
 };
-use quorate_kernel::registry::{ExecutorBuilder, Registry};
-use quorate_manifest::config::Configuration;
+use quorate_kernel::ports::extension::Embedder;
+use quorate_kernel::registry::{ExecutorBuilder, Registry, Source};
+use quorate_manifest::config::{Block, Configuration, CouncilMember, EmbedderTable, ExecutorTable};
+use quorate_manifest::council::Council;
+use quorate_manifest::tree::reader::nearest;
 use quorate_protocol::{Json, answers};
 use serde_json::{Map, json};
 
@@ -85,7 +83,8 @@ impl SelectedExecutor {
     /// Checks that the program it starts, the key that it sends, or the recordings that it replays are available.
     ///
     /// # Errors
-    /// [`codes::COMMAND_MISSING`] with the way to install it, [`codes::MODEL_KEY_MISSING`] or [`codes::CASSETTE_INVALID`].
+    /// [`codes::COMMAND_MISSING`] with the way to install it, [`codes::MODEL_KEY_MISSING`] or
+    /// [`codes::CASSETTE_INVALID`].
     pub fn ensure_installed(&self) -> Result<(), ServiceError> {
         installed(&self.name, &*self.executor)
     }
@@ -98,7 +97,8 @@ impl SelectedExecutor {
         budget::ensure_holdable(caps, &self.name, &*self.executor)
     }
 
-    /// The maximum cost of a call whose prompt has at most `prompt_tokens`; zero if no model is asked, `None` if unknown.
+    /// The maximum cost of a call whose prompt has at most `prompt_tokens`; zero if no model is asked, `None` if
+    /// unknown.
     pub fn call_limit(&self, prompt_tokens: u64, answer: answers::Schema) -> Option<CallLimit> {
         call_limit(&*self.executor, prompt_tokens, answer)
     }
@@ -136,8 +136,8 @@ impl SelectedExecutor {
 }
 
 /// The MCP servers of a configuration, in the form that adapters read.
-pub fn servers(host: &Configuration) -> Servers {
-    let dir = std::path::absolute(&host.dir).unwrap_or_else(|_| host.dir.clone());
+pub fn servers(config: &Configuration) -> Servers {
+    let dir = std::path::absolute(&config.dir).unwrap_or_else(|_| config.dir.clone());
     let table = |block: &Map<String, Json>| {
         let mut table = block.clone();
         // The process may start in any directory, so paths are resolved against the file that names them.
@@ -150,7 +150,7 @@ pub fn servers(host: &Configuration) -> Servers {
         }
         table
     };
-    Servers::new(host.servers.iter().map(|(id, block)| (id.clone(), table(&block.json))).collect())
+    Servers::new(config.servers.iter().map(|(id, block)| (id.clone(), table(&block.json))).collect())
 }
 
 /// Refuses an executor whose program, key or recording is missing.
@@ -173,8 +173,8 @@ pub fn installed(name: &str, executor: &dyn Executor) -> Result<(), ServiceError
 ///
 /// # Errors
 /// If there is no such executor, or it refuses its settings.
-pub fn fallback(registry: &Registry, host: &Configuration) -> Result<SelectedExecutor, ServiceError> {
-    fallback_with(registry, host, Map::new())
+pub fn fallback(registry: &Registry, config: &Configuration) -> Result<SelectedExecutor, ServiceError> {
+    fallback_with(registry, config, Map::new())
 }
 
 /// As [`fallback`], with extra keys.
@@ -183,10 +183,17 @@ pub fn fallback(registry: &Registry, host: &Configuration) -> Result<SelectedExe
 /// If there is no such executor, or it refuses its settings.
 pub fn fallback_with(
     registry: &Registry,
-    host: &Configuration,
+    config: &Configuration,
     extra: Map<String, Json>,
 ) -> Result<SelectedExecutor, ServiceError> {
-    by_name_with(registry, host, registry.default_kind().unwrap_or_default(), None, SelectedBy::Person, extra)
+    by_name_with(
+        registry,
+        config,
+        registry.default_kind().unwrap_or_default(),
+        None,
+        SelectedBy::Person,
+        extra,
+    )
 }
 
 /// Builds an executor by name: a table of `quorate.toml`, a preset, or a kind that needs no settings.
@@ -195,12 +202,12 @@ pub fn fallback_with(
 /// If there is no such executor, or it refuses its settings.
 pub fn by_name(
     registry: &Registry,
-    host: &Configuration,
+    config: &Configuration,
     name: &str,
     place: Option<&Place>,
     by: SelectedBy<'_>,
 ) -> Result<SelectedExecutor, ServiceError> {
-    by_name_with(registry, host, name, place, by, Map::new())
+    by_name_with(registry, config, name, place, by, Map::new())
 }
 
 /// As [`by_name`], with extra keys besides those of the table.
@@ -209,21 +216,21 @@ pub fn by_name(
 /// If there is no such executor, or it refuses its settings.
 pub fn by_name_with(
     registry: &Registry,
-    host: &Configuration,
+    config: &Configuration,
     name: &str,
     place: Option<&Place>,
     by: SelectedBy<'_>,
     extra: Map<String, Json>,
 ) -> Result<SelectedExecutor, ServiceError> {
-    if let Some(table) = host.executors.get(name) {
+    if let Some(table) = config.executors.get(name) {
         let mut table = table.clone();
         table.block.json.extend(extra);
-        return table::by_table(registry, &table, name, host);
+        return by_table(registry, &table, name, config);
     }
-    let servers_file = host.path();
+    let servers_file = config.path();
     let (kind, mut block) = ready_made(registry, name);
     let Some(new) = registry.executor_kind(kind) else {
-        let body = Body::new(format!("unknown executor `{name}`")).help(known_executors(registry, host));
+        let body = Body::new(format!("unknown executor `{name}`")).help(known_executors(registry, config));
         let body = match place {
             Some(place) => body.at(place.clone()),
             None => body,
@@ -235,10 +242,10 @@ pub fn by_name_with(
         name: name.to_owned(),
         timeout: Duration::ZERO,
         retries: 0,
-        dir: host.dir.clone(),
+        dir: config.dir.clone(),
         block,
-        servers: servers(host),
-        prices: budget::prices(host),
+        servers: servers(config),
+        prices: budget::prices(config),
     };
     let file = match by {
         SelectedBy::Person => None,
@@ -253,8 +260,9 @@ pub fn by_name_with(
     })
 }
 
-/// The kind and the table of a name that no file configures: a preset, a preset with a model (`anthropic:claude-opus-4-8`),
-/// an address with a model (`http://localhost:8080/v1#qwen3`), or a kind that needs no settings.
+/// The kind and the table of a name that no file configures: a preset, a preset with a model
+/// (`anthropic:claude-opus-4-8`), an address with a model (`http://localhost:8080/v1#qwen3`), or a kind that needs no
+/// settings.
 fn ready_made<'a>(registry: &'a Registry, name: &'a str) -> (&'a str, Map<String, Json>) {
     let table =
         |keys: &[(&str, &str)]| keys.iter().map(|(key, value)| ((*key).to_owned(), json!(value))).collect();
@@ -299,7 +307,7 @@ impl Origin<'_> {
                 acts: executor.side_effects().into_iter().map(named).collect(),
             }
         });
-        let servers = trust_requests::acts_of_servers(&settings.dir, &settings.servers.used());
+        let servers = acts_of_servers(&settings.dir, &settings.servers.used());
         own.into_iter().chain([TrustRequest { file: self.servers.to_owned(), acts: servers }]).collect()
     }
 }
@@ -356,9 +364,460 @@ pub(super) fn with_help(body: Body, help: Option<String>) -> Body {
     }
 }
 
-fn known_executors(registry: &Registry, host: &Configuration) -> String {
-    let mut names: Vec<String> = host.executors.keys().cloned().collect();
+fn known_executors(registry: &Registry, config: &Configuration) -> String {
+    let mut names: Vec<String> = config.executors.keys().cloned().collect();
     names.extend(registry.presets().map(str::to_owned));
     names.extend(registry.default_kind().map(str::to_owned));
-    format!("the executors are {}; add others as tables `[executors.<name>]` of quorate.toml", names.join(", "))
+    format!(
+        "the executors are {}; add others as tables `[executors.<name>]` of quorate.toml",
+        names.join(", ")
+    )
+}
+
+/// A named model.
+#[derive(Debug, Clone, Copy)]
+pub struct NamedModel<'a> {
+    pub name: &'a str,
+    /// The table that names it; `None` for `--model`.
+    pub table: Option<&'a CouncilMember>,
+}
+
+impl<'a> NamedModel<'a> {
+    /// The model of `--model`.
+    pub fn by_person(name: &'a str) -> Self {
+        NamedModel { name, table: None }
+    }
+}
+
+/// Builds an executor, with the named model if there is one.
+///
+/// # Errors
+/// As `build`, and if the executor has no model.
+pub fn with_model(
+    model: Option<NamedModel<'_>>,
+    build: impl Fn(Map<String, Json>) -> Result<SelectedExecutor, ServiceError>,
+) -> Result<SelectedExecutor, ServiceError> {
+    let Some(model) = model else { return build(Map::new()) };
+    let built = build(Map::from_iter([("model".to_owned(), json!(model.name))]));
+    match built.is_err().then(|| build(Map::new())) {
+        Some(Ok(without)) if !without.about().asks_a_model => Err(asks_no_model(model, &without.name)),
+        _ => built,
+    }
+}
+
+fn asks_no_model(model: NamedModel<'_>, executor: &str) -> ServiceError {
+    let body = Body::new(format!("cannot use the model `{}`: `{executor}` asks no model", model.name));
+    let help = "name an executor that asks one: `--executor claude`, anthropic, openai, ollama, or a table of quorate.toml";
+    match model.table {
+        None => ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)),
+        Some(table) => {
+            let place = table.model.as_ref().map_or(&table.place, |(_, place)| place);
+            let body = body.at(place.clone()).help("remove `model`, or name an executor that asks a model");
+            refuse_in(codes::HOST_INVALID, body, &table.source)
+        }
+    }
+}
+
+/// Refuses `--model` if members are asked through different executors: a model's name has no meaning for another
+/// service.
+///
+/// # Errors
+/// [`codes::USAGE`], with the executors' names.
+pub fn ensure_one_executor<'a>(
+    model: Option<&str>,
+    executors: impl IntoIterator<Item = &'a SelectedExecutor>,
+) -> Result<(), ServiceError> {
+    let Some(model) = model else { return Ok(()) };
+    let mut distinct: Vec<&SelectedExecutor> = Vec::new();
+    for executor in executors {
+        if !distinct.iter().any(|known| known.settings == executor.settings) {
+            distinct.push(executor);
+        }
+    }
+    if distinct.len() < 2 {
+        return Ok(());
+    }
+    let mut names: Vec<String> = distinct.iter().map(|executor| format!("`{}`", executor.name)).collect();
+    names.dedup();
+    let body = Body::new(format!(
+        "cannot use the model `{model}`: the members have different executors, {}",
+        names.join(", ")
+    ));
+    let help =
+        "add `--executor NAME` to ask all through one, or set `model` where each member's executor is named";
+    Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)))
+}
+
+/// The keys that every executor accepts.
+const SHARED_KEYS: [&str; 2] = ["timeout", "retries"];
+
+/// Builds the executor of a table of `quorate.toml`.
+fn by_table(
+    registry: &Registry,
+    table: &ExecutorTable,
+    name: &str,
+    config: &Configuration,
+) -> Result<SelectedExecutor, ServiceError> {
+    let (new, kind) = table_kind(registry, table, name)?;
+    let file = config.path();
+    let origin = Origin { file: Some(&file), servers: &file };
+    let place = (&*config.dir, Shared::of(config));
+    let Some((wrap, named)) = registry.wrapper_kind(&kind).zip(table.block.json.get("source")) else {
+        return build((new, kind), name, table, place, origin, codes::EXECUTOR_INVALID);
+    };
+    // The model is the source's.
+    let mut table = table.clone();
+    let model = table.block.json.remove_entry("model");
+    let source = wrapped(registry, &table, named, config, model.into_iter().collect())?;
+    let inner =
+        Source { executor: Arc::clone(&source.executor), timeout: source.timeout, retries: source.retries };
+    let new: ExecutorBuilder = Arc::new(move |settings| wrap(settings, Some(inner.clone())));
+    let mut built = build((new, kind), name, &table, place, origin, codes::EXECUTOR_INVALID)?;
+    built.needs.extend(source.needs);
+    Ok(built)
+}
+
+/// The executor that a table's `source` names.
+fn wrapped(
+    registry: &Registry,
+    table: &ExecutorTable,
+    named: &Json,
+    config: &Configuration,
+    extra: Map<String, Json>,
+) -> Result<SelectedExecutor, ServiceError> {
+    let refuse_source = |message: String, help: &str| {
+        refuse(codes::EXECUTOR_INVALID, table.block.body(Some("source"), message).help(help), &table.block)
+    };
+    let Some(source) = named.as_str() else {
+        return Err(refuse_source("`source` must be a string".to_owned(), "name an executor"));
+    };
+    let kind = match config.executors.get(source) {
+        Some(table) => table.kind.as_ref().map(|(kind, _)| kind.as_str()),
+        None => Some(source),
+    };
+    if kind.is_some_and(|kind| registry.wrapper_kind(kind).is_some()) {
+        let message = format!("`{source}` has a source of its own");
+        return Err(refuse_source(message, "name an executor without a source"));
+    }
+    let place = table.block.place_of(Some("source"));
+    by_name_with(registry, config, source, Some(&place), SelectedBy::File(&config.path()), extra)
+}
+
+/// The kind of a table, which its preset or its command may imply.
+fn table_kind(
+    registry: &Registry,
+    table: &ExecutorTable,
+    name: &str,
+) -> Result<(ExecutorBuilder, String), ServiceError> {
+    let block = &table.block.json;
+    // A table with a command is an `agent-cli`, even if its preset has the name of a service.
+    let starts = ["command", "cli"].iter().any(|key| block.contains_key(*key));
+    let preset = || registry.preset_kind(block.get("preset").and_then(Json::as_str)?);
+    let implied = registry.command_kind().filter(|_| starts).or_else(preset);
+    let (kind, place) = match (&table.kind, implied) {
+        (Some((kind, place)), _) => (kind.clone(), place.clone()),
+        (None, Some(kind)) => (kind.to_owned(), table.block.place.clone()),
+        (None, None) => {
+            let known = registry.executor_kinds().collect::<Vec<_>>().join(", ");
+            let body = table.block.body(None, format!("`[executors.{name}]` has no `kind`"));
+            let body = body.help(format!("the kinds are {known}"));
+            return Err(refuse(codes::HOST_INVALID, body, &table.block));
+        }
+    };
+    let Some(new) = registry.executor_kind(&kind) else {
+        let known = registry.executor_kinds().collect::<Vec<_>>().join(", ");
+        let body = Body::new(format!("unknown executor kind `{kind}`"))
+            .at(place)
+            .help(format!("the kinds are {known}"));
+        return Err(refuse(codes::KIND_UNKNOWN, body, &table.block));
+    };
+    Ok((new, kind))
+}
+
+/// Builds the executor of a `runtime` of `council.yaml`.
+pub(in crate::service) fn by_runtime(
+    registry: &Registry,
+    table: &ExecutorTable,
+    dir: &Path,
+    file: &Path,
+) -> Result<SelectedExecutor, ServiceError> {
+    let Some((kind, place)) = &table.kind else {
+        let body = table.block.body(None, "`runtime` has no `type`");
+        return Err(refuse(codes::COUNCIL_INVALID, body, &table.block));
+    };
+    let Some(new) = registry.runtime_type_builder(kind) else {
+        let known = registry.runtime_types().collect::<Vec<_>>().join(", ");
+        let body = Body::new(format!("unknown runtime type `{kind}`")).at(place.clone());
+        return Err(refuse(codes::KIND_UNKNOWN, body.help(format!("the types are {known}")), &table.block));
+    };
+    let origin = Origin { file: Some(file), servers: file };
+    let (new, name) = ((new, kind.clone()), kind);
+    build(new, name, table, (dir, Shared::default()), origin, codes::RUNTIME_UNSUPPORTED)
+}
+
+fn build(
+    (new, kind): (ExecutorBuilder, String),
+    name: &str,
+    table: &ExecutorTable,
+    (dir, shared): (&Path, Shared),
+    origin: Origin<'_>,
+    code: RefusalCode,
+) -> Result<SelectedExecutor, ServiceError> {
+    let settings = settings(name, table, dir, shared);
+    let limits = (table.timeout, table.retries);
+    Build { new, kind, settings, limits, origin }.finish(|mut refused| {
+        // The adapter does not know the common keys, so it cannot suggest them.
+        let shared = refused.key.as_deref().filter(|_| refused.is_unknown_key);
+        if let Some(near) = shared.and_then(|key| nearest(key, &SHARED_KEYS)) {
+            refused.help = Some(format!("did you mean `{near}`?"));
+        }
+        let code = match refused.key.as_deref() {
+            None | Some("type") => code,
+            Some(_) => codes::EXECUTOR_INVALID,
+        };
+        let body = with_help(table.block.body(refused.key.as_deref(), refused.message), refused.help);
+        *refuse(code, body, &table.block).report
+    })
+}
+
+/// The settings of `quorate.toml` that executors read besides their own table.
+#[derive(Default)]
+struct Shared {
+    servers: Servers,
+    prices: Option<PathBuf>,
+}
+
+impl Shared {
+    fn of(config: &Configuration) -> Self {
+        Shared { servers: servers(config), prices: budget::prices(config) }
+    }
+}
+
+fn settings(name: &str, table: &ExecutorTable, dir: &Path, shared: Shared) -> Settings {
+    Settings {
+        name: name.to_owned(),
+        timeout: table.timeout.unwrap_or_default(),
+        retries: table.retries.unwrap_or(0),
+        dir: dir.to_owned(),
+        block: table.block.json.clone(),
+        servers: shared.servers,
+        prices: shared.prices,
+    }
+}
+
+fn refuse(code: RefusalCode, body: Body, block: &Block) -> ServiceError {
+    refuse_in(code, body, &block.source)
+}
+
+/// Builds every executor that a configuration or a council names, without calling any, and returns the errors,
+/// including those of MCP server tables and the embedder.
+pub fn build_errors(
+    registry: &Registry,
+    configuration: Option<&Configuration>,
+    council: Option<&Council>,
+) -> Vec<ServiceError> {
+    let mut errors = Vec::new();
+    if let Some(configuration) = configuration {
+        let tables = configuration.executors.keys().map(|name| (name, None));
+        let assemblies = configuration.assemblies.values();
+        let named = assemblies.flat_map(|table| table.executor.iter().chain(table.members.values()));
+        let playbooks = [&configuration.playbooks.judge, &configuration.playbooks.reflector];
+        let named_executors = configuration.default_executor.iter().chain(playbooks.into_iter().flatten());
+        let members = configuration.council_members.values().filter_map(|member| member.executor.as_ref());
+        let named = named_executors.chain(members).chain(named).map(|(name, place)| (name, Some(place)));
+        let build = |(name, place): (&String, Option<&Place>)| {
+            by_name(registry, configuration, name, place, SelectedBy::Person)
+        };
+        errors.extend(tables.chain(named).map(build).filter_map(Result::err));
+        errors.extend(server_errors(configuration));
+        errors.extend(configured_embedder(registry, configuration).err());
+    }
+    if let Some(council) = council {
+        let runtimes = council.runtimes();
+        errors.extend(
+            runtimes.filter_map(|table| by_runtime(registry, table, &council.dir, &council.dir).err()),
+        );
+    }
+    errors
+}
+
+/// Misspellings in the executors and MCP servers of a `quorate.toml`: unknown keys, kinds or executor names, and
+/// invalid `url`s. They are refused even if no run uses that executor or server; other errors of a table stop only runs
+/// that use it.
+pub fn typos(registry: &Registry, config: &Configuration) -> Vec<ServiceError> {
+    let is_mistyped = |name: &str, table: &ExecutorTable| match table_kind(registry, table, name) {
+        Ok((new, _)) => {
+            let settings = settings(name, table, &config.dir, Shared::of(config));
+            new(&settings).is_err_and(|refused| refused.is_unknown_key)
+        }
+        Err(_) => true,
+    };
+    let tables = config.executors.iter().filter(|(name, table)| is_mistyped(name, table));
+    let tables = tables.filter_map(|(name, table)| by_table(registry, table, name, config).err());
+    let is_unknown = |name: &str| {
+        !config.executors.contains_key(name)
+            && registry.preset_kind(name).is_none()
+            && registry.executor_kind(name).is_none()
+    };
+    let named = config.named_executors().filter(|(name, _)| is_unknown(name));
+    let named =
+        named.filter_map(|(name, at)| by_name(registry, config, name, Some(at), SelectedBy::Person).err());
+    let servers = server_errors_where(config, |refused| {
+        refused.is_unknown_key || refused.key.as_deref() == Some("url")
+    });
+    tables.chain(named).chain(servers).chain(embedder_typo(registry, config)).collect()
+}
+
+/// The tables of MCP servers that cannot be read.
+pub fn server_errors(config: &Configuration) -> Vec<ServiceError> {
+    server_errors_where(config, |_| true)
+}
+
+fn server_errors_where(config: &Configuration, matters: impl Fn(&ConfigError) -> bool) -> Vec<ServiceError> {
+    let unread = config.servers.iter().filter_map(|(id, table)| {
+        let refused = process::check_server(&table.json).err().filter(&matters)?;
+        let message = format!("[mcp.{id}]: {}", refused.message);
+        let body = with_help(table.body(refused.key.as_deref(), message), refused.help);
+        Some(refuse(codes::HOST_INVALID, body, table))
+    });
+    unread.collect()
+}
+
+/// The side effects of connecting to servers.
+pub fn acts_of_servers(dir: &Path, servers: &[(String, Map<String, Json>)]) -> Vec<SideEffect> {
+    servers.iter().map(|(id, table)| process::server_side_effect(id, table, dir)).collect()
+}
+
+/// The side effects of the executors that a `quorate.toml` configures or names.
+pub fn acts_of_tables(registry: &Registry, config: &Configuration) -> Vec<SideEffect> {
+    let file = config.path();
+    let tables = config.executors.keys().map(|name| (name, None));
+    let chosen = config.named_executors().map(|(name, place)| (name, Some(place)));
+    let built = tables
+        .chain(chosen)
+        .filter_map(|(name, place)| by_name(registry, config, name, place, SelectedBy::File(&file)).ok());
+    built.flat_map(|chosen| chosen.needs()).flat_map(|need| need.acts).collect()
+}
+
+/// The side effects of a council's executors: the common one, and those of single members.
+pub fn of_council(registry: &Registry, council: &Council, file: &Path) -> Vec<TrustRequest> {
+    let built = council.runtimes().filter_map(|table| by_runtime(registry, table, &council.dir, file).ok());
+    built.flat_map(|chosen| chosen.needs()).collect()
+}
+
+/// The side effects of executors that a manifest names.
+pub fn of_names(
+    registry: &Registry,
+    config: &Configuration,
+    names: &[String],
+    manifest: &Path,
+) -> Vec<TrustRequest> {
+    let built = names
+        .iter()
+        .filter_map(|name| by_name(registry, config, name, None, SelectedBy::File(manifest)).ok());
+    built.flat_map(|chosen| chosen.needs()).collect()
+}
+
+/// The deadline of one comparison, if the table has none.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// A configured_embedder embedder. It can be called once it is admitted.
+#[derive(Clone)]
+pub struct SelectedEmbedder {
+    embedder: Arc<dyn Embedder>,
+    needs: TrustRequest,
+    /// The settings that the fingerprint of a run covers.
+    pub settings: Json,
+}
+
+impl fmt::Debug for SelectedEmbedder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("SelectedEmbedder").field(&self.settings).finish()
+    }
+}
+
+impl SelectedEmbedder {
+    /// The side effects that must be trusted before it is called.
+    pub fn needs(&self) -> TrustRequest {
+        self.needs.clone()
+    }
+
+    pub fn embedder(&self, _: Permit) -> Arc<dyn Embedder> {
+        Arc::clone(&self.embedder)
+    }
+
+    /// The model, its address and its executor, in one line.
+    pub fn describe(&self) -> String {
+        self.embedder.describe()
+    }
+
+    /// Checks that its price is known if money is capped.
+    ///
+    /// # Errors
+    /// [`codes::COST_UNKNOWN`].
+    pub fn ensure_enforceable(&self, caps: &Caps) -> Result<(), ServiceError> {
+        budget::ensure_embedder_holdable(caps, &*self.embedder)
+    }
+
+    /// Checks that the key that it sends is available.
+    ///
+    /// # Errors
+    /// [`codes::MODEL_KEY_MISSING`].
+    pub fn ensure_installed(&self) -> Result<(), ServiceError> {
+        self.embedder.check_installed().map_err(|refused| {
+            let body = Body::new(format!("the embedder: {}", refused.message));
+            ServiceError::configuration(codes::MODEL_KEY_MISSING, with_help(body, refused.help))
+        })
+    }
+}
+
+/// The embedder of a configuration; `None` without a table.
+///
+/// # Errors
+/// [`codes::EMBEDDER_INVALID`] if the table cannot be used.
+pub fn configured_embedder(
+    registry: &Registry,
+    config: &Configuration,
+) -> Result<Option<SelectedEmbedder>, ServiceError> {
+    let Some(table) = &config.embedder else { return Ok(None) };
+    let built = build_embedder(registry, config, table);
+    let embedder = built.map_err(|refused| refusal(codes::EMBEDDER_INVALID, table, refused))?;
+    let named = |act: SideEffect| SideEffect { what: format!("{} (embedder)", act.what), ..act };
+    let acts = embedder.side_effects().into_iter().map(named).collect();
+    let needs = TrustRequest { file: config.path(), acts };
+    Ok(Some(SelectedEmbedder { embedder, needs, settings: json!(table.block.json) }))
+}
+
+/// A misspelled key of the table. It is refused even if no run needs the embedder.
+pub fn embedder_typo(registry: &Registry, config: &Configuration) -> Option<ServiceError> {
+    let table = config.embedder.as_ref()?;
+    let refused = build_embedder(registry, config, table).err().filter(|refused| refused.is_unknown_key)?;
+    Some(refusal(codes::EMBEDDER_INVALID, table, refused))
+}
+
+fn build_embedder(
+    registry: &Registry,
+    config: &Configuration,
+    table: &EmbedderTable,
+) -> Result<Arc<dyn Embedder>, ConfigError> {
+    let Some(new) = registry.embedder() else {
+        return Err(ConfigError::for_block("this program has no configurable embedder"));
+    };
+    new(&Settings {
+        name: "embedder".to_owned(),
+        timeout: table.timeout.unwrap_or(DEFAULT_TIMEOUT),
+        retries: 0,
+        dir: config.dir.clone(),
+        block: table.block.json.clone(),
+        servers: Servers::default(),
+        prices: budget::prices(config),
+    })
+}
+
+fn refusal(code: RefusalCode, table: &EmbedderTable, refused: ConfigError) -> ServiceError {
+    let mut report = Report::new();
+    report.add_source(table.block.place.file.clone(), table.block.source.clone());
+    let body = table.block.body(refused.key.as_deref(), format!("[embedder]: {}", refused.message));
+    report.refuse(code, with_help(body, refused.help));
+    ServiceError::from_report(ExitClass::Configuration, report)
 }

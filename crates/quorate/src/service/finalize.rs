@@ -1,18 +1,26 @@
-//! Finalizes a run after its outcome: writes a review's log lines or an assembly's overlays, then records the end.
+//! What follows an outcome: log lines or overlays and the record of the end, a person's decision beside the council's,
+//! and closing an interrupted review whose draft has changed.
 
+use std::path::Path;
+
+use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
-use quorate_kernel::ports::ledger::{Append, Durability, Entry, Error, Ledger as _};
-use quorate_kernel::record::RunEnded;
+use quorate_kernel::ports::ledger::{Append, Durability, Entry, Ledger as _, LedgerError};
+use quorate_kernel::record::{Outcome, Override, RunEnded};
 use quorate_ledger::council_log;
-use quorate_ledger::council_log::line::LogEvent;
+use quorate_ledger::council_log::line::{LogEvent, SUPERSEDED};
 use quorate_ledger::retention::Period;
 use quorate_protocol::Name;
+use quorate_protocol::policy::Verdict;
 
-use super::error::ServiceError;
-use super::overlays;
-use super::run_opened::is_assembly;
+use super::artifact::Artifact;
+use super::error::{ExitClass, ServiceError};
+use super::live::{self, LiveState};
+use super::report::{self, ReviewReport};
+use super::run_spec::{self, is_assembly};
 use super::session::LedgerSession;
 use super::signer::KeySource;
+use super::{environment, overlays};
 
 /// Finalizes a run: log line or overlays, then the record that the run ended. Idempotent. Returns the whole history.
 ///
@@ -61,7 +69,7 @@ pub(super) async fn record_run_ended(
     match session.store.append(Append::one(&history.run, history.next, entry, Durability::Written)).await {
         Ok(_) => history.end(ended, at_ms),
         // Another process recorded it at the same time.
-        Err(Error::Conflict { .. }) => {}
+        Err(LedgerError::Conflict { .. }) => {}
         Err(error) => return Err(error.into()),
     }
     session.seal_run().await;
@@ -97,4 +105,181 @@ pub(super) async fn append_review_line(session: &LedgerSession, history: &Histor
         Some(line) => session.append_line(history, line).await,
         None => true,
     }
+}
+
+/// Closes the open reviews of a changed file. Leaves open those that another process holds and those that this ledger
+/// cannot close. `subject` is the file's name in the records.
+///
+/// # Errors
+/// If the ledger does not answer.
+pub(super) async fn close_outdated(
+    session: &LedgerSession,
+    artifact: &Artifact,
+    subject: &str,
+) -> Result<(), ServiceError> {
+    let Some(path) = &artifact.path else { return Ok(()) };
+    for (run, sha256) in session.store.open_runs_on(subject).await? {
+        if sha256 == artifact.sha256 {
+            continue;
+        }
+        let Ok(_held) = session.acquire_run(&run).await else { continue };
+        close_run(session, &run, path).await?;
+    }
+    Ok(())
+}
+
+async fn close_run(session: &LedgerSession, run: &Name, path: &Path) -> Result<(), ServiceError> {
+    let mut history = session.partial_history(run).await?;
+    // Several directories may have a file of that name.
+    let of_this_file = history.opened.artifact_path.as_deref() == path.to_str();
+    if !of_this_file || run_spec::is_assembly(&history) || history.outcome().is_some() {
+        return Ok(());
+    }
+    if !session.resume_signing(&mut history, KeySource::Recorded).await? {
+        return Ok(());
+    }
+    let because = "The draft was changed before the council came to a verdict, and is reviewed anew.";
+    let outcome = Outcome {
+        kind: Some("verdict".to_owned()),
+        verdict: Some(SUPERSEDED.to_owned()),
+        because: Some(because.to_owned()),
+        reasoning: Some(because.to_owned()),
+        ..Outcome::default()
+    };
+    let entry = Entry::of(&outcome, session.environment.clock.now_ms());
+    match session.store.append(Append::one(run, history.next, entry, Durability::Synced)).await {
+        Ok(_) => finalize(session, run).await.map(drop),
+        // Another process closed it first.
+        Err(quorate_kernel::ports::ledger::LedgerError::Conflict { .. }) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The number of attempts to append while other processes append first.
+const MAX_ATTEMPTS: usize = 50;
+
+/// The maximum length of a reason and of a decider's name, in characters.
+pub const MAX_REASON_CHARS: usize = 8_000;
+pub const MAX_BY_CHARS: usize = 200;
+
+#[derive(Debug, Clone, Copy)]
+pub struct Decision<'a> {
+    pub verdict: Verdict,
+    pub reason: &'a str,
+    /// The decider's name; `None` for the Git identity.
+    pub by: Option<&'a str>,
+}
+
+/// Records a person's decision and reason.
+///
+/// # Errors
+/// If the run is undecided, the reason is empty or too long, the decider is unknown, or the ledger fails.
+pub async fn override_run(
+    session: &LedgerSession,
+    run: &Name,
+    decision: Decision<'_>,
+) -> Result<ReviewReport, ServiceError> {
+    let Decision { verdict, reason, by } = decision;
+    if reason.trim().is_empty() {
+        let body = Body::new("an override needs a reason")
+            .help("give the reason with `--reason`: the next review learns from it");
+        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
+    }
+    ensure_short("reason", reason, MAX_REASON_CHARS)?;
+    ensure_short("by", by.unwrap_or_default(), MAX_BY_CHARS)?;
+    let decider = environment::decider(&session.environment, by).await?;
+    session.ensure_writable()?;
+    // Another person may append at the same time.
+    for _ in 0..MAX_ATTEMPTS {
+        match try_record(session, run, verdict, reason, &decider).await {
+            Err(RecordError::Conflict) => {}
+            Err(RecordError::Failed(error)) => return Err(error),
+            Ok(()) => {
+                finalize(session, run).await?;
+                return report::load(session, run).await;
+            }
+        }
+    }
+    Err(LedgerError::Conflict { run: run.clone() }.into())
+}
+
+enum RecordError {
+    /// Another process appended first.
+    Conflict,
+    Failed(ServiceError),
+}
+
+impl<E: Into<ServiceError>> From<E> for RecordError {
+    fn from(error: E) -> Self {
+        RecordError::Failed(error.into())
+    }
+}
+
+async fn try_record(
+    session: &LedgerSession,
+    run: &Name,
+    verdict: Verdict,
+    reason: &str,
+    by: &str,
+) -> Result<(), RecordError> {
+    let mut history = session.partial_history(run).await?;
+    if run_spec::is_assembly(&history) {
+        let body = Body::new(format!(
+            "cannot override run {run}: it is an assembly's, and only a review's verdict can be overridden"
+        ))
+        .help("convene the assembly again, or decide otherwise where its outcome is used");
+        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body).into());
+    }
+    let Some(council) = history.outcome().and_then(|outcome| outcome.verdict) else {
+        return Err(undecided_error(session, run, &history).await?.into());
+    };
+    if !session.resume_signing(&mut history, KeySource::Recorded).await? {
+        return Err(RecordError::Conflict);
+    }
+    let redactor = &session.workspace.redaction.redactor;
+    let decision = Override {
+        verdict: verdict.as_str().to_owned(),
+        reason: redactor.redact(reason.trim()).0,
+        by: redactor.redact(by).0,
+        council_verdict: Some(council),
+        logged: Some(false),
+    };
+    let entry = Entry::of(&decision, session.environment.clock.now_ms());
+    match session.store.append(Append::one(run, history.next, entry, Durability::Synced)).await {
+        Err(LedgerError::Conflict { .. }) => Err(RecordError::Conflict),
+        Err(error) => Err(error.into()),
+        Ok(_) => Ok(()),
+    }
+}
+
+/// The refusal of a run without a verdict. Its help depends on whether a process works on the run.
+async fn undecided_error(
+    session: &LedgerSession,
+    run: &Name,
+    history: &History,
+) -> Result<ServiceError, ServiceError> {
+    let state = match history.ended {
+        Some(_) => LiveState::Ended,
+        None => live::driver(session, run).await?,
+    };
+    let help = match state {
+        LiveState::Interrupted if history.opened.queued.is_some() => {
+            "it is a task of the queue, and a worker continues it: see `quorate queue list`".to_owned()
+        }
+        LiveState::Ended => "review the text again".to_owned(),
+        LiveState::Interrupted => format!("`{}` continues it", session.resume_command(run)),
+        _ => format!("wait until it ends; `quorate show {run}` shows its verdict"),
+    };
+    let body = Body::new(format!("run {run} has no verdict: {}", state.sentence()));
+    Ok(ServiceError::configuration(codes::RUN_OPEN, body.help(help)))
+}
+
+fn ensure_short(name: &str, text: &str, limit: usize) -> Result<(), ServiceError> {
+    let count = text.trim().chars().count();
+    if count <= limit {
+        return Ok(());
+    }
+    let body = Body::new(format!("`{name}` has {count} characters; the limit is {limit}"))
+        .help("shorten it, and name a document with the details");
+    Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body))
 }

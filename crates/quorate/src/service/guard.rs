@@ -1,6 +1,6 @@
-//! Protects a workspace's own files from being overwritten: the ledger, its keys, its witness, its log, the keyring, the
-//! configuration, and Git's files. Every file that a configuration, a manifest or a person names passes this guard. It
-//! follows links and compares existing files by identity, so that it also finds hard links.
+//! Protects a workspace's own files from being overwritten: the ledger, its keys, its witness, its log, the keyring,
+//! the configuration, and Git's files. Every file that a configuration, a manifest or a person names passes this guard.
+//! It follows links and compares existing files by identity, so that it also finds hard links.
 
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
@@ -14,10 +14,9 @@ use quorate_manifest::config::{self, Configuration, KeySource};
 use quorate_manifest::doctype::COUNCIL_FILES;
 
 use super::artifact::Artifact;
-use super::disk::{self, FileIdentity};
+use super::disk::{self, FileIdentity, absolute, display_path};
 use super::environment::Environment;
 use super::error::ServiceError;
-use super::paths::{absolute, display_path};
 use super::witness::Witness;
 
 /// The keyring's default file.
@@ -36,7 +35,7 @@ pub fn keyring_of(root: &Path, settings: &config::Keys) -> PathBuf {
 
 /// The role of a file in a workspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Role {
+pub enum FileRole {
     /// The ledger and SQLite's auxiliary files.
     Ledger,
     /// The log of verdicts.
@@ -52,16 +51,16 @@ pub enum Role {
     State,
 }
 
-impl Role {
+impl FileRole {
     fn occupies(self) -> &'static str {
         match self {
-            Role::Ledger => "the ledger is there",
-            Role::Log => "the log is there",
-            Role::Witness => "the witness is there",
-            Role::Keyring => "the keyring is there",
-            Role::Configuration => "the configuration is there",
-            Role::Keys => "the ledger's keys are there",
-            Role::State => "trust decisions and the last checkpoints are kept there",
+            FileRole::Ledger => "the ledger is there",
+            FileRole::Log => "the log is there",
+            FileRole::Witness => "the witness is there",
+            FileRole::Keyring => "the keyring is there",
+            FileRole::Configuration => "the configuration is there",
+            FileRole::Keys => "the ledger's keys are there",
+            FileRole::State => "trust decisions and the last checkpoints are kept there",
         }
     }
 }
@@ -69,15 +68,15 @@ impl Role {
 /// The protected files and folders of a workspace.
 #[derive(Debug, Clone, Default)]
 pub struct Guard {
-    files: Vec<(Role, PathBuf)>,
-    folders: Vec<(Role, PathBuf)>,
+    files: Vec<(FileRole, PathBuf)>,
+    folders: Vec<(FileRole, PathBuf)>,
 }
 
 /// A workspace's files, by role.
 #[derive(Clone, Copy)]
-pub struct Places<'a> {
+pub struct GuardedPlaces<'a> {
     /// `quorate.toml`.
-    pub host: &'a Configuration,
+    pub config: &'a Configuration,
     /// The files of `quorate.toml` and the council that were read.
     pub configured: [Option<&'a Path>; 2],
     pub root: &'a Path,
@@ -91,32 +90,32 @@ impl Guard {
     ///
     /// # Errors
     /// [`codes::FILE_UNWRITABLE`] if the configuration puts two files in one place, or one in Git's folder.
-    pub fn of(environment: &Environment, places: Places<'_>) -> Result<Guard, ServiceError> {
-        let Places { host, configured, root, ledger, log, witness } = places;
-        let keyring = keyring_of(root, &host.keys);
+    pub fn of(environment: &Environment, places: GuardedPlaces<'_>) -> Result<Guard, ServiceError> {
+        let GuardedPlaces { config, configured, root, ledger, log, witness } = places;
+        let keyring = keyring_of(root, &config.keys);
         let witness = witness.and_then(Witness::file);
         let mut guard = Guard::default();
-        guard.add(Role::Log, log);
-        guard.add(Role::Keyring, &keyring);
-        witness.into_iter().for_each(|file| guard.add(Role::Witness, file));
-        configured.into_iter().flatten().for_each(|file| guard.add(Role::Configuration, file));
+        guard.add(FileRole::Log, log);
+        guard.add(FileRole::Keyring, &keyring);
+        witness.into_iter().for_each(|file| guard.add(FileRole::Witness, file));
+        configured.into_iter().flatten().for_each(|file| guard.add(FileRole::Configuration, file));
         if let Some(file) = ledger.file() {
-            guard.add(Role::Ledger, file);
-            SQLITE_SUFFIXES.iter().for_each(|end| guard.add(Role::Ledger, &with_suffix(file, end)));
+            guard.add(FileRole::Ledger, file);
+            SQLITE_SUFFIXES.iter().for_each(|end| guard.add(FileRole::Ledger, &with_suffix(file, end)));
         }
-        if let Some((KeySource::File(path), _)) = &host.keys.signing {
-            guard.add(Role::Keys, &root.join(path));
+        if let Some((KeySource::File(path), _)) = &config.keys.signing {
+            guard.add(FileRole::Keys, &root.join(path));
         }
         let directory = quorate_ledger::keys::KeyDirectory::new(ledger.dir());
         let secrets = directory.key_path(KeyPurpose::Ledger);
-        guard.folders.extend(secrets.parent().map(|folder| (Role::Keys, folder.to_owned())));
-        guard.folders.extend(environment.state_dir.iter().map(|dir| (Role::State, dir.clone())));
+        guard.folders.extend(secrets.parent().map(|folder| (FileRole::Keys, folder.to_owned())));
+        guard.folders.extend(environment.state_dir.iter().map(|dir| (FileRole::State, dir.clone())));
         let named = [
-            (Role::Log, Some(log), "the log (`logging.log_path`)"),
-            (Role::Witness, witness, "the witness (`[ledger] witness`)"),
-            (Role::Keyring, Some(&*keyring), "the keyring (`[keys] keyring`)"),
-                // If two files share a place, the ledger's place is rarely the mistake, so the error names the other.
-            (Role::Ledger, ledger.file(), "the ledger"),
+            (FileRole::Log, Some(log), "the log (`logging.log_path`)"),
+            (FileRole::Witness, witness, "the witness (`[ledger] witness`)"),
+            (FileRole::Keyring, Some(&*keyring), "the keyring (`[keys] keyring`)"),
+            // If two files share a place, the ledger's place is rarely the mistake, so the error names the other.
+            (FileRole::Ledger, ledger.file(), "the ledger"),
         ];
         let resolved = guard.resolve();
         for (role, path, what) in named {
@@ -133,10 +132,10 @@ impl Guard {
 
     /// The guard of a log outside of any workspace.
     pub fn of_log(log: &Path) -> Guard {
-        Guard { files: vec![(Role::Log, log.to_owned())], folders: Vec::new() }
+        Guard { files: vec![(FileRole::Log, log.to_owned())], folders: Vec::new() }
     }
 
-    fn add(&mut self, role: Role, file: &Path) {
+    fn add(&mut self, role: FileRole, file: &Path) {
         self.files.push((role, file.to_owned()));
     }
 
@@ -174,7 +173,7 @@ impl Guard {
     /// [`codes::FILE_UNWRITABLE`] if it is the ledger, the log or the witness.
     pub fn ensure_unrecorded(&self, artifact: &Artifact) -> Result<(), ServiceError> {
         let Some(place) = artifact.path.as_deref().map(disk::canonical_or_new) else { return Ok(()) };
-        let is_recorded_to = |role| matches!(role, Role::Ledger | Role::Log | Role::Witness);
+        let is_recorded_to = |role| matches!(role, FileRole::Ledger | FileRole::Log | FileRole::Witness);
         let id = FileIdentity::of(&place);
         let found = self
             .files
@@ -188,13 +187,14 @@ impl Guard {
     }
 
     /// Why an absolute path is protected from writes by `role`, or by a file without a role.
-    pub fn occupant(&self, path: &Path, role: Option<Role>) -> Option<&'static str> {
+    pub fn occupant(&self, path: &Path, role: Option<FileRole>) -> Option<&'static str> {
         self.resolve().occupant(path, role)
     }
 
     fn resolve(&self) -> ResolvedGuard {
-        let all =
-            |named: &[(Role, PathBuf)]| named.iter().map(|(role, path)| Resolved::of(*role, path)).collect();
+        let all = |named: &[(FileRole, PathBuf)]| {
+            named.iter().map(|(role, path)| Resolved::of(*role, path)).collect()
+        };
         ResolvedGuard { files: all(&self.files), folders: all(&self.folders) }
     }
 }
@@ -207,14 +207,14 @@ struct ResolvedGuard {
 
 /// A protected file or folder, with its location on disk.
 struct Resolved {
-    role: Role,
+    role: FileRole,
     /// Its path without links.
     place: PathBuf,
     id: Option<FileIdentity>,
 }
 
 impl Resolved {
-    fn of(role: Role, path: &Path) -> Resolved {
+    fn of(role: FileRole, path: &Path) -> Resolved {
         Resolved { role, place: disk::canonical_or_new(path), id: FileIdentity::of(path) }
     }
 
@@ -225,7 +225,7 @@ impl Resolved {
 }
 
 impl ResolvedGuard {
-    fn occupant(&self, path: &Path, role: Option<Role>) -> Option<&'static str> {
+    fn occupant(&self, path: &Path, role: Option<FileRole>) -> Option<&'static str> {
         let place = disk::canonical_or_new(path);
         if let Some(why) = place_of_others(path, &place) {
             return Some(why);
@@ -246,17 +246,18 @@ impl ResolvedGuard {
             return Some(found.role.occupies());
         }
         let name = place.file_name()?.to_str()?;
-        if role != Some(Role::Configuration) && (name == "quorate.toml" || COUNCIL_FILES.contains(&name)) {
+        if role != Some(FileRole::Configuration) && (name == "quorate.toml" || COUNCIL_FILES.contains(&name))
+        {
             return Some("a configuration belongs there");
         }
-        if role != Some(Role::Keyring) && name == KEYRING {
+        if role != Some(FileRole::Keyring) && name == KEYRING {
             return Some("a keyring belongs there");
         }
         let own = |name: &str| {
             let of_sqlite = |own: &&str| {
                 name.strip_prefix(*own).is_some_and(|end| end.is_empty() || SQLITE_SUFFIXES.contains(&end))
             };
-            OWN_FILES.iter().any(of_sqlite) && !(role == Some(Role::Ledger) && name == OWN_FILES[0])
+            OWN_FILES.iter().any(of_sqlite) && !(role == Some(FileRole::Ledger) && name == OWN_FILES[0])
         };
         match below_quorate(&place)?.as_slice() {
             [file] if own(file) => Some("a ledger is there"),
@@ -328,4 +329,102 @@ pub fn with_suffix(file: &Path, ending: &str) -> PathBuf {
 
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests make files")]
-mod tests;
+mod tests {
+    use std::path::Path;
+
+    use super::{FileRole, Guard};
+
+    /// A workspace with a ledger, its keys, a log, and a repository's folder.
+    fn workspace() -> (tempfile::TempDir, Guard) {
+        let dir = tempfile::tempdir().expect("a directory");
+        let root = dir.path().canonicalize().expect("there");
+        for folder in [".quorate/keys", ".git/hooks", "sub"] {
+            std::fs::create_dir_all(root.join(folder)).expect("made");
+        }
+        for file in
+            [".quorate/ledger.db", ".quorate/keys/ledger.ed25519", "log.jsonl", "quorate.toml", "notes.txt"]
+        {
+            crate::service::disk::write_new(&root.join(file), "").expect("written");
+        }
+        let guard = Guard {
+            files: vec![
+                (FileRole::Ledger, root.join(".quorate/ledger.db")),
+                (FileRole::Ledger, root.join(".quorate/ledger.db-wal")),
+                (FileRole::Log, root.join("log.jsonl")),
+                (FileRole::Configuration, root.join("quorate.toml")),
+                (FileRole::Keyring, root.join("keyring.toml")),
+            ],
+            folders: vec![(FileRole::Keys, root.join(".quorate/keys"))],
+        };
+        (dir, guard)
+    }
+
+    fn why(guard: &Guard, root: &Path, path: &str) -> Option<&'static str> {
+        guard.occupant(&root.join(path), None)
+    }
+
+    #[test]
+    fn what_is_kept_is_taken_however_it_is_spelled() {
+        let (dir, guard) = workspace();
+        for (path, taken) in [
+            (".quorate/ledger.db", "the ledger is there"),
+            ("sub/../.quorate/ledger.db", "the ledger is there"),
+            (".quorate/ledger.db-wal", "the ledger is there"),
+            (".quorate/ledger.db-shm", "a ledger is there"),
+            (".quorate/.gitignore", "a ledger is there"),
+            (".quorate/aside/piece", "a ledger is there"),
+            ("elsewhere/.quorate/keys/new", "a ledger is there"),
+            (".quorate/keys/new", "the ledger's keys are there"),
+            ("keyring.toml", "the keyring is there"),
+            ("sub/quorate.toml", "a configuration belongs there"),
+            ("sub/council.yml", "a configuration belongs there"),
+            (".git/config", "that is Git's own folder"),
+            (".GIT/hooks/pre-commit", "that is Git's own folder"),
+            ("sub/.git", "that is Git's own folder"),
+        ] {
+            assert_eq!(why(&guard, dir.path(), path), Some(taken), "{path}");
+        }
+        for free in
+            ["notes.txt", "sub/log.jsonl", ".quorate/council_log.jsonl", ".gitignore", "new/a/b", "ledger.db"]
+        {
+            assert_eq!(why(&guard, dir.path(), free), None, "{free}");
+        }
+    }
+
+    #[test]
+    fn what_is_kept_is_free_for_what_it_is_alone() {
+        let (dir, guard) = workspace();
+        let occupant = |path: &str, role| guard.occupant(&dir.path().join(path), Some(role));
+        assert_eq!(occupant("log.jsonl", FileRole::Log), None);
+        assert_eq!(occupant("log.jsonl", FileRole::Witness), Some("the log is there"));
+        assert_eq!(occupant(".quorate/ledger.db", FileRole::Ledger), None);
+        assert_eq!(occupant(".quorate/ledger.db", FileRole::Log), Some("the ledger is there"));
+        assert_eq!(occupant("quorate.toml", FileRole::Configuration), None);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_of_both_kinds_are_found() {
+        use std::os::unix::fs::symlink;
+        let (dir, guard) = workspace();
+        let root = dir.path();
+        for (to, name, taken) in [
+            (".quorate/ledger.db", "ledger", "the ledger is there"),
+            (".quorate/keys/ledger.ed25519", "key", "the ledger's keys are there"),
+            ("quorate.toml", "config", "the configuration is there"),
+        ] {
+            std::fs::hard_link(root.join(to), root.join(format!("{name}.hard"))).expect("linked");
+            symlink(root.join(to), root.join(format!("{name}.soft"))).expect("linked");
+            for end in ["hard", "soft"] {
+                assert_eq!(why(&guard, root, &format!("{name}.{end}")), Some(taken), "{name}.{end}");
+            }
+        }
+        symlink(".git/hooks", root.join("hooks")).expect("linked");
+        assert_eq!(why(&guard, root, "hooks/pre-commit"), Some("that is Git's own folder"));
+        // A dangling link.
+        symlink(".quorate/ledger.db-wal", root.join("dangling")).expect("linked");
+        assert_eq!(why(&guard, root, "dangling"), Some("the ledger is there"));
+        std::fs::hard_link(root.join("notes.txt"), root.join("sub/notes")).expect("linked");
+        assert_eq!(why(&guard, root, "sub/notes"), None);
+    }
+}

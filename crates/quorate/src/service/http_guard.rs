@@ -1,5 +1,5 @@
-//! Checks of HTTP requests that all servers of Quorate share: `Host` must name the server, which prevents DNS rebinding;
-//! origins of web pages are compared; and secrets are compared in constant time.
+//! Checks of HTTP requests that all servers of Quorate share: `Host` must name the server, which prevents DNS
+//! rebinding; origins of web pages are compared; and secrets are compared in constant time.
 
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -22,7 +22,8 @@ impl FromStr for Origin {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Origin, String> {
-        let bad = || format!("`{text}` is not an origin: write https://app.example.com or http://localhost:5173");
+        let bad =
+            || format!("`{text}` is not an origin: write https://app.example.com or http://localhost:5173");
         let uri: Uri = text.trim().parse().map_err(|_| bad())?;
         let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else { return Err(bad()) };
         let scheme = scheme.to_ascii_lowercase();
@@ -52,8 +53,8 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Whether a request is for the server at this address. If the server listens on all addresses, any IP address passes: it
-/// cannot be rebound like a name.
+/// Whether a request is for the server at this address. If the server listens on all addresses, any IP address passes:
+/// it cannot be rebound like a name.
 pub fn is_for(address: SocketAddr, headers: &HeaderMap, uri: &Uri) -> bool {
     let requested = single_header(headers, HOST).and_then(|host| Authority::try_from(host).ok());
     let Some(requested) = requested.or_else(|| uri.authority().cloned()) else { return false };

@@ -1,5 +1,5 @@
-//! Accepts the connections of Quorate's HTTP servers: a client that sends only part of a request holds its connection for a
-//! bounded time, whether or not it knows a token. The front ends own routes and responses.
+//! Accepts the connections of Quorate's HTTP servers: a client that sends only part of a request holds its connection
+//! for a bounded time, whether or not it knows a token. The front ends own routes and responses.
 
 use std::error::Error;
 use std::time::Duration;

@@ -1,31 +1,39 @@
-//! Keys: their locations, and the commands on them (D3, D10). `keys/secret.rs` finds the key that signs records,
-//! `keys/change.rs` makes, replaces and revokes keys, `keys/list.rs` shows them, and `service/signer.rs` decides which key
-//! signs a run.
+//! Keys: their locations, listing them, and finding the key that signs records (D3, D10): in a variable, at the place
+//! that quorate.toml names, or in a file beside the ledger. `keys/change.rs` makes, replaces and revokes keys, and
+//! `signer.rs` decides which key signs a run.
+//!
+//! A key is never printed, and no message quotes what was read.
 
 pub mod change;
-pub mod list;
-mod secret;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
+use quorate_adapters::process;
 use quorate_diagnostics::{Body, codes};
-use quorate_ledger::keys::{KeyDirectory, KeyFileError, KeyPurpose};
-use quorate_ledger::signing::{self, ExternalKeys, KeyId, Keyring, PublicKey, SecretKey, Voucher};
-use quorate_manifest::config;
+use quorate_ledger::Store;
+use quorate_ledger::keys::{self, KeyDirectory, KeyFileError, KeyPurpose};
+use quorate_ledger::note::Verifier;
+use quorate_ledger::signing::{
+    self, ExternalKeys, KeyId, Keyring, PublicKey, RejectedSignature, SecretKey, Voucher,
+};
+use quorate_ledger::store::address::StoreAddress;
+use quorate_manifest::config::{self, KeySource};
 use quorate_manifest::keyring::{self, Key};
 use tokio::sync::OnceCell;
+use zeroize::Zeroizing;
 
-use super::disk::{self, Disk, Text};
+use super::disk::{self, Disk, Text, absolute, display_path};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError, error_chain};
 use super::guard;
-use super::paths::{absolute, display_path};
-use super::workspace::{Workspace, boundary};
+use super::trust::{self, TrustRequest};
+use super::workspace::{self, Workspace};
 
 /// Locations of a workspace's keys and of its ledger's keys.
 #[derive(Clone)]
-pub struct Keys {
+pub struct WorkspaceKeys {
     pub(super) environment: Environment,
     settings: config::Keys,
     root: PathBuf,
@@ -52,12 +60,12 @@ pub enum SigningKey {
     Missing(String),
 }
 
-impl Keys {
-    pub fn of(environment: &Environment, workspace: &Workspace) -> Keys {
-        let root = workspace.host_path.as_deref().and_then(Path::parent).unwrap_or(&workspace.council.dir);
-        Keys {
+impl WorkspaceKeys {
+    pub fn of(environment: &Environment, workspace: &Workspace) -> WorkspaceKeys {
+        let root = workspace.config_path.as_deref().and_then(Path::parent).unwrap_or(&workspace.council.dir);
+        WorkspaceKeys {
             environment: environment.clone(),
-            settings: workspace.host.keys.clone(),
+            settings: workspace.config.keys.clone(),
             root: absolute(&environment.directory, root),
             ledger_dir: workspace.ledger.dir().to_owned(),
             signing_key: Arc::default(),
@@ -102,7 +110,7 @@ impl Keys {
     /// If it is refused.
     pub fn load_keyring(&self) -> Result<KeyringFile, ServiceError> {
         let path = self.keyring_path();
-        let read = match boundary::leads_out(&self.root, &path) {
+        let read = match workspace::leads_out(&self.root, &path) {
             true => Err(std::io::Error::other("it leads out of its workspace")),
             false => disk::read_text(&path),
         };
@@ -114,7 +122,7 @@ impl Keys {
             )
         })?;
         let Text::Present(text) = text else { return Ok(KeyringFile::default()) };
-        let loaded = keyring::load(&path, &self.display_path(&path), &Disk, &*self.environment.host);
+        let loaded = keyring::load(&path, &self.display_path(&path), &Disk, &*self.environment.registries);
         match loaded.value {
             Some(keys) => Ok(KeyringFile { text: Some(text.into()), keys }),
             None => Err(ServiceError::from_report(ExitClass::Configuration, loaded.report)),
@@ -159,7 +167,7 @@ impl Keys {
     }
 }
 
-impl Keys {
+impl WorkspaceKeys {
     /// The keys and vouchers known outside of the ledger, which check signatures before and after they are made.
     ///
     /// # Errors
@@ -232,5 +240,320 @@ pub(super) fn unusable_reason(ring: &Keyring, id: KeyId, at_ms: i64) -> Option<S
             format!("the key {id} may not sign after {}", format(not_after_ms))
         }
         Why::Forged { .. } => format!("the key {id} does not verify"),
+    })
+}
+
+/// The variable that overrides all other sources.
+const VARIABLE: &str = "QUORATE_SIGNING_KEY";
+/// The deadline of a command that prints the key: it may prompt a person.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
+
+impl WorkspaceKeys {
+    /// The key that signs records.
+    ///
+    /// # Errors
+    /// If a key exists but is unusable: it is malformed, or others can read it.
+    #[crate::boxed]
+    pub async fn signing_key(&self) -> Result<SigningKey, ServiceError> {
+        self.signing_key.get_or_try_init(|| find(self)).await.cloned()
+    }
+
+    /// The key that signs records, if no command has to print it.
+    ///
+    /// # Errors
+    /// As [`WorkspaceKeys::signing_key`].
+    pub fn signing_key_without_command(&self) -> Result<Option<SigningKey>, ServiceError> {
+        match find_without_command(self)? {
+            FoundKey::Here(key) => Ok(Some(key)),
+            FoundKey::Printed(_) => Ok(None),
+        }
+    }
+}
+
+/// Where the key comes from.
+enum FoundKey<'k> {
+    Here(SigningKey),
+    /// This command prints it.
+    Printed(&'k [String]),
+}
+
+async fn find(all: &WorkspaceKeys) -> Result<SigningKey, ServiceError> {
+    let command = match find_without_command(all)? {
+        FoundKey::Here(key) => return Ok(key),
+        FoundKey::Printed(command) => command,
+    };
+    let need = TrustRequest {
+        file: all.config_path(),
+        acts: vec![process::command_side_effect(command, &all.root)],
+    };
+    let from = format!("the command `{}`", command.first().map_or("", String::as_str));
+    if let Some(why) = untrusted(all, need)? {
+        return Ok(SigningKey::Missing(format!("{from} was not run, since {why}")));
+    }
+    match process::run_command(command, &all.root, String::new(), COMMAND_TIMEOUT).await {
+        Ok(text) => from_text(&Zeroizing::new(text), from),
+        // Its output may contain the key.
+        Err(_) => Ok(SigningKey::Missing(format!("{from} failed; try it by hand"))),
+    }
+}
+
+fn find_without_command(all: &WorkspaceKeys) -> Result<FoundKey<'_>, ServiceError> {
+    if let Some(text) = variable(all, VARIABLE) {
+        return from_text(&text, format!("the variable {VARIABLE}")).map(FoundKey::Here);
+    }
+    let found = match all.settings.signing.as_ref().map(|(source, _)| source) {
+        Some(KeySource::Env(name)) => match variable(all, name) {
+            Some(text) => from_text(&text, format!("the variable {name}")),
+            None => Ok(SigningKey::Missing(format!("the variable {name} is not set"))),
+        },
+        Some(KeySource::File(path)) => {
+            let path = absolute(&all.root, path.as_ref());
+            match refuse_outside(all, &path)? {
+                Some(missing) => Ok(missing),
+                None => from_file(all, &path, keys::read(&path)),
+            }
+        }
+        Some(KeySource::Command(command)) => return Ok(FoundKey::Printed(command)),
+        None => {
+            let directory = all.directory();
+            from_file(all, &directory.key_path(KeyPurpose::Signing), directory.load(KeyPurpose::Signing))
+        }
+    };
+    found.map(FoundKey::Here)
+}
+
+/// Why an untrusted source is not used. Listing keys and optional signing continue without it.
+fn untrusted(all: &WorkspaceKeys, need: TrustRequest) -> Result<Option<String>, ServiceError> {
+    match trust::admit(&all.environment, vec![need]) {
+        Ok(_) => Ok(None),
+        Err(error) => {
+            match error.report.refusals.iter().all(|refusal| refusal.code == codes::WORKSPACE_UNTRUSTED) {
+                true => Ok(Some(error.first_message())),
+                false => Err(error),
+            }
+        }
+    }
+}
+
+/// Why a key outside of the workspace is not used: it may be the same person's key for another purpose.
+fn refuse_outside(all: &WorkspaceKeys, path: &std::path::Path) -> Result<Option<SigningKey>, ServiceError> {
+    let Some(act) = workspace::of_key(&all.root, path) else { return Ok(None) };
+    let why = untrusted(all, TrustRequest { file: all.config_path(), acts: vec![act] })?;
+    Ok(why.map(|why| SigningKey::Missing(format!("{} was not read, since {why}", all.display_path(path)))))
+}
+
+fn from_file(
+    all: &WorkspaceKeys,
+    path: &std::path::Path,
+    read: Result<Option<SecretKey>, keys::KeyFileError>,
+) -> Result<SigningKey, ServiceError> {
+    let shown = all.display_path(path);
+    Ok(match read.map_err(|error| all.to_error(&error))? {
+        Some(key) => SigningKey::Available(Arc::new(key), shown),
+        None => SigningKey::Missing(format!("{shown} does not exist")),
+    })
+}
+
+fn variable(all: &WorkspaceKeys, name: &str) -> Option<Zeroizing<String>> {
+    let text = all.environment.variables.get(name).filter(|text| !text.is_empty())?;
+    Some(Zeroizing::new(text.to_owned()))
+}
+
+fn from_text(text: &str, from: String) -> Result<SigningKey, ServiceError> {
+    match SecretKey::from_text(text) {
+        Ok(key) => Ok(SigningKey::Available(Arc::new(key), from)),
+        Err(error) => {
+            let body = Body::new(format!("cannot read a secret key from {from}: {error}"));
+            Err(ServiceError::configuration(
+                codes::KEY_UNUSABLE,
+                body.help("pass a single line in the format of the files in `keys/`"),
+            ))
+        }
+    }
+}
+
+/// A listed key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyEntry {
+    pub public: PublicKey,
+    /// The purpose of its secret half, if that is on this machine.
+    pub purpose: Option<KeyPurpose>,
+    /// Whether it may sign.
+    pub state: KeyState,
+    pub label: Option<String>,
+    /// The source of its secret half, for people.
+    pub from: Option<String>,
+    /// Its entry in the keyring.
+    pub entry: Option<Key>,
+}
+
+/// Whether a key may sign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyState {
+    /// Its signatures count.
+    Usable,
+    /// Not valid yet.
+    NotYet,
+    /// No longer valid.
+    Expired,
+    Revoked,
+    /// Replaced by another key.
+    Retired,
+    /// It is not in the keyring.
+    Unlisted,
+}
+
+impl KeyState {
+    pub fn word(self) -> &'static str {
+        match self {
+            KeyState::Usable => "usable",
+            KeyState::NotYet => "not_yet",
+            KeyState::Expired => "expired",
+            KeyState::Revoked => "revoked",
+            KeyState::Retired => "retired",
+            KeyState::Unlisted => "not_in_keyring",
+        }
+    }
+}
+
+/// All keys, and the reason if no key signs records.
+#[derive(Debug, Clone)]
+pub struct KeyList {
+    /// The ledger's key, then the one that signs records, then the keyring's in file order.
+    pub keys: Vec<KeyEntry>,
+    /// Why no key signs records.
+    pub unsigned: Option<String>,
+    /// The keyring's path as shown to the user.
+    pub keyring: String,
+}
+
+/// Lists all keys.
+///
+/// # Errors
+/// If a file cannot be read or used.
+#[crate::boxed]
+pub async fn list(keys: &WorkspaceKeys) -> Result<KeyList, ServiceError> {
+    let directory = keys.directory();
+    let ring = keys.load_keyring()?;
+    let judge = to_keyring(&ring.keys);
+    let mut all = Vec::new();
+    let ledger = |public, state, from| KeyEntry {
+        public,
+        purpose: Some(KeyPurpose::Ledger),
+        state,
+        label: None,
+        from,
+        entry: None,
+    };
+    if let Some(key) = directory.load(KeyPurpose::Ledger).map_err(|error| keys.to_error(&error))? {
+        let from = keys.display_path(&directory.key_path(KeyPurpose::Ledger));
+        all.push(ledger(key.public(), KeyState::Usable, Some(from)));
+    }
+    let retired = directory.retired(KeyPurpose::Ledger).map_err(|error| keys.to_error(&error))?;
+    all.extend(retired.into_iter().map(|public| ledger(public, KeyState::Retired, None)));
+    let (signing, mut unsigned) = match keys.signing_key().await? {
+        SigningKey::Available(key, from) => (Some((key.public(), from)), None),
+        SigningKey::Missing(why) => (None, Some(why)),
+    };
+    if let Some((public, from)) = &signing {
+        let entry = ring.keys.iter().find(|key| *key.public == public.to_string()).cloned();
+        all.push(KeyEntry {
+            public: *public,
+            purpose: Some(KeyPurpose::Signing),
+            state: key_state(&judge, public.id(), keys.now_ms()),
+            label: entry.as_ref().and_then(|key| key.label.clone()),
+            from: Some(from.clone()),
+            entry,
+        });
+        unsigned = unusable_reason(&judge, public.id(), keys.now_ms());
+    }
+    for key in &ring.keys {
+        let Some(public) = public_key(key) else { continue };
+        if signing.as_ref().is_none_or(|(signing, _)| *signing != public) {
+            all.push(KeyEntry {
+                public,
+                purpose: None,
+                state: key_state(&judge, public.id(), keys.now_ms()),
+                label: key.label.clone(),
+                from: None,
+                entry: Some(key.clone()),
+            });
+        }
+    }
+    Ok(KeyList { keys: all, unsigned, keyring: keys.display_path(&keys.keyring_path()) })
+}
+
+fn key_state(ring: &Keyring, id: KeyId, at_ms: i64) -> KeyState {
+    match ring.may_sign(id, at_ms) {
+        Ok(_) => KeyState::Usable,
+        Err(RejectedSignature::NotYetValid { .. }) => KeyState::NotYet,
+        Err(RejectedSignature::Expired { .. }) => KeyState::Expired,
+        Err(RejectedSignature::Revoked { .. }) => KeyState::Revoked,
+        Err(RejectedSignature::UnknownKey { .. } | RejectedSignature::Forged { .. }) => KeyState::Unlisted,
+    }
+}
+
+/// Which key to print.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KeySelector {
+    /// The key that signs the ledger's checkpoints.
+    Ledger,
+    /// The key that signs records.
+    Signing,
+    /// A key of the keyring, by its name or a prefix of it.
+    Prefix(String),
+}
+
+/// The public half of a key.
+///
+/// # Errors
+/// If there is no such key, or a file cannot be read or used.
+#[crate::boxed]
+pub async fn export(keys: &WorkspaceKeys, which: &KeySelector) -> Result<PublicKey, ServiceError> {
+    match which {
+        KeySelector::Ledger => ledger_key(keys),
+        KeySelector::Signing => match keys.signing_key().await? {
+            SigningKey::Available(key, _) => Ok(key.public()),
+            SigningKey::Missing(why) => {
+                let body = Body::new(format!("no signing key: {why}"));
+                Err(ServiceError::not_found(
+                    codes::KEY_UNKNOWN,
+                    body.help("run `quorate keys init` to make one"),
+                ))
+            }
+        },
+        KeySelector::Prefix(id) => change::find(keys, &keys.load_keyring()?, id),
+    }
+}
+
+/// The ledger's key in the format of signed-note tools: `<name>+<id>+<key>`. The first checkpoint fixes the name.
+///
+/// # Errors
+/// If the key or a checkpoint is missing, or the ledger does not answer.
+#[crate::boxed]
+pub async fn export_note(keys: &WorkspaceKeys, address: &StoreAddress) -> Result<String, ServiceError> {
+    let public = ledger_key(keys)?;
+    let unsealed = || {
+        let body = Body::new("the ledger has no checkpoint yet, and the first checkpoint fixes its name");
+        ServiceError::not_found(codes::KEY_UNKNOWN, body.help("run `quorate ledger checkpoint` to make one"))
+    };
+    if !address.may_exist() {
+        return Err(unsealed());
+    }
+    let store = Store::open_at(address).await?.store;
+    let sealed = store.last_checkpoint().await;
+    store.close().await;
+    let sealed = sealed?.ok_or_else(unsealed)?;
+    match Verifier::new(&sealed.origin, public) {
+        Ok(verifier) => Ok(verifier.to_string()),
+        Err(error) => Err(ServiceError::configuration(codes::LEDGER_CORRUPT, Body::new(error_chain(&error)))),
+    }
+}
+
+fn ledger_key(keys: &WorkspaceKeys) -> Result<PublicKey, ServiceError> {
+    let key = keys.directory().load(KeyPurpose::Ledger).map_err(|error| keys.to_error(&error))?;
+    key.map(|key| key.public()).ok_or_else(|| {
+        let body = Body::new("the ledger has no key");
+        ServiceError::not_found(codes::KEY_UNKNOWN, body.help("run `quorate keys init` to make one"))
     })
 }

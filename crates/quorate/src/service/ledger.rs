@@ -1,15 +1,428 @@
-//! Commands on the ledger as a whole, one file each.
+//! Commands on the ledger as a whole: checkpoints, accepted keys and rollbacks, trusted keys, statistics. Exports,
+//! proofs, erasure and verification have files of their own.
+//!
+//! A ledger whose key was replaced without the old key, because that was lost (D3, D12), or that was restored from a
+//! backup (D12), continues only after a person has accepted it.
 
-pub mod accept_key;
-pub mod check_export;
-pub mod check_proof;
-pub mod checkpoint;
 pub mod export;
 pub mod gc;
-pub mod hold;
-pub mod import;
 pub mod prove;
-pub mod rollback;
-pub mod stats;
-pub mod trust;
 pub mod verify;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::ports::ledger::{Durability, Entry};
+use quorate_kernel::record::{AcceptedKey, GivenUp, RolledBack};
+use quorate_ledger::keys::KeyPurpose;
+use quorate_ledger::local_checkpoints::CheckpointFiles;
+use quorate_ledger::prove::TrustedKey;
+use quorate_ledger::signing::{KeyId, PublicKey, SecretKey, SigningContext, Voucher};
+use quorate_ledger::stats::LedgerCounts;
+use quorate_ledger::store::{STREAM, Succession};
+use quorate_ledger::verify::{Divergence, LedgerPart};
+
+use super::disk::{self, Text, absolute, display_ledger};
+use super::environment::Environment;
+use super::error::{ExitClass, ServiceError, error_chain};
+use super::keys::{SigningKey, WorkspaceKeys, public_key};
+use super::sealing::{self, SealResult, Sealer};
+use super::session::LedgerSession;
+
+/// The number of days that count as recent.
+pub const RECENT_DAYS: i64 = 30;
+
+#[derive(Debug, Clone)]
+pub struct LedgerStats {
+    /// The ledger's path as shown to the user.
+    pub ledger: String,
+    /// The size of its files, or of its tables on a server, in bytes.
+    pub file_bytes: u64,
+    pub stats: LedgerCounts,
+}
+
+///
+/// # Errors
+/// If the ledger does not answer.
+#[crate::boxed]
+pub async fn stats(session: &LedgerSession) -> Result<LedgerStats, ServiceError> {
+    let since_ms = session.environment.clock.now_ms().saturating_sub(RECENT_DAYS * 24 * 3_600_000);
+    let address = session.store.address();
+    let bytes = match address.file() {
+        Some(path) => file_bytes(path),
+        None => session.store.server_bytes().await?.unwrap_or_default(),
+    };
+    Ok(LedgerStats {
+        ledger: display_ledger(&session.environment, address),
+        file_bytes: bytes,
+        stats: session.store.stats(since_ms).await?,
+    })
+}
+
+/// The size of a SQLite file with its log.
+fn file_bytes(path: &Path) -> u64 {
+    let wal = {
+        let mut wal = path.as_os_str().to_owned();
+        wal.push("-wal");
+        wal
+    };
+    [path.as_os_str(), &wal].iter().filter_map(|file| std::fs::metadata(file).ok()).map(|one| one.len()).sum()
+}
+
+/// WorkspaceKeys of ledgers: each value is a verifier's line, a public key, or a file of such lines.
+///
+/// # Errors
+/// If a value has none of these forms.
+pub fn ledger_keys(environment: &Environment, given: &[String]) -> Result<Vec<TrustedKey>, ServiceError> {
+    parse_keys(environment, given, TrustedKey::from_text)
+}
+
+/// WorkspaceKeys of signers of records: each value is a public key or a file of such lines.
+///
+/// # Errors
+/// If a value is neither.
+pub fn signer_keys(environment: &Environment, given: &[String]) -> Result<Vec<PublicKey>, ServiceError> {
+    parse_keys(environment, given, |line| {
+        PublicKey::from_text(line.trim()).map_err(|error| error.to_string())
+    })
+}
+
+fn parse_keys<T>(
+    environment: &Environment,
+    given: &[String],
+    read: impl Fn(&str) -> Result<T, String>,
+) -> Result<Vec<T>, ServiceError> {
+    let mut all = Vec::new();
+    for value in given {
+        let path = absolute(&environment.directory, Path::new(value));
+        let unusable = |why: &str| {
+            let help =
+                "`quorate keys export ledger` prints a ledger's key, and `quorate keys export` a signer's";
+            ServiceError::configuration(
+                codes::KEY_UNUSABLE,
+                Body::new(format!("`{value}` is not a public key: {why}")).help(help),
+            )
+        };
+        let text = match path.is_file() {
+            true => disk::read_text(&path).map_err(|error| unusable(&error_chain(&error)))?,
+            false => Text::Present(value.clone()),
+        };
+        let Text::Present(text) = text else { return Err(unusable("the file does not exist")) };
+        let before = all.len();
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            all.push(read(line).map_err(|why| match path.is_file() {
+                true => unusable(&why),
+                false => unusable(&format!("{why}, and no file has this name")),
+            })?);
+        }
+        if all.len() == before {
+            return Err(unusable("it is empty"));
+        }
+    }
+    Ok(all)
+}
+
+/// The keys of this ledger, retired ones included, since it trusts its own signatures.
+///
+/// # Errors
+/// If one cannot be read.
+pub fn own_keys(keys: &WorkspaceKeys) -> Result<Vec<TrustedKey>, ServiceError> {
+    let directory = keys.directory();
+    let unreadable = |error: quorate_ledger::keys::KeyFileError| {
+        ServiceError::configuration(
+            codes::KEY_UNUSABLE,
+            Body::new(error_chain(&error)).help("see `quorate keys list`"),
+        )
+    };
+    let now = directory.load(KeyPurpose::Ledger).map_err(unreadable)?.map(|key| key.public());
+    let retired = directory.retired(KeyPurpose::Ledger).map_err(unreadable)?;
+    Ok(now.into_iter().chain(retired).map(TrustedKey::Public).collect())
+}
+
+/// The public keys that may have signed records here: the keyring's, the signing key's, and retired keys. Skips
+/// unreadable keys.
+#[crate::boxed]
+pub async fn known_signers(session: &LedgerSession) -> Vec<PublicKey> {
+    let keys = session.keys();
+    let ring = keys.load_keyring().unwrap_or_default();
+    let mut known: Vec<PublicKey> = ring.keys.iter().filter_map(public_key).collect();
+    if let Ok(SigningKey::Available(secret, _)) = keys.signing_key().await {
+        known.push(secret.public());
+    }
+    known.extend(keys.directory().retired(KeyPurpose::Signing).unwrap_or_default());
+    known
+}
+
+/// A request to accept_key keys.
+#[derive(Debug, Clone)]
+pub struct AcceptKeyRequest {
+    /// Why no earlier key can vouch.
+    pub reason: String,
+    /// Keys that the person has from the ledger's owner, besides this machine's, in the format of `--key`.
+    pub keys: Vec<String>,
+}
+
+/// The result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AcceptedKeys {
+    /// The keys that count from now on; empty if an earlier key vouched for each of the ledger's keys.
+    pub keys: Vec<KeyId>,
+    /// The size of the last checkpoint.
+    pub size: u64,
+}
+
+/// Accepts this machine's key for a ledger that another key signed, and the later keys of the ledger for which no
+/// earlier key vouched. A checkpoint records the person and the reason, and this machine keeps the accepted keys
+/// outside of the ledger. Accepts only keys that the person has: a ledger that names another one is refused.
+///
+/// # Errors
+/// If the reason is empty, no key is usable, the ledger differs in another way from its records, or a file cannot be
+/// written.
+#[crate::boxed]
+pub async fn accept_key(
+    session: &LedgerSession,
+    request: &AcceptKeyRequest,
+) -> Result<AcceptedKeys, ServiceError> {
+    let reason = request.reason.trim();
+    if reason.is_empty() {
+        let body = Body::new("cannot accept_key a key: the reason is empty")
+            .help("state in `--reason` why the earlier key cannot sign any more");
+        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
+    }
+    session.ensure_writable()?;
+    let sealing = session.sealer();
+    let signed = session.store.checkpoint_keys().await?;
+    let (Some(signers), Some(last)) = (signed, session.store.last_checkpoint().await?) else {
+        let done = checkpoint(session).await?;
+        let size = done.sealed.tree.size;
+        session.absorb(done.report);
+        return Ok(AcceptedKeys { keys: Vec::new(), size });
+    };
+    let own = own_key(&sealing)?;
+    let public = own.public();
+    let vouchers = session.keys().directory().vouchers();
+    let signers = signers.iter().map(|verifier| *verifier.key());
+    let follows = Voucher::chain_to(SigningContext::LEDGER_VOUCHER, public.id(), signers, &vouchers);
+    let mut candidates = ledger_keys(&session.environment, &request.keys)?
+        .iter()
+        .map(verify::to_public_key)
+        .collect::<Vec<_>>();
+    candidates.push(public);
+    candidates.extend(
+        session.keys().directory().retired(quorate_ledger::keys::KeyPurpose::Ledger).unwrap_or_default(),
+    );
+    // A rollback has its own command, which needs a key that counts.
+    let is_rollback = |part: LedgerPart| part == LedgerPart::LocalCheckpoint;
+    let changes = verify::ensure_acceptable(session, candidates, |one| !is_rollback(one.part)).await?;
+    if follows.is_none() && (sealing.replaced_key(&public) || changes.signers.contains(&public)) {
+        let body =
+            Body::new(format!("{} is an old key of the ledger: another key has replaced it", public.id()));
+        let help = "put the newer key back; where that is lost, too, move the old one away and make another with \
+                    `quorate keys init`";
+        return Err(ServiceError::configuration(codes::LEDGER_UNSIGNED, body.help(help)));
+    }
+    let mut accepted = changes.pending;
+    if follows.is_none() {
+        accepted.push(public);
+    }
+    if accepted.is_empty() {
+        let done = checkpoint(session).await?;
+        let size = done.sealed.tree.size;
+        session.absorb(done.report);
+        return Ok(AcceptedKeys { keys: Vec::new(), size });
+    }
+    // Kept before the ledger needs them: if the process is killed in between, the ledger still verifies.
+    let copies = sealing.copies();
+    copies.accept_keys(&last.origin, &accepted).map_err(|error| {
+        let body = Body::new(format!("cannot keep the accepted key: {}", error_chain(&error)));
+        let help = "make `keys/checkpoints/` and the state directory writable, and repeat the command";
+        ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help))
+    })?;
+    let reason = session.workspace.redaction.redactor.redact(reason).0;
+    let says = accepted.iter().map(|key| AcceptedKey {
+        key: key.to_string(),
+        by: session.environment.user.clone(),
+        reason: reason.to_string(),
+    });
+    let succession = Succession { vouched: follows.unwrap_or_default(), accepted: says.collect() };
+    let (signer, now_ms) = ([own], session.environment.clock.now_ms());
+    session.store.seal_with(&signer, now_ms, true, Durability::Synced, succession).await?;
+    // The next checkpoint seals the record of this one.
+    let sealed =
+        session.store.seal_with(&signer, now_ms, true, Durability::Synced, Succession::default()).await?;
+    let kept = copies.read(Some(&last.origin));
+    let mut report = Report::new();
+    match sealing::rollback_reason(&session.environment, &session.store, &kept).await? {
+        None => sealing.publish(&sealed, &mut report).await,
+        Some(why) => {
+            let help = "where a backup was restored on purpose, `quorate ledger accept_key-rollback --reason \"…\"` continues \
+                        from the present ledger";
+            report.warn(codes::CHECKPOINT_MISSING, Body::new(why).help(help));
+        }
+    }
+    session.absorb(report);
+    Ok(AcceptedKeys { keys: accepted.iter().map(PublicKey::id).collect(), size: sealed.tree.size })
+}
+
+/// This machine's key.
+fn own_key(sealing: &Sealer<'_>) -> Result<std::sync::Arc<quorate_ledger::signing::SecretKey>, ServiceError> {
+    let (key, from) = sealing.load_key(false);
+    let why = match key {
+        Ok(Some(key)) => return Ok(std::sync::Arc::new(key)),
+        Ok(None) => format!("{from} does not exist"),
+        Err(error) => format!("{from}: {error}"),
+    };
+    let body = Body::new(format!("no key can sign the ledger: {why}"));
+    let help = "restore the ledger's key; if it is lost, run `quorate keys init` to make another one, then this command accepts it";
+    Err(ServiceError::configuration(codes::LEDGER_UNSIGNED, body.help(help)))
+}
+
+/// Verifies the whole ledger, and seals it as [`checkpoint`] does. The user who runs it accepts the ledger: from now on
+/// this machine knows it.
+///
+/// # Errors
+/// As [`checkpoint`], and if the ledger differs from its records.
+#[crate::boxed]
+pub async fn checkpoint_verified(session: &LedgerSession) -> Result<SealResult, ServiceError> {
+    let sealing = session.sealer();
+    // A rollback has its own help, which differs from that for an altered ledger.
+    sealing.check_continuity().await?;
+    verify::ensure_sealable(session, |_| true).await?;
+    let sealed = sealing.seal().await?;
+    accept_here(session, &sealed);
+    Ok(sealed)
+}
+
+/// Records that a person accepted this ledger on this machine.
+fn accept_here(session: &LedgerSession, sealed: &SealResult) {
+    if let Err(error) = session.sealer().copies().note_known(&sealed.sealed.origin) {
+        let help = "make the state directory writable: hooks refuse a ledger that this machine does not know";
+        session.warn(codes::CHECKPOINT_UNKEPT, Body::new(error_chain(&error)).help(help));
+    }
+}
+
+/// Seals new records and updates the witness. Verifies only the records since the last signed checkpoint.
+///
+/// # Errors
+/// If the ledger does not answer, or does not extend its last checkpoint.
+#[crate::boxed]
+pub async fn checkpoint(session: &LedgerSession) -> Result<SealResult, ServiceError> {
+    session.sealer().seal().await
+}
+
+/// As [`checkpoint`], for a ledger whose rollback a person accepted: checkpoints signed before it do not count.
+///
+/// # Errors
+/// As [`checkpoint`].
+#[crate::boxed]
+pub async fn after_rollback(session: &LedgerSession) -> Result<SealResult, ServiceError> {
+    session.sealer().seal_unchecked(false).await
+}
+
+/// Signs records that an older version left unsigned in the ledger's own stream, and returns their numbers.
+///
+/// # Errors
+/// If the key is missing, the ledger does not answer, or anything else differs from the records: a signature would make
+/// forged records look genuine.
+#[crate::boxed]
+pub async fn accept_unsigned(session: &LedgerSession) -> Result<Vec<u64>, ServiceError> {
+    let key = session.sealer().required_key().await?;
+    let unsigned = session.store.unsigned_ledger_records().await?;
+    let is_unsigned = |divergence: &Divergence| {
+        divergence.part == LedgerPart::Signature
+            && divergence.run.as_deref() == Some(STREAM)
+            && divergence.n.is_some_and(|n| unsigned.contains(&n))
+    };
+    verify::ensure_sealable(session, |one| !is_unsigned(one)).await?;
+    Ok(session.store.sign_unsigned_ledger_records(&key).await?)
+}
+
+/// Makes a checkpoint that all these keys sign, even without new records: each key vouches for the others. `succession`
+/// is the reason why they follow if none of them signed the last checkpoint.
+///
+/// # Errors
+/// As [`checkpoint`].
+#[crate::boxed]
+pub async fn vouch(
+    session: &LedgerSession,
+    keys: &[Arc<SecretKey>],
+    succession: Succession,
+) -> Result<Report, ServiceError> {
+    let sealing = session.sealer();
+    let mut report = Report::new();
+    if let Some(first_use) = sealing.check_continuity().await? {
+        report.warn(codes::LEDGER_FIRST_USE, first_use);
+    }
+    let now_ms = session.environment.clock.now_ms();
+    let sealed = session.store.seal_with(keys, now_ms, true, Durability::Synced, succession).await?;
+    sealing.publish(&sealed, &mut report).await;
+    Ok(report)
+}
+
+/// Makes a checkpoint by the ledger's key alone, even without new records.
+///
+/// # Errors
+/// As [`checkpoint`].
+#[crate::boxed]
+pub async fn seal_again(session: &LedgerSession) -> Result<Report, ServiceError> {
+    let sealing = session.sealer();
+    sealing.check_continuity().await?;
+    Ok(sealing.seal_unchecked(true).await?.report)
+}
+
+/// An accepted rollback.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AcceptedRollback {
+    /// How the ledger departs from its local copies; `None` if it does not, so that nothing changed.
+    pub departs: Option<String>,
+    /// The size of the checkpoint that replaces the copies.
+    pub size: u64,
+}
+
+/// Accepts a rolled-back ledger. A record in the ledger's own stream has the person, the reason and the loss; the
+/// copies move to `aside/`, and the next checkpoint replaces them.
+///
+/// # Errors
+/// If the reason is empty, the ledger rejects the record, or a copy cannot be moved.
+#[crate::boxed]
+pub async fn accept_rollback(
+    session: &LedgerSession,
+    reason: &str,
+) -> Result<AcceptedRollback, ServiceError> {
+    if reason.trim().is_empty() {
+        let body = Body::new("cannot accept_rollback a rollback: the reason is empty")
+            .help("state in `--reason` what was restored, and from where");
+        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
+    }
+    let origin = session.store.last_checkpoint().await?.map(|sealed| sealed.origin);
+    let copies = CheckpointFiles::new(session.store.address(), session.environment.state_dir.as_deref());
+    let kept = copies.read(origin.as_deref());
+    let departs = sealing::rollback_reason(&session.environment, &session.store, &kept).await?;
+    if departs.is_some() {
+        let key = session.sealer().required_key_after_rollback().await?;
+        let reason = session.workspace.redaction.redactor.redact(reason.trim()).0;
+        let given_up = kept.copies.iter().map(|copy| GivenUp { note: copy.note.as_ref().ok().cloned() });
+        let accepted = RolledBack {
+            reason,
+            by: session.environment.user.clone(),
+            given_up: given_up.collect(),
+            replaced: kept.replaced_origin.clone(),
+        };
+        let entry = Entry::of(&accepted, session.environment.clock.now_ms());
+        session.store.append_ledger_record(entry, &key).await?;
+        copies.discard(origin.as_deref()).map_err(|error| {
+            let body = Body::new(format!("cannot move the kept checkpoint aside: {}", error_chain(&error)));
+            let help = "make `keys/checkpoints/` and the state directory writable, and repeat the command";
+            ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help))
+        })?;
+    }
+    let done = match departs {
+        Some(_) => after_rollback(session).await?,
+        None => checkpoint(session).await?,
+    };
+    accept_here(session, &done);
+    let size = done.sealed.tree.size;
+    session.absorb(done.report);
+    Ok(AcceptedRollback { departs, size })
+}

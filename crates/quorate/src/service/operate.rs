@@ -1,9 +1,9 @@
 //! Operate: one participant answers the newest turn of a conversation once, regardless of the dispatcher.
 //!
-//! It runs the turn cycle over an excerpt of the conversation: a window of which only the newest turn is answered. Prompts,
-//! deadlines, budgets, redaction and records are therefore those of every other turn. The answer is posted under a key that
-//! a runtime of the same manifest recognizes, with the stamp of a detached runtime, which finds its position by its own
-//! turns.
+//! It runs the turn cycle over an excerpt of the conversation: a window of which only the newest turn is answered.
+//! Prompts, deadlines, budgets, redaction and records are therefore those of every other turn. The answer is posted
+//! under a key that a runtime of the same manifest recognizes, with the stamp of a detached runtime, which finds its
+//! position by its own turns.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -12,9 +12,8 @@ use async_trait::async_trait;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::conversation::{NewTurn, Stamp, Turn};
 use quorate_kernel::entropy;
-use quorate_kernel::ports::dispatcher::{self, Dispatcher, Input};
-use quorate_kernel::ports::state::{self, State};
-use quorate_kernel::ports::substrate::{About, Appended, Error, Keeps, Page, Substrate};
+use quorate_kernel::ports::dispatcher::{self, Dispatcher, Input, State};
+use quorate_kernel::ports::substrate::{About, Appended, Keeps, Page, Substrate, SubstrateError};
 use quorate_kernel::ports::telemetry::Telemetry;
 use quorate_kernel::turn::{Begin, CycleResult, HookFlags, Policy, Runner, Swarm};
 use quorate_protocol::{Json, Name};
@@ -30,7 +29,7 @@ pub const DETACHED_RUNTIME_PREFIX: &str = "mcp:";
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A request to a participant to answer a turn.
-pub struct Request {
+pub struct OperateRequest {
     pub participant: Name,
     pub substrate: Arc<dyn Substrate>,
     pub state: Arc<dyn State>,
@@ -63,11 +62,11 @@ pub struct Response {
 #[crate::boxed]
 pub async fn operate(
     ready: &OpenRuntime,
-    request: Request,
+    request: OperateRequest,
     telemetry: Arc<dyn Telemetry>,
 ) -> Result<Response, ServiceError> {
     ready.ensure_writable()?;
-    let Request { participant, substrate, state, newest, reply } = request;
+    let OperateRequest { participant, substrate, state, newest, reply } = request;
     let swarm = ready.swarm(telemetry)?;
     let mut window = substrate.window(&newest, swarm.policy.window.max(1)).await?;
     ready.check_window(&*substrate, &mut window).await?;
@@ -151,7 +150,7 @@ impl Dispatcher for FixedSpeaker {
         "operate"
     }
 
-    async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, dispatcher::Error> {
+    async fn select(&self, input: Input<'_>) -> Result<Vec<Name>, dispatcher::DispatchError> {
         let is_newest = input.trigger().is_some_and(|turn| turn.id == self.answers);
         Ok(if is_newest { vec![self.participant.clone()] } else { Vec::new() })
     }
@@ -172,7 +171,7 @@ impl WindowSubstrate {
     }
 
     /// The participant's first turn after `after`.
-    async fn find_posted(&self, participant: &Name, after: &Name) -> Result<Option<Turn>, Error> {
+    async fn find_posted(&self, participant: &Name, after: &Name) -> Result<Option<Turn>, SubstrateError> {
         const PAGE: usize = 128;
         let page = self.substrate.read(Some(after), PAGE).await?;
         // If `after` is missing, the page starts at the beginning.
@@ -186,7 +185,7 @@ impl Substrate for WindowSubstrate {
         About { keeps: Keeps::Stamps, place: self.place.clone(), ..self.substrate.about() }
     }
 
-    async fn append(&self, turn: NewTurn) -> Result<Appended, Error> {
+    async fn append(&self, turn: NewTurn) -> Result<Appended, SubstrateError> {
         let (appended, id) = match &self.reply {
             ReplyMode::ReturnOnly => {
                 let turn = Turn {
@@ -216,7 +215,7 @@ impl Substrate for WindowSubstrate {
         Ok(appended)
     }
 
-    async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, Error> {
+    async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, SubstrateError> {
         let at = since.map(|since| self.window.iter().position(|turn| turn.id == *since));
         let from = match at {
             None | Some(None) => 0,
@@ -226,11 +225,11 @@ impl Substrate for WindowSubstrate {
         Ok(Page { turns, known: at != Some(None) })
     }
 
-    async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, Error> {
+    async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, SubstrateError> {
         self.substrate.window(at, count).await
     }
 
-    async fn changed(&self) -> Result<(), Error> {
+    async fn changed(&self) -> Result<(), SubstrateError> {
         // An excerpt has no further turns.
         std::future::pending().await
     }
@@ -245,11 +244,15 @@ impl State for ReadOnlyState {
         self.0.kind()
     }
 
-    async fn read(&self, participant: &str) -> Result<Map<String, Json>, state::Error> {
+    async fn read(&self, participant: &str) -> Result<Map<String, Json>, dispatcher::StateError> {
         self.0.read(participant).await
     }
 
-    async fn write(&self, _participant: &str, _state: &Map<String, Json>) -> Result<(), state::Error> {
+    async fn write(
+        &self,
+        _participant: &str,
+        _state: &Map<String, Json>,
+    ) -> Result<(), dispatcher::StateError> {
         Ok(())
     }
 }

@@ -1,30 +1,31 @@
-//! Resume: continues a run that was stopped by a crash, an interruption or a missing answer.
+//! Resume continues a run that was stopped by a crash, an interruption or a missing answer. Replay derives a run's
+//! verdict from the ledger again, without calling a member (X11).
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::history::History;
+use quorate_kernel::history::{History, ReplayResult, replay as derive};
 use quorate_kernel::observer::Observer;
-use quorate_protocol::Name;
+use quorate_kernel::ports::ledger::Kind;
+use quorate_kernel::record::{self, Outcome};
+use quorate_ledger::council_log::line::SUPERSEDED;
+use quorate_manifest::council::VerdictPolicy;
 use quorate_protocol::modes::council::Setup;
-use quorate_protocol::policy::Policy;
+use quorate_protocol::{Json, Name, Protocol};
+use serde_json::Map;
 
 use super::artifact::{self, Subject};
-use super::budget;
-use super::convene;
 use super::error::{ExitClass, ServiceError};
 use super::ledger::gc;
-use super::review::spec;
-use super::run_opened::{self, is_assembly};
-use super::run_options::RunOptions;
-use super::run_spec::RunSpec;
+use super::run_spec::{self, ProtocolSetup as _, RunOptions, RunSpec, is_assembly};
 use super::runs::{self, RunReport};
 use super::session::LedgerSession;
 use super::signer::KeySource;
+use super::{budget, convene, review};
 
-/// Resumes a run and returns its report. Refuses a run with a verdict, unless only its log line was missing, which opening the
-/// session has written.
+/// Resumes a run and returns its report. Refuses a run with a verdict, unless only its log line was missing, which
+/// opening the session has written.
 ///
 /// # Errors
 /// If the run has a verdict, was altered, or the ledger fails; or if a policy is given for an assembly's run.
@@ -33,7 +34,7 @@ pub async fn resume(
     session: &LedgerSession,
     run: &Name,
     options: &RunOptions,
-    policy: Option<Policy>,
+    policy: Option<VerdictPolicy>,
     observer: Arc<dyn Observer>,
 ) -> Result<RunReport, ServiceError> {
     let guard = session.acquire_run(run).await?;
@@ -47,8 +48,9 @@ pub async fn resume(
     history.ensure_not_erased()?;
     if history.opened.queued.is_some() {
         let body = Body::new(format!("run {run} is a task of the queue, which its workers continue"));
-        let help =
-            format!("`quorate queue list` shows it; run `quorate queue retry {run}` to try a dead task again");
+        let help = format!(
+            "`quorate queue list` shows it; run `quorate queue retry {run}` to try a dead task again"
+        );
         return Err(ServiceError::configuration(codes::RUN_QUEUED, body.help(help)));
     }
     if is_assembly(&history) {
@@ -76,16 +78,16 @@ fn resumed_review(
     session: &LedgerSession,
     history: &History,
     options: &RunOptions,
-    policy: Option<Policy>,
+    policy: Option<VerdictPolicy>,
 ) -> Result<RunSpec<Setup>, ServiceError> {
-    let start = run_opened::start_options(history);
+    let start = run_spec::start_options(history);
     let options = RunOptions {
         executor: options.executor.clone().or(start.executor),
         model: options.model.clone().or(history.opened.model.clone()),
         caps: options.caps.or(budget::recorded(&history.opened)),
         ..options.clone()
     };
-    spec::build(&session.environment, &session.workspace, &options, policy.or(start.policy))
+    review::build(&session.environment, &session.workspace, &options, policy.or(start.policy))
 }
 
 fn ensure_same_input(
@@ -98,7 +100,59 @@ fn ensure_same_input(
             artifact::read(&Subject::File(PathBuf::from(path)), &session.environment.directory)?.sha256
         }
         // Standard input is consumed and a redacted path was not stored; only the ledger has the text.
-        None => run_opened::input_sha256(history),
+        None => run_spec::input_sha256(history),
     };
-    run_opened::ensure_unchanged(history, &spec.fingerprint(&input_sha256))
+    run_spec::ensure_unchanged(history, &spec.fingerprint(&input_sha256))
+}
+
+/// The result of a replay.
+#[derive(Debug)]
+pub struct Replay {
+    pub run: Name,
+    /// The recorded verdict; `None` while the run is undecided.
+    pub recorded: Option<String>,
+    /// The derived verdict.
+    pub replayed: Option<String>,
+    pub result: ReplayResult,
+}
+
+/// Replays a run.
+///
+/// # Errors
+/// If the run's records or texts are incomplete, or another version of the mode wrote it.
+#[crate::boxed]
+pub async fn replay(session: &LedgerSession, run: &Name) -> Result<Replay, ServiceError> {
+    let mut history = session.history(run).await?;
+    // No protocol derives the verdict of a run that was closed because its draft changed.
+    history.facts.retain(|(kind, data)| word(kind, data).as_deref() != Some(SUPERSEDED));
+    let inputs = session.load_inputs(&history).await?;
+    let result = derive(&history, inputs, &mut *protocol(&history)?);
+    let verdict =
+        |facts: &[(String, Map<String, Json>)]| facts.iter().rev().find_map(|(kind, data)| word(kind, data));
+    Ok(Replay {
+        run: run.clone(),
+        recorded: verdict(&history.facts),
+        replayed: verdict(&result.facts),
+        result,
+    })
+}
+
+/// A new instance of the run's protocol.
+fn protocol(history: &History) -> Result<Box<dyn Protocol>, ServiceError> {
+    let fresh: Option<Box<dyn Protocol>> = match run_spec::is_assembly(history) {
+        true => run_spec::assembly_setup(history).map(|setup| setup.protocol()).transpose()?,
+        false => {
+            let setup = serde_json::from_value::<Setup>(history.opened.setup.clone()).ok();
+            setup.map(|setup| setup.protocol()).transpose()?
+        }
+    };
+    fresh
+        .filter(|protocol| protocol.version() == history.opened.protocol)
+        .ok_or_else(|| run_spec::unknown_version(history))
+}
+
+/// The word for an outcome: its verdict.
+fn word(kind: &str, data: &Map<String, Json>) -> Option<String> {
+    let outcome: Outcome = (kind == Kind::Outcome.as_str()).then(|| record::read(data).ok())??;
+    outcome.verdict
 }

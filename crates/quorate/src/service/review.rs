@@ -1,36 +1,54 @@
-//! Reviews one artifact.
+//! Reviews one artifact: its council with the executor of each member (C11), and the run. A file that a tool has just
+//! written is reviewed as in a sweep: files that are not due are skipped, and content that this council has judged is
+//! not judged again.
+//!
+//! The executor of a member is that of `--executor`; else that of the member's table in `quorate.toml`, its `runtime`
+//! in `council.yaml`, the council's `runtime`, `[defaults]`; else the rubric.
 
-pub mod members;
-pub mod spec;
-pub mod written;
-
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::{Component, Path};
 use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_adapters::executor::agent_cli::MEMBER_VARIABLE;
-use quorate_diagnostics::{Body, codes};
+use quorate_diagnostics::{Body, Place, Report, codes};
+use quorate_kernel::extensions::Extensions;
 use quorate_kernel::observer::Observer;
+use quorate_kernel::record::{RunOpened, TierSource};
+use quorate_ledger::Store;
+use quorate_ledger::council_log::IndexedLog;
+use quorate_ledger::local_checkpoints::CheckpointFiles;
 use quorate_ledger::store::lease::{LockOutcome, RunGuard};
-use quorate_manifest::council::tiers;
-use quorate_protocol::policy::Policy;
-use quorate_protocol::{Name, Part, PartKind};
+use quorate_manifest::config::CouncilMember;
+use quorate_manifest::council::tiers::{self, UNCLASSIFIED};
+use quorate_manifest::council::{self, ContextFile, VerdictPolicy};
+use quorate_manifest::tree::reader::nearest;
+use quorate_protocol::modes::council::{ADJUDICATOR, Council, Setup};
+use quorate_protocol::{Json, Name, Part, PartKind, Protocol};
+use serde_json::{Map, json};
 use tokio::time::Instant;
 
-use super::artifact::Artifact;
+use super::artifact::{self, Artifact, Subject};
+use super::budget::{self, Estimate};
+use super::disk::{self, display_ledger, display_path};
 use super::environment::Environment;
-use super::error::ServiceError;
-use super::estimate::{self, Estimate};
-use super::open_session;
-use super::report::Report;
-use super::run_options::RunOptions;
-use super::session::LedgerSession;
+use super::error::{ExitClass, ServiceError};
+use super::executor::{self, NamedModel, SelectedBy, SelectedExecutor, ensure_one_executor, with_model};
+use super::report::{self, ReviewReport};
+use super::run_spec::{
+    Fingerprint, NewRun, PreparedMember, ProtocolSetup, RunOptions, RunSpec, check_producer,
+    ensure_shown_artifact,
+};
+use super::session::{self, LedgerSession};
+use super::signer::Signer;
 use super::tier_model::TierModel;
+use super::trust::Permit;
 use super::workspace::{self, PathOverrides, Workspace};
-use spec::ReviewInput;
+use super::{finalize, manifests, sealing};
 
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct ReviewRequest {
     /// `--type`, overrides the tier rules.
     pub artifact_type: Option<String>,
     /// `--tier`, overrides the tier rules.
@@ -38,7 +56,7 @@ pub struct Request {
     /// `--tiered`: obey the tier, as a sweep does.
     pub tier_policy: TierPolicy,
     /// `--policy`, overrides the council's file.
-    pub policy: Option<Policy>,
+    pub policy: Option<VerdictPolicy>,
     pub options: RunOptions,
 }
 
@@ -57,7 +75,7 @@ pub enum TierPolicy {
 /// The result of a review.
 #[derive(Debug)]
 pub enum ReviewOutcome {
-    Judged(Box<Report>),
+    Judged(Box<ReviewReport>),
     /// Skipped because of its tier (C5: never reported like SHIP).
     Skipped {
         tier: u8,
@@ -73,8 +91,8 @@ const TEXT_POLL_INTERVAL: Duration = Duration::from_millis(200);
 /// The maximum wait for another process: no review takes longer, and a stopped process would block this one forever.
 const TEXT_WAIT: Duration = Duration::from_secs(15 * 60);
 
-/// Locks a text while it is judged, so that of several processes with the same ledger one asks and the others use its verdict.
-/// Waits for another process, but not inside a member of a run, because that run may be judging this text.
+/// Locks a text while it is judged, so that of several processes with the same ledger one asks and the others use its
+/// verdict. Waits for another process, but not inside a member of a run, because that run may be judging this text.
 ///
 /// # Errors
 /// If the ledger does not answer, or another process holds the text for too long.
@@ -94,8 +112,10 @@ pub(in crate::service) async fn hold_text(
         }
         tokio::time::sleep(TEXT_POLL_INTERVAL).await;
     }
-    let body =
-        Body::new(format!("another process has been judging this text for {} minutes", TEXT_WAIT.as_secs() / 60));
+    let body = Body::new(format!(
+        "another process has been judging this text for {} minutes",
+        TEXT_WAIT.as_secs() / 60
+    ));
     let help = "find its run with `quorate runs`, end the process, and repeat this command";
     Err(ServiceError::configuration(codes::RUN_MOVED, body.help(help)))
 }
@@ -110,10 +130,11 @@ pub async fn open_session(
     places: &PathOverrides,
     artifact: &Artifact,
 ) -> Result<LedgerSession, ServiceError> {
-    open_session::open_for_writing(environment.clone(), load(environment, places, artifact)?).await
+    session::open_for_writing(environment.clone(), load(environment, places, artifact)?).await
 }
 
-/// Checks, without a ledger, that an artifact can be reviewed: valid configuration, available executor, enforceable caps.
+/// Checks, without a ledger, that an artifact can be reviewed: valid configuration, available executor, enforceable
+/// caps.
 ///
 /// # Errors
 /// If configuration or executor are unusable.
@@ -121,10 +142,10 @@ pub fn check(
     environment: &Environment,
     places: &PathOverrides,
     artifact: &Artifact,
-    request: &Request,
+    request: &ReviewRequest,
 ) -> Result<(), ServiceError> {
     let workspace = load(environment, places, artifact)?;
-    spec::build(environment, &workspace, &request.options, request.policy)?.admit(environment).map(drop)
+    build(environment, &workspace, &request.options, request.policy)?.admit(environment).map(drop)
 }
 
 /// Whether a member of an artifact's council asks a model. Calls no member.
@@ -138,12 +159,12 @@ pub fn asks_a_model(
     options: &RunOptions,
 ) -> Result<bool, ServiceError> {
     let workspace = load(environment, places, artifact)?;
-    let selected = members::select(&workspace, options)?;
+    let selected = select_executors(&workspace, options)?;
     Ok(selected.iter().any(|(_, executor)| executor.about().asks_a_model))
 }
 
-/// The expected cost of reviewing an artifact; empty if its tier is skipped. Calls no member, and neither needs nor creates a
-/// ledger.
+/// The expected cost of reviewing an artifact; empty if its tier is skipped. Calls no member, and neither needs nor
+/// creates a ledger.
 ///
 /// # Errors
 /// If configuration or executor are unusable.
@@ -151,10 +172,10 @@ pub fn estimate(
     environment: &Environment,
     places: &PathOverrides,
     artifact: &Artifact,
-    request: &Request,
+    request: &ReviewRequest,
 ) -> Result<Estimate, ServiceError> {
     let workspace = load(environment, places, artifact)?;
-    let spec = spec::build(environment, &workspace, &request.options, request.policy)?;
+    let spec = build(environment, &workspace, &request.options, request.policy)?;
     let relative = relative_to_council(&workspace, artifact);
     let classified = workspace.council.tiers.classify(&relative);
     let tier = request.tier.unwrap_or(classified.tier);
@@ -163,7 +184,7 @@ pub fn estimate(
     if request.tier_policy == TierPolicy::Obey && !may_be_due {
         return Ok(Estimate::default());
     }
-    estimate::estimate(&spec, Part::new(PartKind::Artifact, &*artifact.display_name, &*artifact.text))
+    budget::estimate(&spec, Part::new(PartKind::Artifact, &*artifact.display_name, &*artifact.text))
 }
 
 fn load(
@@ -185,10 +206,10 @@ fn load(
 pub async fn review(
     session: &LedgerSession,
     artifact: Artifact,
-    request: &Request,
+    request: &ReviewRequest,
     observer: Arc<dyn Observer>,
 ) -> Result<ReviewOutcome, ServiceError> {
-    let spec = spec::build(&session.environment, &session.workspace, &request.options, request.policy)?;
+    let spec = build(&session.environment, &session.workspace, &request.options, request.policy)?;
     let permit = spec.admit(&session.environment)?;
     let relative = relative_to_council(&session.workspace, &artifact);
     let classified = session.workspace.council.tiers.classify(&relative);
@@ -208,8 +229,8 @@ pub async fn review(
     }
     let indexed = session.sync_log_index().await?;
     let input = ReviewInput { artifact, artifact_type, tier: tier.number(), tier_source };
-    let mut report = spec::start(&spec, session, &input, indexed, permit, observer).await?;
-    report.notes.extend(spec::unread_prompts(&spec, session));
+    let mut report = start(&spec, session, &input, indexed, permit, observer).await?;
+    report.notes.extend(unread_prompts(&spec, session));
     Ok(ReviewOutcome::Judged(Box::new(report)))
 }
 
@@ -251,4 +272,444 @@ fn normal_components(path: &Path) -> Vec<String> {
         }
     }
     steps
+}
+
+/// The executor of each member by its id: the deliberators in roster order, then the adjudicator. Members with the same
+/// choice share one.
+///
+/// # Errors
+/// If `quorate.toml` has a table for a member that the council does not have, an executor is unknown or refuses its
+/// settings, or `--model` is for members with different executors.
+pub fn select_executors<'w>(
+    workspace: &'w Workspace,
+    options: &'w RunOptions,
+) -> Result<Vec<(&'w str, SelectedExecutor)>, ServiceError> {
+    ensure_known_members(workspace)?;
+    let mut built: BTreeMap<Choice<'w>, SelectedExecutor> = BTreeMap::new();
+    let mut selected = Vec::new();
+    for member in workspace.council.member_ids() {
+        let choice = Choice::of(workspace, options, member);
+        let executor = match built.get(&choice) {
+            Some(executor) => executor.clone(),
+            None => {
+                let place = workspace.config.council_members.get(member);
+                let mut executor = choice.build(workspace, place)?;
+                executor.timeout = options.timeout.unwrap_or(executor.timeout);
+                built.insert(choice, executor.clone());
+                executor
+            }
+        };
+        selected.push((member, executor));
+    }
+    ensure_one_executor(options.model.as_deref(), selected.iter().map(|(_, executor)| executor))?;
+    Ok(selected)
+}
+
+/// Refuses a table `[council.members.<id>]` for a member that the council does not have.
+///
+/// # Errors
+/// [`codes::HOST_INVALID`] at the table.
+pub fn ensure_known_members(workspace: &Workspace) -> Result<(), ServiceError> {
+    let known: Vec<&str> = workspace.council.member_ids().collect();
+    let tables = &workspace.config.council_members;
+    let Some((id, table)) = tables.iter().find(|(id, _)| !known.contains(&id.as_str())) else {
+        return Ok(());
+    };
+    let help = match nearest(id, &known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => format!("the members are {}", known.join(", ")),
+    };
+    let body = Body::new(format!("the council has no member `{id}`")).at(table.place.clone());
+    Err(executor::refuse_in(codes::HOST_INVALID, body.help(help), &table.source))
+}
+
+/// The source of a member's executor, and the model that replaces the executor's own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Choice<'w> {
+    source: Source<'w>,
+    model: Option<&'w str>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Source<'w> {
+    /// `--executor`.
+    Person(&'w str),
+    /// `[council.members.<id>] executor`.
+    Table(&'w str),
+    /// `runtime` of the member with this id.
+    OwnRuntime(&'w str),
+    /// `runtime` of the council.
+    CouncilRuntime,
+    /// `[defaults] executor`.
+    Default(&'w str),
+    /// No executor is named.
+    Unnamed,
+}
+
+impl<'w> Choice<'w> {
+    fn of(workspace: &'w Workspace, options: &'w RunOptions, member: &'w str) -> Choice<'w> {
+        let (council, config) = (&workspace.council, &workspace.config);
+        let model = options.model.as_deref();
+        if let Some(name) = &options.executor {
+            return Choice { source: Source::Person(name), model };
+        }
+        let table = config.council_members.get(member);
+        let named = table.and_then(|table| table.executor.as_ref());
+        let source = match (named, council.runtime_of(member), &council.runtime, &config.default_executor) {
+            (Some((name, _)), ..) => Source::Table(name),
+            (None, Some(_), ..) => Source::OwnRuntime(member),
+            (None, None, Some(_), _) => Source::CouncilRuntime,
+            (None, None, None, Some((name, _))) => Source::Default(name),
+            (None, None, None, None) => Source::Unnamed,
+        };
+        let of_table = table.and_then(|table| table.model.as_ref()).map(|(name, _)| name.as_str());
+        Choice { source, model: model.or(of_table) }
+    }
+
+    /// Builds it; `table` is the member's in `quorate.toml`.
+    fn build(
+        self,
+        workspace: &Workspace,
+        table: Option<&CouncilMember>,
+    ) -> Result<SelectedExecutor, ServiceError> {
+        let (registry, config, council) = (&workspace.registry, &workspace.config, &workspace.council);
+        let (config_file, council_file) =
+            (config.path(), workspace.council_path.as_deref().unwrap_or(&council.dir));
+        let by_file = |name: &str, place: Option<&Place>, extra| {
+            executor::by_name_with(registry, config, name, place, SelectedBy::File(&config_file), extra)
+        };
+        let place_of = |named: Option<&'_ (String, Place)>| named.map(|(_, place)| place.clone());
+        let by_runtime = |member: Option<&str>, extra: Map<String, Json>| {
+            let own = member.and_then(|member| council.runtime_of(member));
+            let mut table = own.or(council.runtime.as_ref()).expect("the choice found a runtime").clone();
+            table.block.json.extend(extra);
+            executor::by_runtime(registry, &table, &council.dir, council_file)
+        };
+        let build = |extra: Map<String, Json>| match self.source {
+            Source::Person(name) => {
+                executor::by_name_with(registry, config, name, None, SelectedBy::Person, extra)
+            }
+            Source::Table(name) => {
+                let place = place_of(table.and_then(|table| table.executor.as_ref()));
+                by_file(name, place.as_ref(), extra)
+            }
+            Source::OwnRuntime(member) => by_runtime(Some(member), extra),
+            Source::CouncilRuntime => by_runtime(None, extra),
+            Source::Default(name) => {
+                by_file(name, place_of(config.default_executor.as_ref()).as_ref(), extra)
+            }
+            Source::Unnamed => executor::fallback_with(registry, config, extra),
+        };
+        // `--model` has no place in a file.
+        let of_table = |table: &&CouncilMember| table.model.as_ref().map(|(name, _)| &**name) == self.model;
+        let table = table.filter(of_table);
+        with_model(self.model.map(|name| NamedModel { name, table }), build)
+    }
+}
+
+impl ProtocolSetup for Setup {
+    fn protocol(&self) -> Result<Box<dyn Protocol>, ServiceError> {
+        Ok(Box::new(Council::new(self.clone())))
+    }
+}
+
+/// The maximum length of an artifact's type, in characters: every line of the log repeats it.
+pub(in crate::service) const MAX_TYPE_CHARS: usize = 200;
+
+/// An artifact to review.
+#[derive(Debug, Clone)]
+pub struct ReviewInput {
+    pub artifact: Artifact,
+    pub artifact_type: String,
+    pub tier: u8,
+    /// How a model chose the tier, if it was asked.
+    pub tier_source: Option<TierSource>,
+}
+
+/// Builds the run of a review.
+///
+/// # Errors
+/// If the executor is refused.
+pub fn build(
+    environment: &Environment,
+    workspace: &Workspace,
+    options: &RunOptions,
+    policy: Option<VerdictPolicy>,
+) -> Result<RunSpec<Setup>, ServiceError> {
+    let council = &workspace.council;
+    workspace.redaction.check_ids(council.deliberators.iter().map(|member| &*member.id))?;
+    let executors = select_executors(workspace, options)?;
+    if let Some(producer) = &options.producer {
+        let (root, scope) = manifests::root_and_scope(environment, None);
+        check_producer(producer, environment, &root, &[scope])?;
+    }
+    let policy = policy.or(council.policy).unwrap_or(VerdictPolicy::Seed);
+    let setup = Setup::from_manifest(council, policy);
+    let settings: Json = executors.iter().map(|(id, executor)| json!([id, executor.settings])).collect();
+    let fingerprint = Fingerprint::of_council(workspace, &setup, &settings);
+    let mut executors = executors.into_iter().map(|(_, executor)| executor);
+    let mut member = |id: Name, prompt: &Arc<str>, context, weight| {
+        let executor = executors.next().expect("each member has an executor, in this order");
+        PreparedMember {
+            id,
+            role: String::new(),
+            prompt: prompt.clone(),
+            persona: None,
+            context,
+            weight,
+            timeout: executor.timeout,
+            executor,
+            composed: None,
+            extra_fields: Map::new(),
+        }
+    };
+    let shown = |file: &ContextFile| Part::new(PartKind::Context, &*file.path, file.text.clone());
+    let mut prepared = Vec::with_capacity(council.deliberators.len() + 1);
+    for deliberator in &council.deliberators {
+        let context = deliberator.context.iter().map(shown).collect();
+        let weight = Some(deliberator.weight);
+        prepared.push(member(deliberator.id.clone(), &deliberator.prompt.text, context, weight));
+    }
+    prepared.push(member(ADJUDICATOR.into(), &council.adjudicator.text, Vec::new(), None));
+    Ok(RunSpec {
+        members: prepared,
+        fingerprint,
+        setup,
+        redaction: workspace.redaction.clone(),
+        setup_redactions: 0,
+        report: Report::new(),
+        extensions: Extensions::default(),
+        embedder: None,
+        caps: options.caps.or(budget::configured(&workspace.config)),
+        wall: workspace.config.budget.wall,
+        options: options.clone(),
+    })
+}
+
+/// Reviews an artifact, and returns the report.
+///
+/// # Errors
+/// If the ledger fails. Recorded answers stay, and the run can be resumed.
+#[crate::boxed]
+pub async fn start(
+    spec: &RunSpec<Setup>,
+    session: &LedgerSession,
+    input: &ReviewInput,
+    indexed: IndexedLog,
+    permit: Permit,
+    observer: Arc<dyn Observer>,
+) -> Result<ReviewReport, ServiceError> {
+    let (workspace, redactor) = (&session.workspace, &spec.redaction.redactor);
+    if input.artifact_type.chars().count() > MAX_TYPE_CHARS {
+        let body = Body::new(format!("the type of the text has more than {MAX_TYPE_CHARS} characters"));
+        return Err(ServiceError::new(
+            ExitClass::Usage,
+            codes::USAGE,
+            body.help("shorten it to a word or two"),
+        ));
+    }
+    let (shown, in_name) = redactor.redact(&input.artifact.display_name);
+    let (text, in_text) =
+        spec.redaction.redact_subject(&input.artifact.display_name, &input.artifact.text, false).await?;
+    finalize::close_outdated(session, &input.artifact, &shown).await?;
+    let signer = Signer::new(session.keys(), session.keys().signing_mode(), None).await?;
+    let (artifact_type, in_type) = redactor.redact(&input.artifact_type);
+    // Artifacts that no tier rule matches have no common type, so earlier verdicts say nothing about this one.
+    let priors = match artifact_type.as_str() {
+        UNCLASSIFIED => Vec::new(),
+        _ => session.priors(indexed, &artifact_type).await?,
+    };
+    let text: Arc<str> = text.into();
+    let (priors, in_priors) = redactor.redact_json(Json::Array(priors));
+    let priors = priors.as_array().cloned().unwrap_or_default();
+    let opened = RunOpened {
+        artifact_type: Some(artifact_type),
+        tier: Some(input.tier.into()),
+        tier_source: input.tier_source.clone(),
+        priors: Some(priors),
+        files: json!(workspace.council.files),
+        log_path: Some(workspace.log.to_string_lossy().into_owned()),
+        log_bytes: Some(indexed.bytes),
+        audit: signer.run_audit(),
+        ..RunOpened::default()
+    };
+    let sorting = input.tier_source.as_ref().and_then(|source| source.spent.clone());
+    let new = NewRun {
+        spent_before: sorting.unwrap_or_default(),
+        artifact: Cow::Borrowed(&input.artifact),
+        part: Part::new(PartKind::Artifact, &*shown, text.clone()),
+        redactions: in_name + in_type + in_text + in_priors,
+        signer,
+        opened,
+    };
+    let history = spec.start(session, new, permit, observer).await?;
+    Ok(report::of_own_run(session, &history, text))
+}
+
+/// A note on prompts of the workspace that the executors of their members do not read.
+pub fn unread_prompts(spec: &RunSpec<Setup>, session: &LedgerSession) -> Option<String> {
+    let ready_made = council::built_in_council();
+    let is_ready_made = |member: &&PreparedMember| {
+        ready_made.deliberators.iter().any(|known| known.prompt.text == member.prompt)
+    };
+    let deliberators = spec.members.iter().take(session.workspace.council.deliberators.len());
+    let unread = |member: &&PreparedMember| !member.executor.about().asks_a_model;
+    let own_rules: Vec<&PreparedMember> =
+        deliberators.filter(unread).filter(|member| !is_ready_made(member)).collect();
+    let kind = own_rules.first()?.executor.about().kind;
+    let ids: Vec<&str> = own_rules.iter().map(|member| &*member.id).collect();
+    Some(format!(
+        "The {kind} reads no prompts: those of {} had no effect. `--executor NAME` asks a model.",
+        ids.join(", ")
+    ))
+}
+
+/// Which files are reviewed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WrittenScope {
+    /// Files below the folders that the council watches, for a tool that reports every file.
+    Watched,
+    /// All files, since the user has chosen them.
+    Named,
+}
+
+/// The result for a file.
+#[derive(Debug)]
+pub enum WrittenOutcome {
+    /// Its content was judged, now or before.
+    Judged(Box<ReviewReport>),
+    /// It is not reviewed.
+    NotDue {
+        /// The reason, without a full stop.
+        why: String,
+    },
+}
+
+/// A file's review before it starts.
+pub struct WrittenReview {
+    pub session: LedgerSession,
+    artifact: artifact::Artifact,
+}
+
+/// Opens a session for a file of a tool; `None` if the council does not watch its folder.
+///
+/// # Errors
+/// If the file cannot be read, or configuration or ledger are unusable.
+#[crate::boxed]
+pub async fn open_written(
+    environment: &Environment,
+    places: &PathOverrides,
+    path: &Path,
+    scope: WrittenScope,
+) -> Result<Option<WrittenReview>, ServiceError> {
+    let start = path.parent().unwrap_or(&environment.directory);
+    let workspace = workspace::load(environment, places, start)?;
+    if scope == WrittenScope::Watched && !is_watched(&workspace, path)? {
+        return Ok(None);
+    }
+    let read = artifact::read(&Subject::File(path.to_owned()), &environment.directory)?;
+    // The name that a sweep uses.
+    let artifact = artifact::Artifact { display_name: display_path(environment, path), ..read };
+    workspace.guard.ensure_unrecorded(&artifact)?;
+    let has_runs = ensure_known(environment, &workspace).await?;
+    let session = session::open_for_writing(environment.clone(), workspace).await?;
+    if !has_runs {
+        // From now on this machine knows the ledger, even if this command is killed.
+        session.seal().await;
+    }
+    Ok(Some(WrittenReview { session, artifact }))
+}
+
+impl WrittenReview {
+    /// Reviews it, unless this council has judged the same content.
+    ///
+    /// # Errors
+    /// If the executor is refused, the ledger fails, or the members of the run that judged the same content saw another
+    /// text.
+    #[crate::boxed]
+    pub async fn review(
+        &self,
+        request: &ReviewRequest,
+        observer: Arc<dyn Observer>,
+    ) -> Result<WrittenOutcome, ServiceError> {
+        let WrittenReview { session, artifact } = self;
+        let spec = build(&session.environment, &session.workspace, &request.options, request.policy)?;
+        let _alone = hold_text(session, &artifact.sha256).await?;
+        // A person's decision on a text takes precedence over any council's, earlier or later.
+        let mut earlier = session.store.last_decision(&artifact.sha256).await?;
+        if earlier.is_none() {
+            let council = spec.fingerprint("").combined();
+            earlier = session.store.last_judgement(&council, &artifact.sha256).await?;
+        }
+        if let Some(run) = earlier {
+            let history = session.partial_history(&run).await?;
+            ensure_shown_artifact(&history)?;
+            let report = report::load_from(session, &history).await?;
+            // The earlier run may have had another name for the same text.
+            return Ok(WrittenOutcome::Judged(Box::new(ReviewReport {
+                artifact: artifact.display_name.clone(),
+                ..report
+            })));
+        }
+        Ok(match review(session, artifact.clone(), request, observer).await? {
+            ReviewOutcome::Judged(report) => WrittenOutcome::Judged(report),
+            ReviewOutcome::Skipped { tier, artifact_type, .. } => {
+                WrittenOutcome::NotDue { why: format!("tier {tier} (type {artifact_type}) is not reviewed") }
+            }
+        })
+    }
+}
+
+/// Whether a file is below a folder that the council watches, and not one of Quorate's own files. Follows links. A
+/// missing folder keeps its configured path, so files below it are not found.
+///
+/// # Errors
+/// If none of the watched folders exists, because then no file would ever be reviewed.
+fn is_watched(workspace: &Workspace, path: &Path) -> Result<bool, ServiceError> {
+    let council = &workspace.council;
+    let watched: Vec<_> = council.watch.paths.iter().map(|written| council.dir.join(written)).collect();
+    let folders: Vec<_> = watched.iter().filter_map(|folder| disk::canonical(folder)).collect();
+    if folders.is_empty() && !watched.is_empty() {
+        let body = Body::new("cannot read any of the folders of `watch.paths`");
+        let help = "create them, or correct their names in council.yaml";
+        return Err(ServiceError::configuration(codes::COUNCIL_INVALID, body.help(help)));
+    }
+    let real = disk::canonical_or_new(path);
+    let own = [Some(&*workspace.log), workspace.ledger.file()];
+    Ok(folders.iter().any(|folder| real.starts_with(folder)) && !own.contains(&Some(path)))
+}
+
+/// Refuses a ledger that this machine neither created nor accepted, such as one that came with a checkout: its
+/// verdicts, and the people's decisions in it, would let texts pass. Returns `true` if the ledger contains runs.
+async fn ensure_known(environment: &Environment, workspace: &Workspace) -> Result<bool, ServiceError> {
+    if !workspace.ledger.may_exist() {
+        return Ok(false);
+    }
+    let store = Store::open_read_only(&workspace.ledger).await?;
+    let known = async {
+        if store.runs(1).await?.is_empty() {
+            return Ok(None);
+        }
+        let origin = store.last_checkpoint().await?.map(|sealed| sealed.origin);
+        let files = CheckpointFiles::new(&workspace.ledger, environment.state_dir.as_deref());
+        let kept = files.read(origin.as_deref());
+        // Files beside the ledger may have come with it; every command that writes makes a copy in the state directory.
+        let is_known = !kept.copies.is_empty()
+            && origin.as_deref().is_some_and(|origin| files.is_known(origin))
+            && sealing::rollback_reason(environment, &store, &kept).await?.is_none();
+        Ok(Some(is_known))
+    };
+    let known: Result<Option<bool>, ServiceError> = known.await;
+    store.close().await;
+    match known? {
+        None => return Ok(false),
+        Some(true) => return Ok(true),
+        Some(false) => {}
+    }
+    let ledger = display_ledger(environment, &workspace.ledger);
+    let body =
+        Body::new(format!("the ledger {ledger} was not created on this machine, or was changed elsewhere"));
+    let help = "its verdicts and decisions would count: look at `quorate ledger verify` and `quorate runs`; \
+                run `quorate ledger checkpoint` to accept it here";
+    Err(ServiceError::configuration(codes::LEDGER_UNKNOWN, body.help(help)))
 }

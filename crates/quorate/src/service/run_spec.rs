@@ -1,40 +1,53 @@
-//! A run of any protocol: its members and limits, and how it is started and resumed.
+//! A run of any protocol: its options, members and limits, its producer and fingerprint (X7), its first record, and how
+//! it is started and resumed.
+//!
+//! The fingerprint hashes the configuration. A resume compares it, and a sweep uses it to find artifacts that this
+//! council has already judged.
 
 use std::borrow::Cow;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_diagnostics::Report;
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::attempts::MemberConfig;
 use quorate_kernel::budget::Caps;
+use quorate_kernel::canonical;
 use quorate_kernel::driver::{Opening, RunConfig};
-use quorate_kernel::entropy;
+use quorate_kernel::entropy::{self, sha256_hex};
 use quorate_kernel::extensions::Extensions;
 use quorate_kernel::history::History;
-use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::observer::Observer;
-use quorate_kernel::ports::ledger::Error;
-use quorate_kernel::record::{ExecutorUsed, Input, Money, RunOpened, Spent};
-use quorate_playbook::compose::Composition;
-use quorate_protocol::{Json, Name, Part, Protocol};
-use serde::Serialize;
+use quorate_kernel::ports::ledger::LedgerError;
+use quorate_kernel::record::{self, ExecutorUsed, Input, Money, RunOpened, Spent};
+use quorate_manifest::assembly::Mode;
+use quorate_manifest::council::VerdictPolicy;
+use quorate_manifest::loader::Refs;
+use quorate_manifest::playbook;
+use quorate_manifest::tree::reader::nearest;
+use quorate_manifest::workspace::{Scope, WorkspacePath};
+use quorate_playbook::bind::{Binding, Subject};
+use quorate_playbook::gate::Sketch;
+use quorate_playbook::weave::Composition;
+use quorate_protocol::modes::assembly::version;
+use quorate_protocol::modes::council::{Setup, VERSION};
+use quorate_protocol::policy::policy_of_id;
+use quorate_protocol::{Json, Name, Part, Protocol, assembly};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
 use super::artifact::Artifact;
-use super::compose::{self, Sources};
-use super::embedder::SelectedEmbedder;
+use super::compose::{self, Sources, load_operator};
 use super::environment::Environment;
-use super::error::ServiceError;
-use super::executor::SelectedExecutor;
+use super::error::{ExitClass, ServiceError};
+use super::executor::{SelectedEmbedder, SelectedExecutor};
 use super::finalize::finalize;
-use super::fingerprint::Fingerprint;
+use super::manifests::Manifests;
 use super::redaction::Redaction;
-use super::run_opened;
-use super::run_options::RunOptions;
 use super::session::LedgerSession;
 use super::signer::{KeySource, Signer};
-use super::trust;
-use super::trust::Permit;
+use super::trust::{self, Permit};
+use super::workspace::Workspace;
 
 /// A protocol's setup, as `run.opened` records it.
 pub trait ProtocolSetup: Serialize {
@@ -135,7 +148,8 @@ impl<S: ProtocolSetup> RunSpec<S> {
     /// Requests trust for all executors and the embedder at once.
     ///
     /// # Errors
-    /// If a file that names an executor is not trusted, an executor's program is not installed, or a cap cannot be enforced.
+    /// If a file that names an executor is not trusted, an executor's program is not installed, or a cap cannot be
+    /// enforced.
     pub fn admit(&self, environment: &Environment) -> Result<Permit, ServiceError> {
         let needs = self.members.iter().flat_map(|member| member.executor.needs());
         let needs = needs.chain(self.embedder.as_ref().map(SelectedEmbedder::needs)).collect();
@@ -211,12 +225,12 @@ impl<S: ProtocolSetup> RunSpec<S> {
         observer: Arc<dyn Observer>,
     ) -> Result<(), ServiceError> {
         let run = history.run.clone();
-        run_opened::ensure_shown_artifact(&history)?;
+        ensure_shown_artifact(&history)?;
         if !session.resume_signing(&mut history, keys).await? {
-            return Err(Error::Conflict { run }.into());
+            return Err(LedgerError::Conflict { run }.into());
         }
         let inputs = session.load_inputs(&history).await?;
-        let seed = run_opened::seed(&history)?;
+        let seed = seed(&history)?;
         let superseded = match history.outcome() {
             Some(_) => history.reopen(inputs.clone(), &mut *self.setup.protocol()?),
             None => Vec::new(),
@@ -291,7 +305,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
             max_tokens: caps.tokens,
             max_money: caps.usd_nanos.map(Money::usd),
             config: path(session.workspace.council_path.as_deref().filter(|_| is_local)),
-            host: path(session.workspace.host_path.as_deref().filter(|_| is_local)),
+            host: path(session.workspace.config_path.as_deref().filter(|_| is_local)),
             producer: match &self.options.producer {
                 Some(producer) => Some(producer.recorded(&part.text)),
                 None => new.opened.producer.clone(),
@@ -320,4 +334,346 @@ impl<S: ProtocolSetup> RunSpec<S> {
         }
         executors
     }
+}
+
+/// The component that the combined hash leaves out.
+const INPUT: &str = "input";
+/// The component of the executors' settings.
+const EXECUTORS: &str = "executors";
+/// The component of the protocol's setup.
+const SETUP: &str = "setup";
+/// The component of the protocol's version.
+const MODE: &str = "mode";
+
+/// Hashes by component, and the combined hash of all but the input.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fingerprint {
+    /// The combined hash's key: `council` or `assembly`.
+    whole: Cow<'static, str>,
+    components: Vec<(Cow<'static, str>, String)>,
+}
+
+impl Fingerprint {
+    /// The fingerprint of a council, without an input; `executors` has each member's settings.
+    pub fn of_council(workspace: &Workspace, setup: &Setup, executors: &Json) -> Self {
+        let council = &workspace.council;
+        let member = |deliberator: &quorate_manifest::council::Deliberator| {
+            let context: Vec<_> = deliberator.context.iter().map(|file| (&file.path, &*file.text)).collect();
+            json!({"id": &*deliberator.id, "prompt": &*deliberator.prompt.text, "weight": deliberator.weight, "context": context})
+        };
+        let prompts = json!({
+            "deliberators": council.deliberators.iter().map(member).collect::<Vec<_>>(),
+            "adjudicator": &*council.adjudicator.text,
+        });
+        let components = vec![
+            ("prompts", hash(&prompts)),
+            (SETUP, hash(&json!(setup))),
+            (EXECUTORS, hash(executors)),
+            ("redaction", hash(workspace.redaction.settings())),
+            (MODE, VERSION.to_owned()),
+        ];
+        Fingerprint::new("council", components)
+    }
+
+    /// The fingerprint of an assembly, without an input.
+    pub fn of_assembly(parts: AssemblyParts<'_>) -> Self {
+        let executors = match parts.embedder {
+            Some(embedder) => json!([&parts.executors, embedder]),
+            None => parts.executors,
+        };
+        let components = vec![
+            ("manifest", hash(&parts.manifest)),
+            ("prompts", hash(&parts.prompts)),
+            (SETUP, hash(&parts.setup)),
+            (EXECUTORS, hash(&executors)),
+            ("redaction", hash(parts.redaction)),
+            (MODE, parts.mode.to_owned()),
+        ];
+        Fingerprint::new("assembly", components)
+    }
+
+    fn new(whole: &'static str, components: Vec<(&'static str, String)>) -> Self {
+        let owned = components.into_iter().map(|(name, value)| (Cow::Borrowed(name), value));
+        Fingerprint { whole: Cow::Borrowed(whole), components: owned.collect() }
+    }
+
+    /// Leaves out the executors' settings, which another machine decides.
+    #[must_use]
+    pub fn without_executors(mut self) -> Self {
+        self.set_executors(String::new());
+        self
+    }
+
+    /// Sets the executors' settings.
+    #[must_use]
+    pub fn with_executors(mut self, settings: &Json) -> Self {
+        self.set_executors(hash(settings));
+        self
+    }
+
+    fn set_executors(&mut self, value: String) {
+        self.components
+            .iter_mut()
+            .filter(|(name, _)| name == EXECUTORS)
+            .for_each(|(_, old)| old.clone_from(&value));
+    }
+
+    /// Adds the input, by the SHA-256 of its bytes.
+    #[must_use]
+    pub fn with_input(mut self, sha256: &str) -> Self {
+        self.components.push((Cow::Borrowed(INPUT), sha256.to_owned()));
+        self
+    }
+
+    /// The combined hash.
+    pub fn combined(&self) -> String {
+        let parts: Vec<_> = self.components.iter().filter(|(name, _)| name != INPUT).collect();
+        hash(&json!(parts))
+    }
+
+    /// The form of `run.opened`.
+    pub fn recorded(&self) -> Map<String, Json> {
+        let named = self.components.iter().map(|(name, value)| (name.to_string(), json!(value)));
+        let whole = (self.whole.to_string(), json!(self.combined()));
+        named.chain([whole]).collect()
+    }
+
+    /// The components, of setup and protocol version, that differ from the given ones.
+    pub fn changed_rules(&self, setup: &Json, version: &str) -> Vec<&'static str> {
+        let now = [(SETUP, hash(setup)), (MODE, version.to_owned())];
+        let is_named = |(name, value): &(&str, String)| {
+            self.components.iter().any(|(component, recorded)| component == name && recorded == value)
+        };
+        now.into_iter().filter(|now| !is_named(now)).map(|(name, _)| name).collect()
+    }
+
+    /// The components that differ from those of the opened run.
+    pub fn changed_components(&self, opened: &RunOpened) -> Vec<&str> {
+        let differs =
+            |(name, value): &&(Cow<'static, str>, String)| opened.fingerprint_of(name) != Some(value);
+        self.components.iter().filter(differs).map(|(name, _)| &**name).collect()
+    }
+}
+
+/// The parts of an assembly's fingerprint.
+pub struct AssemblyParts<'a> {
+    /// The texts of the chain's files, root first.
+    pub manifest: Json,
+    pub prompts: Json,
+    pub setup: Json,
+    /// Each member's executor and its settings.
+    pub executors: Json,
+    /// The configured embedder's settings, if meanings are compared.
+    pub embedder: Option<&'a Json>,
+    /// The redaction rules.
+    pub redaction: &'a Json,
+    pub mode: &'a str,
+}
+
+fn hash(value: &Json) -> String {
+    let text = quorate_kernel::canonical::object(&quorate_kernel::attempts::object(json!({"of": value})));
+    sha256_hex(text.as_bytes())
+}
+
+/// Options of a run; `None` falls back to the workspace's settings or, in a resume, to those of the opened run.
+#[derive(Debug, Clone, Default)]
+pub struct RunOptions {
+    /// `--executor`: for all members.
+    pub executor: Option<String>,
+    /// `--model`: for all members.
+    pub model: Option<String>,
+    /// `--max-calls`, `--max-tokens`, `--max-money`.
+    pub caps: Caps,
+    /// `--timeout`: the deadline of each invocation.
+    pub timeout: Option<Duration>,
+    /// `--made-by`: the producer of the run's subject.
+    pub producer: Option<Producer>,
+}
+
+/// An operator that produced an artifact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Producer {
+    pub operator: String,
+    /// The shadow playbooks in its prompt at the time.
+    pub trying: Vec<String>,
+}
+
+impl Producer {
+    /// The producer as the caller names it: a slug or a ref; `None` if it is not named.
+    pub fn from_flags(made_by: Option<&str>, trying: &[String]) -> Option<Self> {
+        let operator = made_by?;
+        let slug = operator.rsplit('/').next().unwrap_or(operator);
+        Some(Producer { operator: slug.to_owned(), trying: trying.to_vec() })
+    }
+
+    /// The record in `run.opened`, with a sketch of the artifact: a gate counts each artifact once.
+    pub fn recorded(&self, made: &str) -> record::Producer {
+        record::Producer {
+            operator: self.operator.clone(),
+            trying: self.trying.clone(),
+            sketch: json!(Sketch::new(made)),
+        }
+    }
+}
+
+/// Refuses an unknown operator, and a playbook that does not exist or does not target it: such runs would never count,
+/// without a warning. Looks them up in each scope in turn.
+///
+/// # Errors
+/// A usage error with a suggestion.
+pub fn check_producer(
+    producer: &Producer,
+    environment: &Environment,
+    root: &Path,
+    scopes: &[Scope],
+) -> Result<(), ServiceError> {
+    let manifests = Manifests::open(environment, root, Refs::Followed)?;
+    let loader = manifests.loader(&*environment.registries);
+    let operators = |scope: &Scope| {
+        let folder = in_scope(scope, OPERATORS);
+        WorkspacePath::new(&folder).map_or_else(|_| Vec::new(), |folder| loader.folder_names(&folder))
+    };
+    let is_here = |scope: &&Scope| operators(scope).contains(&producer.operator);
+    let Some(scope) = scopes.iter().find(is_here) else {
+        let known: Vec<String> = scopes.iter().flat_map(operators).collect();
+        let help = "create operators/<slug>/OPERATOR.md, or correct the name";
+        return Err(unknown(
+            format!("unknown operator `{}`", producer.operator),
+            &producer.operator,
+            &known,
+            help,
+        ));
+    };
+    if producer.trying.is_empty() {
+        return Ok(());
+    }
+    let operating = load_operator(&loader, scope, &format!("ws://operators/{}", producer.operator))?;
+    let subject = Subject::from_operator(&operating.operator);
+    let shelf = playbook::load_all(&loader, scope);
+    let known: Vec<String> = shelf.playbooks.iter().map(|book| book.playbook.slug.clone()).collect();
+    for slug in &producer.trying {
+        let Some(book) = shelf.playbooks.iter().find(|book| book.playbook.slug == *slug) else {
+            let help = "run `quorate playbook list` to see the available playbooks";
+            return Err(unknown(format!("unknown playbook `{slug}`"), slug, &known, help));
+        };
+        if Binding::new(&book.playbook).matches(&subject).is_none() {
+            let body = Body::new(format!("the playbook `{slug}` does not target `{}`", producer.operator));
+            let help = format!("run `quorate playbook show {slug}` to see its targets");
+            return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)));
+        }
+    }
+    Ok(())
+}
+
+const OPERATORS: &str = "operators";
+
+fn in_scope(scope: &Scope, folder: &str) -> String {
+    match scope.folder() {
+        top if top.is_empty() => folder.to_owned(),
+        tenant => format!("{tenant}/{folder}"),
+    }
+}
+
+fn unknown(message: String, written: &str, known: &[String], otherwise: &str) -> ServiceError {
+    let known: Vec<&str> = known.iter().map(String::as_str).collect();
+    let help = match nearest(written, &known) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None => otherwise.to_owned(),
+    };
+    ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help))
+}
+
+/// Whether a run is an assembly's.
+pub fn is_assembly(history: &History) -> bool {
+    is_assembly_opening(&history.opened)
+}
+
+/// Whether this first record is that of an assembly's run.
+pub fn is_assembly_opening(opened: &RunOpened) -> bool {
+    Mode::ALL.into_iter().any(|mode| opened.protocol.split('/').next() == Some(mode.as_str()))
+}
+
+/// The options that a run was started with, for a resume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartOptions {
+    /// The council's file; `None` for the built-in one.
+    pub config: Option<PathBuf>,
+    /// `quorate.toml`; `None` without one.
+    pub host: Option<PathBuf>,
+    /// The executor that the user named for all members.
+    pub executor: Option<String>,
+    pub policy: Option<VerdictPolicy>,
+}
+
+/// How a run was started, from its first record.
+pub fn start_options(history: &History) -> StartOptions {
+    let opened = &history.opened;
+    let policy = opened.setup.get("policy").and_then(Json::as_str);
+    StartOptions {
+        config: opened.config.as_ref().map(PathBuf::from),
+        host: opened.host.as_ref().map(PathBuf::from),
+        executor: opened.executor.clone().flatten(),
+        policy: policy.and_then(policy_of_id),
+    }
+}
+
+/// The setup of an assembly's run; `None` for other runs.
+pub fn assembly_setup(history: &History) -> Option<assembly::Setup> {
+    serde_json::from_value(canonical::normalize(history.opened.setup.clone())).ok()
+}
+
+/// A run's seed.
+///
+/// # Errors
+/// If its first record has none.
+pub fn seed(history: &History) -> Result<[u8; 32], ServiceError> {
+    entropy::unhex(&history.opened.seed).ok_or_else(|| {
+        ServiceError::configuration(
+            codes::LEDGER_CORRUPT,
+            Body::new(format!("run {} has no seed", history.run)),
+        )
+    })
+}
+
+/// The hash of the run's input.
+pub fn input_sha256(history: &History) -> String {
+    history.opened.fingerprint_of("input").unwrap_or_default().to_owned()
+}
+
+/// D14: refuses a run whose members saw another text than its artifact, although nothing was redacted.
+///
+/// # Errors
+/// [`codes::INPUT_NOT_ARTIFACT`], with the run.
+pub fn ensure_shown_artifact(history: &History) -> Result<(), ServiceError> {
+    let Some(why) = history.opened.input_mismatch() else { return Ok(()) };
+    let body = Body::new(format!("run {} does not count: {why}", history.run));
+    let help = "review the text again; if a person has decided on this run, decide again on the new one";
+    Err(ServiceError::new(ExitClass::Refused, codes::INPUT_NOT_ARTIFACT, body.help(help)))
+}
+
+/// X7: a resume asks the same members about the same text.
+///
+/// # Errors
+/// [`codes::FINGERPRINT_CHANGED`], with the components that changed since the run was opened.
+pub fn ensure_unchanged(history: &History, now: &Fingerprint) -> Result<(), ServiceError> {
+    let changed = now.changed_components(&history.opened);
+    if changed.is_empty() {
+        return Ok(());
+    }
+    let message =
+        format!("run {} cannot continue: changed since it was opened: {}", history.run, changed.join(", "));
+    let body = Body::new(message).help("restore the changed files, or start a new run");
+    Err(ServiceError::configuration(codes::FINGERPRINT_CHANGED, body))
+}
+
+/// The refusal for a run of another version.
+pub fn unknown_version(history: &History) -> ServiceError {
+    let recorded = &history.opened.protocol;
+    let known: Vec<&str> = Mode::ALL.into_iter().map(version).chain([VERSION]).collect();
+    let body = Body::new(format!(
+        "run {} was written by `{recorded}`; this program knows {}",
+        history.run,
+        known.join(", ")
+    ));
+    ServiceError::configuration(codes::FINGERPRINT_CHANGED, body)
 }

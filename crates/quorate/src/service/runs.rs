@@ -3,40 +3,36 @@
 use std::path::Path;
 
 use quorate_diagnostics::{Body, codes};
-use quorate_ledger::runs::{Cursor, RunFilter, Listed, PrefixMatch};
+use quorate_ledger::runs::{ListedRun, PrefixMatch, RunCursor, RunFilter};
 use quorate_protocol::Name;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde_json::{Value, json};
 
+use super::disk::display_ledger;
 use super::environment::Environment;
 use super::error::ServiceError;
 use super::finalize::finalize;
 use super::ledger::gc;
-use super::load_report;
-use super::open_session;
-use super::paths::display_ledger;
-use super::run_opened;
-use super::sealing;
-use super::session::LedgerSession;
+use super::session::{self, LedgerSession};
 use super::workspace::{self, PathOverrides, Workspace};
-use super::{convene, report};
+use super::{convene, report, run_spec, sealing};
 
 /// A council's verdicts, the outcomes of assemblies, and the two states of a run without an outcome.
 pub const VERDICTS: [&str; 10] =
     ["ship", "revise", "hold", "incomplete", "pass", "fail", "done", "refused", "superseded", "open"];
 
-/// What the runs of a list are: `council`, or the mode of an assembly.
+/// The modes of listed runs: `council`, or the mode of an assembly.
 pub const MODES: [&str; 5] = ["council", "advisory", "voting", "peer", "hierarchy"];
 
 /// The version of the JSON of a list.
 pub const SCHEMA: &str = "quorate.runs/v1";
 
-/// The schema of that JSON: [`ListedRun`] in a list.
+/// The schema of that JSON: [`RunListEntry`] in a list.
 pub(crate) fn schema() -> Value {
     let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    let mut run = generator.into_root_schema_for::<ListedRun>().to_value();
+    let mut run = generator.into_root_schema_for::<RunListEntry>().to_value();
     if let Some(run) = run.as_object_mut() {
         run.retain(|key, _| !matches!(key.as_str(), "$schema" | "title"));
         run.insert("additionalProperties".to_owned(), json!(false));
@@ -54,7 +50,8 @@ pub(crate) fn schema() -> Value {
 
 /// A run of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct ListedRun {
+#[schemars(rename = "ListedRun")]
+pub struct RunListEntry {
     /// Its id
     pub run: String,
     /// When it was opened, RFC 3339 in UTC
@@ -86,10 +83,10 @@ pub struct ListedRun {
     pub imported: bool,
 }
 
-impl From<&Listed> for ListedRun {
-    fn from(listed: &Listed) -> Self {
+impl From<&ListedRun> for RunListEntry {
+    fn from(listed: &ListedRun) -> Self {
         let run = &listed.run;
-        ListedRun {
+        RunListEntry {
             run: run.run.to_string(),
             opened: quorate_manifest::timestamp::format(run.opened_ms),
             artifact: run.subject.clone(),
@@ -111,9 +108,9 @@ impl From<&Listed> for ListedRun {
 /// A page of the list.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunPage {
-    pub runs: Vec<Listed>,
+    pub runs: Vec<ListedRun>,
     /// Where the next page begins; `None` after the last one.
-    pub next: Option<Cursor>,
+    pub next: Option<RunCursor>,
 }
 
 /// The runs that a filter accepts: open ones first, in each part the newest first.
@@ -145,7 +142,7 @@ impl RunPage {
 }
 
 /// The refusal of a cursor whose run the ledger does not have.
-pub fn unknown_cursor(cursor: &Cursor) -> ServiceError {
+pub fn unknown_cursor(cursor: &RunCursor) -> ServiceError {
     let body = Body::new(format!("`before` is `{cursor}`, but the ledger has no such run"));
     ServiceError::not_found(codes::RUN_UNKNOWN, body.help("pass the `next` of the previous page"))
 }
@@ -166,7 +163,7 @@ pub async fn count(session: &LedgerSession, filter: &RunFilter) -> Result<u64, S
 #[crate::boxed]
 pub async fn open(environment: &Environment, places: &PathOverrides) -> Result<LedgerSession, ServiceError> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
-    open_session::open(environment.clone(), workspace).await
+    session::open(environment.clone(), workspace).await
 }
 
 /// Opens the session of the working directory for a command that appends to the log.
@@ -179,7 +176,7 @@ pub async fn open_for_writing(
     places: &PathOverrides,
 ) -> Result<LedgerSession, ServiceError> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
-    open_session::open_for_writing(environment.clone(), workspace).await
+    session::open_for_writing(environment.clone(), workspace).await
 }
 
 /// Opens the session of the working directory if its ledger exists; creates none.
@@ -195,7 +192,7 @@ pub async fn open_read_only(
     if !workspace.ledger.may_exist() {
         return Err(missing_ledger(environment, &workspace));
     }
-    open_session::open(environment.clone(), workspace).await
+    session::open(environment.clone(), workspace).await
 }
 
 /// The refusal of a workspace without a ledger.
@@ -221,8 +218,8 @@ pub async fn open_run(
     Ok((session, run))
 }
 
-/// Opens the session of the working directory to append to a run. Only the ledger that a run was recorded in may append to
-/// it, so imported runs are refused.
+/// Opens the session of the working directory to append to a run. Only the ledger that a run was recorded in may append
+/// to it, so imported runs are refused.
 ///
 /// # Errors
 /// As [`open_run`], and if the run was imported.
@@ -243,8 +240,8 @@ pub async fn open_run_for_append(
 }
 
 /// As [`open_run_for_append`], with the council and executors that the run was started with, unless a configuration is
-/// given. Ledger, keys, log and witness stay those of the working directory's workspace: a record's paths must not choose
-/// them.
+/// given. Ledger, keys, log and witness stay those of the working directory's workspace: a record's paths must not
+/// choose them.
 ///
 /// # Errors
 /// As [`open_run_for_append`], and if that configuration is unusable.
@@ -255,20 +252,20 @@ pub async fn open_run_as_recorded(
     prefix: &str,
 ) -> Result<(LedgerSession, Name), ServiceError> {
     let (session, run) = Box::pin(open_run_for_append(environment, &places, prefix)).await?;
-    let started = run_opened::start_options(&session.partial_history(&run).await?);
+    let started = run_spec::start_options(&session.partial_history(&run).await?);
     let config = places.config.or(started.config);
     let places = PathOverrides { config, ledger: Some(session.workspace.ledger.as_argument()) };
     let start = started.host.as_deref().and_then(Path::parent).unwrap_or(&environment.directory);
     let workspace = workspace::load(environment, &places, start)?;
     let same = |session: &LedgerSession| {
-        (&session.workspace.council_path, &session.workspace.host_path)
-            == (&workspace.council_path, &workspace.host_path)
+        (&session.workspace.council_path, &session.workspace.config_path)
+            == (&workspace.council_path, &workspace.config_path)
     };
     if same(&session) {
         return Ok((session, run));
     }
     let resources = session.close_into_resources().await;
-    Ok((Box::pin(open_session::open_with(environment.clone(), resources, workspace)).await?, run))
+    Ok((Box::pin(session::open_with(environment.clone(), resources, workspace)).await?, run))
 }
 
 /// The note on a person's decision that no checkpoint covers.
@@ -277,8 +274,8 @@ const UNSEALED_DECISION: &str =
 
 /// The report of a run.
 pub enum RunReport {
-    Review(Box<report::Report>),
-    Assembly(Box<convene::report::Report>),
+    Review(Box<report::ReviewReport>),
+    Assembly(Box<convene::report::ConveneReport>),
 }
 
 /// Whether a run is an assembly's.
@@ -287,7 +284,7 @@ pub enum RunReport {
 /// If its records are missing, incomplete or corrupt.
 #[crate::boxed]
 pub async fn is_assembly(session: &LedgerSession, run: &Name) -> Result<bool, ServiceError> {
-    Ok(run_opened::is_assembly(&session.partial_history(run).await?))
+    Ok(run_spec::is_assembly(&session.partial_history(run).await?))
 }
 
 /// The report of a run.
@@ -297,10 +294,10 @@ pub async fn is_assembly(session: &LedgerSession, run: &Name) -> Result<bool, Se
 #[crate::boxed]
 pub async fn load_report(session: &LedgerSession, run: &Name) -> Result<RunReport, ServiceError> {
     let history = session.partial_history(run).await?;
-    Ok(match run_opened::is_assembly(&history) {
+    Ok(match run_spec::is_assembly(&history) {
         true => RunReport::Assembly(Box::new(convene::report::load(session, &history).await?)),
         false => {
-            let mut report = load_report::load_from(session, &history).await?;
+            let mut report = report::load_from(session, &history).await?;
             if session.store.has_unsealed_decision(run).await? {
                 report.notes.push(UNSEALED_DECISION.to_owned());
             }
@@ -309,8 +306,8 @@ pub async fn load_report(session: &LedgerSession, run: &Name) -> Result<RunRepor
     })
 }
 
-/// The report of the run that an id, a prefix of one or `latest` names, for a view: a run that differs from its records is a
-/// negative answer (exit 1).
+/// The report of the run that an id, a prefix of one or `latest` names, for a view: a run that differs from its records
+/// is a negative answer (exit 1).
 ///
 /// # Errors
 /// As [`load_report()`], and if none or several match.
@@ -320,8 +317,8 @@ pub async fn find_report(session: &LedgerSession, prefix: &str) -> Result<RunRep
     found.await.map_err(ServiceError::corrupt_as_refused)
 }
 
-/// The report of a run whose command was interrupted after its outcome was recorded. `None` for a run that can be resumed,
-/// and if the ledger does not answer in time. Finalizes the run as far as time allows.
+/// The report of a run whose command was interrupted after its outcome was recorded. `None` for a run that can be
+/// resumed, and if the ledger does not answer in time. Finalizes the run as far as time allows.
 ///
 /// # Errors
 /// As [`is_assembly`].

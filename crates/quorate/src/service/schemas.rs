@@ -6,8 +6,8 @@ use schemars::generate::SchemaSettings;
 use serde_json::json;
 
 use super::ledger::verify;
-use super::runtime::summary;
-use super::{audit, compare, convene, estimate, report, runs};
+use super::runtime::drive;
+use super::{audit, budget, compare, convene, report, runs};
 
 /// The version of the JSON for several reviews.
 pub const REVIEWS: &str = "quorate.reviews/v1";
@@ -69,14 +69,14 @@ impl Output {
         match self {
             Output::Review => report::SCHEMA,
             Output::Reviews => REVIEWS,
-            Output::Estimate => estimate::SCHEMA,
+            Output::Estimate => budget::SCHEMA,
             Output::Convene => convene::report::SCHEMA,
             Output::Plan => convene::plan::SCHEMA,
             Output::Compare => compare::SCHEMA,
-            Output::Audit => audit::json::SCHEMA,
+            Output::Audit => audit::SCHEMA,
             Output::Runs => runs::SCHEMA,
-            Output::Run => summary::SCHEMA,
-            Output::Verify => verify::json::SCHEMA,
+            Output::Run => drive::SCHEMA,
+            Output::Verify => verify::SCHEMA,
         }
     }
 
@@ -93,17 +93,18 @@ impl Output {
             Output::Plan => read(include_str!("schemas/plan.json")),
             Output::Compare => compare::schema(),
             Output::Runs => runs::schema(),
-            Output::Run => summary::schema(),
+            Output::Run => drive::schema(),
             Output::Verify => read(include_str!("schemas/verify.json")),
             Output::Audit => {
                 let schemas = SchemaSettings::draft2020_12().for_serialize().into_generator();
-                let mut schema = schemas.into_root_schema_for::<audit::json::AuditReport>().to_value();
+                let mut schema = schemas.into_root_schema_for::<audit::AuditReport>().to_value();
                 schema["$id"] = json!(self.id());
                 schema
             }
             Output::Reviews => {
                 let mut reviews = read(include_str!("schemas/reviews.json"));
-                // Without an `$id` of its own it belongs to the enclosing schema, and every validator resolves its references by path.
+                // Without an `$id` of its own it belongs to the enclosing schema, and every validator resolves its
+                // references by path.
                 let mut review = Output::Review.json();
                 if let Some(review) = review.as_object_mut() {
                     review.retain(|key, _| !matches!(key.as_str(), "$id" | "$schema"));

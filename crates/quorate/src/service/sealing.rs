@@ -1,6 +1,5 @@
-//! Sealing the ledger: a checkpoint signed by the ledger's key, and a witness that keeps a copy elsewhere.
-
-pub(super) mod local_checkpoints;
+//! Sealing the ledger: a checkpoint signed by the ledger's key, and a witness that keeps a copy elsewhere. A ledger
+//! that does not extend the checkpoints that this machine keeps of it is not sealed (D12).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,14 +8,15 @@ use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::ports::ledger::Durability;
 use quorate_ledger::Store;
 use quorate_ledger::keys::{self, KeyPurpose};
-use quorate_ledger::local_checkpoints::CheckpointFiles;
-use quorate_ledger::signing::{SigningContext, PublicKey, SecretKey, Voucher};
+use quorate_ledger::local_checkpoints::{CheckpointFiles, LocalCheckpoints};
+use quorate_ledger::note::{Checkpoint, Note};
+use quorate_ledger::signing::{PublicKey, SecretKey, SigningContext, Voucher};
 use quorate_ledger::store::address::StoreAddress;
 use quorate_ledger::store::{CheckpointRecord, Succession};
 
+use super::disk::display_path;
 use super::environment::Environment;
 use super::error::{ServiceError, error_chain};
-use super::paths::display_path;
 use super::witness::{SubmitContext, Witness};
 
 /// The variable with the ledger's key, for several machines that seal one ledger. It overrides the key file.
@@ -25,8 +25,8 @@ pub const LEDGER_KEY_VARIABLE: &str = "QUORATE_LEDGER_KEY";
 const MISSING_KEY_HELP: &str = "checkpoints are unsigned until it is restored; if it is lost, `quorate explain \
                                 quorate:ledger_key_missing` explains how to continue the ledger with another key";
 
-/// How long a finished command waits for sealing and closing. Neither loses records: the next command seals, and written
-/// records survive without closing.
+/// How long a finished command waits for sealing and closing. Neither loses records: the next command seals, and
+/// written records survive without closing.
 const SEAL_TIMEOUT: Duration = Duration::from_secs(10);
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -64,8 +64,8 @@ pub(super) fn note_begun(environment: &Environment, ledger: &StoreAddress) {
 }
 
 impl Sealer<'_> {
-    /// Seals the ledger. The checkpoint is synced before it is shown or copied: otherwise the ledger would contradict the copy
-    /// after a power loss.
+    /// Seals the ledger. The checkpoint is synced before it is shown or copied: otherwise the ledger would contradict
+    /// the copy after a power loss.
     ///
     /// # Errors
     /// If the ledger does not answer, or does not extend its last checkpoint.
@@ -97,13 +97,13 @@ impl Sealer<'_> {
         Ok(SealResult { sealed, report })
     }
 
-    /// Refuses to sign a ledger that does not extend the checkpoints that its key has signed (D12); returns a warning if no
-    /// local copies exist.
+    /// Refuses to sign a ledger that does not extend the checkpoints that its key has signed (D12); returns a warning
+    /// if no local copies exist.
     pub(super) async fn check_continuity(&self) -> Result<Option<Body>, ServiceError> {
         let origin = self.store.last_checkpoint().await?.map(|sealed| sealed.origin);
         let copies = self.copies();
         let found = copies.read(origin.as_deref());
-        if let Some(why) = local_checkpoints::rollback_reason(self.environment, self.store, &found).await? {
+        if let Some(why) = rollback_reason(self.environment, self.store, &found).await? {
             let help = "`quorate ledger verify` says what differs; where a backup was restored or another ledger was \
                         begun on purpose, `quorate ledger accept-rollback --reason \"…\"` continues from the present ledger";
             return Err(ServiceError::configuration(codes::LEDGER_CORRUPT, Body::new(why).help(help)));
@@ -137,8 +137,7 @@ impl Sealer<'_> {
         };
         for error in copies.save(note).err().into_iter().flatten().chain(known.err()) {
             let body = Body::new(error_chain(&error));
-            let help =
-                "the checkpoint is in the ledger; make the directory writable, so that rollbacks are detected";
+            let help = "the checkpoint is in the ledger; make the directory writable, so that rollbacks are detected";
             report.warn(codes::CHECKPOINT_UNKEPT, body.help(help));
         }
         if let Some(witness) = self.witness {
@@ -244,8 +243,10 @@ impl Sealer<'_> {
                 Voucher::chain_to(SigningContext::LEDGER_VOUCHER, id, [*founding], &vouchers).is_some()
             };
             if let Some(founding) = founding.filter(|founding| !is_named && !follows(founding)) {
-                let what =
-                    format!("{from} is not {}, the key of the machine that created the ledger", founding.id());
+                let what = format!(
+                    "{from} is not {}, the key of the machine that created the ledger",
+                    founding.id()
+                );
                 report.warn(codes::LEDGER_KEY_MISSING, Body::new(what).help(MISSING_KEY_HELP));
                 return Ok(None);
             }
@@ -254,7 +255,9 @@ impl Sealer<'_> {
         let signers = known.iter().map(|verifier| *verifier.key());
         let public = loaded.public();
         let vouchers = directory.vouchers();
-        if let Some(vouched) = Voucher::chain_to(SigningContext::LEDGER_VOUCHER, public.id(), signers, &vouchers) {
+        if let Some(vouched) =
+            Voucher::chain_to(SigningContext::LEDGER_VOUCHER, public.id(), signers, &vouchers)
+        {
             return Ok(Some(OwnKey { key: Arc::new(loaded), vouched }));
         }
         let (what, help) = match self.replaced_key(&public) {
@@ -274,9 +277,9 @@ impl Sealer<'_> {
         retired.unwrap_or_default().contains(key)
     }
 
-    /// The key in the environment or in its file, and its source. `makes` tells whether to create a missing key: an older
-    /// version created ledgers without a key. A database's key belongs to the machine that created its tables; a new key made
-    /// here would lock that machine out.
+    /// The key in the environment or in its file, and its source. `makes` tells whether to create a missing key: an
+    /// older version created ledgers without a key. A database's key belongs to the machine that created its tables; a
+    /// new key made here would lock that machine out.
     pub(super) fn load_key(&self, makes: bool) -> (Result<Option<SecretKey>, String>, String) {
         if let Some(text) = key_from_environment(self.environment) {
             let key = SecretKey::from_text(text).map(Some);
@@ -322,4 +325,48 @@ pub async fn close_within_deadline(store: Store) {
 /// The key in the environment, as text.
 pub fn key_from_environment(environment: &Environment) -> Option<&str> {
     environment.variables.get(LEDGER_KEY_VARIABLE).filter(|text| !text.is_empty())
+}
+
+/// How a ledger departs from its local copies, in words; `None` if it extends every copy.
+///
+/// # Errors
+/// If the store does not answer.
+pub(crate) async fn rollback_reason(
+    environment: &Environment,
+    store: &Store,
+    kept: &LocalCheckpoints,
+) -> Result<Option<String>, ServiceError> {
+    // Another process may have made the first checkpoint meanwhile.
+    if let Some(origin) = &kept.replaced_origin
+        && store.last_checkpoint().await?.is_none_or(|sealed| sealed.origin != *origin)
+    {
+        return Ok(Some(format!(
+            "another ledger has replaced the ledger {origin}, which this machine knows"
+        )));
+    }
+    for copy in &kept.copies {
+        let file = display_path(environment, &copy.path);
+        let checkpoint = match copy.note.as_deref().map(checkpoint_of) {
+            Ok(Ok(checkpoint)) => checkpoint,
+            Ok(Err(why)) => {
+                return Ok(Some(format!("{file} is not a checkpoint that the ledger's key signed: {why}")));
+            }
+            Err(why) => {
+                return Ok(Some(format!("{file} is not a checkpoint that the ledger's key signed: {why}")));
+            }
+        };
+        if !store.has_checkpoint(&checkpoint).await? {
+            return Ok(Some(format!(
+                "it does not extend the checkpoint over {} records of {} that its key signed ({file})",
+                checkpoint.tree().size,
+                checkpoint.origin()
+            )));
+        }
+    }
+    Ok(None)
+}
+
+fn checkpoint_of(note: &str) -> Result<Checkpoint, String> {
+    let note = Note::parse(note.as_bytes()).map_err(|error| error.to_string())?;
+    Checkpoint::parse(note.text()).map_err(|error| error.to_string())
 }

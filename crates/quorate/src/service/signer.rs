@@ -1,5 +1,5 @@
-//! The signer of a run (D3): the key, if any, that signs its records. It is chosen before any member is asked and named in
-//! the run's first record, so that removed signatures are detected.
+//! The signer of a run (D3): the key, if any, that signs its records. It is chosen before any member is asked and named
+//! in the run's first record, so that removed signatures are detected.
 
 use std::sync::Arc;
 
@@ -9,14 +9,13 @@ use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_kernel::record::RunAudit;
 use quorate_ledger::Store;
 use quorate_ledger::signing::{KeyId, PublicKey, SecretKey, SigningContext, Voucher};
-use quorate_manifest::assembly::Resolved;
-use quorate_manifest::assembly::Signing;
 use quorate_manifest::assembly::load::Retention;
-use quorate_manifest::keyring::KeyringEntry;
+use quorate_manifest::assembly::{ResolvedAssembly, Signing};
+use quorate_manifest::keyring::Key;
 use quorate_protocol::Name;
 
 use super::error::{ExitClass, ServiceError};
-use super::keys::{self, Keys, SigningKey};
+use super::keys::{self, SigningKey, WorkspaceKeys};
 
 /// Whose signatures count for a resumed run.
 #[derive(Debug, Clone)]
@@ -42,7 +41,11 @@ impl Signer {
     /// # Errors
     /// If signatures are required and the keyring lets no key sign now, or a key or the keyring exists but is unusable.
     #[crate::boxed]
-    pub async fn new(keys: &Keys, signing: Signing, bound: Option<Vec<Key>>) -> Result<Signer, ServiceError> {
+    pub async fn new(
+        keys: &WorkspaceKeys,
+        signing: Signing,
+        bound: Option<Vec<Key>>,
+    ) -> Result<Signer, ServiceError> {
         if signing == Signing::None {
             return Ok(Signer { signing, governed: false, keyring: Vec::new(), key: None });
         }
@@ -65,7 +68,10 @@ impl Signer {
     /// # Errors
     /// As [`Signer::new`], and if governance asks for approvals, which Quorate cannot check.
     #[crate::boxed]
-    pub async fn of_assembly(keys: &Keys, resolved: &Resolved) -> Result<Signer, ServiceError> {
+    pub async fn of_assembly(
+        keys: &WorkspaceKeys,
+        resolved: &ResolvedAssembly,
+    ) -> Result<Signer, ServiceError> {
         ensure_signable(resolved)?;
         Signer::new(keys, resolved.audit.signing, resolved.policies.effective_keys()).await
     }
@@ -78,7 +84,7 @@ impl Signer {
     }
 
     /// Its field in the first record of an assembly's run.
-    pub fn assembly_audit(&self, resolved: &Resolved) -> RunAudit {
+    pub fn assembly_audit(&self, resolved: &ResolvedAssembly) -> RunAudit {
         let audit = &resolved.audit;
         self.audit(audit.retention_days, audit.consultations == Retention::Full)
     }
@@ -105,14 +111,14 @@ impl Signer {
         self.signing
     }
 
-    /// The signer for appending to a run that began with signatures, with the vouchers to record first if its key is newer
-    /// than the run; `None` for an unsigned run.
+    /// The signer for appending to a run that began with signatures, with the vouchers to record first if its key is
+    /// newer than the run; `None` for an unsigned run.
     ///
     /// # Errors
     /// If the run is signed, and no key may sign for it.
     #[crate::boxed]
     pub async fn for_existing_run(
-        keys: &Keys,
+        keys: &WorkspaceKeys,
         store: &Store,
         history: &History,
         whose: KeySource,
@@ -142,7 +148,7 @@ impl Signer {
     /// # Errors
     /// As [`Signer::new`]; if the stream is signed and no key may sign; and if it must be signed but began unsigned.
     #[crate::boxed]
-    pub async fn sign_stream(keys: &Keys, store: &Store, stream: &Name) -> Result<(), ServiceError> {
+    pub async fn sign_stream(keys: &WorkspaceKeys, store: &Store, stream: &Name) -> Result<(), ServiceError> {
         let signed = store.is_signed(stream).await?;
         if !signed && keys.signing_mode() == Signing::Required && !store.records(stream).await?.is_empty() {
             let body = Body::new(format!(
@@ -158,7 +164,7 @@ impl Signer {
 }
 
 /// A key that the keyring lets sign now, or the reason why none may.
-fn usable_key(keys: &Keys, ring: &[Key], found: SigningKey) -> Result<Arc<SecretKey>, String> {
+fn usable_key(keys: &WorkspaceKeys, ring: &[Key], found: SigningKey) -> Result<Arc<SecretKey>, String> {
     match found {
         SigningKey::Missing(why) => Err(why),
         SigningKey::Available(key, from) => {
@@ -170,9 +176,9 @@ fn usable_key(keys: &Keys, ring: &[Key], found: SigningKey) -> Result<Arc<Secret
     }
 }
 
-/// The problems that would keep `convene` from signing an assembly's run on this machine, as warnings for `check`. A key that
-/// a command prints counts as available, since `check` runs no command.
-pub fn signing_warnings(keys: &Keys, resolved: &Resolved) -> Report {
+/// The problems that would keep `convene` from signing an assembly's run on this machine, as warnings for `check`. A
+/// key that a command prints counts as available, since `check` runs no command.
+pub fn signing_warnings(keys: &WorkspaceKeys, resolved: &ResolvedAssembly) -> Report {
     let mut report = Report::new();
     let Err(error) = ensure_supported(resolved).and_then(|()| ensure_key(keys, resolved)) else {
         return report;
@@ -192,7 +198,7 @@ pub fn signing_warnings(keys: &Keys, resolved: &Resolved) -> Report {
 }
 
 /// Refuses required signatures that no available key can make.
-fn ensure_key(keys: &Keys, resolved: &Resolved) -> Result<(), ServiceError> {
+fn ensure_key(keys: &WorkspaceKeys, resolved: &ResolvedAssembly) -> Result<(), ServiceError> {
     let Some(found) = keys.signing_key_without_command()? else { return Ok(()) };
     let bound = resolved.policies.effective_keys();
     let governed = bound.is_some();
@@ -216,8 +222,8 @@ fn unvouched(run: &Name, id: KeyId, counting: &[PublicKey]) -> ServiceError {
     ServiceError::configuration(codes::SIGNING_KEY_MISSING, body.help(help))
 }
 
-/// The keys that governance bound a run to when it began, and those they vouch for; the workspace's keyring bounds their
-/// times. `None` for a run without governance.
+/// The keys that governance bound a run to when it began, and those they vouch for; the workspace's keyring bounds
+/// their times. `None` for a run without governance.
 fn recorded_keys(history: &History, ring: &[Key], vouchers: &[Voucher]) -> Option<Vec<Key>> {
     let audit = history.opened.audit.as_ref().filter(|audit| audit.governed)?;
     let key = |text: &str| {
@@ -255,7 +261,7 @@ fn unbounded_key(text: &str) -> Key {
 ///
 /// # Errors
 /// If it asks for approvals.
-pub fn ensure_no_approvals(resolved: &Resolved) -> Result<(), ServiceError> {
+pub fn ensure_no_approvals(resolved: &ResolvedAssembly) -> Result<(), ServiceError> {
     let policies = &resolved.policies;
     let asking = policies.files.iter().find_map(|file| Some((file, file.governance.approvals.clone()?)));
     let Some((bound, place)) = asking else { return Ok(()) };
@@ -270,13 +276,13 @@ pub fn ensure_no_approvals(resolved: &Resolved) -> Result<(), ServiceError> {
 ///
 /// # Errors
 /// If it asks for approvals, or requires signatures of another kind.
-pub fn ensure_signable(resolved: &Resolved) -> Result<(), ServiceError> {
+pub fn ensure_signable(resolved: &ResolvedAssembly) -> Result<(), ServiceError> {
     ensure_no_approvals(resolved)?;
     ensure_supported(resolved)
 }
 
 /// Refuses required signatures if no key has a type that Quorate can sign with.
-fn ensure_supported(resolved: &Resolved) -> Result<(), ServiceError> {
+fn ensure_supported(resolved: &ResolvedAssembly) -> Result<(), ServiceError> {
     let policies = &resolved.policies;
     let foreign =
         policies.files.iter().rev().find_map(|file| Some((file, file.governance.foreign_keys.first()?)));
@@ -293,7 +299,7 @@ fn ensure_supported(resolved: &Resolved) -> Result<(), ServiceError> {
 }
 
 /// A refusal with the source texts of the assembly and its governance.
-fn error_with_sources(resolved: &Resolved, code: RefusalCode, body: Body) -> ServiceError {
+fn error_with_sources(resolved: &ResolvedAssembly, code: RefusalCode, body: Body) -> ServiceError {
     let mut report = Report::new();
     report.sources.extend(resolved.policies.report.sources.clone());
     for document in &resolved.chain.documents {
@@ -303,7 +309,7 @@ fn error_with_sources(resolved: &Resolved, code: RefusalCode, body: Body) -> Ser
     ServiceError::from_report(ExitClass::Configuration, report)
 }
 
-fn key_missing(keys: &Keys, governed: bool, why: &str) -> ServiceError {
+fn key_missing(keys: &WorkspaceKeys, governed: bool, why: &str) -> ServiceError {
     let body = Body::new(format!("cannot sign the records, although signatures are required: {why}"));
     let ring =
         if governed { "the governance file".to_owned() } else { keys.display_path(&keys.keyring_path()) };

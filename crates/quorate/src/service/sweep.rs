@@ -1,48 +1,50 @@
-//! Sweep: reviews every file below the watched paths that is due and not yet judged.
+//! Sweep: finds the files below the watched paths that are due and not yet judged, and reviews them.
 
-pub(super) mod find;
-pub mod json;
-
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use futures::StreamExt as _;
 use globset::GlobMatcher;
+use quorate_diagnostics::{Body, codes};
 use quorate_kernel::observer::NoopObserver;
-use quorate_protocol::Name;
+use quorate_kernel::record::TierSource;
+use quorate_manifest::council::VerdictPolicy;
+use quorate_manifest::council::tiers::Tier;
 use quorate_protocol::modes::council::Setup;
-use quorate_protocol::policy::{Policy, Verdict};
+use quorate_protocol::policy::Verdict;
+use quorate_protocol::{Name, Part, PartKind};
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::artifact::Artifact;
+use super::artifact::{self, Artifact, Subject};
+use super::budget::{self, Estimate};
+use super::disk::{self, FileEntry, display_path};
 use super::error::ServiceError;
-use super::estimate::Estimate;
-use super::paths::display_path;
-use super::report::Report;
-use super::review::spec::{self, ReviewInput};
-use super::run_options::RunOptions;
-use super::run_spec::RunSpec;
+use super::report::ReviewReport;
+use super::review::{self, ReviewInput};
+use super::run_spec::{RunOptions, RunSpec};
 use super::runs::RunReport;
-use super::session::LedgerSession;
-use super::trust::Permit;
+use super::session::{LedgerSession, altered_error};
+use super::tier_model::{SortedText, TierModel};
+use super::trust::{self, Permit, TrustRequest};
 use super::worker_thread::run_on_own_thread;
-use super::{resume, review};
-use find::{DueFile, Found, find};
+use super::{resume, workspace};
 
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct SweepRequest {
     /// Skips files changed before this time, in milliseconds since the Unix epoch.
     pub since_ms: Option<i64>,
     /// Whether to review content again that was already judged.
     pub judged: JudgedPolicy,
     /// Whether to call members.
-    pub mode: Mode,
+    pub mode: SweepMode,
     /// The filter on watched files.
     pub filter: FileFilter,
     /// The number of concurrent reviews.
     pub jobs: usize,
     /// `--policy`, overrides the council's file.
-    pub policy: Option<Policy>,
+    pub policy: Option<VerdictPolicy>,
     /// The options of each review.
     pub options: RunOptions,
 }
@@ -77,7 +79,7 @@ pub enum JudgedPolicy {
 
 /// Whether a sweep calls members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
+pub enum SweepMode {
     Run,
     /// `--dry-run`: lists the due files and the expected cost.
     DryRun,
@@ -93,12 +95,12 @@ pub struct SweptFile {
     pub artifact_type: String,
     /// The model's reason for the tier, if a model chose it.
     pub tier_reason: Option<String>,
-    pub outcome: Outcome,
+    pub outcome: SweptOutcome,
 }
 
 /// What a sweep did with a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum SweptOutcome {
     Judged {
         run: String,
         verdict: Verdict,
@@ -149,13 +151,13 @@ pub struct SweepReport {
 #[crate::boxed]
 pub async fn sweep(
     session: &Arc<LedgerSession>,
-    request: &Request,
+    request: &SweepRequest,
     watcher: Arc<dyn SweepObserver>,
 ) -> Result<SweepReport, ServiceError> {
-    let spec = spec::build(&session.environment, &session.workspace, &request.options, request.policy)?;
+    let spec = review::build(&session.environment, &session.workspace, &request.options, request.policy)?;
     let permit = match request.mode {
-        Mode::Run => Some(spec.admit(&session.environment)?),
-        Mode::DryRun => None,
+        SweepMode::Run => Some(spec.admit(&session.environment)?),
+        SweepMode::DryRun => None,
     };
     let Found { mut files, due, estimate, judged } = find(session, request, &spec, permit).await?;
     let undecided = session.store.undecided_runs(&spec.fingerprint("").combined()).await?;
@@ -202,7 +204,7 @@ struct SweepRun {
     spec: RunSpec<Setup>,
     permit: Permit,
     options: RunOptions,
-    policy: Option<Policy>,
+    policy: Option<VerdictPolicy>,
     /// Runs that an earlier sweep left open, by subject and artifact hash.
     undecided: BTreeMap<(String, String), Name>,
     /// The content that this council has judged; empty if it is judged again.
@@ -218,19 +220,19 @@ impl SweepRun {
         self.observer.started(&swept.path);
         swept.outcome = match self.outcome_of(&swept, draft).await {
             Ok(outcome) => outcome,
-            Err(error) => Outcome::Failed { why: error.first_message() },
+            Err(error) => SweptOutcome::Failed { why: error.first_message() },
         };
         swept
     }
 
-    async fn outcome_of(&self, swept: &SweptFile, draft: DueFile) -> Result<Outcome, ServiceError> {
+    async fn outcome_of(&self, swept: &SweptFile, draft: DueFile) -> Result<SweptOutcome, ServiceError> {
         let artifact = draft.read_in_place(&self.session)?;
         // The file may have changed since it was triaged; its current text is judged.
         if artifact.sha256 != draft.sha256
             && let Some(run) = self.judged.get(&artifact.sha256)
         {
             self.session.ensure_unaltered(run).await?;
-            return Ok(Outcome::AlreadyJudged);
+            return Ok(SweptOutcome::AlreadyJudged);
         }
         // Another process may judge it meanwhile, or have judged it since the triage.
         let mut _alone = None;
@@ -238,7 +240,7 @@ impl SweepRun {
             _alone = review::hold_text(&self.session, &artifact.sha256).await?;
             if let Some(run) = self.session.store.last_judgement(council, &artifact.sha256).await? {
                 self.session.ensure_unaltered(&run).await?;
-                return Ok(Outcome::AlreadyJudged);
+                return Ok(SweptOutcome::AlreadyJudged);
             }
         }
         // A tier that a model chose for another text does not apply.
@@ -249,8 +251,8 @@ impl SweepRun {
         let artifact = Artifact { display_name: swept.path.clone(), ..artifact };
         let input = ReviewInput { artifact, artifact_type: swept.artifact_type.clone(), tier, tier_source };
         Ok(match self.judge(&input).await? {
-            (run, Some(verdict), fix) => Outcome::Judged { run, verdict, fix },
-            (run, None, _) => Outcome::Failed { why: format!("run {run} has no verdict") },
+            (run, Some(verdict), fix) => SweptOutcome::Judged { run, verdict, fix },
+            (run, None, _) => SweptOutcome::Failed { why: format!("run {run} has no verdict") },
         })
     }
 
@@ -263,16 +265,16 @@ impl SweepRun {
             None => {
                 let indexed = self.session.sync_log_index().await?;
                 let observer = Arc::new(NoopObserver);
-                spec::start(&self.spec, &self.session, input, indexed, self.permit, observer).await?
+                review::start(&self.spec, &self.session, input, indexed, self.permit, observer).await?
             }
         };
         let fix = report.first_fix();
         Ok((report.run, report.verdict, fix))
     }
 
-    /// Resumes a run that an interrupted sweep left open on the same text, so that no call is paid twice. Leaves alone a run
-    /// that cannot be resumed or that another process holds.
-    async fn try_resume(&self, input: &ReviewInput) -> Option<Report> {
+    /// Resumes a run that an interrupted sweep left open on the same text, so that no call is paid twice. Leaves alone
+    /// a run that cannot be resumed or that another process holds.
+    async fn try_resume(&self, input: &ReviewInput) -> Option<ReviewReport> {
         let artifact = &input.artifact;
         let run = self.undecided.get(&(artifact.display_name.clone(), artifact.sha256.clone()))?;
         let resumed = resume::resume(&self.session, run, &self.options, self.policy, Arc::new(NoopObserver));
@@ -286,16 +288,300 @@ impl SweepRun {
 /// The worst exit class of a sweep: 0 if everything due was judged, 3 if something is INCOMPLETE or failed.
 pub fn exit_code(all: &[SweptFile]) -> u8 {
     let bad = |file: &SweptFile| match &file.outcome {
-        Outcome::Judged { verdict, .. } => *verdict == Verdict::Incomplete,
+        SweptOutcome::Judged { verdict, .. } => *verdict == Verdict::Incomplete,
         // It was queued before, and a dead task does not continue by itself.
-        Outcome::Queued { state, .. } => *state == "dead",
-        Outcome::Failed { .. } => true,
+        SweptOutcome::Queued { state, .. } => *state == "dead",
+        SweptOutcome::Failed { .. } => true,
         _ => false,
     };
     if all.iter().any(bad) { 3 } else { 0 }
 }
 
 /// The start of a span that ends now.
-pub fn since(session: &LedgerSession, text: &str) -> Result<Option<i64>, super::since::Error> {
-    super::since::parse(text, session.environment.clock.now_ms())
+pub fn since(session: &LedgerSession, text: &str) -> Result<Option<i64>, super::time_text::SinceError> {
+    super::time_text::parse_since(text, session.environment.clock.now_ms())
+}
+
+/// `{"files": [{path, tier, artifact_type, tier_reason, fate, run, verdict, why, fix_first}]}`, in the order given. A dry run
+/// adds `estimate`, and a queued file its `state`.
+pub fn json(report: &SweepReport) -> String {
+    let mut all = json!({ "files": report.files.iter().map(object).collect::<Vec<_>>() });
+    if let Some(estimate) = &report.estimate {
+        all["estimate"] = estimate.json();
+    }
+    format!("{all:#}\n")
+}
+
+fn object(file: &SweptFile) -> Value {
+    let fix = if let SweptOutcome::Judged { fix, .. } = &file.outcome { fix.as_deref() } else { None };
+    let (outcome, run, verdict, why) = match &file.outcome {
+        SweptOutcome::Judged { run, verdict, .. } => ("judged", Some(run), Some(verdict.as_str()), None),
+        SweptOutcome::Due => ("due", None, None, None),
+        SweptOutcome::TierSkipped => ("tier_skipped", None, None, None),
+        SweptOutcome::NotSampled => ("not_sampled", None, None, None),
+        SweptOutcome::AlreadyJudged => ("already_judged", None, None, None),
+        SweptOutcome::Queued { run, is_new: true, .. } => ("queued", Some(run), None, None),
+        SweptOutcome::Queued { run, .. } => ("queued_before", Some(run), None, None),
+        SweptOutcome::Failed { why } => ("failed", None, None, Some(why)),
+    };
+    let mut object = json!({
+        "path": file.path, "tier": file.tier, "artifact_type": file.artifact_type,
+        "tier_reason": file.tier_reason,
+        "fate": outcome, "run": run, "verdict": verdict, "why": why, "fix_first": fix,
+    });
+    if let SweptOutcome::Queued { state, .. } = &file.outcome {
+        object["state"] = json!(state);
+    }
+    object
+}
+
+/// The files of a sweep.
+pub(in crate::service) struct Found {
+    /// Files that are not due, by path; in a dry run also those that are.
+    pub(in crate::service) files: Vec<SweptFile>,
+    pub(in crate::service) due: Vec<(SweptFile, Box<DueFile>)>,
+    /// The expected cost of the reviews, in a dry run.
+    pub(in crate::service) estimate: Option<Estimate>,
+    /// The content that this council has judged; empty if it is judged again.
+    pub(in crate::service) judged: BTreeMap<String, Name>,
+}
+
+/// Finds the files below the watched folders, and those that are due. Without a permit, asks no model for a tier.
+pub(in crate::service) async fn find(
+    session: &LedgerSession,
+    request: &SweepRequest,
+    spec: &RunSpec<Setup>,
+    permit: Option<Permit>,
+) -> Result<Found, ServiceError> {
+    let mut all = Vec::new();
+    let mut estimate = (request.mode == SweepMode::DryRun).then(Estimate::default);
+    let mut due = Vec::new();
+    let judged = match request.judged {
+        JudgedPolicy::Skip => session.store.judged_artifacts(&spec.fingerprint("").combined()).await?,
+        JudgedPolicy::Repeat => BTreeMap::new(),
+    };
+    let mut planned = BTreeSet::new();
+    let mut judged_before = Vec::new();
+    let (found, unread) = files(session, request)?;
+    all.extend(unread);
+    let sorted = sort_by_model(session, request, permit, &found).await?;
+    for found in found {
+        // Lets an interruption through: reading files has no other await.
+        tokio::task::yield_now().await;
+        match triage(session, found, &sorted, &judged, &mut planned, request.judged) {
+            Triage::Now(swept) => all.push(swept),
+            Triage::JudgedBefore(swept, run) => judged_before.push((swept, run)),
+            Triage::Due(swept, draft) => match &mut estimate {
+                Some(estimate) => {
+                    let part = Part::new(PartKind::Artifact, &*swept.path, draft.read(session)?.text);
+                    estimate.add(budget::estimate(spec, part)?);
+                    all.push(swept);
+                }
+                None => due.push((swept, draft)),
+            },
+        }
+    }
+    let runs = judged_before.iter().map(|(_, run)| run.clone()).collect();
+    let altered = session.store.compare_rows(&runs).await?;
+    all.extend(judged_before.into_iter().map(|(swept, run)| match altered.get(&run) {
+        None => swept,
+        Some(finding) => SweptFile {
+            outcome: SweptOutcome::Failed { why: altered_error(&run, finding).first_message() },
+            ..swept
+        },
+    }));
+    all.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(Found { files: all, due, estimate, judged })
+}
+
+/// The files below the watched folders, and the unreadable folders. A missing folder is only a warning, unless all are
+/// missing.
+fn files(
+    session: &LedgerSession,
+    request: &SweepRequest,
+) -> Result<(Vec<FileEntry>, Vec<SweptFile>), ServiceError> {
+    let council = &session.workspace.council;
+    if council.watch.paths.is_empty() {
+        let body = Body::new("cannot sweep: council.yaml has no `watch.paths`");
+        return Err(ServiceError::configuration(
+            codes::COUNCIL_INVALID,
+            body.help("add `watch: {paths: [./drafts/]}`"),
+        ));
+    }
+    let workspace = &session.workspace;
+    let council_path = workspace.council_path.clone().unwrap_or_default();
+    let root = workspace.config_path.as_deref().or(workspace.council_path.as_deref()).and_then(Path::parent);
+    let acts = workspace::of_watch(council, root.unwrap_or(&council.dir));
+    trust::admit(&session.environment, vec![TrustRequest { file: council_path, acts }])?;
+    let (mut files, mut unread) = (Vec::new(), Vec::new());
+    let mut seen: BTreeSet<PathBuf> = BTreeSet::new();
+    for written in &council.watch.paths {
+        let path = council.dir.join(Path::new(written));
+        match disk::walk(&path) {
+            Ok(found) => {
+                let (inside, elsewhere): (Vec<_>, Vec<_>) =
+                    found.into_iter().partition(|entry| workspace::is_inside(&path, &entry.path));
+                for entry in elsewhere {
+                    let target = display_path(&session.environment, &entry.path);
+                    let body = Body::new(format!(
+                        "skipped {target}: a link leads out of the watched folder {written}"
+                    ));
+                    let help = "watch the folder that it leads to, or review the file by its name";
+                    session.warn(codes::WATCH_UNREADABLE, body.help(help));
+                }
+                files.extend(inside.into_iter().filter(|entry| seen.insert(entry.path.clone())));
+            }
+            Err(error) => {
+                session.warn(codes::WATCH_UNREADABLE, Body::new(format!("watch path {written}: {error}")));
+                let swept = SweptFile {
+                    path: display_path(&session.environment, &path),
+                    tier: 0,
+                    artifact_type: String::new(),
+                    tier_reason: None,
+                    outcome: SweptOutcome::Failed { why: error.to_string() },
+                };
+                unread.push((error.kind(), swept));
+            }
+        }
+    }
+    // A missing folder may be for later drafts; if all folders are missing, nothing was swept.
+    let all_unread = unread.len() == council.watch.paths.len();
+    unread.retain(|(why, _)| all_unread || *why != std::io::ErrorKind::NotFound);
+    let own_files = [Some(&*session.workspace.log), session.workspace.ledger.file()];
+    files.retain(|file| {
+        request.since_ms.is_none_or(|since| file.modified_ms >= since)
+            && !own_files.contains(&Some(&file.path))
+            && request.filter.matches(session, &file.path)
+    });
+    Ok((files, unread.into_iter().map(|(_, swept)| swept).collect()))
+}
+
+/// The tiers that a model chooses, by the hash of the text. A dry run asks no model and uses only recorded tiers.
+async fn sort_by_model(
+    session: &LedgerSession,
+    request: &SweepRequest,
+    permit: Option<Permit>,
+    found: &[FileEntry],
+) -> Result<BTreeMap<String, SortedText>, ServiceError> {
+    let council = &session.workspace.council;
+    let read = |path: PathBuf| artifact::read(&Subject::File(path), &session.environment.directory).ok();
+    // Each text is read again when its question is put, since all texts together may exceed memory. The triage reports
+    // unreadable files.
+    let mut questions: BTreeMap<String, PathBuf> = BTreeMap::new();
+    for file in found {
+        if council.tiers.classify(&review::relative_path(&council.dir, &file.path)).asks_model
+            && let Some(artifact) = read(file.path.clone())
+        {
+            questions.entry(artifact.sha256).or_insert_with(|| file.path.clone());
+        }
+    }
+    let mut sorted = BTreeMap::new();
+    if questions.is_empty() {
+        return Ok(sorted);
+    }
+    let model = &TierModel::open(session, &request.options, permit).await?;
+    let ask = |(sha256, path): (String, PathBuf)| async move {
+        let said = match (permit.is_some(), read(path.clone())) {
+            (true, Some(artifact)) if artifact.sha256 == sha256 => {
+                let display_name = display_path(&session.environment, &path);
+                Some(model.sort(session, &Artifact { display_name, ..artifact }).await?)
+            }
+            _ => model.recorded(&sha256),
+        };
+        Ok::<_, ServiceError>(said.map(|said| (sha256, said)))
+    };
+    let mut answers = futures::stream::iter(questions).map(ask).buffer_unordered(request.jobs.max(1));
+    while let Some(answer) = answers.next().await {
+        sorted.extend(answer?);
+    }
+    Ok(sorted)
+}
+
+enum Triage {
+    Now(SweptFile),
+    /// The run that judged it; its row must be compared with its records (D13).
+    JudgedBefore(SweptFile, Name),
+    Due(SweptFile, Box<DueFile>),
+}
+
+/// A draft that is due. Its text is read again when its review starts: all texts together may exceed memory.
+pub(in crate::service) struct DueFile {
+    path: PathBuf,
+    /// Its path when it was found: a link created since may lead out of the watched folder.
+    place: Option<PathBuf>,
+    pub(in crate::service) sha256: String,
+    pub(in crate::service) tier_source: Option<TierSource>,
+}
+
+impl DueFile {
+    /// Reads it, unless it was moved since the search.
+    pub(in crate::service) fn read_in_place(
+        &self,
+        session: &LedgerSession,
+    ) -> Result<Artifact, ServiceError> {
+        if disk::canonical(&self.path) != self.place {
+            let body = Body::new("it was moved during the sweep");
+            return Err(ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body));
+        }
+        let artifact = self.read(session)?;
+        session.workspace.guard.ensure_unrecorded(&artifact)?;
+        Ok(artifact)
+    }
+
+    fn read(&self, session: &LedgerSession) -> Result<Artifact, ServiceError> {
+        artifact::read(&Subject::File(self.path.clone()), &session.environment.directory)
+    }
+}
+
+/// Decides by a file's tier, content and history.
+fn triage(
+    session: &LedgerSession,
+    found: FileEntry,
+    sorted: &BTreeMap<String, SortedText>,
+    judged: &BTreeMap<String, Name>,
+    planned: &mut BTreeSet<String>,
+    again: JudgedPolicy,
+) -> Triage {
+    let path =
+        session.workspace.redaction.redactor.redact(&display_path(&session.environment, &found.path)).0;
+    let relative = review::relative_path(&session.workspace.council.dir, &found.path);
+    let classified = session.workspace.council.tiers.classify(&relative);
+    let swept = |tier: Tier, source: Option<&TierSource>, outcome| SweptFile {
+        path: path.clone(),
+        tier: tier.number(),
+        artifact_type: classified.artifact_type.clone(),
+        tier_reason: source.map(|source| source.reason.clone()),
+        outcome,
+    };
+    if classified.tier == Tier::Two {
+        return Triage::Now(swept(Tier::Two, None, SweptOutcome::TierSkipped));
+    }
+    let sha256 = match artifact::read(&Subject::File(found.path.clone()), &session.environment.directory) {
+        Ok(artifact) => artifact.sha256,
+        Err(error) => {
+            return Triage::Now(swept(
+                classified.tier,
+                None,
+                SweptOutcome::Failed { why: error.first_message() },
+            ));
+        }
+    };
+    let sorted = sorted.get(&sha256).filter(|_| classified.asks_model);
+    let source = sorted.map(|sorted| &sorted.source);
+    let tier = sorted.map_or(classified.tier, |sorted| sorted.tier);
+    if !review::is_due(tier, &relative, &sha256) {
+        let outcome = if tier == Tier::Two { SweptOutcome::TierSkipped } else { SweptOutcome::NotSampled };
+        return Triage::Now(swept(tier, source, outcome));
+    }
+    if let Some(run) = judged.get(&sha256) {
+        return Triage::JudgedBefore(swept(tier, source, SweptOutcome::AlreadyJudged), run.clone());
+    }
+    if !planned.insert(sha256.clone()) && again == JudgedPolicy::Skip {
+        return Triage::Now(swept(tier, source, SweptOutcome::AlreadyJudged));
+    }
+    let tier_source = source.cloned();
+    Triage::Due(
+        swept(tier, source, SweptOutcome::Due),
+        Box::new(DueFile { place: disk::canonical(&found.path), path: found.path, sha256, tier_source }),
+    )
 }

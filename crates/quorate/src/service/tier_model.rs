@@ -1,31 +1,29 @@
-//! Tiers by a model (C6): the council's executor reads a text and chooses its tier. The question belongs to no run; its answer
-//! is recorded in a stream by the hash of text and executor, so that no text is classified twice. Without an answer the
-//! strictest tier applies.
+//! Tiers by a model (C6): the council's executor reads a text and chooses its tier. The question belongs to no run; its
+//! answer is recorded in a stream by the hash of text and executor, so that no text is classified twice. Without an
+//! answer the strictest tier applies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, codes};
+use quorate_kernel::attempts::MemberConfig;
 use quorate_kernel::entropy::sha256_hex;
-use quorate_kernel::member_config::MemberConfig;
 use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::ports::dispatcher::Question;
 use quorate_kernel::ports::ledger::{Kind, Ledger as _};
 use quorate_kernel::record::{self, Consultation, Spent, TierSource};
-use quorate_kernel::single_call::{Answer, Error, SingleCall};
+use quorate_kernel::single_call::{Answer, SingleCall, SingleCallError};
 use quorate_manifest::council::tiers::Tier;
-use quorate_protocol::answers::Schema;
-use quorate_protocol::answers::TierAnswer;
+use quorate_protocol::answers::{Schema, TierAnswer};
 use quorate_protocol::{ConsultationResult, Event, Name, Part, PartKind};
 use serde_json::json;
 
 use super::artifact::Artifact;
-use super::budget;
 use super::error::ServiceError;
-use super::review::members;
-use super::run_options::RunOptions;
+use super::run_spec::RunOptions;
 use super::session::LedgerSession;
 use super::trust::Permit;
+use super::{budget, review};
 
 /// The stream of recorded questions.
 const STREAM: &str = "council/tiers";
@@ -69,7 +67,7 @@ impl TierModel {
         permit: Option<Permit>,
     ) -> Result<Self, ServiceError> {
         let workspace = &session.workspace;
-        let mut members = members::select(workspace, options)?;
+        let mut members = review::select_executors(workspace, options)?;
         let (_, chosen) = members.pop().expect("every council has an adjudicator");
         let (executor, settings) = (chosen.name.clone(), chosen.settings.to_string());
         let permit = permit.filter(|_| chosen.about().asks_a_model);
@@ -79,7 +77,7 @@ impl TierModel {
             ledger: session.ledger(),
             clock: session.environment.clock.clone(),
             redactor: workspace.redaction.redactor.clone(),
-            caps: options.caps.or(budget::configured(&workspace.host)),
+            caps: options.caps.or(budget::configured(&workspace.config)),
             observer: Arc::new(NoopObserver),
         };
         let mut known = BTreeMap::new();
@@ -103,8 +101,8 @@ impl TierModel {
         Some(sorted(invocation, answer, None))
     }
 
-    /// The tier of a text: the recorded one, else the executor's answer. The warning concerns a text without an answer, which
-    /// counts as tier 1.
+    /// The tier of a text: the recorded one, else the executor's answer. The warning concerns a text without an answer,
+    /// which counts as tier 1.
     ///
     /// # Errors
     /// If the ledger fails.
@@ -155,8 +153,8 @@ impl TierModel {
                     None => Err(("cannot read its answer".to_owned(), spent)),
                 })
             }
-            Err(Error::Ledger(error)) => Err(error.into()),
-            Err(Error::Unanswered { absent, message, call_info }) => {
+            Err(SingleCallError::Ledger(error)) => Err(error.into()),
+            Err(SingleCallError::Unanswered { absent, message, call_info }) => {
                 let why = message.unwrap_or_else(|| absent.status().to_string());
                 Ok(Err((why, Some(call_info.spent.recorded()))))
             }

@@ -1,29 +1,29 @@
-//! Workspace trust (X14): Quorate runs a command or contacts a server that a workspace file names only after a person has
-//! trusted the file. `trust/store.rs` stores decisions outside of any workspace, by the hash of each file;
-//! `trust/inventory.rs` lists side effects; `trust/owner.rs` refuses files that belong to another user.
+//! Workspace trust (X14): Quorate runs a command or contacts a server that a workspace file names only after a person
+//! has trusted the file. Decisions are stored in the user's state directory, which no workspace can name, by the
+//! canonical path and the hash of each file, so trust ends when the file changes or moves.
+//!
+//! As with git's `safe.directory`, a directory that another user owns or can write to configures nothing.
 
-pub mod consent;
-pub mod decide;
-pub mod inventory;
-mod owner;
-pub mod requests;
-mod store;
-
-use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::clock::rfc3339;
+use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::ports::executor::SideEffect;
+use quorate_manifest::check::is_candidate;
+use quorate_manifest::config::{Configuration, KeySource};
+use quorate_manifest::doctype::Doctype;
+use quorate_manifest::loader::{OpenResult, Refs};
+use serde::{Deserialize, Serialize};
 
+use super::disk::{self, absolute, display_path, shell_quoted};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
-use super::paths::display_path;
-
-use super::paths::shell_quoted;
-pub use consent::{Consent, ConsentAnswer, Trust};
-pub use owner::{check as owned, is_own};
-pub use requests::{Inventory, TrustRequest};
-use requests::{file_hashes, merge_by_file};
-pub use store::{Store, TrustRecord};
+use super::manifests::{Manifests, file_not_found, find_root};
+use super::workspace::{self, PathOverrides};
+use super::{convene, executor, runtime};
 
 /// The variable that trusts for one process: `1`, or the hash that `quorate trust --show` prints.
 pub const VARIABLE: &str = "QUORATE_TRUST";
@@ -47,8 +47,8 @@ pub fn admit(environment: &Environment, needs: Vec<TrustRequest>) -> Result<Perm
         return Ok(Permit(()));
     }
     let files = file_hashes(&needs);
-    let store = Store::of(environment)?;
-    let trusted = store.as_ref().map(Store::read).transpose()?.unwrap_or_default();
+    let store = TrustStore::of(environment)?;
+    let trusted = store.as_ref().map(TrustStore::read).transpose()?.unwrap_or_default();
     let trusted_once = environment.trust.trusted_once();
     let known = |(file, hash): &(&PathBuf, &String)| {
         trusted.trusts(file, hash) || trusted_once.contains(&((*file).clone(), (*hash).clone()))
@@ -76,7 +76,7 @@ fn ask_person(
     environment: &Environment,
     needs: &[TrustRequest],
     files: &BTreeMap<PathBuf, String>,
-    store: Option<&Store>,
+    store: Option<&TrustStore>,
 ) -> Result<Permit, ServiceError> {
     let Some(consent) = &environment.trust.consent else { return Err(untrusted(environment, needs)) };
     let lines: Vec<String> = needs.iter().flat_map(|need| act_lines(environment, need)).collect();
@@ -154,4 +154,551 @@ fn untrusted(environment: &Environment, needs: &[TrustRequest]) -> ServiceError 
         report.refuse(codes::WORKSPACE_UNTRUSTED, body.help(help));
     }
     ServiceError::from_report(ExitClass::Configuration, report)
+}
+
+/// A user's answer to the shown plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConsentAnswer {
+    /// Trust the files until one of them changes.
+    Always,
+    /// Trust the files for this process.
+    Once,
+    No,
+}
+
+/// Asks a person at a terminal.
+pub trait Consent: Send + Sync {
+    /// Shows the planned side effects, one per line, and asks.
+    ///
+    /// # Errors
+    /// If no answer can be obtained.
+    fn ask(&self, lines: &[String]) -> std::io::Result<ConsentAnswer>;
+}
+
+/// The trust of this process.
+#[derive(Clone, Default)]
+pub struct Trust {
+    /// `--trust`.
+    all: bool,
+    /// The person to ask.
+    consent: Option<Arc<dyn Consent>>,
+    /// Files that only this process trusts.
+    trusted_once: Arc<Mutex<BTreeSet<(PathBuf, String)>>>,
+}
+
+impl Trust {
+    /// Trusts everything for this process: `--trust`, or a program that embeds the library and vouches for its files.
+    #[must_use]
+    pub fn trusting_all(self) -> Self {
+        Trust { all: true, ..self }
+    }
+
+    /// Asks a person about untrusted files.
+    #[must_use]
+    pub fn with_consent(self, consent: Arc<dyn Consent>) -> Self {
+        Trust { consent: Some(consent), ..self }
+    }
+
+    /// The same trust, without asking a person.
+    #[must_use]
+    pub fn without_asking(&self) -> Self {
+        Trust { consent: None, ..self.clone() }
+    }
+
+    /// The files that a person trusted for this process alone, with the hashes of their bytes.
+    fn trusted_once(&self) -> BTreeSet<(PathBuf, String)> {
+        self.trusted_once.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn trust_once(&self, files: &BTreeMap<PathBuf, String>) {
+        let mut trusted_once = self.trusted_once.lock().unwrap_or_else(PoisonError::into_inner);
+        trusted_once.extend(files.iter().map(|(file, hash)| (file.clone(), hash.clone())));
+    }
+}
+
+/// The side effects of a workspace file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrustRequest {
+    pub file: PathBuf,
+    /// Its side effects.
+    pub acts: Vec<SideEffect>,
+}
+
+/// The side effects of a workspace.
+#[derive(Debug)]
+pub struct Inventory {
+    pub root: PathBuf,
+    /// The side effects of each file; files without any are left out.
+    pub requests: Vec<TrustRequest>,
+    /// The files that this covers, by canonical path, each with the hash of its bytes.
+    pub files: BTreeMap<PathBuf, String>,
+}
+
+impl Inventory {
+    /// One hash over all files by their paths below the root; the same in every checkout.
+    pub fn hash(&self) -> String {
+        let root = disk::canonical(&self.root).unwrap_or_else(|| self.root.clone());
+        let lines = self.files.iter().map(|(file, hash)| {
+            let below = file.strip_prefix(&root).unwrap_or(file);
+            format!("{hash}  {}\n", below.to_string_lossy())
+        });
+        sha256_hex(lines.collect::<String>().as_bytes())
+    }
+
+    fn new(root: PathBuf, needs: Vec<TrustRequest>) -> Self {
+        let needs = merge_by_file(needs);
+        let files = file_hashes(&needs);
+        Inventory { root, requests: needs, files }
+    }
+}
+
+/// One request for each file, in the order of the files.
+fn merge_by_file(needs: Vec<TrustRequest>) -> Vec<TrustRequest> {
+    let mut by_file: BTreeMap<PathBuf, Vec<SideEffect>> = BTreeMap::new();
+    for need in needs.into_iter().filter(|need| !need.acts.is_empty()) {
+        let acts = by_file.entry(canonical(&need.file)).or_default();
+        for act in need.acts {
+            if !acts.contains(&act) {
+                acts.push(act);
+            }
+        }
+    }
+    by_file.into_iter().map(|(file, acts)| TrustRequest { file, acts }).collect()
+}
+
+/// The files of these requests, each with the hash of its bytes. An unreadable file gets no hash that a user could have
+/// trusted.
+fn file_hashes(needs: &[TrustRequest]) -> BTreeMap<PathBuf, String> {
+    let acts = needs.iter().flat_map(|need| &need.acts).flat_map(|act| &act.files);
+    let files = needs.iter().map(|need| &need.file).chain(acts);
+    files.map(|file| (canonical(file), hash(file))).collect()
+}
+
+fn hash(file: &Path) -> String {
+    disk::read(file).map_or_else(|_| "unreadable".to_owned(), |bytes| sha256_hex(&bytes))
+}
+
+fn canonical(file: &Path) -> PathBuf {
+    disk::canonical(file).unwrap_or_else(|| file.to_owned())
+}
+
+/// The side effects of the workspace around a directory. Refused files have none, since they are not used.
+///
+/// # Errors
+/// If the directory cannot be read.
+pub fn inventory_of_workspace(environment: &Environment, start: &Path) -> Result<Inventory, ServiceError> {
+    let root = find_root(environment, None, start);
+    let files = disk::walk(&root).unwrap_or_default().into_iter().map(|found| found.path);
+    inventory_of_files(
+        environment,
+        root.clone(),
+        files
+            .filter(|file| file.file_name().is_some_and(|name| is_candidate(&name.to_string_lossy())))
+            .collect(),
+    )
+}
+
+/// The side effects of these files of the workspace with this root.
+///
+/// # Errors
+/// If the root cannot be read.
+pub fn inventory_of_files(
+    environment: &Environment,
+    root: PathBuf,
+    files: Vec<PathBuf>,
+) -> Result<Inventory, ServiceError> {
+    // Nothing is started here, so no trust is needed.
+    let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
+    let configuration = configuration(environment, &root);
+    let manifests = Manifests::open(environment, &root, Refs::Followed)?;
+    let loader = manifests.loader(&*environment.registries);
+    let mut needs = Vec::new();
+    for file in files {
+        if file == root.join("quorate.toml") {
+            needs.extend(of_configuration(environment, &file, &configuration));
+            continue;
+        }
+        let Ok(location) = manifests.location(&file) else { continue };
+        let OpenResult::Document(document) = loader.open(&location) else {
+            needs.extend(of_council(environment, &root, &file));
+            continue;
+        };
+        match document.doctype {
+            Doctype::Council => needs.extend(of_council(environment, &root, &file)),
+            Doctype::Runtime => {
+                let request =
+                    runtime::RuntimeRequest { path: file, root: Some(root.clone()), ..Default::default() };
+                if let Ok(runtime) =
+                    runtime::open(environment, &PathOverrides::default(), &request, &environment.registries)
+                {
+                    needs.extend(runtime.trust_requests());
+                }
+            }
+            Doctype::Assembly | Doctype::Operator => {
+                let names = convene::spec::executor_names(&loader, &document);
+                needs.extend(executor::of_names(
+                    environment.registries.registry(),
+                    &configuration,
+                    &names,
+                    &file,
+                ));
+            }
+            _ => {}
+        }
+        loader.forget(&location);
+    }
+    Ok(Inventory::new(root, needs))
+}
+
+/// The configuration of a root; the default if it is refused.
+fn configuration(environment: &Environment, root: &Path) -> Configuration {
+    let path = root.join("quorate.toml");
+    workspace::load_configuration(environment, &path).value.unwrap_or_default()
+}
+
+fn of_configuration(
+    environment: &Environment,
+    file: &Path,
+    configuration: &Configuration,
+) -> Vec<TrustRequest> {
+    let mut acts = executor::acts_of_tables(environment.registries.registry(), configuration);
+    acts.extend(executor::acts_of_servers(&configuration.dir, &executor::servers(configuration).all()));
+    let embedder =
+        executor::configured_embedder(environment.registries.registry(), configuration).ok().flatten();
+    acts.extend(embedder.into_iter().flat_map(|embedder| embedder.needs().acts));
+    if let Some((KeySource::Command(command), _)) = &configuration.keys.signing {
+        acts.push(quorate_adapters::process::command_side_effect(command, &configuration.dir));
+    }
+    if let Some((command, _)) = &configuration.playbooks.scorer {
+        acts.push(quorate_adapters::process::command_side_effect(command, &configuration.dir));
+    }
+    acts.extend(workspace::of_configuration(configuration));
+    vec![TrustRequest { file: file.to_owned(), acts }]
+}
+
+fn of_council(environment: &Environment, root: &Path, file: &Path) -> Vec<TrustRequest> {
+    let found = workspace::FoundFile { root, file };
+    let loaded = workspace::load_council(environment, file, &display_path(environment, file), root, &found);
+    let Some(council) = loaded.value else { return Vec::new() };
+    let mut needs = executor::of_council(environment.registries.registry(), &council, file);
+    let mut acts = workspace::of_council(&council, root);
+    acts.extend(workspace::of_watch(&council, root));
+    needs.push(TrustRequest { file: file.to_owned(), acts });
+    needs
+}
+
+/// The result of a trust command, and the files that are trusted now.
+#[derive(Debug)]
+pub struct TrustChange {
+    pub what: Action,
+    /// The files of the inventory that are trusted with their present bytes.
+    pub trusted: BTreeSet<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// The inventory was shown.
+    Inspected,
+    /// The files of the inventory are trusted.
+    Trusted,
+    /// No file below the root is trusted.
+    Revoked,
+}
+
+/// The inventory of files that a person names. It covers each of them, whether or not it has side effects now.
+///
+/// # Errors
+/// If a file does not exist.
+pub fn inventory_of(environment: &Environment, files: &[PathBuf]) -> Result<Inventory, ServiceError> {
+    let named: Vec<PathBuf> = files.iter().map(|file| absolute(&environment.directory, file)).collect();
+    if let Some(at) = named.iter().position(|file| !file.is_file()) {
+        return Err(file_not_found(&files[at].display().to_string()));
+    }
+    let start = named.first().and_then(|file| file.parent()).unwrap_or(&environment.directory);
+    let mut found = inventory_of_files(environment, find_root(environment, None, start), named.clone())?;
+    let named_requests =
+        named.into_iter().map(|file| TrustRequest { file, acts: Vec::new() }).collect::<Vec<_>>();
+    found.files.extend(file_hashes(&named_requests));
+    Ok(found)
+}
+
+/// Reads which files are trusted.
+///
+/// # Errors
+/// If the record of trust cannot be read.
+pub fn inspect(environment: &Environment, inventory: &Inventory) -> Result<TrustChange, ServiceError> {
+    change_of(environment, inventory, Action::Inspected)
+}
+
+/// Trusts the files of an inventory.
+///
+/// # Errors
+/// If the record of trust cannot be written.
+pub fn trust(environment: &Environment, inventory: &Inventory) -> Result<TrustChange, ServiceError> {
+    if !inventory.files.is_empty() {
+        required_store(environment)?.add(&inventory.files, environment.clock.now_ms())?;
+    }
+    change_of(environment, inventory, Action::Trusted)
+}
+
+/// Revokes the trust in an inventory's files, and in all files below its root.
+///
+/// # Errors
+/// As [`trust`].
+pub fn revoke(environment: &Environment, inventory: &Inventory) -> Result<TrustChange, ServiceError> {
+    let root = canonical(&inventory.root);
+    required_store(environment)?.change(|trusted| {
+        trusted.files.retain(|file, _| !file.starts_with(&root) && !inventory.files.contains_key(file));
+    })?;
+    change_of(environment, inventory, Action::Revoked)
+}
+
+/// Allows a directory of another owner to configure Quorate, and returns its path.
+///
+/// # Errors
+/// If the directory does not exist, or as [`trust`].
+pub fn safe_directory(environment: &Environment, directory: &Path) -> Result<PathBuf, ServiceError> {
+    let path = absolute(&environment.directory, directory);
+    let Some(path) = disk::canonical(&path).filter(|path| path.is_dir()) else {
+        return Err(file_not_found(&directory.display().to_string()));
+    };
+    required_store(environment)?.change(|trusted| {
+        trusted.safe_directories.insert(path.clone());
+    })?;
+    Ok(path)
+}
+
+/// Revokes what [`safe_directory`] recorded, and returns the directory's path. The directory need not exist any more.
+///
+/// # Errors
+/// If it is not recorded, or as [`trust`].
+pub fn revoke_safe_directory(environment: &Environment, directory: &Path) -> Result<PathBuf, ServiceError> {
+    let path = disk::canonical_or_new(&absolute(&environment.directory, directory));
+    let mut was_there = false;
+    required_store(environment)?.change(|trusted| was_there = trusted.safe_directories.remove(&path))?;
+    if was_there {
+        return Ok(path);
+    }
+    let body = Body::new(format!("{} is not recorded as a safe directory", path.display()));
+    let help = "pass the directory that was given to `--safe-directory`, not one below it";
+    Err(ServiceError::not_found(codes::FILE_UNREADABLE, body.help(help)))
+}
+
+fn change_of(
+    environment: &Environment,
+    inventory: &Inventory,
+    what: Action,
+) -> Result<TrustChange, ServiceError> {
+    let required_store = TrustStore::of(environment)?;
+    let trusted = required_store.as_ref().map_or_else(|| Ok(TrustRecord::default()), TrustStore::read)?;
+    let is_trusted = |(file, hash): &(&PathBuf, &String)| trusted.trusts(file, hash);
+    Ok(TrustChange {
+        what,
+        trusted: inventory.files.iter().filter(is_trusted).map(|(file, _)| file.clone()).collect(),
+    })
+}
+
+fn required_store(environment: &Environment) -> Result<TrustStore, ServiceError> {
+    TrustStore::of(environment)?.ok_or_else(|| {
+        let body = Body::new("cannot record trust: neither XDG_STATE_HOME nor HOME names a directory");
+        let help = "set HOME, or use `--trust` or QUORATE_TRUST for each command";
+        ServiceError::configuration(codes::TRUST_UNREADABLE, body.help(help))
+    })
+}
+
+const FILE_NAME: &str = "trust.json";
+const VERSION: u32 = 1;
+
+/// The recorded trust of a person.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrustRecord {
+    v: u32,
+    /// By canonical path.
+    #[serde(default)]
+    pub files: BTreeMap<PathBuf, TrustedFile>,
+    /// Directories of other owners that a person has allowed.
+    #[serde(default)]
+    pub safe_directories: BTreeSet<PathBuf>,
+}
+
+/// A trusted file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TrustedFile {
+    /// SHA-256 of its bytes, in hex.
+    pub sha256: String,
+    pub at: String,
+}
+
+impl Default for TrustRecord {
+    fn default() -> Self {
+        TrustRecord { v: VERSION, files: BTreeMap::new(), safe_directories: BTreeSet::new() }
+    }
+}
+
+impl TrustRecord {
+    /// Whether a file with these bytes is trusted.
+    pub fn trusts(&self, file: &Path, sha256: &str) -> bool {
+        self.files.get(file).is_some_and(|known| known.sha256 == sha256)
+    }
+
+    /// Whether a person has allowed this directory, or one above it.
+    pub fn is_safe(&self, directory: &Path) -> bool {
+        directory.ancestors().any(|above| self.safe_directories.contains(above))
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct TrustStore {
+    path: PathBuf,
+}
+
+impl TrustStore {
+    /// The store of this user; `None` if the environment has no state directory.
+    ///
+    /// # Errors
+    /// If it belongs to another user, or every user can write to it.
+    pub fn of(environment: &Environment) -> Result<Option<TrustStore>, ServiceError> {
+        let Some(directory) = &environment.state_dir else { return Ok(None) };
+        let path = directory.join(FILE_NAME);
+        // A user who can write to one of them could record trust in another user's name.
+        for there in [&path, directory.as_path()] {
+            if let Some(owner) = disk::owner(there).filter(|owner| !environment.trusts_owner(*owner)) {
+                return Err(unusable(there, &format!("it belongs to user {owner}")));
+            }
+            if disk::is_world_writable(there) {
+                return Err(unusable(there, "every user can write to it"));
+            }
+        }
+        Ok(Some(TrustStore { path }))
+    }
+
+    /// Its content; empty if it does not exist yet.
+    ///
+    /// # Errors
+    /// If it cannot be read or is malformed: then nothing is trusted.
+    pub fn read(&self) -> Result<TrustRecord, ServiceError> {
+        let bytes = match disk::read(&self.path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(TrustRecord::default()),
+            Err(error) => return Err(unusable(&self.path, &error.to_string())),
+        };
+        match serde_json::from_slice::<TrustRecord>(&bytes) {
+            Ok(trusted) if trusted.v == VERSION => Ok(trusted),
+            Ok(other) => Err(unusable(&self.path, &format!("it has version {}, not {VERSION}", other.v))),
+            Err(error) => Err(unusable(&self.path, &error.to_string())),
+        }
+    }
+
+    /// Adds files by their hashes.
+    ///
+    /// # Errors
+    /// If it cannot be read or written.
+    pub fn add(&self, files: &BTreeMap<PathBuf, String>, now_ms: i64) -> Result<(), ServiceError> {
+        self.change(|trusted| {
+            let at = rfc3339(now_ms);
+            let new = files
+                .iter()
+                .map(|(file, hash)| (file.clone(), TrustedFile { sha256: hash.clone(), at: at.clone() }));
+            trusted.files.extend(new);
+        })
+    }
+
+    /// Changes the record under a lock, so that processes take turns.
+    ///
+    /// # Errors
+    /// If it cannot be read or written.
+    pub fn change(&self, change: impl FnOnce(&mut TrustRecord)) -> Result<(), ServiceError> {
+        let to_error = |error: std::io::Error| unusable(&self.path, &error.to_string());
+        let _lock = disk::lock_with_sidecar(&self.path).map_err(to_error)?;
+        let mut trusted = self.read()?;
+        change(&mut trusted);
+        let text =
+            serde_json::to_vec_pretty(&trusted).map_err(|error| unusable(&self.path, &error.to_string()))?;
+        disk::write_private(&self.path, &text).map_err(to_error)
+    }
+
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+fn unusable(path: &Path, why: &str) -> ServiceError {
+    let body = Body::new(format!("cannot use the record of trusted files {}: {why}", path.display()));
+    let help = "move it away and run `quorate trust` again in each workspace that you trust";
+    ServiceError::configuration(codes::TRUST_UNREADABLE, body.help(help))
+}
+
+/// Refuses a file or directory that belongs to another user, and one in a directory that every user can write to,
+/// unless a person has named the directory with `quorate trust --safe-directory`. A missing one has no owner.
+///
+/// # Errors
+/// [`codes::OWNERSHIP_DUBIOUS`].
+pub fn check_owner(environment: &Environment, path: &Path) -> Result<(), ServiceError> {
+    let directory = path.parent().unwrap_or(path);
+    let Some(why) = dubious(environment, path).or_else(|| dubious_directory(environment, directory)) else {
+        return Ok(());
+    };
+    if let Some(store) = TrustStore::of(environment)?
+        && store.read()?.is_safe(&canonical(directory))
+    {
+        return Ok(());
+    }
+    let body =
+        Body::new(format!("detected dubious ownership in workspace at `{}`: {why}", directory.display()));
+    let help = format!(
+        "to add an exception for this directory, call: quorate trust --safe-directory {}",
+        shell_quoted(&directory.display().to_string())
+    );
+    Err(ServiceError::configuration(codes::OWNERSHIP_DUBIOUS, body.help(help)))
+}
+
+/// Whether a directory is this user's alone: no other user owns it or can add a file to it.
+#[cfg(unix)]
+pub fn is_own(environment: &Environment, directory: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    directory.metadata().is_ok_and(|there| environment.trusts_owner(there.uid()) && there.mode() & 0o002 == 0)
+}
+
+#[cfg(not(unix))]
+pub fn is_own(_: &Environment, _: &Path) -> bool {
+    true
+}
+
+#[cfg(unix)]
+fn dubious(environment: &Environment, path: &Path) -> Option<String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let metadata = path.metadata().ok()?;
+    let owner = metadata.uid();
+    if !environment.trusts_owner(owner) {
+        return Some(format!("`{}` belongs to user {owner}", path.display()));
+    }
+    let writable = metadata.mode() & 0o002 != 0 && !metadata.is_dir();
+    writable.then(|| format!("every user can write to `{}`", path.display()))
+}
+
+/// In a sticky directory, such as `/tmp`, other users cannot replace our files, and files that they add belong to them.
+#[cfg(unix)]
+fn dubious_directory(environment: &Environment, directory: &Path) -> Option<String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let metadata = directory.metadata().ok()?;
+    let sticky = metadata.mode() & 0o1000 != 0;
+    if metadata.mode() & 0o002 != 0 && !sticky {
+        return Some(format!("every user can write to `{}`", directory.display()));
+    }
+    let owner = metadata.uid();
+    // A sticky directory is the system's; the owner of any other directory can replace its files.
+    (!environment.trusts_owner(owner) && owner != 0)
+        .then(|| format!("`{}` belongs to user {owner}", directory.display()))
+}
+
+#[cfg(not(unix))]
+fn dubious(_: &Environment, _: &Path) -> Option<String> {
+    None
+}
+
+#[cfg(not(unix))]
+fn dubious_directory(_: &Environment, _: &Path) -> Option<String> {
+    None
 }

@@ -3,27 +3,28 @@
 
 #[cfg(feature = "http-witness")]
 mod http;
-pub mod service;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use quorate_diagnostics::{Body, Report, codes};
+use quorate_ledger::local_checkpoints::CheckpointFiles;
 use quorate_ledger::note::Cosigner;
 use quorate_ledger::store::CheckpointRecord;
-use quorate_ledger::witness;
+use quorate_ledger::{Store, witness};
 use quorate_manifest::config::Configuration;
 
+use super::disk::display_path;
 use super::environment::Environment;
 use super::error::{ServiceError, error_chain};
-use super::paths::display_path;
-pub use service::{Service, SubmitContext};
 
 #[derive(Debug, Clone)]
 pub enum Witness {
     /// A file that checkpoints are appended to.
     File(PathBuf),
     /// A service that signs checkpoints.
-    Service(Box<Service>),
+    Service(Box<WitnessService>),
 }
 
 impl Witness {
@@ -31,9 +32,9 @@ impl Witness {
     ///
     /// # Errors
     /// If its key is missing or invalid, or this build has no HTTP client.
-    pub fn of(host: &Configuration) -> Result<Option<Witness>, ServiceError> {
-        let key = host.ledger.witness_key.as_ref().map(|(key, _)| key.as_str());
-        let Some((written, _)) = &host.ledger.witness else {
+    pub fn of(config: &Configuration) -> Result<Option<Witness>, ServiceError> {
+        let key = config.ledger.witness_key.as_ref().map(|(key, _)| key.as_str());
+        let Some((written, _)) = &config.ledger.witness else {
             return match key {
                 None => Ok(None),
                 Some(_) => Err(unusable(
@@ -43,10 +44,10 @@ impl Witness {
         };
         let is_url = written.starts_with("http://") || written.starts_with("https://");
         match (is_url, key) {
-            (false, None) => Ok(Some(Witness::File(host.dir.join(written)))),
-            (false, Some(_)) => {
-                Err(unusable("`ledger.witness` is a file, but `ledger.witness_key` is for a witness with a URL"))
-            }
+            (false, None) => Ok(Some(Witness::File(config.dir.join(written)))),
+            (false, Some(_)) => Err(unusable(
+                "`ledger.witness` is a file, but `ledger.witness_key` is for a witness with a URL",
+            )),
             (true, None) => Err(unusable(&format!(
                 "cannot verify the witness {written}: `ledger.witness_key` is missing"
             ))),
@@ -55,7 +56,7 @@ impl Witness {
                     .map_err(|error| unusable(&format!("cannot read `ledger.witness_key`: {error}")))?;
                 ensure_http_supported(written)?;
                 let url = written.trim_end_matches('/').to_owned();
-                let service = Service::new(url, key);
+                let service = WitnessService::new(url, key);
                 Ok(Some(Witness::Service(Box::new(service))))
             }
         }
@@ -76,7 +77,8 @@ impl Witness {
     pub fn ensure_file(&self, environment: &Environment) -> Result<(), ServiceError> {
         match self.file().map(|path| (path, witness::ensure_witness_at(path))) {
             Some((path, Err(error @ witness::WitnessError::NotAWitness))) => {
-                let body = Body::new(format!("{} is not a witness file: {error}", display_path(environment, path)));
+                let body =
+                    Body::new(format!("{} is not a witness file: {error}", display_path(environment, path)));
                 let help = "choose another file in `[ledger] witness`; the first checkpoint creates it";
                 Err(ServiceError::configuration(codes::WITNESS_UNREADABLE, body.help(help)))
             }
@@ -105,7 +107,7 @@ impl Witness {
 
 /// Requests the witness's signature and stores it, unless it has signed this checkpoint or failed to answer before.
 async fn cosign(
-    service: &Service,
+    service: &WitnessService,
     context: &SubmitContext<'_>,
     sealed: &CheckpointRecord,
     note: &str,
@@ -137,4 +139,36 @@ fn ensure_http_supported(url: &str) -> Result<(), ServiceError> {
     let help =
         "build it with `cargo install --path crates/quorate-cli --features http-witness`, or name a file";
     Err(ServiceError::configuration(codes::FEATURE_MISSING, body.help(help)))
+}
+
+/// A witness over HTTP.
+#[derive(Debug, Clone)]
+pub struct WitnessService {
+    /// Its URL, to which the client appends `/add-checkpoint`.
+    pub url: String,
+    pub key: Cosigner,
+    unresponsive: Arc<AtomicBool>,
+}
+
+impl WitnessService {
+    pub fn new(url: String, key: Cosigner) -> Self {
+        WitnessService { url, key, unresponsive: Arc::default() }
+    }
+
+    /// Whether it left a request of this process unanswered, so that it is not asked again.
+    fn is_unresponsive(&self) -> bool {
+        self.unresponsive.load(Ordering::Relaxed)
+    }
+
+    #[cfg(feature = "http-witness")]
+    fn mark_unresponsive(&self) {
+        self.unresponsive.store(true, Ordering::Relaxed);
+    }
+}
+
+pub struct SubmitContext<'a> {
+    pub environment: &'a Environment,
+    pub store: &'a Store,
+    /// The store of cosigned checkpoints.
+    pub copies: &'a CheckpointFiles,
 }

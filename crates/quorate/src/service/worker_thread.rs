@@ -1,4 +1,5 @@
-//! Runs CPU-heavy work on its own thread, so that it does not block the async runtime. The work may await and spawn as usual.
+//! Runs CPU-heavy work on its own thread, so that it does not block the async runtime. The work may await and spawn as
+//! usual.
 
 use std::convert::Infallible;
 

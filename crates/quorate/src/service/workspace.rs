@@ -1,29 +1,28 @@
-//! Finds the configuration, the ledger and the log (M10, Q). `workspace/boundary.rs` checks paths outside of the workspace.
-
-pub mod boundary;
+//! Finds the configuration, the ledger and the log (M10, Q), and lists the side effects of a configuration outside of
+//! its workspace: a ledger in a database or elsewhere on the disk, a witness, a log. Files below the root need no
+//! trust, links included.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::ports::executor::SideEffect;
 use quorate_kernel::registry::Registry;
 use quorate_ledger::council_log;
 use quorate_ledger::store::address::StoreAddress;
-use quorate_manifest::config::{self, Configuration};
+use quorate_manifest::config::{self, Configuration, KeySource};
 use quorate_manifest::council::{self, Council};
 use quorate_manifest::doctype::COUNCIL_FILES;
-use quorate_manifest::{Loaded, Source};
+use quorate_manifest::{Loaded, Source, workspace};
 
-use super::disk::Disk;
+use super::disk::{self, Disk, absolute, display_path, entry_exists, find_outermost};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
 use super::executor;
-use super::guard::{Guard, Places};
-use super::paths::{absolute, display_path, entry_exists, find_outermost};
+use super::guard::{Guard, GuardedPlaces};
 use super::redaction::Redaction;
 use super::trust::{self, Trust, TrustRequest};
 use super::witness::Witness;
-use boundary::FoundFile;
 
 /// Paths given by the user.
 #[derive(Debug, Clone, Default)]
@@ -38,9 +37,9 @@ pub struct PathOverrides {
 #[derive(Debug)]
 pub struct Workspace {
     /// `quorate.toml`, or its defaults.
-    pub host: Configuration,
+    pub config: Configuration,
     /// The file that it was read from.
-    pub host_path: Option<PathBuf>,
+    pub config_path: Option<PathBuf>,
     pub council: Council,
     /// The file that it was read from; `None` for the built-in one.
     pub council_path: Option<PathBuf>,
@@ -70,22 +69,22 @@ pub fn load(
 ) -> Result<Workspace, ServiceError> {
     let start = absolute(&environment.directory, start);
     let mut report = Report::new();
-    let host_path = find_outermost(&start, "quorate.toml");
-    let mut host = Configuration::default();
-    if let Some(path) = &host_path {
-        trust::owned(environment, path)?;
-        host = accept(load_configuration(environment, path), &mut report)?;
+    let config_path = find_outermost(&start, "quorate.toml");
+    let mut config = Configuration::default();
+    if let Some(path) = &config_path {
+        trust::check_owner(environment, path)?;
+        config = accept(load_configuration(environment, path), &mut report)?;
     }
-    let root = host_path.as_deref().and_then(Path::parent);
+    let root = config_path.as_deref().and_then(Path::parent);
     let council_path = match &places.config {
         Some(named) => Some(explicit_config(environment, named)?),
         None => {
             let found = find_council(environment, &start, root)?;
-            found.as_deref().map_or(Ok(()), |path| trust::owned(environment, path))?;
+            found.as_deref().map_or(Ok(()), |path| trust::check_owner(environment, path))?;
             found
         }
     };
-    let mut council = council();
+    let mut council = council::built_in_council();
     match &council_path {
         Some(path) => {
             let root = root.or(path.parent()).unwrap_or(&environment.directory);
@@ -99,34 +98,34 @@ pub fn load(
     }
     let beside = council_path.as_deref().and_then(Path::parent).or(root).unwrap_or(&environment.directory);
     let chosen = places.ledger.clone().or_else(|| environment.ledger.clone());
-    let ledger = ledger(environment, chosen.as_deref(), &host, beside)?;
+    let ledger = ledger(environment, chosen.as_deref(), &config, beside)?;
     let log = match &council.logging.log_path {
         Some(path) => absolute(&council.dir, path),
         None => ledger.dir().join("council_log.jsonl"),
     };
     let bounds = TrustBounds {
         root: root.unwrap_or(beside),
-        host: &host,
+        config: &config,
         council: &council,
         chosen: chosen.is_some(),
     };
     bounds.check(environment, council_path.as_deref(), &ledger, &log)?;
-    let witness = Witness::of(&host)?;
-    let places = Places {
-        host: &host,
-        configured: [host_path.as_deref(), council_path.as_deref()],
+    let witness = Witness::of(&config)?;
+    let places = GuardedPlaces {
+        config: &config,
+        configured: [config_path.as_deref(), council_path.as_deref()],
         root: &absolute(&environment.directory, root.unwrap_or(&council.dir)),
         ledger: &ledger,
         log: &log,
         witness: witness.as_ref(),
     };
     let guard = Guard::of(environment, places)?;
-    let redaction = Redaction::of(&host, &council, &environment.variables)?;
+    let redaction = Redaction::of(&config, &council, &environment.variables)?;
     environment.redactor.set(redaction.redactor.clone());
-    let registry = environment.host.registry().clone();
+    let registry = environment.registries.registry().clone();
     Ok(Workspace {
-        host,
-        host_path,
+        config,
+        config_path,
         council,
         council_path,
         ledger,
@@ -139,8 +138,8 @@ pub fn load(
     })
 }
 
-/// Problems of a directory's configured output files: two files in one place, one over a protected file, or one over another
-/// existing file. Other refusals are not reported here.
+/// Problems of a directory's configured output files: two files in one place, one over a protected file, or one over
+/// another existing file. Other refusals are not reported here.
 pub fn check_files(environment: &Environment, config: Option<PathBuf>, start: &Path) -> Option<ServiceError> {
     // Nothing is written, so no trust is needed.
     let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
@@ -190,14 +189,14 @@ pub fn load_configuration(environment: &Environment, path: &Path) -> Loaded<Conf
     let found = FoundFile { root: path.parent().unwrap_or(path), file: path };
     let mut loaded = config::load(path, &display_path(environment, path), &found);
     let typos =
-        loaded.value.as_ref().map(|host| executor::findings::typos(environment.host.registry(), host));
+        loaded.value.as_ref().map(|config| executor::typos(environment.registries.registry(), config));
     let typos = typos.unwrap_or_default();
     typos.into_iter().for_each(|error| loaded.report.absorb(*error.report));
     Loaded { value: loaded.value.filter(|_| !loaded.report.has_refusals()), ..loaded }
 }
 
 /// Reads a workspace's council. Its documents may be below the root, or in the working directory if that contains the
-/// council and the file is trusted (`workspace/boundary.rs`).
+/// council and the file is trusted.
 pub fn load_council(
     environment: &Environment,
     path: &Path,
@@ -207,9 +206,9 @@ pub fn load_council(
 ) -> Loaded<Council> {
     let beside = path.parent().unwrap_or(root);
     let working = &*environment.directory;
-    let is_within = |path: &Path| boundary::is_inside(root, path) || boundary::is_inside(beside, path);
-    let is_beside = boundary::is_inside(working, beside);
-    let may_be_shown = |path: &Path| is_within(path) || (is_beside && boundary::is_inside(working, path));
+    let is_within = |path: &Path| is_inside(root, path) || is_inside(beside, path);
+    let is_beside = is_inside(working, beside);
+    let may_be_shown = |path: &Path| is_within(path) || (is_beside && is_inside(working, path));
     let surroundings = council::FileAccess {
         working_dir: Some(working),
         may_read: &may_be_shown,
@@ -221,7 +220,7 @@ pub fn load_council(
 fn explicit_config(environment: &Environment, named: &Path) -> Result<PathBuf, ServiceError> {
     let path = absolute(&environment.directory, named);
     match Disk.read(&path) {
-        Err(quorate_manifest::source::Error::Missing) => Err(ServiceError::configuration(
+        Err(quorate_manifest::workspace::SourceError::Missing) => Err(ServiceError::configuration(
             codes::CONFIG_MISSING,
             Body::new(format!("cannot read {}: the file does not exist", named.display()))
                 .help("run `quorate init council` to write one"),
@@ -233,15 +232,15 @@ fn explicit_config(environment: &Environment, named: &Path) -> Result<PathBuf, S
 /// The limits of a configuration without trust.
 struct TrustBounds<'a> {
     root: &'a Path,
-    host: &'a Configuration,
+    config: &'a Configuration,
     council: &'a Council,
     /// Whether the user chose the ledger.
     chosen: bool,
 }
 
 impl TrustBounds<'_> {
-    /// Refuses a ledger, a log or a witness outside of the root unless the file that names it is trusted, and a directory
-    /// of records that belongs to another user.
+    /// Refuses a ledger, a log or a witness outside of the root unless the file that names it is trusted, and a
+    /// directory of records that belongs to another user.
     fn check(
         &self,
         environment: &Environment,
@@ -249,48 +248,45 @@ impl TrustBounds<'_> {
         ledger: &StoreAddress,
         log: &Path,
     ) -> Result<(), ServiceError> {
-        let of_ledger = boundary::of_ledger(self.host).filter(|_| !self.chosen);
-        let of_host: Vec<_> = of_ledger.iter().cloned().chain(boundary::of_witness(self.host)).collect();
-        let of_council = boundary::of_council(self.council, self.root);
+        let of_ledger = of_ledger(self.config).filter(|_| !self.chosen);
+        let of_config: Vec<_> = of_ledger.iter().cloned().chain(of_witness(self.config)).collect();
+        let of_council = of_council(self.council, self.root);
         let council = council_path.unwrap_or(self.root).to_owned();
         let (elsewhere, logs_elsewhere) = (of_ledger.is_some(), !of_council.is_empty());
         let needs = vec![
-            TrustRequest { file: self.host.path(), acts: of_host },
+            TrustRequest { file: self.config.path(), acts: of_config },
             TrustRequest { file: council, acts: of_council },
         ];
         trust::admit(environment, needs)?;
         let home = ledger.dir().parent().unwrap_or(ledger.dir());
-        boundary::ensure_no_outside_links(
-            if self.chosen || elsewhere { home } else { self.root },
-            ledger.dir(),
-        )?;
+        ensure_no_outside_links(if self.chosen || elsewhere { home } else { self.root }, ledger.dir())?;
         if self.chosen {
             return Ok(());
         }
         if !elsewhere {
-            boundary::ensure_inside(self.root, ledger.dir(), "ledger")?;
-            ledger.file().map_or(Ok(()), |file| boundary::ensure_inside(self.root, file, "ledger"))?;
-            trust::owned(environment, &ledger.dir().join("ledger.db"))?;
+            ensure_inside(self.root, ledger.dir(), "ledger")?;
+            ledger.file().map_or(Ok(()), |file| ensure_inside(self.root, file, "ledger"))?;
+            trust::check_owner(environment, &ledger.dir().join("ledger.db"))?;
         }
         match logs_elsewhere || elsewhere {
             true => Ok(()),
-            false => boundary::ensure_inside(self.root, log, "log"),
+            false => ensure_inside(self.root, log, "log"),
         }
     }
 }
 
-/// The ledger: `--ledger`, `QUORATE_LEDGER`, `quorate.toml`, else `.quorate/` beside the configuration. The local files of
-/// a database ledger are in the latter.
+/// The ledger: `--ledger`, `QUORATE_LEDGER`, `quorate.toml`, else `.quorate/` beside the configuration. The local files
+/// of a database ledger are in the latter.
 fn ledger(
     environment: &Environment,
     chosen: Option<&Path>,
-    host: &Configuration,
+    config: &Configuration,
     beside: &Path,
 ) -> Result<StoreAddress, ServiceError> {
     let dir = beside.join(".quorate");
-    let (base, named) = match (chosen, &host.ledger.path) {
+    let (base, named) = match (chosen, &config.ledger.path) {
         (Some(path), _) => (&environment.directory, path.to_owned()),
-        (None, Some(written)) => (&host.dir, PathBuf::from(written)),
+        (None, Some(written)) => (&config.dir, PathBuf::from(written)),
         (None, None) => return Ok(StoreAddress::File(dir.join("ledger.db"))),
     };
     match named.to_str() {
@@ -384,4 +380,130 @@ fn find_council(
         }
     }
     Ok(None)
+}
+
+/// The side effects of a `quorate.toml` outside of its directory.
+pub fn of_configuration(config: &Configuration) -> Vec<SideEffect> {
+    let key = config.keys.signing.as_ref().and_then(|(source, _)| match source {
+        KeySource::File(path) => of_key(&config.dir, &absolute(&config.dir, path.as_ref())),
+        KeySource::Env(_) | KeySource::Command(_) => None,
+    });
+    of_ledger(config).into_iter().chain(of_witness(config)).chain(key).collect()
+}
+
+/// The ledger of a `quorate.toml`, if it is outside.
+fn of_ledger(config: &Configuration) -> Option<SideEffect> {
+    let written = config.ledger.path.as_deref()?;
+    if StoreAddress::is_postgres(written) {
+        let address = StoreAddress::Postgres { url: written.to_owned(), dir: config.dir.clone() };
+        return Some(SideEffect::new(format!("keep the ledger in {address}")));
+    }
+    let path = absolute(&config.dir, written.as_ref());
+    (!is_inside(&config.dir, &path))
+        .then(|| SideEffect::new(format!("keep the ledger at {}", path.display())))
+}
+
+/// The witness of a `quorate.toml`, if it is outside.
+fn of_witness(config: &Configuration) -> Option<SideEffect> {
+    let (written, _) = config.ledger.witness.as_ref()?;
+    if written.contains("://") {
+        return Some(SideEffect::new(format!("send checkpoints to {written}")));
+    }
+    let path = absolute(&config.dir, written.as_ref());
+    (!is_inside(&config.dir, &path))
+        .then(|| SideEffect::new(format!("append checkpoints to {}", path.display())))
+}
+
+/// The key of a root's `quorate.toml`, if it is outside.
+pub fn of_key(root: &Path, path: &Path) -> Option<SideEffect> {
+    (!is_inside(root, path)).then(|| SideEffect::new(format!("sign with the key {}", path.display())))
+}
+
+/// The files outside of a root and of its own directory that a council reads and writes: prompts and documents that it
+/// shows to members, and its log.
+pub fn of_council(council: &Council, root: &Path) -> Vec<SideEffect> {
+    let outside = |path: &Path| {
+        let path = absolute(&council.dir, path);
+        (!is_inside(root, &path) && !is_inside(&council.dir, &path)).then(|| path.display().to_string())
+    };
+    let read = council.files.iter().filter_map(|(written, _)| outside(written.as_ref()));
+    let read = read.map(|path| SideEffect::new(format!("show members the file {path}")));
+    let log = council.logging.log_path.as_ref().and_then(|path| outside(path));
+    read.chain(log.map(|path| SideEffect::new(format!("append verdicts to {path}")))).collect()
+}
+
+/// The watched folders of a council outside of a root and of its own directory, which a sweep shows members.
+pub fn of_watch(council: &Council, root: &Path) -> Vec<SideEffect> {
+    let folders = council.watch.paths.iter().map(|written| absolute(&council.dir, written.as_ref()));
+    let outside = folders.filter(|path| !is_inside(root, path) && !is_inside(&council.dir, path));
+    outside.map(|path| SideEffect::new(format!("show members the files below {}", path.display()))).collect()
+}
+
+/// Refuses a path that is below a root by its name, but leads out by a link.
+///
+/// # Errors
+/// [`codes::WORKSPACE_UNTRUSTED`].
+fn ensure_inside(root: &Path, path: &Path, what: &str) -> Result<(), ServiceError> {
+    if is_inside(root, path) {
+        return Ok(());
+    }
+    let target = disk::canonical_or_new(path);
+    let body = Body::new(format!(
+        "cannot keep the {what} at {}: a link leads out of the workspace, to {}",
+        path.display(),
+        target.display()
+    ));
+    let help = "remove the link, or choose the place yourself: `--ledger PATH`";
+    Err(ServiceError::configuration(codes::WORKSPACE_UNTRUSTED, body.help(help)))
+}
+
+/// The entries of a ledger's directory that must not lead elsewhere.
+const LEDGER_ENTRIES: [&str; 5] = ["keys", "aside", "live", "keys/checkpoints", ".gitignore"];
+
+/// Refuses a ledger's directory with an entry that leads out of a root by a link: a key, a checkpoint, a file moved
+/// aside.
+///
+/// # Errors
+/// [`codes::WORKSPACE_UNTRUSTED`].
+fn ensure_no_outside_links(root: &Path, dir: &Path) -> Result<(), ServiceError> {
+    for kept in LEDGER_ENTRIES {
+        ensure_inside(root, &dir.join(kept), kept)?;
+    }
+    let own_dir = dir.ends_with(".quorate").then(|| dir.to_owned());
+    for dir in own_dir.into_iter().chain(LEDGER_ENTRIES.map(|kept| dir.join(kept))) {
+        for link in disk::links_in(&dir) {
+            ensure_inside(root, &link, "files of the ledger")?;
+        }
+    }
+    Ok(())
+}
+
+/// The disk for a file that was found in a workspace and not named by a person. A file that is a link out of the root
+/// is not read, so that no line of it is shown.
+pub struct FoundFile<'a> {
+    pub root: &'a Path,
+    /// The checked file; other files are read without this check.
+    pub file: &'a Path,
+}
+
+impl Source for FoundFile<'_> {
+    fn read(&self, path: &Path) -> Result<Vec<u8>, workspace::SourceError> {
+        match path == self.file && leads_out(self.root, path) {
+            true => Err(workspace::SourceError::Unreadable(std::io::Error::other(
+                "it leads out of its workspace",
+            ))),
+            false => Disk.read(path),
+        }
+    }
+}
+
+/// Whether a path is below a root by its name, but leads out by a link.
+pub fn leads_out(root: &Path, path: &Path) -> bool {
+    path.starts_with(root) && !is_inside(root, path)
+}
+
+/// Whether a path is below a root once links are followed. A root or path that does not exist counts at the place where
+/// it would be created.
+pub fn is_inside(root: &Path, path: &Path) -> bool {
+    disk::canonical_or_new(path).starts_with(disk::canonical_or_new(root))
 }

@@ -1,44 +1,39 @@
-//! The report of an assembly's run, from its records alone.
+//! The report of an assembly's run, from its records alone: the members with their questions, and the share of yes
+//! votes that the rules ask for.
 
-mod members;
-mod vote;
-
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use quorate_kernel::consultation::Cost;
-use quorate_kernel::history::History;
+use quorate_kernel::attempts::Cost;
+use quorate_kernel::history::{History, replay as derive};
 use quorate_kernel::ports::executor::Usage;
 use quorate_kernel::ports::ledger::Kind;
-use quorate_kernel::replay::replay as derive;
-use quorate_manifest::assembly::Grouping;
-use quorate_manifest::assembly::Mode;
-use quorate_protocol::assembly::{self, AssemblyRequest, Setup};
-use quorate_protocol::{Json, rules};
+use quorate_kernel::record::{self, Outcome};
+use quorate_manifest::assembly::{Grouping, Mode};
+use quorate_protocol::Json;
+use quorate_protocol::assembly::{self, AssemblyRequest, Rule, Setup};
+use quorate_protocol::rules::{class_warnings, votes};
 use serde_json::{Map, json};
 
-pub use members::{Consultation, Member};
-use quorate_kernel::record::{self, Outcome};
+use super::super::error::ServiceError;
+use super::super::finalize::drops_answers_at_end;
+use super::super::member_usage::{Failure, MemberUsage, RecordedAnswers, with_usage};
+use super::super::report::QUEUED_NOTE;
+use super::super::run_spec;
+use super::super::session::LedgerSession;
+use super::{budget, spec};
+
 pub use quorate_kernel::record::{
     AppliedRule, Contribution, CountedVote, Decision, ExactRatio, Fragment, Message, Node, Objection, Risk,
     Rollup, Violation,
 };
-pub use vote::Needed;
-
-use super::budget;
-use super::spec;
-use crate::service::error::ServiceError;
-use crate::service::finalize::drops_answers_at_end;
-use crate::service::load_report::QUEUED_NOTE;
-use crate::service::member_usage::{MemberUsage, RecordedAnswers, with_usage};
-use crate::service::run_opened;
-use crate::service::session::LedgerSession;
 
 /// The version of the JSON that `convene` prints.
 pub const SCHEMA: &str = "quorate.convene/v1";
 
 /// An assembly's run, finished or not.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Report {
+pub struct ConveneReport {
     pub run: String,
     /// The time of opening, in milliseconds since the Unix epoch.
     pub opened_ms: i64,
@@ -125,8 +120,8 @@ pub struct Report {
 /// # Errors
 /// If texts that it is derived from were erased, or another version of the mode wrote it.
 #[crate::boxed]
-pub async fn load(session: &LedgerSession, history: &History) -> Result<Report, ServiceError> {
-    let setup = run_opened::assembly_setup(history).ok_or_else(|| run_opened::unknown_version(history))?;
+pub async fn load(session: &LedgerSession, history: &History) -> Result<ConveneReport, ServiceError> {
+    let setup = run_spec::assembly_setup(history).ok_or_else(|| run_spec::unknown_version(history))?;
     // If only the hash of an outcome is stored, the outcome is derived again from the answers.
     let kept = setup.overlays.enabled || history.outcome().is_none() || history.erased.records > 0;
     let artifact = match kept {
@@ -137,7 +132,7 @@ pub async fn load(session: &LedgerSession, history: &History) -> Result<Report, 
             protocol.artifact().and_then(Json::as_object).cloned()
         }
     };
-    let mut report = Report::read(history, &setup, artifact);
+    let mut report = ConveneReport::read(history, &setup, artifact);
     report.ledger_flag = session.ledger_flag().to_owned();
     report.imported = session.store.is_imported(&history.run).await?;
     let open = report.verdict.as_deref().is_none_or(|verdict| verdict == "incomplete");
@@ -149,7 +144,7 @@ pub async fn load(session: &LedgerSession, history: &History) -> Result<Report, 
             true => {
                 "This assembly keeps no answers, so the run cannot be resumed: convene it again.".to_owned()
             }
-            false => budget::resume_note(session.workspace.host.budget.wall, history, &resume),
+            false => budget::resume_note(session.workspace.config.budget.wall, history, &resume),
         });
     }
     report.add_counts(history);
@@ -172,10 +167,10 @@ fn group_members(history: &History, mut members: Vec<Member>) -> Vec<Member> {
     members
 }
 
-impl Report {
+impl ConveneReport {
     /// The report of a run from its records alone; `None` if another version of the mode wrote it.
-    pub fn of(history: &History) -> Option<Report> {
-        let mut report = Report::read(history, &run_opened::assembly_setup(history)?, None);
+    pub fn of(history: &History) -> Option<ConveneReport> {
+        let mut report = ConveneReport::read(history, &run_spec::assembly_setup(history)?, None);
         report.add_counts(history);
         Some(report)
     }
@@ -192,7 +187,7 @@ impl Report {
         self.notes.extend(crate::service::report::erased_note(history));
     }
 
-    fn read(history: &History, setup: &Setup, artifact: Option<Map<String, Json>>) -> Report {
+    fn read(history: &History, setup: &Setup, artifact: Option<Map<String, Json>>) -> ConveneReport {
         let mut outcome = history.outcome_data().cloned().unwrap_or_default();
         outcome.extend(artifact.into_iter().flatten());
         let outcome: Outcome = record::read(&outcome).unwrap_or_default();
@@ -200,7 +195,7 @@ impl Report {
         let recorded = RecordedAnswers::count(history);
         let model_asked = opened.asks_a_model() && !recorded.all();
         let violations = history.facts.iter().filter(|(kind, _)| kind == Kind::Violation.as_str());
-        Report {
+        ConveneReport {
             run: history.run.to_string(),
             opened_ms: history.opened_ms,
             assembly: setup.assembly.to_string(),
@@ -253,7 +248,7 @@ impl Report {
     /// Rules without the effect that their author might expect.
     pub fn class_warnings(&self) -> Vec<String> {
         let members = self.members.iter().map(|one| (&*one.id, one.classes.as_deref()));
-        rules::votes(&self.request, &self.declared_rules, members)
+        class_warnings(&self.request, &self.declared_rules, members)
     }
 
     /// All notes; first the ones about a missing model and missing members.
@@ -378,4 +373,169 @@ fn violation_json(violation: &Violation) -> Json {
         "code": violation.code, "candidate": violation.candidate, "member": violation.member, "what": violation.what,
         "trait": violation.locked, "layer": violation.layer, "excerpt": violation.excerpt, "to": violation.to,
     })
+}
+
+/// A member and all its questions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Member {
+    pub id: String,
+    /// The title of the role.
+    pub role: String,
+    /// Advisory: the phase that it is asked in.
+    pub phase: Option<String>,
+    /// Voting: the classes that it votes on; `None` is all.
+    pub classes: Option<Vec<String>>,
+    /// Hierarchy: the node that it reports to.
+    pub parent: Option<String>,
+    /// The status of its last question; `not_asked` without one.
+    pub status: String,
+    /// Its questions, in order.
+    pub consultations: Vec<Consultation>,
+}
+
+/// A question to a member, and its result.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Consultation {
+    pub invocation: String,
+    /// `answered`, `timed_out`, `failed`, `schema_failed`, `over_budget`, `cancelled` or `late`.
+    pub status: String,
+    /// The answer, as given.
+    pub answer: Option<Map<String, Json>>,
+    /// The reason for a missing answer, if the record has more than the status.
+    pub message: Option<String>,
+    /// The reason for a missing answer, in full.
+    pub failure: Option<Failure>,
+    pub executor: String,
+    /// The duration, in milliseconds.
+    pub ms: u64,
+}
+
+impl Member {
+    /// All members of a roster, with their consultations.
+    fn all(roster: &[assembly::Member], history: &History) -> Vec<Member> {
+        let mut by_member: BTreeMap<&str, Vec<Consultation>> = BTreeMap::new();
+        for data in history.consultations() {
+            by_member.entry(&data.member).or_default().push(Consultation::of(history, data));
+        }
+        let of = |one: &assembly::Member| Member::of(one, by_member.remove(&*one.id).unwrap_or_default());
+        roster.iter().map(of).collect()
+    }
+
+    fn of(member: &assembly::Member, consulted: Vec<Consultation>) -> Member {
+        let status = consulted.last().map_or_else(|| "not_asked".to_owned(), |last| last.status.clone());
+        Member {
+            id: member.id.to_string(),
+            role: member.role.clone(),
+            phase: member.phase.clone(),
+            classes: member.vote_class.clone(),
+            parent: member.parent.as_ref().map(ToString::to_string),
+            status,
+            consultations: consulted,
+        }
+    }
+
+    pub fn answer(&self) -> Option<&Map<String, Json>> {
+        self.consultations.iter().rev().find_map(|one| one.answer.as_ref())
+    }
+
+    fn json(&self) -> Json {
+        let mut json =
+            json!({"id": self.id, "role": self.role, "status": self.status, "answer": self.answer()});
+        if let Some(message) = self.consultations.last().and_then(|one| one.message.as_ref()) {
+            json["message"] = json!(message);
+        }
+        if let Some(failure) = self.consultations.last().and_then(|one| one.failure.as_ref()) {
+            json["failure"] = json!(failure);
+        }
+        if self.consultations.len() > 1 {
+            json["consultations"] = self.consultations.iter().map(Consultation::json).collect();
+        }
+        json
+    }
+}
+
+impl Consultation {
+    fn of(history: &History, ended: &record::Consultation) -> Consultation {
+        Consultation {
+            invocation: ended.invocation.to_string(),
+            status: ended.status.as_str().to_owned(),
+            answer: ended.answer.as_ref().and_then(Json::as_object).cloned(),
+            message: ended.text.clone(),
+            failure: Failure::of(history, ended),
+            executor: ended.executor.clone(),
+            ms: ended.spent.ms.unwrap_or_default(),
+        }
+    }
+
+    fn json(&self) -> Json {
+        let mut json = json!({
+            "invocation": self.invocation, "status": self.status, "answer": self.answer,
+            "executor": self.executor, "ms": self.ms,
+        });
+        if let Some(failure) = &self.failure {
+            json["failure"] = json!(failure);
+        }
+        json
+    }
+}
+
+/// A share that the yes side needs.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Needed {
+    /// A fraction of the rule's base: 0 to 1.
+    pub part: f64,
+    /// The manifest's notation, or words.
+    pub text: String,
+    /// The rule that asks for it.
+    pub rule: String,
+    /// The position of the threshold on a line of all weights that starts with the yes side: 0 to 1.
+    pub place: f64,
+}
+
+impl ConveneReport {
+    /// The recorded rule that decided.
+    pub fn deciding_rule(&self) -> Option<&AppliedRule> {
+        let rule = self.decision.as_ref()?.rule.as_ref()?;
+        self.rules.iter().find(|candidate| candidate.fired && candidate.id == *rule)
+    }
+
+    /// A rule as declared in the manifest.
+    pub fn declared_rule(&self, id: &str) -> Option<&Rule> {
+        self.declared_rules.iter().find(|declared| *declared.id == *id)
+    }
+
+    /// The share that the deciding rule asks for; `None` for rules without one.
+    pub fn threshold(&self) -> Option<Needed> {
+        let rule = self.deciding_rule()?;
+        needed(self.decision.as_ref()?, &rule.id, &rule.kind, self.declared_rule(&rule.id))
+    }
+
+    /// The shares that declared quorums over all voters ask for, in order, besides that of the deciding rule.
+    pub fn quorums(&self) -> Vec<Needed> {
+        let Some(decision) = &self.decision else { return Vec::new() };
+        let deciding = self.deciding_rule().map(|rule| &*rule.id);
+        let others = self.declared_rules.iter().filter(|rule| {
+            *rule.kind == *votes::QUORUM && rule.applies_to.is_none() && deciding != Some(&*rule.id)
+        });
+        others.filter_map(|rule| needed(decision, &rule.id, &rule.kind, Some(rule))).collect()
+    }
+}
+
+fn needed(decision: &Decision, id: &str, kind: &str, declared: Option<&Rule>) -> Option<Needed> {
+    let param = |key: &str| declared?.params.get(key);
+    let (part, text) = match kind {
+        votes::QUORUM => {
+            let threshold = param("threshold")?;
+            let text = threshold.as_str().map_or_else(|| threshold.to_string(), str::to_owned);
+            (text.parse().ok()?, text)
+        }
+        votes::MAJORITY => (0.5, "more than half".to_owned()),
+        votes::UNANIMITY => (1.0, "everybody".to_owned()),
+        _ => return None,
+    };
+    let all = decision.yes + decision.no + decision.abstain + decision.missing;
+    let is_cast = param("denominator").and_then(Json::as_str) == Some("cast");
+    let counted = if is_cast { all - decision.abstain } else { all };
+    let place = if all > 0.0 { part * counted / all } else { part };
+    Some(Needed { part, text, rule: id.to_owned(), place })
 }

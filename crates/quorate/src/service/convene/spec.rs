@@ -1,39 +1,50 @@
-//! Builds an assembly's run: its members with their prompts and executors, and its first record.
+//! Builds an assembly's run: its members with personas, prompts and executors (Q1), and its first record.
 
 use std::borrow::Cow;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use quorate_diagnostics::{Body, Report, codes};
+use quorate_diagnostics::{Body, Place, Report, codes};
 use quorate_kernel::canonical;
 use quorate_kernel::history::History;
 use quorate_kernel::observer::Observer;
 use quorate_kernel::record::{RunOpened, Spent};
-use quorate_manifest::Capabilities as _;
-use quorate_manifest::assembly::MatchMode;
+use quorate_kernel::registry::Registry;
+use quorate_manifest::assembly::{MatchMode, ResolvedAssembly};
+use quorate_manifest::config::Configuration;
+use quorate_manifest::doctype::Doctype;
+use quorate_manifest::document::Document;
+use quorate_manifest::loader::{Loader, ReadResult, Reference, Refs};
 use quorate_manifest::workspace::Scope;
+use quorate_manifest::{Capabilities as _, operator, persona};
+use quorate_playbook::persona as prompts;
+use quorate_playbook::persona::BasePrompt;
+use quorate_playbook::weave::Composition;
 use quorate_protocol::assembly::{HostOptions, Setup, subject_kind};
 use quorate_protocol::modes::assembly::{Assembly, version};
 use quorate_protocol::{Json, Part, Protocol};
-use serde_json::json;
+use serde_json::{Map, json};
 
-use super::due;
-use super::inputs::ConveneInput;
-use super::members;
-use crate::service::budget;
-use crate::service::embedder;
-use crate::service::environment::Environment;
-use crate::service::error::ServiceError;
-use crate::service::fingerprint::{AssemblyParts, Fingerprint};
-use crate::service::overlays;
-use crate::service::producer::check::check as check_producer;
-use crate::service::redaction::Redaction;
-use crate::service::resolve;
-use crate::service::run_options::RunOptions;
-use crate::service::run_spec::{NewRun, PreparedMember, ProtocolSetup, RunSpec};
-use crate::service::session::LedgerSession;
-use crate::service::signer::Signer;
-use crate::service::workspace::Workspace;
+use super::super::compose::Sources;
+use super::super::environment::Environment;
+use super::super::error::ServiceError;
+use super::super::executor::{
+    self, NamedModel, SelectedBy, SelectedExecutor, ensure_one_executor, with_model,
+};
+use super::super::manifests::Manifests;
+use super::super::playbook::library::Catalogue;
+use super::super::redaction::Redaction;
+use super::super::resolve::{self, Resolution};
+use super::super::run_spec::{
+    AssemblyParts, Fingerprint, NewRun, PreparedMember, ProtocolSetup, RunOptions, RunSpec, check_producer,
+};
+use super::super::session::LedgerSession;
+use super::super::signer::Signer;
+use super::super::workspace::Workspace;
+use super::super::{budget, overlays, weave};
+use super::ConveneInput;
 
 impl ProtocolSetup for Setup {
     fn protocol(&self) -> Result<Box<dyn Protocol>, ServiceError> {
@@ -60,15 +71,15 @@ pub fn build(
     input: &ConveneInput,
     options: &RunOptions,
 ) -> Result<RunSpec<Setup>, ServiceError> {
-    let host = &environment.host;
+    let registries = &environment.registries;
     let resolved = &input.resolution.resolved;
     let compares = resolved.match_mode == MatchMode::Semantic && !resolved.locked_traits.is_empty();
-    let embedder = match compares && !host.has_embedder() {
-        true => embedder::configured(&workspace.registry, &workspace.host)?,
+    let embedder = match compares && !registries.has_embedder() {
+        true => executor::configured_embedder(&workspace.registry, &workspace.config)?,
         false => None,
     };
-    let embeds = host.has_embedder() || embedder.is_some();
-    let around = HostOptions { embeds, early_decision: workspace.host.early_decision };
+    let embeds = registries.has_embedder() || embedder.is_some();
+    let around = HostOptions { embeds, early_decision: workspace.config.early_decision };
     let redaction = workspace.redaction.clone();
     let (setup, setup_redactions) = redact_setup(
         &Setup::from_resolved(&input.resolution.resolved, input.request.clone(), around),
@@ -79,7 +90,7 @@ pub fn build(
         check_producer(producer, environment, &input.resolution.root, &[leaf, Scope::Workspace])?;
     }
     let mut report = Report::new();
-    let members = members::prepare(environment, workspace, input, options, &mut report)?;
+    let members = prepare(environment, workspace, input, options, &mut report)?;
     redaction.check_ids(members.iter().map(|member| &*member.id))?;
     let by_member = |value: fn(&PreparedMember) -> Json| {
         members.iter().map(|member| json!([&*member.id, value(member)])).collect::<Json>()
@@ -101,10 +112,10 @@ pub fn build(
         setup_redactions,
         report,
         fingerprint,
-        extensions: host.extensions(),
+        extensions: registries.extensions(),
         embedder,
-        caps: options.caps.or(budget::configured(&workspace.host)),
-        wall: workspace.host.budget.wall,
+        caps: options.caps.or(budget::configured(&workspace.config)),
+        wall: workspace.config.budget.wall,
         options: options.clone(),
     })
 }
@@ -154,7 +165,7 @@ pub(in crate::service) fn described(spec: &RunSpec<Setup>, input: &ConveneInput)
         title: Some(resolved.title.clone()),
         grouping: Some(json!(resolved.display.as_ref().and_then(|display| display.default_grouping))),
         artifact_type: Some(spec.setup.assembly.to_string()),
-        messages: Some(due::message_count(input)),
+        messages: Some(super::message_count(input)),
         manifest: Some(file(chain.leaf())),
         root: Some(shown(&resolution.root)),
         files: chain.documents.iter().map(|document| file(document)).collect(),
@@ -179,20 +190,219 @@ pub async fn redacted_input(
     Ok((Part::new(subject_kind(spec.setup.mode), &*shown, text), in_text + in_name))
 }
 
-/// The setup as it is read back from its record, without secrets, and the number of secrets: a replay needs the setup that
-/// the run used.
+/// The setup as it is read back from its record, without secrets, and the number of secrets: a replay needs the setup
+/// that the run used.
 ///
 /// # Errors
 /// If it is invalid without them.
 fn redact_setup(setup: &Setup, redaction: &Redaction) -> Result<(Setup, usize), ServiceError> {
     let (clean, found) = redaction.redactor.redact_json(json!(setup));
     let unreadable = |error: serde_json::Error| {
-        let body =
-            Body::new(format!("cannot redact a secret in the manifest: {error}"));
+        let body = Body::new(format!("cannot redact a secret in the manifest: {error}"));
         ServiceError::configuration(
             codes::ASSEMBLY_WORKSPACE_INVALID,
             body.help("remove the secret from the manifest"),
         )
     };
     Ok((serde_json::from_value(canonical::normalize(clean)).map_err(unreadable)?, found))
+}
+
+/// A loaded persona: its prompt in the form that executors read, and the sources woven into it.
+type LoadedPersona = (Arc<str>, Arc<Json>, Option<Arc<(Sources, Composition)>>);
+
+/// Prepares all members.
+///
+/// # Errors
+/// If a persona was removed since the assembly was resolved, or an executor is refused.
+pub fn prepare(
+    environment: &Environment,
+    workspace: &Workspace,
+    input: &ConveneInput,
+    options: &RunOptions,
+    report: &mut Report,
+) -> Result<Vec<PreparedMember>, ServiceError> {
+    let (configuration, ledger) = (&workspace.config, &workspace.ledger);
+    let manifests = Manifests::open(environment, &input.resolution.root, Refs::Followed)?;
+    let loader = manifests.loader(&*environment.registries);
+    let resolved = &input.resolution.resolved;
+    let runtime = operator_runtime(&loader, &input.resolution.root, resolved);
+    let mut executors = ExecutorCache {
+        registry: workspace.registry.clone(),
+        configuration,
+        model: options.model.as_deref(),
+        built: BTreeMap::new(),
+    };
+    let mut personas: BTreeMap<String, LoadedPersona> = BTreeMap::new();
+    let mut catalogues: BTreeMap<Scope, Catalogue> = BTreeMap::new();
+    let mut prepared = Vec::with_capacity(resolved.members.len());
+    for member in &resolved.members {
+        let reference = &member.persona.reference;
+        let location = member.persona.path.as_ref();
+        let key = location.map_or_else(|| reference.clone(), |location| location.workspace_relative());
+        if !personas.contains_key(&key) {
+            let document = location.and_then(|location| match loader.read(location, Doctype::Persona) {
+                ReadResult::Document(document) => Some(document),
+                ReadResult::Missing | ReadResult::Outside | ReadResult::Unreadable(_) => None,
+            });
+            let Some(persona) = document.and_then(|document| persona::load_persona(&loader, &document).value)
+            else {
+                let body = Body::new(format!("the persona `{reference}` of `{}` cannot be read", member.id));
+                return Err(ServiceError::configuration(codes::ASSEMBLY_MEMBER_PERSONA_UNRESOLVABLE, body));
+            };
+            let scope = location.map_or(Scope::Workspace, |location| location.scope().clone());
+            let known = weave::operators_with_persona(&loader, &scope, reference, workspace);
+            let mut composed = None;
+            if !known.is_empty() {
+                let catalogue = catalogues
+                    .entry(scope.clone())
+                    .or_insert_with(|| Catalogue::open(&loader, &scope, ledger));
+                let (known, base) = (known.iter().collect::<Vec<_>>(), BasePrompt::from_persona(&persona));
+                let root = &input.resolution.root;
+                let sources = Sources::new(environment, root, &scope, catalogue, base, &known, report);
+                let now = sources.compose(&[], environment.clock.now_ms());
+                composed = Some(Arc::new((sources, now)));
+            }
+            let text = match composed.as_deref() {
+                Some((_, now)) => now.woven.prompt.clone().into(),
+                None => prompts::prompt(&persona).into(),
+            };
+            personas.insert(key.clone(), (text, Arc::new(prompts::json(&persona)), composed));
+        }
+        let (text, persona, composed) = personas[&key].clone();
+        let named = executor_choice(options, configuration, &input.resolution, &member.id, runtime.as_ref());
+        let executor = executors.get(named)?;
+        prepared.push(PreparedMember {
+            id: member.id.clone(),
+            role: member.role.clone(),
+            prompt: format!("Your role here: {}.\n\n{text}", member.role).into(),
+            persona: Some(persona),
+            context: Vec::new(),
+            weight: None,
+            executor,
+            timeout: options.timeout.unwrap_or_else(|| Duration::from_millis(u64::from(member.timeout_ms))),
+            composed,
+            extra_fields: Map::new(),
+        });
+    }
+    ensure_one_executor(options.model.as_deref(), prepared.iter().map(|member| &member.executor))?;
+    catalogues.into_values().for_each(|catalogue| report.absorb(catalogue.report));
+    Ok(prepared)
+}
+
+/// An executor's name, and the file that chose it.
+struct ExecutorChoice {
+    name: String,
+    place: Option<Place>,
+    /// The file that names it; `None` if a person named it.
+    file: Option<PathBuf>,
+}
+
+/// Q1: the executor of a member; `None` if none is named.
+fn executor_choice(
+    options: &RunOptions,
+    configuration: &Configuration,
+    view: &Resolution,
+    member: &str,
+    runtime: Option<&(String, PathBuf)>,
+) -> Option<ExecutorChoice> {
+    if let Some(name) = &options.executor {
+        return Some(ExecutorChoice { name: name.clone(), place: None, file: None });
+    }
+    let by_host = |(name, place): &(String, Place)| ExecutorChoice {
+        name: name.clone(),
+        place: Some(place.clone()),
+        file: Some(configuration.path()),
+    };
+    let resolved = &view.resolved;
+    let table = configuration.assemblies.get(&resolved.name);
+    if let Some(chosen) = table.and_then(|table| table.members.get(member).or(table.executor.as_ref())) {
+        return Some(by_host(chosen));
+    }
+    let (of_members, of_all) = executors_in_metadata(&resolved.metadata);
+    if let Some(name) = of_members.get(member).or(of_all.as_ref()) {
+        let leaf = resolve::disk_path(&view.root, resolved.chain.leaf());
+        return Some(ExecutorChoice { name: name.clone(), place: None, file: Some(leaf) });
+    }
+    if let Some((name, operator)) = runtime {
+        return Some(ExecutorChoice { name: name.clone(), place: None, file: Some(operator.clone()) });
+    }
+    configuration.default_executor.as_ref().map(by_host)
+}
+
+/// The executors in an assembly's `metadata.quorate`: by member, and for all.
+fn executors_in_metadata(metadata: &Map<String, Json>) -> (BTreeMap<String, String>, Option<String>) {
+    let executor = |of: &Json| of.get("executor").and_then(Json::as_str).map(str::to_owned);
+    let Some(ours) = metadata.get("quorate") else { return Default::default() };
+    let members = ours.get("members").and_then(Json::as_object).into_iter().flatten();
+    (members.filter_map(|(id, of)| Some((id.clone(), executor(of)?))).collect(), executor(ours))
+}
+
+/// The executors that an assembly or an operator names in its file.
+pub fn executor_names(loader: &Loader<'_>, document: &Arc<Document>) -> Vec<String> {
+    if document.doctype == Doctype::Operator {
+        return operator::load_operator(loader, document)
+            .value
+            .and_then(|operator| operator.runtime)
+            .into_iter()
+            .collect();
+    }
+    let metadata = document.root.key("metadata").map(|node| node.to_json());
+    let (members, all) =
+        executors_in_metadata(metadata.as_ref().and_then(Json::as_object).unwrap_or(&Map::new()));
+    members.into_values().chain(all).collect()
+}
+
+/// The runtime of the operator that executes the assembly.
+fn operator_runtime(
+    loader: &Loader<'_>,
+    root: &Path,
+    resolved: &ResolvedAssembly,
+) -> Option<(String, PathBuf)> {
+    let reference = Reference::parse(resolved.refs.get("executor")?)?;
+    let node = resolved.chain.merged.key("executor")?;
+    let location = reference.path(resolved.chain.document_of(node).path.scope()).ok()?;
+    match loader.read(&location, Doctype::Operator) {
+        ReadResult::Document(document) => Some((
+            operator::load_operator(loader, &document).value?.runtime?,
+            root.join(location.workspace_relative()),
+        )),
+        ReadResult::Missing | ReadResult::Outside | ReadResult::Unreadable(_) => None,
+    }
+}
+
+/// Executors, each built once.
+struct ExecutorCache<'a> {
+    registry: Arc<Registry>,
+    configuration: &'a Configuration,
+    /// The model that a person named for all.
+    model: Option<&'a str>,
+    built: BTreeMap<(String, Option<PathBuf>), SelectedExecutor>,
+}
+
+impl ExecutorCache<'_> {
+    fn get(&mut self, named: Option<ExecutorChoice>) -> Result<SelectedExecutor, ServiceError> {
+        let model = self.model.map(NamedModel::by_person);
+        let Some(ExecutorChoice { name, place, file }) = named else {
+            let fallback = |extra| executor::fallback_with(&self.registry, self.configuration, extra);
+            return with_model(model, fallback);
+        };
+        let selected_by = file.as_deref().map_or(SelectedBy::Person, SelectedBy::File);
+        let key = (name.clone(), file.clone());
+        if let Some(chosen) = self.built.get(&key) {
+            return Ok(chosen.clone());
+        }
+        let build = |extra| {
+            executor::by_name_with(
+                &self.registry,
+                self.configuration,
+                &name,
+                place.as_ref(),
+                selected_by,
+                extra,
+            )
+        };
+        let chosen = with_model(model, build)?;
+        self.built.insert(key, chosen.clone());
+        Ok(chosen)
+    }
 }

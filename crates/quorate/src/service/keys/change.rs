@@ -1,23 +1,21 @@
-//! Making, replacing and revoking keys. A secret is on disk before any file names its public half, and if the keyring cannot
-//! be written, no key changes.
+//! Making, replacing and revoking keys. A secret is on disk before any file names its public half, and if the keyring
+//! cannot be written, no key changes.
 
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_ledger::keys::{KeyFileError, KeyPurpose};
-use quorate_ledger::signing::{SigningContext, KeyId, PublicKey, SecretKey, Voucher};
+use quorate_ledger::signing::{KeyId, PublicKey, SecretKey, SigningContext, Voucher};
 use quorate_ledger::store::Succession;
 use quorate_ledger::store::lease::RunLock;
-use quorate_manifest::keyring::{self as edit, Key, TimeField, set_time};
-use quorate_manifest::timestamp;
+use quorate_manifest::keyring::{Key, TimeField, set_time};
+use quorate_manifest::{keyring as edit, timestamp};
 
-use super::{KeyringFile, Keys, SigningKey};
-use crate::service::disk;
-use crate::service::error::{ExitClass, ServiceError};
-use crate::service::ledger::checkpoint;
-use crate::service::sealing;
-use crate::service::session::LedgerSession;
+use super::super::error::{ExitClass, ServiceError};
+use super::super::session::LedgerSession;
+use super::super::{disk, ledger, sealing};
+use super::{KeyringFile, SigningKey, WorkspaceKeys};
 
 /// The comment at the top of a new keyring.
 const KEYRING_HEADER: &str = "\
@@ -57,7 +55,7 @@ pub struct InitResult {
 /// # Errors
 /// If a file cannot be read, used or written.
 #[crate::boxed]
-pub async fn init(keys: &Keys) -> Result<InitResult, ServiceError> {
+pub async fn init(keys: &WorkspaceKeys) -> Result<InitResult, ServiceError> {
     let ring = keys.load_keyring()?;
     let directory = keys.directory();
     let load = |purpose| directory.load(purpose).map_err(|error| keys.to_error(&error));
@@ -71,7 +69,8 @@ pub async fn init(keys: &Keys) -> Result<InitResult, ServiceError> {
             return Err(ServiceError::configuration(codes::KEY_UNUSABLE, body.help(help)));
         }
         SigningKey::Missing(_) => {
-            let made = directory.load_or_create(KeyPurpose::Signing).map_err(|error| keys.to_error(&error))?;
+            let made =
+                directory.load_or_create(KeyPurpose::Signing).map_err(|error| keys.to_error(&error))?;
             (made.public(), keys.display_path(&directory.key_path(KeyPurpose::Signing)), true)
         }
     };
@@ -106,15 +105,15 @@ pub struct Rotation {
     pub new: KeyId,
 }
 
-/// Replaces the ledger's key. First both keys sign a checkpoint, so that verifiers who trust the old key can accept the new
-/// one; then the new key alone signs another one, after which the old key no longer counts. Other ledgers that the old key
-/// signed continue with its voucher for the new one, which is stored beside the keys.
+/// Replaces the ledger's key. First both keys sign a checkpoint, so that verifiers who trust the old key can accept the
+/// new one; then the new key alone signs another one, after which the old key no longer counts. Other ledgers that the
+/// old key signed continue with its voucher for the new one, which is stored beside the keys.
 ///
 /// # Errors
-/// If another key than this machine's signs the ledger, a file cannot be used or written, or the ledger does not answer.
-/// Then nothing is written that a verification would refuse.
+/// If another key than this machine's signs the ledger, a file cannot be used or written, or the ledger does not
+/// answer. Then nothing is written that a verification would refuse.
 #[crate::boxed]
-pub async fn rotate_ledger(keys: &Keys, session: &LedgerSession) -> Result<Rotation, ServiceError> {
+pub async fn rotate_ledger(keys: &WorkspaceKeys, session: &LedgerSession) -> Result<Rotation, ServiceError> {
     if sealing::key_from_environment(&keys.environment).is_some() {
         let body = Body::new(format!(
             "the ledger's key comes from the variable {}, which this command cannot change",
@@ -143,13 +142,13 @@ pub async fn rotate_ledger(keys: &Keys, session: &LedgerSession) -> Result<Rotat
     let (old, vouched) = old.map_or_else(Default::default, |own| (Some(own.key), own.vouched));
     let both: Vec<Arc<SecretKey>> = std::iter::once(Arc::new(made)).chain(old.clone()).collect();
     let succession = Succession { vouched, ..Succession::default() };
-    session.absorb(checkpoint::vouch(session, &both, succession).await?);
+    session.absorb(ledger::vouch(session, &both, succession).await?);
     match &old {
         Some(_) => directory.rotate_to(KeyPurpose::Ledger, new, keys.now_ms()).map(|_| ()),
         None => directory.insert(KeyPurpose::Ledger, new).map(|_| ()),
     }
     .map_err(|error| keys.to_error(&error))?;
-    match checkpoint::seal_again(session).await {
+    match ledger::seal_again(session).await {
         Ok(report) => session.absorb(report),
         Err(error) => {
             let body = Body::new(format!("the old key still counts: {}", error.first_message()));
@@ -161,14 +160,14 @@ pub async fn rotate_ledger(keys: &Keys, session: &LedgerSession) -> Result<Rotat
     Ok(Rotation { purpose: KeyPurpose::Ledger, old, revoked_at_ms: None, new: id })
 }
 
-/// Replaces the key that signs records: in the keyring the old key ends now and the new one begins, and the old key vouches
-/// for the new one, which can then continue its runs.
+/// Replaces the key that signs records: in the keyring the old key ends now and the new one begins, and the old key
+/// vouches for the new one, which can then continue its runs.
 ///
 /// # Errors
 /// If there is no key, it does not come from its own file, a process is signing with it, or a file cannot be used or
 /// written.
 #[crate::boxed]
-pub async fn rotate_signing(keys: &Keys) -> Result<Rotation, ServiceError> {
+pub async fn rotate_signing(keys: &WorkspaceKeys) -> Result<Rotation, ServiceError> {
     let directory = keys.directory();
     let file = keys.display_path(&directory.key_path(KeyPurpose::Signing));
     if let SigningKey::Available(_, from) = keys.signing_key().await?
@@ -180,9 +179,9 @@ pub async fn rotate_signing(keys: &Keys) -> Result<Rotation, ServiceError> {
     }
     ensure_idle(keys)?;
     let ring = keys.load_keyring()?;
-    let old = directory
-        .load(KeyPurpose::Signing)
-        .and_then(|key| key.ok_or_else(|| KeyFileError::Missing { path: directory.key_path(KeyPurpose::Signing) }));
+    let old = directory.load(KeyPurpose::Signing).and_then(|key| {
+        key.ok_or_else(|| KeyFileError::Missing { path: directory.key_path(KeyPurpose::Signing) })
+    });
     let old = old.map_err(|error| keys.to_error(&error))?;
     let new = SecretKey::generate();
     let (now_ms, new_public) = (keys.now_ms(), new.public());
@@ -218,13 +217,13 @@ pub struct Vouch {
     pub key: KeyId,
 }
 
-/// Makes the key that signs records vouch for another key of the keyring. That key can then sign what the first may sign,
-/// such as runs that were opened before it existed.
+/// Makes the key that signs records vouch for another key of the keyring. That key can then sign what the first may
+/// sign, such as runs that were opened before it existed.
 ///
 /// # Errors
 /// If no key may sign now, the other key does not exist, or the file cannot be used or written.
 #[crate::boxed]
-pub async fn vouch(keys: &Keys, id: &str) -> Result<Vouch, ServiceError> {
+pub async fn vouch(keys: &WorkspaceKeys, id: &str) -> Result<Vouch, ServiceError> {
     let ring = keys.load_keyring()?;
     let public = find(keys, &ring, id)?;
     let cannot = |why: &str| {
@@ -255,14 +254,18 @@ pub async fn vouch(keys: &Keys, id: &str) -> Result<Vouch, ServiceError> {
 ///
 /// # Errors
 /// If it is not in the keyring, or the file cannot be used or written.
-pub fn revoke(keys: &Keys, id: &str, at_ms: i64) -> Result<KeyId, ServiceError> {
+pub fn revoke(keys: &WorkspaceKeys, id: &str, at_ms: i64) -> Result<KeyId, ServiceError> {
     let (ring, public) = find_revocable(keys, id, at_ms)?;
     write(keys, &set_timestamp(keys, keyring_text(&ring), &public, TimeField::RevokedAt, at_ms)?)?;
     Ok(public.id())
 }
 
 /// The key of a name, unless it is revoked from an earlier time on.
-fn find_revocable(keys: &Keys, id: &str, at_ms: i64) -> Result<(KeyringFile, PublicKey), ServiceError> {
+fn find_revocable(
+    keys: &WorkspaceKeys,
+    id: &str,
+    at_ms: i64,
+) -> Result<(KeyringFile, PublicKey), ServiceError> {
     let ring = keys.load_keyring()?;
     let public = find(keys, &ring, id)?;
     // A slip, such as a span of 99999 weeks, could not be undone. 0 is `all`.
@@ -288,7 +291,12 @@ fn find_revocable(keys: &Keys, id: &str, at_ms: i64) -> Result<(KeyringFile, Pub
 ///
 /// # Errors
 /// As [`revoke`].
-pub fn backdating_warning(keys: &Keys, id: &str, at_ms: i64, now_ms: i64) -> Result<Report, ServiceError> {
+pub fn backdating_warning(
+    keys: &WorkspaceKeys,
+    id: &str,
+    at_ms: i64,
+    now_ms: i64,
+) -> Result<Report, ServiceError> {
     let id = find_revocable(keys, id, at_ms)?.1.id();
     let mut report = Report::new();
     if at_ms < now_ms {
@@ -305,7 +313,7 @@ pub fn backdating_warning(keys: &Keys, id: &str, at_ms: i64, now_ms: i64) -> Res
 ///
 /// # Errors
 /// If none or several match.
-pub(super) fn find(keys: &Keys, ring: &KeyringFile, id: &str) -> Result<PublicKey, ServiceError> {
+pub(super) fn find(keys: &WorkspaceKeys, ring: &KeyringFile, id: &str) -> Result<PublicKey, ServiceError> {
     let all = ring.keys.iter().filter_map(super::public_key);
     let found: Vec<PublicKey> =
         all.filter(|key| key.id().to_string().starts_with(id) || key.to_string() == id).collect();
@@ -334,7 +342,7 @@ pub(super) fn find(keys: &Keys, ring: &KeyringFile, id: &str) -> Result<PublicKe
 }
 
 /// Refuses while another process works on a run: its next signatures would come after the key's end.
-fn ensure_idle(keys: &Keys) -> Result<(), ServiceError> {
+fn ensure_idle(keys: &WorkspaceKeys) -> Result<(), ServiceError> {
     let live = keys.ledger_dir.join("live");
     for found in disk::walk(&live).unwrap_or_default() {
         let Some(name) = found.path.file_name().and_then(|name| name.to_str()) else { continue };
@@ -360,7 +368,7 @@ fn listed<'a>(ring: &'a KeyringFile, key: &PublicKey) -> Option<&'a Key> {
 
 /// The keyring's text with another key, valid from now on.
 fn add_key(
-    keys: &Keys,
+    keys: &WorkspaceKeys,
     text: &str,
     key: &PublicKey,
     from_ms: i64,
@@ -373,7 +381,7 @@ fn add_key(
 }
 
 fn set_timestamp(
-    keys: &Keys,
+    keys: &WorkspaceKeys,
     text: &str,
     key: &PublicKey,
     what: TimeField,
@@ -388,7 +396,7 @@ fn set_timestamp(
         .ok_or_else(|| manual_edit_error(keys, &format!("write `{line} = \"{at}\"` beside {}", key.id())))
 }
 
-fn manual_edit_error(keys: &Keys, what: &str) -> ServiceError {
+fn manual_edit_error(keys: &WorkspaceKeys, what: &str) -> ServiceError {
     let body = Body::new(format!(
         "cannot edit {}: it is not in the form that this command edits, `[[keys]]` tables with one line for each key",
         keys.display_path(&keys.keyring_path())
@@ -399,7 +407,7 @@ fn manual_edit_error(keys: &Keys, what: &str) -> ServiceError {
     )
 }
 
-fn write(keys: &Keys, text: &str) -> Result<(), ServiceError> {
+fn write(keys: &WorkspaceKeys, text: &str) -> Result<(), ServiceError> {
     let path = keys.keyring_path();
     disk::write_below(&keys.root, &path, text.as_bytes()).map_err(|error| {
         let body = Body::new(format!("cannot write {}: {error}", keys.display_path(&path)));

@@ -1,25 +1,31 @@
-//! Exports sealed records.
+//! Exports sealed records, and imports runs of another ledger from its export.
 
-use std::io::Write;
+use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_kernel::record;
 use quorate_ledger::export::{ExportError, ExportFormat, ExportSummary, Selection};
+use quorate_ledger::import::{self, ImportError, ImportOptions, ImportSummary};
 use quorate_ledger::note::{Checkpoint, Note};
+use quorate_ledger::prove::TrustedKey;
+use quorate_ledger::signing::{PublicKey, SecretKey};
 use quorate_ledger::store::STREAM;
 use quorate_protocol::Name;
 
-use super::{checkpoint, prove, trust, verify};
-use crate::service::disk::{self, Text};
-use crate::service::error::{ExitClass, ServiceError, error_chain};
-use crate::service::paths::absolute;
-use crate::service::session::LedgerSession;
-use crate::service::since;
+use super::super::disk::{self, Text, absolute};
+use super::super::environment::Environment;
+use super::super::error::{ExitClass, ServiceError, error_chain};
+use super::super::keys::WorkspaceKeys;
+use super::super::session::LedgerSession;
+use super::super::time_text;
+use super::super::workspace::Workspace;
+use super::{prove, verify};
 
 #[derive(Debug, Clone)]
-pub struct Request {
+pub struct ExportRequest {
     /// Runs, by prefixes of their ids, or streams; empty for all.
     pub runs: Vec<String>,
     /// A checkpoint (`<size>`, `ledger/<n>`, a note's file) or a time.
@@ -87,7 +93,7 @@ impl Write for StagedFile {
 #[crate::boxed]
 pub async fn export(
     session: &LedgerSession,
-    request: &Request,
+    request: &ExportRequest,
     out: &mut (dyn Write + Send),
 ) -> Result<Option<ExportSummary>, ServiceError> {
     write_export(session, request, out).await.map_err(ServiceError::corrupt_as_refused)
@@ -95,11 +101,11 @@ pub async fn export(
 
 async fn write_export(
     session: &LedgerSession,
-    request: &Request,
+    request: &ExportRequest,
     out: &mut (dyn Write + Send),
 ) -> Result<Option<ExportSummary>, ServiceError> {
     if session.store.read_only_reason().is_none() {
-        session.absorb(checkpoint::checkpoint(session).await?.report);
+        session.absorb(super::checkpoint(session).await?.report);
     }
     // Writing checks each record against its checkpoint again, and is the only step that notices missing records.
     verify::ensure_unaltered(session, |_| true).await?;
@@ -113,7 +119,7 @@ async fn write_export(
     if let Some(since) = &request.since {
         selection.since = checkpoint_size(session, since).await?;
     }
-    let known = trust::known_signers(session).await;
+    let known = super::known_signers(session).await;
     let written = match session.store.export(&selection, request.form, &known, out).await {
         Err(ExportError::Write(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(None),
         done => done.map_err(|error| export_error(session, error))?,
@@ -145,7 +151,7 @@ async fn checkpoint_size(session: &LedgerSession, since: &str) -> Result<u64, Se
     if path.is_file() {
         return size_of_note(session, since, &path).await;
     }
-    match since::parse(since, session.environment.clock.now_ms()) {
+    match time_text::parse_since(since, session.environment.clock.now_ms()) {
         Ok(None) => Ok(0),
         Ok(Some(at_ms)) => Ok(session.store.records_before(at_ms).await?),
         Err(error) => {
@@ -171,9 +177,7 @@ async fn size_of_note(session: &LedgerSession, since: &str, path: &Path) -> Resu
     let root = session.store.root_at(tree.size).await?;
     match ours.is_some() && root == Some(tree.root) {
         true => Ok(tree.size),
-        false => {
-            Err(unknown_checkpoint(format!("this ledger does not extend the checkpoint {since}")))
-        }
+        false => Err(unknown_checkpoint(format!("this ledger does not extend the checkpoint {since}"))),
     }
 }
 
@@ -184,9 +188,7 @@ fn unknown_checkpoint(what: String) -> ServiceError {
 
 fn export_error(session: &LedgerSession, error: ExportError) -> ServiceError {
     match error {
-        ExportError::NoCheckpoint => {
-            prove::unsealed_error(session, "cannot export: nothing is sealed yet")
-        }
+        ExportError::NoCheckpoint => prove::unsealed_error(session, "cannot export: nothing is sealed yet"),
         ExportError::UnknownRun { run } => {
             ServiceError::not_found(codes::RUN_UNKNOWN, Body::new(format!("the ledger has no run {run}")))
         }
@@ -205,4 +207,143 @@ pub fn unwritable(path: &Path, error: &std::io::Error) -> ServiceError {
         codes::FILE_UNWRITABLE,
         Body::new(format!("cannot write {}: {error}", path.display())),
     )
+}
+
+#[derive(Debug, Clone)]
+pub struct ImportRequest {
+    pub file: String,
+    /// `--key`.
+    pub keys: Vec<String>,
+    /// `--signer`.
+    pub signers: Vec<String>,
+    /// Whether it is a dry run.
+    pub dry_run: bool,
+}
+
+/// The checked inputs of an import.
+struct PreparedImport {
+    path: PathBuf,
+    trusted: Vec<TrustedKey>,
+    signers: Vec<PublicKey>,
+    /// The ledger's key; `None` for a dry run.
+    key: Option<Arc<SecretKey>>,
+    at_ms: i64,
+    dry_run: bool,
+}
+
+impl PreparedImport {
+    fn of(
+        environment: &Environment,
+        keys: &WorkspaceKeys,
+        request: &ImportRequest,
+    ) -> Result<PreparedImport, ServiceError> {
+        let mut trusted = super::own_keys(keys)?;
+        trusted.extend(super::ledger_keys(environment, &request.keys)?);
+        let signers = super::signer_keys(environment, &request.signers)?;
+        let path = absolute(&environment.directory, Path::new(&request.file));
+        let unusable = |what: &str| {
+            let body = Body::new(format!("cannot import {}: {what}", request.file));
+            body.help("run `quorate ledger export --out FILE` to write an export")
+        };
+        match std::fs::metadata(&path) {
+            Ok(found) if found.is_file() => {}
+            // The export is read twice, so a pipe cannot be used.
+            Ok(_) => {
+                return Err(ServiceError::configuration(
+                    codes::EXPORT_INVALID,
+                    unusable("it is not a regular file"),
+                ));
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(ServiceError::not_found(
+                    codes::EXPORT_INVALID,
+                    unusable("the file does not exist"),
+                ));
+            }
+            Err(error) => {
+                let what = format!("cannot read it: {error}");
+                return Err(ServiceError::configuration(codes::EXPORT_INVALID, unusable(&what)));
+            }
+        }
+        Ok(PreparedImport {
+            path,
+            trusted,
+            signers,
+            key: None,
+            at_ms: environment.clock.now_ms(),
+            dry_run: request.dry_run,
+        })
+    }
+
+    fn terms(&self) -> ImportOptions<'_> {
+        let PreparedImport { trusted, signers, key, at_ms, dry_run, .. } = self;
+        ImportOptions { trusted, signers, key: key.as_deref(), at_ms: *at_ms, dry_run: *dry_run }
+    }
+
+    fn open(&self) -> std::io::Result<BufReader<std::fs::File>> {
+        disk::open(&self.path).map(BufReader::new)
+    }
+}
+
+/// Verifies an export if no ledger exists yet, and lists the records that an import would merge. A dry run and a
+/// refusal create no ledger.
+///
+/// # Errors
+/// As [`import()`].
+#[crate::boxed]
+pub async fn preview(
+    environment: &Environment,
+    workspace: &Workspace,
+    request: &ImportRequest,
+) -> Result<ImportSummary, ServiceError> {
+    let ready = PreparedImport::of(environment, &WorkspaceKeys::of(environment, workspace), request)?;
+    let file =
+        ready.open().map_err(|error| import_error(request, ImportError::InvalidExport(error.into())))?;
+    import::preview(file, &ready.terms()).await.map_err(|error| import_error(request, error))
+}
+
+/// Verifies an export, merges records that this ledger lacks, then seals.
+///
+/// # Errors
+/// If the file is not an export, is invalid, has no trusted signer, or contradicts this ledger; then nothing is merged.
+#[crate::boxed]
+pub async fn import(session: &LedgerSession, request: &ImportRequest) -> Result<ImportSummary, ServiceError> {
+    let mut ready = PreparedImport::of(&session.environment, session.keys(), request)?;
+    if !request.dry_run {
+        ready.key = Some(session.sealer().required_key().await?);
+    }
+    let imported = session.store.import(|| ready.open(), &ready.terms()).await;
+    let imported = imported.map_err(|error| import_error(request, error))?;
+    if !request.dry_run && !imported.runs.is_empty() {
+        session.absorb(super::checkpoint(session).await?.report);
+    }
+    Ok(imported)
+}
+
+fn import_error(request: &ImportRequest, error: ImportError) -> ServiceError {
+    let file = &request.file;
+    match error {
+        ImportError::InvalidExport(flaw) => ServiceError::configuration(
+            codes::EXPORT_INVALID,
+            Body::new(format!("cannot import {file}: {}", error_chain(&flaw)))
+                .help("ask for a new export, and keep the file unchanged, byte for byte"),
+        ),
+        ImportError::UntrustedKey { keys } => {
+            let why = match keys.is_empty() {
+                true => "it is unsigned".to_owned(),
+                false => format!("it is signed by {}, but that key is not trusted", keys.join(" and ")),
+            };
+            let help = "get the ledger's key from its owner over another channel (`quorate keys export ledger`) and pass it with `--key`";
+            ServiceError::configuration(
+                codes::KEY_UNVOUCHED,
+                Body::new(format!("cannot import {file}: {why}")).help(help),
+            )
+        }
+        ImportError::Conflict { .. } => ServiceError::configuration(
+            codes::IMPORT_CONFLICT,
+            Body::new(format!("cannot import {file}: {error}"))
+                .help("import it into a new ledger with `--ledger`, and compare the run with `quorate show`"),
+        ),
+        ImportError::Ledger(error) => error.into(),
+    }
 }

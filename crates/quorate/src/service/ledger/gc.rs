@@ -1,18 +1,20 @@
-//! Erases members' answers when they expire: after their retention period (D4), or at the end of a run that keeps none (D5).
-//! Hashes and outcomes stay.
+//! Erases members' answers when they expire: after their retention period (D4), or at the end of a run that keeps none
+//! (D5). Hashes and outcomes stay. Texts of a run on legal hold are not erased, whatever their age, until the run is
+//! released.
 
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::record::RunOpened;
-use quorate_ledger::retention::{ErasurePlan, PlannedErasure, RetentionSettings};
+use quorate_kernel::ports::ledger::Entry;
+use quorate_kernel::record::{Held, Released, RunOpened};
+use quorate_ledger::retention::{ErasurePlan, LegalHold, PlannedErasure, RetentionSettings};
 use quorate_ledger::store::lease::LockOutcome;
 use quorate_ledger::store::{ErasureReport, WipeMode};
 use quorate_protocol::Name;
 
-use crate::service::error::ServiceError;
-use crate::service::finalize::{drops_answers_at_end, record_run_ended};
-use crate::service::paths::{display_ledger, display_path};
-use crate::service::run_opened::is_assembly_opening;
-use crate::service::session::LedgerSession;
+use super::super::disk::{display_ledger, display_path};
+use super::super::error::{ExitClass, ServiceError};
+use super::super::finalize::{drops_answers_at_end, record_run_ended};
+use super::super::run_spec::is_assembly_opening;
+use super::super::session::LedgerSession;
 
 /// Erased answers; in a dry run, those that would be erased.
 #[derive(Debug, Clone)]
@@ -42,7 +44,7 @@ pub struct GcResult {
 #[crate::boxed]
 pub async fn gc(session: &LedgerSession, dry_run: bool) -> Result<GcResult, ServiceError> {
     let now_ms = session.environment.clock.now_ms();
-    let days = session.workspace.host.ledger.retention_days;
+    let days = session.workspace.config.ledger.retention_days;
     let unsaid = default_retention(days);
     let mut plan: ErasurePlan = session
         .store
@@ -89,8 +91,8 @@ fn erasure_incomplete(ledger: &str, why: &str) -> Body {
         .help("end the processes that read the ledger or free disk space, then run `quorate ledger gc` again: it continues where this run stopped")
 }
 
-/// Ends a decided run that keeps no answers: erases its answers, then records the end. After a crash in between, the next
-/// process that opens the ledger continues. Does nothing for other runs.
+/// Ends a decided run that keeps no answers: erases its answers, then records the end. After a crash in between, the
+/// next process that opens the ledger continues. Does nothing for other runs.
 ///
 /// # Errors
 /// If the ledger does not answer.
@@ -109,12 +111,9 @@ pub async fn after_run(session: &LedgerSession, run: &Name) -> Result<(), Servic
         Ok(key) => key,
         // The answers stay until they can be erased completely: the next process that opens the ledger retries.
         Err(error) => {
-            let body =
-                Body::new(format!("cannot erase the answers of run {run}: {}", error.first_message()));
-            session.warn(
-                codes::ERASURE_BEHIND,
-                body.help("the next command with the ledger's key erases them"),
-            );
+            let body = Body::new(format!("cannot erase the answers of run {run}: {}", error.first_message()));
+            session
+                .warn(codes::ERASURE_BEHIND, body.help("the next command with the ledger's key erases them"));
             return Ok(());
         }
     };
@@ -129,4 +128,79 @@ pub async fn after_run(session: &LedgerSession, run: &Name) -> Result<(), Servic
 /// The default retention of runs' texts, in days; an assembly's own setting overrides it.
 fn default_retention(days: Option<u32>) -> impl Fn(&RunOpened) -> Option<u32> + Sync {
     move |opened| days.filter(|_| !is_assembly_opening(opened))
+}
+
+/// The hold of a run, and whether it changed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HoldChange {
+    pub run: Name,
+    /// Whether the run is on hold now.
+    pub held: bool,
+    /// Whether this command changed it.
+    pub fresh: bool,
+}
+
+/// Puts a run on hold. Idempotent.
+///
+/// # Errors
+/// If there is no such run, the reason is empty, or the ledger rejects the record.
+#[crate::boxed]
+pub async fn hold(
+    session: &LedgerSession,
+    prefix: &str,
+    reason: Option<&str>,
+) -> Result<HoldChange, ServiceError> {
+    if reason.is_some_and(|reason| reason.trim().is_empty()) {
+        let body = Body::new("the reason of a hold is empty").help("give a reason, or leave `--reason` out");
+        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
+    }
+    let reason = reason.map(|reason| session.workspace.redaction.redactor.redact(reason.trim()).0);
+    set_hold(session, prefix, true, reason).await
+}
+
+/// Releases a run. Idempotent.
+///
+/// # Errors
+/// If there is no such run, or the ledger rejects the record.
+#[crate::boxed]
+pub async fn release(session: &LedgerSession, prefix: &str) -> Result<HoldChange, ServiceError> {
+    set_hold(session, prefix, false, None).await
+}
+
+/// The runs on hold, the oldest hold first.
+///
+/// # Errors
+/// If the ledger does not answer.
+#[crate::boxed]
+pub async fn holds(session: &LedgerSession) -> Result<Vec<LegalHold>, ServiceError> {
+    Ok(session.store.holds().await?)
+}
+
+async fn set_hold(
+    session: &LedgerSession,
+    prefix: &str,
+    held: bool,
+    reason: Option<String>,
+) -> Result<HoldChange, ServiceError> {
+    let run = find_run_or_stream(session, prefix).await?;
+    let fresh = session.store.is_on_hold(&run).await? != held;
+    if fresh {
+        let (name, by) = (run.to_string(), session.environment.user.clone());
+        let at_ms = session.environment.clock.now_ms();
+        let entry = match held {
+            true => Entry::of(&Held { run: name, by, reason }, at_ms),
+            false => Entry::of(&Released { run: name, by }, at_ms),
+        };
+        let key = session.sealer().required_key().await?;
+        session.store.append_ledger_record(entry, &key).await?;
+    }
+    Ok(HoldChange { run, held, fresh })
+}
+
+/// A run by prefix, or a conversation's stream by its full name.
+async fn find_run_or_stream(session: &LedgerSession, prefix: &str) -> Result<Name, ServiceError> {
+    match session.store.streams("turns/").await?.into_iter().find(|stream| **stream == *prefix) {
+        Some(stream) => Ok(stream),
+        None => Ok(session.find_run(prefix).await?.run),
+    }
 }

@@ -1,12 +1,11 @@
 //! Verifies the ledger against its chain, its own key, trusted keys, a witness, and the log, and the workspace's
-//! conversations against the ledger. Writes nothing.
-
-mod conversations;
-pub mod json;
+//! conversations against the ledger (D15). Writes nothing.
 
 use std::path::Path;
 
-use quorate_diagnostics::{Body, VerifyReport as Diagnostics, codes};
+use quorate_diagnostics::{Body, Report as Diagnostics, codes};
+use quorate_kernel::entropy::hex;
+use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_ledger::Store;
 use quorate_ledger::keys::KeyPurpose;
 use quorate_ledger::local_checkpoints::CheckpointFiles;
@@ -15,25 +14,28 @@ use quorate_ledger::prove::TrustedKey;
 use quorate_ledger::signing::{ExternalKeys, Keyring, PublicKey, SecretKey};
 use quorate_ledger::store::STREAM;
 use quorate_ledger::verify::{
-    self, Divergence, KeyChangeReport, VerifyOptions, LedgerPart, VerifyReport, StartPoint, VerifyError,
+    self, AcceptedKey, Divergence, DivergenceKind, KeyChangeReport, LedgerPart, Rollback, StartPoint,
+    VerifyError, VerifyOptions, VerifyReport,
 };
 use quorate_ledger::witness::Witness;
+use serde_json::{Value, json};
 
-use super::trust;
-use crate::service::disk::{self, Text};
-use crate::service::environment::Environment;
-use crate::service::error::{ExitClass, ServiceError, error_chain};
-use crate::service::keys::Keys;
-use crate::service::manifests::find_root;
-use crate::service::paths::{absolute, display_ledger, display_path};
-use crate::service::runtime::alterations;
-use crate::service::sealing;
-use crate::service::session::LedgerSession;
-use crate::service::witness::Witness as Configured;
-use crate::service::workspace::{self, PathOverrides, Workspace};
+use super::super::confined::Root;
+use super::super::disk::{self, Text, absolute, display_ledger, display_path};
+use super::super::environment::Environment;
+use super::super::error::{ExitClass, ServiceError, error_chain};
+use super::super::keys::WorkspaceKeys;
+use super::super::manifests::find_root;
+use super::super::registries::Registries;
+use super::super::runtime::{self, conversation};
+use super::super::session::LedgerSession;
+use super::super::trust::Trust;
+use super::super::witness::Witness as Configured;
+use super::super::workspace::{self, PathOverrides, Workspace};
+use super::super::{sealing, talks};
 
 #[derive(Debug, Clone, Default)]
-pub struct Request {
+pub struct VerifyRequest {
     /// `--since`: a size, `ledger/<n>`, or a file with a signed checkpoint.
     pub since: Option<String>,
     /// `--witness`.
@@ -65,7 +67,10 @@ pub struct Verification {
 /// If configuration, keys or witness are unusable, the ledger does not exist or cannot be read, or there is no such
 /// checkpoint. Divergences are part of the result, not an error.
 #[crate::boxed]
-pub async fn verify(environment: &Environment, request: &Request) -> Result<Verification, ServiceError> {
+pub async fn verify(
+    environment: &Environment,
+    request: &VerifyRequest,
+) -> Result<Verification, ServiceError> {
     let mut workspace = workspace::load(environment, &request.places, &environment.directory)?;
     let mut warnings = std::mem::take(&mut workspace.report);
     let ledger = display_ledger(environment, &workspace.ledger);
@@ -74,9 +79,9 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
         let help = "run `quorate review` first, or pass a ledger with `--ledger`";
         return Err(ServiceError::not_found(codes::RUN_UNKNOWN, body.help(help)));
     }
-    let keys = Keys::of(environment, &workspace);
+    let keys = WorkspaceKeys::of(environment, &workspace);
     let given_keys =
-        trust::ledger_keys(environment, &request.keys)?.iter().map(to_public_key).collect::<Vec<_>>();
+        super::ledger_keys(environment, &request.keys)?.iter().map(to_public_key).collect::<Vec<_>>();
     let local_keys = own_keys(&keys, &mut warnings);
     let since = match &request.since {
         Some(since) => Some(parse_since(environment, since, local_keys.iter().chain(&given_keys))?),
@@ -112,7 +117,7 @@ pub async fn verify(environment: &Environment, request: &Request) -> Result<Veri
     };
     let report = verify::verify(&store, options).await;
     let root = find_root(environment, None, &environment.directory);
-    let altered = conversations::divergences(environment, &root, &store).await;
+    let altered = divergences(environment, &root, &store).await;
     store.close().await;
     let (mut report, altered) = (report.map_err(verify_error)?, altered?);
     report.divergence_count += altered.len() as u64;
@@ -135,7 +140,8 @@ pub(super) async fn ensure_unaltered(
     ensure_unaltered_or(session, concerns, ExitClass::Refused, help).await
 }
 
-/// As [`ensure_unaltered`], for vouching for a run: also checks the log, and that the run's keys could sign at the time.
+/// As [`ensure_unaltered`], for vouching for a run: also checks the log, and that the run's keys could sign at the
+/// time.
 ///
 /// # Errors
 /// As [`ensure_unaltered`].
@@ -167,8 +173,8 @@ pub(super) async fn ensure_sealable(
     ensure_unaltered_or(session, concerns, ExitClass::Configuration, help).await
 }
 
-/// As [`ensure_sealable`], for accepting keys: a key of `candidates` that no earlier key vouches for is not a divergence.
-/// Returns the ledger's records of such keys.
+/// As [`ensure_sealable`], for accepting keys: a key of `candidates` that no earlier key vouches for is not a
+/// divergence. Returns the ledger's records of such keys.
 ///
 /// # Errors
 /// As [`ensure_sealable`].
@@ -192,7 +198,8 @@ async fn ensure_unaltered_or(
     help: &str,
 ) -> Result<(), ServiceError> {
     let mut warnings = Diagnostics::new();
-    let options = VerifyOptions { ledger_keys: own_keys(session.keys(), &mut warnings), ..VerifyOptions::default() };
+    let options =
+        VerifyOptions { ledger_keys: own_keys(session.keys(), &mut warnings), ..VerifyOptions::default() };
     session.absorb(warnings);
     ensure_report(session, options, concerns, class, help).await.map(|_| ())
 }
@@ -246,10 +253,11 @@ pub fn divergence_error(verified: &Verification) -> ServiceError {
         return ServiceError::new(
             ExitClass::Refused,
             codes::CONVERSATION_ALTERED,
-            body.help(alterations::HELP),
+            body.help(conversation::HELP),
         );
     }
-    let is_rollback = report.divergences.iter().any(|divergence| divergence.part == LedgerPart::LocalCheckpoint);
+    let is_rollback =
+        report.divergences.iter().any(|divergence| divergence.part == LedgerPart::LocalCheckpoint);
     let help = match is_rollback {
         false if report.ledger_key_signed == Some(false) || report.key_changes.own_refused => {
             "keep the files as they are; put the key back that signed the ledger; where that is lost and you have replaced it, \
@@ -297,7 +305,7 @@ pub(super) fn to_public_key(key: &TrustedKey) -> PublicKey {
 }
 
 /// The ledger's own keys. If they are unreadable, verification uses the others and warns.
-fn own_keys(keys: &Keys, warnings: &mut Diagnostics) -> Vec<PublicKey> {
+fn own_keys(keys: &WorkspaceKeys, warnings: &mut Diagnostics) -> Vec<PublicKey> {
     let directory = keys.directory();
     // As in sealing, the variable overrides the file.
     let now = match sealing::key_from_environment(&keys.environment) {
@@ -310,7 +318,8 @@ fn own_keys(keys: &Keys, warnings: &mut Diagnostics) -> Vec<PublicKey> {
         (Ok(now), Ok(retired)) => now.into_iter().chain(retired).collect(),
         (Err(error), _) | (_, Err(error)) => {
             let body = Body::new(format!("cannot read the ledger's own key: {error}"));
-            let help = "verify checks the checkpoints against the keys that they name, and against those of `--key`";
+            let help =
+                "verify checks the checkpoints against the keys that they name, and against those of `--key`";
             warnings.warn(codes::LEDGER_KEY_MISSING, body.help(help));
             Vec::new()
         }
@@ -357,7 +366,7 @@ fn parse_since<'a>(
 
 fn witness_file(
     environment: &Environment,
-    request: &Request,
+    request: &VerifyRequest,
     workspace: &Workspace,
     warnings: &mut Diagnostics,
 ) -> Result<(Option<Witness>, Option<String>), ServiceError> {
@@ -408,4 +417,141 @@ fn witness_file(
             Ok((None, None))
         }
     }
+}
+
+/// The version of the JSON.
+pub const SCHEMA: &str = "quorate.verify/v1";
+
+/// `{schema, holds, ledger, origin, records, erased, streams, size, root, since, checkpoints: {count, unsigned, sealed, signed,
+/// unsealed, unproven}, keys: {own, given}, signatures: {runs, count, self_vouched, unsigned_own, unsigned_records},
+/// last_signed, kept: {copies, size, unreadable}, rollbacks: [{record, by, reason}], accepted_keys: [{record, key, by,
+/// reason}], witness, cosigned: {witness, size, at}, log, open, texts, found, divergences: [{kind, part, run, n, place,
+/// until, what}]}`.
+pub fn json(verified: &Verification) -> String {
+    let Verification { ledger, log, witness, report, .. } = verified;
+    let VerifyReport {
+        tree, origin, since, records, erased, streams, texts, divergence_count: found, ..
+    } = report;
+    let kept = report.witness.as_ref().map(|kept| {
+        json!({"file": witness, "checkpoints": kept.checkpoints, "size": kept.size, "torn": kept.fragments})
+    });
+    let lines = report.log.as_ref().map(|lines| {
+        let first = lines.first_unknown.as_ref().map(|(number, run)| json!({"line": number, "run": &**run}));
+        let elsewhere = lines.first_elsewhere.as_ref().map(|file| json!({"runs": lines.elsewhere, "file": file.display().to_string()}));
+        json!({"file": log, "ours": lines.ours, "elsewhere": elsewhere, "unknown": lines.unknown, "first_unknown": first, "unreadable": lines.unreadable})
+    });
+    let object = json!({
+        "schema": SCHEMA,
+        "holds": report.is_clean(),
+        "ledger": ledger,
+        "origin": origin,
+        "records": records,
+        "erased": erased,
+        "streams": streams,
+        "texts": texts,
+        "size": tree.map(|tree| tree.size),
+        "root": tree.map(|tree| hex(&tree.root)),
+        "since": since,
+        "checkpoints": {
+            "count": report.checkpoints, "unsigned": report.unsigned, "sealed": report.sealed,
+            "signed": report.signed, "unsealed": report.unsealed, "unproven": report.unproven,
+        },
+        "keys": {"own": report.ledger_key_signed, "given": report.trusted_keys_signed},
+        "signatures": {
+            "runs": report.signed_runs, "count": report.signatures, "self_vouched": report.self_vouched_runs,
+            "unsigned_own": report.unsigned_ledger_records, "unsigned_records": report.unsigned_records,
+        },
+        "last_signed": report.local_checkpoints.filter(|kept| kept.checkpoints > 0).map(|kept| kept.size),
+        "kept": report.local_checkpoints.map(|kept| json!({"copies": kept.checkpoints, "size": kept.size, "unreadable": kept.fragments})),
+        "rollbacks": report.rollbacks.iter().map(rollback).collect::<Vec<_>>(),
+        "accepted_keys": report.key_changes.accepted.iter().map(accepted_key).collect::<Vec<_>>(),
+        "witness": kept,
+        "cosigned": report.cosignature.as_ref().map(|one| json!({"witness": one.name, "size": one.size, "at": one.at_s})),
+        "log": lines,
+        "open": {"count": report.open, "runs": report.open_runs.iter().map(|run| &**run).collect::<Vec<_>>()},
+        "found": found,
+        "divergences": report.divergences.iter().map(divergence).collect::<Vec<_>>(),
+    });
+    format!("{object:#}\n")
+}
+
+fn rollback(rollback: &Rollback) -> Value {
+    json!({"record": format!("{STREAM}/{}", rollback.n), "by": rollback.by, "reason": rollback.reason})
+}
+
+fn accepted_key(accepted: &AcceptedKey) -> Value {
+    let AcceptedKey { n, key, by, reason } = accepted;
+    json!({"record": format!("{STREAM}/{n}"), "key": key, "by": by, "reason": reason})
+}
+
+fn divergence(divergence: &Divergence) -> Value {
+    json!({
+        "kind": divergence.kind.as_str(),
+        "part": divergence.part.as_str(),
+        "run": divergence.run.as_deref(),
+        "n": divergence.n,
+        "record": divergence.record().filter(|_| divergence.n.is_some()),
+        "place": divergence.seq,
+        "until": divergence.last_seq,
+        "what": divergence.what,
+    })
+}
+
+/// The altered turns of the conversations that a manifest below the root names and of which the ledger has a stream. A
+/// conversation on a server is compared when it is read.
+///
+/// # Errors
+/// If the root, a conversation or the ledger cannot be read.
+#[crate::boxed]
+async fn divergences(
+    environment: &Environment,
+    root: &Path,
+    store: &Store,
+) -> Result<Vec<Divergence>, ServiceError> {
+    let streams = store.streams("turns/").await?;
+    if streams.is_empty() {
+        return Ok(Vec::new());
+    }
+    // No member is called and no server contacted, so no trust is needed.
+    let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
+    let registries: &Registries = &environment.registries;
+    let mut divergences = Vec::new();
+    for talk in talks::list(environment, &Root::open(root.to_owned())?, registries)? {
+        let request = runtime::RuntimeRequest {
+            path: talk.path.clone(),
+            root: Some(root.to_owned()),
+            ..runtime::RuntimeRequest::default()
+        };
+        // `check` reports manifests that cannot be opened.
+        let Ok(opened) = runtime::open(environment, &PathOverrides::default(), &request, registries) else {
+            continue;
+        };
+        let stream = opened.stream();
+        if !opened.is_readable_locally() || !streams.contains(&stream) {
+            continue;
+        }
+        let divergence = |what: String| Divergence {
+            kind: DivergenceKind::Changed,
+            part: LedgerPart::Conversation,
+            run: Some(stream.clone()),
+            n: None,
+            seq: None,
+            last_seq: None,
+            what,
+        };
+        let records = store.records(&stream).await?;
+        let found = match opened.alterations(&records).await {
+            Ok(found) => found,
+            Err(error) => {
+                divergences.push(divergence(format!("cannot read it: {}", error.first_message())));
+                continue;
+            }
+        };
+        divergences.extend(found.into_iter().map(|alteration| {
+            let line = opened.substrate.locate(&alteration.turn);
+            let place = line.map(|(file, line)| format!("{}:{line}: ", display_path(environment, &file)));
+            divergence(place.unwrap_or_default() + &alteration.what)
+        }));
+    }
+    Ok(divergences)
 }

@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use quorate_ledger::note::Note;
 use quorate_ledger::store::CheckpointRecord;
-use quorate_ledger::witness;
-use quorate_ledger::witness::{MAX_ANSWER_BYTES, WitnessAnswer};
+use quorate_ledger::witness::{self, MAX_ANSWER_BYTES, WitnessAnswer};
 use reqwest::redirect::Policy;
 use reqwest::{Client, Url};
 
-use super::service::{Service, SubmitContext};
-use crate::service::error::error_chain;
+use super::super::error::error_chain;
+use super::{SubmitContext, WitnessService};
 
 /// The deadline of a witness's answer, retries included.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
@@ -22,7 +21,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// # Errors
 /// The reason why it is not signed, in words.
 pub(super) async fn cosign(
-    service: &Service,
+    service: &WitnessService,
     telling: &SubmitContext<'_>,
     sealed: &CheckpointRecord,
     note: &str,
@@ -58,7 +57,7 @@ pub(super) async fn cosign(
 
 /// The size of the last valid checkpoint that the witness signed, if one is kept.
 fn last_cosigned_size(
-    service: &Service,
+    service: &WitnessService,
     telling: &SubmitContext<'_>,
     sealed: &CheckpointRecord,
 ) -> Option<u64> {
@@ -69,7 +68,7 @@ fn last_cosigned_size(
 }
 
 async fn ask(
-    service: &Service,
+    service: &WitnessService,
     telling: &SubmitContext<'_>,
     sealed: &CheckpointRecord,
     note: &str,

@@ -6,14 +6,11 @@ use std::sync::Arc;
 
 use quorate_adapters::default_registry;
 use quorate_kernel::extensions::Extensions;
-use quorate_kernel::ports::dispatcher::Dispatcher;
-use quorate_kernel::ports::embedder::Embedder;
+use quorate_kernel::ports::dispatcher::{Dispatcher, State};
 use quorate_kernel::ports::executor::{ConfigError, Executor, Settings};
-use quorate_kernel::ports::gather::Gather;
-use quorate_kernel::ports::lifecycle::Lifecycle;
-use quorate_kernel::ports::rule::Rule;
-use quorate_kernel::ports::state::State;
+use quorate_kernel::ports::extension::{Embedder, Gather, Rule};
 use quorate_kernel::ports::substrate::Substrate;
+use quorate_kernel::ports::telemetry::Lifecycle;
 use quorate_kernel::registry::{BuildContext, Duplicate, Registry};
 use quorate_ledger::signing::{InvalidKey, PublicKey};
 use quorate_manifest::assembly::MatchMode;
@@ -28,7 +25,7 @@ const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// The registries of a running program.
 #[derive(Debug, Clone, Default)]
-pub struct Host {
+pub struct Registries {
     rules: Rules,
     gathers: BTreeSet<String>,
     extensions: Extensions,
@@ -57,11 +54,11 @@ pub enum StrategyError {
     Duplicate(String),
 }
 
-impl Host {
+impl Registries {
     /// The built-in adapters only.
     pub fn new() -> Self {
         let gathers = gather::BUILT_IN.map(str::to_owned).into();
-        Host {
+        Registries {
             rules: Rules::built_in(),
             gathers,
             extensions: Extensions::default(),
@@ -182,7 +179,7 @@ impl Host {
     }
 }
 
-impl quorate_manifest::Capabilities for Host {
+impl quorate_manifest::Capabilities for Registries {
     fn rule_kind(&self, kind: &str) -> Option<RuleKind> {
         self.rules.get(kind).cloned()
     }
