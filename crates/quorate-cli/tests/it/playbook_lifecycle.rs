@@ -131,7 +131,7 @@ async fn live(seed: u64, counts: &mut Counts) {
             // B7: what was done last can be taken back, to the byte.
             world.note(format!("at once roll {slug} back to {version}"), None);
             let mut keeping = world.keeping().await.unwrap_or_else(|stop| panic!("{}", stop.first_message()));
-            let rolled = rollback::rollback(&mut keeping, &slug, version, "ada", &world.host).await;
+            let rolled = rollback::rollback(&mut keeping, &slug, version, "ada", &world.registries).await;
             keeping.session.close().await;
             if let Err(stop) = rolled {
                 // By hand there may be more active ones than the cap has room for, and each counts.
@@ -236,7 +236,7 @@ async fn proposed(world: &mut World) -> Came {
     };
     let proposals = propose::parse(&text, "delta.json").expect("it reads");
     let proposer = Proposer { by: "ada".to_owned(), operator: None };
-    let outcomes = propose(&mut keeping, &proposals, &proposer, None, None, &world.host).await;
+    let outcomes = propose(&mut keeping, &proposals, &proposer, None, None, &world.registries).await;
     keeping.session.close().await;
     let accepted = outcomes.as_ref().is_ok_and(|all| all[0].accepted.is_some());
     let why = outcomes.as_ref().ok().and_then(|all| all[0].report.refusals.first());
@@ -269,7 +269,7 @@ async fn revised(world: &mut World) -> Came {
     let proposals = propose::parse(&delta.to_string(), "delta.json").expect("it reads");
     let proposer = Proposer { by: "ada".to_owned(), operator: None };
     let mut keeping = keep(world).await;
-    let outcomes = propose(&mut keeping, &proposals, &proposer, None, None, &world.host).await;
+    let outcomes = propose(&mut keeping, &proposals, &proposer, None, None, &world.registries).await;
     keeping.session.close().await;
     let accepted = outcomes.as_ref().is_ok_and(|all| all[0].accepted.is_some());
     world.note(format!("revise {}: {accepted}", one.slug), outcomes.as_ref().err());
@@ -288,7 +288,7 @@ async fn promoted(world: &mut World) -> Came {
     let yes = world.chance.percent(85);
     let mut keeping = keep(world).await;
     let mut person = FixedAnswer(yes);
-    let outcome = Box::pin(promote(&mut keeping, &one.slug, gate, &mut person, "ada", &world.host)).await;
+    let outcome = Box::pin(promote(&mut keeping, &one.slug, gate, &mut person, "ada", &world.registries)).await;
     keeping.session.close().await;
     let passed = outcome.as_ref().is_ok_and(|outcome| outcome.promoted.is_some());
     let why = outcome.as_ref().ok().and_then(|one| one.report.refusals.first());
@@ -313,8 +313,8 @@ async fn settled(world: &mut World, archives: bool) -> Came {
     let Some(one) = some(world) else { return ("nothing", None) };
     let mut keeping = keep(world).await;
     let result = match archives {
-        true => rollback::archive(&mut keeping, &one.slug, "It does no good.", "ada", &world.host).await,
-        false => rollback::move_to_shadow(&mut keeping, &one.slug, "ada", &world.host).await,
+        true => rollback::archive(&mut keeping, &one.slug, "It does no good.", "ada", &world.registries).await,
+        false => rollback::move_to_shadow(&mut keeping, &one.slug, "ada", &world.registries).await,
     };
     keeping.session.close().await;
     let done = settle(world, format!("archive {} ({archives})", one.slug), &result.map(drop));
@@ -329,7 +329,7 @@ async fn rolled_back(world: &mut World) -> Came {
     let Some(one) = some(world) else { return ("nothing", None) };
     let to = 1 + u32::try_from(world.chance.below(u64::from(one.version()))).expect("it is small");
     let mut keeping = keep(world).await;
-    let result = rollback::rollback(&mut keeping, &one.slug, to, "ada", &world.host).await;
+    let result = rollback::rollback(&mut keeping, &one.slug, to, "ada", &world.registries).await;
     keeping.session.close().await;
     if settle(world, format!("roll {} back to {to}", one.slug), &result.map(drop)) {
         ("rolled back", Some(one.slug))
@@ -340,7 +340,7 @@ async fn rolled_back(world: &mut World) -> Came {
 
 async fn swept(world: &mut World) -> Came {
     let mut keeping = keep(world).await;
-    let result = rollback::archive_expired(&mut keeping, "ada", &world.host).await;
+    let result = rollback::archive_expired(&mut keeping, "ada", &world.registries).await;
     keeping.session.close().await;
     let swept = result.as_ref().map(Clone::clone).unwrap_or_default();
     world.note(format!("sweep {swept:?}"), result.as_ref().err());
@@ -354,11 +354,11 @@ async fn swept(world: &mut World) -> Came {
 
 async fn repaired(world: &mut World) -> Came {
     let opened =
-        LibraryWriter::open_with_pending(&world.environment, &PathOverrides::default(), None, &world.host)
+        LibraryWriter::open_with_pending(&world.environment, &PathOverrides::default(), None, &world.registries)
             .await;
     let mut keeping =
         opened.unwrap_or_else(|stop| panic!("{}, after\n  {}", stop.first_message(), world.story()));
-    let result = repair::repair(&mut keeping, "ada", &world.host).await;
+    let result = repair::repair(&mut keeping, "ada", &world.registries).await;
     keeping.session.close().await;
     let done = result.as_ref().map(Clone::clone).unwrap_or_default();
     world.note(format!("repair: {done:?}"), result.as_ref().err());

@@ -141,7 +141,7 @@ fn a_colleague_goes_on_once_the_runs_key_vouches_for_theirs() {
     verifies(&place);
     // An entry by a person without one of the keyring's keys vouches for nothing.
     let stranger = SecretKey::generate();
-    let forged = Voucher::sign(Context::VOUCHER, &stranger, &stranger.public(), 1_795_000_000_000);
+    let forged = Voucher::sign(SigningContext::VOUCHER, &stranger, &stranger.public(), 1_795_000_000_000);
     let forged = Voucher { by: records::text(&keys(&place)[1]["id"]), ..forged };
     let entry =
         format!("\n[[keys]]\npublic = \"{}\"\nvouched = [\"{}\"]\n", stranger.public(), forged.to_text());

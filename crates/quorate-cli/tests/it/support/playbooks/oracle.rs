@@ -106,7 +106,7 @@ pub async fn prompts(world: &World) -> Vec<ComposedPrompt> {
             trying: None,
             root: None,
         };
-        let woven = weave::weave(&world.environment, &PathOverrides::default(), &request, &world.host).await;
+        let woven = weave::weave(&world.environment, &PathOverrides::default(), &request, &world.registries).await;
         prompts.push(woven.unwrap_or_else(|stop| panic!("{}: {}", stop.first_message(), world.story())));
     }
     prompts
@@ -136,7 +136,7 @@ pub async fn assert_invariants(world: &mut World, memory: &mut History) -> Vec<C
     for (operator, prompt) in world.operators.iter().zip(&prompts) {
         assert_prompt(world, operator, prompt, &read);
     }
-    let library = Library::open(&world.environment, &PathOverrides::default(), None, &world.host);
+    let library = Library::open(&world.environment, &PathOverrides::default(), None, &world.registries);
     let library = library.unwrap_or_else(|stop| panic!("{}: {}", stop.first_message(), world.story()));
     assert_histories(world, memory, &read, &library);
     assert_index(world, &library);
@@ -247,7 +247,7 @@ pub async fn assert_log(world: &World) {
     let log = std::fs::read_to_string(world.path("playbooks/_log.md")).unwrap_or_default();
     let lines: Vec<&str> = log.lines().filter(|line| line.starts_with("- ")).collect();
     let library =
-        Library::open(&world.environment, &PathOverrides::default(), None, &world.host).expect("it opens");
+        Library::open(&world.environment, &PathOverrides::default(), None, &world.registries).expect("it opens");
     let records = match world.path(".quorate/ledger.db").is_file() {
         true => inspect::log(&world.environment, &PathOverrides::default(), &library, None)
             .await
