@@ -11,7 +11,7 @@ use quorate_kernel::entropy;
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _};
 use quorate_ledger::Store;
 use quorate_ledger::signing::SecretKey;
-use quorate_ledger::verify::{Options, Report, verify};
+use quorate_ledger::verify::{VerifyOptions, VerifyReport, verify};
 use quorate_protocol::Name;
 use serde_json::{Map, json};
 
@@ -85,7 +85,7 @@ struct Long {
     records: u64,
     /// The median of proving one record.
     proof: Duration,
-    verified: Report,
+    verified: VerifyReport,
 }
 
 async fn long(path: &Path) -> Result<Long, Broken> {
@@ -99,25 +99,25 @@ async fn long(path: &Path) -> Result<Long, Broken> {
         store.prove(run, Some(at as u64 * 7 % RUN), &[]).await?;
         all.push(start.elapsed());
     }
-    let verified = verify(&store, Options::default()).await?;
+    let verified = verify(&store, VerifyOptions::default()).await?;
     let records = verified.records;
     held(&verified)?;
     store.close().await;
     Ok(Long { records, proof: middle(all), verified })
 }
 
-async fn signed(path: &Path) -> Result<Report, Broken> {
+async fn signed(path: &Path) -> Result<VerifyReport, Broken> {
     let store = Store::open(path).await?.store;
     let key = Arc::new(SecretKey::generate());
     fill(&store, SIGNED, Some(&key)).await?;
-    let options = Options { signers: vec![key.public()], ..Options::default() };
+    let options = VerifyOptions { signers: vec![key.public()], ..VerifyOptions::default() };
     let verified = verify(&store, options).await?;
     held(&verified)?;
     store.close().await;
     Ok(verified)
 }
 
-fn held(report: &Report) -> Result<(), Broken> {
+fn held(report: &VerifyReport) -> Result<(), Broken> {
     match report.divergences.first() {
         None => Ok(()),
         Some(first) => Err(format!("a sound ledger does not verify: {first:?}").into()),

@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 
 use quorate::service::compose::Sources;
 use quorate::service::environment::Environment;
-use quorate::service::registries::Registries;
 use quorate::service::manifests::Manifests;
 use quorate::service::playbook::library::Catalogue;
 use quorate::service::playbook::library::Library;
+use quorate::service::registries::Registries;
 use quorate::service::workspace::PathOverrides;
 use quorate_diagnostics::Report;
-use quorate_ledger::store::address::Address;
+use quorate_ledger::store::address::StoreAddress;
 use quorate_manifest::loader::Refs;
 use quorate_manifest::playbook;
 use quorate_manifest::playbook::Playbook;
@@ -80,7 +80,7 @@ pub(super) fn inside(what: &str, dir: &Path) -> Result<Duration, Failure> {
     }
     let library = Library::open(&environment, &PathOverrides::default(), None, &registries)
         .map_err(|stop| stop.first_message())?;
-    let ledger = Address::File(dir.join(".quorate/ledger.db"));
+    let ledger = StoreAddress::File(dir.join(".quorate/ledger.db"));
     match what {
         "cold" | "warm" => {
             weave(what, &environment, &library, &Catalogue::open(&round, &Scope::Workspace, &ledger))

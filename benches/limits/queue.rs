@@ -11,7 +11,7 @@ use quorate::service::runs;
 use quorate::service::workspace::PathOverrides;
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _};
 use quorate_ledger::Store;
-use quorate_ledger::store::address::Address;
+use quorate_ledger::store::address::StoreAddress;
 use quorate_ledger::store::tasks::{Batch, GiveBack, NewTask};
 use serde_json::json;
 use tokio::sync::mpsc;
@@ -118,7 +118,9 @@ async fn claims(bench: &Bench, url: &str, claimers: usize) -> Result<Duration, F
     let mut stores = Vec::new();
     for number in 0..claimers {
         let dir = bench.place.dir(&format!("claims-{claimers}-{number}"))?;
-        stores.push(Arc::new(Store::open_at(&Address::Postgres { url: url.to_owned(), dir }).await?.store));
+        stores.push(Arc::new(
+            Store::open_at(&StoreAddress::Postgres { url: url.to_owned(), dir }).await?.store,
+        ));
     }
     let (id, name) = ("b1".to_owned(), "default".to_owned());
     let batch = Batch { id, tenant: name.clone(), class: name, priority: 1, log: None };

@@ -3,8 +3,8 @@
 //! `--version --verbose` adds the details of this build.
 
 mod audit;
-mod manifests;
 mod convene;
+mod conversation;
 mod github;
 mod help;
 mod hook;
@@ -12,20 +12,20 @@ mod init;
 mod keys;
 mod ledger;
 mod locks;
+mod manifests;
 mod mcp;
 mod playbook;
 mod print_report;
-mod workspace;
 mod queue;
 mod report;
 mod review;
 mod run;
 mod runs;
-mod conversation;
 mod serve;
 mod sweep;
 mod weave;
 mod worker;
+mod workspace;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

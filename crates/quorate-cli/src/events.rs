@@ -2,7 +2,7 @@
 
 use crate::arguments::EventsArguments;
 use crate::terminal::Terminal;
-use quorate::service::doctor::{DoctorCheck, CheckStatus};
+use quorate::service::doctor::{CheckStatus, DoctorCheck};
 use quorate::service::environment::{Environment, NatsServers};
 use quorate::service::error::ServiceError;
 

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::registries::Registries;
 use quorate::service::jobs::Progress;
 use quorate::service::jobs::Waiter;
+use quorate::service::registries::Registries;
 use quorate::service::runtime::conversation::Conversation;
 use quorate::service::runtime::{self, OpenRuntime, Runtime};
 use quorate::service::workspace::PathOverrides;
@@ -36,9 +36,14 @@ pub(super) struct OfferedConversation {
 impl OfferedConversation {
     /// The runtime by the manifest's current content, with the ledger open, for calls that ask members.
     pub(super) async fn reopen(&self) -> Result<OpenRuntime, ServiceError> {
-        runtime::open(&self.environment, &PathOverrides::default(), &self.request, &self.environment.registries)?
-            .open_ledger()
-            .await
+        runtime::open(
+            &self.environment,
+            &PathOverrides::default(),
+            &self.request,
+            &self.environment.registries,
+        )?
+        .open_ledger()
+        .await
     }
 
     /// The participant with this id or this operator.
@@ -75,7 +80,8 @@ impl Conversations {
         let mut report = Report::new();
         let mut conversations = Conversations { all: Vec::new(), by_id: BTreeMap::new() };
         for manifest in &options.manifests {
-            let request = runtime::RuntimeRequest { path: manifest.path.clone(), ..runtime::RuntimeRequest::default() };
+            let request =
+                runtime::RuntimeRequest { path: manifest.path.clone(), ..runtime::RuntimeRequest::default() };
             let mut runtime = runtime::open(environment, places, &request, registries)?;
             report.absorb(std::mem::take(&mut runtime.report));
             let at = conversations.all.len();

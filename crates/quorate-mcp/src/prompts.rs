@@ -96,8 +96,7 @@ pub(super) async fn get(
 ) -> Result<GetPromptResult, ErrorData> {
     let Some(entry) = offered(state).find(|entry| entry.name == request.name) else {
         let names: Vec<&str> = offered(state).map(|entry| entry.name).collect();
-        let what =
-            format!("unknown prompt `{}`; the prompts are {}", request.name, names.join(", "));
+        let what = format!("unknown prompt `{}`; the prompts are {}", request.name, names.join(", "));
         return Err(ErrorData::invalid_params(what, None));
     };
     let arguments = request.arguments.unwrap_or_default();

@@ -13,7 +13,7 @@ use super::ServerState;
 use super::failure::Failure;
 use quorate::service::runs::{self, RunReport};
 use quorate::service::schemas::{self, ANSWERS, Output};
-use quorate_ledger::runs::{RunFilter, ListedRun};
+use quorate_ledger::runs::{ListedRun, RunFilter};
 
 const RUNS: &str = "quorate://runs/";
 const SCHEMAS: &str = "quorate://schemas/";

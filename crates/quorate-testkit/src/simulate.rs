@@ -363,9 +363,5 @@ fn scripted_answer(rng: &mut Rng, invocation: &Invocation) -> String {
         "score": number(rng, 5),
         "findings": [{"quote": quote, "issue": "says too much", "fix": "say less", "line": number(rng, 5)}],
     });
-    if rng.percent(30) {
-        format!("Here it is:\n```json\n{answer}\n```")
-    } else {
-        answer.to_string()
-    }
+    if rng.percent(30) { format!("Here it is:\n```json\n{answer}\n```") } else { answer.to_string() }
 }

@@ -1,9 +1,9 @@
 //! The routes of the API, by topic, and the route that describes them. `routes.rs` lists all routes.
 
+pub(crate) mod actions;
 pub(crate) mod ledger;
 pub(crate) mod playbooks;
 pub(crate) mod runs;
-pub(crate) mod actions;
 pub(crate) mod talks;
 
 use std::sync::Arc;

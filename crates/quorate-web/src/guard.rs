@@ -184,7 +184,7 @@ impl Refusal {
         };
         match is_api {
             true => failure.into_response(),
-            false => pages(&failure),
+            false => pages::refused(&failure),
         }
     }
 }

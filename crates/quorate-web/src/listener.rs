@@ -13,7 +13,7 @@ use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
 use crate::guard::{self, Guard, OPEN};
-use crate::{WebServerOptions, Server, routes};
+use crate::{Server, WebServerOptions, routes};
 
 /// A bound listener that does not answer yet.
 pub struct Listener {

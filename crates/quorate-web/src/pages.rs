@@ -1,9 +1,9 @@
 //! The pages, one file and one template each. Everything that is written into a page passes `escape`.
 
+pub(crate) mod assembly_parts;
 pub(crate) mod assembly_run;
 pub(crate) mod at;
 pub(crate) mod audit;
-pub(crate) mod assembly_parts;
 mod chart;
 pub(crate) mod compare;
 pub(crate) mod document;
@@ -205,7 +205,7 @@ struct OpenQuery {
 pub(crate) fn begin_session(guard: &Guard, used: &UnboundedSender<String>, query: &str) -> Response {
     let query = serde_urlencoded::from_str(query).unwrap_or(OpenQuery { t: String::new() });
     let next = secret_text();
-    let Some(cookie) = guard.begin(&query.t, &next) else {
+    let Some(cookie) = guard.begin_session(&query.t, &next) else {
         return refused(&Failure::new(
             StatusCode::UNAUTHORIZED,
             codes::REQUEST_REFUSED,

@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use askama::{Template as _, Template};
+use askama::Template;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quorate::service::ledger::prove::{Embedded, ReportFormat};

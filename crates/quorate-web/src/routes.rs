@@ -70,7 +70,7 @@ pub(crate) fn router(server: &Arc<Server>, guard: &Arc<Guard>, used: UnboundedSe
         let answer = async move |path: Result<RawPathParams, RawPathParamsRejection>,
                                  RawQuery(query): RawQuery| match path {
             Ok(path) => show(server, parts(&path), query.unwrap_or_default()).await,
-            Err(malformed) => pages(&malformed_path(&malformed)),
+            Err(malformed) => pages::refused(&malformed_path(&malformed)),
         };
         router = router.route(page.path, get(answer));
     }
@@ -90,7 +90,7 @@ pub(crate) fn router(server: &Arc<Server>, guard: &Arc<Guard>, used: UnboundedSe
 async fn asset(path: Result<RawPathParams, RawPathParamsRejection>) -> Response {
     match path {
         Ok(path) => assets::get(&parts(&path)),
-        Err(malformed) => pages(&malformed_path(&malformed)),
+        Err(malformed) => pages::refused(&malformed_path(&malformed)),
     }
 }
 
@@ -162,7 +162,7 @@ fn not_found(uri: &Uri) -> Response {
     );
     match uri.path().starts_with("/api/") {
         true => failure.into_response(),
-        false => pages(&failure),
+        false => pages::refused(&failure),
     }
 }
 

@@ -77,10 +77,10 @@ impl Talks {
         let before = open.remove(id);
         let (within, wanted) = (server.clone(), id.to_owned());
         let opened = async move {
-            let Server { environment, places, root, host, .. } = &*within;
-            let talk = talks::find(environment, root, host, &wanted)?;
+            let Server { environment, places, root, registries, .. } = &*within;
+            let talk = talks::find(environment, root, registries, &wanted)?;
             let changed = modified(&talk.path);
-            let runtime = talks::open(environment, places, root, host, (&talk, within.access()))?;
+            let runtime = talks::open(environment, places, root, registries, (&talk, within.access()))?;
             Ok::<_, ServiceError>((talk, runtime, changed))
         };
         let (talk, runtime, changed) = server.run_computation(Box::pin(opened)).await?;
@@ -169,8 +169,9 @@ impl OpenTalk {
 
     /// The runtime by the manifest's current content, with the ledger open and within a budget.
     pub(crate) async fn reopen(&self, server: &Server, limits: &Limits) -> Result<OpenRuntime, Failure> {
-        let Server { environment, places, root, host, .. } = server;
-        let mut runtime = talks::open(environment, places, root, host, (&self.talk, TalkAccess::ReadWrite))?;
+        let Server { environment, places, root, registries, .. } = server;
+        let mut runtime =
+            talks::open(environment, places, root, registries, (&self.talk, TalkAccess::ReadWrite))?;
         runtime.set_caps(limits.caps_within(runtime.caps())?.or(runtime.caps()));
         Ok(runtime.open_ledger().await?)
     }

@@ -84,8 +84,8 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let print = |audit: &Audit| -> Result<Exit, ServiceError> {
         let options = if arguments.output.is_some() { TextOptions::default() } else { terminal.stdout };
         let text = match arguments.format {
-            AuditFormat::Human => render::audit(audit, options),
-            AuditFormat::Markdown => render::audit(audit),
+            AuditFormat::Human => render::audit::human(audit, options),
+            AuditFormat::Markdown => render::audit::markdown(audit),
             AuditFormat::Json => audit::json(audit),
         };
         match &arguments.output {

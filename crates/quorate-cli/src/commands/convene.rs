@@ -156,7 +156,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         return match convene::plan::build(environment, &workspace, &input, &spec).await {
             Ok(plan) => {
                 terminal.status(&render::diagnostics(&workspace.report, Format::Human, terminal.stderr));
-                terminal.data(&render::convene(&plan, format, terminal.stdout));
+                terminal.data(&render::convene::plan(&plan, format, terminal.stdout));
                 Exit::DONE
             }
             Err(error) => exit_with_error(&error, format, terminal),

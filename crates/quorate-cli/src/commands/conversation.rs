@@ -63,7 +63,8 @@ impl ConversationArguments {
         terminal: &Terminal,
     ) -> Result<Runtime, ServiceError> {
         let request = RuntimeRequest { path: manifest, root: self.root.clone(), ..RuntimeRequest::default() };
-        let runtime = runtime::open(environment, &places.path_overrides(), &request, &environment.registries)?;
+        let runtime =
+            runtime::open(environment, &places.path_overrides(), &request, &environment.registries)?;
         terminal.status(&render::diagnostics(&runtime.report, Format::Human, terminal.stderr));
         Ok(runtime)
     }

@@ -24,7 +24,7 @@ use tempfile::TempDir;
 
 use crate::arguments::{FailOnArguments, ReviewArguments};
 use crate::commands::report;
-use crate::commands::review::{Outcome, ReviewSettings, json, worst};
+use crate::commands::review::{Outcome, ReviewSettings, all_json, worst};
 use crate::environment::{path, variable};
 use crate::exit::{Exit, exit_with_error};
 use crate::interrupt::{self, until_interrupted};
@@ -333,7 +333,7 @@ fn save_json(
 ) -> Result<(), ServiceError> {
     let Some(dir) = &task.reports else { return Ok(()) };
     let reviews = reviewed.iter().map(|review| (&*review.path, &review.outcome));
-    let text = environment.redactor.redact_text(&format!("{:#}\n", json(reviews, exit)));
+    let text = environment.redactor.redact_text(&format!("{:#}\n", all_json(reviews, exit)));
     write(environment, dir, "reviews.json", text.as_bytes())
 }
 

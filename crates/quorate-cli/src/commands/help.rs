@@ -104,12 +104,7 @@ pub(super) struct CompletionsArguments {
 
 pub(super) fn run_completions(arguments: &CompletionsArguments, terminal: &Terminal) -> Exit {
     let mut text = Vec::new();
-    clap_complete::generate(
-        arguments.shell,
-        &mut super::CompletionsArguments::command(),
-        "quorate",
-        &mut text,
-    );
+    clap_complete::generate(arguments.shell, &mut super::Arguments::command(), "quorate", &mut text);
     terminal.verbatim(&String::from_utf8_lossy(&text));
     Exit::DONE
 }
@@ -124,7 +119,7 @@ pub(super) struct ManArguments {
 }
 
 pub(super) fn run_man(arguments: &ManArguments, environment: &Environment, terminal: &Terminal) -> Exit {
-    let command = super::ManArguments::command();
+    let command = super::Arguments::command();
     let Some(dir) = &arguments.out else {
         terminal.verbatim(&page(command));
         return Exit::DONE;

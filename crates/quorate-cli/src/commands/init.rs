@@ -120,7 +120,12 @@ fn council(dir: &Path, environment: &Environment, terminal: &Terminal) -> Result
     Ok(())
 }
 
-fn wire(tool: WiredTool, dir: &Path, environment: &Environment, terminal: &Terminal) -> Result<(), ServiceError> {
+fn wire(
+    tool: WiredTool,
+    dir: &Path,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<(), ServiceError> {
     let wired = init::wire(&absolute(&environment.directory, dir), tool)?;
     for path in &wired.done {
         terminal.data(&format!("{}\n", display_path(environment, path)));

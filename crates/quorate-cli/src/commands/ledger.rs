@@ -412,7 +412,7 @@ fn render_change(changed: &gc::HoldChange, format: HumanOrJson) -> String {
 }
 
 async fn verify_ledger(
-    request: &verify::CheckProofRequest,
+    request: &verify::VerifyRequest,
     format: HumanOrJson,
     environment: &Environment,
     terminal: &Terminal,

@@ -59,7 +59,8 @@ struct ListArguments {
 
 fn run_list(arguments: ListArguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let (places, root) = (arguments.places.path_overrides(), arguments.root.as_deref());
-    match resolve::operator_traits(environment, &places, root, &arguments.operator, &*environment.registries) {
+    match resolve::operator_traits(environment, &places, root, &arguments.operator, &*environment.registries)
+    {
         Ok(traits) => {
             terminal.data(&render::locks::list(
                 &arguments.operator,

@@ -7,15 +7,15 @@ use clap::{Args, Subcommand, ValueEnum};
 use quorate::service::artifact::{self, Subject};
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
-use quorate::service::registries::Registries;
 use quorate::service::playbook::consultant::Judge;
-use quorate::service::playbook::{Answer, Approver, GateClosed};
 use quorate::service::playbook::library::Library;
 use quorate::service::playbook::promote::{promote, unknown_playbook};
-use quorate::service::playbook::propose::{ProposalOutcome, Proposal, Proposer};
+use quorate::service::playbook::propose::{Proposal, ProposalOutcome, Proposer};
 use quorate::service::playbook::traits::ExceptionRequest;
 use quorate::service::playbook::writer::LibraryWriter;
+use quorate::service::playbook::{Answer, Approver, GateClosed};
 use quorate::service::playbook::{inspect, propose, reflect, repair, rollback};
+use quorate::service::registries::Registries;
 use quorate_manifest::playbook::Gate;
 
 use crate::arguments::{HumanOrJson, PathArguments};
@@ -256,8 +256,16 @@ async fn change(
             let excepting =
                 ExceptionRequest { traits: &arguments.except_trait, reason: &reason, person: &mut person };
             let excepting = Some(excepting).filter(|request| !request.traits.is_empty());
-            submit(keeping, &proposals, &proposer_for(arguments.operator), excepting, registries, format, terminal)
-                .await?
+            submit(
+                keeping,
+                &proposals,
+                &proposer_for(arguments.operator),
+                excepting,
+                registries,
+                format,
+                terminal,
+            )
+            .await?
         }
         Verb::Reflect(arguments) => {
             let reflected = reflect::reflect(
@@ -302,11 +310,13 @@ async fn change(
             (render::playbook::status_changed(&arguments.slug, version, "in shadow", format), Exit::DONE)
         }
         Verb::Archive(arguments) => {
-            let version = rollback::archive(keeping, &arguments.slug, &arguments.reason, &user, registries).await?;
+            let version =
+                rollback::archive(keeping, &arguments.slug, &arguments.reason, &user, registries).await?;
             (render::playbook::status_changed(&arguments.slug, version, "archived", format), Exit::DONE)
         }
         Verb::Rollback(arguments) => {
-            let rolled = rollback::rollback(keeping, &arguments.slug, arguments.to, &user, registries).await?;
+            let rolled =
+                rollback::rollback(keeping, &arguments.slug, arguments.to, &user, registries).await?;
             (render::playbook::rolled_back(&arguments.slug, arguments.to, &rolled, format), Exit::DONE)
         }
         Verb::Sweep(_) => {

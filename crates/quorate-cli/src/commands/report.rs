@@ -22,9 +22,9 @@ use crate::render::layout::one_line;
 use crate::terminal::Terminal;
 
 #[cfg(feature = "serve")]
-pub(super) use drawn::{FORMAT, draw, run, show};
+pub(super) use drawn::{FORMAT, draw, run_report, show};
 #[cfg(not(feature = "serve"))]
-pub(super) use missing::{FORMAT, draw, run, show};
+pub(super) use missing::{FORMAT, draw, run_report, show};
 
 /// Write a run as one HTML file that proves what it shows
 ///
@@ -164,7 +164,7 @@ mod drawn {
     ) -> Result<String, ServiceError> {
         let run = session.find_run(run).await.map_err(ServiceError::corrupt_as_refused)?.run;
         session.ensure_unaltered(&run).await.map_err(ServiceError::corrupt_as_refused)?;
-        let file = report_file(session, &run, scope).await?;
+        let file = report_file::collect(session, &run, scope).await?;
         let html = report::draw(&file).map_err(|why| {
             ServiceError::new(
                 ExitClass::Bug,

@@ -286,7 +286,7 @@ async fn review_all(
     let exit = worst(done.iter().map(exit_of));
     match settings.format {
         Format::Json => {
-            terminal.data(&format!("{:#}\n", json(names.iter().map(String::as_str).zip(&done), exit)));
+            terminal.data(&format!("{:#}\n", all_json(names.iter().map(String::as_str).zip(&done), exit)));
         }
         Format::Sarif => terminal.data(&render::sarif_of(&reports(&done))),
         Format::Gitlab => {

@@ -79,7 +79,9 @@ pub(super) async fn run_weave(
     let WeaveArguments { assembly, skill, runtime, trying, root, .. } = arguments;
     let request = WeaveRequest { target, assembly, skill, runtime, trying, root };
     let format = if form == PromptFormat::Json { Format::Json } else { Format::Human };
-    match weave::weave(environment, &arguments.places.path_overrides(), &request, &environment.registries).await {
+    match weave::weave(environment, &arguments.places.path_overrides(), &request, &environment.registries)
+        .await
+    {
         Ok(woven) => {
             terminal.status(&render::diagnostics(&woven.report, Format::Human, terminal.stderr));
             if form == PromptFormat::Text && !arguments.explain {

@@ -224,7 +224,7 @@ fn what_is_over_before_the_first_beat_is_never_drawn() {
 fn a_pulse_ends_with_its_owner() {
     let beats = Arc::new(());
     let beats_of_thread = beats.clone();
-    let pulse = ticker::Ticker::start(move || drop(beats_of_thread.clone()));
+    let pulse = Ticker::start(move || drop(beats_of_thread.clone()));
     drop(pulse);
     assert_eq!(Arc::strong_count(&beats), 1);
 }
@@ -232,7 +232,7 @@ fn a_pulse_ends_with_its_owner() {
 #[test]
 fn a_bar_for_a_sweep() {
     let terminal = Terminal::default();
-    let mut sweep = sweep::Board::new(Glyphs::Ascii, terminal.target());
+    let mut sweep = council::SweepBoard::new(Glyphs::Ascii, terminal.target());
     sweep.planned(4);
     sweep.started("a.md");
     sweep.started("b.md");

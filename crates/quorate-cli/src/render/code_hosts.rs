@@ -218,13 +218,7 @@ pub(crate) fn github_of(reports: &[&ReviewReport]) -> String {
 fn annotation_of_finding(report: &ReviewReport, finding: &Finding) -> String {
     let title = id(&finding.by);
     let level = level_of_member(report, &finding.by);
-    github_annotation(
-        level,
-        annotated_file(report),
-        start(finding),
-        &title,
-        &annotation_message(finding),
-    )
+    github_annotation(level, annotated_file(report), start(finding), &title, &annotation_message(finding))
 }
 
 /// The file of annotations; empty for standard input, which is not in the repository.
@@ -449,10 +443,7 @@ mod gitlab_tests {
                 assert!(entry["location"]["lines"]["begin"].as_u64().unwrap() >= 1);
                 assert_eq!(entry["location"]["path"], "drafts/launch.md");
                 assert!(!entry["description"].as_str().unwrap().is_empty());
-                assert!(matches!(
-                    entry["severity"].as_str(),
-                    Some("critical" | "major" | "info")
-                ));
+                assert!(matches!(entry["severity"].as_str(), Some("critical" | "major" | "info")));
                 fingerprints.push(entry["fingerprint"].as_str().unwrap());
             }
             fingerprints.sort_unstable();

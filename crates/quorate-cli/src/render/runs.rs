@@ -257,11 +257,7 @@ pub(crate) fn run_event(event: &WatchEvent, named: bool, options: TextOptions) -
     };
     let time = Paint::Faint.on(&clock_time(event.at_ms));
     let name = match named && event.what != WatchEventKind::Opened {
-        true => format!(
-            "{}  {}  ",
-            event.run.get(..SHORT).unwrap_or(&event.run),
-            one_line(&event.subject)
-        ),
+        true => format!("{}  {}  ", event.run.get(..SHORT).unwrap_or(&event.run), one_line(&event.subject)),
         false if named => format!("{}  ", event.run.get(..SHORT).unwrap_or(&event.run)),
         false => String::new(),
     };

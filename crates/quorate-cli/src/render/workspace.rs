@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use quorate::service::disk::display_path;
-use quorate::service::doctor::{DoctorCheck, CheckStatus};
+use quorate::service::doctor::{CheckStatus, DoctorCheck};
 use quorate::service::environment::Environment;
-use quorate::service::provision::change::FileAction;
 use quorate::service::provision::change::Drift;
+use quorate::service::provision::change::FileAction;
 use quorate::service::provision::setup::State;
 use quorate::service::provision::status::{FileStatus, ProfileStatus};
 use quorate::service::provision::{FileReport, ProvisionOutcome, WriteMode};
@@ -30,7 +30,12 @@ pub(crate) enum Verb {
 }
 
 /// The result of an install or an uninstall.
-pub(crate) fn outcome(outcome: &ProvisionOutcome, verb: Verb, format: HumanOrJson, options: TextOptions) -> String {
+pub(crate) fn outcome(
+    outcome: &ProvisionOutcome,
+    verb: Verb,
+    format: HumanOrJson,
+    options: TextOptions,
+) -> String {
     match format {
         HumanOrJson::Human => finish(&outcome_human(outcome, verb), options),
         HumanOrJson::Json => outcome_json(outcome),

@@ -79,9 +79,11 @@ impl Query {
         // Forms send what is not filled in as empty texts.
         let given = |value: &Option<String>| value.clone().filter(|value| !value.is_empty());
         let since_ms = match given(&self.since) {
-            Some(text) => time_text::parse_since(&text, server.environment.clock.now_ms()).map_err(|error| {
-                Failure::usage(format!("`since`: {error}"), "write 24h, 7d, a date, or all")
-            })?,
+            Some(text) => {
+                time_text::parse_since(&text, server.environment.clock.now_ms()).map_err(|error| {
+                    Failure::usage(format!("`since`: {error}"), "write 24h, 7d, a date, or all")
+                })?
+            }
             None => None,
         };
         let verdict = one_of("verdict", given(&self.verdict), &runs::VERDICTS)?;

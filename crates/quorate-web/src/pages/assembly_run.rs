@@ -9,8 +9,8 @@ use quorate::service::convene::report::{
 
 use super::Frame;
 use super::Surroundings;
-use super::at::{At, Form};
 use super::assembly_parts;
+use super::at::{At, Form};
 use super::chart::{self, Segment};
 use super::review_run::{MemberRow, member_row};
 use super::runs::LiveView;

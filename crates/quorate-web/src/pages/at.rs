@@ -6,7 +6,7 @@
 
 use std::fmt::{self, Write};
 
-use askama::filters::{Escaper as _, Escaper, Html};
+use askama::filters::{Escaper, Html};
 use quorate_diagnostics::invisible::escape_invisible_except;
 
 /// A place in a record; none on a server's pages.

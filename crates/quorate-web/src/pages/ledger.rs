@@ -108,7 +108,7 @@ async fn collect(server: &Arc<Server>, run: &str) -> Result<ReportFile, Failure>
     let run = run.to_owned();
     let collected = async move {
         let run = session.find_run(&run).await?.run;
-        report_file(&session, &run, ReportScope::Everything).await
+        report_file::collect(&session, &run, ReportScope::Everything).await
     };
     Ok(server.run_computation(Box::pin(collected)).await?)
 }

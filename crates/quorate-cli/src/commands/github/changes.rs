@@ -101,7 +101,7 @@ impl Reviewed {
 /// All reviews as Markdown, cut to a maximum number of characters. `about` is the line below the heading.
 pub(super) fn digest(reviewed: &[Reviewed], about: &str, most: usize, redactor: &CurrentRedactor) -> String {
     let entries: Vec<DigestEntry<'_>> = reviewed.iter().map(|review| review.entry(redactor)).collect();
-    render::markdown(&entries, about, most)
+    render::digest(&entries, about, most)
 }
 
 /// Markdown with the reason for missing reviews. `commit` can be empty.

@@ -8,7 +8,10 @@ use quorate_protocol::Json;
 use quorate_protocol::assembly::{AssemblyRequest, Rule as Declared};
 use serde_json::{Map, json};
 
-use quorate::service::convene::report::{AppliedRule, Consultation, CountedVote, Decision, ExactRatio, Fragment, Member, Message, Node, Objection, ConveneReport, Risk, Rollup, Violation};
+use quorate::service::convene::report::{
+    AppliedRule, Consultation, ConveneReport, CountedVote, Decision, ExactRatio, Fragment, Member, Message,
+    Node, Objection, Risk, Rollup, Violation,
+};
 
 /// Characters that a format might interpret, in a short text.
 pub(super) const HOSTILE: &str = "```\n</sub><script>alert(1)</script> | a | b |\n--> x; end \"quoted\" 'q' `code` %%{init: {}}%% style:#\n\u{1b}[31mred\u{1b}[0m \u{202e}evil\u{2066} \u{E0012}paint\u{E0002}\r\n# heading\n- [x] [link](javascript:x) @octocat #1 \u{0}";

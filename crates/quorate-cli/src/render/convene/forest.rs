@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use quorate::service::convene::report::{Member, Node, ConveneReport};
+use quorate::service::convene::report::{ConveneReport, Member, Node};
 
 const MAX_NODES: usize = 150;
 /// Chains of at least this many nodes without a change are folded.

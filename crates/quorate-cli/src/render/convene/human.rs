@@ -5,7 +5,9 @@
 
 mod tree;
 
-use quorate::service::convene::report::{Contribution, CountedVote, Decision, Fragment, Member, ConveneReport};
+use quorate::service::convene::report::{
+    Contribution, ConveneReport, CountedVote, Decision, Fragment, Member,
+};
 use quorate_diagnostics::render::TextOptions;
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::Json;
@@ -280,8 +282,7 @@ fn select_votes(votes: &[CountedVote]) -> Vec<&CountedVote> {
 
 fn decision_text(decision: &Decision, width: usize) -> String {
     let Some(text) = &decision.text else { return String::new() };
-    let lines: String =
-        truncate(text, DECISION_TEXT).lines().map(|line| prose(line, 2, width)).collect();
+    let lines: String = truncate(text, DECISION_TEXT).lines().map(|line| prose(line, 2, width)).collect();
     heading("Decision") + &lines
 }
 

@@ -266,7 +266,7 @@ fn member_table(report: &ConveneReport) -> String {
 /// A discussion, round by round.
 fn round_sections(report: &ConveneReport) -> Vec<String> {
     let (mut all, mut remaining) = (Vec::new(), ROWS);
-    for round in phrases::round_sections(report) {
+    for round in phrases::rounds(report) {
         let mut out = format!("### Round {}\n\n", round.number);
         for turn in round.turns.iter().take(remaining) {
             let annotations = turn.annotations();

@@ -4,7 +4,9 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use quorate::service::convene::report::{AppliedRule, Consultation, Decision, Fragment, Member, Message, ConveneReport, Violation};
+use quorate::service::convene::report::{
+    AppliedRule, Consultation, ConveneReport, Decision, Fragment, Member, Message, Violation,
+};
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::Json;
 use quorate_protocol::assembly::{AssemblyRequest, describe_operators};

@@ -7,7 +7,7 @@ use super::super::layout::{Paint, one_line};
 use super::super::wording::{amount, list_limited};
 use super::phrases::names;
 use super::phrases::{param, ratio_text};
-use quorate::service::convene::report::{AppliedRule, Node, ConveneReport};
+use quorate::service::convene::report::{AppliedRule, ConveneReport, Node};
 
 const NAMED: usize = 6;
 

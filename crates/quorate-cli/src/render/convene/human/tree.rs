@@ -9,7 +9,7 @@ use super::super::phrases;
 use super::super::phrases::reason_for;
 use super::heading;
 use crate::render::layout::{Paint, one_line};
-use quorate::service::convene::report::{Node, ConveneReport, Rollup};
+use quorate::service::convene::report::{ConveneReport, Node, Rollup};
 
 /// The most lines of a fact about a node.
 const LINES: usize = 3;
@@ -72,7 +72,13 @@ fn trees(report: &ConveneReport, forest: &Forest<'_>, drawing: &Drawing, width: 
 }
 
 /// A row: the lines of the levels above, its own connector, and the facts about it.
-fn drawn_row(report: &ConveneReport, forest: &Forest<'_>, row: &Row, is_repeated: bool, width: usize) -> String {
+fn drawn_row(
+    report: &ConveneReport,
+    forest: &Forest<'_>,
+    row: &Row,
+    is_repeated: bool,
+    width: usize,
+) -> String {
     let (ancestors, connector) = match row.continues.split_last() {
         Some((connector, ancestors)) => (ancestors, Some(*connector)),
         None => (&[][..], None),

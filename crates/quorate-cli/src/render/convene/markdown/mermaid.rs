@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use quorate::service::convene::report::{Member, ConveneReport};
+use quorate::service::convene::report::{ConveneReport, Member};
 
 use super::super::super::wording::amount;
 use super::super::forest::Forest;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quorate::service::convene::plan::{DeferredQuestion, Plan, Question};
-use quorate::service::convene::report::{CountedVote, Member, Message, Node, ConveneReport, Rollup};
+use quorate::service::convene::report::{ConveneReport, CountedVote, Member, Message, Node, Rollup};
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::assembly::AssemblyRequest;
 use serde_json::json;
