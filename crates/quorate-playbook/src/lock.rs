@@ -300,9 +300,8 @@ const TABLE: [(&str, &str); 8] = [
 const WORDS: &str = include_str!("lock/lexicon.txt");
 
 static LEXICON: LazyLock<Vec<Arc<Trait>>> = LazyLock::new(|| {
-    let entries = |id: &str, of: &str| {
-        section(WORDS, &format!("{id} {of}")).flat_map(expand_alternatives).collect()
-    };
+    let entries =
+        |id: &str, of: &str| section(WORDS, &format!("{id} {of}")).flat_map(expand_alternatives).collect();
     let read = |(id, description): (&str, &str)| Trait {
         id: id.to_owned(),
         description: description.to_owned(),

@@ -186,7 +186,11 @@ impl Setup {
     }
 
     /// The setup of a resolved assembly. `request` has to be of the assembly's mode.
-    pub fn from_resolved(resolved: &ResolvedAssembly, request: AssemblyRequest, around: HostOptions) -> Setup {
+    pub fn from_resolved(
+        resolved: &ResolvedAssembly,
+        request: AssemblyRequest,
+        around: HostOptions,
+    ) -> Setup {
         let tenant = resolved.chain.leaf().path.scope().tenant().map(str::to_owned);
         let name = &resolved.name;
         Setup {

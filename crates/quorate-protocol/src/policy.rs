@@ -160,7 +160,12 @@ pub struct Judgement {
 }
 
 /// Judges. `asked` is what a valid adjudication asks for.
-pub fn judge(policy: VerdictPolicy, given: &[Positions], minimum: usize, asked: Option<Verdict>) -> Judgement {
+pub fn judge(
+    policy: VerdictPolicy,
+    given: &[Positions],
+    minimum: usize,
+    asked: Option<Verdict>,
+) -> Judgement {
     let counted: Vec<CountedPosition> = given.iter().map(|positions| count(policy, positions)).collect();
     let tally = tally(&counted, Tally::default());
     let verdict = verdict(policy, given, &counted, tally, minimum, asked);

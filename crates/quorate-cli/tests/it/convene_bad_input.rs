@@ -51,7 +51,11 @@ fn a_member_without_a_vote_is_missing_and_agrees_to_nothing() {
             board(MAJORITY, &json!({"ana": vote_answer("yes"), "bob": vote_answer("no"), "cyd": given}));
         assert_eq!((status(&report, "cyd"), vote_of(&report, "cyd")), (said, "missing"));
         assert_eq!((report["partial"].clone(), report["missing"].clone()), (json!(true), json!(["cyd"])));
-        assert_eq!((report["decision"]["result"].as_str(), code), (Some("fail"), 1), "1 of 3 is not a majority");
+        assert_eq!(
+            (report["decision"]["result"].as_str(), code),
+            (Some("fail"), 1),
+            "1 of 3 is not a majority"
+        );
         assert_eq!(report["decision"]["missing"], 1.0);
         place.run(&["replay", &place.only_run()]).assert_code(0);
     }

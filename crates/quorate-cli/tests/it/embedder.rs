@@ -67,7 +67,8 @@ fn held(place: &TestDir, registries: &Registries) -> ConveneReport {
         ..Environment::new(place.root())
     };
     let asked = Inputs { conversation: Some(place.path("talk.md")), ..Inputs::default() };
-    let request = ConveneRequest { path: place.path("ASSEMBLY.md"), inputs: asked, ..ConveneRequest::default() };
+    let request =
+        ConveneRequest { path: place.path("ASSEMBLY.md"), inputs: asked, ..ConveneRequest::default() };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let (called, workspace) =

@@ -9,7 +9,7 @@ use crate::support;
 use crate::support::records;
 use quorate_ledger::merkle;
 use quorate_ledger::note::Verifier;
-use quorate_ledger::signing::{SigningContext, PublicKey, SecretKey, Signature, Voucher};
+use quorate_ledger::signing::{PublicKey, SecretKey, Signature, SigningContext, Voucher};
 use serde_json::{Value, json};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Row as _};

@@ -187,9 +187,7 @@ fn a_torn_line_is_set_aside_and_a_corrupt_one_is_passed_over() {
     let log = place.read(".quorate/council_log.jsonl");
     place.write(".quorate/council_log.jsonl", log.trim_end());
     let cut = place.run(&["audit"]).assert_code(0);
-    cut.assert_stderr_contains(
-        "skipped the last line of .quorate/council_log.jsonl: it has no line end",
-    );
+    cut.assert_stderr_contains("skipped the last line of .quorate/council_log.jsonl: it has no line end");
     let torn = &log[..log.len() / 2];
     place.write(".quorate/council_log.jsonl", format!("{log}not json at all\n\u{0}\u{1}\n\n{torn}"));
     place

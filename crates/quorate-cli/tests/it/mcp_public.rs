@@ -119,7 +119,8 @@ async fn a_closure_under_the_kind_that_the_manifest_names_takes_part() {
         ..Environment::new(repository.root())
     };
     let ledger = Some(repository.path("repo/ledger.db"));
-    let request = RuntimeRequest { path: repository.path("repo").join(MANIFEST), ..RuntimeRequest::default() };
+    let request =
+        RuntimeRequest { path: repository.path("repo").join(MANIFEST), ..RuntimeRequest::default() };
     for text in ["The build is red", "It is green again"] {
         let places = PathOverrides { ledger: ledger.clone(), ..PathOverrides::default() };
         let runtime = open(&environment, &places, &request, &registries).expect("a manifest that holds");

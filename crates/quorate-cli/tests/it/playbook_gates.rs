@@ -217,7 +217,8 @@ fn who_reflects_on_one_proposes_for_that_one_alone() {
     assembly::answers(&place, &json!({"reflect/alice": deltas, "alice": deltas, "reflect": deltas}));
     let ran =
         place.run(&["playbook", "reflect", "--operator", "alice", "--executor", "script"]).assert_code(2);
-    ran.assert_stderr_contains("it targets other operators than `alice`").assert_stderr_contains("unknown key `why`");
+    ran.assert_stderr_contains("it targets other operators than `alice`")
+        .assert_stderr_contains("unknown key `why`");
     let there = |slug: &str| place.path(&format!("playbooks/operator/alice/{slug}.md")).exists();
     assert!(there("fine") && there("named"), "{ran:?}");
     for refused in ["sneaky", "wider", "roles", "selecting", "odd"] {

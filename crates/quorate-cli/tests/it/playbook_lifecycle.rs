@@ -288,7 +288,8 @@ async fn promoted(world: &mut World) -> Came {
     let yes = world.chance.percent(85);
     let mut keeping = keep(world).await;
     let mut person = FixedAnswer(yes);
-    let outcome = Box::pin(promote(&mut keeping, &one.slug, gate, &mut person, "ada", &world.registries)).await;
+    let outcome =
+        Box::pin(promote(&mut keeping, &one.slug, gate, &mut person, "ada", &world.registries)).await;
     keeping.session.close().await;
     let passed = outcome.as_ref().is_ok_and(|outcome| outcome.promoted.is_some());
     let why = outcome.as_ref().ok().and_then(|one| one.report.refusals.first());
@@ -313,7 +314,9 @@ async fn settled(world: &mut World, archives: bool) -> Came {
     let Some(one) = some(world) else { return ("nothing", None) };
     let mut keeping = keep(world).await;
     let result = match archives {
-        true => rollback::archive(&mut keeping, &one.slug, "It does no good.", "ada", &world.registries).await,
+        true => {
+            rollback::archive(&mut keeping, &one.slug, "It does no good.", "ada", &world.registries).await
+        }
         false => rollback::move_to_shadow(&mut keeping, &one.slug, "ada", &world.registries).await,
     };
     keeping.session.close().await;
@@ -353,9 +356,13 @@ async fn swept(world: &mut World) -> Came {
 }
 
 async fn repaired(world: &mut World) -> Came {
-    let opened =
-        LibraryWriter::open_with_pending(&world.environment, &PathOverrides::default(), None, &world.registries)
-            .await;
+    let opened = LibraryWriter::open_with_pending(
+        &world.environment,
+        &PathOverrides::default(),
+        None,
+        &world.registries,
+    )
+    .await;
     let mut keeping =
         opened.unwrap_or_else(|stop| panic!("{}, after\n  {}", stop.first_message(), world.story()));
     let result = repair::repair(&mut keeping, "ada", &world.registries).await;

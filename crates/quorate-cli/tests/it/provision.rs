@@ -235,11 +235,7 @@ fn bad_input_is_refused_with_its_code_and_changes_nothing() {
     for to in ["../x", "/tmp/x", ".quorate/x", ".gitignore", "./.gitignore", ".claude"] {
         refused(dest(to), 5, &["quorate:profile_invalid", "profile/profile.json:1:"]);
     }
-    refused(
-        manifest.replace("append", "prepend"),
-        5,
-        &["unknown strategy `prepend`", "`merge-json-deep`"],
-    );
+    refused(manifest.replace("append", "prepend"), 5, &["unknown strategy `prepend`", "`merge-json-deep`"]);
     refused(
         manifest.replace("runtime-profile/standard", "../../../evil"),
         5,

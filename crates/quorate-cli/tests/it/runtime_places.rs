@@ -95,10 +95,8 @@ fn a_lookup_that_fails_says_which_configuration_was_read() {
     place.write("ws/quorate.toml", "[runtimes.talk]\nexecutor = \"nobody\"\n");
     let run = || place.run_in("ws/team", &["run", "swarm.yaml", "--once"]).assert_code(5);
     let ran = run();
-    ran.assert_stderr_contains("unknown executor `nobody`").assert_stderr_contains(&format!(
-        "Quorate reads {}",
-        place.path("ws/quorate.toml").display()
-    ));
+    ran.assert_stderr_contains("unknown executor `nobody`")
+        .assert_stderr_contains(&format!("Quorate reads {}", place.path("ws/quorate.toml").display()));
     assert!(!ran.stderr.contains("and not"), "{}", ran.stderr);
     place.write("ws/team/quorate.toml", "[executors.nobody]\nkind = \"rubric\"\n");
     run().assert_stderr_contains("/ws/quorate.toml, the outermost one, and not quorate.toml");

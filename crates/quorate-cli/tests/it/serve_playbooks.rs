@@ -103,8 +103,7 @@ fn the_evidence_of_a_gate_is_shown_with_its_runs() {
         .assert_code(0)
         .assert_stdout_contains("It was edited by hand since");
     assert!(
-        page.contains(said)
-            && page.contains("active, never gated, edited by hand since its last version"),
+        page.contains(said) && page.contains("active, never gated, edited by hand since its last version"),
         "{page}"
     );
     assert!(served.get("/playbooks").body.contains("/playbooks/cite"));

@@ -9,7 +9,7 @@ use quorate_protocol::Name;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
-use super::phase::{Commit, PhaseInput, Phase, Unappended};
+use super::phase::{Commit, Phase, PhaseInput, Unappended};
 use super::{CycleResult, Runner, TurnError};
 use crate::attempts::millis;
 use crate::call::Recorder;

@@ -55,7 +55,12 @@ fn documented_errors_have_their_kind() {
         (500, anthropic("api_error", "m"), FaultKind::Server, Retry::Soon),
         (529, anthropic("overloaded_error", "m"), FaultKind::Overloaded, Retry::Soon),
         (401, openai("invalid_request_error", json!("invalid_api_key")), FaultKind::Auth, Retry::Never),
-        (404, openai("invalid_request_error", json!("model_not_found")), FaultKind::UnknownModel, Retry::Never),
+        (
+            404,
+            openai("invalid_request_error", json!("model_not_found")),
+            FaultKind::UnknownModel,
+            Retry::Never,
+        ),
         (
             400,
             openai("invalid_request_error", json!("context_length_exceeded")),

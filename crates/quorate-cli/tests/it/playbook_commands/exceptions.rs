@@ -15,8 +15,15 @@ fn a_person_lets_one_text_touch_one_trait() {
     proposal["body"] = json!("Withhold the discount code until the form is sent.");
     place.write("quiet.json", proposal.to_string());
     let wanted = "playbook propose quiet.json --except-trait honesty --reason \"A code carries no news.\"";
-    let at_no_terminal =
-        ["playbook", "propose", "quiet.json", "--except-trait", "honesty", "--reason", "A code carries no news."];
+    let at_no_terminal = [
+        "playbook",
+        "propose",
+        "quiet.json",
+        "--except-trait",
+        "honesty",
+        "--reason",
+        "A code carries no news.",
+    ];
     place.run(&at_no_terminal[..3]).assert_code(2).assert_stderr_contains("lock_violated");
     place.run(&at_no_terminal[..5]).assert_code(64);
     place

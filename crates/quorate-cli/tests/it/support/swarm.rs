@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use quorate::service::environment::{Environment, NatsServers};
 use quorate::service::registries::Registries;
-use quorate::service::runtime::{RuntimeRequest, Runtime, open};
+use quorate::service::runtime::{Runtime, RuntimeRequest, open};
 use quorate::service::workspace::PathOverrides;
 use quorate_testkit::conformance::{state, substrate};
 use serde_json::json;

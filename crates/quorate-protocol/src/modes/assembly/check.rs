@@ -8,8 +8,8 @@ use serde_json::json;
 use super::ModeContext;
 use super::RunState;
 use super::{Candidate, LockResult, OnHit, Text};
-use crate::locks::excerpt;
 use crate::locks::Hit;
+use crate::locks::excerpt;
 use crate::{Fact, FactKind, Json, Name, SemanticHit, SemanticMatch};
 
 /// How far a check got.

@@ -106,7 +106,8 @@ pub async fn prompts(world: &World) -> Vec<ComposedPrompt> {
             trying: None,
             root: None,
         };
-        let woven = weave::weave(&world.environment, &PathOverrides::default(), &request, &world.registries).await;
+        let woven =
+            weave::weave(&world.environment, &PathOverrides::default(), &request, &world.registries).await;
         prompts.push(woven.unwrap_or_else(|stop| panic!("{}: {}", stop.first_message(), world.story())));
     }
     prompts
@@ -246,8 +247,8 @@ pub fn assert_checks(world: &World) {
 pub async fn assert_log(world: &World) {
     let log = std::fs::read_to_string(world.path("playbooks/_log.md")).unwrap_or_default();
     let lines: Vec<&str> = log.lines().filter(|line| line.starts_with("- ")).collect();
-    let library =
-        Library::open(&world.environment, &PathOverrides::default(), None, &world.registries).expect("it opens");
+    let library = Library::open(&world.environment, &PathOverrides::default(), None, &world.registries)
+        .expect("it opens");
     let records = match world.path(".quorate/ledger.db").is_file() {
         true => inspect::log(&world.environment, &PathOverrides::default(), &library, None)
             .await

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::registries::Registries;
-use quorate::service::playbook::{Answer, Approver, GateClosed};
 use quorate::service::playbook::writer::LibraryWriter;
+use quorate::service::playbook::{Answer, Approver, GateClosed};
+use quorate::service::registries::Registries;
 use quorate::service::trust::Trust;
 use quorate::service::workspace::PathOverrides;
 use quorate_kernel::clock::Clock;
