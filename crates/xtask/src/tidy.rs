@@ -186,6 +186,6 @@ fn check_kinds(sources: &[Source]) -> Vec<String> {
 }
 
 fn declared(source: &Source) -> Vec<&str> {
-    let after = source.text.split("KIND: &str = \"").skip(1);
+    let after = source.text.split("pub const KIND: &str = \"").skip(1);
     after.filter_map(|rest| rest.split('"').next()).collect()
 }
