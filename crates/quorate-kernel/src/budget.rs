@@ -8,7 +8,6 @@ use quorate_protocol::answers;
 use tokio::sync::Notify;
 
 use crate::ports::executor::{CallLimit, Executor, Usage};
-use crate::ports::extension::Embedder;
 use crate::record::{Money, Spent};
 
 /// The caps of a run. `None` means unlimited.
@@ -98,15 +97,8 @@ impl Caps {
         self.tokens.is_some() || self.usd_nanos.is_some()
     }
 
-    /// Whether an executor says enough of its calls for these caps to hold.
-    pub fn can_hold(&self, executor: &dyn Executor) -> bool {
-        let limit = call_limit(executor, 0, answers::Schema::PlainText);
-        !self.has_amounts() || limit.is_some_and(|limit| self.amount(limit).is_some())
-    }
-
-    /// Whether an embedder says enough of its requests for these caps to hold.
-    pub fn can_hold_embedder(&self, embedder: &dyn Embedder) -> bool {
-        let limit = embedder.call_limit(&[""]);
+    /// Whether these caps hold for calls of which this is the most that one takes; `None` where that is not known.
+    pub fn can_hold(&self, limit: Option<CallLimit>) -> bool {
         !self.has_amounts() || limit.is_some_and(|limit| self.amount(limit).is_some())
     }
 
