@@ -20,7 +20,7 @@ use crate::export::jsonl::{ExportHeader, ExportReader, ExportTotals, InvalidExpo
 use crate::prove::{CheckedRecord, ProvableRecord, TrustedKey};
 use crate::signing::{PublicKey, SecretKey};
 use crate::store::engine::Engine;
-use crate::store::index;
+use crate::store::merge;
 
 /// Whom an import trusts, and its time.
 #[derive(Debug, Clone, Copy)]
@@ -152,7 +152,7 @@ impl Store {
             let entry = imported_entry(&imported, &merging.erased, terms.at_ms);
             let runs = imported.runs.keys().map(|run| Name::from(run.as_str()));
             let key = terms.key.ok_or_else(|| LedgerError::NoSigningKey { run: STREAM.into() })?;
-            let written = index::append_import_record(&mut transaction, runs.collect(), entry, key).await;
+            let written = merge::append_import_record(&mut transaction, runs.collect(), entry, key).await;
             written.map_err(|error| self.error(error))??;
             transaction.commit().await.map_err(|error| self.error(error))?;
         }
@@ -213,7 +213,7 @@ struct Merge {
     /// The run of the last record, if the texts that it names must be stored.
     keep_texts: bool,
     /// Records and texts that are not written yet.
-    pending: index::PendingRows,
+    pending: merge::PendingRows,
 }
 
 /// The state of a run in this ledger.
@@ -224,7 +224,7 @@ enum LocalRun {
         /// How many records existed here before.
         existing: u64,
         /// The last record here: its leaf, and whether it is signed. `None` for a new run.
-        last: Option<index::StreamTail>,
+        last: Option<merge::StreamTail>,
         /// Whether this ledger recorded the run itself. An import never extends such a run.
         recorded_here: bool,
         new: u64,
@@ -249,7 +249,7 @@ impl Merge {
                         && self.keep_texts
                         && !dry
                     {
-                        index::insert_body(engine, &sha256, &text).await?;
+                        merge::insert_body(engine, &sha256, &text).await?;
                     }
                 }
             }
@@ -284,7 +284,7 @@ impl Merge {
         };
         if head.n < *had {
             let ours = match engine {
-                Some(engine) => index::record_head(engine, &head.run, head.n).await?,
+                Some(engine) => merge::record_head(engine, &head.run, head.n).await?,
                 None => None,
             };
             return match ours {
@@ -358,10 +358,10 @@ impl LocalRun {
         };
         let is_id = head.run != STREAM && head.run.len() <= 64 && head.run.bytes().all(letters);
         let begins = head.kind == Kind::RunOpened.as_str();
-        let (mut last, mut known) = (None, index::StreamIndex::default());
+        let (mut last, mut known) = (None, merge::StreamIndex::default());
         if let Some(engine) = engine.filter(|_| is_id) {
-            last = index::stream_tail(engine, &head.run).await?;
-            known = index::stream_index(engine, &head.run).await?;
+            last = merge::stream_tail(engine, &head.run).await?;
+            known = merge::stream_index(engine, &head.run).await?;
         }
         let is_run = match (&last, head.n) {
             (Some(_), _) => known.is_run,

@@ -14,10 +14,12 @@ use quorate_kernel::canonical;
 use quorate_kernel::ports::ledger::{Kind, LedgerError};
 use quorate_protocol::{Json, Name};
 use serde::{Deserialize, Serialize};
+use serde_json::Map;
 
 use crate::Store;
 use crate::merkle::{self, Hash, HashSource as _, STRIDE};
 use crate::note::Verifier;
+use crate::record::Head;
 use crate::signing::{KeyId, PublicKey, Signature, SigningContext};
 use crate::store::engine::{Column, Engine, Row, sql};
 use crate::store::tiles::{self, TreeError};
@@ -26,8 +28,8 @@ use check::RecordChecker;
 
 pub use chain_check::{ChainChecker, GapRule};
 pub use check::{
-    CheckedRecord, InvalidProof, MAX_PROOF_BYTES, ProvableRecord, ProvenRecord, SignedCheckpoint, TrustedKey,
-    VerifiedProof, check_proof, from_canonical_json,
+    InvalidProof, MAX_PROOF_BYTES, ProvenRecord, SignedCheckpoint, TrustedKey, VerifiedProof, check_proof,
+    from_canonical_json,
 };
 pub(crate) use check::{check_all_used, from_exact_value, signer_keys, to_hex_texts};
 
@@ -67,6 +69,34 @@ pub struct ProofRecord {
     pub leaf_path: Vec<String>,
     /// Signatures, in the order of the keys' names.
     pub signatures: Vec<Envelope>,
+}
+
+/// A record with its proof.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ProvableRecord {
+    /// Its position in the ledger, from 0.
+    pub index: u64,
+    /// Canonical JSON.
+    pub head: String,
+    /// Canonical JSON; `None` if it was erased.
+    pub data: Option<String>,
+    /// The hashes of the path, from the record's sibling up, 64 hexadecimal digits each.
+    pub path: Vec<String>,
+    /// Signatures, in the order of the keys' names.
+    pub signatures: Vec<Envelope>,
+}
+
+/// A record verified against its tree.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CheckedRecord {
+    pub head: Head,
+    pub leaf: Hash,
+    /// Its time, in milliseconds since the Unix epoch.
+    pub at_ms: i64,
+    /// Its body; `None` if it was erased.
+    pub data: Option<Map<String, Json>>,
+    /// The keys that signed it.
+    pub signers: Vec<KeyId>,
 }
 
 /// Why a proof cannot be made.

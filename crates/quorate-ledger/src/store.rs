@@ -10,6 +10,8 @@ pub(crate) mod engine;
 mod erase;
 pub(crate) mod index;
 pub mod lease;
+mod leases;
+pub(crate) mod merge;
 mod open;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -36,12 +38,12 @@ use tokio::sync::Mutex;
 
 use crate::record::{ChainReader, leaf};
 use crate::signing::{ExternalKeys, PublicKey, SecretKey};
-use crate::verify::shown_runs::{self, ShownQuery, ShownRuns};
 use address::StoreAddress;
-use connection::{Connection, Writer};
+use connection::{Connection, Gap, Writer};
 use engine::{Column, Row, Statement, sql};
+use leases::Leases;
 use open::Foreign;
-use queue::{Gap, Queue};
+use queue::Queue;
 use run_signers::RunSigners;
 use timeouts::Timeouts;
 
@@ -62,7 +64,7 @@ pub struct Store {
     appended: AtomicBool,
     /// The runs that this process drives, if several machines write to the ledger.
     #[cfg(feature = "postgres")]
-    leases: lease::Leases,
+    leases: Leases,
 }
 
 impl Store {
@@ -251,22 +253,6 @@ fn unavailable(what: String, source: impl std::error::Error + Send + Sync + 'sta
 }
 
 impl Store {
-    /// Reads runs for a view and compares them, in one snapshot.
-    pub(crate) async fn shown(&self, query: &ShownQuery) -> Result<ShownRuns, LedgerError> {
-        let mut connection = self.writer().await;
-        let began = tokio::time::Instant::now();
-        loop {
-            let read = match connection.begin_snapshot().await {
-                Ok(engine) => shown_runs::read(engine, query).await,
-                Err(error) => Err(error),
-            };
-            let again = connection.end_snapshot(read.as_ref().err(), began).await;
-            if !again.map_err(|error| self.error(error))? {
-                return read.map_err(|error| self.error(error));
-            }
-        }
-    }
-
     /// Rows with these columns.
     pub(crate) async fn rows(
         &self,

@@ -10,6 +10,8 @@ mod checkpoints;
 mod divergence;
 mod key_changes;
 mod log;
+mod outside_checkpoints;
+mod pages;
 mod record_check;
 mod runs;
 pub(crate) mod shown_runs;
@@ -40,16 +42,17 @@ use crate::store::engine::{Column, Engine, sql};
 use crate::witness::Witness;
 use checkpoints::Checkpoints;
 use key_changes::public_keys;
+use pages::{Page, Reader};
 use signatures::Jobs;
 use tree::{TileRows, TreeCheck};
 use walk::Walk;
-use walk_start::{Page, Reader};
 
-pub use checkpoints::{Cosignature, Rollback, WitnessCheck};
+pub use checkpoints::Rollback;
 pub use divergence::{Divergence, DivergenceKind, LedgerPart};
 pub use key_changes::{AcceptedKey, KeyChangeReport};
 pub use log::LogCheck;
 pub(crate) use log::is_altered_line;
+pub use outside_checkpoints::{Cosignature, WitnessCheck};
 pub use shown_runs::RunFinding;
 pub use walk_start::CheckpointNotFound;
 
@@ -343,17 +346,21 @@ fn unwrap_or_report<T: Default>(walk: &mut Walk, table: &str, read: Result<T, sq
 /// Makes the report after the walk.
 fn finish_report(walk: &mut Walk, since: u64, texts: u64) -> VerifyReport {
     let options = Arc::clone(&walk.options);
-    let self_vouched_runs = signatures::report_unlisted(walk);
-    signatures::report_backdated(walk);
+    let self_vouched_runs = report_unlisted(walk);
+    report_backdated(walk);
     let unsigned_ledger_records = finish_ledger_stream(walk);
-    let witness =
-        options.witness.as_ref().map(|witness| checkpoints::check_witness(walk, witness, "the witness"));
-    let local_checkpoints =
-        options.local_checkpoints.as_ref().map(|kept| checkpoints::check_local_checkpoints(walk, kept));
+    let witness = options
+        .witness
+        .as_ref()
+        .map(|witness| outside_checkpoints::check_witness(walk, witness, "the witness"));
+    let local_checkpoints = options
+        .local_checkpoints
+        .as_ref()
+        .map(|kept| outside_checkpoints::check_local_checkpoints(walk, kept));
     let cosignature = options
         .remote_witness
         .as_ref()
-        .and_then(|(cosigner, copy)| checkpoints::check_cosignature(walk, cosigner, copy.as_ref()?));
+        .and_then(|(cosigner, copy)| outside_checkpoints::check_cosignature(walk, cosigner, copy.as_ref()?));
     if options.strict && walk.counts.unproven > 0 {
         let what = format!(
             "{} records after the last signed checkpoint are unsigned, so nothing proves who wrote them, which --strict requires; after a crash, run `quorate ledger checkpoint` to seal them",
@@ -421,6 +428,39 @@ fn finish_report(walk: &mut Walk, since: u64, texts: u64) -> VerifyReport {
     }
 }
 
+/// Reports runs with records that claim a time before their key's revocation but follow a checkpoint from after it.
+/// Imported runs arrived later and are exempt.
+fn report_backdated(walk: &mut Walk) {
+    for (run, state) in &walk.runs {
+        let Some((what, n, place)) = &state.backdated else { continue };
+        if !walk.ledger_facts.imported.contains(&**run) {
+            let divergence = Divergence::new(DivergenceKind::Changed, LedgerPart::Signature, what.clone());
+            walk.findings.add(divergence.at_record(run, *n).at_seq(*place));
+        }
+    }
+}
+
+/// Reports runs that only their own first record vouches for, unless governance bound their keys or they were imported.
+/// With a keyring, any other such run was signed by an unknown key.
+fn report_unlisted(walk: &mut Walk) -> u64 {
+    let mut vouched = 0;
+    for (run, state) in &walk.runs {
+        let Some((id, n, place)) = state.unlisted_signer else { continue };
+        let governed = state.keyring.as_ref().is_some_and(|audit| audit.governed);
+        if walk.options.keyring.is_none() || governed || walk.ledger_facts.imported.contains(&**run) {
+            vouched += 1;
+            continue;
+        }
+        let what = format!("it is signed by the key {id}, which is not in the workspace's keyring");
+        walk.findings.add(
+            Divergence::new(DivergenceKind::Changed, LedgerPart::Signature, what)
+                .at_record(run, n)
+                .at_seq(place),
+        );
+    }
+    vouched
+}
+
 /// Reports the result for the ledger's own stream.
 fn finish_ledger_stream(walk: &mut Walk) -> u64 {
     let Walk { options, ledger_signatures: own, checkpoints: seals, jobs, findings, .. } = walk;
@@ -450,7 +490,7 @@ pub(crate) async fn check_before_seal(
     })?;
     tables::check_bodies(&mut walk);
     walk.finish_records(&[]);
-    signatures::report_unlisted(&mut walk);
+    report_unlisted(&mut walk);
     finish_ledger_stream(&mut walk);
     let (found, _) = std::mem::take(&mut walk.findings).into_parts();
     let looked_at = [LedgerPart::Record, LedgerPart::Signature, LedgerPart::Checkpoint];

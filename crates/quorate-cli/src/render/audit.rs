@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use quorate::service::audit::{self, Audit, Costs, Sum};
 use quorate_diagnostics::render::TextOptions;
-use quorate_ledger::council_log::priors::{
-    Drift, ProducerStats, Producers, ReviewCounts, find_drift, producer_drifts as find_producer_drift,
+use quorate_ledger::council_log::stats::{
+    Agreement, DeliberatorStats, Drift, MIN_SHARED, Pair, ProducerStats, Producers, ReviewCounts, find_drift,
+    producer_drifts as find_producer_drift,
 };
-use quorate_ledger::council_log::stats::{Agreement, DeliberatorStats, MIN_SHARED, Pair};
 
 use super::deliberator_row::DASH;
 use super::layout::{Paint, finish, one_line};

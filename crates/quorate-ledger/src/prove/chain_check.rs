@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use quorate_kernel::entropy::hex;
 use quorate_kernel::ports::ledger::Kind;
 
-use super::check::CheckedRecord;
+use super::CheckedRecord;
 use crate::record::is_run_id;
 use crate::signing::run::{RunKeyring, extend_keys};
 use crate::signing::{KeyId, PublicKey};

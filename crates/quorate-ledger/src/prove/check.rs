@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Map;
 
-use super::{ChainChecker, Envelope, GapRule, PROOF_VERSION, Proof};
+use super::{ChainChecker, CheckedRecord, GapRule, PROOF_VERSION, Proof, ProvableRecord};
 use crate::merkle::{self, Hash, Inclusion, TreeHead};
 use crate::note::{Checkpoint, Note, Verifier};
 use crate::record::{Head, RECORD_VERSION};
@@ -337,34 +337,6 @@ impl SignedCheckpoint {
     }
 }
 
-/// A record with its proof.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProvableRecord {
-    /// Its position in the ledger, from 0.
-    pub index: u64,
-    /// Canonical JSON.
-    pub head: String,
-    /// Canonical JSON; `None` if it was erased.
-    pub data: Option<String>,
-    /// The hashes of the path, from the record's sibling up, 64 hexadecimal digits each.
-    pub path: Vec<String>,
-    /// Signatures, in the order of the keys' names.
-    pub signatures: Vec<Envelope>,
-}
-
-/// A record verified against its tree.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CheckedRecord {
-    pub head: Head,
-    pub leaf: Hash,
-    /// Its time, in milliseconds since the Unix epoch.
-    pub at_ms: i64,
-    /// Its body; `None` if it was erased.
-    pub data: Option<Map<String, Json>>,
-    /// The keys that signed it.
-    pub signers: Vec<KeyId>,
-}
-
 impl ProvableRecord {
     /// Checks it against a tree and the public keys of signers.
     ///
@@ -472,6 +444,7 @@ pub(crate) fn to_hex_texts(path: &[Hash]) -> Vec<String> {
 mod tests {
     use serde_json::json;
 
+    use super::super::Envelope;
     use super::*;
     use crate::signing::{SecretKey, SigningContext};
 

@@ -1,23 +1,24 @@
-//! The one connection to the database, and cached facts about it.
+//! The one connection to the database, cached facts about it, and the check that precedes each write: the positions of
+//! records must have no gaps. A process that can write the tables can insert a row anywhere, and records appended after
+//! it would be acknowledged behind a gap.
 
 use std::collections::BTreeMap;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use quorate_kernel::ports::ledger::Durability;
+use quorate_kernel::ports::ledger::{Durability, LedgerError};
 use quorate_protocol::Name;
 use sqlx::sqlite::SqliteConnection;
 use sqlx::{Connection as _, Sqlite};
 use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use super::engine;
-use super::engine::Engine;
 #[cfg(feature = "postgres")]
 use super::engine::Statement;
-use super::lease::Leases;
+use super::engine::{Column, Engine, sql};
+use super::leases::Leases;
 #[cfg(feature = "postgres")]
 use super::postgres::server::{WriteCall, is_gap};
-use super::queue::GapCheck;
 use super::run_signers::RunSigners;
 use super::timeouts::{RESTART_TIMEOUT, Timeouts};
 use crate::files;
@@ -417,4 +418,91 @@ impl Drop for Writer {
             });
         }
     }
+}
+
+/// The position up to which no gap was found; initially that of the last checkpoint.
+#[derive(Debug, Default)]
+struct GapCheck(Option<u64>);
+
+/// A record after an empty position.
+#[derive(Debug, thiserror::Error)]
+#[error("there are {before} records before the last one ({run}/{n}), which is at place {place}")]
+pub(super) struct Gap {
+    run: String,
+    n: u64,
+    place: u64,
+    before: u64,
+}
+
+impl GapCheck {
+    /// Refuses to append after a gap.
+    ///
+    /// # Errors
+    /// If there is a gap ([`GapCheck::refusal`] recognizes the error), or the store does not answer.
+    async fn check(&mut self, engine: &mut Engine) -> Result<(), sqlx::Error> {
+        let since = match self.0 {
+            Some(since) => since,
+            None => checkpointed_records(engine).await?,
+        };
+        let behind = match since {
+            // Counted in an index: otherwise each process would read all of a ledger without checkpoints.
+            0 => sql("SELECT (SELECT COUNT(*) FROM record), (SELECT COALESCE(MAX(seq), 0) FROM record)"),
+            _ => sql("SELECT COUNT(*), COALESCE(MAX(seq), $1) FROM record WHERE seq > $2")
+                .bind(since)
+                .bind(since),
+        };
+        let behind = behind.row(engine, &[Column::Int; 2]).await?;
+        let (count, last) = behind.map_or((0, since), |row| (row.count(0), row.count(1)));
+        if last - since == count {
+            self.0 = Some(last);
+            return Ok(());
+        }
+        let last = sql("SELECT run, n, seq FROM record ORDER BY seq DESC LIMIT 1");
+        let last = last.row(engine, &[Column::Text, Column::Int, Column::Int]).await?;
+        let before = since + count.saturating_sub(1);
+        Err(match last {
+            Some(row) => {
+                let gap = Gap { run: row.text(0).to_owned(), n: row.count(1), place: row.count(2), before };
+                sqlx::Error::Configuration(Box::new(gap))
+            }
+            None => sqlx::Error::RowNotFound,
+        })
+    }
+
+    /// The position, if known.
+    #[cfg(feature = "postgres")]
+    fn known(&self) -> Option<i64> {
+        self.0.and_then(|known| i64::try_from(known).ok())
+    }
+
+    /// Sets the position to the last record that the server has checked.
+    #[cfg(feature = "postgres")]
+    fn set_known(&mut self, last: i64) {
+        self.0 = u64::try_from(last).ok();
+    }
+
+    /// Forgets the position, because its records may be lost with the connection.
+    fn reset(&mut self) {
+        self.0 = None;
+    }
+}
+
+impl Gap {
+    /// The error for an append, if `error` is a gap.
+    pub(super) fn refusal(error: &sqlx::Error) -> Option<LedgerError> {
+        let sqlx::Error::Configuration(error) = error else { return None };
+        let gap = error.downcast_ref::<Gap>()?;
+        let what = format!(
+            "it is at position {}, but only {} records precede it, so nothing was appended; run `quorate ledger verify`",
+            gap.place, gap.before
+        );
+        Some(LedgerError::Corrupt { run: gap.run.as_str().into(), n: gap.n, what })
+    }
+}
+
+/// The size of the last checkpoint that does not exceed the existing records.
+async fn checkpointed_records(engine: &mut Engine) -> Result<u64, sqlx::Error> {
+    let row =
+        sql("SELECT COALESCE(MAX(size), 0) FROM checkpoint WHERE size <= (SELECT MAX(seq) FROM record)");
+    Ok(row.row(engine, &[Column::Int]).await?.map_or(0, |row| row.count(0)))
 }

@@ -1,6 +1,4 @@
-//! The queue of the group commit: pending appends, how they are written, and the check that precedes each write. The
-//! positions of records must have no gaps: a process that can write the tables can insert a row anywhere, and records
-//! appended after it would be acknowledged behind a gap.
+//! The queue of the group commit: pending appends, and how they are written.
 
 #[cfg(feature = "postgres")]
 mod on_server;
@@ -13,10 +11,10 @@ use quorate_protocol::Name;
 use tokio::sync::oneshot;
 
 use super::address::StoreAddress;
-use super::connection::{Connection, Tail, Tails};
+use super::connection::{Connection, Gap, Tail, Tails};
 use super::engine::{Column, Engine, Value, sql, sql_rows};
 use super::index::Change;
-use super::lease::BlockedRuns;
+use super::leases::BlockedRuns;
 use super::run_signers::{self, KeyEvent, RunSigners};
 use super::{CommitObserver, CommittedRecords, STREAM};
 use crate::record::{EncodeError, EncodedRecord, PreparedEntry, TimeCache, leaf};
@@ -605,91 +603,4 @@ fn write_error(
             source: None,
         },
     }
-}
-
-/// The position up to which no gap was found; initially that of the last checkpoint.
-#[derive(Debug, Default)]
-pub(super) struct GapCheck(Option<u64>);
-
-/// A record after an empty position.
-#[derive(Debug, thiserror::Error)]
-#[error("there are {before} records before the last one ({run}/{n}), which is at place {place}")]
-pub(super) struct Gap {
-    run: String,
-    n: u64,
-    place: u64,
-    before: u64,
-}
-
-impl GapCheck {
-    /// Refuses to append after a gap.
-    ///
-    /// # Errors
-    /// If there is a gap ([`GapCheck::refusal`] recognizes the error), or the store does not answer.
-    pub(super) async fn check(&mut self, engine: &mut Engine) -> Result<(), sqlx::Error> {
-        let since = match self.0 {
-            Some(since) => since,
-            None => checkpointed_records(engine).await?,
-        };
-        let behind = match since {
-            // Counted in an index: otherwise each process would read all of a ledger without checkpoints.
-            0 => sql("SELECT (SELECT COUNT(*) FROM record), (SELECT COALESCE(MAX(seq), 0) FROM record)"),
-            _ => sql("SELECT COUNT(*), COALESCE(MAX(seq), $1) FROM record WHERE seq > $2")
-                .bind(since)
-                .bind(since),
-        };
-        let behind = behind.row(engine, &[Column::Int; 2]).await?;
-        let (count, last) = behind.map_or((0, since), |row| (row.count(0), row.count(1)));
-        if last - since == count {
-            self.0 = Some(last);
-            return Ok(());
-        }
-        let last = sql("SELECT run, n, seq FROM record ORDER BY seq DESC LIMIT 1");
-        let last = last.row(engine, &[Column::Text, Column::Int, Column::Int]).await?;
-        let before = since + count.saturating_sub(1);
-        Err(match last {
-            Some(row) => {
-                let gap = Gap { run: row.text(0).to_owned(), n: row.count(1), place: row.count(2), before };
-                sqlx::Error::Configuration(Box::new(gap))
-            }
-            None => sqlx::Error::RowNotFound,
-        })
-    }
-
-    /// The position, if known.
-    #[cfg(feature = "postgres")]
-    pub(super) fn known(&self) -> Option<i64> {
-        self.0.and_then(|known| i64::try_from(known).ok())
-    }
-
-    /// Sets the position to the last record that the server has checked.
-    #[cfg(feature = "postgres")]
-    pub(super) fn set_known(&mut self, last: i64) {
-        self.0 = u64::try_from(last).ok();
-    }
-
-    /// Forgets the position, because its records may be lost with the connection.
-    pub(super) fn reset(&mut self) {
-        self.0 = None;
-    }
-}
-
-impl Gap {
-    /// The error for an append, if `error` is a gap.
-    pub(super) fn refusal(error: &sqlx::Error) -> Option<LedgerError> {
-        let sqlx::Error::Configuration(error) = error else { return None };
-        let gap = error.downcast_ref::<Gap>()?;
-        let what = format!(
-            "it is at position {}, but only {} records precede it, so nothing was appended; run `quorate ledger verify`",
-            gap.place, gap.before
-        );
-        Some(LedgerError::Corrupt { run: gap.run.as_str().into(), n: gap.n, what })
-    }
-}
-
-/// The size of the last checkpoint that does not exceed the existing records.
-async fn checkpointed_records(engine: &mut Engine) -> Result<u64, sqlx::Error> {
-    let row =
-        sql("SELECT COALESCE(MAX(size), 0) FROM checkpoint WHERE size <= (SELECT MAX(seq) FROM record)");
-    Ok(row.row(engine, &[Column::Int]).await?.map_or(0, |row| row.count(0)))
 }

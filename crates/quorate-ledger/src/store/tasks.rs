@@ -11,7 +11,8 @@ use quorate_protocol::Name;
 use sqlx::Row as _;
 
 use super::engine::{Column, Row, Statement, sql, sql_rows};
-use super::lease::{RunGuard, now, server};
+use super::lease::{RunGuard, server};
+use super::leases::now;
 use super::postgres::machine_id;
 use super::{Store, unavailable};
 use crate::store::postgres::server::{Server, WriteCall, last_place};

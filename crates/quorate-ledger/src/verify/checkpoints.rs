@@ -1,6 +1,5 @@
 //! Checks checkpoints during the walk: their content, their signatures, and that the preceding checkpoint introduced
-//! each new key. Also compares the checkpoints that are kept outside of the ledger: by a witness, in local copies, and
-//! by an HTTP witness.
+//! each new key.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +7,14 @@ use quorate_kernel::record::{self, RolledBack};
 use quorate_protocol::Json;
 use serde_json::Map;
 
+use super::VerifyOptions;
 use super::divergence::{Divergence, DivergenceKind, Findings, LedgerPart};
 use super::key_changes::{KeyChanges, public_keys};
 use super::signatures::{Job, Jobs};
-use super::walk::Walk;
-use super::{VerifyOptions, parse_checkpoint};
-use crate::local_checkpoints::{CheckpointCopy, LocalCheckpoints};
 use crate::merkle::{Hash, TreeHead};
-use crate::note::{Checkpoint, Cosigner, Note, Verifier};
+use crate::note::{Checkpoint, Note, Verifier};
 use crate::signing::PublicKey;
 use crate::store::{CheckpointRecord, STREAM, Succession};
-use crate::witness::Witness;
 
 /// The checkpoints so far.
 #[derive(Default)]
@@ -195,144 +191,6 @@ impl Checkpoints {
             Some((n, place)) => divergence.at_record(STREAM, n).at_seq(place),
             None => divergence,
         }
-    }
-}
-
-/// Compares the copies with the walked records.
-pub(super) fn check_local_checkpoints(walk: &mut Walk, kept: &LocalCheckpoints) -> WitnessCheck {
-    let mut check = WitnessCheck::default();
-    // The saved checkpoints of a former ledger do not apply to another ledger's records.
-    let replaced =
-        kept.replaced_origin.as_ref().filter(|replaced| walk.checkpoints.origin.as_ref() != Some(replaced));
-    let is_another = replaced.is_some() && walk.checkpoints.origin.is_none();
-    for copy in kept.copies.iter().filter(|_| !is_another) {
-        let name = format!("the copy {}", copy.path.display());
-        match &copy.note {
-            Ok(note) => {
-                let Some(size) = check_note(walk, note, LedgerPart::LocalCheckpoint, &name) else { continue };
-                check.checkpoints += 1;
-                check.size = check.size.max(size);
-                check_not_cut(walk, size, LedgerPart::LocalCheckpoint, &name);
-            }
-            Err(why) => {
-                check.fragments += 1;
-                let what = format!("{name} is not a checkpoint that the ledger's key signed: {why}");
-                walk.findings.add(Divergence::new(
-                    DivergenceKind::Changed,
-                    LedgerPart::LocalCheckpoint,
-                    what,
-                ));
-            }
-        }
-    }
-    if let Some(origin) = replaced {
-        let what = format!("another ledger has replaced {origin}, whose checkpoint is saved here");
-        walk.findings.add(Divergence::new(DivergenceKind::Changed, LedgerPart::LocalCheckpoint, what));
-    }
-    if walk.options.strict && kept.copies.is_empty() {
-        let what = "this machine has no saved checkpoint of this ledger, which --strict requires";
-        walk.findings.add(Divergence::new(DivergenceKind::Removed, LedgerPart::LocalCheckpoint, what));
-    }
-    check
-}
-
-/// The result for a witness.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct WitnessCheck {
-    /// The number of checkpoints of this ledger that it has.
-    pub checkpoints: u64,
-    /// The size of the largest one.
-    pub size: u64,
-    /// The number of parts that are not signed notes, such as an incomplete one.
-    pub fragments: u64,
-}
-
-/// Compares a witness with the walked records.
-pub(super) fn check_witness(walk: &mut Walk, witness: &Witness, name: &str) -> WitnessCheck {
-    let mut witnessed = WitnessCheck { fragments: witness.fragments.len() as u64, ..WitnessCheck::default() };
-    for (note, at) in witness.notes.iter().zip(1_u64..) {
-        let Some(size) = check_note(walk, note, LedgerPart::Witness, &format!("checkpoint {at} of {name}"))
-        else {
-            continue;
-        };
-        witnessed.checkpoints += 1;
-        witnessed.size = witnessed.size.max(size);
-    }
-    check_not_cut(walk, witnessed.size, LedgerPart::Witness, name);
-    witnessed
-}
-
-/// The result for the last checkpoint that an HTTP witness signed.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cosignature {
-    pub name: String,
-    /// The number of records that it covers.
-    pub size: u64,
-    /// The time of the signature, in seconds since the Unix epoch, by the witness's clock.
-    pub at_s: u64,
-}
-
-/// Compares the witness's last signed checkpoint with the walk; `None` if the copy is not a checkpoint.
-pub(super) fn check_cosignature(
-    walk: &mut Walk,
-    cosigner: &Cosigner,
-    copy: &CheckpointCopy,
-) -> Option<Cosignature> {
-    let name = format!("the checkpoint of the witness {}", cosigner.name());
-    let read = || -> Result<(String, u64), String> {
-        let note = copy.note.clone()?;
-        let parsed = Note::parse(note.as_bytes()).map_err(|error| error.to_string())?;
-        let (_, at_s) = cosigner.find_signature(&parsed).map_err(|error| error.to_string())?;
-        Ok((note, at_s))
-    };
-    match read() {
-        Ok((note, at_s)) => {
-            let size = check_note(walk, &note, LedgerPart::Witness, &name)?;
-            check_not_cut(walk, size, LedgerPart::Witness, &format!("the witness {}", cosigner.name()));
-            Some(Cosignature { name: cosigner.name().to_owned(), size, at_s })
-        }
-        Err(why) => {
-            let what = format!("{name} ({}) is not a valid checkpoint: {why}", copy.path.display());
-            walk.findings.add(Divergence::new(DivergenceKind::Changed, LedgerPart::Witness, what));
-            None
-        }
-    }
-}
-
-/// Checks a note's signers and origin against the walked records. Returns its size if it is of this ledger.
-pub(super) fn check_note(walk: &mut Walk, note: &str, part: LedgerPart, name: &str) -> Option<u64> {
-    let mut say = |what: &str| {
-        walk.findings.add(Divergence::new(DivergenceKind::Changed, part, format!("{name} {what}")));
-    };
-    let Some(checkpoint) = parse_checkpoint(note) else {
-        say("cannot be read");
-        return None;
-    };
-    if walk.checkpoints.origin.as_deref().is_some_and(|origin| origin != checkpoint.origin()) {
-        say(&format!("is of another ledger, {}", checkpoint.origin()));
-        return None;
-    }
-    let known_keys = walk.options.ledger_keys.iter().chain(&walk.options.trusted_keys);
-    let known_keys = known_keys.filter_map(|key| Verifier::new(checkpoint.origin(), *key).ok());
-    let known: Vec<Verifier> = walk.checkpoints.signers.iter().cloned().chain(known_keys).collect();
-    if !Note::parse(note.as_bytes()).is_ok_and(|note| note.verify(&known).is_ok()) {
-        say("is not signed by any known key");
-    }
-    Some(checkpoint.tree().size)
-}
-
-/// Reports that the ledger has fewer records than the witness has seen.
-pub(super) fn check_not_cut(walk: &mut Walk, size: u64, part: LedgerPart, name: &str) {
-    let last_seq = walk.seq();
-    if size > last_seq {
-        let mut what = format!("{name} has seen {size} records, but there are only {last_seq}");
-        if walk.options.is_on_server {
-            what.push_str(
-                "; a copy of the server that took over (failover), or a backup, may have lacked the rest",
-            );
-        }
-        walk.findings
-            .add(Divergence::new(DivergenceKind::Cut, part, what).at_seq(last_seq + 1).up_to_seq(size));
     }
 }
 

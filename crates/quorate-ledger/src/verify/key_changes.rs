@@ -5,8 +5,8 @@
 
 use super::VerifyOptions;
 use super::divergence::{Divergence, DivergenceKind, Findings, LedgerPart};
+use super::pages::StoredRecord;
 use super::signatures::{Job, Jobs};
-use super::walk_start::StoredRecord;
 use crate::merkle::Hash;
 use crate::note::Verifier;
 use crate::signing::{KeyId, PublicKey, Signature};

@@ -13,7 +13,7 @@ use serde::de::{
 use serde_json::Map;
 use sha2::{Digest as _, Sha256};
 
-use super::walk_start::StoredRecord;
+use super::pages::StoredRecord;
 use crate::merkle::Hash;
 use crate::record::{Head, RECORD_VERSION};
 

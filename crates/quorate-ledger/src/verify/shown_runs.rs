@@ -9,16 +9,17 @@ use std::ops::Range;
 
 use quorate_kernel::clock::parse_rfc3339;
 use quorate_kernel::entropy::hex;
-use quorate_kernel::ports::ledger::Kind;
+use quorate_kernel::ports::ledger::{Kind, LedgerError};
 use quorate_kernel::record::{self, Imported, Override, RecordRange, RunEnded, RunOpened};
 
 use super::key_changes::public_keys;
+use super::pages::{StoredRecord, record_from_row, signatures};
 use super::record_check::{HeadMatcher, explain_mismatch, stated_predecessor};
 use super::runs::{StreamState, affects_row};
 use super::tables::row_difference;
 use super::walk::object;
-use super::walk_start::{StoredRecord, signatures};
 use super::{parse_checkpoint, record_check};
+use crate::Store;
 use crate::checkpoint::{CheckpointRecord, STREAM};
 use crate::merkle::{self, Hash, TreeHead};
 use crate::note::Note;
@@ -159,9 +160,27 @@ pub(crate) struct ShownRuns {
     pub(crate) unlisted: Vec<UnlistedRun>,
 }
 
+impl Store {
+    /// Reads runs for a view and compares them, in one snapshot.
+    pub(crate) async fn shown(&self, query: &ShownQuery) -> Result<ShownRuns, LedgerError> {
+        let mut connection = self.writer().await;
+        let began = tokio::time::Instant::now();
+        loop {
+            let read = match connection.begin_snapshot().await {
+                Ok(engine) => read(engine, query).await,
+                Err(error) => Err(error),
+            };
+            let again = connection.end_snapshot(read.as_ref().err(), began).await;
+            if !again.map_err(|error| self.error(error))? {
+                return read.map_err(|error| self.error(error));
+            }
+        }
+    }
+}
+
 /// Reads runs and compares them. The caller has begun a snapshot, because rows and records would differ while others
 /// write.
-pub(crate) async fn read(engine: &mut Engine, query: &ShownQuery) -> Result<ShownRuns, sqlx::Error> {
+async fn read(engine: &mut Engine, query: &ShownQuery) -> Result<ShownRuns, sqlx::Error> {
     let mut rows = Vec::new();
     for statement in &query.statements {
         if rows.len() < query.limit {
@@ -286,7 +305,7 @@ async fn read_records(
 async fn read_stored(engine: &mut Engine, statement: Statement) -> Result<Vec<StoredRecord>, sqlx::Error> {
     use Column::{Int, Text};
     let rows = statement.rows(engine, &[Int, Text, Int, Text, Text, Text]).await?;
-    Ok(rows.into_iter().map(super::walk_start::record_from_row).collect())
+    Ok(rows.into_iter().map(record_from_row).collect())
 }
 
 /// The records that the last checkpoint covers, and the stored leaves that lead to its root.

@@ -12,7 +12,6 @@ use tokio::time::Instant;
 use super::VerifyOptions;
 use super::divergence::{Divergence, DivergenceKind, Findings, LedgerPart};
 use super::runs::StreamState;
-use super::walk::Walk;
 use crate::checkpoint::STREAM;
 use crate::merkle::Hash;
 use crate::note::{Note, Verifier};
@@ -116,39 +115,6 @@ pub(super) fn extend_run_keys(
             }
         }
     }
-}
-
-/// Reports runs with records that claim a time before their key's revocation but follow a checkpoint from after it.
-/// Imported runs arrived later and are exempt.
-pub(super) fn report_backdated(walk: &mut Walk) {
-    for (run, state) in &walk.runs {
-        let Some((what, n, place)) = &state.backdated else { continue };
-        if !walk.ledger_facts.imported.contains(&**run) {
-            let divergence = Divergence::new(DivergenceKind::Changed, LedgerPart::Signature, what.clone());
-            walk.findings.add(divergence.at_record(run, *n).at_seq(*place));
-        }
-    }
-}
-
-/// Reports runs that only their own first record vouches for, unless governance bound their keys or they were imported.
-/// With a keyring, any other such run was signed by an unknown key.
-pub(super) fn report_unlisted(walk: &mut Walk) -> u64 {
-    let mut vouched = 0;
-    for (run, state) in &walk.runs {
-        let Some((id, n, place)) = state.unlisted_signer else { continue };
-        let governed = state.keyring.as_ref().is_some_and(|audit| audit.governed);
-        if walk.options.keyring.is_none() || governed || walk.ledger_facts.imported.contains(&**run) {
-            vouched += 1;
-            continue;
-        }
-        let what = format!("it is signed by the key {id}, which is not in the workspace's keyring");
-        walk.findings.add(
-            Divergence::new(DivergenceKind::Changed, LedgerPart::Signature, what)
-                .at_record(run, n)
-                .at_seq(place),
-        );
-    }
-    vouched
 }
 
 /// The number of pending signatures that starts a verification.

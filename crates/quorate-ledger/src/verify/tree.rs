@@ -348,7 +348,7 @@ mod tests {
         let unsealed = what(&[Record(2, Some(9))]);
         assert!(unsealed.contains("no checkpoint shows which is correct"), "{unsealed}");
         let removed = what(&[Record(3, Some(2)), Record(4, Some(3)), Root(&[2, 3])]);
-        assert!(removed.contains("it stood before r/3"), "which one it was is unknown: {removed}");
+        assert!(removed.contains("it was before r/3"), "which one it was is unknown: {removed}");
     }
 
     #[test]

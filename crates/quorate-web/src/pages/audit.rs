@@ -8,8 +8,9 @@ use std::sync::Arc;
 use askama::Template;
 use axum::response::Response;
 use quorate::service::audit::{Audit, Sum, percent};
-use quorate_ledger::council_log::priors::{ProducerStats, ReviewCounts, producer_drifts};
-use quorate_ledger::council_log::stats::{Agreement, MIN_SHARED, Pair};
+use quorate_ledger::council_log::stats::{
+    Agreement, MIN_SHARED, Pair, ProducerStats, ReviewCounts, producer_drifts,
+};
 use quorate_manifest::timestamp;
 
 use super::chart::{Line, Segment, line, stacked};

@@ -9,8 +9,10 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::executor::Usage;
 use quorate_kernel::record::Money;
 use quorate_ledger::Store;
-use quorate_ledger::council_log::priors::{self, Drift, ProducerStats, Producers, ReviewCounts};
-use quorate_ledger::council_log::stats::{self, Agreement, DeliberatorStats, LogStats, MIN_SHARED, Pair};
+use quorate_ledger::council_log::stats::{
+    self, Agreement, DeliberatorStats, Drift, LogStats, MIN_SHARED, Pair, ProducerStats, Producers,
+    ReviewCounts,
+};
 use quorate_ledger::council_log::{self, CountedLog};
 use quorate_ledger::stats::{MemberCost, ReviewFilter};
 use quorate_protocol::Name;
@@ -496,7 +498,7 @@ impl From<&Audit> for AuditReport {
             verdict: audit.filter.verdict.clone(),
             artifact_type: audit.filter.artifact_type.clone(),
         };
-        let producer_drift = priors::producer_drifts(&audit.producers);
+        let producer_drift = stats::producer_drifts(&audit.producers);
         let producer = |(name, stats): (&String, &ProducerStats)| {
             producer(name, stats, producer_drift.iter().find(|drift| drift.of == *name))
         };
@@ -515,7 +517,7 @@ impl From<&Audit> for AuditReport {
             verdicts: stats.verdicts.clone(),
             deliberators: stats.deliberators.iter().map(|(id, stats)| deliberator(id, stats)).collect(),
             weeks: stats.weeks.iter().map(week).collect(),
-            drift: priors::find_drift(stats).into_iter().map(type_drift).collect(),
+            drift: stats::find_drift(stats).into_iter().map(type_drift).collect(),
             producers: audit.producers.iter().map(producer).collect(),
             agreement: AgreementReport {
                 min_shared: MIN_SHARED,

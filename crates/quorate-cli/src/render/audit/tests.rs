@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 
 use quorate::service::audit::Costs;
 use quorate_diagnostics::render::TextOptions;
-use quorate_ledger::council_log::priors::{ProducerStats, Producers, ReviewCounts};
-use quorate_ledger::council_log::stats::{Agreement, Pair};
-use quorate_ledger::council_log::stats::{DeliberatorStats, LogStats};
+use quorate_ledger::council_log::stats::{
+    Agreement, DeliberatorStats, LogStats, Pair, ProducerStats, Producers, ReviewCounts,
+};
 use quorate_ledger::stats::ReviewFilter;
 use serde_json::{Value, json};
 

@@ -14,7 +14,7 @@ use super::DURATION_MS;
 use crate::Store;
 use crate::store::connection::{Connection, Writer};
 use crate::store::engine::{Column, Value, rows_lost_error, sql, sql_rows};
-use crate::store::lease::{Leases, OwnLease, now};
+use crate::store::leases::{Leases, OwnLease, now};
 use crate::store::postgres::machine_id;
 use crate::store::postgres::server::LeaseCall;
 

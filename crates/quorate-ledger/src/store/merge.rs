@@ -1,0 +1,124 @@
+//! Merges imported records: what this ledger has of their streams, and the rows that are added.
+
+use quorate_kernel::ports::ledger::{Entry, LedgerError};
+use quorate_protocol::Name;
+use sqlx::Error as StoreError;
+
+use super::connection::Transaction;
+use super::engine::{Column, Engine, Value, sql};
+use super::index::{Change, is_imported};
+use super::{STREAM, queue};
+use crate::prove::{CheckedRecord, ProvableRecord};
+use crate::record::leaf;
+use crate::signing::SecretKey;
+
+/// The tail of a run in this ledger.
+pub(crate) struct StreamTail {
+    /// The number of its next record.
+    pub(crate) next: u64,
+    /// The leaf of its last record.
+    pub(crate) leaf: String,
+    /// Whether its records are signed.
+    pub(crate) signed: bool,
+}
+
+/// The tail of a run in this ledger; `None` if it has no records.
+pub(crate) async fn stream_tail(engine: &mut Engine, run: &str) -> Result<Option<StreamTail>, StoreError> {
+    let last = sql("SELECT n, head FROM record WHERE run = $1 ORDER BY n DESC LIMIT 1").bind(run);
+    let Some(last) = last.row(engine, &[Column::Int, Column::Text]).await? else { return Ok(None) };
+    let signed = sql("SELECT n FROM signature WHERE run = $1 AND n = 0 LIMIT 1").bind(run);
+    let signed = signed.row(engine, &[Column::Int]).await?.is_some();
+    Ok(Some(StreamTail { next: last.count(0) + 1, leaf: leaf(last.text(1)), signed }))
+}
+
+/// The index's entry for an existing stream.
+#[derive(Default)]
+pub(crate) struct StreamIndex {
+    /// Whether it is a run.
+    pub(crate) is_run: bool,
+    /// Whether it was recorded in another ledger.
+    pub(crate) imported: bool,
+}
+
+/// The index's entry for an existing stream.
+pub(crate) async fn stream_index(engine: &mut Engine, run: &str) -> Result<StreamIndex, StoreError> {
+    let row = sql("SELECT seq FROM run WHERE run = $1").bind(run).row(engine, &[Column::Int]).await?;
+    Ok(StreamIndex { is_run: row.is_some(), imported: is_imported(engine, run).await? })
+}
+
+/// The head of an existing record.
+pub(crate) async fn record_head(
+    engine: &mut Engine,
+    run: &str,
+    n: u64,
+) -> Result<Option<String>, StoreError> {
+    let statement = sql("SELECT head FROM record WHERE run = $1 AND n = $2").bind(run).bind(n);
+    Ok(statement.row(engine, &[Column::Text]).await?.map(|row| row.text(0).to_owned()))
+}
+
+/// Records to write together, with their signatures.
+#[derive(Default)]
+pub(crate) struct PendingRows {
+    records: Vec<queue::RecordRow>,
+    signatures: Vec<Vec<Value>>,
+}
+
+impl PendingRows {
+    /// Adds a record, and applies its change to the index.
+    pub(crate) async fn add(
+        &mut self,
+        engine: &mut Engine,
+        item: &ProvableRecord,
+        record: &CheckedRecord,
+    ) -> Result<(), StoreError> {
+        let head = &record.head;
+        let (run, kind) = (head.run.as_str(), head.kind.as_str());
+        self.records.push([
+            run.into(),
+            head.n.into(),
+            kind.into(),
+            item.head.as_str().into(),
+            item.data.clone().into(),
+        ]);
+        for signed in item.signatures.iter().flat_map(|envelope| &envelope.signatures) {
+            let (key, signature) = (signed.keyid.as_str(), signed.sig.as_str());
+            self.signatures.push(vec![run.into(), head.n.into(), key.into(), signature.into()]);
+        }
+        if self.records.len() == queue::MAX_ROWS {
+            self.flush(engine).await?;
+        }
+        match record.data.as_ref().and_then(|data| Change::from_record(kind, record.at_ms, data)) {
+            Some(change) => change.apply(engine, run).await,
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) async fn flush(&mut self, engine: &mut Engine) -> Result<(), StoreError> {
+        let records = std::mem::take(&mut self.records);
+        if !records.is_empty() {
+            queue::insert_rows(engine, records.into_iter()).await?;
+        }
+        queue::insert_signatures(engine, std::mem::take(&mut self.signatures)).await
+    }
+}
+
+/// Stores a text that a record names.
+pub(crate) async fn insert_body(engine: &mut Engine, sha256: &str, text: &str) -> Result<(), StoreError> {
+    let keep = sql("INSERT INTO body (sha256, text) VALUES ($1, $2) ON CONFLICT (sha256) DO NOTHING");
+    let query = sql("SELECT CAST(1 AS BIGINT) FROM body WHERE sha256 = $1").bind(sha256);
+    keep.bind(sha256).bind(text).insert_if_absent(engine, query).await
+}
+
+/// Records an import in the ledger's own stream, signed by the ledger's key. Drops cached tails of runs.
+pub(crate) async fn append_import_record(
+    transaction: &mut Transaction<'_>,
+    runs: Vec<Name>,
+    entry: Entry,
+    key: &SecretKey,
+) -> Result<Result<(), LedgerError>, StoreError> {
+    let (engine, tails) = transaction.engine_and_tails();
+    let stream: Name = STREAM.into();
+    runs.iter().chain([&stream]).for_each(|run| drop(tails.remove(run)));
+    let next = stream_tail(engine, STREAM).await?.map_or(0, |end| end.next);
+    Ok(queue::append_in_transaction(engine, &stream, next, entry, Some(key)).await?.map(drop))
+}

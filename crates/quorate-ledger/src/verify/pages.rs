@@ -1,0 +1,255 @@
+//! Reads the records in pages, each with its signatures and with the stored leaves of its positions. A page with rows
+//! that cannot be read is read row by row.
+
+use std::collections::BTreeMap;
+
+use crate::merkle::Hash;
+use crate::store::engine::{Column, Engine, Row, sql};
+use crate::store::tiles::HASHES_PER_ROW;
+
+/// The number of records per read.
+const PAGE: i64 = 2048;
+
+/// The most empty positions that are looked up in the stored tree. A larger gap is not the trace of a removed record.
+const MAX_GAP: u64 = 1 << 16;
+
+/// A stored record.
+#[derive(Debug, Clone)]
+pub(super) struct StoredRecord {
+    pub(super) seq: i64,
+    pub(super) run: String,
+    pub(super) n: i64,
+    pub(super) kind: String,
+    pub(super) head: String,
+    pub(super) data: Option<String>,
+    /// Its signers and signatures.
+    pub(super) signatures: Vec<(String, String)>,
+}
+
+/// A row of the table of records.
+#[derive(Debug)]
+pub(super) enum PageRow {
+    Record(StoredRecord),
+    /// The row exists but cannot be read.
+    Unreadable {
+        seq: i64,
+        why: String,
+    },
+}
+
+/// Consecutive records, and the stored leaves of their positions.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    pub(super) rows: Vec<PageRow>,
+    leaves: BTreeMap<u64, Vec<u8>>,
+    /// Why nothing after them can be read.
+    pub(super) error: Option<String>,
+}
+
+impl Page {
+    /// Whether its rows are in order and all of them follow a position.
+    fn is_ordered_after(&self, after: i64) -> bool {
+        let seqs = self.rows.iter().map(|line| match line {
+            PageRow::Record(StoredRecord { seq, .. }) | PageRow::Unreadable { seq, .. } => *seq,
+        });
+        // The lowest position means that nothing has been read yet.
+        let begins = self.rows.is_empty() || seqs.clone().next() > Some(after) || after == i64::MIN;
+        begins && seqs.is_sorted_by(|one, next| one < next)
+    }
+
+    /// The stored leaf of a position, from 1.
+    pub(super) fn leaf(&self, place: u64) -> Option<Hash> {
+        let index = place.checked_sub(1)?;
+        let start = usize::try_from(index % HASHES_PER_ROW).ok()? * 32;
+        self.leaves.get(&(index / HASHES_PER_ROW))?.get(start..start + 32)?.try_into().ok()
+    }
+}
+
+/// Reads the rows.
+pub(super) struct Reader {
+    after: i64,
+    /// Whether the file has the tables of schema 2.
+    has_tree: bool,
+    has_signatures: bool,
+}
+
+impl Reader {
+    /// Reads the records after a position; `None` for all.
+    pub(super) fn after(place: Option<i64>, has_tree: bool, has_signatures: bool) -> Self {
+        Reader { after: place.unwrap_or(i64::MIN), has_tree, has_signatures }
+    }
+
+    /// The next page; `None` at the end.
+    pub(super) async fn next(&mut self, engine: &mut Engine) -> Option<Page> {
+        let before = u64::try_from(self.after).unwrap_or(0);
+        let mut page = match self.read_page(engine).await {
+            Ok(lines) => Page { rows: lines, ..Page::default() },
+            Err(_) => self.read_one_by_one(engine).await,
+        };
+        let last = match page.rows.last() {
+            Some(PageRow::Record(StoredRecord { seq, .. }) | PageRow::Unreadable { seq, .. }) => *seq,
+            None if page.error.is_some() => return Some(page),
+            None => return None,
+        };
+        // Reading a corrupt file may never end.
+        if !page.is_ordered_after(self.after) {
+            let error = Some("the database returns its rows out of order".to_owned());
+            return Some(Page { error, ..Page::default() });
+        }
+        self.after = last;
+        if self.has_tree
+            && let Ok(last) = u64::try_from(last)
+        {
+            let first = before / HASHES_PER_ROW;
+            let last = last.min(before.saturating_add(MAX_GAP)) / HASHES_PER_ROW;
+            // Unreadable rows are found when all rows are counted.
+            if let Ok(leaves) = leaves(engine, first, last).await {
+                page.leaves = leaves;
+            }
+        }
+        Some(page)
+    }
+
+    async fn read_page(&self, engine: &mut Engine) -> Result<Vec<PageRow>, sqlx::Error> {
+        use Column::{Int, Text};
+        let rows =
+            sql("SELECT seq, run, n, kind, head, data FROM record WHERE seq > $1 ORDER BY seq LIMIT $2")
+                .bind(self.after)
+                .bind(PAGE)
+                .rows(engine, &[Int, Text, Int, Text, Text, Text])
+                .await?;
+        let mut records: Vec<StoredRecord> = rows.into_iter().map(record_from_row).collect();
+        let (Some(first), Some(last)) = (records.first(), records.last()) else { return Ok(Vec::new()) };
+        if self.has_signatures {
+            let signatures = signatures(engine, first.seq, last.seq).await?;
+            let mut records = records.iter_mut();
+            let mut record = records.next();
+            for (seq, key, signature) in signatures {
+                while record.as_ref().is_some_and(|record| record.seq < seq) {
+                    record = records.next();
+                }
+                if let Some(record) = &mut record {
+                    record.signatures.push((key, signature));
+                }
+            }
+        }
+        Ok(records.into_iter().map(PageRow::Record).collect())
+    }
+
+    /// As [`Reader::read_page`], row by row, for a page with unreadable rows.
+    async fn read_one_by_one(&self, engine: &mut Engine) -> Page {
+        let seqs = sql("SELECT seq FROM record WHERE seq > $1 ORDER BY seq LIMIT $2");
+        let seqs = match seqs.bind(self.after).bind(PAGE).rows(engine, &[Column::Int]).await {
+            Ok(rows) => rows.iter().map(|row| row.int(0)).collect::<Vec<_>>(),
+            Err(error) => match self.step_through_seqs(engine).await {
+                seqs if seqs.is_empty() => {
+                    return Page { error: Some(error.to_string()), ..Page::default() };
+                }
+                seqs => seqs,
+            },
+        };
+        let mut page = Page::default();
+        for seq in seqs {
+            page.rows.push(match self.line(engine, seq).await {
+                Ok(Some(record)) => PageRow::Record(record),
+                Ok(None) => continue,
+                Err(error) => PageRow::Unreadable { seq, why: error.to_string() },
+            });
+        }
+        page
+    }
+
+    /// The positions up to the first one that the database cannot step to.
+    async fn step_through_seqs(&self, engine: &mut Engine) -> Vec<i64> {
+        let (mut seqs, mut after) = (Vec::new(), self.after);
+        while seqs.len() < usize::try_from(PAGE).unwrap_or(0) {
+            let next = sql("SELECT seq FROM record WHERE seq > $1 ORDER BY seq LIMIT 1").bind(after);
+            match next.row(engine, &[Column::Int]).await {
+                Ok(Some(row)) if row.int(0) > after => after = row.int(0),
+                Ok(_) | Err(_) => break,
+            }
+            seqs.push(after);
+        }
+        seqs
+    }
+
+    async fn line(&self, engine: &mut Engine, seq: i64) -> Result<Option<StoredRecord>, sqlx::Error> {
+        use Column::{Int, Text};
+        let row = sql("SELECT seq, run, n, kind, head, data FROM record WHERE seq = $1")
+            .bind(seq)
+            .row(engine, &[Int, Text, Int, Text, Text, Text])
+            .await?;
+        let Some(mut record) = row.map(record_from_row) else { return Ok(None) };
+        if self.has_signatures {
+            let signatures = signatures(engine, seq, seq).await?;
+            record.signatures = signatures.into_iter().map(|(_, key, signature)| (key, signature)).collect();
+        }
+        Ok(Some(record))
+    }
+}
+
+pub(super) fn record_from_row(row: Row) -> StoredRecord {
+    let text = |at| row.text(at).to_owned();
+    StoredRecord {
+        seq: row.int(0),
+        run: text(1),
+        n: row.int(2),
+        kind: text(3),
+        head: text(4),
+        data: row.opt_text(5).map(str::to_owned),
+        signatures: Vec::new(),
+    }
+}
+
+/// Position, key and signature, for the records at some positions, in order.
+pub(super) async fn signatures(
+    engine: &mut Engine,
+    first: i64,
+    last: i64,
+) -> Result<Vec<(i64, String, String)>, sqlx::Error> {
+    // The join starts from the records: the other direction would read all signatures for each page.
+    let rows = sql("SELECT record.seq, signature.key, signature.signature FROM record CROSS JOIN signature \
+         WHERE record.seq >= $1 AND record.seq <= $2 AND signature.run = record.run AND signature.n = record.n \
+         ORDER BY record.seq")
+        .bind(first)
+        .bind(last)
+        .rows(engine, &[Column::Int, Column::Text, Column::Text])
+        .await?;
+    Ok(rows.iter().map(|row| (row.int(0), row.text(1).to_owned(), row.text(2).to_owned())).collect())
+}
+
+async fn leaves(engine: &mut Engine, first: u64, last: u64) -> Result<BTreeMap<u64, Vec<u8>>, sqlx::Error> {
+    let rows = sql("SELECT idx, hashes FROM tile WHERE level = 0 AND idx >= $1 AND idx <= $2")
+        .bind(first)
+        .bind(last)
+        .rows(engine, &[Column::Int, Column::Bytes])
+        .await?;
+    Ok(rows.iter().map(|row| (row.count(0), row.bytes(1).to_vec())).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_in_order_after_the_one_before_it() {
+        let page = |seqs: &[i64]| {
+            let row = |seq: &i64| PageRow::Unreadable { seq: *seq, why: String::new() };
+            Page { rows: seqs.iter().map(row).collect(), ..Page::default() }
+        };
+        let cases: [(&[i64], i64, bool); 9] = [
+            (&[], 7, true),
+            (&[8], 7, true),
+            (&[8, 9, 12], 7, true),
+            (&[7, 8], 7, false),
+            (&[3], 7, false),
+            (&[8, 8], 7, false),
+            (&[9, 8], 7, false),
+            (&[i64::MIN, 1], i64::MIN, true),
+            (&[2, 1], i64::MIN, false),
+        ];
+        for (seqs, after, ordered) in cases {
+            assert_eq!(page(seqs).is_ordered_after(after), ordered, "{seqs:?} after {after}");
+        }
+    }
+}
