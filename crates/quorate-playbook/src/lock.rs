@@ -244,7 +244,7 @@ impl Locks {
     }
 
     fn analyze<'a>(&'a self, folded: &'a str) -> BlockAnalysis<'a> {
-        BlockAnalysis::new(folded, text::tokens(folded, &self.grammar), &self.grammar)
+        BlockAnalysis::new(folded, grammar::tokens(folded, &self.grammar), &self.grammar)
     }
 }
 
@@ -297,11 +297,16 @@ const TABLE: [(&str, &str); 8] = [
     ("kindness", "Is kind to people, also where it disagrees with them."),
 ];
 
-const WORDS: &str = include_str!("lock/lexicon.txt");
+/// The words and phrases of the built-in traits.
+const LEXICON_ENTRIES: &str = include_str!("lock/lexicon.txt");
+
+/// Lists of English words by what they do in a sentence.
+const WORDS: &str = include_str!("lock/words.txt");
 
 static LEXICON: LazyLock<Vec<Arc<Trait>>> = LazyLock::new(|| {
-    let entries =
-        |id: &str, of: &str| section(WORDS, &format!("{id} {of}")).flat_map(expand_alternatives).collect();
+    let entries = |id: &str, of: &str| {
+        section(LEXICON_ENTRIES, &format!("{id} {of}")).flat_map(expand_alternatives).collect()
+    };
     let read = |(id, description): (&str, &str)| Trait {
         id: id.to_owned(),
         description: description.to_owned(),
@@ -313,7 +318,7 @@ static LEXICON: LazyLock<Vec<Arc<Trait>>> = LazyLock::new(|| {
 
 /// Expressions that contain a trait's word but are unrelated: `identity provider`. Each hides the words in it.
 fn harmless() -> impl Iterator<Item = String> {
-    section(WORDS, "harmless").flat_map(expand_alternatives)
+    section(LEXICON_ENTRIES, "harmless").flat_map(expand_alternatives)
 }
 
 /// The built-in traits: warmth, honesty, voice-register, safety-boundary, identity, mission, refuse-harm, kindness.

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use super::grammar::{Grammar, Inflection, Meaning, ModifierKind, flag};
-use super::text::{Separator, Token};
+use super::grammar::{Grammar, Inflection, Meaning, ModifierKind, Token, flag};
+use super::text::Separator;
 
 /// How many words of content a negation or a diminishing verb reaches over.
 const MAX_CONTENT_WORDS: usize = 6;

@@ -1,4 +1,4 @@
-//! Word numbers, and sequences of words in a trie, compiled once for all traits.
+//! Word numbers, and sequences of words in a trie, compiled once for all traits; and a text cut into numbered words.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -6,7 +6,8 @@ use std::sync::LazyLock;
 
 use quorate_diagnostics::text::section;
 
-use super::text;
+use super::WORDS;
+use super::text::{CONTRACTIONS, Separator, raw_words, separator_in, words};
 
 /// The effect of a word or a sequence on the traits' words around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,7 +91,6 @@ pub(super) mod flag {
     pub(in super::super) const POINTER: u32 = 262_144;
 }
 
-pub(super) const WORDS: &str = include_str!("words.txt");
 /// The sections of words and sequences that act on a trait's word, by what they do.
 const MODIFIERS: [(ModifierKind, &str); 13] = [
     (ModifierKind::Neutral, "neutral"),
@@ -222,7 +222,7 @@ impl Grammar {
                 });
             }
             _ => {
-                let ids = self.ids_of(&text::words(entry));
+                let ids = self.ids_of(&words(entry));
                 self.insert(&ids, Meaning::Modifier(op, Inflection::Base));
             }
         }
@@ -238,7 +238,7 @@ impl Grammar {
     /// Adds a phrase. Its first word is inflected as a verb, its last as a noun. One with a full stop ends its clause.
     pub(super) fn add_phrase(&mut self, at: usize, entry: &str) {
         let meaning = if entry.ends_with('.') { Meaning::ClauseFinalPhrase(at) } else { Meaning::Phrase(at) };
-        let tokens = text::words(entry);
+        let tokens = words(entry);
         let (Some(first), Some(last)) = (tokens.first(), tokens.last()) else { return };
         let mut ids = self.ids_of(&tokens);
         let mut ends = vec![ids[ids.len() - 1]];
@@ -289,7 +289,7 @@ impl Grammar {
         is_first: bool,
         means: &dyn Fn(Inflection) -> Meaning,
     ) {
-        let tokens = text::words(entry);
+        let tokens = words(entry);
         if tokens.is_empty() {
             return;
         }
@@ -446,4 +446,142 @@ fn inflections(word: &str) -> Vec<(String, Inflection)> {
         add([word, "ness"].concat(), Inflection::Base);
     }
     all
+}
+
+/// A word of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Token {
+    /// Its number; 0 for what no list has.
+    pub(super) id: u32,
+    /// The separator before it.
+    pub(super) separator: Separator,
+    /// Its bytes in the block.
+    pub(super) span: (usize, usize),
+}
+
+/// The words of a folded text.
+pub(super) fn tokens(text: &str, grammar: &Grammar) -> Vec<Token> {
+    let mut all = Vec::with_capacity(text.len() / 5);
+    let (mut spelled, mut end) = (Vec::new(), 0);
+    for (start, stop, word) in raw_words(text) {
+        let separator = separator_in(
+            &text[end..start],
+            text.len() > stop || start > 0,
+            all.is_empty() && spelled.is_empty(),
+        );
+        end = stop;
+        let is_letter = word.chars().nth(1).is_none();
+        if is_letter && (separator == Separator::None || spelled.is_empty()) {
+            spelled.push((start, stop, word, separator));
+            continue;
+        }
+        flush(&mut spelled, &mut all, grammar);
+        push(&mut all, &word, separator, (start, stop), grammar);
+    }
+    flush(&mut spelled, &mut all, grammar);
+    all
+}
+
+/// Letters set apart are read as the word that they spell, or as the words, from four on.
+fn flush(spelled: &mut Vec<(usize, usize, String, Separator)>, all: &mut Vec<Token>, grammar: &Grammar) {
+    if spelled.len() >= 4 {
+        let span = (spelled[0].0, spelled[spelled.len() - 1].1);
+        let word: String = spelled.iter().map(|letter| letter.2.as_str()).collect();
+        if grammar.id_of(&word) == 0 && push_compound(all, &word, spelled[0].3, span, grammar) {
+            spelled.clear();
+            return;
+        }
+        push(all, &word, spelled[0].3, span, grammar);
+    } else {
+        for (start, stop, word, gap) in spelled.iter() {
+            push(all, word, *gap, (*start, *stop), grammar);
+        }
+    }
+    spelled.clear();
+}
+
+/// The minimum and maximum length of a word that is searched for joined words.
+const COMPOUND_LENGTHS: std::ops::RangeInclusive<usize> = 8..=48;
+
+fn push(all: &mut Vec<Token>, word: &str, gap: Separator, span: (usize, usize), grammar: &Grammar) {
+    if let Some((_, long)) = CONTRACTIONS.iter().find(|(short, _)| *short == word) {
+        all.push(Token { id: grammar.id_of(long[0]), separator: gap, span });
+        all.push(Token { id: grammar.id_of(long[1]), separator: Separator::None, span });
+        return;
+    }
+    let mut id = grammar.id_of(word);
+    if id == 0 && word.bytes().any(|byte| byte.is_ascii_digit() || matches!(byte, b'@' | b'$')) {
+        id = grammar.id_of(&word.chars().map(unleet).collect::<String>());
+    }
+    if id == 0 {
+        id = LETTER_PAIRS
+            .iter()
+            .filter(|(pair, _)| word.contains(pair))
+            .map(|(pair, letter)| grammar.id_of(&word.replace(pair, letter)))
+            .find(|id| *id != 0)
+            .unwrap_or(0);
+    }
+    if id == 0 && COMPOUND_LENGTHS.contains(&word.len()) && push_compound(all, word, gap, span, grammar) {
+        return;
+    }
+    all.push(Token { id, separator: gap, span });
+}
+
+/// Pairs of letters that look like one.
+const LETTER_PAIRS: [(&str, &str); 2] = [("rn", "m"), ("vv", "w")];
+
+/// Reads a word as the known words that it is put together of, where it is.
+fn push_compound(
+    all: &mut Vec<Token>,
+    word: &str,
+    gap: Separator,
+    span: (usize, usize),
+    grammar: &Grammar,
+) -> bool {
+    if !word.is_ascii() || word.len() > *COMPOUND_LENGTHS.end() {
+        return false;
+    }
+    let parts = split_compound(word, grammar);
+    for (place, id) in parts.iter().enumerate() {
+        all.push(Token { id: *id, separator: if place == 0 { gap } else { Separator::None }, span });
+    }
+    !parts.is_empty()
+}
+
+fn unleet(c: char) -> char {
+    match c {
+        '0' => 'o',
+        '1' => 'i',
+        '3' => 'e',
+        '4' | '@' => 'a',
+        '5' | '$' => 's',
+        '7' => 't',
+        _ => c,
+    }
+}
+
+/// Known words that a word is put together of; nothing where it is not.
+fn split_compound(word: &str, grammar: &Grammar) -> Vec<u32> {
+    let mut from: Vec<Option<(usize, u32)>> = vec![None; word.len() + 1];
+    for start in 0..word.len() {
+        if start > 0 && from[start].is_none() {
+            continue;
+        }
+        for end in start + 2..=word.len().min(start + 16) {
+            if from[end].is_none() {
+                let id = grammar.id_of(&word[start..end]);
+                if id != 0 {
+                    from[end] = Some((start, id));
+                }
+            }
+        }
+    }
+    let (mut at, mut parts) = (word.len(), Vec::new());
+    while at > 0 {
+        let Some((start, id)) = from[at] else { return Vec::new() };
+        parts.push(id);
+        at = start;
+    }
+    parts.reverse();
+    parts
 }
