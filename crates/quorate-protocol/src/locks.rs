@@ -10,6 +10,7 @@
 
 mod automaton;
 mod character;
+mod fold;
 mod items;
 mod search;
 mod target;
@@ -25,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use character::{Class, entry, is_mark, look};
 use search::{HitSink, Search, TraitSource};
 
-pub use character::fold;
+pub use fold::fold;
 
 /// A trait as recorded in a run's setup.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -8,7 +8,7 @@ use regex::{Regex, RegexBuilder, RegexSet, RegexSetBuilder};
 use super::Layer;
 use super::automaton::{Automaton, IGNORED, MAX_SUFFIX_BYTES, RN};
 use super::character::{Class, Reading, case, entry, is_mark, is_pipe};
-use super::character::{Folded, Form};
+use super::fold::{Folded, Form};
 use super::items::{self, Item, has_markup, read_items, remove_markup};
 use super::target::{CONTEXT_ITEMS, Target, TextItems};
 

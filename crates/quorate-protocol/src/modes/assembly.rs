@@ -11,7 +11,6 @@ use quorate_manifest::assembly::Mode as AssemblyMode;
 use serde_json::{Map, json};
 use sha2::{Digest as _, Sha256};
 
-use super::{advisory, hierarchy, peer, voting};
 use crate::assembly::{Member, Rule, Setup};
 use crate::gather::Subject;
 use crate::locks::{InvalidTrait, Locks};
@@ -57,19 +56,12 @@ pub fn version(mode: AssemblyMode) -> &'static str {
 }
 
 impl Assembly {
-    /// An assembly that waits to be opened.
+    /// An assembly of a mode that waits to be opened.
     ///
     /// # Errors
     /// If a locked trait is not a valid pattern.
-    pub fn new(setup: Setup) -> Result<Self, InvalidTrait> {
+    pub(super) fn in_mode(mode: Box<dyn Mode>, setup: Arc<Setup>) -> Result<Self, InvalidTrait> {
         let locks = Locks::compile(&setup.locked_traits, setup.match_mode)?;
-        let setup = Arc::new(setup);
-        let mode: Box<dyn Mode> = match setup.mode {
-            AssemblyMode::Advisory => Box::new(advisory::Advisory::new(&setup)),
-            AssemblyMode::Voting => Box::new(voting::Voting::new(&setup)),
-            AssemblyMode::Peer => Box::new(peer::Peer::new(&setup)),
-            AssemblyMode::Hierarchy => Box::new(hierarchy::Hierarchy::new(&setup)),
-        };
         let indices = setup.members.iter().enumerate().map(|(index, member)| (member.id.clone(), index));
         let mode_context = ModeContext {
             member_indices: indices.collect(),
