@@ -4,6 +4,7 @@
 
 mod check;
 mod conversation;
+mod life;
 mod process;
 
 use std::collections::BTreeSet;
@@ -25,7 +26,8 @@ use super::Violation;
 use crate::faults::CrashingLedger;
 use crate::scripted::{JumpingClock, Rng};
 use conversation::{Log, SharedConversation};
-use process::{Failures, Life, LifePlan, Process, World};
+use life::{Failures, Life, LifePlan};
+use process::{Process, World};
 
 /// How often the conversation is checked, and after how many checks it must be idle.
 const POLL_INTERVAL: Duration = Duration::from_secs(30);

@@ -17,7 +17,7 @@ use quorate_protocol::{Json, Name};
 use serde_json::Map;
 use tokio::sync::watch;
 
-use super::process::{Life, StepFailed};
+use super::life::{Life, StepFailed};
 use crate::faults::CrashingLedger;
 use crate::scripted::Rng;
 
