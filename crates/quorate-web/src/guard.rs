@@ -1,4 +1,4 @@
-//! Checks every request before any route sees it, and gives every response its security headers.
+//! Checks every request before any route sees it, begins sessions, and gives every response its security headers.
 //!
 //! Host must name this server, which prevents DNS rebinding. Everything needs the session's cookie or the bearer token,
 //! except the link that begins a session. A request that changes something must come from a page of this server or bring the
@@ -11,7 +11,8 @@ use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, COOKIE, ORIGIN, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, COOKIE, LOCATION, ORIGIN, REFERRER_POLICY, SET_COOKIE,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
@@ -19,6 +20,8 @@ use axum::response::{IntoResponse as _, Response};
 use quorate::service::http_guard::{Origin, TokenHash, bearer_token, is_for, single_header};
 use quorate_diagnostics::codes;
 use quorate_kernel::entropy;
+use serde::Deserialize;
+use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
 
 use crate::failure::Failure;
@@ -187,6 +190,33 @@ impl Refusal {
             false => pages::refused(&failure),
         }
     }
+}
+
+#[derive(Deserialize)]
+struct OpenQuery {
+    #[serde(default)]
+    t: String,
+}
+
+/// Begins a session, if the secret is right, and leads to the runs. `used` is told the secret of the next link.
+pub(crate) fn begin_session(guard: &Guard, used: &UnboundedSender<String>, query: &str) -> Response {
+    let query = serde_urlencoded::from_str(query).unwrap_or(OpenQuery { t: String::new() });
+    let next = secret_text();
+    let Some(cookie) = guard.begin_session(&query.t, &next) else {
+        return pages::refused(&Failure::new(
+            StatusCode::UNAUTHORIZED,
+            codes::REQUEST_REFUSED,
+            "this link was used, or is not of this server",
+            "each link works once: the terminal of `quorate serve` shows the next one",
+        ));
+    };
+    // The receiver lives as long as the server.
+    let _ = used.send(next);
+    let Ok(cookie) = HeaderValue::from_str(&cookie) else {
+        unreachable!("a name, digits and a secret of hexadecimal digits")
+    };
+    let headers = HeaderMap::from_iter([(SET_COOKIE, cookie), (LOCATION, HeaderValue::from_static("/"))]);
+    (StatusCode::SEE_OTHER, headers).into_response()
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

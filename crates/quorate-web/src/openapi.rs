@@ -6,7 +6,6 @@ use schemars::generate::{Contract, SchemaSettings};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
 
-use crate::api::runs::ShownRecord;
 use crate::endpoint::{Route, Schemas};
 
 /// Where schemas are in the document.
@@ -49,20 +48,6 @@ pub(crate) fn event(_: &mut SchemaGenerator) -> Schema {
             "event": {"type": "string"},
             "id": {"type": "string"},
             "data": {"type": "string", "contentMediaType": "application/json"},
-        },
-    })
-}
-
-/// An event of a stream of records.
-pub(crate) fn record_event(schemas: &mut SchemaGenerator) -> Schema {
-    let record = schemas.subschema_for::<ShownRecord>();
-    json_schema!({
-        "type": "object",
-        "required": ["event", "data"],
-        "properties": {
-            "event": {"enum": ["record", "end"]},
-            "id": {"description": "The record's number", "type": "string"},
-            "data": {"type": "string", "contentMediaType": "application/json", "contentSchema": record},
         },
     })
 }

@@ -8,6 +8,7 @@ mod chart;
 pub(crate) mod compare;
 pub(crate) mod document;
 pub(crate) mod ledger;
+mod live_run;
 mod playbooks;
 pub(crate) mod review_run;
 pub(crate) mod runs;
@@ -20,18 +21,15 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use askama::Template;
-use axum::http::header::{CONTENT_TYPE, LOCATION, SET_COOKIE};
-use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::http::StatusCode;
+use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use quorate_diagnostics::codes;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use tokio::sync::mpsc::UnboundedSender;
 
 use crate::failure::{Failure, Problem};
-use crate::guard::{Guard, secret_text};
 use crate::{Server, assets};
-use runs::LiveView;
+use live_run::LiveView;
 
 /// The response of a page.
 type Shown = Pin<Box<dyn Future<Output = Response> + Send>>;
@@ -77,7 +75,7 @@ pub(crate) fn all() -> Vec<Page> {
         Page {
             path: "/runs/{run}/live",
             show: |server, path, _| {
-                Box::pin(async move { runs::show_live_run(&server, part(&path, "run")).await })
+                Box::pin(async move { live_run::show(&server, part(&path, "run")).await })
             },
         },
         Page {
@@ -193,31 +191,4 @@ struct Surroundings {
     is_driven: bool,
     /// The decided run before it on the same artifact.
     previous: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct OpenQuery {
-    #[serde(default)]
-    t: String,
-}
-
-/// Begins a session, if the secret is right, and leads to the runs. `used` is told the secret of the next link.
-pub(crate) fn begin_session(guard: &Guard, used: &UnboundedSender<String>, query: &str) -> Response {
-    let query = serde_urlencoded::from_str(query).unwrap_or(OpenQuery { t: String::new() });
-    let next = secret_text();
-    let Some(cookie) = guard.begin_session(&query.t, &next) else {
-        return refused(&Failure::new(
-            StatusCode::UNAUTHORIZED,
-            codes::REQUEST_REFUSED,
-            "this link was used, or is not of this server",
-            "each link works once: the terminal of `quorate serve` shows the next one",
-        ));
-    };
-    // The receiver lives as long as the server.
-    let _ = used.send(next);
-    let Ok(cookie) = HeaderValue::from_str(&cookie) else {
-        unreachable!("a name, digits and a secret of hexadecimal digits")
-    };
-    let headers = HeaderMap::from_iter([(SET_COOKIE, cookie), (LOCATION, HeaderValue::from_static("/"))]);
-    (StatusCode::SEE_OTHER, headers).into_response()
 }

@@ -18,7 +18,7 @@ use tokio::sync::mpsc::UnboundedSender;
 
 use crate::endpoint::{Method, Route};
 use crate::failure::Failure;
-use crate::guard::{Guard, OPEN};
+use crate::guard::{self, Guard, OPEN};
 use crate::{Server, api, assets, openapi, pages};
 
 /// The largest body: a text of the maximum size, escaped, and the other fields.
@@ -76,7 +76,7 @@ pub(crate) fn router(server: &Arc<Server>, guard: &Arc<Guard>, used: UnboundedSe
     }
     let guard = guard.clone();
     let open = move |RawQuery(query): RawQuery| async move {
-        pages::begin_session(&guard, &used, &query.unwrap_or_default())
+        guard::begin_session(&guard, &used, &query.unwrap_or_default())
     };
     router
         // A preview of the link must not use it up: axum answers HEAD as GET.

@@ -13,12 +13,13 @@ use quorate::service::runtime::{OpenRuntime, Runtime};
 use quorate::service::talks::{self, Activity, ActivityTracker, Talk, TalkAccess, TalkState};
 use quorate_kernel::conversation::Turn;
 use quorate_kernel::ports::telemetry::Telemetry;
+use schemars::JsonSchema;
+use serde::Serialize;
 use tokio::sync::{Mutex, MutexGuard, watch};
 use tokio::time::Instant;
 
 use crate::Server;
 use crate::api::actions::Limits;
-use crate::api::talks::TalkNow;
 use crate::failure::Failure;
 
 /// How long a state is shown before it is read again.
@@ -44,6 +45,16 @@ pub(crate) struct OpenTalk {
     /// How many jobs have answered: what was read before the last one ended is outdated.
     jobs_ended: AtomicU64,
     state: Mutex<Option<CachedState>>,
+}
+
+/// A conversation as it is now.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub(crate) struct TalkNow {
+    #[serde(flatten)]
+    pub(crate) state: TalkState,
+    /// Whether a job of this server answers open turns
+    #[serde(rename = "answering")]
+    pub(crate) is_answering: bool,
 }
 
 struct CachedState {

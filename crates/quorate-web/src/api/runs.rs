@@ -25,7 +25,7 @@ use quorate_kernel::ports::ledger::{Kind, Ledger as _, Record};
 use quorate_ledger::runs::RunFilter;
 use quorate_ledger::stats::ReviewFilter;
 use quorate_manifest::timestamp;
-use schemars::JsonSchema;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -184,7 +184,7 @@ const MAX_RECORDS: usize = 1_000;
 
 /// A record of a run.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct ShownRecord {
+struct ShownRecord {
     /// Its number in the run, from 0
     n: u64,
     /// What it is: `run.opened`, `consultation`, `outcome`, …
@@ -297,6 +297,20 @@ impl Endpoint for GetCompare {
     }
 }
 
+/// An event of a stream of records.
+fn record_event(schemas: &mut SchemaGenerator) -> Schema {
+    let record = schemas.subschema_for::<ShownRecord>();
+    json_schema!({
+        "type": "object",
+        "required": ["event", "data"],
+        "properties": {
+            "event": {"enum": ["record", "end"]},
+            "id": {"description": "The record's number", "type": "string"},
+            "data": {"type": "string", "contentMediaType": "application/json", "contentSchema": record},
+        },
+    })
+}
+
 /// How often a comment is sent, so that dead connections are noticed.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
@@ -312,11 +326,7 @@ impl Endpoint for GetEvents {
 
     fn answer() -> Answer {
         let about = "A stream of events: the data of `record` is a record as `records` gives it";
-        Answer {
-            content_type: "text/event-stream",
-            schema: openapi::record_event,
-            ..Answer::json::<()>(about)
-        }
+        Answer { content_type: "text/event-stream", schema: record_event, ..Answer::json::<()>(about) }
     }
 
     async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {

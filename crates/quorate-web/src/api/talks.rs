@@ -34,7 +34,7 @@ use super::actions::Limits;
 use super::runs::KEEP_ALIVE;
 use crate::endpoint::{Answer, Call, Endpoint, Method, Nothing};
 use crate::failure::Failure;
-use crate::talks::OpenTalk;
+use crate::talks::{OpenTalk, TalkNow};
 use crate::{Server, openapi};
 
 /// The conversations of the workspace.
@@ -83,16 +83,6 @@ pub(crate) struct TalkQuery {
     /// The most turns: default 50
     #[schemars(range(min = 1, max = 500))]
     pub(crate) limit: Option<u32>,
-}
-
-/// A conversation as it is now.
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub(crate) struct TalkNow {
-    #[serde(flatten)]
-    pub(crate) state: TalkState,
-    /// Whether a job of this server answers open turns
-    #[serde(rename = "answering")]
-    pub(crate) is_answering: bool,
 }
 
 /// A conversation and its turns.

@@ -12,8 +12,8 @@ use super::Surroundings;
 use super::assembly_parts;
 use super::at::{At, Form};
 use super::chart::{self, Segment};
+use super::live_run::LiveView;
 use super::review_run::{MemberRow, member_row};
-use super::runs::LiveView;
 use super::wording::{Mark, duration, instant, minute, plain, usage};
 use crate::Server;
 

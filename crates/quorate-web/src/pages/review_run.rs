@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use askama::Template;
-use quorate::service::member_usage;
+use quorate::service::compare;
 use quorate::service::member_usage::MemberUsage;
 use quorate::service::report::{Answer, Deliberator, Finding, ReviewReport};
 
@@ -13,8 +13,8 @@ use quorate_protocol::answers::{self, deliberator::Round};
 use super::Surroundings;
 use super::at::{At, Form};
 use super::document::{self, Line};
+use super::live_run::LiveView;
 use super::playbooks::{Word, words};
-use super::runs::LiveView;
 use super::wording::{Mark, digit_groups, duration, instant, minute, plain, usage, usd};
 use crate::Server;
 
@@ -118,7 +118,7 @@ pub(super) fn page(server: &Arc<Server>, report: ReviewReport, around: Surroundi
     let mut positions: Vec<Position> =
         report.deliberators.iter().map(|one| position(report.rounds, one, Places::default())).collect();
     positions.sort_by_key(|position| !position.has_changed);
-    let rewordings = member_usage::positions(&report).into_iter().filter(|held| !held.rewording.is_empty());
+    let rewordings = compare::positions(&report).into_iter().filter(|held| !held.rewording.is_empty());
     let rewordings = rewordings.map(|held| (held.id, words(&held.rewording))).collect();
     ReviewPage {
         frame: frame.with_json(format!("/api/v1/runs/{}", report.run)),

@@ -4,16 +4,15 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::response::Response;
-use quorate::service::live::{Amounts, Live, LiveState, Question, QuestionState};
 use quorate::service::runs::{MODES, RunReport, VERDICTS};
 use quorate::service::{self, compare};
 use quorate_ledger::runs::ListedRun;
 use quorate_protocol::policy::Verdict;
 
-use super::wording::{Mark, digit_groups, instant, minute, plain};
+use super::live_run::LiveView;
+use super::wording::{Mark, instant, minute, plain};
 use super::{Frame, Surroundings, assembly_run, query, respond, review_run};
 use crate::Server;
-use crate::api::runs;
 use crate::api::runs::{Query, list, load_live, load_report};
 use crate::failure::Failure;
 
@@ -136,7 +135,7 @@ async fn load_run(server: &Arc<Server>, run: &str) -> Result<(RunReport, Surroun
     };
     let session = server.ledger().await?;
     let live = match is_open {
-        true => Some(LiveView::of(server, &runs::load_live(server, run.clone()).await?)),
+        true => Some(LiveView::of(server, &load_live(server, run.clone()).await?)),
         false => None,
     };
     let is_driven = match &live {
@@ -145,181 +144,4 @@ async fn load_run(server: &Arc<Server>, run: &str) -> Result<(RunReport, Surroun
     };
     let previous = compare::previous(&session, &run.as_str().into()).await?;
     Ok((report, Surroundings { live, is_driven, previous: previous.map(|previous| previous.to_string()) }))
-}
-
-#[derive(Template)]
-#[template(path = "live_run.html")]
-struct LivePage {
-    frame: Frame,
-    run: String,
-    mark: Mark,
-    live: Option<LiveView>,
-}
-
-/// A run in progress, in words.
-pub(super) struct LiveView {
-    /// As the API has it: the page is loaded again when another process takes the run up, or none works on it any more.
-    pub(super) state: &'static str,
-    pub(super) heading: &'static str,
-    /// Who works on it, and what a person can do about it.
-    pub(super) advice: String,
-    pub(super) status: String,
-    pub(super) spent: String,
-    pub(super) steps: Vec<String>,
-    /// Each member with its cell for each step.
-    pub(super) rows: Vec<(String, Vec<String>)>,
-    /// Whether a process works on the run.
-    pub(super) is_driven: bool,
-    pub(super) is_over: bool,
-    pub(super) can_cancel: bool,
-}
-
-impl LiveView {
-    pub(super) fn of(server: &Server, live: &Live) -> LiveView {
-        let row = |member: &quorate::service::live::LiveMember| {
-            let cell = |step: &String| {
-                let question = member.questions.iter().find(|question| question.step == *step);
-                question.map(question_words).unwrap_or_default()
-            };
-            (member.member.clone(), live.steps.iter().map(cell).collect())
-        };
-        LiveView {
-            status: format!("{} of {} answers", live.done, live.asked),
-            spent: spent_of_budget(&live.spent, &live.budget),
-            steps: live.steps.clone(),
-            rows: live.members.iter().map(row).collect(),
-            state: live.state.as_str(),
-            heading: match live.state {
-                LiveState::Here | LiveState::Elsewhere | LiveState::Remote => "In progress",
-                LiveState::Interrupted => "Interrupted",
-                LiveState::Imported | LiveState::Ended => "Members and steps",
-            },
-            advice: advice(live),
-            is_driven: live.state.is_driven(),
-            is_over: live.ended,
-            can_cancel: live.job.is_some() && !server.read_only,
-        }
-    }
-}
-
-fn advice(live: &Live) -> String {
-    let run = &live.run;
-    match (live.state, &live.verdict) {
-        (LiveState::Here, _) => "This server works on it.".to_owned(),
-        (LiveState::Elsewhere, _) => {
-            "Another process of this machine works on it. To end it, press Ctrl-C where it was started."
-                .to_owned()
-        }
-        (LiveState::Remote, _) => {
-            "A process of another machine works on it. To end it, press Ctrl-C where it was started."
-                .to_owned()
-        }
-        (LiveState::Interrupted, None) => {
-            format!(
-                "It was interrupted, and no process works on it. Everything answered so far is kept: quorate resume {run} \
-                 asks again only for what is missing."
-            )
-        }
-        (LiveState::Interrupted, Some(_)) => {
-            format!(
-                "It was interrupted after its verdict, and no process works on it: quorate show {run} completes it."
-            )
-        }
-        (LiveState::Imported, _) => {
-            "It was recorded in another ledger, which alone can continue it.".to_owned()
-        }
-        (LiveState::Ended, _) => String::new(),
-    }
-}
-
-/// The state of a question, in the same words as `live.js`.
-fn question_words(question: &Question) -> String {
-    let mut text = question.state.as_str().to_owned();
-    if question.state == QuestionState::Retrying {
-        text = format!("retrying after {} attempts", question.attempts);
-    }
-    if let Some(bytes) = question.bytes {
-        text = format!("{text}, {} bytes so far", digit_groups(bytes));
-    }
-    match &question.why {
-        Some(why) => format!("{text}: {why}"),
-        None => text,
-    }
-}
-
-fn spent_of_budget(spent: &Amounts, budget: &Amounts) -> String {
-    let part = |name: &str, spent: Option<String>, cap: Option<String>| {
-        let spent = spent.or_else(|| cap.is_some().then(|| "0".to_owned()))?;
-        Some(match cap {
-            Some(cap) => format!("{name} {spent} of {cap}"),
-            None => format!("{name} {spent}"),
-        })
-    };
-    let calls = |amounts: &Amounts| amounts.calls.map(|calls| digit_groups(calls.into()));
-    let tokens = |amounts: &Amounts| amounts.tokens.map(digit_groups);
-    let parts = [
-        part("calls", calls(spent), calls(budget)),
-        part("tokens", tokens(spent), tokens(budget)),
-        part("US$", spent.usd.clone(), budget.usd.clone()),
-    ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
-}
-
-/// The page.
-pub(super) async fn show_live_run(server: &Arc<Server>, run: &str) -> Response {
-    respond(server, live_page(server, run).await)
-}
-
-async fn live_page(server: &Arc<Server>, run: &str) -> Result<LivePage, Failure> {
-    let live = load_live(server, run.to_owned()).await?;
-    let mark = Mark::of(live.verdict.as_deref());
-    let frame =
-        Frame::new(server, format!("{} live", mark.word), "runs", format!("quorate show {}", live.run));
-    Ok(LivePage {
-        frame: frame.with_json(format!("/api/v1/runs/{}/live", live.run)),
-        mark,
-        live: Some(LiveView::of(server, &live)),
-        run: live.run,
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_spent_is_said_with_its_cap() {
-        let amounts = |calls, usd: Option<&str>| Amounts { calls, tokens: None, usd: usd.map(str::to_owned) };
-        assert_eq!(
-            spent_of_budget(&amounts(Some(3), Some("0.5")), &amounts(Some(50), None)),
-            "calls 3 of 50, US$ 0.5"
-        );
-        assert_eq!(
-            spent_of_budget(&amounts(Some(3), None), &amounts(None, Some("5"))),
-            "calls 3, US$ 0 of 5"
-        );
-    }
-
-    #[test]
-    fn a_question_says_how_far_it_is_and_why() {
-        let question = |state, why: Option<&str>, bytes| Question {
-            step: "r1".to_owned(),
-            state,
-            why: why.map(str::to_owned),
-            attempts: 2,
-            bytes,
-        };
-        assert_eq!(
-            question_words(&question(QuestionState::Asked, None, Some(1_234))),
-            "asked, 1,234 bytes so far"
-        );
-        assert_eq!(
-            question_words(&question(QuestionState::Retrying, Some("no JSON"), None)),
-            "retrying after 2 attempts: no JSON"
-        );
-        assert_eq!(
-            question_words(&question(QuestionState::Missing, Some("timed out"), None)),
-            "missing: timed out"
-        );
-    }
 }
