@@ -8,8 +8,8 @@ use std::time::Duration;
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::{Glyphs, Ticker, lock};
-use crate::render::layout::one_line;
-use crate::render::wording::{duration, status, step as named, truncate};
+use crate::render::layout::{one_line, truncate};
+use crate::render::wording::{duration, status, step as named};
 
 /// The longest shown reason for a re-prompt, in characters.
 const MAX_REASON_CHARS: usize = 60;

@@ -14,10 +14,10 @@ use quorate::service::convene::report::ConveneReport;
 use quorate_diagnostics::render::TextOptions;
 
 use super::layout::{
-    Paint, ascii, finish, hanging, indented, one_line, prose, sanitize, table, wrap_prefixed,
+    Paint, ascii, finish, hanging, indented, one_line, prose, sanitize, table, truncate, wrap_prefixed,
 };
 use super::markdown::{code, fenced, inline};
-use super::wording::{amount, duration, truncate};
+use super::wording::{amount, duration};
 use super::{Extent, Format};
 use crate::progress::Glyphs;
 use phrases::{names, request, subject};

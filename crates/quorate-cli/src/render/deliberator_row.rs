@@ -6,8 +6,8 @@ use quorate::service::report::{Answer, Deliberator, ReviewReport};
 use quorate_protocol::Json;
 use quorate_protocol::answers::deliberator::{Answer as Position, Round, issues};
 
-use super::layout::{Paint, one_line};
-use super::wording::{digit_groups, dollars, duration, list, status, truncate};
+use super::layout::{Paint, one_line, truncate};
+use super::wording::{digit_groups, dollars, duration, list, status};
 
 /// Stands for a missing value.
 pub(super) const DASH: &str = "–";

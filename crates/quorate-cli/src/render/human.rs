@@ -9,8 +9,8 @@ use quorate_diagnostics::render::{Level, TextOptions, underline};
 use quorate_protocol::policy::Verdict;
 
 use super::brief::{Brief, MAX_PLACES, Place, Point};
-use super::layout::{Paint, finish, hanging, indented, one_line, prose, table};
-use super::wording::{amount, cost, duration, list, minute, truncate, undecided};
+use super::layout::{Paint, finish, hanging, indented, one_line, prose, table, truncate};
+use super::wording::{amount, cost, duration, list, minute, undecided};
 use super::{Extent, code_hosts, deliberator_row};
 
 /// The report, ending with one line break.

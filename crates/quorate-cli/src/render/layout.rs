@@ -14,8 +14,6 @@ use quorate_protocol::policy::Verdict;
 use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};
 use unicode_width::UnicodeWidthStr;
 
-use super::wording::truncate;
-
 /// Lines longer than this are hard to read, however wide the terminal is.
 const MAX_WIDTH: usize = 100;
 /// Nothing is laid out narrower than this.
@@ -203,6 +201,17 @@ pub(super) fn ascii(text: &str) -> String {
     text.chars().map(plain).collect()
 }
 
+/// Shortens a text to at most this number of characters, with an ellipsis.
+pub(crate) fn truncate(text: &str, characters: usize) -> String {
+    match text.char_indices().nth(characters) {
+        None => text.to_owned(),
+        Some(_) => {
+            let start: String = text.chars().take(characters.saturating_sub(1)).collect();
+            format!("{}…", start.trim_end())
+        }
+    }
+}
+
 enum Block {
     Gap,
     Item { mark: String, text: String },
@@ -370,6 +379,11 @@ mod tests {
         assert!(hanging("-", &"日".repeat(4_000), 0, 82).lines().all(|line| columns_of(line) <= 82));
         let rows = vec![vec!["a".to_owned(), word]];
         assert!(table(&["NAME", "TEXT"], rows, 0, 80).lines().all(|line| columns_of(line) <= 80));
+    }
+
+    #[test]
+    fn a_truncated_text_ends_with_an_ellipsis() {
+        assert_eq!([truncate("abc", 3), truncate("abcd", 3), truncate("a bcd", 3)], ["abc", "ab…", "a…"]);
     }
 
     #[test]

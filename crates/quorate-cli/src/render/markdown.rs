@@ -7,8 +7,8 @@ use quorate::service::report::ReviewReport;
 use quorate_protocol::policy::Verdict;
 
 use super::brief::{Brief, MAX_PLACES, Place, Point};
-use super::layout::{one_line, sanitize};
-use super::wording::{amount, duration, list, minute, truncate, undecided};
+use super::layout::{one_line, sanitize, truncate};
+use super::wording::{amount, duration, list, minute, undecided};
 use super::{Extent, deliberator_row};
 
 /// The longest shown quote, in characters.

@@ -12,9 +12,8 @@ use quorate_protocol::Json;
 use quorate_protocol::overlay::{Eviction, Overlay};
 use serde_json::json;
 
-use super::layout::{Paint, finish, one_line};
+use super::layout::{Paint, finish, one_line, truncate};
 use super::layout::{columns_of, prose};
-use super::wording::truncate;
 use crate::arguments::HumanOrJson;
 
 /// The least width of a text in a list, even on a narrow terminal.

@@ -12,9 +12,9 @@ use quorate_ledger::runs::ListedRun;
 use quorate_protocol::Json;
 use serde_json::json;
 
-use super::layout::{Paint, finish, one_line};
+use super::layout::{Paint, finish, one_line, truncate};
 use super::layout::{hanging, table};
-use super::wording::{amount, clock_time, list, minute, step, truncate};
+use super::wording::{amount, clock_time, list, minute, step};
 
 /// The shortest prefix of an id that is shown.
 const SHORT: usize = 7;

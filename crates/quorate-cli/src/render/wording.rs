@@ -91,17 +91,6 @@ pub(super) fn list_limited(names: &[&str], most: usize) -> String {
     }
 }
 
-/// Shortens a text to at most `most` characters, with an ellipsis.
-pub(crate) fn truncate(text: &str, characters: usize) -> String {
-    match text.char_indices().nth(characters) {
-        None => text.to_owned(),
-        Some(_) => {
-            let start: String = text.chars().take(characters.saturating_sub(1)).collect();
-            format!("{}…", start.trim_end())
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -145,6 +134,5 @@ mod tests {
             [list_limited(&["a", "b"], 2), list_limited(&["a", "b", "c"], 1)],
             ["a and b", "a and 2 more"]
         );
-        assert_eq!([truncate("abc", 3), truncate("abcd", 3), truncate("a bcd", 3)], ["abc", "ab…", "a…"]);
     }
 }

@@ -15,9 +15,9 @@ use quorate_protocol::Json;
 use super::super::Extent;
 use super::super::human::members;
 use super::super::layout::{
-    Paint, columns_of, finish, hanging, indented, one_line, prose, table, wrap_prefixed,
+    Paint, columns_of, finish, hanging, indented, one_line, prose, table, truncate, wrap_prefixed,
 };
-use super::super::wording::{amount, status, truncate};
+use super::super::wording::{amount, status};
 use super::phrases::{Round, Turn, assessment, last_status, names};
 use super::{phrases, rules};
 

@@ -6,10 +6,10 @@ use quorate::service::convene::report::{Contribution, ConveneReport, Fragment, M
 use quorate_manifest::assembly::Mode;
 
 use super::super::Extent;
-use super::super::layout::one_line;
+use super::super::layout::{one_line, truncate};
 use super::super::markdown::members;
 use super::super::markdown::{code, inline, paragraphs};
-use super::super::wording::{amount, status, truncate};
+use super::super::wording::{amount, status};
 use super::phrases::{assessment, names};
 use super::{phrases, rules};
 

@@ -11,8 +11,8 @@ use quorate_manifest::assembly::Mode;
 use quorate_protocol::Json;
 use quorate_protocol::assembly::{AssemblyRequest, describe_operators};
 
-use super::super::layout::{Paint, one_line};
-use super::super::wording::{amount, cost, duration, list_limited, minute, status, truncate, undecided};
+use super::super::layout::{Paint, one_line, truncate};
+use super::super::wording::{amount, cost, duration, list_limited, minute, status, undecided};
 
 /// The most objecting members named.
 const OBJECTING: usize = 40;
@@ -286,7 +286,7 @@ fn or_unknown(text: &Option<String>) -> String {
 fn document(violation: &Violation) -> String {
     let Some(document) = &violation.layer else { return String::new() };
     let seen = match &**document {
-        "as-given" => "unchanged".to_owned(),
+        "as-given" => "as written".to_owned(),
         "folded" => "once characters are folded".to_owned(),
         "regex-folded" => "by its pattern, once characters are folded".to_owned(),
         "regex" => "by its pattern".to_owned(),

@@ -9,8 +9,7 @@ use quorate::service::convene::report::{ConveneReport, Member};
 use super::super::super::wording::amount;
 use super::super::forest::Forest;
 use super::super::phrases;
-use crate::render::layout::one_line;
-use crate::render::wording::truncate;
+use crate::render::layout::{one_line, truncate};
 
 /// The most members, nodes and messages drawn; renderers fail on much larger diagrams.
 const MEMBERS: usize = 24;
