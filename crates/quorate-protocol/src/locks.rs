@@ -1,8 +1,8 @@
 //! Locked traits (L): what no outcome may contain, and the matcher that finds it.
 //!
 //! A trait is searched for in the text as given and in folded forms, and a hit says how far the text had to be folded.
-//! `locks/items.rs` splits a text into visible characters and removes markup and marks, `locks/character.rs` classifies and folds
-//! characters, `locks/automaton.rs` finds the letters of all traits in one pass, `locks/target.rs` decides whether a candidate
+//! `locks/items.rs` splits a text into visible characters and removes markup and marks, `locks/character.rs` classifies
+//! characters, `locks/fold.rs` folds a text, `locks/automaton.rs` finds the letters of all traits in one pass, `locks/target.rs` decides whether a candidate
 //! is the trait, even with its letters set apart, and `locks/search.rs` combines the passes and tries regular expressions.
 //!
 //! A verbatim match counts anywhere, within longer words too, as a substring does. A short trait that only matches by

@@ -1,5 +1,5 @@
-//! Synthesis rules: one file for each built-in kind, with its name, its modes, its parameters, and its effect in each mode.
-//! Custom kinds are registered here by name and schema, and applied by the host.
+//! Synthesis rules: the built-in kinds, each with its name, its modes, its parameters, and its effect in each mode; and
+//! warnings about rules that cannot fire. Custom kinds are registered here by name and schema, and applied by the host.
 
 pub mod advice;
 pub mod aggregate;
