@@ -20,7 +20,6 @@ use quorate::service::runtime::conversation::{AuthorRule, DEFAULT_SPEAKER, post}
 use quorate::service::runtime::drive::ShownTurn;
 use quorate::service::runtime::events::FanOut;
 use quorate::service::talks::Activity;
-use quorate::service::talks::TalkState;
 use quorate::service::talks::answer;
 use quorate::service::talks::{self, Talk};
 use quorate_kernel::conversation::Turn;
