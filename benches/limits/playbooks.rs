@@ -62,7 +62,7 @@ pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
 pub(super) fn inside(what: &str, dir: &Path) -> Result<Duration, Failure> {
     let environment = Environment {
         state_dir: Some(dir.join("state")),
-        trust: quorate::service::trust::Trust::default().trusting_all(),
+        trust: quorate::service::trust::requests::Trust::default().trusting_all(),
         ..Environment::new(dir)
     };
     let registries = Registries::new();

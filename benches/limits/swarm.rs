@@ -119,7 +119,7 @@ async fn ready(dir: &Path, speakers: usize, substrate: &str, after: Duration) ->
         Registries::new().with_executor("prompt", move |_| Ok(Arc::new(Prompt(after, AtomicU64::new(0)))))?;
     let environment = Environment {
         state_dir: Some(dir.join("state")),
-        trust: quorate::service::trust::Trust::default().trusting_all(),
+        trust: quorate::service::trust::requests::Trust::default().trusting_all(),
         ..Environment::new(dir)
     };
     let request = RuntimeRequest { path: "swarm.yaml".into(), ..RuntimeRequest::default() };

@@ -35,7 +35,7 @@ use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::trust::Trust;
+use quorate::service::trust::requests::Trust;
 use quorate_diagnostics::render::Colour;
 use quorate_diagnostics::{Body, codes};
 

@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use quorate::service::environment::Variables;
 use quorate::service::environment::{Environment, NatsServers};
 #[cfg(any(feature = "mcp", feature = "serve"))]
 use quorate::service::error::ServiceError;
+use quorate::service::redaction::Variables;
 use quorate::service::trust;
 #[cfg(any(feature = "mcp", feature = "serve"))]
 use quorate_diagnostics::{Body, RefusalCode};
@@ -19,7 +19,7 @@ pub(super) fn from_process() -> Environment {
     environment.ledger = path("QUORATE_LEDGER");
     environment.nats = nats();
     environment.state_dir = state_dir();
-    environment.inventory = Some(trust::inventory_of_workspace);
+    environment.inventory = Some(trust::decide::inventory_of_workspace);
     environment.user = user.unwrap_or(environment.user);
     if let Some(caller) = sudo_caller(&environment.trusted_uids, get("SUDO_UID")) {
         environment.trusted_uids.push(caller);

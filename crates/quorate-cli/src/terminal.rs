@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use quorate::service::error::ServiceError;
 use quorate::service::redaction::CurrentRedactor;
-use quorate::service::trust::{Consent, ConsentAnswer, Trust};
+use quorate::service::trust::requests::{Consent, ConsentAnswer, Trust};
 use quorate_diagnostics::render::{Colour, TextOptions};
 use quorate_diagnostics::{Body, codes, invisible};
 use serde::de::IgnoredAny;

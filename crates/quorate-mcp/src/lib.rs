@@ -36,10 +36,9 @@ use quorate::service::confined::Root;
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
 use quorate::service::jobs::Jobs;
-use quorate::service::manifests::find_root;
 use quorate::service::registries::Registries;
 use quorate::service::worker_thread::run_on_own_thread;
-use quorate::service::workspace::PathOverrides;
+use quorate::service::workspace::{PathOverrides, find_root};
 use tool::{Effect, ToolEntry};
 
 /// The most concurrent computations outside of jobs. Further calls wait.

@@ -27,11 +27,10 @@ use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
 pub use quorate::service::http_server::Deadlines;
 use quorate::service::jobs::Jobs;
-use quorate::service::manifests::find_root;
 use quorate::service::registries::Registries;
 use quorate::service::session::LedgerSession;
 use quorate::service::worker_thread::run_on_own_thread;
-use quorate::service::workspace::PathOverrides;
+use quorate::service::workspace::{PathOverrides, find_root};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 

@@ -14,7 +14,7 @@ use quorate::service::error::ServiceError;
 use quorate::service::live::{self, Live, LiveState};
 use quorate::service::session::LedgerSession;
 use quorate::service::workspace::{self, PathOverrides, Workspace};
-use quorate::service::{runs, session};
+use quorate::service::{open_session, runs};
 use quorate_diagnostics::codes;
 use quorate_kernel::ports::ledger::Record;
 use quorate_ledger::store::StreamPosition;
@@ -95,7 +95,7 @@ async fn open(
 ) -> Result<LedgerSession, ServiceError> {
     let mut left = ATTEMPTS;
     loop {
-        let opened = session::open_read_only(environment.clone(), workspace).await;
+        let opened = open_session::open_read_only(environment.clone(), workspace).await;
         if left == 0 || !opened.as_ref().is_err_and(ServiceError::is_ledger_unavailable) {
             return opened;
         }

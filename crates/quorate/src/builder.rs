@@ -254,12 +254,12 @@ impl Builder {
         }
         let mut environment = Environment::new(absolute(&directory)?);
         environment.registries = Arc::new(registries);
-        environment.inventory = Some(trust::inventory_of_workspace);
+        environment.inventory = Some(trust::decide::inventory_of_workspace);
         environment.state_dir = self.state_dir;
         environment.user = self.user.unwrap_or(environment.user);
         environment.clock = self.clock.unwrap_or(environment.clock);
         if self.trust == Trust::Workspace {
-            environment.trust = trust::Trust::default().trusting_all();
+            environment.trust = trust::requests::Trust::default().trusting_all();
         }
         let environment = environment.with_variables(self.variables.into_iter().collect());
         let places = PathOverrides { config: self.config, ledger: self.ledger };

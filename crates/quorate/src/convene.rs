@@ -21,7 +21,7 @@ use super::service::runtime::conversation::{AuthorRule, ConversationReader, say}
 use super::service::runtime::drive::{Step, Until, drive};
 use super::service::runtime::events::FanOut;
 use super::service::runtime::{OpenRuntime, RuntimeRequest, open};
-use super::service::session;
+use crate::service::open_session;
 
 pub use quorate_kernel::conversation::Turn;
 
@@ -177,7 +177,7 @@ impl Convening {
             let registries = &*environment.registries;
             let (input, workspace) = convene::prepare(&environment, &places, &self.request, registries)?;
             let spec = spec::build(&environment, &workspace, &input, &self.request.options)?;
-            let session = session::open(environment.clone(), workspace).await?;
+            let session = open_session::open(environment.clone(), workspace).await?;
             let report = convene::convene(&session, &input, &spec, observer).await;
             session.close().await;
             Ok(Decision::new(Box::new(report?)))

@@ -7,8 +7,7 @@ use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueP
 use clap::{Args, ValueEnum};
 use quorate_manifest::assembly::Trigger;
 
-use super::print_report;
-use super::print_report::decided_report;
+use super::print_report::{self, decided_report};
 use crate::arguments::{ExecutorArguments, PathArguments, ProducerArguments, QueueArguments};
 use crate::exit::{Exit, exit_with_error};
 use crate::exit::{print_error, print_warnings};
@@ -16,13 +15,10 @@ use crate::interrupt::{Interrupted, until_interrupted};
 use crate::progress::Progress;
 use crate::render::{self, Format};
 use crate::terminal::Terminal;
-use quorate::service::convene::Inputs;
-use quorate::service::convene::spec;
-use quorate::service::convene::{self, ConveneRequest};
-use quorate::service::convene::{DueStatus, check_due};
+use quorate::service::convene::{self, ConveneRequest, DueStatus, Inputs, check_due, spec};
 use quorate::service::environment::Environment;
+use quorate::service::open_session;
 use quorate::service::run_spec::RunOptions;
-use quorate::service::session;
 
 /// Convene an assembly: guidance, a vote, a discussion among peers, or an assessment up a hierarchy
 ///
@@ -162,7 +158,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
             Err(error) => exit_with_error(&error, format, terminal),
         };
     }
-    let session = match session::open(environment.clone(), workspace).await {
+    let session = match open_session::open(environment.clone(), workspace).await {
         Ok(session) => session,
         Err(error) => return exit_with_error(&error, format, terminal),
     };
@@ -236,8 +232,8 @@ mod queueing {
     use crate::terminal::Terminal;
     use quorate::service::convene::spec;
     use quorate::service::environment::Environment;
+    use quorate::service::open_session;
     use quorate::service::queue::{enqueue, ensure_has_queue, manage};
-    use quorate::service::session;
     use quorate::service::sweep::JudgedPolicy;
     use quorate::service::workspace::PathOverrides;
 
@@ -259,7 +255,7 @@ mod queueing {
             Ok(prepared) => prepared,
             Err(error) => return exit_with_error(&error, format, terminal),
         };
-        let opened = session::open(environment.clone(), workspace).await;
+        let opened = open_session::open(environment.clone(), workspace).await;
         with_session(opened, format, terminal, async |session| {
             let judged = if what.force { JudgedPolicy::Repeat } else { JudgedPolicy::Skip };
             let mut queued =

@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 use clap::{Args, Subcommand, ValueEnum};
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
-use quorate::service::ledger;
-use quorate::service::ledger::export::{ExportRequest, StagedFile};
-use quorate::service::ledger::prove::CheckProofRequest;
-use quorate::service::ledger::{export as exporting, export, gc, prove, prove as proving, verify};
+use quorate::service::ledger::export::{self, ExportRequest, StagedFile};
+use quorate::service::ledger::prove::{self, CheckProofRequest};
+use quorate::service::ledger::{self, export as exporting, gc, prove as proving, verify};
 use quorate::service::session::LedgerSession;
-use quorate::service::{runs, session, workspace};
+use quorate::service::{open_session, report_file, runs, workspace};
 use quorate_ledger::export::{ExportFormat, ExportSummary};
 use quorate_ledger::import::ImportSummary;
 
@@ -440,8 +439,8 @@ fn check_proof_file(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Exit {
-    let prove::CheckedProof { proven, is_report } =
-        match prove::check_proof(environment, request, report::FORMAT.as_ref()) {
+    let report_file::CheckedProof { proven, is_report } =
+        match report_file::check_proof(environment, request, report::FORMAT.as_ref()) {
             Ok(checked) => checked,
             Err(error) => return exit_with_error(&error, format.into(), terminal),
         };
@@ -451,7 +450,7 @@ fn check_proof_file(
     });
     match proven.trusted_key {
         Some(_) => Exit::DONE,
-        None => exit_with_error(&prove::unvouched_proof(request, &proven), Format::Human, terminal),
+        None => exit_with_error(&report_file::unvouched_proof(request, &proven), Format::Human, terminal),
     }
 }
 
@@ -562,7 +561,7 @@ async fn run_import(
             Ok(_) => {}
         }
     }
-    let opened = session::open(environment.clone(), workspace).await;
+    let opened = open_session::open(environment.clone(), workspace).await;
     with_session(opened, (*format).into(), terminal, async |session| {
         let imported = export::import(session, request).await?;
         Ok(print_result(&shown(&imported), session, terminal))

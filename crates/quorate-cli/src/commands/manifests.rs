@@ -4,12 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use quorate::service::artifact::repository_path;
-use quorate::service::check::{self, CheckOutcome, CheckRequest};
+use quorate::service::check::{self, CheckOutcome, CheckRequest, FormatMode};
 use quorate::service::disk;
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::manifests;
-use quorate::service::manifests::FormatMode;
 use quorate::service::resolve::{self, ResolveRequest};
 use quorate::service::schemas::{ANSWERS, Output, answer};
 use quorate_diagnostics::{Body, Report as Diagnostics, codes, render as diagnostic};
@@ -199,7 +197,7 @@ pub(super) async fn run_fmt(arguments: FmtArguments, environment: &Environment, 
     }
     let request = CheckRequest { paths: arguments.paths, root: None, refs: Refs::ShapeOnly };
     let mode = if arguments.check { FormatMode::Check } else { FormatMode::Write };
-    let outcome = match manifests::fmt(environment, &request, mode) {
+    let outcome = match check::fmt(environment, &request, mode) {
         Ok(outcome) => outcome,
         Err(error) => return exit_with_error(&error, Format::Human, terminal),
     };
@@ -221,7 +219,7 @@ fn stdin(arguments: &FmtArguments, terminal: &Terminal) -> Exit {
             return Exit::UNUSABLE;
         }
     };
-    match manifests::fmt_text(bytes.clone()) {
+    match check::fmt_text(bytes.clone()) {
         Ok(text) if arguments.check => {
             if text.as_bytes() == bytes {
                 Exit::DONE

@@ -59,7 +59,7 @@ mod missing {
     use crate::terminal::Terminal;
     use quorate::service::environment::Environment;
     use quorate::service::error::ServiceError;
-    use quorate::service::ledger::prove::ReportFormat;
+    use quorate::service::report_file::ReportFormat;
     use quorate::service::report_file::ReportScope;
     use quorate::service::session::LedgerSession;
 
@@ -97,7 +97,7 @@ mod drawn {
     use quorate::service::environment::Environment;
     use quorate::service::error::{ExitClass, ServiceError};
     use quorate::service::ledger::export::{self, StagedFile};
-    use quorate::service::ledger::prove::ReportFormat;
+    use quorate::service::report_file::ReportFormat;
     use quorate::service::report_file::{self, ReportScope};
     use quorate::service::runs;
     use quorate::service::session::LedgerSession;

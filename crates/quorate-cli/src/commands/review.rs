@@ -9,9 +9,9 @@ use std::sync::Arc;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use quorate::service::artifact::{self, Artifact};
-use quorate::service::budget::Estimate;
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
+use quorate::service::estimate::Estimate;
 use quorate::service::report::ReviewReport;
 use quorate::service::review::{self, ReviewOutcome, ReviewRequest, TierPolicy};
 use quorate::service::run_spec::RunOptions;
@@ -19,7 +19,7 @@ use quorate::service::runs::RunReport;
 use quorate::service::schemas::REVIEWS;
 use quorate::service::session::LedgerSession;
 use quorate::service::workspace::PathOverrides;
-use quorate::service::{budget, review as reviews};
+use quorate::service::{estimate, review as reviews};
 use quorate_adapters::executor::{llm, rubric};
 use quorate_diagnostics::render::machine::diagnostics_json;
 use quorate_diagnostics::{Body, codes};
@@ -405,7 +405,7 @@ fn estimate_all(
             text
         });
         let texts: Vec<_> = texts.collect();
-        let all = json!({"schema": budget::SCHEMA, "texts": texts, "total": total.json()});
+        let all = json!({"schema": estimate::SCHEMA, "texts": texts, "total": total.json()});
         terminal.data(&format!("{all:#}\n"));
         return Exit::DONE;
     }

@@ -10,7 +10,7 @@ use quorate::service::error::ServiceError;
 use quorate::service::provision::{
     self, EditPolicy, ProvisionOptions, ProvisionOutcome, ProvisionTarget, WriteMode,
 };
-use quorate::service::trust::Inventory;
+use quorate::service::trust::requests::Inventory;
 use quorate::service::{models, trust};
 use quorate_diagnostics::Report;
 use serde_json::json;
@@ -214,19 +214,19 @@ pub(super) fn run_trust(arguments: &TrustArguments, environment: &Environment, t
 fn perform(arguments: &TrustArguments, environment: &Environment) -> Result<String, ServiceError> {
     if let Some(directory) = &arguments.safe_directory {
         let directory = match arguments.revoke {
-            true => trust::revoke_safe_directory(environment, directory)?,
-            false => trust::safe_directory(environment, directory)?,
+            true => trust::decide::revoke_safe_directory(environment, directory)?,
+            false => trust::decide::safe_directory(environment, directory)?,
         };
         return Ok(render::workspace::safe_directory(&directory, arguments.revoke, arguments.format.into()));
     }
     let inventory: Inventory = match arguments.files.is_empty() {
-        true => trust::inventory_of_workspace(environment, &environment.directory)?,
-        false => trust::inventory_of(environment, &arguments.files)?,
+        true => trust::decide::inventory_of_workspace(environment, &environment.directory)?,
+        false => trust::decide::inventory_of(environment, &arguments.files)?,
     };
     let done = match (arguments.show, arguments.revoke) {
-        (true, _) => trust::inspect(environment, &inventory)?,
-        (_, true) => trust::revoke(environment, &inventory)?,
-        _ => trust::trust(environment, &inventory)?,
+        (true, _) => trust::decide::inspect(environment, &inventory)?,
+        (_, true) => trust::decide::revoke(environment, &inventory)?,
+        _ => trust::decide::trust(environment, &inventory)?,
     };
     Ok(render::workspace::trusted_files(environment, &inventory, &done, arguments.format.into()))
 }

@@ -1,6 +1,6 @@
 //! The result of a sweep, and the estimated cost of reviews.
 
-use quorate::service::budget::{Estimate, ExecutorEstimate};
+use quorate::service::estimate::{Estimate, ExecutorEstimate};
 use quorate::service::sweep::{SweepReport, SweptFile, SweptOutcome};
 use quorate_diagnostics::render::TextOptions;
 use quorate_kernel::ports::executor::Usage;

@@ -12,8 +12,8 @@ use quorate::service::provision::setup::State;
 use quorate::service::provision::status::{FileStatus, ProfileStatus};
 use quorate::service::provision::{FileReport, ProvisionOutcome, WriteMode};
 use quorate::service::trust;
-use quorate::service::trust::Inventory;
-use quorate::service::trust::TrustChange;
+use quorate::service::trust::decide::TrustChange;
+use quorate::service::trust::requests::Inventory;
 use quorate_diagnostics::Report;
 use quorate_diagnostics::render::TextOptions;
 use quorate_diagnostics::render::machine::diagnostics_json;
@@ -274,17 +274,17 @@ pub(crate) fn trusted_files(
         out.push_str(&format!("{state}  {}\n", shown_line(&display_path(environment, file))));
     }
     out.push_str(&match done.what {
-        trust::Action::Inspected => format!("hash {}\n", inventory.hash()),
-        trust::Action::Trusted => {
+        trust::decide::Action::Inspected => format!("hash {}\n", inventory.hash()),
+        trust::decide::Action::Trusted => {
             "these files stay trusted until they change; `quorate trust --revoke` revokes trust\n".into()
         }
-        trust::Action::Revoked => format!("no file of {root} is trusted now\n"),
+        trust::decide::Action::Revoked => format!("no file of {root} is trusted now\n"),
     });
     out
 }
 
 fn trusted_files_json(inventory: &Inventory, done: &TrustChange) -> String {
-    let need = |need: &quorate::service::trust::TrustRequest| {
+    let need = |need: &quorate::service::trust::requests::TrustRequest| {
         let acts: Vec<&str> = need.acts.iter().map(|side_effect| side_effect.what.as_str()).collect();
         json!({"file": need.file, "acts": acts})
     };

@@ -66,7 +66,7 @@ async fn talk(place: &TestDir, ledger: PathBuf) -> Value {
     let environment = Environment {
         nats: nats.map(|urls| NatsServers { urls, credentials: None, inbox: None }),
         state_dir: Some(place.path("state")),
-        trust: quorate::service::trust::Trust::default().trusting_all(),
+        trust: quorate::service::trust::requests::Trust::default().trusting_all(),
         ..Environment::new(place.root())
     };
     let places = PathOverrides { ledger: Some(ledger), ..PathOverrides::default() };

@@ -13,8 +13,8 @@ use quorate::service::convene::report::ConveneReport;
 use quorate::service::convene::spec;
 use quorate::service::convene::{self, ConveneRequest};
 use quorate::service::environment::Environment;
+use quorate::service::open_session;
 use quorate::service::registries::Registries;
-use quorate::service::session;
 use quorate::service::workspace::PathOverrides;
 use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::ports::extension::{Embedder, Meter};
@@ -63,7 +63,7 @@ fn held(place: &TestDir, registries: &Registries) -> ConveneReport {
     let environment = Environment {
         state_dir: Some(place.path("state")),
         registries: Arc::new(registries.clone()),
-        trust: quorate::service::trust::Trust::default().trusting_all(),
+        trust: quorate::service::trust::requests::Trust::default().trusting_all(),
         ..Environment::new(place.root())
     };
     let asked = Inputs { conversation: Some(place.path("talk.md")), ..Inputs::default() };
@@ -74,7 +74,7 @@ fn held(place: &TestDir, registries: &Registries) -> ConveneReport {
         let (called, workspace) =
             convene::prepare(&environment, &PathOverrides::default(), &request, registries).unwrap();
         let spec = spec::build(&environment, &workspace, &called, &request.options).unwrap();
-        let session = session::open(environment, workspace).await.unwrap();
+        let session = open_session::open(environment, workspace).await.unwrap();
         let report = convene::convene(&session, &called, &spec, Arc::new(NoopObserver)).await.unwrap();
         session.close().await;
         report

@@ -115,7 +115,7 @@ async fn a_closure_under_the_kind_that_the_manifest_names_takes_part() {
     let environment = Environment {
         directory: repository.path("repo"),
         state_dir: Some(repository.path("state")),
-        trust: quorate::service::trust::Trust::default().trusting_all(),
+        trust: quorate::service::trust::requests::Trust::default().trusting_all(),
         ..Environment::new(repository.root())
     };
     let ledger = Some(repository.path("repo/ledger.db"));

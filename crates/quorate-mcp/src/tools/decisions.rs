@@ -6,16 +6,13 @@ use std::sync::Arc;
 
 use globset::GlobBuilder;
 use quorate::service::artifact::{self, Artifact};
-use quorate::service::convene::Inputs;
-use quorate::service::convene::spec;
-use quorate::service::jobs::Reporter;
-use quorate::service::jobs::{JobStatus, Residue};
+use quorate::service::convene::{self, Inputs, spec};
+use quorate::service::jobs::{JobStatus, Reporter, Residue};
 use quorate::service::review::{self, ReviewOutcome, TierPolicy};
-use quorate::service::run_spec::Producer;
-use quorate::service::run_spec::RunOptions;
+use quorate::service::run_spec::{Producer, RunOptions};
 use quorate::service::sweep::{self, FileFilter, JudgedPolicy, SweepMode};
 use quorate::service::time_text::Whole;
-use quorate::service::{audit, convene, runs, session};
+use quorate::service::{audit, open_session, runs};
 use quorate_ledger::stats::ReviewFilter;
 use quorate_manifest::assembly;
 use quorate_manifest::council::VerdictPolicy;
@@ -380,7 +377,7 @@ impl Tool for AssemblyConvene {
             let environment = &within.environment;
             let (input, workspace, options) = prepare_input(&within, arguments, path, root, options)?;
             let spec = spec::build(environment, &workspace, &input, &options)?;
-            let session = session::open(environment.clone(), workspace).await?;
+            let session = open_session::open(environment.clone(), workspace).await?;
             let convened = convene::convene(&session, &input, &spec, observer).await;
             session.close().await;
             Ok(convened?.json())

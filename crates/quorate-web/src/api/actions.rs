@@ -9,19 +9,16 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use quorate::service::artifact::{self, Artifact};
-use quorate::service::convene::Inputs;
-use quorate::service::convene::{self, ConveneInput, spec};
-use quorate::service::finalize;
-use quorate::service::finalize::Decision;
-use quorate::service::jobs::Reporter;
-use quorate::service::jobs::{JobStatus, Patient, Residue};
+use quorate::service::convene::{self, ConveneInput, Inputs, spec};
+use quorate::service::finalize::{self, Decision};
+use quorate::service::jobs::{JobStatus, Patient, Reporter, Residue};
 use quorate::service::live::LiveState;
 use quorate::service::review::{self, ReviewOutcome, TierPolicy};
 use quorate::service::run_spec::RunOptions;
 use quorate::service::runs::{self, RunReport};
 use quorate::service::time_text::Whole;
 use quorate::service::workspace::Workspace;
-use quorate::service::{budget, resume, session};
+use quorate::service::{budget, open_session, resume};
 use quorate_diagnostics::codes;
 use quorate_kernel::budget::Caps;
 use quorate_manifest::config::{Configuration, parse_money};
@@ -310,7 +307,7 @@ impl Endpoint for PostConvenings {
         let work = |observer: Arc<Reporter<Failure>>| async move {
             let (input, workspace, options) = body.input(&within)?;
             let spec = spec::build(&within.environment, &workspace, &input, &options)?;
-            let session = session::open(within.environment.clone(), workspace).await?;
+            let session = open_session::open(within.environment.clone(), workspace).await?;
             let convened = convene::convene(&session, &input, &spec, observer).await;
             session.close().await;
             Ok(convened?.json())

@@ -13,7 +13,6 @@ use quorate_kernel::entropy::sha256_hex;
 use super::disk::{self, absolute, entry_exists, find_outermost};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
-use super::workspace;
 
 /// The size limit of an artifact, in bytes.
 pub const MAX_BYTES: u64 = 2 * 1024 * 1024;
@@ -72,7 +71,7 @@ fn refuse_link_out(path: &Path, directory: &Path, shown: &str) -> Result<(), Ser
     let is_named_inside = path.strip_prefix(directory).is_ok_and(|below| {
         below.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
     });
-    if !is_named_inside || workspace::is_inside(&root, path) {
+    if !is_named_inside || disk::is_inside(&root, path) {
         return Ok(());
     }
     let target = disk::canonical_or_new(path);
@@ -245,7 +244,7 @@ fn matching_files(
         if !matcher.is_match(&below) || (hidden && !wants_hidden) {
             continue;
         }
-        if workspace::is_inside(&root, &found.path) {
+        if disk::is_inside(&root, &found.path) {
             files.push(base.join(below));
             continue;
         }

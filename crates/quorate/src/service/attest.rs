@@ -20,7 +20,7 @@ use serde_json::json;
 use super::error::{ExitClass, ServiceError};
 use super::keys::SigningKey;
 use super::ledger::{self, prove};
-use super::run_spec::{ensure_shown_artifact, is_assembly};
+use super::run_opened::{ensure_shown_artifact, is_assembly};
 use super::session::LedgerSession;
 use super::{convene, report, resume};
 

@@ -21,7 +21,7 @@ use super::artifact::{self, Artifact};
 use super::disk;
 use super::environment::Environment;
 use super::error::ServiceError;
-use super::manifests::{find_root, search_start};
+use super::workspace::{find_root, search_start};
 
 /// How many tenants' folders are open at once: a workspace may have more tenants than a process may have open files.
 const MAX_OPEN_TENANTS: usize = 64;

@@ -26,7 +26,8 @@ use super::error::{ExitClass, ServiceError};
 use super::ledger::gc;
 use super::registries::Registries;
 use super::resolve::{self, Resolution};
-use super::run_spec::{self, RunOptions, RunSpec, is_assembly};
+use super::run_opened::{self, is_assembly};
+use super::run_spec::{self, RunOptions, RunSpec};
 use super::session::LedgerSession;
 use super::signer::{self, KeySource};
 use super::workspace::{self, PathOverrides, Workspace};
@@ -141,7 +142,7 @@ pub(super) fn resumed_spec(
 /// The inputs of a run, with the present state of its files.
 fn reload_input(session: &LedgerSession, history: &History) -> Result<ConveneInput, ServiceError> {
     let opened = &history.opened;
-    let setup = run_spec::assembly_setup(history).ok_or_else(|| run_spec::unknown_version(history))?;
+    let setup = run_opened::assembly_setup(history).ok_or_else(|| run_opened::unknown_version(history))?;
     let resolving = resolve::ResolveRequest {
         path: opened.manifest.as_ref().map(PathBuf::from).unwrap_or_default(),
         root: opened.root.as_ref().map(PathBuf::from),
@@ -156,7 +157,7 @@ fn reload_input(session: &LedgerSession, history: &History) -> Result<ConveneInp
             display_name: opened.subject.clone().unwrap_or_else(|| "-".to_owned()),
             path: None,
             text: "".into(),
-            sha256: run_spec::input_sha256(history),
+            sha256: run_opened::input_sha256(history),
         },
     };
     Ok(ConveneInput { resolution: view, request: setup.request, subject })

@@ -503,3 +503,14 @@ pub fn shell_quoted(path: &str) -> String {
         false => format!("'{}'", path.replace('\'', r"'\''")),
     }
 }
+
+/// Whether a path is below a root by its name, but leads out by a link.
+pub fn leads_out(root: &Path, path: &Path) -> bool {
+    path.starts_with(root) && !is_inside(root, path)
+}
+
+/// Whether a path is below a root once links are followed. A root or path that does not exist counts at the place where
+/// it would be created.
+pub fn is_inside(root: &Path, path: &Path) -> bool {
+    canonical_or_new(path).starts_with(canonical_or_new(root))
+}

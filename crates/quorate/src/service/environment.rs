@@ -5,8 +5,6 @@
 //! configuration is untrusted: `git config` runs no command that it names, its includes are not read, and its values
 //! are cleaned.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,13 +13,12 @@ use quorate_adapters::process;
 use quorate_diagnostics::invisible::{first_invisible, is_invisible};
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::clock::{Clock, System};
-use quorate_kernel::redact::{is_worth_redacting, names_a_secret};
 
 use super::commit_events::CommitEvents;
 use super::error::{ExitClass, ServiceError};
-use super::redaction::CurrentRedactor;
+use super::redaction::{CurrentRedactor, Variables};
 use super::registries::Registries;
-use super::trust::{Inventory, Trust};
+use super::trust::requests::{Inventory, Trust};
 
 /// Lists the side effects that the files of the workspace around a directory would have.
 pub type ListWorkspace = fn(&Environment, &Path) -> Result<Inventory, ServiceError>;
@@ -113,40 +110,6 @@ fn effective_user() -> Vec<u32> {
 #[cfg(not(unix))]
 fn effective_user() -> Vec<u32> {
     Vec::new()
-}
-
-#[derive(Clone, Default)]
-pub struct Variables(Arc<BTreeMap<String, String>>);
-
-/// Shows names only: a value may be a secret.
-impl fmt::Debug for Variables {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
-    }
-}
-
-impl FromIterator<(String, String)> for Variables {
-    fn from_iter<I: IntoIterator<Item = (String, String)>>(variables: I) -> Self {
-        Variables(Arc::new(variables.into_iter().collect()))
-    }
-}
-
-impl Variables {
-    /// A variable's value; `None` if it is not set.
-    pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str)
-    }
-
-    /// The values to redact: of variables whose name indicates a secret, and of those `forwarded` to members. Paths,
-    /// words and short values are not redacted.
-    pub fn secrets(&self, forwarded: &BTreeSet<String>) -> Vec<String> {
-        let holds = |(name, value): (&String, &String)| {
-            let named = names_a_secret(name);
-            let is_secret = (named || forwarded.contains(name)) && is_worth_redacting(value, named);
-            is_secret.then(|| value.clone())
-        };
-        self.0.iter().filter_map(holds).collect()
-    }
 }
 
 /// The maximum length of a name, in characters.

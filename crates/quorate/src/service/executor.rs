@@ -23,7 +23,8 @@ use serde_json::{Map, json};
 
 use super::budget;
 use super::error::{ExitClass, ServiceError};
-use super::trust::{Permit, TrustRequest};
+use super::trust::Permit;
+use super::trust::requests::TrustRequest;
 
 /// The party that named an executor.
 #[derive(Debug, Clone, Copy)]

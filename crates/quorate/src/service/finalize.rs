@@ -17,7 +17,7 @@ use super::artifact::Artifact;
 use super::error::{ExitClass, ServiceError};
 use super::live::{self, LiveState};
 use super::report::{self, ReviewReport};
-use super::run_spec::{self, is_assembly};
+use super::run_opened::{self, is_assembly};
 use super::session::LedgerSession;
 use super::signer::KeySource;
 use super::{environment, overlays};
@@ -132,7 +132,7 @@ async fn close_run(session: &LedgerSession, run: &Name, path: &Path) -> Result<(
     let mut history = session.partial_history(run).await?;
     // Several directories may have a file of that name.
     let of_this_file = history.opened.artifact_path.as_deref() == path.to_str();
-    if !of_this_file || run_spec::is_assembly(&history) || history.outcome().is_some() {
+    if !of_this_file || run_opened::is_assembly(&history) || history.outcome().is_some() {
         return Ok(());
     }
     if !session.resume_signing(&mut history, KeySource::Recorded).await? {
@@ -223,7 +223,7 @@ async fn try_record(
     by: &str,
 ) -> Result<(), RecordError> {
     let mut history = session.partial_history(run).await?;
-    if run_spec::is_assembly(&history) {
+    if run_opened::is_assembly(&history) {
         let body = Body::new(format!(
             "cannot override run {run}: it is an assembly's, and only a review's verdict can be overridden"
         ))

@@ -16,8 +16,8 @@ use quorate_manifest::workspace::is_device_name;
 use super::disk::{self, absolute, find_outermost};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
-use super::manifests::find_root;
-use super::{guard, workspace};
+use super::guard;
+use super::workspace::find_root;
 use crate::service::disk::{entry_exists, shell_quoted};
 
 const COUNCIL: &str = include_str!("init/council.yaml");
@@ -188,7 +188,7 @@ fn write(root: &Path, files: &[(PathBuf, String)]) -> Result<(), ServiceError> {
 
 /// Refuses a directory that is a link, and paths that links lead out of it.
 fn ensure_inside<'a>(root: &'a Path, paths: impl Iterator<Item = &'a Path>) -> Result<(), ServiceError> {
-    let leads_out = |path: &Path| path == root && path.is_symlink() || !workspace::is_inside(root, path);
+    let leads_out = |path: &Path| path == root && path.is_symlink() || !disk::is_inside(root, path);
     let Some(path) = std::iter::once(root).chain(paths).find(|path| leads_out(path)) else { return Ok(()) };
     let target = disk::canonical_or_new(path);
     let body = Body::new(format!(

@@ -1,6 +1,6 @@
 //! Jobs of a server: work that outlives the request that starts it, since clients time out after 60 seconds. A job is
-//! started, polled and cancelled; dropping its future ends its members within two seconds. A reporter turns the events of a
-//! run, a sweep or a conversation into the progress that waiters see.
+//! started, polled and cancelled; dropping its future ends its members within two seconds. A reporter turns the events of
+//! the work into the progress that waiters see.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -20,7 +20,6 @@ use tokio::time::Instant;
 
 use super::error::ServiceError;
 use super::worker_thread::run_on_own_thread;
-use crate::service::sweep::{SweepObserver, SweptFile};
 
 /// The most concurrent jobs. Each may ask several members.
 const MAX_RUNNING: usize = 16;
@@ -382,7 +381,7 @@ impl<F> Reporter<F> {
         Reporter { state }
     }
 
-    fn update(&self, change: impl FnOnce(&mut Progress)) {
+    pub(super) fn update(&self, change: impl FnOnce(&mut Progress)) {
         self.state.send_modify(|state| change(&mut state.progress));
     }
 
@@ -407,7 +406,7 @@ impl<F> Reporter<F> {
         });
     }
 
-    fn ended(&self, last: String) {
+    pub(super) fn ended(&self, last: String) {
         self.update(|progress| {
             progress.ended += 1;
             progress.last = Some(last);
@@ -427,23 +426,6 @@ impl<F: Send + Sync + 'static> Observer for Reporter<F> {
             RunEvent::Answered { invocation, status, .. } => self.ended(format!("{invocation}: {status}")),
             _ => {}
         }
-    }
-}
-
-impl<F: Send + Sync + 'static> SweepObserver for Reporter<F> {
-    fn planned(&self, reviews: usize) {
-        self.update(|progress| progress.planned = u32::try_from(reviews).ok());
-    }
-
-    fn started(&self, path: &str) {
-        self.update(|progress| {
-            progress.asked += 1;
-            progress.last = Some(format!("{path} is reviewed"));
-        });
-    }
-
-    fn ended(&self, swept: &SweptFile) {
-        Reporter::ended(self, format!("{} is done", swept.path));
     }
 }
 

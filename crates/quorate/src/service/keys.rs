@@ -27,9 +27,9 @@ use zeroize::Zeroizing;
 use super::disk::{self, Disk, Text, absolute, display_path};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError, error_chain};
-use super::guard;
-use super::trust::{self, TrustRequest};
+use super::trust::requests::TrustRequest;
 use super::workspace::{self, Workspace};
+use super::{guard, trust};
 
 /// Locations of a workspace's keys and of its ledger's keys.
 #[derive(Clone)]
@@ -110,7 +110,7 @@ impl WorkspaceKeys {
     /// If it is refused.
     pub fn load_keyring(&self) -> Result<KeyringFile, ServiceError> {
         let path = self.keyring_path();
-        let read = match workspace::leads_out(&self.root, &path) {
+        let read = match disk::leads_out(&self.root, &path) {
             true => Err(std::io::Error::other("it leads out of its workspace")),
             false => disk::read_text(&path),
         };
@@ -522,7 +522,7 @@ pub async fn export(keys: &WorkspaceKeys, which: &KeySelector) -> Result<PublicK
                 ))
             }
         },
-        KeySelector::Prefix(id) => change::find(keys, &keys.load_keyring()?, id),
+        KeySelector::Prefix(id) => find_in_keyring(keys, &keys.load_keyring()?, id),
     }
 }
 
@@ -556,4 +556,40 @@ fn ledger_key(keys: &WorkspaceKeys) -> Result<PublicKey, ServiceError> {
         let body = Body::new("the ledger has no key");
         ServiceError::not_found(codes::KEY_UNKNOWN, body.help("run `quorate keys init` to make one"))
     })
+}
+
+/// The key of the keyring by name, by a unique prefix of its name, or by the key's text.
+///
+/// # Errors
+/// If none or several match.
+pub(super) fn find_in_keyring(
+    keys: &WorkspaceKeys,
+    ring: &KeyringFile,
+    id: &str,
+) -> Result<PublicKey, ServiceError> {
+    let all = ring.keys.iter().filter_map(public_key);
+    let found: Vec<PublicKey> =
+        all.filter(|key| key.id().to_string().starts_with(id) || key.to_string() == id).collect();
+    match found.as_slice() {
+        // An unset shell variable gives an empty name, which would match a keyring with a single key.
+        _ if id.is_empty() => Err(ServiceError::not_found(
+            codes::KEY_UNKNOWN,
+            Body::new("no key is named").help("run `quorate keys list` to see the available keys"),
+        )),
+        [one] => Ok(*one),
+        [] => {
+            let body = Body::new(format!(
+                "the keyring {} has no key `{id}`",
+                keys.display_path(&keys.keyring_path())
+            ));
+            Err(ServiceError::not_found(
+                codes::KEY_UNKNOWN,
+                body.help("run `quorate keys list` to see the available keys"),
+            ))
+        }
+        several => {
+            let body = Body::new(format!("`{id}` is a prefix of the names of {} keys", several.len()));
+            Err(ServiceError::not_found(codes::KEY_UNKNOWN, body.help("give more characters")))
+        }
+    }
 }

@@ -22,7 +22,7 @@ use super::error::ServiceError;
 use super::jobs::Progress;
 use super::report::deliberator_ids;
 use super::session::LedgerSession;
-use super::{budget, run_spec};
+use super::{budget, run_opened};
 
 /// A run as it goes on
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -318,8 +318,8 @@ fn step_and_member(id: &str) -> (String, String) {
 
 /// The members, and the questions that are known from the start, each with its step.
 fn roster(history: &History) -> (Vec<String>, Vec<(String, String)>) {
-    if run_spec::is_assembly(history) {
-        let setup = run_spec::assembly_setup(history);
+    if run_opened::is_assembly(history) {
+        let setup = run_opened::assembly_setup(history);
         let members = setup.iter().flat_map(|setup| &setup.members);
         return (members.map(|member| member.id.to_string()).collect(), Vec::new());
     }

@@ -21,7 +21,7 @@ use super::compose::Projection;
 use super::environment::Environment;
 use super::error::ServiceError;
 use super::session::LedgerSession;
-use super::{manifests, run_spec};
+use super::{manifests, run_opened};
 
 /// The prefix of an assembly's overlay stream.
 const STREAM_PREFIX: &str = "overlays/";
@@ -88,7 +88,7 @@ pub fn active_texts(standing: &OverlaySet, setup: &Setup, now_ms: i64) -> Vec<Js
 /// When the ledger does not answer.
 #[crate::boxed]
 pub async fn add_from_run(session: &LedgerSession, history: &History) -> Result<(), ServiceError> {
-    let Some((setup, outcome)) = run_spec::assembly_setup(history).zip(history.outcome()) else {
+    let Some((setup, outcome)) = run_opened::assembly_setup(history).zip(history.outcome()) else {
         return Ok(());
     };
     let at_ms = history.decided_ms.unwrap_or_else(|| session.environment.clock.now_ms());

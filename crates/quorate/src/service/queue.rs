@@ -1,12 +1,13 @@
-//! The queue: tasks in a Postgres ledger, whose runs workers execute on any machine. `queue/enqueue.rs` adds tasks and logs
-//! their verdicts in the workspace that queued them, `queue/worker.rs` claims and executes them, and `queue/manage.rs` waits
-//! for them and manages them. A task contains a council as a `queue/bundle.rs`.
+//! The queue: tasks in a Postgres ledger, whose runs workers execute on any machine. `queue/enqueue.rs` adds tasks,
+//! `queue/lines.rs` logs their verdicts in the workspace that queued them, `queue/worker.rs` claims and executes them,
+//! and `queue/manage.rs` waits for them and manages them. A task contains a council as a `queue/bundle.rs`.
 //!
 //! The machine that queues a task signs it (D14), and a worker verifies the signature before it uses any part of the task.
 //! Without a key and a keyring, tasks are unsigned.
 
 pub mod bundle;
 pub mod enqueue;
+pub mod lines;
 pub mod manage;
 pub mod worker;
 
@@ -18,8 +19,6 @@ use quorate_kernel::attempts::object;
 use quorate_kernel::canonical;
 use quorate_kernel::clock::{parse_rfc3339, rfc3339};
 use quorate_kernel::entropy::{self, sha256_hex, unhex};
-use quorate_kernel::history::History;
-use quorate_kernel::ports::ledger::{Kind, Ledger as _};
 use quorate_kernel::record::{Producer, TierSource};
 use quorate_ledger::merkle::Hash;
 use quorate_ledger::signing::{KeyId, Keyring, KeyringEntry, SecretKey, Signature, SigningContext};
@@ -30,14 +29,13 @@ use quorate_protocol::{Json, Name};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
-use super::disk::{self, display_ledger, display_path};
+use super::disk::display_ledger;
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
-use super::finalize::append_review_line;
 use super::keys::{self, SigningKey, WorkspaceKeys};
+use super::open_session;
 use super::review::MAX_TYPE_CHARS;
-use super::run_spec::is_assembly;
-use super::session::{self, LedgerSession};
+use super::session::LedgerSession;
 use super::workspace::{self, PathOverrides};
 
 pub use super::commit_events::DEFAULT_TENANT;
@@ -131,7 +129,7 @@ pub fn ensure_has_queue(environment: &Environment, address: &StoreAddress) -> Re
 pub async fn open(environment: &Environment, places: &PathOverrides) -> Result<LedgerSession, ServiceError> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
     ensure_has_queue(environment, &workspace.ledger)?;
-    session::open(environment.clone(), workspace).await
+    open_session::open(environment.clone(), workspace).await
 }
 
 /// As [`open`], for a command that adds tasks or executes them.
@@ -145,7 +143,7 @@ pub async fn open_for_writing(
 ) -> Result<LedgerSession, ServiceError> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
     ensure_has_queue(environment, &workspace.ledger)?;
-    session::open_for_writing(environment.clone(), workspace).await
+    open_session::open_for_writing(environment.clone(), workspace).await
 }
 
 /// Checks the name of a tenant or a class.
@@ -359,87 +357,4 @@ impl TaskWaiter {
         }
         Ok(Vec::new())
     }
-}
-
-/// The file beside the ledger's other local files that names this workspace in the queue.
-const NAME_FILE: &str = "queue-name";
-
-/// The log of the workspace that queues.
-#[derive(Debug, Clone)]
-pub(super) struct QueueingLog {
-    /// The workspace's name in the queue, since another machine may have a log at the same path.
-    pub(super) name: String,
-    /// The redacted path of the log, and its length.
-    pub(super) path: String,
-    pub(super) bytes: u64,
-}
-
-impl QueueingLog {
-    /// The log of a session's workspace. Creates the file with the workspace's name if it is missing.
-    ///
-    /// # Errors
-    /// If the file cannot be read or created.
-    pub(super) fn of(session: &LedgerSession, bytes: u64) -> Result<QueueingLog, ServiceError> {
-        let file = session.store.dir().join(NAME_FILE);
-        // Another process may create the file first.
-        let made = disk::write_new(&file, &format!("{}\n", entropy::nonce(&entropy::bytes())));
-        let named = match made {
-            Err(error) if error.kind() != std::io::ErrorKind::AlreadyExists => Err(error),
-            _ => known_name(session),
-        };
-        let name = named.map_err(|error| {
-            let shown = display_path(&session.environment, &file);
-            let what = format!("cannot keep {shown}, which names this workspace in the queue: {error}");
-            ServiceError::configuration(
-                codes::FILE_UNWRITABLE,
-                Body::new(what).help("make its folder writable"),
-            )
-        })?;
-        let path = session.workspace.log.to_string_lossy();
-        Ok(QueueingLog { name, path: session.workspace.redaction.redactor.redact(&path).0, bytes })
-    }
-}
-
-/// The name of this workspace in the queue. Fails if the workspace has never queued a review.
-fn known_name(session: &LedgerSession) -> std::io::Result<String> {
-    let bytes = disk::read(&session.store.dir().join(NAME_FILE))?;
-    Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
-}
-
-/// Appends the lines of queued reviews that have ended since the last call. If the log cannot be written, the next command
-/// tries again.
-///
-/// # Errors
-/// When the ledger does not answer.
-#[crate::boxed]
-pub async fn write_log_lines(session: &LedgerSession) -> Result<(), ServiceError> {
-    if !session.store.is_shared() || session.store.read_only_reason().is_some() {
-        return Ok(());
-    }
-    let Ok(log) = known_name(session) else { return Ok(()) };
-    for run in session.store.unlogged_tasks(&log).await? {
-        if !append_run_lines(session, &run).await? {
-            return Ok(());
-        }
-        session.store.mark_task_logged(&run).await?;
-    }
-    Ok(())
-}
-
-/// Appends a line for each outcome of a run; returns `false` if the log cannot be written. A task without a run has no
-/// lines.
-async fn append_run_lines(session: &LedgerSession, run: &Name) -> Result<bool, ServiceError> {
-    let records = session.store.records(run).await?;
-    let mut is_decided = false;
-    for (at, record) in records.iter().enumerate() {
-        is_decided |= record.is(Kind::Outcome);
-        if record.is(Kind::RunEnded) && std::mem::take(&mut is_decided) {
-            // The history at the time of that end.
-            let history = History::from_remaining_records(run, records[..at].to_vec())?;
-            if !is_assembly(&history) && !append_review_line(session, &history).await {
-                return Ok(false);
-            }
-        }
-    }
-    Ok(true)
 }

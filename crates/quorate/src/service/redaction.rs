@@ -1,12 +1,13 @@
-//! The redactions of a workspace (X10): strings in the form of a secret, matches of configured patterns, and the values
-//! of secret variables. A text whose redaction would hide sentences is refused.
+//! The caller's variables, and the redactions of a workspace (X10): strings in the form of a secret, matches of
+//! configured patterns, and the values of secret variables. A text whose redaction would hide sentences is refused.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::record::RunOpened;
-use quorate_kernel::redact::{REDACTED, Redactor, Secrets, VERSION};
+use quorate_kernel::redact::{REDACTED, Redactor, Secrets, VERSION, is_worth_redacting, names_a_secret};
 use quorate_manifest::config::{Configuration, Redaction as Table};
 use quorate_manifest::council::Council;
 use quorate_protocol::Json;
@@ -14,7 +15,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, json};
 
-use super::environment::Variables;
 use super::error::ServiceError;
 
 /// The maximum length of a text's name, in bytes: no path is longer, and lists and pages repeat the name.
@@ -103,7 +103,7 @@ impl Redaction {
                 let place =
                     if first == last { format!("line {first}") } else { format!("lines {first} to {last}") };
                 let body = Body::new(format!(
-                    "{place} of {} would be withheld as a secret, but has sentences",
+                    "{place} of {} would be withheld as a secret, including sentences",
                     self.redactor.redact(name).0
                 ));
                 let help = "members never see what looks like a secret, and would decide without these sentences: take away what \
@@ -271,6 +271,40 @@ fn words(line: &str) -> usize {
         false => token.chars().filter(|c| !c.is_ascii() && c.is_alphabetic()).count().div_ceil(3),
     };
     trimmed.map(word).sum()
+}
+
+#[derive(Clone, Default)]
+pub struct Variables(Arc<BTreeMap<String, String>>);
+
+/// Shows names only: a value may be a secret.
+impl fmt::Debug for Variables {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_set().entries(self.0.keys()).finish()
+    }
+}
+
+impl FromIterator<(String, String)> for Variables {
+    fn from_iter<I: IntoIterator<Item = (String, String)>>(variables: I) -> Self {
+        Variables(Arc::new(variables.into_iter().collect()))
+    }
+}
+
+impl Variables {
+    /// A variable's value; `None` if it is not set.
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// The values to redact: of variables whose name indicates a secret, and of those `forwarded` to members. Paths,
+    /// words and short values are not redacted.
+    pub fn secrets(&self, forwarded: &BTreeSet<String>) -> Vec<String> {
+        let holds = |(name, value): (&String, &String)| {
+            let named = names_a_secret(name);
+            let is_secret = (named || forwarded.contains(name)) && is_worth_redacting(value, named);
+            is_secret.then(|| value.clone())
+        };
+        self.0.iter().filter_map(holds).collect()
+    }
 }
 
 #[cfg(test)]

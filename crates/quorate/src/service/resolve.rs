@@ -19,14 +19,13 @@ use quorate_playbook::lock as playbook;
 use quorate_protocol::locks::{Hit, Locks, Trait};
 
 use super::artifact::{self, Subject};
-use super::compose;
 use super::disk::absolute;
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
-use super::manifests::{self, Manifests, file_not_found, find_root, search_start};
-use super::playbook::library::KnownOperator as Operator;
+use super::manifests::{self, Manifests, file_not_found};
+use super::playbook::library::{self, KnownOperator as Operator};
 use super::playbook::traits::Exceptions;
-use super::workspace::{self, PathOverrides};
+use super::workspace::{self, PathOverrides, find_root, search_start};
 
 #[derive(Debug, Clone, Default)]
 pub struct ResolveRequest {
@@ -462,7 +461,7 @@ pub fn operator_traits(
     let workspace = workspace::load(environment, places, &root)?;
     let manifests = Manifests::open(environment, &root, Refs::Followed)?;
     let loader = manifests.loader(capabilities);
-    let operating = compose::load_operator(&loader, &scope, &compose::full_ref(operator, "operators"))?;
+    let operating = library::load_operator(&loader, &scope, &library::full_ref(operator, "operators"))?;
     Ok(Operator::new(operating, &workspace.config, &Exceptions::default()).traits)
 }
 

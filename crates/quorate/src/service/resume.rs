@@ -18,7 +18,8 @@ use serde_json::Map;
 use super::artifact::{self, Subject};
 use super::error::{ExitClass, ServiceError};
 use super::ledger::gc;
-use super::run_spec::{self, ProtocolSetup as _, RunOptions, RunSpec, is_assembly};
+use super::run_opened::{self, is_assembly};
+use super::run_spec::{self, ProtocolSetup as _, RunOptions, RunSpec};
 use super::runs::{self, RunReport};
 use super::session::LedgerSession;
 use super::signer::KeySource;
@@ -80,7 +81,7 @@ fn resumed_review(
     options: &RunOptions,
     policy: Option<VerdictPolicy>,
 ) -> Result<RunSpec<Setup>, ServiceError> {
-    let start = run_spec::start_options(history);
+    let start = run_opened::start_options(history);
     let options = RunOptions {
         executor: options.executor.clone().or(start.executor),
         model: options.model.clone().or(history.opened.model.clone()),
@@ -100,7 +101,7 @@ fn ensure_same_input(
             artifact::read(&Subject::File(PathBuf::from(path)), &session.environment.directory)?.sha256
         }
         // Standard input is consumed and a redacted path was not stored; only the ledger has the text.
-        None => run_spec::input_sha256(history),
+        None => run_opened::input_sha256(history),
     };
     run_spec::ensure_unchanged(history, &spec.fingerprint(&input_sha256))
 }
@@ -139,8 +140,8 @@ pub async fn replay(session: &LedgerSession, run: &Name) -> Result<Replay, Servi
 
 /// A new instance of the run's protocol.
 fn protocol(history: &History) -> Result<Box<dyn Protocol>, ServiceError> {
-    let fresh: Option<Box<dyn Protocol>> = match run_spec::is_assembly(history) {
-        true => run_spec::assembly_setup(history).map(|setup| setup.protocol()).transpose()?,
+    let fresh: Option<Box<dyn Protocol>> = match run_opened::is_assembly(history) {
+        true => run_opened::assembly_setup(history).map(|setup| setup.protocol()).transpose()?,
         false => {
             let setup = serde_json::from_value::<Setup>(history.opened.setup.clone()).ok();
             setup.map(|setup| setup.protocol()).transpose()?
@@ -148,7 +149,7 @@ fn protocol(history: &History) -> Result<Box<dyn Protocol>, ServiceError> {
     };
     fresh
         .filter(|protocol| protocol.version() == history.opened.protocol)
-        .ok_or_else(|| run_spec::unknown_version(history))
+        .ok_or_else(|| run_opened::unknown_version(history))
 }
 
 /// The word for an outcome: its verdict.

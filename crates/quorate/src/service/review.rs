@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use quorate_adapters::executor::agent_cli::MEMBER_VARIABLE;
 use quorate_diagnostics::{Body, Place, Report, codes};
+use quorate_kernel::budget::Caps;
 use quorate_kernel::extensions::Extensions;
 use quorate_kernel::observer::Observer;
 use quorate_kernel::record::{RunOpened, TierSource};
@@ -30,22 +31,22 @@ use serde_json::{Map, json};
 use tokio::time::Instant;
 
 use super::artifact::{self, Artifact, Subject};
-use super::budget::{self, Estimate};
 use super::disk::{self, display_ledger, display_path};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
+use super::estimate::{self, Estimate};
 use super::executor::{self, NamedModel, SelectedBy, SelectedExecutor, ensure_one_executor, with_model};
 use super::report::{self, ReviewReport};
+use super::run_opened::ensure_shown_artifact;
 use super::run_spec::{
     Fingerprint, NewRun, PreparedMember, ProtocolSetup, RunOptions, RunSpec, check_producer,
-    ensure_shown_artifact,
 };
-use super::session::{self, LedgerSession};
+use super::session::LedgerSession;
 use super::signer::Signer;
 use super::tier_model::TierModel;
 use super::trust::Permit;
 use super::workspace::{self, PathOverrides, Workspace};
-use super::{finalize, manifests, sealing};
+use super::{budget, finalize, manifests, open_session, sealing};
 
 #[derive(Debug, Clone)]
 pub struct ReviewRequest {
@@ -130,7 +131,7 @@ pub async fn open_session(
     places: &PathOverrides,
     artifact: &Artifact,
 ) -> Result<LedgerSession, ServiceError> {
-    session::open_for_writing(environment.clone(), load(environment, places, artifact)?).await
+    open_session::open_for_writing(environment.clone(), load(environment, places, artifact)?).await
 }
 
 /// Checks, without a ledger, that an artifact can be reviewed: valid configuration, available executor, enforceable
@@ -184,7 +185,7 @@ pub fn estimate(
     if request.tier_policy == TierPolicy::Obey && !may_be_due {
         return Ok(Estimate::default());
     }
-    budget::estimate(&spec, Part::new(PartKind::Artifact, &*artifact.display_name, &*artifact.text))
+    estimate::estimate(&spec, Part::new(PartKind::Artifact, &*artifact.display_name, &*artifact.text))
 }
 
 fn load(
@@ -217,7 +218,9 @@ pub async fn review(
     let mut tier_source = None;
     // A named file is reviewed whatever tier a model would choose, so none is asked.
     if classified.asks_model && request.tier.is_none() && request.tier_policy == TierPolicy::Obey {
-        let model = TierModel::open(session, &request.options, Some(permit)).await?;
+        let adjudicator = adjudicator_executor(&session.workspace, &request.options)?;
+        let caps = caps(&session.workspace, &request.options);
+        let model = TierModel::open(session, adjudicator, caps, Some(permit)).await?;
         let sorted = model.sort(session, &artifact).await?;
         (tier, tier_source) = (sorted.tier, Some(sorted.source));
     }
@@ -303,6 +306,24 @@ pub fn select_executors<'w>(
     }
     ensure_one_executor(options.model.as_deref(), selected.iter().map(|(_, executor)| executor))?;
     Ok(selected)
+}
+
+/// The adjudicator's executor.
+///
+/// # Errors
+/// As [`select_executors`].
+pub(super) fn adjudicator_executor(
+    workspace: &Workspace,
+    options: &RunOptions,
+) -> Result<SelectedExecutor, ServiceError> {
+    let mut members = select_executors(workspace, options)?;
+    let (_, adjudicator) = members.pop().expect("every council has an adjudicator");
+    Ok(adjudicator)
+}
+
+/// The caps of a review: those of the options, else the configured ones.
+pub(super) fn caps(workspace: &Workspace, options: &RunOptions) -> Caps {
+    options.caps.or(budget::configured(&workspace.config))
 }
 
 /// Refuses a table `[council.members.<id>]` for a member that the council does not have.
@@ -480,7 +501,7 @@ pub fn build(
         report: Report::new(),
         extensions: Extensions::default(),
         embedder: None,
-        caps: options.caps.or(budget::configured(&workspace.config)),
+        caps: caps(workspace, options),
         wall: workspace.config.budget.wall,
         options: options.clone(),
     })
@@ -612,7 +633,7 @@ pub async fn open_written(
     let artifact = artifact::Artifact { display_name: display_path(environment, path), ..read };
     workspace.guard.ensure_unrecorded(&artifact)?;
     let has_runs = ensure_known(environment, &workspace).await?;
-    let session = session::open_for_writing(environment.clone(), workspace).await?;
+    let session = open_session::open_for_writing(environment.clone(), workspace).await?;
     if !has_runs {
         // From now on this machine knows the ledger, even if this command is killed.
         session.seal().await;

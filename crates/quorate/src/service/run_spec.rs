@@ -5,14 +5,13 @@
 //! council has already judged.
 
 use std::borrow::Cow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::attempts::MemberConfig;
 use quorate_kernel::budget::Caps;
-use quorate_kernel::canonical;
 use quorate_kernel::driver::{Opening, RunConfig};
 use quorate_kernel::entropy::{self, sha256_hex};
 use quorate_kernel::extensions::Extensions;
@@ -20,8 +19,6 @@ use quorate_kernel::history::History;
 use quorate_kernel::observer::Observer;
 use quorate_kernel::ports::ledger::LedgerError;
 use quorate_kernel::record::{self, ExecutorUsed, Input, Money, RunOpened, Spent};
-use quorate_manifest::assembly::Mode;
-use quorate_manifest::council::VerdictPolicy;
 use quorate_manifest::loader::Refs;
 use quorate_manifest::playbook;
 use quorate_manifest::tree::reader::nearest;
@@ -29,21 +26,21 @@ use quorate_manifest::workspace::{Scope, WorkspacePath};
 use quorate_playbook::bind::{Binding, Subject};
 use quorate_playbook::gate::Sketch;
 use quorate_playbook::weave::Composition;
-use quorate_protocol::modes::assembly::version;
 use quorate_protocol::modes::council::{Setup, VERSION};
-use quorate_protocol::policy::policy_of_id;
-use quorate_protocol::{Json, Name, Part, Protocol, assembly};
+use quorate_protocol::{Json, Name, Part, Protocol};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
 use super::artifact::Artifact;
-use super::compose::{self, Sources, load_operator};
+use super::compose::{self, Sources};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
 use super::executor::{SelectedEmbedder, SelectedExecutor};
 use super::finalize::finalize;
 use super::manifests::Manifests;
+use super::playbook::library::load_operator;
 use super::redaction::Redaction;
+use super::run_opened::{ensure_shown_artifact, seed};
 use super::session::LedgerSession;
 use super::signer::{KeySource, Signer};
 use super::trust::{self, Permit};
@@ -583,74 +580,6 @@ fn unknown(message: String, written: &str, known: &[String], otherwise: &str) ->
     ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help))
 }
 
-/// Whether a run is an assembly's.
-pub fn is_assembly(history: &History) -> bool {
-    is_assembly_opening(&history.opened)
-}
-
-/// Whether this first record is that of an assembly's run.
-pub fn is_assembly_opening(opened: &RunOpened) -> bool {
-    Mode::ALL.into_iter().any(|mode| opened.protocol.split('/').next() == Some(mode.as_str()))
-}
-
-/// The options that a run was started with, for a resume.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StartOptions {
-    /// The council's file; `None` for the built-in one.
-    pub config: Option<PathBuf>,
-    /// `quorate.toml`; `None` without one.
-    pub host: Option<PathBuf>,
-    /// The executor that the user named for all members.
-    pub executor: Option<String>,
-    pub policy: Option<VerdictPolicy>,
-}
-
-/// How a run was started, from its first record.
-pub fn start_options(history: &History) -> StartOptions {
-    let opened = &history.opened;
-    let policy = opened.setup.get("policy").and_then(Json::as_str);
-    StartOptions {
-        config: opened.config.as_ref().map(PathBuf::from),
-        host: opened.host.as_ref().map(PathBuf::from),
-        executor: opened.executor.clone().flatten(),
-        policy: policy.and_then(policy_of_id),
-    }
-}
-
-/// The setup of an assembly's run; `None` for other runs.
-pub fn assembly_setup(history: &History) -> Option<assembly::Setup> {
-    serde_json::from_value(canonical::normalize(history.opened.setup.clone())).ok()
-}
-
-/// A run's seed.
-///
-/// # Errors
-/// If its first record has none.
-pub fn seed(history: &History) -> Result<[u8; 32], ServiceError> {
-    entropy::unhex(&history.opened.seed).ok_or_else(|| {
-        ServiceError::configuration(
-            codes::LEDGER_CORRUPT,
-            Body::new(format!("run {} has no seed", history.run)),
-        )
-    })
-}
-
-/// The hash of the run's input.
-pub fn input_sha256(history: &History) -> String {
-    history.opened.fingerprint_of("input").unwrap_or_default().to_owned()
-}
-
-/// D14: refuses a run whose members saw another text than its artifact, although nothing was redacted.
-///
-/// # Errors
-/// [`codes::INPUT_NOT_ARTIFACT`], with the run.
-pub fn ensure_shown_artifact(history: &History) -> Result<(), ServiceError> {
-    let Some(why) = history.opened.input_mismatch() else { return Ok(()) };
-    let body = Body::new(format!("run {} does not count: {why}", history.run));
-    let help = "review the text again; if a person has decided on this run, decide again on the new one";
-    Err(ServiceError::new(ExitClass::Refused, codes::INPUT_NOT_ARTIFACT, body.help(help)))
-}
-
 /// X7: a resume asks the same members about the same text.
 ///
 /// # Errors
@@ -664,16 +593,4 @@ pub fn ensure_unchanged(history: &History, now: &Fingerprint) -> Result<(), Serv
         format!("run {} cannot continue: changed since it was opened: {}", history.run, changed.join(", "));
     let body = Body::new(message).help("restore the changed files, or start a new run");
     Err(ServiceError::configuration(codes::FINGERPRINT_CHANGED, body))
-}
-
-/// The refusal for a run of another version.
-pub fn unknown_version(history: &History) -> ServiceError {
-    let recorded = &history.opened.protocol;
-    let known: Vec<&str> = Mode::ALL.into_iter().map(version).chain([VERSION]).collect();
-    let body = Body::new(format!(
-        "run {} was written by `{recorded}`; this program knows {}",
-        history.run,
-        known.join(", ")
-    ));
-    ServiceError::configuration(codes::FINGERPRINT_CHANGED, body)
 }

@@ -15,9 +15,9 @@ use super::environment::Environment;
 use super::error::ServiceError;
 use super::finalize::finalize;
 use super::ledger::gc;
-use super::session::{self, LedgerSession};
+use super::session::LedgerSession;
 use super::workspace::{self, PathOverrides, Workspace};
-use super::{convene, report, run_spec, sealing};
+use super::{convene, open_session, report, run_opened, sealing};
 
 /// A council's verdicts, the outcomes of assemblies, and the two states of a run without an outcome.
 pub const VERDICTS: [&str; 10] =
@@ -163,7 +163,7 @@ pub async fn count(session: &LedgerSession, filter: &RunFilter) -> Result<u64, S
 #[crate::boxed]
 pub async fn open(environment: &Environment, places: &PathOverrides) -> Result<LedgerSession, ServiceError> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
-    session::open(environment.clone(), workspace).await
+    open_session::open(environment.clone(), workspace).await
 }
 
 /// Opens the session of the working directory for a command that appends to the log.
@@ -176,7 +176,7 @@ pub async fn open_for_writing(
     places: &PathOverrides,
 ) -> Result<LedgerSession, ServiceError> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
-    session::open_for_writing(environment.clone(), workspace).await
+    open_session::open_for_writing(environment.clone(), workspace).await
 }
 
 /// Opens the session of the working directory if its ledger exists; creates none.
@@ -192,7 +192,7 @@ pub async fn open_read_only(
     if !workspace.ledger.may_exist() {
         return Err(missing_ledger(environment, &workspace));
     }
-    session::open(environment.clone(), workspace).await
+    open_session::open(environment.clone(), workspace).await
 }
 
 /// The refusal of a workspace without a ledger.
@@ -252,7 +252,7 @@ pub async fn open_run_as_recorded(
     prefix: &str,
 ) -> Result<(LedgerSession, Name), ServiceError> {
     let (session, run) = Box::pin(open_run_for_append(environment, &places, prefix)).await?;
-    let started = run_spec::start_options(&session.partial_history(&run).await?);
+    let started = run_opened::start_options(&session.partial_history(&run).await?);
     let config = places.config.or(started.config);
     let places = PathOverrides { config, ledger: Some(session.workspace.ledger.as_argument()) };
     let start = started.host.as_deref().and_then(Path::parent).unwrap_or(&environment.directory);
@@ -265,7 +265,7 @@ pub async fn open_run_as_recorded(
         return Ok((session, run));
     }
     let resources = session.close_into_resources().await;
-    Ok((Box::pin(session::open_with(environment.clone(), resources, workspace)).await?, run))
+    Ok((Box::pin(open_session::open_with(environment.clone(), resources, workspace)).await?, run))
 }
 
 /// The note on a person's decision that no checkpoint covers.
@@ -284,7 +284,7 @@ pub enum RunReport {
 /// If its records are missing, incomplete or corrupt.
 #[crate::boxed]
 pub async fn is_assembly(session: &LedgerSession, run: &Name) -> Result<bool, ServiceError> {
-    Ok(run_spec::is_assembly(&session.partial_history(run).await?))
+    Ok(run_opened::is_assembly(&session.partial_history(run).await?))
 }
 
 /// The report of a run.
@@ -294,7 +294,7 @@ pub async fn is_assembly(session: &LedgerSession, run: &Name) -> Result<bool, Se
 #[crate::boxed]
 pub async fn load_report(session: &LedgerSession, run: &Name) -> Result<RunReport, ServiceError> {
     let history = session.partial_history(run).await?;
-    Ok(match run_spec::is_assembly(&history) {
+    Ok(match run_opened::is_assembly(&history) {
         true => RunReport::Assembly(Box::new(convene::report::load(session, &history).await?)),
         false => {
             let mut report = report::load_from(session, &history).await?;

@@ -39,10 +39,10 @@ use super::keys::WorkspaceKeys;
 use super::registries::Registries;
 use super::sealing::{self, Sealer};
 use super::signer::Signer;
-use super::trust::{self, Trust, TrustRequest};
+use super::trust::requests::{Trust, TrustRequest};
 use super::witness::Witness;
 use super::workspace::PathOverrides;
-use super::{budget, executor, metrics, overlays};
+use super::{budget, executor, metrics, overlays, trust};
 use build::Ports;
 use load::ComposedPrompts;
 

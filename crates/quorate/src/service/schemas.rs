@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::ledger::verify;
 use super::runtime::drive;
-use super::{audit, budget, compare, convene, report, runs};
+use super::{audit, compare, convene, estimate, report, runs};
 
 /// The version of the JSON for several reviews.
 pub const REVIEWS: &str = "quorate.reviews/v1";
@@ -69,7 +69,7 @@ impl Output {
         match self {
             Output::Review => report::SCHEMA,
             Output::Reviews => REVIEWS,
-            Output::Estimate => budget::SCHEMA,
+            Output::Estimate => estimate::SCHEMA,
             Output::Convene => convene::report::SCHEMA,
             Output::Plan => convene::plan::SCHEMA,
             Output::Compare => compare::SCHEMA,

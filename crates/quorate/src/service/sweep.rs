@@ -18,18 +18,20 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use super::artifact::{self, Artifact, Subject};
-use super::budget::{self, Estimate};
 use super::disk::{self, FileEntry, display_path};
 use super::error::ServiceError;
+use super::estimate::Estimate;
+use super::jobs::Reporter;
 use super::report::ReviewReport;
 use super::review::{self, ReviewInput};
 use super::run_spec::{RunOptions, RunSpec};
 use super::runs::RunReport;
 use super::session::{LedgerSession, altered_error};
 use super::tier_model::{SortedText, TierModel};
-use super::trust::{self, Permit, TrustRequest};
+use super::trust::requests::TrustRequest;
+use super::trust::{self, Permit};
 use super::worker_thread::run_on_own_thread;
-use super::{resume, workspace};
+use super::{estimate, resume, workspace};
 
 #[derive(Debug, Clone)]
 pub struct SweepRequest {
@@ -133,6 +135,23 @@ pub trait SweepObserver: Send + Sync {
     fn planned(&self, reviews: usize);
     fn started(&self, path: &str);
     fn ended(&self, swept: &SweptFile);
+}
+
+impl<F: Send + Sync + 'static> SweepObserver for Reporter<F> {
+    fn planned(&self, reviews: usize) {
+        self.update(|progress| progress.planned = u32::try_from(reviews).ok());
+    }
+
+    fn started(&self, path: &str) {
+        self.update(|progress| {
+            progress.asked += 1;
+            progress.last = Some(format!("{path} is reviewed"));
+        });
+    }
+
+    fn ended(&self, swept: &SweptFile) {
+        Reporter::ended(self, format!("{} is done", swept.path));
+    }
 }
 
 /// The result of a sweep.
@@ -374,7 +393,7 @@ pub(in crate::service) async fn find(
             Triage::Due(swept, draft) => match &mut estimate {
                 Some(estimate) => {
                     let part = Part::new(PartKind::Artifact, &*swept.path, draft.read(session)?.text);
-                    estimate.add(budget::estimate(spec, part)?);
+                    estimate.add(estimate::estimate(spec, part)?);
                     all.push(swept);
                 }
                 None => due.push((swept, draft)),
@@ -420,7 +439,7 @@ fn files(
         match disk::walk(&path) {
             Ok(found) => {
                 let (inside, elsewhere): (Vec<_>, Vec<_>) =
-                    found.into_iter().partition(|entry| workspace::is_inside(&path, &entry.path));
+                    found.into_iter().partition(|entry| disk::is_inside(&path, &entry.path));
                 for entry in elsewhere {
                     let target = display_path(&session.environment, &entry.path);
                     let body = Body::new(format!(
@@ -479,7 +498,9 @@ async fn sort_by_model(
     if questions.is_empty() {
         return Ok(sorted);
     }
-    let model = &TierModel::open(session, &request.options, permit).await?;
+    let adjudicator = review::adjudicator_executor(&session.workspace, &request.options)?;
+    let caps = review::caps(&session.workspace, &request.options);
+    let model = &TierModel::open(session, adjudicator, caps, permit).await?;
     let ask = |(sha256, path): (String, PathBuf)| async move {
         let said = match (permit.is_some(), read(path.clone())) {
             (true, Some(artifact)) if artifact.sha256 == sha256 => {

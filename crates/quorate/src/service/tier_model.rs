@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::attempts::MemberConfig;
+use quorate_kernel::budget::Caps;
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::ports::dispatcher::Question;
@@ -20,10 +21,9 @@ use serde_json::json;
 
 use super::artifact::Artifact;
 use super::error::ServiceError;
-use super::run_spec::RunOptions;
+use super::executor::SelectedExecutor;
 use super::session::LedgerSession;
 use super::trust::Permit;
-use super::{budget, review};
 
 /// The stream of recorded questions.
 const STREAM: &str = "council/tiers";
@@ -59,25 +59,24 @@ impl TierModel {
     /// Loads the recorded answers. Without a permit it asks no member; with one, it asks the adjudicator's executor.
     ///
     /// # Errors
-    /// If the executor is refused, or the ledger fails.
+    /// If the ledger fails.
     #[crate::boxed]
     pub async fn open(
         session: &LedgerSession,
-        options: &RunOptions,
+        adjudicator: SelectedExecutor,
+        caps: Caps,
         permit: Option<Permit>,
     ) -> Result<Self, ServiceError> {
         let workspace = &session.workspace;
-        let mut members = review::select_executors(workspace, options)?;
-        let (_, chosen) = members.pop().expect("every council has an adjudicator");
-        let (executor, settings) = (chosen.name.clone(), chosen.settings.to_string());
-        let permit = permit.filter(|_| chosen.about().asks_a_model);
-        let config = permit.map(|permit| chosen.into_member_config(permit));
+        let (executor, settings) = (adjudicator.name.clone(), adjudicator.settings.to_string());
+        let permit = permit.filter(|_| adjudicator.about().asks_a_model);
+        let config = permit.map(|permit| adjudicator.into_member_config(permit));
         let call = SingleCall {
             stream: STREAM.into(),
             ledger: session.ledger(),
             clock: session.environment.clock.clone(),
             redactor: workspace.redaction.redactor.clone(),
-            caps: options.caps.or(budget::configured(&workspace.config)),
+            caps,
             observer: Arc::new(NoopObserver),
         };
         let mut known = BTreeMap::new();

@@ -4,26 +4,22 @@
 //!
 //! As with git's `safe.directory`, a directory that another user owns or can write to configures nothing.
 
+pub mod decide;
+pub mod requests;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::clock::rfc3339;
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::executor::SideEffect;
-use quorate_manifest::check::is_candidate;
-use quorate_manifest::config::{Configuration, KeySource};
-use quorate_manifest::doctype::Doctype;
-use quorate_manifest::loader::{OpenResult, Refs};
 use serde::{Deserialize, Serialize};
 
-use super::disk::{self, absolute, display_path, shell_quoted};
+use self::requests::{ConsentAnswer, Inventory, TrustRequest};
+use super::disk::{self, display_path, shell_quoted};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
-use super::manifests::{Manifests, file_not_found, find_root};
-use super::workspace::{self, PathOverrides};
-use super::{convene, executor, runtime};
 
 /// The variable that trusts for one process: `1`, or the hash that `quorate trust --show` prints.
 pub const VARIABLE: &str = "QUORATE_TRUST";
@@ -156,84 +152,6 @@ fn untrusted(environment: &Environment, needs: &[TrustRequest]) -> ServiceError 
     ServiceError::from_report(ExitClass::Configuration, report)
 }
 
-/// A user's answer to the shown plan.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ConsentAnswer {
-    /// Trust the files until one of them changes.
-    Always,
-    /// Trust the files for this process.
-    Once,
-    No,
-}
-
-/// Asks a person at a terminal.
-pub trait Consent: Send + Sync {
-    /// Shows the planned side effects, one per line, and asks.
-    ///
-    /// # Errors
-    /// If no answer can be obtained.
-    fn ask(&self, lines: &[String]) -> std::io::Result<ConsentAnswer>;
-}
-
-/// The trust of this process.
-#[derive(Clone, Default)]
-pub struct Trust {
-    /// `--trust`.
-    all: bool,
-    /// The person to ask.
-    consent: Option<Arc<dyn Consent>>,
-    /// Files that only this process trusts.
-    trusted_once: Arc<Mutex<BTreeSet<(PathBuf, String)>>>,
-}
-
-impl Trust {
-    /// Trusts everything for this process: `--trust`, or a program that embeds the library and vouches for its files.
-    #[must_use]
-    pub fn trusting_all(self) -> Self {
-        Trust { all: true, ..self }
-    }
-
-    /// Asks a person about untrusted files.
-    #[must_use]
-    pub fn with_consent(self, consent: Arc<dyn Consent>) -> Self {
-        Trust { consent: Some(consent), ..self }
-    }
-
-    /// The same trust, without asking a person.
-    #[must_use]
-    pub fn without_asking(&self) -> Self {
-        Trust { consent: None, ..self.clone() }
-    }
-
-    /// The files that a person trusted for this process alone, with the hashes of their bytes.
-    fn trusted_once(&self) -> BTreeSet<(PathBuf, String)> {
-        self.trusted_once.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn trust_once(&self, files: &BTreeMap<PathBuf, String>) {
-        let mut trusted_once = self.trusted_once.lock().unwrap_or_else(PoisonError::into_inner);
-        trusted_once.extend(files.iter().map(|(file, hash)| (file.clone(), hash.clone())));
-    }
-}
-
-/// The side effects of a workspace file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TrustRequest {
-    pub file: PathBuf,
-    /// Its side effects.
-    pub acts: Vec<SideEffect>,
-}
-
-/// The side effects of a workspace.
-#[derive(Debug)]
-pub struct Inventory {
-    pub root: PathBuf,
-    /// The side effects of each file; files without any are left out.
-    pub requests: Vec<TrustRequest>,
-    /// The files that this covers, by canonical path, each with the hash of its bytes.
-    pub files: BTreeMap<PathBuf, String>,
-}
-
 impl Inventory {
     /// One hash over all files by their paths below the root; the same in every checkout.
     pub fn hash(&self) -> String {
@@ -280,230 +198,6 @@ fn hash(file: &Path) -> String {
 
 fn canonical(file: &Path) -> PathBuf {
     disk::canonical(file).unwrap_or_else(|| file.to_owned())
-}
-
-/// The side effects of the workspace around a directory. Refused files have none, since they are not used.
-///
-/// # Errors
-/// If the directory cannot be read.
-pub fn inventory_of_workspace(environment: &Environment, start: &Path) -> Result<Inventory, ServiceError> {
-    let root = find_root(environment, None, start);
-    let files = disk::walk(&root).unwrap_or_default().into_iter().map(|found| found.path);
-    inventory_of_files(
-        environment,
-        root.clone(),
-        files
-            .filter(|file| file.file_name().is_some_and(|name| is_candidate(&name.to_string_lossy())))
-            .collect(),
-    )
-}
-
-/// The side effects of these files of the workspace with this root.
-///
-/// # Errors
-/// If the root cannot be read.
-pub fn inventory_of_files(
-    environment: &Environment,
-    root: PathBuf,
-    files: Vec<PathBuf>,
-) -> Result<Inventory, ServiceError> {
-    // Nothing is started here, so no trust is needed.
-    let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
-    let configuration = configuration(environment, &root);
-    let manifests = Manifests::open(environment, &root, Refs::Followed)?;
-    let loader = manifests.loader(&*environment.registries);
-    let mut needs = Vec::new();
-    for file in files {
-        if file == root.join("quorate.toml") {
-            needs.extend(of_configuration(environment, &file, &configuration));
-            continue;
-        }
-        let Ok(location) = manifests.location(&file) else { continue };
-        let OpenResult::Document(document) = loader.open(&location) else {
-            needs.extend(of_council(environment, &root, &file));
-            continue;
-        };
-        match document.doctype {
-            Doctype::Council => needs.extend(of_council(environment, &root, &file)),
-            Doctype::Runtime => {
-                let request =
-                    runtime::RuntimeRequest { path: file, root: Some(root.clone()), ..Default::default() };
-                if let Ok(runtime) =
-                    runtime::open(environment, &PathOverrides::default(), &request, &environment.registries)
-                {
-                    needs.extend(runtime.trust_requests());
-                }
-            }
-            Doctype::Assembly | Doctype::Operator => {
-                let names = convene::spec::executor_names(&loader, &document);
-                needs.extend(executor::of_names(
-                    environment.registries.registry(),
-                    &configuration,
-                    &names,
-                    &file,
-                ));
-            }
-            _ => {}
-        }
-        loader.forget(&location);
-    }
-    Ok(Inventory::new(root, needs))
-}
-
-/// The configuration of a root; the default if it is refused.
-fn configuration(environment: &Environment, root: &Path) -> Configuration {
-    let path = root.join("quorate.toml");
-    workspace::load_configuration(environment, &path).value.unwrap_or_default()
-}
-
-fn of_configuration(
-    environment: &Environment,
-    file: &Path,
-    configuration: &Configuration,
-) -> Vec<TrustRequest> {
-    let mut acts = executor::acts_of_tables(environment.registries.registry(), configuration);
-    acts.extend(executor::acts_of_servers(&configuration.dir, &executor::servers(configuration).all()));
-    let embedder =
-        executor::configured_embedder(environment.registries.registry(), configuration).ok().flatten();
-    acts.extend(embedder.into_iter().flat_map(|embedder| embedder.needs().acts));
-    if let Some((KeySource::Command(command), _)) = &configuration.keys.signing {
-        acts.push(quorate_adapters::process::command_side_effect(command, &configuration.dir));
-    }
-    if let Some((command, _)) = &configuration.playbooks.scorer {
-        acts.push(quorate_adapters::process::command_side_effect(command, &configuration.dir));
-    }
-    acts.extend(workspace::of_configuration(configuration));
-    vec![TrustRequest { file: file.to_owned(), acts }]
-}
-
-fn of_council(environment: &Environment, root: &Path, file: &Path) -> Vec<TrustRequest> {
-    let found = workspace::FoundFile { root, file };
-    let loaded = workspace::load_council(environment, file, &display_path(environment, file), root, &found);
-    let Some(council) = loaded.value else { return Vec::new() };
-    let mut needs = executor::of_council(environment.registries.registry(), &council, file);
-    let mut acts = workspace::of_council(&council, root);
-    acts.extend(workspace::of_watch(&council, root));
-    needs.push(TrustRequest { file: file.to_owned(), acts });
-    needs
-}
-
-/// The result of a trust command, and the files that are trusted now.
-#[derive(Debug)]
-pub struct TrustChange {
-    pub what: Action,
-    /// The files of the inventory that are trusted with their present bytes.
-    pub trusted: BTreeSet<PathBuf>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    /// The inventory was shown.
-    Inspected,
-    /// The files of the inventory are trusted.
-    Trusted,
-    /// No file below the root is trusted.
-    Revoked,
-}
-
-/// The inventory of files that a person names. It covers each of them, whether or not it has side effects now.
-///
-/// # Errors
-/// If a file does not exist.
-pub fn inventory_of(environment: &Environment, files: &[PathBuf]) -> Result<Inventory, ServiceError> {
-    let named: Vec<PathBuf> = files.iter().map(|file| absolute(&environment.directory, file)).collect();
-    if let Some(at) = named.iter().position(|file| !file.is_file()) {
-        return Err(file_not_found(&files[at].display().to_string()));
-    }
-    let start = named.first().and_then(|file| file.parent()).unwrap_or(&environment.directory);
-    let mut found = inventory_of_files(environment, find_root(environment, None, start), named.clone())?;
-    let named_requests =
-        named.into_iter().map(|file| TrustRequest { file, acts: Vec::new() }).collect::<Vec<_>>();
-    found.files.extend(file_hashes(&named_requests));
-    Ok(found)
-}
-
-/// Reads which files are trusted.
-///
-/// # Errors
-/// If the record of trust cannot be read.
-pub fn inspect(environment: &Environment, inventory: &Inventory) -> Result<TrustChange, ServiceError> {
-    change_of(environment, inventory, Action::Inspected)
-}
-
-/// Trusts the files of an inventory.
-///
-/// # Errors
-/// If the record of trust cannot be written.
-pub fn trust(environment: &Environment, inventory: &Inventory) -> Result<TrustChange, ServiceError> {
-    if !inventory.files.is_empty() {
-        required_store(environment)?.add(&inventory.files, environment.clock.now_ms())?;
-    }
-    change_of(environment, inventory, Action::Trusted)
-}
-
-/// Revokes the trust in an inventory's files, and in all files below its root.
-///
-/// # Errors
-/// As [`trust`].
-pub fn revoke(environment: &Environment, inventory: &Inventory) -> Result<TrustChange, ServiceError> {
-    let root = canonical(&inventory.root);
-    required_store(environment)?.change(|trusted| {
-        trusted.files.retain(|file, _| !file.starts_with(&root) && !inventory.files.contains_key(file));
-    })?;
-    change_of(environment, inventory, Action::Revoked)
-}
-
-/// Allows a directory of another owner to configure Quorate, and returns its path.
-///
-/// # Errors
-/// If the directory does not exist, or as [`trust`].
-pub fn safe_directory(environment: &Environment, directory: &Path) -> Result<PathBuf, ServiceError> {
-    let path = absolute(&environment.directory, directory);
-    let Some(path) = disk::canonical(&path).filter(|path| path.is_dir()) else {
-        return Err(file_not_found(&directory.display().to_string()));
-    };
-    required_store(environment)?.change(|trusted| {
-        trusted.safe_directories.insert(path.clone());
-    })?;
-    Ok(path)
-}
-
-/// Revokes what [`safe_directory`] recorded, and returns the directory's path. The directory need not exist any more.
-///
-/// # Errors
-/// If it is not recorded, or as [`trust`].
-pub fn revoke_safe_directory(environment: &Environment, directory: &Path) -> Result<PathBuf, ServiceError> {
-    let path = disk::canonical_or_new(&absolute(&environment.directory, directory));
-    let mut was_there = false;
-    required_store(environment)?.change(|trusted| was_there = trusted.safe_directories.remove(&path))?;
-    if was_there {
-        return Ok(path);
-    }
-    let body = Body::new(format!("{} is not recorded as a safe directory", path.display()));
-    let help = "pass the directory that was given to `--safe-directory`, not one below it";
-    Err(ServiceError::not_found(codes::FILE_UNREADABLE, body.help(help)))
-}
-
-fn change_of(
-    environment: &Environment,
-    inventory: &Inventory,
-    what: Action,
-) -> Result<TrustChange, ServiceError> {
-    let required_store = TrustStore::of(environment)?;
-    let trusted = required_store.as_ref().map_or_else(|| Ok(TrustRecord::default()), TrustStore::read)?;
-    let is_trusted = |(file, hash): &(&PathBuf, &String)| trusted.trusts(file, hash);
-    Ok(TrustChange {
-        what,
-        trusted: inventory.files.iter().filter(is_trusted).map(|(file, _)| file.clone()).collect(),
-    })
-}
-
-fn required_store(environment: &Environment) -> Result<TrustStore, ServiceError> {
-    TrustStore::of(environment)?.ok_or_else(|| {
-        let body = Body::new("cannot record trust: neither XDG_STATE_HOME nor HOME names a directory");
-        let help = "set HOME, or use `--trust` or QUORATE_TRUST for each command";
-        ServiceError::configuration(codes::TRUST_UNREADABLE, body.help(help))
-    })
 }
 
 const FILE_NAME: &str = "trust.json";

@@ -13,13 +13,13 @@ use quorate_playbook::persona::BasePrompt;
 use quorate_playbook::weave::{Candidate, Composition, ShadowPrompt, WovenPrompt};
 use quorate_protocol::overlay;
 
-use super::compose::{self, Sources, full_ref, load_operator, persona_prompt};
+use super::compose::{self, Sources};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
 use super::manifests::{Manifests, root_and_scope};
 use super::overlays;
 use super::playbook::change::pending_change;
-use super::playbook::library::{Catalogue, KnownOperator};
+use super::playbook::library::{Catalogue, KnownOperator, full_ref, load_operator, persona_prompt};
 use super::playbook::traits::Exceptions;
 use super::registries::Registries;
 use super::workspace::{self, PathOverrides, Workspace};

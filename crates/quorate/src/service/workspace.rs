@@ -15,14 +15,14 @@ use quorate_manifest::council::{self, Council};
 use quorate_manifest::doctype::COUNCIL_FILES;
 use quorate_manifest::{Loaded, Source, workspace};
 
-use super::disk::{self, Disk, absolute, display_path, entry_exists, find_outermost};
+use super::disk::{self, Disk, absolute, display_path, entry_exists, find_outermost, is_inside, leads_out};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
-use super::executor;
 use super::guard::{Guard, GuardedPlaces};
 use super::redaction::Redaction;
-use super::trust::{self, Trust, TrustRequest};
+use super::trust::requests::{Trust, TrustRequest};
 use super::witness::Witness;
+use super::{executor, trust};
 
 /// Paths given by the user.
 #[derive(Debug, Clone, Default)]
@@ -497,13 +497,24 @@ impl Source for FoundFile<'_> {
     }
 }
 
-/// Whether a path is below a root by its name, but leads out by a link.
-pub fn leads_out(root: &Path, path: &Path) -> bool {
-    path.starts_with(root) && !is_inside(root, path)
+/// The workspace's root (M10): `root` if given, else the outermost directory with a `quorate.toml`, else `start`.
+pub fn find_root(environment: &Environment, said: Option<&Path>, start: &Path) -> PathBuf {
+    let found =
+        || find_outermost(start, "quorate.toml").and_then(|file| file.parent().map(Path::to_path_buf));
+    match said {
+        Some(root) => absolute(&environment.directory, root),
+        None => found().unwrap_or_else(|| start.to_owned()),
+    }
 }
 
-/// Whether a path is below a root once links are followed. A root or path that does not exist counts at the place where
-/// it would be created.
-pub fn is_inside(root: &Path, path: &Path) -> bool {
-    disk::canonical_or_new(path).starts_with(disk::canonical_or_new(root))
+/// The directory where the search for a file's workspace starts: the file's directory if it or a parent has a
+/// `quorate.toml`, else the working directory if the file is below it.
+pub fn search_start(environment: &Environment, file: &Path) -> PathBuf {
+    let directory = file.parent().map_or_else(|| environment.directory.clone(), Path::to_path_buf);
+    let below = file.starts_with(&environment.directory);
+    if below && find_outermost(&directory, "quorate.toml").is_none() {
+        environment.directory.clone()
+    } else {
+        directory
+    }
 }

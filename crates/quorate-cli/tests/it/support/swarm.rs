@@ -53,7 +53,7 @@ state: {{kind: {state}}}
         let environment = Environment {
             nats,
             state_dir: Some(place.path("state")),
-            trust: quorate::service::trust::Trust::default().trusting_all(),
+            trust: quorate::service::trust::requests::Trust::default().trusting_all(),
             ..Environment::new(place.root())
         };
         let places = PathOverrides { ledger: self.ledger.clone(), ..PathOverrides::default() };

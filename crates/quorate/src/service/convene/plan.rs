@@ -15,9 +15,9 @@ use quorate_protocol::modes::assembly::Assembly;
 use quorate_protocol::{Command, Event, Json, Part, Protocol as _, TimedEvent, rules};
 use serde_json::json;
 
-use super::super::budget::made_up_event;
 use super::super::environment::Environment;
 use super::super::error::ServiceError;
+use super::super::estimate::made_up_event;
 use super::super::overlays;
 use super::super::run_spec::{ProtocolSetup as _, RunSpec};
 use super::super::workspace::Workspace;

@@ -19,7 +19,7 @@ use super::super::error::ServiceError;
 use super::super::finalize::drops_answers_at_end;
 use super::super::member_usage::{Failure, MemberUsage, RecordedAnswers, with_usage};
 use super::super::report::QUEUED_NOTE;
-use super::super::run_spec;
+use super::super::run_opened;
 use super::super::session::LedgerSession;
 use super::{budget, spec};
 
@@ -121,7 +121,7 @@ pub struct ConveneReport {
 /// If texts that it is derived from were erased, or another version of the mode wrote it.
 #[crate::boxed]
 pub async fn load(session: &LedgerSession, history: &History) -> Result<ConveneReport, ServiceError> {
-    let setup = run_spec::assembly_setup(history).ok_or_else(|| run_spec::unknown_version(history))?;
+    let setup = run_opened::assembly_setup(history).ok_or_else(|| run_opened::unknown_version(history))?;
     // If only the hash of an outcome is stored, the outcome is derived again from the answers.
     let kept = setup.overlays.enabled || history.outcome().is_none() || history.erased.records > 0;
     let artifact = match kept {
@@ -170,7 +170,7 @@ fn group_members(history: &History, mut members: Vec<Member>) -> Vec<Member> {
 impl ConveneReport {
     /// The report of a run from its records alone; `None` if another version of the mode wrote it.
     pub fn of(history: &History) -> Option<ConveneReport> {
-        let mut report = ConveneReport::read(history, &run_spec::assembly_setup(history)?, None);
+        let mut report = ConveneReport::read(history, &run_opened::assembly_setup(history)?, None);
         report.add_counts(history);
         Some(report)
     }

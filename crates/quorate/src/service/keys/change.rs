@@ -15,7 +15,7 @@ use quorate_manifest::{keyring as edit, timestamp};
 use super::super::error::{ExitClass, ServiceError};
 use super::super::session::LedgerSession;
 use super::super::{disk, ledger, sealing};
-use super::{KeyringFile, SigningKey, WorkspaceKeys};
+use super::{KeyringFile, SigningKey, WorkspaceKeys, find_in_keyring};
 
 /// The comment at the top of a new keyring.
 const KEYRING_HEADER: &str = "\
@@ -225,7 +225,7 @@ pub struct Vouch {
 #[crate::boxed]
 pub async fn vouch(keys: &WorkspaceKeys, id: &str) -> Result<Vouch, ServiceError> {
     let ring = keys.load_keyring()?;
-    let public = find(keys, &ring, id)?;
+    let public = find_in_keyring(keys, &ring, id)?;
     let cannot = |why: &str| {
         let body = Body::new(format!("cannot vouch for {}: {why}", public.id()));
         let help = "use a key that may sign, for example with QUORATE_SIGNING_KEY; `quorate keys list` shows the available keys";
@@ -267,7 +267,7 @@ fn find_revocable(
     at_ms: i64,
 ) -> Result<(KeyringFile, PublicKey), ServiceError> {
     let ring = keys.load_keyring()?;
-    let public = find(keys, &ring, id)?;
+    let public = find_in_keyring(keys, &ring, id)?;
     // A slip, such as a span of 99999 weeks, could not be undone. 0 is `all`.
     if at_ms != 0 && at_ms < FIRST_KEYS_MS {
         let body = Body::new(format!("{} is earlier than any key", timestamp::format(at_ms)));
@@ -307,38 +307,6 @@ pub fn backdating_warning(
         report.warn(codes::REVOKED_BEFORE, body.help(help));
     }
     Ok(report)
-}
-
-/// The key of the keyring by name, by a unique prefix of its name, or by the key's text.
-///
-/// # Errors
-/// If none or several match.
-pub(super) fn find(keys: &WorkspaceKeys, ring: &KeyringFile, id: &str) -> Result<PublicKey, ServiceError> {
-    let all = ring.keys.iter().filter_map(super::public_key);
-    let found: Vec<PublicKey> =
-        all.filter(|key| key.id().to_string().starts_with(id) || key.to_string() == id).collect();
-    match found.as_slice() {
-        // An unset shell variable gives an empty name, which would match a keyring with a single key.
-        _ if id.is_empty() => Err(ServiceError::not_found(
-            codes::KEY_UNKNOWN,
-            Body::new("no key is named").help("run `quorate keys list` to see the available keys"),
-        )),
-        [one] => Ok(*one),
-        [] => {
-            let body = Body::new(format!(
-                "the keyring {} has no key `{id}`",
-                keys.display_path(&keys.keyring_path())
-            ));
-            Err(ServiceError::not_found(
-                codes::KEY_UNKNOWN,
-                body.help("run `quorate keys list` to see the available keys"),
-            ))
-        }
-        several => {
-            let body = Body::new(format!("`{id}` is a prefix of the names of {} keys", several.len()));
-            Err(ServiceError::not_found(codes::KEY_UNKNOWN, body.help("give more characters")))
-        }
-    }
 }
 
 /// Refuses while another process works on a run: its next signatures would come after the key's end.

@@ -13,7 +13,7 @@ use quorate_protocol::Name;
 use super::super::disk::{display_ledger, display_path};
 use super::super::error::{ExitClass, ServiceError};
 use super::super::finalize::{drops_answers_at_end, record_run_ended};
-use super::super::run_spec::is_assembly_opening;
+use super::super::run_opened::is_assembly_opening;
 use super::super::session::LedgerSession;
 
 /// Erased answers; in a dry run, those that would be erased.

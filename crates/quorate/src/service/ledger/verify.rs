@@ -25,13 +25,12 @@ use super::super::disk::{self, Text, absolute, display_ledger, display_path};
 use super::super::environment::Environment;
 use super::super::error::{ExitClass, ServiceError, error_chain};
 use super::super::keys::WorkspaceKeys;
-use super::super::manifests::find_root;
 use super::super::registries::Registries;
 use super::super::runtime::{self, conversation};
 use super::super::session::LedgerSession;
-use super::super::trust::Trust;
+use super::super::trust::requests::Trust;
 use super::super::witness::Witness as Configured;
-use super::super::workspace::{self, PathOverrides, Workspace};
+use super::super::workspace::{self, PathOverrides, Workspace, find_root};
 use super::super::{sealing, talks};
 
 #[derive(Debug, Clone, Default)]

@@ -33,7 +33,8 @@ use crate::service::error::ServiceError;
 use crate::service::registries::Registries;
 use crate::service::run_spec::RunOptions;
 use crate::service::session::LedgerSession;
-use crate::service::trust::{self, TrustRequest};
+use crate::service::trust;
+use crate::service::trust::requests::TrustRequest;
 
 /// Asks a gate. A closed gate is the inner error.
 ///
@@ -422,7 +423,7 @@ pub fn describe_promotion(keeping: &LibraryWriter, book: &PlaybookFile) -> Strin
     if asked.attempts > 0 {
         text.push_str(&format!("\nEarlier attempts to promote this text: {asked}.\n"));
     }
-    text.push_str("\n## Title and evidence, from its author\n\n");
+    text.push_str("\n## What its author says of it\n\n");
     push_quote(&mut text, &playbook.title);
     for evidence in &playbook.evidence {
         let note = evidence.note.as_deref().map_or(String::new(), |note| format!(": {note}"));

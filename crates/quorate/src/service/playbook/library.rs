@@ -1,5 +1,5 @@
-//! The library: a scope's playbooks, the operators they target, and those operators' locked traits. Playbooks are indexed by
-//! target, so that an agent is matched against few playbooks instead of all.
+//! The library: a scope's playbooks, the operators they target with their prompts, and those operators' locked traits.
+//! Playbooks are indexed by target, so that an agent is matched against few playbooks instead of all.
 //!
 //! An active playbook needs a gate (B13): a file that a person made active by hand is woven without one, unless only
 //! governance may promote it.
@@ -11,31 +11,32 @@ use std::sync::Arc;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_ledger::store::address::StoreAddress;
 use quorate_manifest::config::Configuration;
+use quorate_manifest::doctype::Doctype;
+use quorate_manifest::document::Document;
 use quorate_manifest::duration::IsoDuration;
-use quorate_manifest::loader::{Loader, Refs};
-use quorate_manifest::operator::Operator;
+use quorate_manifest::loader::{Loader, ReadResult, Reference, Refs};
+use quorate_manifest::operator::{self, Operator};
 use quorate_manifest::playbook::load::written_at;
 use quorate_manifest::playbook::{
     self, Catalog, EntryKind, FOLDER, Gate, Playbook, PlaybookFile, Status, Weaving,
 };
 use quorate_manifest::workspace::{Scope, WorkspacePath};
-use quorate_manifest::{frontmatter, timestamp};
+use quorate_manifest::{frontmatter, persona, timestamp};
 use quorate_playbook::bind::{Binding, BindingIndex, MatchKind, RUNTIME, Subject};
-use quorate_playbook::contradiction::{NoEffect, Supersessions};
 use quorate_playbook::curate::AffectedOperator;
 use quorate_playbook::gate::{GOVERNANCE_PRIORITY, TextIdentity};
 use quorate_playbook::lock::{Locks, Trait};
 use quorate_playbook::log::{NEVER_GATED, priority};
 use quorate_playbook::persona::BasePrompt;
-use quorate_playbook::weave::{Candidate, Origin, Overlay, Placement};
+use quorate_playbook::weave::{Candidate, NoEffect, Origin, Overlay, Placement, Supersessions};
 use quorate_protocol::assembly;
+use serde_json::Value;
 
 use super::traits::{self, Exceptions};
 use super::versions::{AttemptCount, RecordedVersions, VersionedFile, gate_word};
-use crate::service::compose::{self, LoadedOperator, load_operator};
 use crate::service::environment::Environment;
-use crate::service::error::ServiceError;
-use crate::service::manifests::{self, Manifests};
+use crate::service::error::{ExitClass, ServiceError};
+use crate::service::manifests::{self, Manifests, file_not_found};
 use crate::service::registries::Registries;
 use crate::service::workspace::{self, PathOverrides, Workspace};
 
@@ -187,7 +188,7 @@ fn load_operators(
     slugs.sort();
     let mut known = Vec::new();
     for slug in slugs {
-        match compose::load_operator(loader, scope, &format!("ws://operators/{slug}")) {
+        match load_operator(loader, scope, &format!("ws://operators/{slug}")) {
             Ok(operating) => known.push(KnownOperator::new(operating, &workspace.config, exceptions)),
             Err(error) => report.absorb(*error.report),
         }
@@ -529,5 +530,109 @@ impl From<Catalog> for Catalogue {
     fn from(Catalog { playbooks: books, report }: Catalog) -> Self {
         let bindings = BindingIndex::new(books.iter().map(|book| &book.playbook));
         Catalogue { bindings, books, report, ..Catalogue::default() }
+    }
+}
+
+/// An operator with its prompt.
+pub(in crate::service) struct LoadedOperator {
+    pub(in crate::service) operator: Operator,
+    /// Its persona's prompt, or its own body if it has no persona.
+    pub(in crate::service) base: BasePrompt,
+    /// The value of `metadata.quorate.locks` in each document of its persona.
+    pub(in crate::service) persona_locks: Vec<Value>,
+    pub(in crate::service) report: Report,
+}
+
+/// Loads an operator by its ref.
+pub(in crate::service) fn load_operator(
+    loader: &Loader<'_>,
+    scope: &Scope,
+    reference: &str,
+) -> Result<LoadedOperator, ServiceError> {
+    let document = load_document(loader, scope, reference, Doctype::Operator)?;
+    let loaded = operator::load_operator(loader, &document);
+    let Some(operator) = loaded.value else {
+        return Err(ServiceError::from_report(ExitClass::Configuration, loaded.report));
+    };
+    let folder = reference.rsplit('/').next().unwrap_or(reference);
+    if operator.id != folder {
+        let body =
+            Body::new(format!("the operator's `id` is `{}`, but its folder is `{folder}`", operator.id));
+        let body = body
+            .at(document.value_place("id"))
+            .help("give both the same name: locks and playbooks refer to it");
+        let mut report = loaded.report;
+        report.add_source(document.shown.clone(), document.text.clone());
+        report.refuse(codes::OPERATOR_UNRESOLVABLE, body);
+        return Err(ServiceError::from_report(ExitClass::Configuration, report));
+    }
+    let mut report = loaded.report;
+    let (base, persona_locks) = match &operator.persona {
+        None => (BasePrompt::from_body(document.body().trim()), Vec::new()),
+        Some(persona) => {
+            let (base, more, locks) = persona_prompt(loader, scope, &full_ref(persona, "personas"))?;
+            report.absorb(more);
+            (base, locks)
+        }
+    };
+    Ok(LoadedOperator { operator, base, persona_locks, report })
+}
+
+/// Loads the manifest that a ref names.
+fn load_document(
+    loader: &Loader<'_>,
+    scope: &Scope,
+    reference: &str,
+    doctype: Doctype,
+) -> Result<Arc<Document>, ServiceError> {
+    let Some(location) = Reference::parse(reference).and_then(|read| read.path(scope).ok()) else {
+        let kind = doctype.as_str();
+        let body = Body::new(format!("`{reference}` is not a ref to a manifest of the kind `{kind}`"));
+        let help = format!("write its slug, or ws://{kind}s/<slug>");
+        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)));
+    };
+    match loader.read(&location, doctype) {
+        ReadResult::Document(document) => Ok(document),
+        ReadResult::Missing | ReadResult::Outside => Err(file_not_found(&loader.display_name(&location))),
+        ReadResult::Unreadable(why) => {
+            let body = Body::new(format!("cannot read `{}`: {why}", loader.display_name(&location)));
+            Err(ServiceError::configuration(codes::FILE_UNREADABLE, body))
+        }
+    }
+}
+
+/// Expands a short ref to `ws://<collection>/<slug>`.
+pub(in crate::service) fn full_ref(written: &str, collection: &str) -> String {
+    if written.contains("://") {
+        return written.to_owned();
+    }
+    // A shell's completion gives the folder with a slash.
+    let bare = written.trim_end_matches('/');
+    let bare = bare.strip_prefix(collection).and_then(|rest| rest.strip_prefix('/')).unwrap_or(bare);
+    format!("ws://{collection}/{bare}")
+}
+
+/// A persona's prompt, warnings, and the locks of each of its documents.
+pub(in crate::service) type PersonaPrompt = (BasePrompt, Report, Vec<Value>);
+
+/// Loads a persona's prompt.
+pub(in crate::service) fn persona_prompt(
+    loader: &Loader<'_>,
+    scope: &Scope,
+    reference: &str,
+) -> Result<PersonaPrompt, ServiceError> {
+    let document = load_document(loader, scope, reference, Doctype::Persona)?;
+    let loaded = persona::load_persona(loader, &document);
+    match loaded.value {
+        Some(persona) => {
+            // Locks are not merged: a view could drop its parent's lock, but views may only add locks.
+            let locks_of = |document: &Arc<Document>| {
+                let locks = document.root.key("metadata")?.key("quorate")?.key("locks")?;
+                Some(locks.to_json())
+            };
+            let locks = persona.chain.documents.iter().filter_map(locks_of).collect();
+            Ok((BasePrompt::from_persona(&persona), loaded.report, locks))
+        }
+        None => Err(ServiceError::from_report(ExitClass::Configuration, loaded.report)),
     }
 }

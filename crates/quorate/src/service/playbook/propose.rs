@@ -42,7 +42,7 @@ use super::writer::LibraryWriter;
 use crate::service::error::{ExitClass, ServiceError};
 use crate::service::manifests::Manifests;
 use crate::service::registries::Registries;
-use crate::service::{check, run_spec};
+use crate::service::{check, run_opened};
 
 /// A proposal.
 #[derive(Debug, Clone)]
@@ -728,7 +728,7 @@ pub async fn proposals_of_run(keeping: &LibraryWriter, prefix: &str) -> Result<V
     let run = keeping.session.find_run(prefix).await?.run;
     let history = keeping.session.partial_history(&run).await?;
     let fragments = history.outcome().map(|outcome| outcome.fragments).filter(|all| !all.is_empty());
-    let (Some(setup), Some(fragments)) = (run_spec::assembly_setup(&history), fragments) else {
+    let (Some(setup), Some(fragments)) = (run_opened::assembly_setup(&history), fragments) else {
         let body = Body::new(format!("run {run} has no advice"));
         let help = "name a run of an advisory assembly: `quorate runs` lists all runs";
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)));

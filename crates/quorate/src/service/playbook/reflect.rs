@@ -21,7 +21,7 @@ use super::propose::{Proposal, proposal_from_json};
 use super::rollback::status_word;
 use super::writer::LibraryWriter;
 use crate::service::error::ServiceError;
-use crate::service::run_spec::is_assembly;
+use crate::service::run_opened::is_assembly;
 use crate::service::{overlays, report};
 
 /// The default number of runs.

@@ -21,8 +21,9 @@ use super::library::Library;
 use crate::service::disk::{self, Text, display_path};
 use crate::service::environment::Environment;
 use crate::service::error::{ServiceError, error_chain};
+use crate::service::open_session;
 use crate::service::registries::Registries;
-use crate::service::session::{self, LedgerSession};
+use crate::service::session::LedgerSession;
 use crate::service::workspace::PathOverrides;
 
 /// The index of all playbooks.
@@ -70,7 +71,7 @@ impl LibraryWriter {
     ) -> Result<Self, ServiceError> {
         let mut library = Library::open(environment, places, root, registries)?;
         let workspace = crate::service::workspace::load(environment, places, &library.root)?;
-        let session = session::open(environment.clone(), workspace).await?;
+        let session = open_session::open(environment.clone(), workspace).await?;
         session.ensure_writable()?;
         let name = playbook_stream(&library.scope).replace('/', "-");
         let hold = RunLock::acquire_within(session.store.dir(), &name, LOCK_TIMEOUT).await;

@@ -20,10 +20,10 @@ use serde_json::json;
 
 use super::bundle::{Audit, Bundle, BundleKind};
 
-use super::{Covered, QueueOptions, QueueingLog, TaskBody, TaskWaiter, check_name, ensure_queue};
+use super::lines::QueueingLog;
+use super::{Covered, QueueOptions, TaskBody, TaskWaiter, check_name, ensure_queue};
 use crate::service::artifact::Artifact;
 use crate::service::convene::{self, ConveneInput, ConveneRequest, Inputs};
-use crate::service::disk;
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
 use crate::service::run_spec::RunSpec;
@@ -31,8 +31,8 @@ use crate::service::session::LedgerSession;
 use crate::service::sweep::{
     DueFile, Found, JudgedPolicy, SweepReport, SweepRequest, SweptFile, SweptOutcome, find,
 };
-use crate::service::workspace::{self, PathOverrides, Workspace};
-use crate::service::{review, signer};
+use crate::service::workspace::{PathOverrides, Workspace};
+use crate::service::{disk, review, signer};
 
 /// The largest request to the server: tasks, and bytes of texts.
 const MAX_TASKS: usize = 1_000;
@@ -381,7 +381,7 @@ fn subject_files(directory: &Path, named: &Path) -> Result<Vec<PathBuf>, Service
     let found = disk::walk(&path).map_err(|error| unreadable(error.to_string()))?;
     let mut files: Vec<PathBuf> = found
         .into_iter()
-        .filter(|entry| workspace::is_inside(&path, &entry.path))
+        .filter(|entry| disk::is_inside(&path, &entry.path))
         .map(|entry| named.join(entry.path.strip_prefix(&path).unwrap_or(&entry.path)))
         .collect();
     files.sort();

@@ -237,7 +237,7 @@ pub async fn wait_for_sweep(
     loop {
         let ended = waiting.next(session).await?;
         if ended.is_empty() {
-            return super::write_log_lines(session).await;
+            return super::lines::write_log_lines(session).await;
         }
         for task in ended {
             let outcome = outcome_of(session, &task).await?;

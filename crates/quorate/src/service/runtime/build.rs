@@ -31,7 +31,7 @@ use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError};
 use crate::service::executor::{self, Origin, SelectedBy, SelectedExecutor, with_help};
 use crate::service::registries::Registries;
-use crate::service::trust::TrustRequest;
+use crate::service::trust::requests::TrustRequest;
 use crate::service::workspace::Workspace;
 
 #[cfg(feature = "nats")]

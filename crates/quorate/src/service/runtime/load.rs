@@ -22,18 +22,18 @@ use quorate_playbook::persona::BasePrompt;
 use serde_json::Map;
 
 use super::RuntimeRequest;
-use crate::service::compose::{self, Sources, shadows};
+use crate::service::compose::{Sources, shadows};
 use crate::service::disk::{self, absolute, display_path, entry_exists, find_outermost};
 use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError};
 use crate::service::guard::{Guard, with_suffix};
-use crate::service::manifests::{self, Manifests, file_not_found, find_root, search_start};
+use crate::service::manifests::{self, Manifests, file_not_found};
 use crate::service::overlays::OverlayCache;
-use crate::service::playbook::library::{Catalogue, KnownOperator};
+use crate::service::playbook::library::{self, Catalogue, KnownOperator};
 use crate::service::playbook::traits::Exceptions;
 use crate::service::registries::Registries;
 use crate::service::weave;
-use crate::service::workspace::{self, PathOverrides, Workspace};
+use crate::service::workspace::{self, PathOverrides, Workspace, find_root, search_start};
 
 /// The names of a manifest in a directory that the user names.
 const FILE_NAMES: [&str; 3] = ["multi-agent.yaml", ".runtime/multi-agent.yaml", "multi-agent.yml"];
@@ -186,7 +186,7 @@ impl PromptLoader<'_> {
         let (mut prompt, mut base) = (ParticipantPrompt::default(), BasePrompt::default());
         let mut known: Vec<KnownOperator> = Vec::new();
         if let Some(written) = meta("operator") {
-            match compose::load_operator(loader, location.scope(), &compose::full_ref(written, "operators")) {
+            match library::load_operator(loader, location.scope(), &library::full_ref(written, "operators")) {
                 Ok(operating) => {
                     base = operating.base.clone();
                     prompt.executor = operating.operator.runtime.clone();
@@ -204,8 +204,8 @@ impl PromptLoader<'_> {
             }
         }
         if let Some(written) = meta("persona") {
-            let reference = compose::full_ref(written, "personas");
-            match compose::persona_prompt(loader, location.scope(), &reference) {
+            let reference = library::full_ref(written, "personas");
+            match library::persona_prompt(loader, location.scope(), &reference) {
                 Ok((prompt, ..)) => {
                     // A named persona replaces the persona of the operator.
                     base = prompt;
@@ -438,7 +438,7 @@ pub(super) fn warn_external_writes(
             continue;
         }
         let by_name = !is_in_scope(root, location, path);
-        if !by_name && workspace::is_inside(root, &target) {
+        if !by_name && disk::is_inside(root, &target) {
             continue;
         }
         let target = disk::canonical_or_new(&target);

@@ -11,7 +11,7 @@ use quorate::service::error::{ExitClass, ServiceError};
 use quorate::service::playbook::writer::LibraryWriter;
 use quorate::service::playbook::{Answer, Approver, GateClosed};
 use quorate::service::registries::Registries;
-use quorate::service::trust::Trust;
+use quorate::service::trust::requests::Trust;
 use quorate::service::workspace::PathOverrides;
 use quorate_kernel::clock::Clock;
 use quorate_testkit::scripted::Rng;

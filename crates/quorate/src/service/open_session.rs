@@ -1,0 +1,111 @@
+//! Opens a session. An opened one that can write finalizes the runs of processes that died after an outcome.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use quorate_diagnostics::{Body, codes};
+use quorate_ledger::council_log;
+use quorate_ledger::runs::RunRow;
+
+use super::environment::Environment;
+use super::error::ServiceError;
+use super::finalize::finalize;
+use super::ledger::gc;
+use super::session::{LedgerSession, WorkspaceResources};
+use super::workspace::{self, Workspace};
+
+/// Opens ledger and log.
+///
+/// # Errors
+/// If the ledger cannot be opened.
+#[crate::boxed]
+pub async fn open(environment: Environment, workspace: Workspace) -> Result<LedgerSession, ServiceError> {
+    let resources = WorkspaceResources::of(&environment, &workspace);
+    Box::pin(open_with(environment, resources, workspace)).await
+}
+
+/// Opens ledger and log read-only.
+///
+/// # Errors
+/// If the ledger does not exist or cannot be read.
+#[crate::boxed]
+pub async fn open_read_only(
+    environment: Environment,
+    workspace: Workspace,
+) -> Result<LedgerSession, ServiceError> {
+    Box::pin(LedgerSession::open_read_only(environment, workspace)).await
+}
+
+/// As [`open`], with the configuration of another workspace; ledger, keys, log and witness are those of `resources`.
+///
+/// # Errors
+/// As [`open`].
+#[crate::boxed]
+pub async fn open_with(
+    environment: Environment,
+    resources: WorkspaceResources,
+    configuration: Workspace,
+) -> Result<LedgerSession, ServiceError> {
+    let session = Box::pin(LedgerSession::open(environment, resources, configuration)).await?;
+    if session.store.read_only_reason().is_none() {
+        Box::pin(reconcile(&session)).await?;
+    }
+    Ok(session)
+}
+
+/// As [`open`], for work that is logged: checks that the log can be appended to before any work is done.
+///
+/// # Errors
+/// As [`open`], and if the log cannot be appended to.
+#[crate::boxed]
+pub async fn open_for_writing(
+    environment: Environment,
+    workspace: Workspace,
+) -> Result<LedgerSession, ServiceError> {
+    // If both would be created in one directory, the ledger's error says more.
+    let is_log_separate = workspace.log.exists() || workspace.log.parent() != Some(workspace.ledger.dir());
+    let can = if is_log_separate { council_log::can_append(&workspace.log) } else { Ok(()) };
+    can.map_err(|error| workspace::log_unwritable(&environment, &workspace.log, &error))?;
+    workspace.witness.as_ref().map_or(Ok(()), |witness| witness.ensure_file(&environment))?;
+    let session = open(environment, workspace).await?;
+    session.ensure_writable()?;
+    Ok(session)
+}
+
+async fn reconcile(session: &LedgerSession) -> Result<(), ServiceError> {
+    let unended = session.store.decided_unfinished().await?;
+    let driven = match unended.is_empty() {
+        true => BTreeSet::new(),
+        false => session.store.runs_driven_elsewhere().await?,
+    };
+    for run in unended {
+        if driven.contains(&run.run) || belongs_to_another_log(session, &run) {
+            continue;
+        }
+        // One run with invalid records must not block the others.
+        let concluded = async {
+            finalize(session, &run.run).await?;
+            gc::after_run(session, &run.run).await
+        };
+        if let Err(error) = concluded.await {
+            let why = error
+                .report
+                .refusals
+                .first()
+                .map_or_else(String::new, |refusal| refusal.body.message.clone());
+            let body =
+                Body::new(format!("run {} has a verdict, but its line cannot be logged: {why}", run.run));
+            session.warn(codes::LOG_BEHIND, body);
+        }
+    }
+    #[cfg(feature = "postgres")]
+    super::queue::lines::write_log_lines(session).await?;
+    Ok(())
+}
+
+/// Whether a run's line belongs to a log of another workspace, which this one does not write. If that log no longer
+/// exists, it was moved along with the ledger.
+fn belongs_to_another_log(session: &LedgerSession, run: &RunRow) -> bool {
+    let log = Path::new(&run.log_path);
+    !run.log_path.is_empty() && !session.owns_log(log) && (session.store.is_shared() || log.exists())
+}

@@ -1,0 +1,96 @@
+//! Reads the first record of a run: whether it is an assembly's, its options, setup, seed and input.
+
+use std::path::PathBuf;
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::history::History;
+use quorate_kernel::record::RunOpened;
+use quorate_kernel::{canonical, entropy};
+use quorate_manifest::assembly::Mode;
+use quorate_manifest::council::VerdictPolicy;
+use quorate_protocol::modes::assembly::version;
+use quorate_protocol::modes::council::VERSION;
+use quorate_protocol::policy::policy_of_id;
+use quorate_protocol::{Json, assembly};
+
+use super::error::{ExitClass, ServiceError};
+
+/// Whether a run is an assembly's.
+pub fn is_assembly(history: &History) -> bool {
+    is_assembly_opening(&history.opened)
+}
+
+/// Whether this first record is that of an assembly's run.
+pub fn is_assembly_opening(opened: &RunOpened) -> bool {
+    Mode::ALL.into_iter().any(|mode| opened.protocol.split('/').next() == Some(mode.as_str()))
+}
+
+/// The options that a run was started with, for a resume.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartOptions {
+    /// The council's file; `None` for the built-in one.
+    pub config: Option<PathBuf>,
+    /// `quorate.toml`; `None` without one.
+    pub host: Option<PathBuf>,
+    /// The executor that the user named for all members.
+    pub executor: Option<String>,
+    pub policy: Option<VerdictPolicy>,
+}
+
+/// How a run was started, from its first record.
+pub fn start_options(history: &History) -> StartOptions {
+    let opened = &history.opened;
+    let policy = opened.setup.get("policy").and_then(Json::as_str);
+    StartOptions {
+        config: opened.config.as_ref().map(PathBuf::from),
+        host: opened.host.as_ref().map(PathBuf::from),
+        executor: opened.executor.clone().flatten(),
+        policy: policy.and_then(policy_of_id),
+    }
+}
+
+/// The setup of an assembly's run; `None` for other runs.
+pub fn assembly_setup(history: &History) -> Option<assembly::Setup> {
+    serde_json::from_value(canonical::normalize(history.opened.setup.clone())).ok()
+}
+
+/// A run's seed.
+///
+/// # Errors
+/// If its first record has none.
+pub fn seed(history: &History) -> Result<[u8; 32], ServiceError> {
+    entropy::unhex(&history.opened.seed).ok_or_else(|| {
+        ServiceError::configuration(
+            codes::LEDGER_CORRUPT,
+            Body::new(format!("run {} has no seed", history.run)),
+        )
+    })
+}
+
+/// The hash of the run's input.
+pub fn input_sha256(history: &History) -> String {
+    history.opened.fingerprint_of("input").unwrap_or_default().to_owned()
+}
+
+/// D14: refuses a run whose members saw another text than its artifact, although nothing was redacted.
+///
+/// # Errors
+/// [`codes::INPUT_NOT_ARTIFACT`], with the run.
+pub fn ensure_shown_artifact(history: &History) -> Result<(), ServiceError> {
+    let Some(why) = history.opened.input_mismatch() else { return Ok(()) };
+    let body = Body::new(format!("run {} does not count: {why}", history.run));
+    let help = "review the text again; if a person has decided on this run, decide again on the new one";
+    Err(ServiceError::new(ExitClass::Refused, codes::INPUT_NOT_ARTIFACT, body.help(help)))
+}
+
+/// The refusal for a run of another version.
+pub fn unknown_version(history: &History) -> ServiceError {
+    let recorded = &history.opened.protocol;
+    let known: Vec<&str> = Mode::ALL.into_iter().map(version).chain([VERSION]).collect();
+    let body = Body::new(format!(
+        "run {} was written by `{recorded}`; this program knows {}",
+        history.run,
+        known.join(", ")
+    ));
+    ServiceError::configuration(codes::FINGERPRINT_CHANGED, body)
+}
