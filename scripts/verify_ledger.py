@@ -408,14 +408,14 @@ class Record:
         need(self.n >= 0, "its number is negative")
         check_time(self.at)
         hash_of(data_sha256, "the hash of its data")
-        need((self.n == 0) == (self.prev is None), "the first record of a run has no predecessor, and every other one has")
+        need((self.n == 0) == (self.prev is None), "only the first record of a run may lack a predecessor")
         if self.prev is not None:
             hash_of(self.prev, "its predecessor")
         self.leaf = leaf_of(head.encode())
         inclusion(self.leaf, index, size, path_of(path), root)
         self.data = None
         if data is not None:
-            need(sha256(data.encode()).hex() == data_sha256, "its data does not have the hash that its head names")
+            need(sha256(data.encode()).hex() == data_sha256, "its data does not match the hash in its head")
             self.data = parse(data, "its data")
             need(type(self.data) is dict, "its data is not an object")
         self.signers = []
@@ -431,7 +431,7 @@ class Record:
         need(len(signatures) == 1, "an envelope has not one signature")
         signer, encoded = fields(signatures[0], SIGNATURE, "a signature")
         need(KEY_ID.fullmatch(signer), "a signature's key is not a key's name")
-        need(signer in known, f"it is signed by the key {signer}, whose public half is not known")
+        need(signer in known, f"it is signed by the key {signer}, whose public half is unknown")
         signature = unbase64(encoded, 64, "a signature")
         need(signed(known[signer], signature, pae(kind, self.leaf)), f"the signature of the key {signer} does not verify")
         return signer
@@ -463,26 +463,26 @@ class Course:
     def take(self, record):
         before = self.runs.get(record.run)
         ring = record.ring() if before is None else before[3]
-        need(before is not None or record.n == 0 or not self.whole, "the records of its run before it are missing")
+        need(before is not None or record.n == 0 or not self.whole, "earlier records of its run are missing")
         opens = record.kind == "run.opened"
-        need(record.n == 0 if opens else record.n > 0 or not RUN.fullmatch(record.run), "a run is opened by its first record, and by no other")
+        need(record.n == 0 if opens else record.n > 0 or not RUN.fullmatch(record.run), "only the first record of a run may open it")
         if before is not None:
             n, leaf, has_signers, _ = before
-            need(record.n > n, f"it comes after record {n} of its run")
-            need(self.gaps or record.n == n + 1, f"record {n + 1} of its run is missing before it")
+            need(record.n > n, f"it follows record {n} of its run")
+            need(self.gaps or record.n == n + 1, f"the preceding record {n + 1} of its run is missing")
             need(record.n > n + 1 or record.prev == leaf.hex(), "it does not name its predecessor's hash")
             same = record.run == STREAM or bool(record.signers) == has_signers
-            need(same, "a run is signed from its first record on, or not at all")
+            need(same, "a run must be signed from its first record on, or not at all")
         sealed = record.run == STREAM and record.kind == "checkpoint"
-        need(not (sealed and record.signers), "a checkpoint is signed by its note, and by no envelope")
+        need(not (sealed and record.signers), "a checkpoint must be signed by its note, not by an envelope")
         if ring is not None:
             required, signer, keys = ring
             said = record.n > 0 or signer is None or signer in record.signers
-            need(said, f"its run is signed by the key {signer}, and that did not sign it")
+            need(said, f"its run is signed by the key {signer}, but this record is not")
             if record.kind == "keyring" and record.data is not None:
                 add_vouched(keys, record.data)
             hit = not required or any(signer in keys for signer in record.signers)
-            need(hit, "its run has to be signed by a key of its keyring, and it is not")
+            need(hit, "its run must be signed by a key of its keyring, but this record is not")
         self.runs[record.run] = (record.n, record.leaf, bool(record.signers), ring)
 
 
@@ -501,7 +501,7 @@ def known_signers(listed, given):
 
 def no_idle(listed, used):
     for text in listed:
-        need(key_id(text) in used, f"the key {key_id(text)} is listed as a signer's, and signed nothing")
+        need(key_id(text) in used, f"the key {key_id(text)} is listed as a signer, but signed nothing")
 
 
 def named(value, names):
@@ -525,7 +525,7 @@ def verify_proof(text, trusted, signers):
     """The findings of a valid proof."""
     with reading("it is no proof"):
         need(len(text.encode()) <= MAX_LINE, "it is too long")
-        need(text.endswith("\n"), "it has no line end at its end")
+        need(text.endswith("\n"), "it has no line end: the file is truncated")
         types = {"v": COUNT, "origin": TEXT, "checkpoint": TEXT, "keys": LIST, "records": LIST, "signers": LIST}
         version, origin, note, keys, records, listed = fields(parse(text[:-1], "the proof"), types, "the proof")
         need(version == 1, f"its version is {version}, and this program reads 1")
@@ -536,7 +536,7 @@ def verify_proof(text, trusted, signers):
             check_form(envelopes)
         texts(keys, "the list of keys")
         texts(listed, "the list of signers")
-    need(records, "it is about no record")
+    need(records, "it contains no record")
     seal = Seal(note, keys)
     need(seal.origin == origin, "its checkpoint is of another log")
     known, asked = known_signers(listed, signers), {key_id(one) for one in signers}
@@ -544,10 +544,10 @@ def verify_proof(text, trusted, signers):
     for name, index, head, data, path, envelopes in records:
         try:
             record = Record(head, data, index, path, envelopes, seal.size, seal.root, known)
-            need(name == f"{record.run}/{record.n}", "its head says that it is another one")
+            need(name == f"{record.run}/{record.n}", "its head names another record")
             course.take(record)
             hit = not asked or record.run == STREAM or asked.intersection(record.signers)
-            need(hit, "none of the signers that were asked for signed it")
+            need(hit, "none of the required signers signed it")
         except Flaw as flaw:
             raise Flaw(f"{name}: {flaw}") from None
         used.update(record.signers)
@@ -567,7 +567,7 @@ def verify_report(html, trusted, signers):
     for place, encoded in EMBEDDED_TEXT.findall(html):
         one = inputs[int(place)] if type(inputs) is list and int(place) < len(inputs) else None
         digest = sha256(unbase64(encoded, None, "a text")).hex()
-        need(type(one) is dict and one.get("sha256") == digest, f"text {place} is not what the run was about")
+        need(type(one) is dict and one.get("sha256") == digest, f"text {place} differs from the run's input")
     return f"{found}; the page around it was not compared"
 
 
@@ -586,8 +586,8 @@ def lines_of(stream, digest):
         before = digest.copy()
         digest.update(line)
         try:
-            need(len(line) <= MAX_LINE, "it is longer than lines that are read")
-            need(line.endswith(b"\n"), "it has no end: the file was cut")
+            need(len(line) <= MAX_LINE, "it exceeds the maximum length of a line")
+            need(line.endswith(b"\n"), "it has no line end: the file is truncated")
             yield count, line[:-1].decode(), before.hexdigest()
         except (Flaw, UnicodeDecodeError) as flaw:
             # Only the first line identifies an export.
@@ -620,7 +620,7 @@ class Export:
             same = (self.seal.origin, self.seal.size, self.seal.root) == (self.origin, self.size, self.root)
             need(same, "its checkpoint is of another log or another tree")
         else:
-            need(not keys, "it has keys and no signed note")
+            need(not keys, "it has keys, but no signed note")
         self.seq = 0
         if begin is not None:
             self.seq, old_root, path = begin
@@ -652,9 +652,9 @@ class Export:
         record = Record(head, data, seq - 1, path, envelopes, self.size, self.root, self.known)
         try:
             need(seq > self.seq and (self.runs is not None or seq == self.seq + 1), f"it is at place {seq} after place {self.seq}")
-            need(self.runs is None or record.run in self.runs, "its run is not one of those that the export is of")
+            need(self.runs is None or record.run in self.runs, "its run is not among the runs of the export")
             hit = record.run == STREAM or not self.asked or not record.signers or self.asked.intersection(record.signers)
-            need(hit, "none of the signers that were asked for signed it")
+            need(hit, "none of the required signers signed it")
             self.course.take(record)
         except Flaw as flaw:
             raise Flaw(f"{record.run}/{record.n}: {flaw}") from None
@@ -667,8 +667,8 @@ class Export:
 
     def body(self, value):
         name, text = fields(value, {"body": TEXT, "text": TEXT}, "it")
-        need(sha256(text.encode()).hex() == name, "the text does not have the hash that it is under")
-        need(name in self.names, "the record before it does not name this text, or names it before another")
+        need(sha256(text.encode()).hex() == name, "the text does not match its hash")
+        need(name in self.names, "the record before it does not name this text, or the texts are out of order")
         self.names = self.names[self.names.index(name) + 1 :]
         self.bodies += 1
 
@@ -677,12 +677,12 @@ class Export:
         types = {"records": COUNT, "bodies": COUNT, "signatures": COUNT, "sha256": TEXT}
         *counts, digest = fields(end, types, "the last line")
         ours = [self.records, self.bodies, self.signatures]
-        need(counts == ours, "the last line counts other lines than there are: some were cut or added")
-        need(digest == before, "the last line is of another file")
+        need(counts == ours, "the totals in the last line are wrong: lines were removed or added")
+        need(digest == before, "the last line belongs to another file")
         if self.runs is None:
-            need(self.seq == self.size, f"the checkpoint is over {self.size} records, and there are {self.seq}")
+            need(self.seq == self.size, f"the checkpoint covers {self.size} records, but there are {self.seq}")
         if self.frontier:
-            need(self.frontier.root() == self.root, "the records lead to another root than the checkpoint's")
+            need(self.frontier.root() == self.root, "the records do not lead to the checkpoint's root")
         no_idle(self.listed, self.used)
 
 
@@ -702,7 +702,7 @@ def verify_export(stream, trusted, signers):
             raise Flaw(f"line {count}: it has half a character") from None
     if export is None:
         raise Unreadable("it is empty")
-    need(ended, "it ends without its last line: it was cut")
+    need(ended, "its last line is missing: the file is truncated")
     found = f"{export.records} of {export.size} records of {export.origin}, {export.bodies} texts, {export.signatures} signatures"
     return vouch(export.seal, trusted, found)
 

@@ -544,7 +544,7 @@ mod guard_tests {
             let body = axum::body::to_bytes(response.into_body(), 1_000).await.unwrap();
             String::from_utf8(body.to_vec()).unwrap()
         };
-        assert!(said(&[(HOST, "localhost")]).await.contains("there is no bearer token"));
+        assert!(said(&[(HOST, "localhost")]).await.contains("the bearer token is missing"));
         let wrong = said(&[(HOST, "localhost"), (AUTHORIZATION, "Bearer secre")]).await;
         assert!(wrong.contains("the bearer token is wrong"), "{wrong}");
     }

@@ -59,7 +59,7 @@ const ALL: [Entry; 3] = [
     },
     Entry {
         name: "explain-run",
-        about: "Explain the decision of a run",
+        about: "Explain why a run was decided as it was",
         argument: Some(("run", "The run's id, the beginning of it, or `latest`")),
         text: |_| {
             "Explain in plain words why this was decided as it was: who objected to what, which rule decided, and what \

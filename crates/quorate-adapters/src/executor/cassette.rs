@@ -607,8 +607,8 @@ mod tests {
         }
         std::fs::remove_file(&file).unwrap();
         mknodat(CWD, &file, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
-        refused("a pipe", "no regular file");
-        assert!(message(player(&dir).invoke(question()).await).contains("no regular file"));
+        refused("a pipe", "not a regular file");
+        assert!(message(player(&dir).invoke(question()).await).contains("not a regular file"));
         std::fs::remove_file(&file).unwrap();
         std::fs::write(dir.path().join("elsewhere.json"), &text).unwrap();
         std::os::unix::fs::symlink(dir.path().join("elsewhere.json"), &file).unwrap();

@@ -505,7 +505,7 @@ mod tests {
         };
         for (files, says) in [
             (file("../x", "append"), "leads out with `..`"),
-            (file("/etc/x", "append"), "no path beneath the target"),
+            (file("/etc/x", "append"), "not a path below the target"),
             (file(".Quorate/x", "append"), "lies in .quorate"),
             (file("x", "replace"), "unknown strategy `replace`"),
             (format!("{}, {}", file("a/b", "append"), file("./a//b", "append")), "is the same place"),
@@ -542,7 +542,7 @@ mod tests {
             ("{}", "`schema` is missing"),
             (
                 r#"{"schema": "agentproto/runtime-profile/v2", "slug": "s", "version": "1", "files": []}"#,
-                "no schema of profiles",
+                "not a supported schema of profiles",
             ),
             (&format!("{{{HEAD}}}"), "`files` is missing"),
             (&manifest(""), "`files` is empty"),

@@ -168,7 +168,7 @@ fn a_result_is_made_only_for_what_ships_as_it_is() {
         .run(&["override", "latest", "--verdict", "ship", "--reason", "It is known.", "--by", "Ada"])
         .assert_code(0);
     let attested = place.run(&["attest", "latest", "--out", "out"]).assert_code(1);
-    assert!(attested.stderr.contains("a person decided SHIP of this text"), "{}", attested.stderr);
+    assert!(attested.stderr.contains("a person decided SHIP on this text"), "{}", attested.stderr);
     assert_eq!(statement(&bundle(&place, "decision"))["predicate"]["override"]["by"], "Ada");
 
     let place = reviewed(&all_ship(), &[]);
@@ -204,7 +204,7 @@ fn a_result_is_made_only_for_what_ships_as_it_is() {
     place.write("draft.md", "The token is ghp_16C7e42F292c6912E7710c838347Ae178B4a, keep it.\n");
     place.run(&["review", "draft.md"]).assert_code(0);
     let attested = place.run(&["attest", "latest", "--out", "out"]).assert_code(1);
-    assert!(attested.stderr.contains("secrets were taken out"), "{}", attested.stderr);
+    assert!(attested.stderr.contains("the members saw a redacted text"), "{}", attested.stderr);
     assert_eq!(statement(&bundle(&place, "decision"))["predicate"]["judgedBytes"], false);
 }
 

@@ -320,11 +320,11 @@ fn a_cassette_that_cannot_be_is_refused_before_anything_is_recorded() {
     place.answers(&all_ship());
     let script = "[executors.script]\nkind = \"script\"\npath = \"answers.json\"\n";
     for (table, code, said) in [
-        ("dir = \"../elsewhere\"", "executor_invalid", "no folder of the workspace"),
-        ("dir = \".quorate\"", "executor_invalid", "no folder of the workspace"),
+        ("dir = \"../elsewhere\"", "executor_invalid", "not a folder of the workspace"),
+        ("dir = \".quorate\"", "executor_invalid", "not a folder of the workspace"),
         ("", "executor_invalid", "`dir` is missing"),
         ("dir = \"tapes\"", "cassette_invalid", "cannot read the folder `tapes`"),
-        ("dir = \"tapes\"\nsource = \"nine\"", "kind_unknown", "no executor `nine`"),
+        ("dir = \"tapes\"\nsource = \"nine\"", "kind_unknown", "unknown executor `nine`"),
         ("dir = \"tapes\"\nsource = \"tape\"", "executor_invalid", "has a source of its own"),
         ("dir = \"tapes\"\nsorce = \"script\"", "executor_invalid", "did you mean `source`"),
     ] {

@@ -117,7 +117,7 @@ fn what_cannot_be_judged_is_no_verdict() {
     ] {
         let place = place(&all_ship());
         let refused = place.run_with_stdin(&["hook", "claude"], event.as_bytes()).assert_code(64);
-        assert!(refused.stderr.contains("no event of Claude Code"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("not an event of Claude Code"), "{}", refused.stderr);
     }
     // Members that fail: said to the person, with a code that blocks nothing and passes nothing.
     let place = place(&json!({"r1": {"would_block": false, "score": 4}}));
@@ -187,7 +187,7 @@ fn wiring_touches_nothing_that_exists_and_leaves_nothing_behind() {
         let again = place.run(&["init", "wiring", tool]).assert_code(0);
         assert!(again.stderr.contains("exists and is not changed; add this to it"), "{}", again.stderr);
         let removed = place.run(&["init", "wiring", tool, "--remove"]).assert_code(0);
-        assert!(removed.stderr.contains("is not as it was written, and stays"), "{}", removed.stderr);
+        assert!(removed.stderr.contains("which was changed: remove the parts that call quorate"), "{}", removed.stderr);
         assert_eq!(removed.stdout.lines().count(), files.len() - 1);
         assert_eq!(place.read(files[0]), own);
         std::fs::remove_file(place.path(files[0])).unwrap();

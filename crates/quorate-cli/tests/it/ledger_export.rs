@@ -144,7 +144,7 @@ fn a_proof_is_checked_where_there_is_no_ledger() {
 fn last_of_ledger(place: &TestDir) -> String {
     let refused = place.run(&["ledger", "prove", "ledger"]).assert_code(5);
     let at = refused.stderr.find("record ledger/").expect("it is named") + "record ".len();
-    refused.stderr[at..].split_whitespace().next().expect("an id").to_owned()
+    refused.stderr[at..].split_whitespace().next().expect("an id").trim_end_matches(':').to_owned()
 }
 
 #[test]

@@ -87,7 +87,7 @@ fn a_ledger_that_lost_a_run_is_not_signed_on() {
     // With neither copy nothing tells, and that is said.
     std::fs::remove_dir_all(place.path(COPIES[1])).expect("removed");
     let human = place.run(&["ledger", "verify"]).assert_code(0).stdout;
-    assert!(human.contains("no checkpoint of it is kept on this machine"), "{human}");
+    assert!(human.contains("this machine keeps no checkpoint of the ledger"), "{human}");
     let last = human.trim_end().lines().last().expect("a line").to_owned();
     assert!(last.starts_with("- not detectable here: "), "{human}");
     let strict = verify(&place, &["--strict"], 1);
@@ -242,7 +242,7 @@ fn a_restored_backup_is_accepted_with_a_reason() {
     restore(&place, &before);
     let lost = copies(&place);
     let accepted = place.run(&["ledger", "accept-rollback", "--reason", "The disk failed; Monday's backup."]);
-    assert!(accepted.assert_code(0).stdout.starts_with("accepted: it does not continue"));
+    assert!(accepted.assert_code(0).stdout.starts_with("accepted: it does not extend"));
     let report = verify(&place, &["--strict"], 0);
     let said = json!([{"record": "ledger/1", "by": "ada", "reason": "The disk failed; Monday's backup."}]);
     assert_eq!(report["rollbacks"], said);

@@ -45,7 +45,7 @@ fn no_checkpoint_is_asked_for_and_made_over_what_does_not_verify() {
             let refused = place.run(&[&["ledger", "checkpoint"], more].concat()).assert_code(5);
             refused
                 .assert_stderr_contains("quorate:ledger_corrupt")
-                .assert_stderr_contains("no checkpoint is made over an altered ledger");
+                .assert_stderr_contains("restore the ledger before making a checkpoint");
             assert_eq!(checkpoints(&place), before, "{statement}");
         }
     }

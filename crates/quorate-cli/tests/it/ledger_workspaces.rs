@@ -87,7 +87,7 @@ fn an_override_is_signed_by_the_workspace_that_it_is_given_in() {
     two.write(".quorate/council_log.jsonl", "");
     run_with(&two, Some(&ledger_key), &["ledger", "verify"])
         .assert_code(1)
-        .assert_stderr_contains("no line of its override");
+        .assert_stderr_contains("no line for its override");
     one.run(&["ledger", "verify"]).assert_code(0);
     two.write(".quorate/council_log.jsonl", log);
     // Where it was revoked it signs no more.

@@ -47,7 +47,7 @@ async fn a_number_out_of_bounds_is_refused_with_the_bounds() {
             let refused = client.call_malformed(tool, arguments).await;
             let said = refused["message"].as_str().unwrap();
             assert!(said.contains(&format!("`{key}`")), "{tool} {key} {value}: {said}");
-            assert!(said.contains("it has to be a whole number"), "{tool} {key} {value}: {said}");
+            assert!(said.contains("it must be a whole number"), "{tool} {key} {value}: {said}");
         }
     }
 }

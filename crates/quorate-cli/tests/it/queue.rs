@@ -257,7 +257,7 @@ fn what_a_worker_may_not_run_is_dead_at_once_and_an_absent_answer_is_tried_again
     let bare = Machine { place: TestDir::new(), database: &database };
     let ended = bare.work(&[]);
     assert_eq!(ended[0]["end"], "dead");
-    assert!(ended[0]["why"].as_str().unwrap().contains("no executor `scripted`"), "{ended:?}");
+    assert!(ended[0]["why"].as_str().unwrap().contains("asks the executor `scripted`"), "{ended:?}");
     assert_eq!(wait(database.count("run")), 0);
     machine.run(&["queue", "list", "--dead"]).assert_code(0).assert_stdout_contains("scripted");
 

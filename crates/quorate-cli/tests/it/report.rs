@@ -15,7 +15,7 @@ fn check(place: &TestDir, name: &str, key: &str) -> CommandOutput {
     place.run(&["ledger", "check-proof", name, "--key", key])
 }
 
-const SHOWS: &str = "The report shows what these records say";
+const SHOWS: &str = "The report shows the content of these records";
 
 #[test]
 fn a_report_of_every_kind_of_run_is_what_its_proof_says() {

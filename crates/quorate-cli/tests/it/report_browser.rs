@@ -153,7 +153,7 @@ fn what_was_changed_is_named() {
         let checked = place.run(&["ledger", "check-proof", name]);
         assert!(checked.code != 0, "{name}: {}", checked.stdout);
         assert!(
-            !checked.stdout.contains("The report shows what these records say"),
+            !checked.stdout.contains("The report shows the content of these records"),
             "{name}: {}",
             checked.stdout
         );

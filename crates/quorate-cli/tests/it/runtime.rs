@@ -225,7 +225,7 @@ fn a_router_that_cannot_say_who_speaks_next_is_heard_of() {
     place.write("quorate.toml", toml);
     for (script, why) in [
         ("echo >&2 no key; exit 3", "no key"),
-        ("echo garbage", "is no choice"),
+        ("echo garbage", "does not select who speaks next"),
         (r#"echo '{"next": ["zed", "ada"]}'"#, "names \"zed\", who does not take part"),
     ] {
         place.write("router.sh", script);
@@ -289,7 +289,7 @@ fn a_talk_among_agents_ends() {
     say(&place, "@Ada begin");
     run(&place)
         .assert_code(3)
-        .assert_stderr_contains("it ends a chain of 20 participants' turns")
+        .assert_stderr_contains("the last 20 turns are of participants")
         .assert_stderr_contains("`maxAgentTurns` is 20");
     assert_eq!(talk(&place).len(), 21);
     place.assert_no_new_turns(&["swarm.yaml"]);

@@ -190,7 +190,7 @@ async fn messages_that_are_no_turns_are_passed_over() {
     let key = quorate_kernel::entropy::sha256_hex(turn.stamp.as_ref().unwrap().key.as_bytes());
     streams.publish(format!("q1.default.c.there.{key}"), "taken".into()).await.unwrap().await.unwrap();
     let refused = substrate.append(turn).await.unwrap_err();
-    assert!(refused.to_string().contains("no turn in the turn's place"), "{refused}");
+    assert!(refused.to_string().contains("not a turn in the turn's place"), "{refused}");
 }
 
 /// A user with the rights that the documentation names, and answers on subjects of its own.

@@ -232,8 +232,8 @@ fn what_cannot_be_answered_is_refused_before_anything_is_said() {
     let served = Served::start(&place, &[]);
     let path = format!("/api/v1/talks/{}/messages", only_talk(&served));
     for (body, status, says) in [
-        (json!({"text": "  "}), 400, "nothing to say"),
-        (json!({"text": "a", "as": "a b"}), 400, "no white space"),
+        (json!({"text": "  "}), 400, "the text is empty"),
+        (json!({"text": "a", "as": "a b"}), 400, "has white space"),
         (json!({"text": "a", "as": "ada"}), 400, "it is a participant"),
         (json!({"text": "a", "as": "ADA", "answer": false}), 400, "it looks like the participant `ada`"),
         (json!({"answer": false}), 400, "nothing to answer"),

@@ -377,7 +377,7 @@ async fn a_reader_keeps_copies_in_the_log_and_that_is_said() {
     sqlx::query("SELECT COUNT(*) FROM record").fetch_one(&mut *reading).await.unwrap();
     let erased = collect(&store, 2 * DAY_MS).await;
     assert_eq!(erased.runs.len(), 1);
-    assert!(erased.residue.unwrap().contains("reads"));
+    assert!(erased.residue.unwrap().contains("reading"));
     assert!(store.has_pending_wipe());
     assert!(!secrets_found(dir.path(), &[&talks[0]]).is_empty());
     drop(reading);

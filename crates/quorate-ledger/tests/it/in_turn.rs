@@ -88,7 +88,7 @@ async fn a_seal_that_fails_lets_others_write_and_is_tried_again() {
     let mut changed = sqlite(&path).await;
     sqlx::raw_sql("UPDATE record SET seq = 9 WHERE n = 2").execute(&mut changed).await.unwrap();
     let failed = one.seal(&[], 2_000, false, Durability::Synced).await.unwrap_err();
-    assert!(failed.to_string().contains("it is at place 9"), "{failed}");
+    assert!(failed.to_string().contains("it is at position 9"), "{failed}");
     assert!(one.has_appended(), "closing seals it");
     // Nothing is appended after the gap, and the refusal is immediate.
     let refused =

@@ -44,6 +44,11 @@ fn refused<T>(done: Result<T, LedgerError>, table: &str) -> String {
     format!("{error}: {source}")
 }
 
+/// Whether an error says that a table did not store the one row of a write.
+fn is_missed(said: &str, table: &str) -> bool {
+    said.contains(&format!("the table `{table}`")) && said.contains(" 0 of 1 rows")
+}
+
 #[tokio::test]
 async fn rows_that_a_table_does_not_take_are_missed_at_once() {
     let Some(database) = Database::new().await else { return };
@@ -88,7 +93,7 @@ async fn rows_that_a_table_does_not_take_are_missed_at_once() {
         let said = refused(store.append(append(&run, 0, Kind::RunOpened)).await, made);
         // Postgres itself refuses to return rows that a rule redirected.
         assert!(
-            said.contains(&format!("`{table}` took 0 of 1 rows")) || said.contains("RETURNING"),
+            is_missed(&said, table) || said.contains("RETURNING"),
             "{made}: {said}"
         );
         database.run(&format!("DROP {dropped}")).await;
@@ -98,7 +103,7 @@ async fn rows_that_a_table_does_not_take_are_missed_at_once() {
     for table in ["checkpoint", "tile"] {
         database.run(&trigger(table, "INSERT")).await;
         let said = refused(store.seal(&[], 2_000, true, Durability::Synced).await, table);
-        assert!(said.contains(&format!("`{table}` took 0 of 1 rows")), "{said}");
+        assert!(is_missed(&said, table), "{said}");
         assert!(store.has_appended(), "what was not sealed is still to be sealed");
         database.run(&format!("DROP TRIGGER away ON {table}")).await;
     }
@@ -106,7 +111,7 @@ async fn rows_that_a_table_does_not_take_are_missed_at_once() {
     assert!(!store.has_appended());
     database.run(&trigger("held", "INSERT")).await;
     let said = refused(store.append_ledger_record(entry("r1", Kind::Held), &key_of(&store)).await, "held");
-    assert!(said.contains("`held` took 0 of 1 rows"), "{said}");
+    assert!(is_missed(&said, "held"), "{said}");
     store.close().await;
 }
 

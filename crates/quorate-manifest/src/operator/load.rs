@@ -23,7 +23,7 @@ pub fn load_operator(loader: &Loader<'_>, document: &Arc<Document>) -> Loaded<Op
         let reference =
             if written.contains("://") { written.to_owned() } else { format!("ws://personas/{written}") };
         if let Err(error) = &*loader.find_persona(&document.path, &reference) {
-            let mut body = Body::new(format!("the persona `{written}` cannot be used: {}", error.reason));
+            let mut body = Body::new(format!("cannot use the persona `{written}`: {}", error.reason));
             if let Some((place, label)) = &error.related {
                 body = body.related(place.clone(), label);
             }

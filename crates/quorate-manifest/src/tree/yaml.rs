@@ -367,7 +367,7 @@ mod tests {
         refuses("a: *x\n", &[("*x", "aliases")]);
         refuses("a:\n  <<: {b: 1}\n", &[("<<", "merge keys")]);
         refuses("a: 1\n---\nb: 1\n", &[("---", "second document")]);
-        refuses("%YAML 1.2\n---\na: 1\n", &[("", "no YAML")]);
+        refuses("%YAML 1.2\n---\na: 1\n", &[("", "invalid YAML")]);
         refuses("? [a]\n: 1\n", &[("[", "a key is text")]);
         refuses(": 1\n", &[("", "without a name")]);
         refuses(

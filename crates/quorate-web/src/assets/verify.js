@@ -37,7 +37,7 @@ async function reading(work) {
   try {
     return await work();
   } catch (error) {
-    if (error instanceof Flaw) throw new Unreadable(`it is no proof: ${error.message}`);
+    if (error instanceof Flaw) throw new Unreadable(`not a proof: ${error.message}`);
     throw error;
   }
 }
@@ -277,14 +277,14 @@ async function checkRecord({ head, data, index, leaf_path: path, signatures }, s
   need(said.v === 1, `its version is ${said.v}, and this program reads 1`);
   checkTime(said.at);
   hashOf(said.data_sha256, "the hash of its data");
-  need((said.n === 0) === (said.prev === null), "the first record of a run has no predecessor, and every other one has");
+  need((said.n === 0) === (said.prev === null), "only the first record of a run may lack a predecessor");
   if (said.prev !== null) hashOf(said.prev, "its predecessor");
   const leaf = await sha256("\0", head);
   const hashes = path.map((hash) => hashOf(hash, "a hash of a path"));
   await inclusion(leaf, BigInt(index), seal.size, hashes, seal.root);
   const record = { ...said, leaf, index, data: null, signers: [] };
   if (data !== null) {
-    need(hex(await sha256(data)) === said.data_sha256, "its data does not have the hash that its head names");
+    need(hex(await sha256(data)) === said.data_sha256, "its data does not match the hash in its head");
     record.data = parse(data, "its data");
     need(isObject(record.data), "its data is not an object");
   }
@@ -303,7 +303,7 @@ async function checkEnvelope({ payload, payloadType: kind, signatures }, leaf, k
   need(signatures.length === 1, "an envelope has not one signature");
   const { keyid, sig } = signatures[0];
   need(KEY_ID.test(keyid), "a signature's key is not a key's name");
-  need(known.has(keyid), `it is signed by the key ${keyid}, whose public half is not known`);
+  need(known.has(keyid), `it is signed by the key ${keyid}, whose public half is unknown`);
   const signature = unbase64(sig, 64, "a signature");
   const holds = await isSigned(known.get(keyid), signature, signedBytes(kind, leaf));
   need(holds, `the signature of the key ${keyid} does not verify`);
@@ -332,22 +332,22 @@ async function follow(runs, record) {
   const ring = before ? before.ring : await ringOf(record);
   const opens = record.kind === "run.opened";
   const isOpening = opens ? record.n === 0 : record.n > 0 || !RUN.test(record.run);
-  need(isOpening, "a run is opened by its first record, and by no other");
+  need(isOpening, "only the first record of a run may open it");
   const has = record.signers.length > 0;
   if (before) {
-    need(record.n > before.n, `it comes after record ${before.n} of its run`);
+    need(record.n > before.n, `it follows record ${before.n} of its run`);
     const follows = record.n > before.n + 1 || record.prev === hex(before.leaf);
     need(follows, "it does not name its predecessor's hash");
-    need(record.run === STREAM || has === before.has, "a run is signed from its first record on, or not at all");
+    need(record.run === STREAM || has === before.has, "a run must be signed from its first record on, or not at all");
   }
   const isSeal = record.run === STREAM && record.kind === "checkpoint";
-  need(!(isSeal && has), "a checkpoint is signed by its note, and by no envelope");
+  need(!(isSeal && has), "a checkpoint must be signed by its note, not by an envelope");
   if (ring) {
     const isBy = record.n > 0 || ring.signer === null || record.signers.includes(ring.signer);
-    need(isBy, `its run is signed by the key ${ring.signer}, and that did not sign it`);
+    need(isBy, `its run is signed by the key ${ring.signer}, but this record is not`);
     if (record.kind === "keyring" && record.data) await addVouched(ring.keys, record.data);
     const isListed = !ring.isRequired || record.signers.some((signer) => ring.keys.has(signer));
-    need(isListed, "its run has to be signed by a key of its keyring, and it is not");
+    need(isListed, "its run must be signed by a key of its keyring, but this record is not");
   }
   runs.set(record.run, { n: record.n, leaf: record.leaf, has, ring });
 }
@@ -355,7 +355,7 @@ async function follow(runs, record) {
 // Reads the fields of a proof and of all in it.
 function readProof(text) {
   need(text.length <= MAX_BYTES && bytesOf(text).length <= MAX_BYTES, "it is too long");
-  need(text.endsWith("\n"), "it has no line end at its end");
+  need(text.endsWith("\n"), "it has no line end: the file is truncated");
   const proof = fields(parse(text.slice(0, -1), "the proof"), PROOF, "the proof");
   need(proof.v === 1, `its version is ${proof.v}, and this program reads 1`);
   for (const record of proof.records) {
@@ -375,7 +375,7 @@ function readProof(text) {
 // the checkpoint are the ledger's is not known from the proof: see `isVouched`.
 export async function checkProof(text, signers = []) {
   const proof = await reading(() => readProof(text));
-  need(proof.records.length > 0, "it is about no record");
+  need(proof.records.length > 0, "it contains no record");
   const seal = await openCheckpoint(proof.checkpoint, proof.keys);
   need(seal.origin === proof.origin, "its checkpoint is of another log");
   const listed = proof.signers;
@@ -387,10 +387,10 @@ export async function checkProof(text, signers = []) {
   for (const item of proof.records) {
     try {
       const record = await checkRecord(item, seal, known);
-      need(item.id === `${record.run}/${record.n}`, "its head says that it is another one");
+      need(item.id === `${record.run}/${record.n}`, "its head names another record");
       await follow(runs, record);
       const isAsked = !asked.length || record.run === STREAM || asked.some((key) => record.signers.includes(key));
-      need(isAsked, "none of the signers that were asked for signed it");
+      need(isAsked, "none of the required signers signed it");
       record.signers.forEach((signer) => used.add(signer));
       records.push(record);
     } catch (error) {
@@ -399,7 +399,7 @@ export async function checkProof(text, signers = []) {
   }
   for (const key of listed) {
     const id = await keyId(key);
-    need(used.has(id), `the key ${id} is listed as a signer's, and signed nothing`);
+    need(used.has(id), `the key ${id} is listed as a signer, but signed nothing`);
   }
   return { ...seal, records };
 }

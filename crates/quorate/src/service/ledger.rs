@@ -186,7 +186,7 @@ pub async fn accept_key(
 ) -> Result<AcceptedKeys, ServiceError> {
     let reason = request.reason.trim();
     if reason.is_empty() {
-        let body = Body::new("cannot accept_key a key: the reason is empty")
+        let body = Body::new("cannot accept a key: the reason is empty")
             .help("state in `--reason` why the earlier key cannot sign any more");
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
     }
@@ -256,7 +256,7 @@ pub async fn accept_key(
     match sealing::rollback_reason(&session.environment, &session.store, &kept).await? {
         None => sealing.publish(&sealed, &mut report).await,
         Some(why) => {
-            let help = "where a backup was restored on purpose, `quorate ledger accept_key-rollback --reason \"…\"` continues \
+            let help = "where a backup was restored on purpose, `quorate ledger accept-rollback --reason \"…\"` continues \
                         from the present ledger";
             report.warn(codes::CHECKPOINT_MISSING, Body::new(why).help(help));
         }
@@ -391,7 +391,7 @@ pub async fn accept_rollback(
     reason: &str,
 ) -> Result<AcceptedRollback, ServiceError> {
     if reason.trim().is_empty() {
-        let body = Body::new("cannot accept_rollback a rollback: the reason is empty")
+        let body = Body::new("cannot accept a rollback: the reason is empty")
             .help("state in `--reason` what was restored, and from where");
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
     }

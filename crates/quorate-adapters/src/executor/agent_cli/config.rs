@@ -493,7 +493,7 @@ impl Cli {
         match (node, problems.into_iter().next()) {
             (Some(node), None) => Cli::from_manifest(&node.to_json(), &path).map_err(refuse),
             (_, problem) => Err(refuse(
-                problem.map_or("is empty".to_owned(), |problem| format!("is no YAML: {}", problem.message)),
+                problem.map_or("is empty".to_owned(), |problem| format!("cannot be read: {}", problem.message)),
             )),
         }
     }
@@ -612,8 +612,8 @@ mod cli_tests {
         for (frontmatter, says) in [
             ("protocol: acp", "no `bin`"),
             ("bin: x", "no `protocol`"),
-            ("bin: x\nprotocol: acp\nbin_args: acp", "no list of texts"),
-            ("bin: [", "no YAML"),
+            ("bin: x\nprotocol: acp\nbin_args: acp", "not a list of texts"),
+            ("bin: [", "invalid YAML"),
         ] {
             let error = read(frontmatter).unwrap_err();
             assert!(error.message.contains(says), "{error:?}");
@@ -668,7 +668,7 @@ mod tests {
     fn a_block_says_what_to_start() {
         refused(json!({}), None, "neither `command` nor `preset`");
         refused(json!({"command": ["x"]}), Some("command"), "must be a text, not a list");
-        refused(json!({"preset": "claud"}), Some("preset"), "no preset `claud`");
+        refused(json!({"preset": "claud"}), Some("preset"), "unknown preset `claud`");
         refused(json!({"command": "a\0b"}), Some("command"), "NUL");
         refused(json!({"command": "x", "args": ["y", "\0"]}), Some("args"), "NUL");
         assert_eq!(read(json!({"preset": "claude"})).unwrap().command_name(), "claude");
@@ -678,7 +678,7 @@ mod tests {
     #[test]
     fn what_nothing_reads_is_refused() {
         refused(json!({"command": "x", "timout": 3}), Some("timout"), "unknown key");
-        refused(json!({"command": "x", "output": "xml"}), Some("output"), "no output `xml`");
+        refused(json!({"command": "x", "output": "xml"}), Some("output"), "unknown output `xml`");
         refused(json!({"preset": "claude", "output": "text"}), Some("output"), "prints `claude-json`");
         refused(json!({"command": "x", "env": ["A=b"]}), Some("env"), "not the name");
         refused(json!({"command": "x", "cwd": "no/such"}), Some("cwd"), "not a directory");
@@ -714,7 +714,7 @@ mod tests {
         assert_eq!(read(json!({"command": "x"})).unwrap().turn_schema, Schema::PlainText);
         assert_eq!(read(json!({"command": "x", "answer": "text"})).unwrap().turn_schema, Schema::PlainText);
         assert_eq!(read(json!({"command": "x", "answer": "json"})).unwrap().turn_schema, Schema::Turn);
-        refused(json!({"command": "x", "answer": "xml"}), Some("answer"), "no answer `xml`");
+        refused(json!({"command": "x", "answer": "xml"}), Some("answer"), "unknown form of answer `xml`");
     }
 
     #[test]

@@ -652,7 +652,7 @@ mod tests {
             read(message)
         };
         assert!(with("id", json!("m 1")).unwrap_err().contains("white space"));
-        assert!(with("content", json!(["x"])).unwrap_err().contains("no text"));
+        assert!(with("content", json!(["x"])).unwrap_err().contains("not a text"));
         // K17: neither author nor time decides whether a message is read.
         for field in ["authorId", "timestamp"] {
             for nothing in [json!(null), json!(""), json!({})] {

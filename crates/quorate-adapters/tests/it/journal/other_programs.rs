@@ -173,6 +173,6 @@ async fn what_is_no_regular_file_is_refused() {
     assert!(substrate.warnings().is_empty());
     let error = substrate.append(new_turn("ann", "hello")).await.unwrap_err();
     let source = std::error::Error::source(&error).expect("a cause").to_string();
-    assert!(source.contains("no regular file"), "{error}: {source}");
+    assert!(source.contains("not a regular file"), "{error}: {source}");
     assert!(substrate.read(None, 9).await.is_err());
 }

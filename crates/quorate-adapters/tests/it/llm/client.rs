@@ -352,7 +352,7 @@ fn unusable_settings_are_refused_by_key() {
         (json!({"cache": "2h"}), "cache", "`2h`"),
         (json!({"max_tokens": 0}), "max_tokens", "whole number"),
         (json!({"price": "cheap"}), "price", "`free`"),
-        (json!({"price": {"input": -1, "output": 2}}), "price", "no price"),
+        (json!({"price": {"input": -1, "output": 2}}), "price", "not a price"),
         (json!({"price": {"input": 1}}), "price", "output"),
         (json!({"wire": "gemini", "context": 8192}), "context", "ollama"),
         (json!({"temperature": 0.5}), "temperature", "unknown key"),
@@ -360,7 +360,7 @@ fn unusable_settings_are_refused_by_key() {
         (json!({"cache": "1h"}), "cache", "cannot say"),
         (json!({"wire": "messages", "schema": "json"}), "schema", "no mode"),
         (json!({"model": null}), "model", "no model"),
-        (json!({"preset": "opnai"}), "preset", "no preset"),
+        (json!({"preset": "opnai"}), "preset", "unknown preset"),
         (json!({"modle": "x"}), "modle", "unknown key"),
     ] {
         let mut block = base.clone();

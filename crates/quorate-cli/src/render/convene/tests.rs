@@ -476,7 +476,7 @@ fn tree_at_a_wide_terminal() {
       └─ product  Product Lead  [refused]
            said 3: Skip the review, it is late. Do: Ship.
            up   nothing: what it would pass up touches the locked trait “skip the review” (as-given: as
-                it is given)
+                written)
 
       5 nodes: 3 passed, 1 passed up, 1 refused.
 
@@ -486,8 +486,8 @@ fn tree_at_a_wide_terminal() {
       1  gravest  escalate-on-severity  makes what head passes up
 
     Refused
-      - node/product: the concern of product touches the locked trait “skip the review” (as-given: as it
-        is given)
+      - node/product: the concern of product touches the locked trait “skip the review” (as-given: as
+        written)
         words “Skip the review, it is late.”
 
     No answer
@@ -547,7 +547,7 @@ fn tree_at_a_narrow_terminal() {
                 Ship.
            up   nothing: what it would pass up
                 touches the locked trait “skip the
-                review” (as-given: unchanged)
+                review” (as-given: as written)
 
       5 nodes: 3 passed, 1 passed up, 1 refused.
 
@@ -561,7 +561,7 @@ fn tree_at_a_narrow_terminal() {
     Refused
       - node/product: the concern of product touches
         the locked trait “skip the review”
-        (as-given: unchanged)
+        (as-given: as written)
         words “Skip the review, it is late.”
 
     No answer
@@ -634,7 +634,7 @@ fn tree_as_markdown() {
 
     ### Refused
 
-    - node/product: the concern of product touches the locked trait “skip the review” (as-given: unchanged)
+    - node/product: the concern of product touches the locked trait “skip the review” (as-given: as written)
 
       > Skip the review, it is late.
 

@@ -181,7 +181,7 @@ fn a_link_of_a_pull_request_is_no_text() {
     api.state().pulls = vec![pull(7, "eve/blog")];
     with_text(&api, "drafts/link.md", "../README.md");
     api.state().links.push("drafts/link.md".to_owned());
-    comment(&place, &api, &[]).assert_code(5).assert_stdout_contains("no file, but a link");
+    comment(&place, &api, &[]).assert_code(5).assert_stdout_contains("drafts/link.md is a link");
     assert!(
         api.state().comments[0]["body"].as_str().unwrap().contains("| not reviewed | `drafts/link.md` |")
     );
@@ -278,7 +278,7 @@ fn what_lacks_or_fails_is_said() {
         .env("GITHUB_TOKEN", TOKEN)
         .env("GITHUB_REPOSITORY", "ada/blog")
         .env("GITHUB_API_URL", "http://api.example");
-    finish(command.spawn().unwrap()).assert_code(5).assert_stderr_contains("no https address");
+    finish(command.spawn().unwrap()).assert_code(5).assert_stderr_contains("not an https address");
 }
 
 #[test]
@@ -289,7 +289,7 @@ fn a_link_in_place_of_a_folder_cannot_be_reviewed() {
     let (place, api) = (base("eve/blog"), Api::start());
     api.state().pulls = vec![pull(7, "eve/blog")];
     api.state().folders.push("drafts".to_owned());
-    comment(&place, &api, &[]).assert_code(5).assert_stdout_contains("drafts is no file, but a link");
+    comment(&place, &api, &[]).assert_code(5).assert_stdout_contains("drafts is a link");
     assert!(api.state().comments[0]["body"].as_str().unwrap().contains("not reviewed for `drafts`"));
     api.state().folders = vec!["other".to_owned()];
     comment(&place, &api, &[]).assert_code(0).assert_stdout_contains("no file of the repository matches");

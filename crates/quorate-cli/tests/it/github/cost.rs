@@ -86,7 +86,7 @@ fn a_label_is_not_spent_on_a_review_that_cannot_begin() {
     let command = ["--executor", "own", "--trust", "--max-tokens", "9000"];
     comment(&place, &api, &command).assert_code(5).assert_stdout_contains("cost_unknown");
     unspent();
-    run(&["--max-calls", "0"]).assert_stdout_contains("needs a cap that is more than 0");
+    run(&["--max-calls", "0"]).assert_stdout_contains("needs a cap above 0");
     unspent();
     run(&["--max-calls", "8"]).assert_stdout_contains("a review needs 9 calls");
     unspent();
@@ -105,7 +105,7 @@ fn a_label_is_not_spent_on_a_review_that_cannot_begin() {
     // Nothing that a model could be asked about.
     api.state().login = BOT.to_owned();
     api.state().links.push("drafts/post.md".to_owned());
-    run(&["--max-calls", "9"]).assert_stdout_contains("no file, but a link");
+    run(&["--max-calls", "9"]).assert_stdout_contains("drafts/post.md is a link");
     unspent();
 }
 

@@ -112,5 +112,5 @@ fn doctor_checks_the_database_and_the_queue() {
     assert_eq!(of("queue"), ("good".into(), "tasks: 1 ready, 0 held by workers, 0 dead".into()));
     wait(database.run("UPDATE task SET state = 'dead', error = 'gone'"));
     let (state, detail) = checks()("queue");
-    assert!(state == "noted" && detail.contains("1 dead: `quorate queue list --dead`"), "{detail}");
+    assert!(state == "noted" && detail.contains("1 dead: run `quorate queue list --dead`"), "{detail}");
 }

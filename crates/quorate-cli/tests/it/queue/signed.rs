@@ -82,7 +82,7 @@ fn only_a_queuer_whose_key_counts_here_gives_a_worker_work() {
     worker.run(&["keys", "init"]).assert_code(0);
     let refused = ends(&worker);
     assert!(refused[0].1.contains("quorate:task_unsigned"), "{refused:?}");
-    assert!(refused[0].1.contains("it is not signed"), "{refused:?}");
+    assert!(refused[0].1.contains("it is unsigned"), "{refused:?}");
     // Another key than those of its keyring.
     let stranger = Machine::with_drafts(&database, 1);
     stranger.run(&["keys", "init"]).assert_code(0);

@@ -653,7 +653,7 @@ mod tests {
         let taken = remove_json(edited, Some(base), &installed, EditPolicy::Override).expect("JSON");
         let left = "{\"a\": 1, \"mine\": 1, \"c\": [7], \"d\": {\"g\": 3}, \"o\": {\"p\": 4}}";
         assert_eq!(taken.text.as_deref(), Some(left));
-        assert_eq!(taken.left, ["`c` has lost an item that was added; one that was edited stays"]);
+        assert_eq!(taken.left, ["`c` lacks an item that was added; if it was edited, it stays"]);
         assert_eq!(
             taken.lost,
             ["a", "b", "d.e"].map(|path| format!("`{path}` was changed since and is removed"))
