@@ -28,9 +28,9 @@ use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
 
 use super::{OpenRuntime, Runtime};
+use crate::jobs::Waiter;
 use crate::service::disk::{self, Text, display_path};
 use crate::service::error::{ExitClass, ServiceError, error_chain};
-use crate::service::jobs::Waiter;
 
 /// The longest name of an author, which each turn contains.
 const MAX_NAME_CHARS: usize = 200;

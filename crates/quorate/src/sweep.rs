@@ -1,0 +1,84 @@
+//! Sweeping a workspace: reviewing all watched files that are due.
+
+use std::sync::Arc;
+
+use globset::GlobBuilder;
+use quorate_diagnostics::{Body, codes};
+use serde_json::Value;
+
+use super::builder::Quorate;
+use super::error::{Error, ErrorKind};
+use super::service::{runs, sweep};
+
+pub use super::service::budget::Estimate;
+pub use super::service::sweep::{
+    FileFilter, JudgedPolicy, SweepMode, SweepObserver, SweepReport, SweepRequest, SweptFile, SweptOutcome,
+};
+
+impl Quorate {
+    /// Reviews the files below the council's `watch.paths` that are due. A confined workspace skips files outside of its
+    /// root.
+    ///
+    /// # Errors
+    /// If no folder can be read, the executor is refused, or the ledger fails.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// use std::sync::Arc;
+    ///
+    /// use quorate::Quorate;
+    /// use quorate::sweep::{SweepMode, SweepRequest};
+    ///
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+    /// let request = SweepRequest { mode: SweepMode::DryRun, ..SweepRequest::default() };
+    /// let report = quorate.sweep(request, Arc::new(())).await?;
+    /// assert!(report.files.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[crate::boxed]
+    pub async fn sweep(
+        &self,
+        mut request: SweepRequest,
+        observer: Arc<dyn SweepObserver>,
+    ) -> Result<SweepReport, Error> {
+        if let Some(root) = &self.root {
+            request.filter.below = Some(root.dir().to_owned());
+        }
+        let session = Arc::new(runs::open_for_writing(&self.environment, &self.places).await?);
+        let swept = sweep::sweep(&session, &request, observer).await;
+        if let Some(session) = Arc::into_inner(session) {
+            session.close().await;
+        }
+        Ok(swept?)
+    }
+}
+
+impl FileFilter {
+    /// Accepts the files whose path from the workspace's directory matches a pattern such as `drafts/**/*.md`.
+    ///
+    /// # Errors
+    /// If the pattern is invalid.
+    pub fn matching(pattern: &str) -> Result<FileFilter, Error> {
+        let glob = GlobBuilder::new(pattern).literal_separator(true).build().map_err(|error| {
+            let body = Body::new(format!("`pattern`: {error}")).help("write drafts/**/*.md");
+            Error::new(ErrorKind::Configuration, codes::USAGE, body)
+        })?;
+        Ok(FileFilter { below: None, pattern: Some(glob.compile_matcher()) })
+    }
+}
+
+impl SweepReport {
+    /// The report as `quorate sweep --format json` prints it.
+    pub fn to_json(&self) -> Value {
+        sweep::json(self)
+    }
+}
+
+/// Ignores the progress.
+impl SweepObserver for () {
+    fn planned(&self, _: usize) {}
+    fn started(&self, _: &str) {}
+    fn ended(&self, _: &SweptFile) {}
+}
