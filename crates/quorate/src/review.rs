@@ -85,6 +85,12 @@ impl From<PathBuf> for Draft {
     }
 }
 
+impl From<&PathBuf> for Draft {
+    fn from(file: &PathBuf) -> Self {
+        Draft::File(file.clone())
+    }
+}
+
 impl From<&Path> for Draft {
     fn from(file: &Path) -> Self {
         Draft::File(file.to_owned())

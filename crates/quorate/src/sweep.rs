@@ -30,10 +30,13 @@ impl Quorate {
     /// use quorate::Quorate;
     /// use quorate::sweep::{SweepMode, SweepRequest};
     ///
+    /// std::fs::write(dir.path().join("council.yaml"), "watch: {paths: [./drafts/]}\n")?;
+    /// std::fs::create_dir(dir.path().join("drafts"))?;
+    /// std::fs::write(dir.path().join("drafts/post.md"), "The meeting moved to Tuesday at ten.\n")?;
     /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
     /// let request = SweepRequest { mode: SweepMode::DryRun, ..SweepRequest::default() };
     /// let report = quorate.sweep(request, Arc::new(())).await?;
-    /// assert!(report.files.is_empty());
+    /// assert_eq!(report.files[0].path, "drafts/post.md");
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

@@ -1,7 +1,7 @@
 //! A dispatcher that gives questions to all participants but the author.
 
 use async_trait::async_trait;
-use quorate::ports::dispatcher::{DispatchError, Dispatcher, Input};
+use quorate::ports::dispatcher::{Dispatcher, DispatchError, Input};
 
 pub(crate) struct Questions;
 
