@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
 
+use quorate_diagnostics::Report;
 use quorate_manifest::assembly::Trigger;
 use serde_json::Value;
 
@@ -222,8 +223,8 @@ impl Convening {
             let spec = spec::build(environment, &workspace, &input, &request.options)?;
             let session = session::open(environment.clone(), workspace).await?;
             let report = convene::convene(&session, &input, &spec, observer).await;
-            session.close().await;
-            Ok(Decision::new(Box::new(report?)))
+            let warnings = session.close().await;
+            Ok(Decision::new(Box::new(report?), warnings))
         })
     }
 }
@@ -238,14 +239,20 @@ impl IntoFuture for Convening {
 }
 
 /// The result of a run of an assembly.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Decision {
     report: Box<ConveneReport>,
+    warnings: Report,
 }
 
 impl Decision {
-    pub(crate) fn new(report: Box<ConveneReport>) -> Self {
-        Decision { report }
+    pub(crate) fn new(report: Box<ConveneReport>, warnings: Report) -> Self {
+        Decision { report, warnings }
+    }
+
+    /// The warnings of the workspace and of the run: problems that did not stop it.
+    pub fn warnings(&self) -> &Report {
+        &self.warnings
     }
 
     /// The run's id in the ledger.

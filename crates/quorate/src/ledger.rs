@@ -3,7 +3,7 @@
 use std::future::{Future, IntoFuture};
 use std::pin::Pin;
 
-use quorate_diagnostics::{Body, codes};
+use quorate_diagnostics::{Body, Report, codes};
 use quorate_ledger::note::Verifier;
 use quorate_ledger::prove;
 use serde_json::Value;
@@ -24,7 +24,7 @@ pub use quorate_ledger::signing::PublicKey;
 pub use quorate_ledger::stats::ReviewFilter;
 
 /// The report of a recorded run, finished or not.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum Recorded {
     /// A council's review.
@@ -33,16 +33,14 @@ pub enum Recorded {
     Decision(Decision),
 }
 
-impl From<RunReport> for Recorded {
-    fn from(report: RunReport) -> Self {
+impl Recorded {
+    fn new(report: RunReport, warnings: Report) -> Self {
         match report {
-            RunReport::Review(report) => Recorded::Review(Review::new(report)),
-            RunReport::Assembly(report) => Recorded::Decision(Decision::new(report)),
+            RunReport::Review(report) => Recorded::Review(Review::new(report, warnings)),
+            RunReport::Assembly(report) => Recorded::Decision(Decision::new(report, warnings)),
         }
     }
-}
 
-impl Recorded {
     /// The report as `quorate show --format json` prints it.
     pub fn to_json(&self) -> Value {
         match self {
@@ -95,8 +93,8 @@ impl Quorate {
     pub async fn show(&self, run: &str) -> Result<Recorded, Error> {
         let (session, run) = runs::open_run(&self.environment, &self.places, run).await?;
         let shown = runs::load_report(&session, &run).await;
-        session.close().await;
-        Ok(shown?.into())
+        let warnings = session.close().await;
+        Ok(Recorded::new(shown?, warnings))
     }
 
     /// Continues a run that was interrupted or whose members lack answers; recorded answers are not asked for again.
@@ -124,8 +122,8 @@ impl Quorate {
             let (session, run) = Box::pin(runs::open_run_as_recorded(&environment, places, &run)).await?;
             let options = RunOptions::default();
             let resumed = Box::pin(resume::resume(&session, &run, &options, None, observer)).await;
-            session.close().await;
-            Ok(resumed?.into())
+            let warnings = session.close().await;
+            Ok(Recorded::new(resumed?, warnings))
         })
     }
 
@@ -158,12 +156,12 @@ impl Quorate {
     pub async fn audit(&self, filter: ReviewFilter) -> Result<CouncilAudit, Error> {
         let request = audit::AuditRequest { filter, reindex: false };
         if let Some(empty) = audit::empty(&self.environment, &self.places, &request)? {
-            return Ok(CouncilAudit(empty));
+            return Ok(CouncilAudit { audit: empty, warnings: Report::new() });
         }
         let session = runs::open(&self.environment, &self.places).await?;
         let audited = audit::audit(&session, request).await;
-        session.close().await;
-        Ok(CouncilAudit(audited?))
+        let warnings = session.close().await;
+        Ok(CouncilAudit { audit: audited?, warnings })
     }
 
     /// The proof of a run's records, or of one of them (`run/n`), for a reader without access to the ledger.
@@ -197,12 +195,20 @@ impl Quorate {
 
 /// The statistics of a council.
 #[derive(Debug, Clone)]
-pub struct CouncilAudit(audit::Audit);
+pub struct CouncilAudit {
+    audit: audit::Audit,
+    warnings: Report,
+}
 
 impl CouncilAudit {
     /// The report as `quorate audit --format json` prints it; `quorate schema audit` prints its schema.
     pub fn to_json(&self) -> Value {
-        audit::json(&self.0)
+        audit::json(&self.audit)
+    }
+
+    /// The warnings of the workspace.
+    pub fn warnings(&self) -> &Report {
+        &self.warnings
     }
 }
 
@@ -264,6 +270,11 @@ impl Verified {
     /// The first differences, in words.
     pub fn differences(&self) -> impl Iterator<Item = &str> {
         self.0.report.divergences.iter().map(|divergence| &*divergence.what)
+    }
+
+    /// The warnings of the workspace, and checks that were skipped.
+    pub fn warnings(&self) -> &Report {
+        &self.0.warnings
     }
 
     /// The report as `quorate ledger verify --format json` prints it.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
 
+use quorate_diagnostics::Report;
 use quorate_manifest::council::VerdictPolicy;
 use quorate_manifest::council::tiers::Tier;
 use quorate_protocol::policy::Verdict;
@@ -239,9 +240,9 @@ impl Reviewing {
             let request =
                 ReviewRequest { artifact_type, tier, tier_policy: TierPolicy::Ignore, policy, options };
             let reviewed = review::review(&session, artifact, &request, observer).await;
-            session.close().await;
+            let warnings = session.close().await;
             match reviewed? {
-                ReviewOutcome::Judged(report) => Ok(Review::new(report)),
+                ReviewOutcome::Judged(report) => Ok(Review::new(report, warnings)),
                 ReviewOutcome::Skipped { .. } => unreachable!("tiers are not obeyed"),
             }
         })
@@ -258,14 +259,20 @@ impl IntoFuture for Reviewing {
 }
 
 /// The result of a review.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Review {
     report: Box<ReviewReport>,
+    warnings: Report,
 }
 
 impl Review {
-    pub(crate) fn new(report: Box<ReviewReport>) -> Self {
-        Review { report }
+    pub(crate) fn new(report: Box<ReviewReport>, warnings: Report) -> Self {
+        Review { report, warnings }
+    }
+
+    /// The warnings of the workspace and of the run: problems that did not stop it.
+    pub fn warnings(&self) -> &Report {
+        &self.warnings
     }
 
     /// The run's id in the ledger.

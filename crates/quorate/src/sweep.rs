@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use globset::GlobBuilder;
-use quorate_diagnostics::{Body, codes};
+use quorate_diagnostics::{Body, Report, codes};
 use serde_json::Value;
 
 use super::builder::Quorate;
 use super::error::{Error, ErrorKind};
+use super::service::sweep::SweepReport;
 use super::service::{runs, sweep};
 
 pub use super::service::budget::Estimate;
 pub use super::service::sweep::{
-    FileFilter, JudgedPolicy, SweepMode, SweepObserver, SweepReport, SweepRequest, SweptFile, SweptOutcome,
+    FileFilter, JudgedPolicy, SweepMode, SweepObserver, SweepRequest, SweptFile, SweptOutcome,
 };
 
 impl Quorate {
@@ -35,8 +36,8 @@ impl Quorate {
     /// std::fs::write(dir.path().join("drafts/post.md"), "The meeting moved to Tuesday at ten.\n")?;
     /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
     /// let request = SweepRequest { mode: SweepMode::DryRun, ..SweepRequest::default() };
-    /// let report = quorate.sweep(request, Arc::new(())).await?;
-    /// assert_eq!(report.files[0].path, "drafts/post.md");
+    /// let sweep = quorate.sweep(request, Arc::new(())).await?;
+    /// assert_eq!(sweep.files()[0].path, "drafts/post.md");
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -45,16 +46,17 @@ impl Quorate {
         &self,
         mut request: SweepRequest,
         observer: Arc<dyn SweepObserver>,
-    ) -> Result<SweepReport, Error> {
+    ) -> Result<Sweep, Error> {
         if let Some(root) = &self.root {
             request.filter.below = Some(root.dir().to_owned());
         }
         let session = Arc::new(runs::open_for_writing(&self.environment, &self.places).await?);
         let swept = sweep::sweep(&session, &request, observer).await;
-        if let Some(session) = Arc::into_inner(session) {
-            session.close().await;
-        }
-        Ok(swept?)
+        let warnings = match Arc::into_inner(session) {
+            Some(session) => session.close().await,
+            None => Report::new(),
+        };
+        Ok(Sweep { report: swept?, warnings })
     }
 }
 
@@ -72,10 +74,32 @@ impl FileFilter {
     }
 }
 
-impl SweepReport {
+/// The result of a sweep.
+#[derive(Debug, Clone)]
+pub struct Sweep {
+    report: SweepReport,
+    warnings: Report,
+}
+
+impl Sweep {
+    /// The result for every file, by path.
+    pub fn files(&self) -> &[SweptFile] {
+        &self.report.files
+    }
+
+    /// The expected cost of the reviews, in a dry run.
+    pub fn estimate(&self) -> Option<&Estimate> {
+        self.report.estimate.as_ref()
+    }
+
+    /// The warnings of the workspace, and files that could not be read.
+    pub fn warnings(&self) -> &Report {
+        &self.warnings
+    }
+
     /// The report as `quorate sweep --format json` prints it.
     pub fn to_json(&self) -> Value {
-        sweep::json(self)
+        sweep::json(&self.report)
     }
 }
 
