@@ -295,11 +295,12 @@ impl SharedConversation {
     /// Appends a message. No participant is asked to answer.
     ///
     /// # Errors
-    /// If the key belongs to another message, the author is a participant without an operator, or the substrate refuses
-    /// the message or fails.
+    /// If the text is empty, the key belongs to another message, the author is a participant without an operator, or the
+    /// substrate refuses the message or fails.
     #[crate::boxed]
     pub async fn post(&self, message: NewMessage) -> Result<PostedMessage, Error> {
         let author = self.author(&message);
+        turns::check_message(&message.content, &author)?;
         // The manifest says that the operator posts from elsewhere, and a runtime elsewhere says what it answers.
         let is_operator = *author != *message.speaker();
         let mut stamp = message.stamp();
