@@ -5,16 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate::service::environment::Environment;
-use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::jobs::Progress;
-use quorate::service::jobs::Waiter;
-use quorate::service::registries::Registries;
-use quorate::service::runtime::conversation::Conversation;
-use quorate::service::runtime::{self, OpenRuntime, Runtime};
-use quorate::service::workspace::PathOverrides;
+use quorate::jobs::{Progress, Waiter};
+use quorate::{Error, ErrorKind, Quorate, SharedConversation};
 use quorate_diagnostics::{Body, Report, codes};
-use quorate_kernel::conversation::Participant;
 use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
 use rmcp::service::{Peer, RequestContext};
@@ -22,46 +15,8 @@ use rmcp::service::{Peer, RequestContext};
 use super::McpServerOptions;
 use super::failure::Failure;
 
-/// The `meta` key of a participant that names its operator, as in the `guilde-mcp` substrate.
-const OPERATOR_ID_KEY: &str = "operatorId";
-
-/// A runtime and its conversation.
-pub(super) struct OfferedConversation {
-    pub(super) runtime: Runtime,
-    pub(super) conversation: Conversation,
-    environment: Environment,
-    request: runtime::RuntimeRequest,
-}
-
-impl OfferedConversation {
-    /// The runtime by the manifest's current content, with the ledger open, for calls that ask members.
-    pub(super) async fn reopen(&self) -> Result<OpenRuntime, ServiceError> {
-        runtime::open(
-            &self.environment,
-            &PathOverrides::default(),
-            &self.request,
-            &self.environment.registries,
-        )?
-        .open_ledger()
-        .await
-    }
-
-    /// The participant with this id or this operator.
-    pub(super) fn participant(&self, id: &str) -> Option<&Participant> {
-        let all = || self.runtime.participants.iter();
-        all()
-            .find(|participant| participant.meta_text(OPERATOR_ID_KEY) == Some(id))
-            .or_else(|| all().find(|participant| *participant.id == *id))
-    }
-}
-
-/// A participant's id for clients: its operator's id, if it has one.
-pub(super) fn external_id(participant: &Participant) -> &str {
-    participant.meta_text(OPERATOR_ID_KEY).unwrap_or(&participant.id)
-}
-
 pub(super) struct Conversations {
-    all: Vec<Arc<OfferedConversation>>,
+    all: Vec<Arc<SharedConversation>>,
     /// By each of their ids.
     by_id: BTreeMap<String, usize>,
 }
@@ -72,37 +27,24 @@ impl Conversations {
     /// # Errors
     /// When a manifest is refused, or two share an id.
     pub(super) fn open(
-        environment: &Environment,
-        places: &PathOverrides,
-        registries: &Registries,
+        quorate: &Quorate,
         options: &McpServerOptions,
-    ) -> Result<(Conversations, Report), ServiceError> {
+    ) -> Result<(Conversations, Report), Error> {
         let mut report = Report::new();
         let mut conversations = Conversations { all: Vec::new(), by_id: BTreeMap::new() };
         for manifest in &options.manifests {
-            let request =
-                runtime::RuntimeRequest { path: manifest.path.clone(), ..runtime::RuntimeRequest::default() };
-            let mut runtime = runtime::open(environment, places, &request, registries)?;
-            report.absorb(std::mem::take(&mut runtime.report));
+            let conversation = quorate.shared_conversation(&manifest.path)?;
+            report.absorb(conversation.report().clone());
             let at = conversations.all.len();
-            let names =
-                [Some(runtime.id.clone()), runtime.substrate.about().conversation, manifest.id.clone()];
-            for id in names.into_iter().flatten() {
+            for id in conversation.ids().chain(manifest.id.clone()) {
                 if conversations.by_id.insert(id.clone(), at).is_some_and(|earlier| earlier != at) {
                     let body = Body::new(format!("two manifests have the conversation `{id}`"));
                     let help = "a conversation's id is its manifest's, what its substrate calls it, or what \
                                 `--manifest ID=PATH` says; serve one of them";
-                    return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)));
+                    return Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body.help(help)));
                 }
             }
-            let conversation = Conversation::new(runtime.substrate.clone());
-            let environment = environment.clone();
-            conversations.all.push(Arc::new(OfferedConversation {
-                runtime,
-                conversation,
-                environment,
-                request,
-            }));
+            conversations.all.push(Arc::new(conversation));
         }
         Ok((conversations, report))
     }
@@ -116,7 +58,7 @@ impl Conversations {
         self.by_id.keys().map(String::as_str)
     }
 
-    pub(super) fn find(&self, id: &str) -> Result<&Arc<OfferedConversation>, Failure> {
+    pub(super) fn find(&self, id: &str) -> Result<&Arc<SharedConversation>, Failure> {
         self.by_id.get(id).and_then(|at| self.all.get(*at)).ok_or_else(|| {
             let known: Vec<&str> = self.ids().collect();
             let body = Body::new(format!("unknown conversation `{id}`"));
@@ -126,7 +68,7 @@ impl Conversations {
     }
 
     /// The conversation whose state is served: the first manifest's.
-    pub(super) fn first(&self) -> Result<&Arc<OfferedConversation>, Failure> {
+    pub(super) fn first(&self) -> Result<&Arc<SharedConversation>, Failure> {
         self.all.first().ok_or_else(|| {
             Failure::usage("no conversation is offered", "start the server with `--manifest PATH`")
         })

@@ -6,12 +6,10 @@
 
 use std::sync::Arc;
 
-use quorate::service::error::{ServiceError, error_chain};
-use quorate::service::redaction::CurrentRedactor;
+use quorate::{Error, ErrorKind, Quorate};
 use quorate_diagnostics::render::concise;
 use quorate_diagnostics::render::machine::diagnostics_json;
 use quorate_diagnostics::{Body, RefusalCode, codes};
-use quorate_kernel::ports::{dispatcher, substrate};
 use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData, MetaObject};
 use serde_json::{Value, json};
 
@@ -34,7 +32,7 @@ pub(super) struct Failure {
 impl Failure {
     /// A failure with one refusal.
     pub(super) fn new(code: RefusalCode, body: Body) -> Failure {
-        ServiceError::configuration(code, body).into()
+        Error::new(ErrorKind::Configuration, code, body).into()
     }
 
     /// An unusable argument.
@@ -48,41 +46,41 @@ impl Failure {
     }
 
     /// The failure as a tool's result, with secrets redacted.
-    pub(super) fn result(&self, redacted: &CurrentRedactor) -> CallToolResult {
-        let mut result = CallToolResult::error(vec![ContentBlock::text(redacted.redact_text(&self.text))]);
+    pub(super) fn result(&self, quorate: &Quorate) -> CallToolResult {
+        let mut result = CallToolResult::error(vec![ContentBlock::text(quorate.redact_text(&self.text))]);
         let mut meta = MetaObject::new();
-        meta.insert(META.to_owned(), self.object(redacted));
+        meta.insert(META.to_owned(), self.object(quorate));
         result.meta = Some(meta);
         result
     }
 
     /// The failure as an error of the protocol, with secrets redacted.
-    pub(super) fn error(&self, redacted: &CurrentRedactor) -> ErrorData {
+    pub(super) fn error(&self, quorate: &Quorate) -> ErrorData {
         let text = match &self.help {
             Some(help) => format!("{} ({help})", self.message),
             None => self.message.clone(),
         };
-        ErrorData::invalid_params(redacted.redact_text(&text), Some(self.object(redacted)))
+        ErrorData::invalid_params(quorate.redact_text(&text), Some(self.object(quorate)))
     }
 
     /// The failure as an error of the protocol about a resource, with secrets redacted.
-    pub(super) fn resource_error(&self, redacted: &CurrentRedactor) -> ErrorData {
-        ErrorData { code: ErrorCode::RESOURCE_NOT_FOUND, ..self.error(redacted) }
+    pub(super) fn resource_error(&self, quorate: &Quorate) -> ErrorData {
+        ErrorData { code: ErrorCode::RESOURCE_NOT_FOUND, ..self.error(quorate) }
     }
 
     /// `{code, message, help}`, for programs.
-    fn object(&self, redacted: &CurrentRedactor) -> Value {
+    fn object(&self, quorate: &Quorate) -> Value {
         let mut object = json!({"code": self.code, "message": self.message, "help": self.help});
         if let Some(all) = &self.diagnostics {
             object["diagnostics"] = (**all).clone();
         }
-        redacted.redact_json(object)
+        quorate.redact_json(object)
     }
 }
 
-impl From<ServiceError> for Failure {
-    fn from(error: ServiceError) -> Failure {
-        let report = &error.report;
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
+        let report = error.report();
         let first = report.refusals.first();
         let count = report.refusals.len() + report.warnings.len();
         let places = report.refusals.iter().any(|refusal| refusal.body.place.is_some());
@@ -93,24 +91,12 @@ impl From<ServiceError> for Failure {
         });
         Failure {
             code: first.map_or(codes::USAGE.as_str(), |refusal| refusal.code.as_str()),
-            message: with_parameter_names(&error.first_message()),
+            message: first.map_or_else(String::new, |refusal| with_parameter_names(&refusal.body.message)),
             help: first.and_then(|refusal| refusal.body.help.as_deref().map(with_parameter_names)),
             diagnostics,
             text: with_parameter_names(concise(report).trim_end()),
             malformed: false,
         }
-    }
-}
-
-impl From<substrate::SubstrateError> for Failure {
-    fn from(error: substrate::SubstrateError) -> Failure {
-        ServiceError::from(error).into()
-    }
-}
-
-impl From<dispatcher::StateError> for Failure {
-    fn from(error: dispatcher::StateError) -> Failure {
-        Failure::new(codes::STATE_UNREADABLE, Body::new(error_chain(&error)))
     }
 }
 

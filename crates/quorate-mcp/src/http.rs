@@ -24,9 +24,8 @@ use axum::response::{IntoResponse as _, Response};
 use axum::{Router, middleware};
 use futures::{Stream, StreamExt as _};
 use hyper_util::service::TowerToHyperService;
-use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::http_guard::{TokenHash, bearer_token, is_for};
-use quorate::service::http_server;
+use quorate::ErrorKind;
+use quorate::http::{TokenHash, accept, bearer_token, is_for};
 use quorate_diagnostics::{Body, codes};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -41,8 +40,7 @@ use super::incoming::MAX_MESSAGE_BYTES;
 use super::{Connection, ServerState};
 use crate::incoming::{self, InvalidMessage};
 
-pub use quorate::service::http_guard::Origin;
-pub use quorate::service::http_server::Deadlines;
+pub use quorate::http::{Deadlines, Origin};
 
 /// The path of the endpoint.
 pub const PATH: &str = "/mcp";
@@ -74,20 +72,21 @@ impl McpListener {
     ///
     /// # Errors
     /// When the address is unavailable, or is reachable from other machines without a token.
-    pub async fn open(options: McpHttpOptions) -> Result<McpListener, ServiceError> {
+    pub async fn open(options: McpHttpOptions) -> Result<McpListener, quorate::Error> {
         if !options.address.ip().is_loopback() && options.token.is_none() {
             let message =
                 format!("{} is reachable from other machines, which requires a token", options.address);
             let help = "name the variable of a token with `--token-env NAME`, or serve on 127.0.0.1";
-            return Err(ServiceError::new(
-                ExitClass::Configuration,
+            return Err(quorate::Error::new(
+                ErrorKind::Configuration,
                 codes::MCP_EXPOSED,
                 Body::new(message).help(help),
             ));
         }
         let cannot = |error: std::io::Error| {
             let body = Body::new(format!("cannot listen on {}: {error}", options.address));
-            ServiceError::configuration(
+            quorate::Error::new(
+                ErrorKind::Configuration,
                 codes::ADDRESS_UNUSABLE,
                 body.help("name another with `--http ADDR:PORT`"),
             )
@@ -123,7 +122,7 @@ impl McpListener {
             .layer(middleware::from_fn_with_state(self.options.deadlines.body, validate_body))
             .layer(middleware::from_fn_with_state(guard, check_request));
         let service = TowerToHyperService::new(router);
-        http_server::accept(self.listener, service, self.options.deadlines.headers).await;
+        accept(self.listener, service, self.options.deadlines.headers).await;
     }
 }
 
@@ -399,7 +398,7 @@ fn invalid_body_response(status: StatusCode, invalid: &InvalidMessage) -> Respon
 
 #[cfg(test)]
 mod tests {
-    use quorate::service::environment::Environment;
+    use quorate::Quorate;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
     use tokio::time::{Instant, timeout};
@@ -412,8 +411,8 @@ mod tests {
     /// What a server with a token answers to a part of a request before it closes the connection, and when it does.
     async fn answer_to(sent: &str, deadlines: Deadlines) -> (String, Duration) {
         let dir = tempfile::tempdir().unwrap();
-        let environment = Environment::new(dir.path());
-        let (state, _) = ServerState::open(&environment, &crate::McpServerOptions::default()).await.unwrap();
+        let quorate = Quorate::builder().workspace(dir.path()).build().unwrap();
+        let (state, _) = ServerState::open(&quorate, &crate::McpServerOptions::default()).unwrap();
         let options = McpHttpOptions {
             address: "127.0.0.1:0".parse().unwrap(),
             token: Some("a token of a test".to_owned()),

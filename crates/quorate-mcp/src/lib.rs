@@ -1,5 +1,5 @@
 //! `quorate mcp`: an MCP server over stdio or HTTP that offers conversations, the Council and assemblies as tools. It
-//! is a front end: tools parse, call `service/`, and return what `--format json` prints.
+//! is a front end: tools parse, call one method of [`Quorate`], and return what `--format json` prints.
 //!
 //! `tool` defines a tool and `tools/` has one file for each; `conversations` holds the offered manifests; `stdio` and
 //! `http` are the transports. Only this file, `tool`, `caller`, `failure`, `incoming` and the transports name the protocol
@@ -32,13 +32,8 @@ use tokio::sync::Semaphore;
 use conversations::Caller;
 use conversations::Conversations;
 use failure::Failure;
-use quorate::service::confined::Root;
-use quorate::service::environment::Environment;
-use quorate::service::error::ServiceError;
-use quorate::service::jobs::Jobs;
-use quorate::service::registries::Registries;
-use quorate::service::worker_thread::run_on_own_thread;
-use quorate::service::workspace::{PathOverrides, find_root};
+use quorate::jobs::{Jobs, run_on_own_thread};
+use quorate::{Error, Quorate};
 use tool::{Effect, ToolEntry};
 
 /// The most concurrent computations outside of jobs. Further calls wait.
@@ -64,11 +59,8 @@ pub struct McpServerOptions {
 
 /// The state that tools share, for all connections.
 pub struct ServerState {
-    /// The environment, with the root as working directory.
-    environment: Environment,
-    places: PathOverrides,
-    registries: Registries,
-    root: Root,
+    /// The workspace, confined to its root.
+    quorate: Quorate,
     jobs: Jobs<Failure>,
     conversations: Conversations,
     tools: Vec<ToolEntry>,
@@ -82,19 +74,12 @@ impl ServerState {
     ///
     /// # Errors
     /// When the root or a manifest is unusable.
-    pub async fn open(
-        environment: &Environment,
-        options: &McpServerOptions,
-    ) -> Result<(Arc<ServerState>, Report), ServiceError> {
-        let places = PathOverrides::default();
-        let registries = Registries::new();
-        let dir = find_root(environment, options.root.as_deref(), &environment.directory);
-        let root = Root::open(dir)?;
-        let within = Environment { directory: root.dir().to_owned(), ..environment.clone() };
-        // With a root, manifests are relative to it.
-        let base = if options.root.is_some() { &within } else { environment };
-        let (conversations, report) = Conversations::open(base, &places, &registries, options)?;
-        let environment = within;
+    pub fn open(quorate: &Quorate, options: &McpServerOptions) -> Result<(Arc<ServerState>, Report), Error> {
+        let within = quorate.in_directory(options.root.clone().unwrap_or_else(|| quorate.root()));
+        let confined = within.confined()?;
+        // With a root, manifests are relative to it. The user names them, so they may lie outside of it.
+        let base = if options.root.is_some() { &within } else { quorate };
+        let (conversations, report) = Conversations::open(base, options)?;
         let mut tools = tools::all();
         tools.retain(|tool| !options.read_only || tool.effect == Effect::Reads);
         if conversations.is_empty() {
@@ -103,17 +88,7 @@ impl ServerState {
         let jobs = Jobs::default();
         let read_only = options.read_only;
         let read_permits = Semaphore::new(MAX_CONCURRENT_READS);
-        let state = ServerState {
-            environment,
-            places,
-            registries,
-            root,
-            jobs,
-            conversations,
-            tools,
-            read_permits,
-            read_only,
-        };
+        let state = ServerState { quorate: confined, jobs, conversations, tools, read_permits, read_only };
         Ok((Arc::new(state), report))
     }
 
@@ -176,7 +151,7 @@ impl ServerHandler for Connection {
     ) -> Result<CallToolResponse, ErrorData> {
         let state = &self.0;
         let Some(tool) = state.tools.iter().find(|tool| tool.name == request.name) else {
-            return Err(state.unknown_tool(&request.name).error(&state.environment.redactor));
+            return Err(state.unknown_tool(&request.name).error(&state.quorate));
         };
         let caller = Caller::of(context);
         Ok(tool.call(state, request.arguments.unwrap_or_default(), &caller).await?.into())

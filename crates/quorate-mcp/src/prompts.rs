@@ -1,6 +1,5 @@
 //! Prompts: what a person asks of an assistant that has these tools, as clients offer it in a menu.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use quorate_diagnostics::invisible::escape_invisible;
@@ -127,9 +126,7 @@ pub(super) async fn get(
 /// The path of an existing text below the root, as the tools name it, on one line and in quotation marks: what a client
 /// sends as a path may be instructions.
 fn quoted_path(state: &ServerState, path: &str) -> Result<String, ErrorData> {
-    let artifact = state
-        .root
-        .artifact(Path::new(path))
-        .map_err(|error| Failure::from(error).error(&state.environment.redactor))?;
-    Ok(json!(escape_invisible(&artifact.display_name)).to_string())
+    let draft =
+        state.quorate.review(path).load().map_err(|error| Failure::from(error).error(&state.quorate))?;
+    Ok(json!(escape_invisible(&draft.name())).to_string())
 }

@@ -6,7 +6,7 @@
 use std::io::Error;
 use std::sync::Arc;
 
-use quorate::service::error::{ServiceError, error_chain};
+use quorate::{ErrorKind, error_chain};
 use quorate_diagnostics::{Body, codes};
 use rmcp::model::ServerJsonRpcMessage;
 use rmcp::service::ServerInitializeError;
@@ -24,7 +24,7 @@ use crate::incoming::{self, IdFinder, InvalidMessage, MAX_MESSAGE_BYTES, Message
 ///
 /// # Errors
 /// When the input is not MCP.
-pub async fn serve(state: &Arc<ServerState>) -> Result<(), ServiceError> {
+pub async fn serve(state: &Arc<ServerState>) -> Result<(), quorate::Error> {
     let (reader, writer) = stdio_pipes();
     match Connection(state.clone()).serve(LineTransport::new(reader, writer)).await {
         Ok(running) => {
@@ -37,7 +37,7 @@ pub async fn serve(state: &Arc<ServerState>) -> Result<(), ServiceError> {
         Err(error) => {
             let body = Body::new(format!("the client does not speak MCP: {}", error_chain(&error)));
             let help = "`quorate mcp` is started by an MCP client; `--http` serves several";
-            Err(ServiceError::configuration(codes::MCP_UNUSABLE, body.help(help)))
+            Err(quorate::Error::new(ErrorKind::Configuration, codes::MCP_UNUSABLE, body.help(help)))
         }
     }
 }

@@ -91,15 +91,15 @@ fn call_tool<'a, T: Tool>(
     caller: &'a Caller,
 ) -> CallFuture<'a> {
     Box::pin(async move {
-        let redacted = &server.environment.redactor;
+        let quorate = &server.quorate;
         let result = match read(T::NAME, arguments) {
             Ok(arguments) => T::call(server, arguments, caller).await,
             Err(failure) => Err(failure),
         };
         match result.map(|output| serde_json::to_value(&output).expect("what tools give are plain objects")) {
-            Ok(output) => Ok(CallToolResult::structured(redacted.redact_json(output))),
-            Err(failure) if failure.malformed => Err(failure.error(redacted)),
-            Err(failure) => Ok(failure.result(redacted)),
+            Ok(output) => Ok(CallToolResult::structured(quorate.redact_json(output))),
+            Err(failure) if failure.malformed => Err(failure.error(quorate)),
+            Err(failure) => Ok(failure.result(quorate)),
         }
     })
 }

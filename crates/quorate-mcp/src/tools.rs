@@ -7,9 +7,8 @@ mod ledger;
 
 use std::time::Duration;
 
-use quorate::service::time_text::Whole;
-use quorate_kernel::budget::Caps;
-use quorate_manifest::config::parse_money;
+use quorate::Caps;
+use quorate::input::{self, Whole, parse_money};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -76,10 +75,12 @@ pub(super) fn instructions(server: &ServerState) -> String {
 #[serde(transparent)]
 struct Object(Map<String, Value>);
 
-impl Object {
-    /// Parses the JSON output of a command's renderer.
-    fn from_json_text(text: &str) -> Object {
-        Object(serde_json::from_str(text).expect("`--format json` prints one object"))
+impl From<Value> for Object {
+    fn from(report: Value) -> Object {
+        match report {
+            Value::Object(object) => Object(object),
+            other => unreachable!("a report is an object: {other}"),
+        }
     }
 }
 
@@ -132,7 +133,7 @@ fn named_executor(name: Option<String>) -> Result<Option<String>, Failure> {
 /// Parses a timeout, as in `quorate.toml`.
 fn parse_timeout(text: Option<&str>) -> Result<Option<Duration>, Failure> {
     let Some(text) = text else { return Ok(None) };
-    match quorate_manifest::duration::parse(text) {
+    match input::parse_duration(text) {
         Ok(long) if !long.is_zero() => Ok(Some(long)),
         Ok(_) => Err(Failure::usage("`timeout` is nothing", "write 90s or 5m")),
         Err(error) => Err(Failure::usage(format!("`timeout`: {error}"), "write 90s or 5m")),
@@ -141,6 +142,6 @@ fn parse_timeout(text: Option<&str>) -> Result<Option<Duration>, Failure> {
 
 /// Parses a time in the past, as `--since` does.
 fn parse_since(text: &str, now_ms: i64) -> Result<Option<i64>, Failure> {
-    quorate::service::time_text::parse_since(text, now_ms)
+    input::parse_since(text, now_ms)
         .map_err(|error| Failure::usage(format!("`since`: {error}"), "write 24h, 7d, a date, or all"))
 }

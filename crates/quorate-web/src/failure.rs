@@ -79,6 +79,12 @@ impl From<ServiceError> for Failure {
     }
 }
 
+impl From<quorate::Error> for Failure {
+    fn from(error: quorate::Error) -> Failure {
+        ServiceError::from(error).into()
+    }
+}
+
 impl IntoResponse for Failure {
     fn into_response(self) -> Response {
         (self.status, Json(self.problem)).into_response()

@@ -17,7 +17,7 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use quorate::service::http_guard::{Origin, TokenHash, bearer_token, is_for, single_header};
+use quorate::http::{Origin, TokenHash, bearer_token, is_for, single_header};
 use quorate_diagnostics::codes;
 use quorate_kernel::entropy;
 use serde::Deserialize;

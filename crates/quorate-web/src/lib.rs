@@ -22,14 +22,14 @@ mod talks;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+pub use quorate::http::Deadlines;
+use quorate::jobs::Jobs;
+use quorate::jobs::run_on_own_thread;
 use quorate::service::confined::Root;
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
-pub use quorate::service::http_server::Deadlines;
-use quorate::service::jobs::Jobs;
 use quorate::service::registries::Registries;
 use quorate::service::session::LedgerSession;
-use quorate::service::worker_thread::run_on_own_thread;
 use quorate::service::workspace::{PathOverrides, find_root};
 use serde_json::Value;
 use tokio::sync::Semaphore;

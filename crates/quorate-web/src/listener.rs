@@ -6,8 +6,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::middleware;
 use hyper_util::service::TowerToHyperService;
+use quorate::http::accept;
 use quorate::service::error::ServiceError;
-use quorate::service::http_server;
 use quorate_diagnostics::{Body, codes};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -67,7 +67,7 @@ impl Listener {
         let router: Router = routes::router(server, &guard, sender)
             .layer(middleware::from_fn_with_state(guard, guard::check_request));
         let service = TowerToHyperService::new(router);
-        let serve = http_server::accept(self.listener, service, server.deadlines.headers);
+        let serve = accept(self.listener, service, server.deadlines.headers);
         let announce = async {
             while let Some(secret) = links.recv().await {
                 used(&link(&url, &secret));

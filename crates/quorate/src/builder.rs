@@ -16,15 +16,17 @@ use quorate_manifest::assembly::ResolvedAssembly;
 use quorate_manifest::capabilities::RuleKind;
 use quorate_manifest::loader::Refs;
 use quorate_manifest::tree::{emit, yaml};
+use serde_json::Value;
 
 use super::error::Error;
+use super::service::confined::Root;
 use super::service::convene::plan::rehearse;
 use super::service::environment::Environment;
 use super::service::error::{ExitClass, ServiceError};
 use super::service::registries::Registries;
 use super::service::resolve::{Resolution, ResolveRequest, resolve};
-use super::service::workspace::{self, PathOverrides};
-use super::service::{check, trust};
+use super::service::workspace::{self, PathOverrides, find_root};
+use super::service::{check, disk, trust};
 
 /// Whether Quorate may run commands and hooks, contact servers and send keys that workspace files name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,6 +44,8 @@ pub enum Trust {
 pub struct Quorate {
     pub(crate) environment: Environment,
     pub(crate) places: PathOverrides,
+    /// The directory that confines named paths; `None` if the caller may name any file.
+    pub(crate) root: Option<Root>,
 }
 
 impl Quorate {
@@ -57,6 +61,68 @@ impl Quorate {
     /// ```
     pub fn builder() -> Builder {
         Builder::default()
+    }
+
+    /// The workspace of a command, which does not use the builder yet.
+    #[doc(hidden)]
+    pub fn from_parts(environment: Environment, places: PathOverrides) -> Quorate {
+        Quorate { environment, places, root: None }
+    }
+
+    /// The root of the workspace that contains this directory: the outermost directory with a `quorate.toml`, else the
+    /// directory itself.
+    pub fn root(&self) -> PathBuf {
+        find_root(&self.environment, None, &self.environment.directory)
+    }
+
+    /// The same settings in another directory; a relative path starts from the present one.
+    #[must_use]
+    pub fn in_directory(&self, directory: impl AsRef<Path>) -> Quorate {
+        let directory = disk::absolute(&self.environment.directory, directory.as_ref());
+        Quorate { environment: Environment { directory, ..self.environment.clone() }, ..self.clone() }
+    }
+
+    /// Confines all paths that callers name to this directory, for a server whose clients name them. A path that leads
+    /// out, also by a symlink, is an error, and so is one into `.quorate` or `.git`. Reviews, assemblies and
+    /// conversations are read only below the directory, a sweep skips other files, and keys cannot be files.
+    ///
+    /// # Errors
+    /// If the directory does not exist or cannot be opened.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// use quorate::Quorate;
+    ///
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?.confined()?;
+    /// let error = quorate.review("../../etc/passwd").await.unwrap_err();
+    /// assert_eq!(error.code(), "quorate:path_outside");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn confined(&self) -> Result<Quorate, Error> {
+        let root = Root::open(self.environment.directory.clone())?;
+        Ok(Quorate { root: Some(root), ..self.clone() })
+    }
+
+    /// A path that the caller names. A confined workspace refuses one that leads out.
+    pub(crate) fn named_path(&self, path: PathBuf) -> Result<PathBuf, ServiceError> {
+        self.root.as_ref().map_or(Ok(path.clone()), |root| root.path(&path))
+    }
+
+    /// Replaces the secrets of this workspace in a text for display.
+    pub fn redact_text(&self, text: &str) -> String {
+        self.environment.redactor.redact_text(text)
+    }
+
+    /// Replaces the secrets of this workspace in a value for display.
+    pub fn redact_json(&self, value: Value) -> Value {
+        self.environment.redactor.redact_json(value)
+    }
+
+    /// The time of the workspace's clock, in milliseconds since the Unix epoch.
+    pub fn now_ms(&self) -> i64 {
+        self.environment.clock.now_ms()
     }
 }
 
@@ -264,7 +330,7 @@ impl Builder {
         let environment = environment.with_variables(self.variables.into_iter().collect());
         let places = PathOverrides { config: self.config, ledger: self.ledger };
         workspace::load(&environment, &places, &environment.directory)?;
-        Ok(Quorate { environment, places })
+        Ok(Quorate { environment, places, root: None })
     }
 }
 
@@ -293,7 +359,8 @@ impl Quorate {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn check<P: AsRef<Path>>(&self, paths: impl IntoIterator<Item = P>) -> Result<Report, Error> {
-        let paths = paths.into_iter().map(|path| path.as_ref().to_owned()).collect();
+        let named = paths.into_iter().map(|path| self.named_path(path.as_ref().to_owned()));
+        let paths = named.collect::<Result<_, _>>()?;
         let request = check::CheckRequest { paths, root: None, refs: Refs::Followed };
         Ok(check::check(&self.environment, &request, None)?.report)
     }
@@ -376,7 +443,14 @@ impl Quorate {
     }
 
     fn resolution(&self, path: &Path) -> Result<Resolution, ServiceError> {
-        let request = ResolveRequest { path: path.to_owned(), ..ResolveRequest::default() };
+        let (path, root) = match &self.root {
+            Some(confining) => {
+                let (path, root) = confining.manifest(&self.environment, path)?;
+                (path, Some(root))
+            }
+            None => (path.to_owned(), None),
+        };
+        let request = ResolveRequest { path, root, ..ResolveRequest::default() };
         resolve(&self.environment, &request, &*self.environment.registries)
     }
 }

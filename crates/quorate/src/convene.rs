@@ -1,29 +1,23 @@
-//! Convening an assembly ([`Convening`], [`Decision`]), and conversations of agents ([`Conversation`]): a runtime
-//! manifest whose participants answer each other.
+//! Convening an assembly: [`Convening`] configures it, [`Decision`] is its result.
 
 use std::future::{Future, IntoFuture};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_kernel::turn::{Begin, CycleResult};
+use quorate_diagnostics::Report;
+use quorate_manifest::assembly::Trigger;
 use serde_json::Value;
 
 use super::builder::Quorate;
 use super::error::Error;
 use super::events::Run;
+use super::review::Draft;
+use super::service::artifact::Subject;
 use super::service::convene::report::ConveneReport;
 use super::service::convene::{self, ConveneRequest, spec};
-use super::service::error::ServiceError;
-use super::service::run_spec::Producer;
-use super::service::runtime::conversation::{AuthorRule, ConversationReader, say};
-use super::service::runtime::drive::{Step, Until, drive};
-use super::service::runtime::events::FanOut;
-use super::service::runtime::{OpenRuntime, RuntimeRequest, open};
-use crate::service::open_session;
-
-pub use quorate_kernel::conversation::Turn;
+use super::service::open_session;
+use super::service::run_spec::{Producer, RunOptions};
 
 impl Quorate {
     /// Convenes an assembly: an `ASSEMBLY.md`, or the directory that holds it. The method of its mode names its
@@ -65,7 +59,7 @@ impl Quorate {
     /// ```
     pub fn convene(&self, assembly: impl Into<PathBuf>) -> Convening {
         let request = ConveneRequest { path: assembly.into(), ..ConveneRequest::default() };
-        Convening { quorate: self.clone(), request }
+        Convening { quorate: self.clone(), request, text: None }
     }
 }
 
@@ -75,12 +69,38 @@ impl Quorate {
 pub struct Convening {
     quorate: Quorate,
     request: ConveneRequest,
+    /// The subject, if it was given as a text.
+    text: Option<String>,
 }
 
 impl Convening {
-    /// Advisory mode: the file with the conversation to advise on.
-    pub fn conversation(mut self, file: impl Into<PathBuf>) -> Self {
-        self.request.inputs.conversation = Some(file.into());
+    /// Finds the assembly now instead of at the start, so that a path out of a confined workspace is an error before any
+    /// work begins.
+    ///
+    /// # Errors
+    /// If the path leads out of a confined workspace.
+    pub fn locate(mut self) -> Result<Self, Error> {
+        if let (Some(root), None) = (&self.quorate.root, &self.request.root) {
+            let (path, root) = root.manifest(&self.quorate.environment, &self.request.path)?;
+            (self.request.path, self.request.root) = (path, Some(root));
+        }
+        Ok(self)
+    }
+
+    /// The name of a subject. An assembly has one subject, so the first text that is given is it.
+    fn subject(&mut self, draft: Draft) -> Option<PathBuf> {
+        Some(match draft {
+            Draft::File(file) => file,
+            Draft::Text { name, text } => {
+                self.text.get_or_insert(text);
+                name.into()
+            }
+        })
+    }
+
+    /// Advisory mode: the conversation to advise on.
+    pub fn conversation(mut self, draft: impl Into<Draft>) -> Self {
+        self.request.inputs.conversation = self.subject(draft.into());
         self
     }
 
@@ -90,15 +110,21 @@ impl Convening {
         self
     }
 
+    /// Advisory mode: the reason for asking; default manual.
+    pub fn trigger(mut self, trigger: Trigger) -> Self {
+        self.request.inputs.trigger = Some(trigger);
+        self
+    }
+
     /// Advisory mode: asks the sentinels first, and the members of the phase only if no rule has ended the run by then.
     pub fn sentinel_first(mut self) -> Self {
         self.request.inputs.sentinel_first = true;
         self
     }
 
-    /// Voting mode: the file with the proposal.
-    pub fn proposal(mut self, file: impl Into<PathBuf>) -> Self {
-        self.request.inputs.proposal = Some(file.into());
+    /// Voting mode: the proposal.
+    pub fn proposal(mut self, draft: impl Into<Draft>) -> Self {
+        self.request.inputs.proposal = self.subject(draft.into());
         self
     }
 
@@ -108,9 +134,9 @@ impl Convening {
         self
     }
 
-    /// Peer mode: the file with the topic.
-    pub fn topic(mut self, file: impl Into<PathBuf>) -> Self {
-        self.request.inputs.topic = Some(file.into());
+    /// Peer mode: the topic.
+    pub fn topic(mut self, draft: impl Into<Draft>) -> Self {
+        self.request.inputs.topic = self.subject(draft.into());
         self
     }
 
@@ -120,9 +146,15 @@ impl Convening {
         self
     }
 
-    /// Hierarchy mode: the file with the request to assess.
-    pub fn request(mut self, file: impl Into<PathBuf>) -> Self {
-        self.request.inputs.request = Some(file.into());
+    /// Hierarchy mode: the request to assess.
+    pub fn request(mut self, draft: impl Into<Draft>) -> Self {
+        self.request.inputs.request = self.subject(draft.into());
+        self
+    }
+
+    /// All options of the run at once.
+    pub fn options(mut self, options: RunOptions) -> Self {
+        self.request.options = options;
         self
     }
 
@@ -173,14 +205,26 @@ impl Convening {
     /// Starts the run, as a stream of events.
     pub fn start(self) -> Run<Decision> {
         Run::new(move |observer| async move {
-            let Quorate { environment, places } = self.quorate;
+            let Convening { quorate, request, text } = self.locate()?;
+            let environment = &quorate.environment;
+            let read = |subject: &Subject| {
+                let name = match subject {
+                    Subject::File(file) => file.as_path(),
+                    Subject::Stdin => Path::new("-"),
+                };
+                quorate.read_draft(match text {
+                    Some(text) => Draft::Text { name: name.display().to_string(), text },
+                    None => Draft::File(name.to_owned()),
+                })
+            };
             let registries = &*environment.registries;
-            let (input, workspace) = convene::prepare(&environment, &places, &self.request, registries)?;
-            let spec = spec::build(&environment, &workspace, &input, &self.request.options)?;
+            let (input, workspace) =
+                convene::prepare_with(environment, &quorate.places, &request, registries, read)?;
+            let spec = spec::build(environment, &workspace, &input, &request.options)?;
             let session = open_session::open(environment.clone(), workspace).await?;
             let report = convene::convene(&session, &input, &spec, observer).await;
-            session.close().await;
-            Ok(Decision::new(Box::new(report?)))
+            let warnings = session.close().await;
+            Ok(Decision::new(Box::new(report?), warnings))
         })
     }
 }
@@ -195,14 +239,20 @@ impl IntoFuture for Convening {
 }
 
 /// The result of a run of an assembly.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Decision {
     report: Box<ConveneReport>,
+    warnings: Report,
 }
 
 impl Decision {
-    pub(crate) fn new(report: Box<ConveneReport>) -> Self {
-        Decision { report }
+    pub(crate) fn new(report: Box<ConveneReport>, warnings: Report) -> Self {
+        Decision { report, warnings }
+    }
+
+    /// The warnings of the workspace and of the run: problems that did not stop it.
+    pub fn warnings(&self) -> &Report {
+        &self.warnings
     }
 
     /// The run's id in the ledger.
@@ -240,112 +290,14 @@ impl Decision {
         self.report.calls
     }
 
+    /// Verdict and reason as plain text.
+    pub fn brief(&self) -> String {
+        let because = self.because().map_or_else(String::new, |because| format!(": {because}"));
+        format!("{}{because}\n", self.verdict().unwrap_or("undecided"))
+    }
+
     /// The report as `quorate convene --format json` prints it; `quorate schema convene` prints its schema.
     pub fn to_json(&self) -> Value {
         self.report.json()
-    }
-}
-
-/// How long participants that are still answering have to finish.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
-
-impl Quorate {
-    /// Opens a conversation: a runtime manifest, or the directory that holds it.
-    ///
-    /// # Errors
-    /// If the manifest, the configuration or the ledger cannot be used.
-    ///
-    /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-    /// # let dir = tempfile::tempdir()?;
-    /// use async_trait::async_trait;
-    /// use quorate::Quorate;
-    /// use quorate::ports::executor::{About, Executor, Failure, Invocation, Reply};
-    ///
-    /// /// Answers everything with the same words.
-    /// struct Parrot;
-    ///
-    /// #[async_trait]
-    /// impl Executor for Parrot {
-    ///     fn about(&self) -> About {
-    ///         About { kind: "parrot", asks_a_model: false, model: None }
-    ///     }
-    ///
-    ///     async fn invoke(&self, _: Invocation) -> Result<Reply, Failure> {
-    ///         Ok(Reply { text: "Hello, hello!".to_owned(), ..Reply::default() })
-    ///     }
-    /// }
-    ///
-    /// std::fs::write(
-    ///     dir.path().join("parrots.yaml"),
-    ///     "schema: agentruntimes/v1\n\
-    ///      kind: MultiAgentRuntime\n\
-    ///      id: parrots\n\
-    ///      participants: [{id: polly, executor: parrot, displayName: Polly}]\n\
-    ///      dispatcher: {kind: round-robin}\n\
-    ///      substrate: {kind: file, path: talk.txt}\n",
-    /// )?;
-    /// let quorate = Quorate::builder().workspace(dir.path()).executor("parrot", Parrot).build()?;
-    /// let conversation = quorate.conversation("parrots.yaml").await?;
-    /// conversation.say("@polly, who are you?", "ann").await?;
-    /// let answers = conversation.answer().await?;
-    /// assert_eq!(&*answers[0].content, "Hello, hello!");
-    /// conversation.close().await;
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub async fn conversation(&self, manifest: impl Into<PathBuf>) -> Result<Conversation, Error> {
-        let request = RuntimeRequest { path: manifest.into(), ..RuntimeRequest::default() };
-        let runtime = open(&self.environment, &self.places, &request, &self.environment.registries)?;
-        Ok(Conversation { runtime: runtime.open_ledger().await? })
-    }
-}
-
-/// An open conversation. [`Conversation::close`] seals and closes its ledger.
-pub struct Conversation {
-    runtime: OpenRuntime,
-}
-
-impl Conversation {
-    /// Adds a turn under the name of a person, without white space. No participant answers before
-    /// [`Conversation::answer`].
-    ///
-    /// # Errors
-    /// If the text is empty, the name is a participant's, or the substrate rejects the turn.
-    pub async fn say(&self, text: &str, by: &str) -> Result<Turn, Error> {
-        Ok(say(&self.runtime.runtime, text, by, AuthorRule::PeopleOnly).await?)
-    }
-
-    /// Lets participants answer until no turn is unanswered, and returns what they wrote.
-    ///
-    /// # Errors
-    /// If another process runs the conversation, or substrate or ledger fail. Answers given until then are recorded.
-    pub async fn answer(&self) -> Result<Vec<Turn>, Error> {
-        let (mut runner, _guard) = self.runtime.runner(Begin::First, Arc::new(FanOut::default())).await?;
-        let mut replies = Vec::new();
-        let driven = drive(&mut runner, Until::Idle, self.runtime.runtime.wall, |step| {
-            if let Step::Cycled(CycleResult::Asked { appended, .. }) = step {
-                replies.extend(appended);
-            }
-        })
-        .await;
-        let closed = runner.close(SHUTDOWN_TIMEOUT).await.map_err(ServiceError::from);
-        driven?;
-        closed?;
-        Ok(replies)
-    }
-
-    /// The last `limit` turns, or all of them.
-    ///
-    /// # Errors
-    /// If the substrate fails.
-    pub async fn turns(&self, last: Option<usize>) -> Result<Vec<Turn>, Error> {
-        Ok(ConversationReader::new(&self.runtime.runtime).last(last).await?)
-    }
-
-    /// Seals the ledger if it has new records, and closes it.
-    pub async fn close(self) {
-        self.runtime.seal().await;
-        self.runtime.close().await;
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use quorate_diagnostics::render::concise;
-use quorate_diagnostics::{Body, Report, codes};
+use quorate_diagnostics::{Body, RefusalCode, Report, codes};
 
 use super::service::error::{ExitClass, ServiceError};
 
@@ -44,37 +44,70 @@ impl fmt::Display for ErrorKind {
 /// Why an operation failed. The [kind](Error::kind) is for programs, the [report](Error::report) for people: codes,
 /// places and help.
 #[derive(Debug)]
-#[non_exhaustive]
-pub struct Error {
-    kind: ErrorKind,
-    report: Box<Report>,
-}
+pub struct Error(ServiceError);
 
 impl Error {
+    /// An error with one problem, for front ends and extensions. A [`Ledger`](ErrorKind::Ledger) or
+    /// [`Untrusted`](ErrorKind::Untrusted) error is recognized by its code.
+    ///
+    /// ```
+    /// use quorate::{Error, ErrorKind};
+    /// use quorate_diagnostics::{Body, codes};
+    ///
+    /// let body = Body::new("there is no text").help("name a file");
+    /// let error = Error::new(ErrorKind::InvalidRequest, codes::USAGE, body);
+    /// assert_eq!((error.kind(), error.exit_code()), (ErrorKind::InvalidRequest, 64));
+    /// ```
+    pub fn new(kind: ErrorKind, code: RefusalCode, body: Body) -> Self {
+        let class = match kind {
+            ErrorKind::NotFound => ExitClass::NotFound,
+            ErrorKind::Refused => ExitClass::Refused,
+            ErrorKind::Untrusted | ErrorKind::Configuration | ErrorKind::Ledger => ExitClass::Configuration,
+            ErrorKind::InvalidRequest => ExitClass::Usage,
+            ErrorKind::Bug => ExitClass::Bug,
+        };
+        Error(ServiceError::new(class, code, body))
+    }
+
     /// Decides how a program reacts; the report may hold several codes.
     pub fn kind(&self) -> ErrorKind {
-        self.kind
+        let untrusted =
+            self.0.report.refusals.iter().any(|refusal| refusal.code == codes::WORKSPACE_UNTRUSTED);
+        match self.0.class {
+            _ if untrusted => ErrorKind::Untrusted,
+            _ if self.0.is_ledger_unavailable() => ErrorKind::Ledger,
+            ExitClass::NotFound => ErrorKind::NotFound,
+            ExitClass::Refused => ErrorKind::Refused,
+            ExitClass::Configuration => ErrorKind::Configuration,
+            ExitClass::Usage => ErrorKind::InvalidRequest,
+            ExitClass::Bug => ErrorKind::Bug,
+        }
     }
 
     /// Every problem, each with a code, and a place and a help if known.
     pub fn report(&self) -> &Report {
-        &self.report
+        &self.0.report
     }
 
     /// The code of the first problem, which `quorate explain` describes.
     pub fn code(&self) -> &str {
-        self.report.refusals.first().map_or("", |refusal| refusal.code.as_str())
+        self.report().refusals.first().map_or("", |refusal| refusal.code.as_str())
+    }
+
+    /// The exit code of a command that ends with this error.
+    pub fn exit_code(&self) -> u8 {
+        self.0.class.code()
     }
 
     pub(crate) fn invalid_request(message: impl Into<String>) -> Self {
-        ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message)).into()
+        Error::new(ErrorKind::InvalidRequest, codes::USAGE, Body::new(message))
     }
 }
 
 /// One line for each problem.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(concise(&self.report).trim_end())
+        f.write_str(concise(self.report()).trim_end())
     }
 }
 
@@ -82,17 +115,13 @@ impl std::error::Error for Error {}
 
 impl From<ServiceError> for Error {
     fn from(error: ServiceError) -> Self {
-        let untrusted =
-            error.report.refusals.iter().any(|refusal| refusal.code == codes::WORKSPACE_UNTRUSTED);
-        let kind = match error.class {
-            _ if untrusted => ErrorKind::Untrusted,
-            _ if error.is_ledger_unavailable() => ErrorKind::Ledger,
-            ExitClass::NotFound => ErrorKind::NotFound,
-            ExitClass::Refused => ErrorKind::Refused,
-            ExitClass::Configuration => ErrorKind::Configuration,
-            ExitClass::Usage => ErrorKind::InvalidRequest,
-            ExitClass::Bug => ErrorKind::Bug,
-        };
-        Error { kind, report: error.report }
+        Error(error)
+    }
+}
+
+/// For the front ends that still call the hidden `service`.
+impl From<Error> for ServiceError {
+    fn from(error: Error) -> Self {
+        error.0
     }
 }

@@ -4,12 +4,11 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-use quorate_kernel::observer::Observer;
 use tokio::sync::mpsc;
 
 use super::error::Error;
 
-pub use quorate_kernel::observer::RunEvent as Event;
+pub use quorate_kernel::observer::{Observer, RunEvent as Event};
 
 /// A running operation: a stream of [events](Event) that ends with a result. It makes progress only while it is polled.
 /// Dropping it cancels it: pending members are stopped, answers received so far stay recorded, and
@@ -53,6 +52,19 @@ impl<T> Run<T> {
             Some(result) => result,
             None => self.work.await,
         }
+    }
+}
+
+impl<T> Run<T> {
+    /// As [`finish`](Run::finish), and passes every event to an observer.
+    ///
+    /// # Errors
+    /// As [`finish`](Run::finish).
+    pub async fn finish_with(mut self, observer: &dyn Observer) -> Result<T, Error> {
+        while let Some(event) = self.next().await {
+            observer.observe(event);
+        }
+        self.finish().await
     }
 }
 

@@ -24,13 +24,19 @@
 
 mod builder;
 mod convene;
+pub mod conversation;
 mod error;
 mod events;
+pub mod http;
+pub mod jobs;
 pub mod ledger;
 mod review;
+pub mod schemas;
 #[allow(missing_docs, reason = "no part of what programs embed: the front ends of this workspace call it")]
 #[doc(hidden)]
 pub mod service;
+pub mod sweep;
+mod worker_thread;
 
 /// An async function that other crates call is boxed: otherwise each crate that awaits it compiles it again, with every
 /// async function that it calls.
@@ -38,13 +44,26 @@ pub(crate) use async_recursion::async_recursion as boxed;
 
 pub use builder::{Builder, Quorate, Trust};
 pub use convene::{Convening, Decision};
-pub use convene::{Conversation, Turn};
+pub use conversation::{Conversation, SharedConversation, Turn};
 pub use error::{Error, ErrorKind};
-pub use events::{Event, Run};
+pub use events::{Event, Observer, Run};
 pub use quorate_diagnostics::Report;
-pub use quorate_manifest::assembly::ResolvedAssembly;
+pub use quorate_kernel::budget::Caps;
+pub use quorate_manifest::assembly::{ResolvedAssembly, Trigger};
+pub use quorate_manifest::council::VerdictPolicy;
+pub use quorate_manifest::council::tiers::Tier;
+pub use quorate_protocol::Name;
 pub use quorate_protocol::policy::Verdict;
-pub use review::{Finding, Review, Reviewing};
+pub use review::{Draft, Finding, Review, Reviewing};
+pub use service::error::error_chain;
+pub use service::run_spec::{Producer, RunOptions};
+
+/// Values as people write them, and as requests contain them.
+pub mod input {
+    pub use crate::service::time_text::{SinceError, Whole, parse_since};
+    pub use quorate_manifest::config::parse_money;
+    pub use quorate_manifest::duration::{DurationError, parse as parse_duration};
+}
 
 /// The ports that a program implements to extend Quorate, with the contract of each.
 pub mod ports {

@@ -1,10 +1,14 @@
 //! Reviewing a text: [`Reviewing`] configures it, [`Review`] is its result.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::future::{Future, IntoFuture};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
 
+use quorate_diagnostics::Report;
+use quorate_manifest::council::VerdictPolicy;
 use quorate_manifest::council::tiers::Tier;
 use quorate_protocol::policy::Verdict;
 use serde_json::Value;
@@ -43,20 +47,67 @@ impl Quorate {
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn review(&self, file: impl Into<PathBuf>) -> Reviewing {
-        Reviewing::new(self.clone(), Draft::File(file.into()))
+    pub fn review(&self, draft: impl Into<Draft>) -> Reviewing {
+        Reviewing::new(self.clone(), draft.into())
     }
 
     /// Reviews a text without a file. The name replaces the path in records, in the log and for tier rules.
     pub fn review_text(&self, name: impl Into<String>, text: impl Into<String>) -> Reviewing {
-        Reviewing::new(self.clone(), Draft::Text { name: name.into(), text: text.into() })
+        self.review(Draft::Text { name: name.into(), text: text.into() })
+    }
+
+    /// Reads a draft. A confined workspace reads only files below its root.
+    pub(crate) fn read_draft(&self, draft: Draft) -> Result<Artifact, ServiceError> {
+        match (draft, &self.root) {
+            (Draft::Text { name, text }, _) => artifact::from_bytes(name, None, Ok(text.into_bytes())),
+            (Draft::File(file), Some(root)) => root.artifact(&file),
+            (Draft::File(file), None) => artifact::read(&Subject::File(file), &self.environment.directory),
+        }
     }
 }
 
-#[derive(Debug, Clone)]
-enum Draft {
+/// A text to decide on. A path converts into a file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Draft {
+    /// A file of the workspace.
     File(PathBuf),
-    Text { name: String, text: String },
+    /// A text without a file.
+    Text {
+        /// Replaces the path in records, in the log and for tier rules; its extension determines the format.
+        name: String,
+        /// The text itself.
+        text: String,
+    },
+}
+
+impl From<PathBuf> for Draft {
+    fn from(file: PathBuf) -> Self {
+        Draft::File(file)
+    }
+}
+
+impl From<&PathBuf> for Draft {
+    fn from(file: &PathBuf) -> Self {
+        Draft::File(file.clone())
+    }
+}
+
+impl From<&Path> for Draft {
+    fn from(file: &Path) -> Self {
+        Draft::File(file.to_owned())
+    }
+}
+
+impl From<&str> for Draft {
+    fn from(file: &str) -> Self {
+        Draft::File(file.into())
+    }
+}
+
+impl From<String> for Draft {
+    fn from(file: String) -> Self {
+        Draft::File(file.into())
+    }
 }
 
 /// A review that has not started.
@@ -64,20 +115,72 @@ enum Draft {
 #[must_use = "nothing happens until it is awaited or started"]
 pub struct Reviewing {
     quorate: Quorate,
-    draft: Draft,
+    subject: ReviewSubject,
     artifact_type: Option<String>,
     tier: Option<Tier>,
+    policy: Option<VerdictPolicy>,
     options: RunOptions,
+}
+
+#[derive(Debug, Clone)]
+enum ReviewSubject {
+    Named(Draft),
+    Loaded(Artifact),
 }
 
 impl Reviewing {
     fn new(quorate: Quorate, draft: Draft) -> Self {
-        Reviewing { quorate, draft, artifact_type: None, tier: None, options: RunOptions::default() }
+        Reviewing {
+            quorate,
+            subject: ReviewSubject::Named(draft),
+            artifact_type: None,
+            tier: None,
+            policy: None,
+            options: RunOptions::default(),
+        }
+    }
+
+    /// Reads the draft now instead of at the start, so that an unusable file is an error before any work begins.
+    ///
+    /// # Errors
+    /// If the file does not exist, cannot be read, is not text, is too large, or leads out of a confined workspace.
+    pub fn load(mut self) -> Result<Self, Error> {
+        if let ReviewSubject::Named(draft) = self.subject {
+            self.subject = ReviewSubject::Loaded(self.quorate.read_draft(draft)?);
+        }
+        Ok(self)
+    }
+
+    /// The draft's name in records.
+    pub fn name(&self) -> Cow<'_, str> {
+        match &self.subject {
+            ReviewSubject::Named(Draft::File(file)) => file.to_string_lossy(),
+            ReviewSubject::Named(Draft::Text { name, .. }) => name.into(),
+            ReviewSubject::Loaded(artifact) => (&*artifact.display_name).into(),
+        }
     }
 
     /// The type of the text, under which verdicts are remembered; default: by the council's tier rules.
     pub fn artifact_type(mut self, artifact_type: impl Into<String>) -> Self {
         self.artifact_type = Some(artifact_type.into());
+        self
+    }
+
+    /// The tier; default: by the council's tier rules.
+    pub fn tier(mut self, tier: Tier) -> Self {
+        self.tier = Some(tier);
+        self
+    }
+
+    /// The verdict policy; default: the council's.
+    pub fn policy(mut self, policy: VerdictPolicy) -> Self {
+        self.policy = Some(policy);
+        self
+    }
+
+    /// All options of the run at once.
+    pub fn options(mut self, options: RunOptions) -> Self {
+        self.options = options;
         self
     }
 
@@ -128,25 +231,21 @@ impl Reviewing {
     /// Starts the review, as a stream of [`Event`](crate::Event)s.
     pub fn start(self) -> Run<Review> {
         Run::new(move |observer| async move {
-            let Reviewing { quorate, draft, artifact_type, tier, options } = self;
-            let artifact = read(&quorate, draft)?;
+            let Reviewing { quorate, subject, artifact_type, tier, policy, options } = self;
+            let artifact = match subject {
+                ReviewSubject::Named(draft) => quorate.read_draft(draft)?,
+                ReviewSubject::Loaded(artifact) => artifact,
+            };
             let session = review::open_session(&quorate.environment, &quorate.places, &artifact).await?;
             let request =
-                ReviewRequest { artifact_type, tier, tier_policy: TierPolicy::Ignore, policy: None, options };
+                ReviewRequest { artifact_type, tier, tier_policy: TierPolicy::Ignore, policy, options };
             let reviewed = review::review(&session, artifact, &request, observer).await;
-            session.close().await;
+            let warnings = session.close().await;
             match reviewed? {
-                ReviewOutcome::Judged(report) => Ok(Review::new(report)),
+                ReviewOutcome::Judged(report) => Ok(Review::new(report, warnings)),
                 ReviewOutcome::Skipped { .. } => unreachable!("tiers are not obeyed"),
             }
         })
-    }
-}
-
-fn read(quorate: &Quorate, draft: Draft) -> Result<Artifact, ServiceError> {
-    match draft {
-        Draft::File(file) => artifact::read(&Subject::File(file), &quorate.environment.directory),
-        Draft::Text { name, text } => artifact::from_bytes(name, None, Ok(text.into_bytes())),
     }
 }
 
@@ -160,14 +259,20 @@ impl IntoFuture for Reviewing {
 }
 
 /// The result of a review.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Review {
     report: Box<ReviewReport>,
+    warnings: Report,
 }
 
 impl Review {
-    pub(crate) fn new(report: Box<ReviewReport>) -> Self {
-        Review { report }
+    pub(crate) fn new(report: Box<ReviewReport>, warnings: Report) -> Self {
+        Review { report, warnings }
+    }
+
+    /// The warnings of the workspace and of the run: problems that did not stop it.
+    pub fn warnings(&self) -> &Report {
+        &self.warnings
     }
 
     /// The run's id in the ledger.
@@ -203,6 +308,26 @@ impl Review {
     /// The number of calls made.
     pub fn calls(&self) -> u32 {
         self.report.calls
+    }
+
+    /// Verdict, reason, reasoning and revision brief as plain text.
+    pub fn brief(&self) -> String {
+        let report = &self.report;
+        let mut text = format!("{} {}\n", report.verdict_word(), report.artifact);
+        if let Some(decision) = &report.overridden {
+            let _ = writeln!(
+                text,
+                "A person ({}) decided {}: {}",
+                decision.by, decision.verdict, decision.reason
+            );
+        }
+        let parts = [Some(&report.because), Some(&report.reasoning), report.revision_brief.as_ref()];
+        for part in parts.into_iter().flatten() {
+            if !part.is_empty() && !text.contains(part.as_str()) {
+                let _ = write!(text, "\n{}\n", part.trim_end());
+            }
+        }
+        text
     }
 
     /// The report as `quorate review --format json` prints it; `quorate schema review` prints its schema.

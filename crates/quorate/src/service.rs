@@ -20,11 +20,7 @@ pub mod estimate;
 pub mod executor;
 pub mod finalize;
 pub mod guard;
-pub mod http_guard;
-#[cfg(feature = "http-server")]
-pub mod http_server;
 pub mod init;
-pub mod jobs;
 pub mod keys;
 pub mod ledger;
 pub mod live;
@@ -61,5 +57,4 @@ pub mod time_text;
 pub mod trust;
 pub mod weave;
 pub mod witness;
-pub mod worker_thread;
 pub mod workspace;

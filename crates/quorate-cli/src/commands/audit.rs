@@ -86,7 +86,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         let text = match arguments.format {
             AuditFormat::Human => render::audit::human(audit, options),
             AuditFormat::Markdown => render::audit::markdown(audit),
-            AuditFormat::Json => audit::json(audit),
+            AuditFormat::Json => format!("{:#}\n", audit::json(audit)),
         };
         match &arguments.output {
             Some(path) => audit::write(environment, audit, path, &text)?,

@@ -425,7 +425,7 @@ async fn verify_ledger(
     }
     terminal.data(&match format {
         HumanOrJson::Human => render::ledger::verification(&verified, terminal.stdout),
-        HumanOrJson::Json => verify::json(&verified),
+        HumanOrJson::Json => format!("{:#}\n", verify::json(&verified)),
     });
     match verified.report.is_clean() {
         true => Exit::DONE,

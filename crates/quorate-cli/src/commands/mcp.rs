@@ -71,8 +71,10 @@ mod served {
     use crate::interrupt::{self, Interrupted, until_interrupted};
     use crate::render::{self, Format};
     use crate::terminal::Terminal;
+    use quorate::Quorate;
     use quorate::service::environment::Environment;
     use quorate::service::error::{ExitClass, ServiceError};
+    use quorate::service::workspace::PathOverrides;
     use quorate_mcp::http::{self, Deadlines, McpListener, Origin};
     use quorate_mcp::{McpServerOptions, OfferedManifest, ServerState, stdio};
 
@@ -100,11 +102,12 @@ mod served {
         };
         let manifests = arguments.manifests.into_iter().map(manifest).collect();
         let options = McpServerOptions { manifests, root: arguments.root, read_only: arguments.read_only };
-        let (state, report) = ServerState::open(environment, &options).await?;
+        let quorate = Quorate::from_parts(environment.clone(), PathOverrides::default());
+        let (state, report) = ServerState::open(&quorate, &options)?;
         terminal.status(&render::diagnostics(&report, Format::Human, terminal.stderr));
         let served_to_the_end = async {
             match listening {
-                None => stdio::serve(&state).await,
+                None => stdio::serve(&state).await.map_err(ServiceError::from),
                 Some(options) => {
                     let listening = McpListener::open(options).await?;
                     let url = format!("http://{}{}", listening.address(), http::PATH);

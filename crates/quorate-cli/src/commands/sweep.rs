@@ -92,7 +92,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
     let print = |all: &SweepReport| {
         terminal.data(&match arguments.format {
             HumanOrJson::Human => render::sweep::human(all, terminal.stdout),
-            HumanOrJson::Json => sweep::json(all),
+            HumanOrJson::Json => format!("{:#}\n", sweep::json(all)),
         });
     };
     let exit = match result {

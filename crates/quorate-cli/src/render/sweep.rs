@@ -184,8 +184,7 @@ mod tests {
           - REVISE aa.md: line 3: Name the source.
         ");
         insta::assert_snapshot!(human(&SweepReport::default(), TextOptions::default()), @"0 files.");
-        let object: serde_json::Value =
-            serde_json::from_str(&quorate::service::sweep::json(&report)).unwrap();
+        let object = quorate::service::sweep::json(&report);
         assert_eq!(object["files"][0]["verdict"], "SHIP");
         assert_eq!(object["files"][2]["fix_first"], "line 9: Say for how long.");
         assert_eq!(object["files"][4]["fate"], "tier_skipped");

@@ -187,7 +187,11 @@ fn wiring_touches_nothing_that_exists_and_leaves_nothing_behind() {
         let again = place.run(&["init", "wiring", tool]).assert_code(0);
         assert!(again.stderr.contains("exists and is not changed; add this to it"), "{}", again.stderr);
         let removed = place.run(&["init", "wiring", tool, "--remove"]).assert_code(0);
-        assert!(removed.stderr.contains("which was changed: remove the parts that call quorate"), "{}", removed.stderr);
+        assert!(
+            removed.stderr.contains("which was changed: remove the parts that call quorate"),
+            "{}",
+            removed.stderr
+        );
         assert_eq!(removed.stdout.lines().count(), files.len() - 1);
         assert_eq!(place.read(files[0]), own);
         std::fs::remove_file(place.path(files[0])).unwrap();

@@ -39,7 +39,10 @@ fn assert_not_woven(place: &TestDir, words: &str) {
         place.run(&arguments).assert_code(0).assert_stderr_contains("history_mutation");
     }
     let doctor = place.run(&["doctor"]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(doctor.contains("bad playbooks") && doctor.contains("in the ledger; `quorate check`"), "{doctor}");
+    assert!(
+        doctor.contains("bad playbooks") && doctor.contains("in the ledger; `quorate check`"),
+        "{doctor}"
+    );
 }
 
 #[test]

@@ -216,8 +216,8 @@ fn bad_requests_are_refused_with_a_code_and_a_place() {
         (json!({"text": "a", "budget": {"money": "lots"}}), "`budget.money`"),
         (json!({"text": "a", "budget": {"calls": 0}}), "`budget.calls`: it is 0"),
         (json!({"text": "a", "tier": 9}), "`tier`: it is 9"),
-        (json!({"path": "../secret"}), "leads out of the workspace"),
-        (json!({"path": "/etc/passwd"}), "leads out of the workspace"),
+        (json!({"path": "../secret"}), "leads out of the served workspace"),
+        (json!({"path": "/etc/passwd"}), "leads out of the served workspace"),
     ] {
         let answered = served.post("/api/v1/reviews", &body);
         assert!((400..500).contains(&answered.status), "{body}: {}", answered.status);

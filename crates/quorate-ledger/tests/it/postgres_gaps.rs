@@ -56,7 +56,7 @@ async fn nothing_is_appended_behind_a_place_without_a_record() {
             let refused = store.append(rule(2)).await.unwrap_err();
             assert!(matches!(refused, LedgerError::Corrupt { .. }), "{refused}");
             assert!(
-                refused.to_string().contains(&format!("x/0 is corrupt: it is at place {place}")),
+                refused.to_string().contains(&format!("x/0 is corrupt: it is at position {place}")),
                 "{refused}"
             );
             let refused = store.seal(&[], 2_000, true, Durability::Synced).await.unwrap_err();

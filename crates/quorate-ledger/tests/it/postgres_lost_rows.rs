@@ -92,10 +92,7 @@ async fn rows_that_a_table_does_not_take_are_missed_at_once() {
         database.run(&format!("CREATE {made}")).await;
         let said = refused(store.append(append(&run, 0, Kind::RunOpened)).await, made);
         // Postgres itself refuses to return rows that a rule redirected.
-        assert!(
-            is_missed(&said, table) || said.contains("RETURNING"),
-            "{made}: {said}"
-        );
+        assert!(is_missed(&said, table) || said.contains("RETURNING"), "{made}: {said}");
         database.run(&format!("DROP {dropped}")).await;
         assert_eq!(database.count(&format!("record WHERE run = '{run}'")).await, 0, "{made}");
         assert_eq!(store.append(append(&run, 0, Kind::RunOpened)).await.unwrap(), 1, "{made}");

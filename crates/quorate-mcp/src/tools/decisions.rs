@@ -1,23 +1,14 @@
 //! The tools that decide: `council_review` reviews one text, `council_sweep` reviews the due files below `watch.paths`,
 //! `assembly_convene` convenes an assembly. `council_audit` gives the statistics of a council from its log.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use globset::GlobBuilder;
-use quorate::service::artifact::{self, Artifact};
-use quorate::service::convene::{self, Inputs, spec};
-use quorate::service::jobs::{JobStatus, Reporter, Residue};
-use quorate::service::review::{self, ReviewOutcome, TierPolicy};
-use quorate::service::run_spec::{Producer, RunOptions};
-use quorate::service::sweep::{self, FileFilter, JudgedPolicy, SweepMode};
-use quorate::service::time_text::Whole;
-use quorate::service::{audit, open_session, runs};
-use quorate_ledger::stats::ReviewFilter;
-use quorate_manifest::assembly;
-use quorate_manifest::council::VerdictPolicy;
-use quorate_manifest::council::tiers::Tier;
-use quorate_protocol::policy::Verdict;
+use quorate::input::Whole;
+use quorate::jobs::{JobStatus, Reporter, Residue};
+use quorate::ledger::ReviewFilter;
+use quorate::sweep::{FileFilter, JudgedPolicy, SweepMode, SweepRequest};
+use quorate::{Draft, Producer, RunOptions, Tier, Verdict, VerdictPolicy};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -79,44 +70,34 @@ impl Tool for CouncilReview {
         arguments: ReviewArguments,
         caller: &Caller,
     ) -> Result<JobStatus, Failure> {
-        let artifact = artifact(server, &arguments)?;
-        let request = review::ReviewRequest {
-            artifact_type: arguments.artifact_type,
-            tier: arguments.tier.and_then(|number| Tier::from_number(number.get())),
-            tier_policy: TierPolicy::Ignore,
-            policy: arguments.policy,
-            options: RunOptions {
-                executor: named_executor(arguments.executor)?,
-                model: None,
-                caps: run_caps(arguments.max_calls, arguments.max_tokens, arguments.max_money.as_deref())?,
-                timeout: parse_timeout(arguments.timeout.as_deref())?,
-                producer: Producer::from_flags(arguments.made_by.as_deref(), &arguments.trying),
-            },
+        let draft = draft(arguments.path, arguments.text, arguments.name)?;
+        let mut reviewing = server.quorate.review(draft).load()?.options(RunOptions {
+            executor: named_executor(arguments.executor)?,
+            model: None,
+            caps: run_caps(arguments.max_calls, arguments.max_tokens, arguments.max_money.as_deref())?,
+            timeout: parse_timeout(arguments.timeout.as_deref())?,
+            producer: Producer::from_flags(arguments.made_by.as_deref(), &arguments.trying),
+        });
+        if let Some(artifact_type) = arguments.artifact_type {
+            reviewing = reviewing.artifact_type(artifact_type);
+        }
+        if let Some(tier) = arguments.tier.and_then(|number| Tier::from_number(number.get())) {
+            reviewing = reviewing.tier(tier);
+        }
+        if let Some(policy) = arguments.policy {
+            reviewing = reviewing.policy(policy);
+        }
+        let work = |reporter: Arc<Reporter<Failure>>| async move {
+            Ok(reviewing.start().finish_with(&*reporter).await?.to_json())
         };
-        let (wait, server) = (arguments.wait_ms.duration(), server.clone());
-        let jobs = server.clone();
-        let work = |observer: Arc<Reporter<Failure>>| async move {
-            let session = review::open_session(&server.environment, &server.places, &artifact).await?;
-            let reviewed = review::review(&session, artifact, &request, observer).await;
-            session.close().await;
-            match reviewed? {
-                ReviewOutcome::Judged(report) => Ok(report.json()),
-                ReviewOutcome::Skipped { .. } => {
-                    unreachable!("a text that is named is reviewed in any tier")
-                }
-            }
-        };
-        jobs.jobs.start(wait, caller, Residue::Runs, work).await
+        server.jobs.start(arguments.wait_ms.duration(), caller, Residue::Runs, work).await
     }
 }
 
-fn artifact(server: &ServerState, arguments: &ReviewArguments) -> Result<Artifact, Failure> {
-    match (&arguments.path, &arguments.text) {
-        (Some(path), None) => Ok(server.root.artifact(path)?),
-        (None, Some(text)) => {
-            let name = arguments.name.clone().unwrap_or_else(|| "-".to_owned());
-            Ok(artifact::from_bytes(name, None, Ok(text.clone().into_bytes()))?)
-        }
+fn draft(path: Option<PathBuf>, text: Option<String>, name: Option<String>) -> Result<Draft, Failure> {
+    match (path, text) {
+        (Some(path), None) => Ok(Draft::File(path)),
+        (None, Some(text)) => Ok(Draft::Text { name: name.unwrap_or_else(|| "-".to_owned()), text }),
         (Some(_), Some(_)) => Err(Failure::malformed("there are both `path` and `text`", "leave one out")),
         (None, None) => Err(Failure::malformed("there is nothing to review", "say `path` or `text`")),
     }
@@ -150,24 +131,13 @@ impl Tool for CouncilAudit {
         arguments: AuditArguments,
         _: &Caller,
     ) -> Result<Object, Failure> {
-        let within = server.clone();
-        server.run_computation(Box::pin(async move { run_audit(&within, arguments).await })).await
+        let quorate = server.quorate.clone();
+        let since_ms = parse_since(arguments.since.as_deref().unwrap_or("all"), quorate.now_ms())?;
+        let verdict = arguments.verdict.map(|verdict| verdict.as_str().to_owned());
+        let filter = ReviewFilter { since_ms, verdict, artifact_type: arguments.artifact_type };
+        let audit = async move { quorate.audit(filter).await };
+        Ok(server.run_computation(Box::pin(audit)).await?.to_json().into())
     }
-}
-
-async fn run_audit(server: &ServerState, arguments: AuditArguments) -> Result<Object, Failure> {
-    let (environment, places) = (&server.environment, &server.places);
-    let since_ms = parse_since(arguments.since.as_deref().unwrap_or("all"), environment.clock.now_ms())?;
-    let verdict = arguments.verdict.map(|verdict| verdict.as_str().to_owned());
-    let filter = ReviewFilter { since_ms, verdict, artifact_type: arguments.artifact_type };
-    let request = audit::AuditRequest { filter, reindex: false };
-    if let Some(empty) = audit::empty(environment, places, &request)? {
-        return Ok(Object::from_json_text(&audit::json(&empty)));
-    }
-    let session = runs::open(environment, places).await?;
-    let audited = audit::audit(&session, request).await;
-    session.close().await;
-    Ok(Object::from_json_text(&audit::json(&audited?)))
 }
 
 /// The number of concurrent reviews: default and maximum.
@@ -222,17 +192,13 @@ impl Tool for CouncilSweep {
         arguments: SweepArguments,
         caller: &Caller,
     ) -> Result<JobStatus, Failure> {
-        let pattern = arguments.pattern.as_deref().map(|pattern| {
-            let glob = GlobBuilder::new(pattern).literal_separator(true).build();
-            glob.map(|glob| glob.compile_matcher())
-                .map_err(|error| Failure::usage(format!("`pattern`: {error}"), "write drafts/**/*.md"))
-        });
-        let now_ms = server.environment.clock.now_ms();
-        let request = sweep::SweepRequest {
-            since_ms: parse_since(arguments.since.as_deref().unwrap_or("24h"), now_ms)?,
+        let filter = arguments.pattern.as_deref().map(FileFilter::matching).transpose()?;
+        let since = arguments.since.as_deref().unwrap_or("24h");
+        let request = SweepRequest {
+            since_ms: parse_since(since, server.quorate.now_ms())?,
             judged: if arguments.force { JudgedPolicy::Repeat } else { JudgedPolicy::Skip },
             mode: if arguments.dry_run { SweepMode::DryRun } else { SweepMode::Run },
-            filter: FileFilter { below: Some(server.root.dir().to_owned()), pattern: pattern.transpose()? },
+            filter: filter.unwrap_or_default(),
             jobs: arguments.jobs.map_or(DEFAULT_JOBS, Whole::get) as usize,
             policy: arguments.policy,
             options: RunOptions {
@@ -243,16 +209,11 @@ impl Tool for CouncilSweep {
                 producer: None,
             },
         };
-        let (wait, within) = (arguments.wait_ms.duration(), server.clone());
-        let work = |watcher: Arc<Reporter<Failure>>| async move {
-            let session = Arc::new(runs::open_for_writing(&within.environment, &within.places).await?);
-            let result = sweep::sweep(&session, &request, watcher).await;
-            if let Some(session) = Arc::into_inner(session) {
-                session.close().await;
-            }
-            Ok(Object::from_json_text(&sweep::json(&result?)).0.into())
+        let quorate = server.quorate.clone();
+        let work = |reporter: Arc<Reporter<Failure>>| async move {
+            Ok(quorate.sweep(request, reporter).await?.to_json())
         };
-        server.jobs.start(wait, caller, Residue::Runs, work).await
+        server.jobs.start(arguments.wait_ms.duration(), caller, Residue::Runs, work).await
     }
 }
 
@@ -315,11 +276,13 @@ enum Subject {
     },
 }
 
-impl Subject {
-    fn name(&self) -> PathBuf {
-        match self {
-            Subject::Path(path) => path.clone(),
-            Subject::Text { name, .. } => name.as_deref().unwrap_or("-").into(),
+impl From<Subject> for Draft {
+    fn from(subject: Subject) -> Draft {
+        match subject {
+            Subject::Path(path) => Draft::File(path),
+            Subject::Text { text, name } => {
+                Draft::Text { name: name.unwrap_or_else(|| "-".to_owned()), text }
+            }
         }
     }
 }
@@ -327,14 +290,14 @@ impl Subject {
 /// The reason for asking.
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(try_from = "String")]
-struct Trigger(assembly::Trigger);
+struct Trigger(quorate::Trigger);
 
 impl TryFrom<String> for Trigger {
     type Error = String;
 
     fn try_from(word: String) -> Result<Trigger, String> {
-        let found = assembly::Trigger::ALL.into_iter().find(|trigger| trigger.as_str() == word);
-        let words = || assembly::Trigger::ALL.map(assembly::Trigger::as_str).join(", ");
+        let found = quorate::Trigger::ALL.into_iter().find(|trigger| trigger.as_str() == word);
+        let words = || quorate::Trigger::ALL.map(quorate::Trigger::as_str).join(", ");
         found.map(Trigger).ok_or_else(|| format!("`{word}` is not one of {}", words()))
     }
 }
@@ -345,7 +308,7 @@ impl JsonSchema for Trigger {
     }
 
     fn json_schema(_generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
-        schemars::json_schema!({"type": "string", "enum": assembly::Trigger::ALL.map(assembly::Trigger::as_str)})
+        schemars::json_schema!({"type": "string", "enum": quorate::Trigger::ALL.map(quorate::Trigger::as_str)})
     }
 }
 
@@ -364,70 +327,44 @@ impl Tool for AssemblyConvene {
         arguments: ConveneArguments,
         caller: &Caller,
     ) -> Result<JobStatus, Failure> {
-        let (wait, within) = (arguments.wait_ms.duration(), server.clone());
         let options = RunOptions {
-            executor: named_executor(arguments.executor.clone())?,
+            executor: named_executor(arguments.executor)?,
             model: None,
             caps: run_caps(arguments.max_calls, arguments.max_tokens, arguments.max_money.as_deref())?,
             timeout: parse_timeout(arguments.timeout.as_deref())?,
             producer: Producer::from_flags(arguments.made_by.as_deref(), &arguments.trying),
         };
-        let (path, root) = server.root.manifest(&server.environment, &arguments.assembly)?;
-        let work = |observer: Arc<Reporter<Failure>>| async move {
-            let environment = &within.environment;
-            let (input, workspace, options) = prepare_input(&within, arguments, path, root, options)?;
-            let spec = spec::build(environment, &workspace, &input, &options)?;
-            let session = open_session::open(environment.clone(), workspace).await?;
-            let convened = convene::convene(&session, &input, &spec, observer).await;
-            session.close().await;
-            Ok(convened?.json())
+        let mut convening = server.quorate.convene(arguments.assembly).locate()?.options(options);
+        if let Some(conversation) = arguments.conversation {
+            convening = convening.conversation(conversation);
+        }
+        if let Some(proposal) = arguments.proposal {
+            convening = convening.proposal(proposal);
+        }
+        if let Some(topic) = arguments.topic {
+            convening = convening.topic(topic);
+        }
+        if let Some(request) = arguments.request {
+            convening = convening.request(request);
+        }
+        if let Some(phase) = arguments.phase {
+            convening = convening.phase(phase);
+        }
+        if let Some(trigger) = arguments.trigger {
+            convening = convening.trigger(trigger.0);
+        }
+        if arguments.sentinel_first {
+            convening = convening.sentinel_first();
+        }
+        if let Some(class) = arguments.class {
+            convening = convening.class(class);
+        }
+        if let Some(rounds) = arguments.rounds {
+            convening = convening.rounds(rounds.get() as u32);
+        }
+        let work = |reporter: Arc<Reporter<Failure>>| async move {
+            Ok(convening.start().finish_with(&*reporter).await?.to_json())
         };
-        server.jobs.start(wait, caller, Residue::Runs, work).await
+        server.jobs.start(arguments.wait_ms.duration(), caller, Residue::Runs, work).await
     }
-}
-
-/// Reads the inputs of an assembly from below the root.
-fn prepare_input(
-    server: &ServerState,
-    arguments: ConveneArguments,
-    path: PathBuf,
-    root: PathBuf,
-    options: RunOptions,
-) -> Result<(convene::ConveneInput, quorate::service::workspace::Workspace, RunOptions), Failure> {
-    let subjects = [&arguments.conversation, &arguments.proposal, &arguments.topic, &arguments.request];
-    let inline = subjects.into_iter().flatten().find_map(|subject| match subject {
-        Subject::Text { text, .. } => Some(text.clone()),
-        Subject::Path(_) => None,
-    });
-    let name_of = |subject: &Option<Subject>| subject.as_ref().map(Subject::name);
-    let request = convene::ConveneRequest {
-        path,
-        root: Some(root),
-        inputs: Inputs {
-            conversation: name_of(&arguments.conversation),
-            phase: arguments.phase,
-            trigger: arguments.trigger.map(|trigger| trigger.0),
-            sentinel_first: arguments.sentinel_first,
-            proposal: name_of(&arguments.proposal),
-            class: arguments.class,
-            topic: name_of(&arguments.topic),
-            rounds: arguments.rounds.map(|rounds| rounds.get() as u32),
-            request: name_of(&arguments.request),
-        },
-        options,
-    };
-    let read = |subject: &artifact::Subject| match (inline, subject) {
-        // An assembly has one subject, so the given text is it.
-        (Some(text), artifact::Subject::File(name)) => {
-            artifact::from_bytes(name.display().to_string(), None, Ok(text.into_bytes()))
-        }
-        (Some(text), artifact::Subject::Stdin) => {
-            artifact::from_bytes("-".to_owned(), None, Ok(text.into_bytes()))
-        }
-        (None, artifact::Subject::File(path)) => server.root.artifact(path),
-        (None, artifact::Subject::Stdin) => server.root.artifact(Path::new("-")),
-    };
-    let (input, workspace) =
-        convene::prepare_with(&server.environment, &server.places, &request, &server.registries, read)?;
-    Ok((input, workspace, request.options))
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quorate::service::jobs::JobStatus;
+use quorate::jobs::JobStatus;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

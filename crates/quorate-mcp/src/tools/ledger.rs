@@ -3,26 +3,17 @@
 
 use std::sync::Arc;
 
-use quorate::service::ledger::{prove, verify};
-use quorate::service::runs;
-use quorate::service::time_text::Whole;
-use quorate_ledger::note::Verifier;
-use quorate_ledger::signing::PublicKey;
+use quorate::input::Whole;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
 
 use super::Object;
+use crate::ServerState;
 use crate::conversations::Caller;
 use crate::failure::Failure;
 use crate::tool::{Effect, Tool};
-use crate::{ServerState, resources};
 
 pub(super) struct LedgerVerify;
-
-fn is_key(text: &str) -> bool {
-    Verifier::from_text(text).is_ok() || PublicKey::from_text(text).is_ok()
-}
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -47,29 +38,13 @@ impl Tool for LedgerVerify {
         arguments: VerifyArguments,
         _: &Caller,
     ) -> Result<Object, Failure> {
-        let within = server.clone();
-        server.run_computation(Box::pin(async move { run_verify(&within, arguments).await })).await
+        let verifying = server.quorate.verify().keys(arguments.keys.unwrap_or_default());
+        let verifying = match arguments.since {
+            Some(size) => verifying.since(size.get()),
+            None => verifying,
+        };
+        Ok(server.run_computation(verifying.into_future()).await?.to_json().into())
     }
-}
-
-async fn run_verify(server: &ServerState, arguments: VerifyArguments) -> Result<Object, Failure> {
-    let keys = arguments.keys.unwrap_or_default();
-    // The command line also accepts a file; here no path outside the root may be named.
-    if let Some(invalid) = keys.iter().find(|key| !is_key(key)) {
-        return Err(Failure::usage(
-            format!("`keys` has `{invalid}`, which is not a key"),
-            "give a verifier's line, as `quorate keys export ledger --format note` prints it, or a public key",
-        ));
-    }
-    let request = verify::VerifyRequest {
-        since: arguments.since.map(|size| size.get().to_string()),
-        witness: None,
-        keys,
-        strict: false,
-        places: server.places.clone(),
-    };
-    let verified = verify::verify(&server.environment, &request).await?;
-    Ok(Object::from_json_text(&verify::json(&verified)))
 }
 
 pub(super) struct LedgerProve;
@@ -95,17 +70,11 @@ impl Tool for LedgerProve {
         arguments: ProveArguments,
         _: &Caller,
     ) -> Result<Object, Failure> {
-        let within = server.clone();
-        server.run_computation(Box::pin(async move { run_prove(&within, arguments).await })).await
+        let quorate = server.quorate.clone();
+        let proof = async move { quorate.prove(&arguments.what).await };
+        let proof = server.run_computation(Box::pin(proof)).await?;
+        Ok(serde_json::to_value(proof).expect("a proof is JSON").into())
     }
-}
-
-async fn run_prove(server: &ServerState, arguments: ProveArguments) -> Result<Object, Failure> {
-    let session = runs::open_read_only(&server.environment, &server.places).await?;
-    let proved = prove::prove(&session, &arguments.what).await;
-    session.close().await;
-    let text = serde_json::to_string(&proved?).expect("a proof is JSON");
-    Ok(Object::from_json_text(&text))
 }
 
 pub(super) struct RunShow;
@@ -130,14 +99,8 @@ impl Tool for RunShow {
         arguments: ShowArguments,
         _: &Caller,
     ) -> Result<Object, Failure> {
-        let within = server.clone();
-        server.run_computation(Box::pin(async move { load_run(&within, arguments).await })).await
-    }
-}
-
-async fn load_run(server: &ServerState, arguments: ShowArguments) -> Result<Object, Failure> {
-    match resources::json(&resources::load(server, &arguments.run).await?) {
-        Value::Object(object) => Ok(Object(object)),
-        other => unreachable!("a report is an object: {other}"),
+        let quorate = server.quorate.clone();
+        let recorded = async move { quorate.show(&arguments.run).await };
+        Ok(server.run_computation(Box::pin(recorded)).await?.to_json().into())
     }
 }

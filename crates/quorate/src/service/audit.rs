@@ -18,6 +18,7 @@ use quorate_ledger::stats::{MemberCost, ReviewFilter};
 use quorate_protocol::Name;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::disk::{self, absolute, display_path};
 use super::environment::Environment;
@@ -477,10 +478,9 @@ struct MonthCosts {
     sum: SumReport,
 }
 
-/// The text that `--format json` prints.
-pub fn json(audit: &Audit) -> String {
-    let object = serde_json::to_value(AuditReport::from(audit)).unwrap_or_default();
-    format!("{object:#}\n")
+/// The value that `--format json` prints.
+pub fn json(audit: &Audit) -> Value {
+    serde_json::to_value(AuditReport::from(audit)).unwrap_or_default()
 }
 
 impl From<&Audit> for AuditReport {

@@ -223,18 +223,26 @@ impl Root {
         artifact::from_bytes(relative.clone(), Some(self.dir.join(relative)), bytes)
     }
 
+    /// A path below the root.
+    ///
+    /// # Errors
+    /// If it leads out, or into a directory of state.
+    pub fn path(&self, requested: &Path) -> Result<PathBuf, ServiceError> {
+        let relative = self.relative(requested)?;
+        // Only a path that leads out is refused here, not other failures of reading, such as a directory.
+        match self.read(&relative) {
+            Err(WorkspaceError::Outside) => Err(self.outside_error(requested)),
+            _ => Ok(self.dir.join(relative)),
+        }
+    }
+
     /// A manifest below the root, or the directory that holds one, and the workspace in which its refs resolve.
     pub fn manifest(
         &self,
         environment: &Environment,
         requested: &Path,
     ) -> Result<(PathBuf, PathBuf), ServiceError> {
-        let relative = self.relative(requested)?;
-        // Only a path that leads out is refused here, not other failures of reading, such as a directory.
-        if matches!(self.read(&relative), Err(WorkspaceError::Outside)) {
-            return Err(self.outside_error(requested));
-        }
-        let path = self.dir.join(&relative);
+        let path = self.path(requested)?;
         let file = match path.is_dir() {
             true => path.join(Doctype::Assembly.file_name().unwrap_or_default()),
             false => path.clone(),

@@ -19,10 +19,10 @@ use serde_json::{Value, json};
 
 use super::commit_events::CommitEventReader;
 use super::error::ServiceError;
-use super::jobs::Progress;
 use super::report::deliberator_ids;
 use super::session::LedgerSession;
 use super::{budget, run_opened};
+use crate::jobs::Progress;
 
 /// A run as it goes on
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

@@ -475,21 +475,22 @@ fn hash(value: &Json) -> String {
 /// Options of a run; `None` falls back to the workspace's settings or, in a resume, to those of the opened run.
 #[derive(Debug, Clone, Default)]
 pub struct RunOptions {
-    /// `--executor`: for all members.
+    /// The executor of all members.
     pub executor: Option<String>,
-    /// `--model`: for all members.
+    /// The executor's model.
     pub model: Option<String>,
-    /// `--max-calls`, `--max-tokens`, `--max-money`.
+    /// The limits on calls, tokens and money.
     pub caps: Caps,
-    /// `--timeout`: the deadline of each invocation.
+    /// The deadline of each invocation.
     pub timeout: Option<Duration>,
-    /// `--made-by`: the producer of the run's subject.
+    /// The producer of the run's subject.
     pub producer: Option<Producer>,
 }
 
 /// An operator that produced an artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Producer {
+    /// Its slug.
     pub operator: String,
     /// The shadow playbooks in its prompt at the time.
     pub trying: Vec<String>,

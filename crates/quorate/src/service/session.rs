@@ -330,15 +330,17 @@ impl LedgerSession {
     }
 
     /// Closes the ledger after sealing unsealed records. If the command was interrupted and the ledger takes too long,
-    /// leaves them to the next command.
+    /// leaves them to the next command. Returns the remaining warnings.
     #[crate::boxed]
-    pub async fn close(self) {
+    pub async fn close(self) -> Report {
         if self.store.has_appended() {
             sealing::within_deadline(&self.store, Box::pin(self.seal())).await;
         }
+        let warnings = self.take_warnings();
         if let Some(store) = Arc::into_inner(self.store) {
             Box::pin(sealing::close_within_deadline(store)).await;
         }
+        warnings
     }
 
     /// Closes the ledger and returns the workspace's resources, to open it with another configuration.

@@ -21,7 +21,6 @@ use super::artifact::{self, Artifact, Subject};
 use super::disk::{self, FileEntry, display_path};
 use super::error::ServiceError;
 use super::estimate::Estimate;
-use super::jobs::Reporter;
 use super::report::ReviewReport;
 use super::review::{self, ReviewInput};
 use super::run_spec::{RunOptions, RunSpec};
@@ -30,9 +29,11 @@ use super::session::{LedgerSession, altered_error};
 use super::tier_model::{SortedText, TierModel};
 use super::trust::requests::TrustRequest;
 use super::trust::{self, Permit};
-use super::worker_thread::run_on_own_thread;
 use super::{estimate, resume, workspace};
+use crate::jobs::Reporter;
+use crate::worker_thread::run_on_own_thread;
 
+/// A sweep over the watched files.
 #[derive(Debug, Clone)]
 pub struct SweepRequest {
     /// Skips files changed before this time, in milliseconds since the Unix epoch.
@@ -45,10 +46,24 @@ pub struct SweepRequest {
     pub filter: FileFilter,
     /// The number of concurrent reviews.
     pub jobs: usize,
-    /// `--policy`, overrides the council's file.
+    /// Overrides the policy of the council's file.
     pub policy: Option<VerdictPolicy>,
     /// The options of each review.
     pub options: RunOptions,
+}
+
+impl Default for SweepRequest {
+    fn default() -> Self {
+        SweepRequest {
+            since_ms: None,
+            judged: JudgedPolicy::Skip,
+            mode: SweepMode::Run,
+            filter: FileFilter::default(),
+            jobs: 4,
+            policy: None,
+            options: RunOptions::default(),
+        }
+    }
 }
 
 /// A filter on watched files; by default all pass.
@@ -74,16 +89,18 @@ impl FileFilter {
 /// What to do with content that this council has judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum JudgedPolicy {
+    /// Does not review it again.
     Skip,
-    /// `--force`.
+    /// Reviews it again.
     Repeat,
 }
 
 /// Whether a sweep calls members.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SweepMode {
+    /// Reviews the files.
     Run,
-    /// `--dry-run`: lists the due files and the expected cost.
+    /// Lists the due files and the expected cost.
     DryRun,
 }
 
@@ -133,7 +150,9 @@ pub enum SweptOutcome {
 pub trait SweepObserver: Send + Sync {
     /// The number of reviews to do.
     fn planned(&self, reviews: usize);
+    /// The review of a file begins.
     fn started(&self, path: &str);
+    /// The review of a file has ended.
     fn ended(&self, swept: &SweptFile);
 }
 
@@ -323,12 +342,12 @@ pub fn since(session: &LedgerSession, text: &str) -> Result<Option<i64>, super::
 
 /// `{"files": [{path, tier, artifact_type, tier_reason, fate, run, verdict, why, fix_first}]}`, in the order given. A dry run
 /// adds `estimate`, and a queued file its `state`.
-pub fn json(report: &SweepReport) -> String {
+pub fn json(report: &SweepReport) -> Value {
     let mut all = json!({ "files": report.files.iter().map(object).collect::<Vec<_>>() });
     if let Some(estimate) = &report.estimate {
         all["estimate"] = estimate.json();
     }
-    format!("{all:#}\n")
+    all
 }
 
 fn object(file: &SweptFile) -> Value {

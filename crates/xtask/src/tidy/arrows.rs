@@ -30,8 +30,14 @@ const APART: [(&str, &str); 3] = [
     ("quorate-web", "quorate-mcp"),
 ];
 
+/// Front ends that reach everything through the public API, each with all crates of this workspace that it may depend on.
+const FRONT_ENDS: [(&str, &[&str]); 1] = [("quorate-mcp", &["quorate-diagnostics", "quorate"])];
+
 /// The crates of this workspace that a crate may depend on; `None` if the crate has no place in the order.
 fn allowed(name: &str) -> Option<Vec<&'static str>> {
+    if let Some((_, all)) = FRONT_ENDS.iter().find(|(known, _)| *known == name) {
+        return Some(all.to_vec());
+    }
     let place = |name: &str| ORDER.iter().position(|known| *known == name);
     let before = match BESIDE.iter().find(|(known, _)| *known == name) {
         Some((_, last)) => place(last).map_or(0, |last| last + 1),
@@ -73,4 +79,24 @@ pub(super) fn check(root: &Path) -> anyhow::Result<Vec<String>> {
         }
     }
     Ok(complaints)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_front_end_depends_on_the_public_api_alone() {
+        assert_eq!(allowed("quorate-mcp"), Some(vec!["quorate-diagnostics", "quorate"]));
+        let of_cli = allowed("quorate-cli").unwrap_or_default();
+        assert!(of_cli.contains(&"quorate-mcp") && of_cli.contains(&"quorate-kernel"));
+        assert!(allowed("quorate-web").is_some_and(|all| !all.contains(&"quorate-mcp")));
+        assert_eq!(allowed("quorate-unknown"), None);
+    }
+
+    #[test]
+    fn front_ends_have_a_place_in_the_order() {
+        let known = |name: &str| ORDER.contains(&name);
+        assert!(FRONT_ENDS.iter().all(|(name, all)| known(name) && all.iter().all(|other| known(other))));
+    }
 }

@@ -493,7 +493,8 @@ impl Cli {
         match (node, problems.into_iter().next()) {
             (Some(node), None) => Cli::from_manifest(&node.to_json(), &path).map_err(refuse),
             (_, problem) => Err(refuse(
-                problem.map_or("is empty".to_owned(), |problem| format!("cannot be read: {}", problem.message)),
+                problem
+                    .map_or("is empty".to_owned(), |problem| format!("cannot be read: {}", problem.message)),
             )),
         }
     }

@@ -426,7 +426,7 @@ pub const SCHEMA: &str = "quorate.verify/v1";
 /// last_signed, kept: {copies, size, unreadable}, rollbacks: [{record, by, reason}], accepted_keys: [{record, key, by,
 /// reason}], witness, cosigned: {witness, size, at}, log, open, texts, found, divergences: [{kind, part, run, n, place,
 /// until, what}]}`.
-pub fn json(verified: &Verification) -> String {
+pub fn json(verified: &Verification) -> Value {
     let Verification { ledger, log, witness, report, .. } = verified;
     let VerifyReport {
         tree, origin, since, records, erased, streams, texts, divergence_count: found, ..
@@ -439,7 +439,7 @@ pub fn json(verified: &Verification) -> String {
         let elsewhere = lines.first_elsewhere.as_ref().map(|file| json!({"runs": lines.elsewhere, "file": file.display().to_string()}));
         json!({"file": log, "ours": lines.ours, "elsewhere": elsewhere, "unknown": lines.unknown, "first_unknown": first, "unreadable": lines.unreadable})
     });
-    let object = json!({
+    json!({
         "schema": SCHEMA,
         "holds": report.is_clean(),
         "ledger": ledger,
@@ -470,8 +470,7 @@ pub fn json(verified: &Verification) -> String {
         "open": {"count": report.open, "runs": report.open_runs.iter().map(|run| &**run).collect::<Vec<_>>()},
         "found": found,
         "divergences": report.divergences.iter().map(divergence).collect::<Vec<_>>(),
-    });
-    format!("{object:#}\n")
+    })
 }
 
 fn rollback(rollback: &Rollback) -> Value {

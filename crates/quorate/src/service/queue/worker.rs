@@ -40,7 +40,7 @@ use crate::service::run_opened::ensure_shown_artifact;
 use crate::service::run_spec::{NewRun, ProtocolSetup, RunSpec, ensure_unchanged};
 use crate::service::session::LedgerSession;
 use crate::service::signer::{KeySource, Signer};
-use crate::service::worker_thread::run_on_own_thread;
+use crate::worker_thread::run_on_own_thread;
 
 #[derive(Debug, Clone)]
 pub struct WorkerOptions {

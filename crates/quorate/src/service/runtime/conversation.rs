@@ -28,9 +28,9 @@ use tokio::sync::{Mutex, Notify};
 use tokio::time::Instant;
 
 use super::{OpenRuntime, Runtime};
+use crate::jobs::Waiter;
 use crate::service::disk::{self, Text, display_path};
 use crate::service::error::{ExitClass, ServiceError, error_chain};
-use crate::service::jobs::Waiter;
 
 /// The longest name of an author, which each turn contains.
 const MAX_NAME_CHARS: usize = 200;
@@ -67,17 +67,9 @@ pub enum AuthorRule {
 /// If the text is empty, the rule forbids the name, or the substrate refuses the turn or fails.
 #[crate::boxed]
 pub async fn say(runtime: &Runtime, text: &str, by: &str, rule: AuthorRule) -> Result<Turn, ServiceError> {
-    let invalid = |message: &str, help: &str| {
-        Err(ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help)))
-    };
-    if text.trim().is_empty() {
-        return invalid("the text is empty", "give a text, or `-` for standard input");
-    }
-    if by.is_empty() || by.contains(char::is_whitespace) || by.contains(char::is_control) {
-        return invalid("the name is empty or has white space", "use `-` or `_` between words");
-    }
+    check_message(text, by)?;
     if by.chars().count() > MAX_NAME_CHARS {
-        return invalid("the name is too long", "use at most 200 characters");
+        return Err(invalid_message("the name is too long", "use at most 200 characters"));
     }
     let origin = author_origin(runtime, by, rule)?;
     let turn = NewTurn {
@@ -88,6 +80,24 @@ pub async fn say(runtime: &Runtime, text: &str, by: &str, rule: AuthorRule) -> R
         stamp: origin.map(origin_stamp),
     };
     Ok(runtime.substrate.append(turn).await?.turn)
+}
+
+/// Checks the text and the author of a message.
+///
+/// # Errors
+/// If the text is empty, or the name is empty or has white space.
+pub(crate) fn check_message(text: &str, by: &str) -> Result<(), ServiceError> {
+    if text.trim().is_empty() {
+        return Err(invalid_message("the text is empty", "give a text, or `-` for standard input"));
+    }
+    if by.is_empty() || by.contains(char::is_whitespace) || by.contains(char::is_control) {
+        return Err(invalid_message("the name is empty or has white space", "use `-` or `_` between words"));
+    }
+    Ok(())
+}
+
+fn invalid_message(message: &str, help: &str) -> ServiceError {
+    ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help))
 }
 
 /// The writer of a turn, if it is not the author. The process of a member may write as a person or as that member.

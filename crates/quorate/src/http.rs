@@ -5,10 +5,16 @@ use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use http::header::{AUTHORIZATION, HOST};
-use http::uri::Authority;
-use http::{HeaderMap, HeaderName, Uri};
+use ::http::header::{AUTHORIZATION, HOST};
+use ::http::uri::Authority;
+use ::http::{HeaderMap, HeaderName, Uri};
 use quorate_kernel::entropy::sha256_hex;
+
+#[cfg(feature = "http-server")]
+mod server;
+
+#[cfg(feature = "http-server")]
+pub use server::{Deadlines, accept};
 
 /// The origin of a web page that may send requests: `scheme://host:port`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +81,7 @@ pub fn is_for(address: SocketAddr, headers: &HeaderMap, uri: &Uri) -> bool {
 pub struct TokenHash(String);
 
 impl TokenHash {
+    /// Hashes a secret.
     pub fn of(token: &str) -> TokenHash {
         TokenHash(sha256_hex(token.as_bytes()))
     }

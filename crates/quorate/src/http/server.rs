@@ -4,7 +4,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use http::{Request, Response};
+use ::http::{Request, Response};
 use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::Service;

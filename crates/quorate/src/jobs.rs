@@ -18,8 +18,10 @@ use tokio::sync::watch;
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
-use super::error::ServiceError;
-use super::worker_thread::run_on_own_thread;
+use crate::error::Error;
+use crate::service::error::ServiceError;
+
+pub use crate::worker_thread::run_on_own_thread;
 
 /// The most concurrent jobs. Each may ask several members.
 const MAX_RUNNING: usize = 16;
@@ -30,9 +32,9 @@ const MAX_ENDED: usize = 256;
 const CANCEL_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// A job's failure in the form of its server, kept for later polls.
-pub trait Failure: Clone + From<ServiceError> + Send + Sync + 'static {}
+pub trait Failure: Clone + From<Error> + Send + Sync + 'static {}
 
-impl<F: Clone + From<ServiceError> + Send + Sync + 'static> Failure for F {}
+impl<F: Clone + From<Error> + Send + Sync + 'static> Failure for F {}
 
 /// A caller that waits for a job.
 pub trait Waiter: Sync {
@@ -120,6 +122,9 @@ enum WaitOutcome<F> {
 impl<F: Failure> Jobs<F> {
     /// Starts work and waits up to `wait` for it. A caller that cancels the request never learns the job's id, so
     /// cancelling also ends the job.
+    ///
+    /// # Errors
+    /// If too many jobs are running, or the job fails within `wait`.
     pub async fn start<W>(
         &self,
         wait: Duration,
@@ -140,6 +145,10 @@ impl<F: Failure> Jobs<F> {
         job_status(&job, waited)
     }
 
+    /// Waits up to `wait` for the end of a job.
+    ///
+    /// # Errors
+    /// If the job is unknown, or has failed.
     pub async fn poll(&self, id: &str, wait: Duration, waiter: &impl Waiter) -> Result<JobStatus, F> {
         let job = self.find(id)?;
         let waited = wait_for(&job, wait, waiter).await;
@@ -148,6 +157,9 @@ impl<F: Failure> Jobs<F> {
 
     /// Ends a job; returns false if it had already ended. The work is dropped at its next `await`, for which this waits at
     /// most 500 ms.
+    ///
+    /// # Errors
+    /// If the job is unknown.
     #[crate::boxed]
     pub async fn cancel(&self, id: &str) -> Result<bool, F> {
         let job = self.find(id)?;
@@ -182,7 +194,7 @@ impl<F: Failure> Jobs<F> {
         if all.values().filter(|job| job.is_working()).count() >= MAX_RUNNING {
             let body = Body::new(format!("cannot start a job: {MAX_RUNNING} jobs are already running"));
             let help = "wait until a job has ended, or cancel one";
-            return Err(ServiceError::configuration(codes::JOBS_BUSY, body.help(help)).into());
+            return Err(Error::from(ServiceError::configuration(codes::JOBS_BUSY, body.help(help))).into());
         }
         while all.len() >= MAX_ENDED {
             let Some(oldest) = all.iter().find(|(_, job)| !job.is_working()).map(|(at, _)| *at) else {
@@ -211,7 +223,7 @@ impl<F: Failure> Jobs<F> {
             let help = format!(
                 "start the job again: the server forgets its jobs when it stops, and keeps the last {MAX_ENDED}"
             );
-            ServiceError::not_found(codes::JOB_UNKNOWN, body.help(help)).into()
+            Error::from(ServiceError::not_found(codes::JOB_UNKNOWN, body.help(help))).into()
         })
     }
 }
@@ -271,13 +283,13 @@ fn job_status<F: Failure>(job: &Job<F>, waited: WaitOutcome<F>) -> Result<JobSta
     }
 }
 
-fn ended_early(reason: &str, leaves: Residue) -> ServiceError {
+fn ended_early(reason: &str, leaves: Residue) -> Error {
     let body = Body::new(format!("the job ended without a result: {reason}"));
     let help = match leaves {
         Residue::Runs => "run `quorate runs` to find its run, and `quorate resume` to continue it",
         Residue::Nothing => "start it again",
     };
-    ServiceError::configuration(codes::JOB_ENDED, body.help(help))
+    ServiceError::configuration(codes::JOB_ENDED, body.help(help)).into()
 }
 
 /// The reason in the failure of a cancelled job.
@@ -358,8 +370,10 @@ impl Progress {
     }
 }
 
+/// The state of a job, as [`Jobs::find_by_run`] shows it while it changes.
 #[derive(Debug, Clone)]
 pub struct JobState<F> {
+    /// The last progress; it stays when the job ends.
     pub progress: Progress,
     /// The result, once the job has ended.
     pub outcome: Option<Result<Json, F>>,
@@ -454,9 +468,9 @@ mod tests {
     #[derive(Debug, Clone)]
     struct Kept(#[expect(dead_code, reason = "tests read what `Debug` prints")] String);
 
-    impl From<ServiceError> for Kept {
-        fn from(error: ServiceError) -> Kept {
-            Kept(format!("{:?}", error.report))
+    impl From<Error> for Kept {
+        fn from(error: Error) -> Kept {
+            Kept(format!("{:?}", error.report()))
         }
     }
 
