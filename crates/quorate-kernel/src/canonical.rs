@@ -94,8 +94,6 @@ pub fn parse(text: &str) -> Result<Value, serde_json::Error> {
     Ok(value)
 }
 
-/// The largest integer that a double holds exactly, with all below it.
-
 struct Strict;
 
 impl<'de> DeserializeSeed<'de> for Strict {

@@ -16,10 +16,10 @@
 //! A trait has *words* that stand for it (`warmth`) and *phrases* that betray it by themselves (`be cold`), both in
 //! their inflections. For each, what acts on it in its sentence is counted:
 //!
-//! 1. before it, negations (`not`, `never`) and diminishing verbs (`skip`, `avoid`) with at most six words of content
-//! between, `without`, `instead of`; directly before it `no`, `less` and `over`; 2. after it, what the clause says about it:
-//! `is optional`, `can wait`, `is not needed`, `should be dropped`, `: off`, `skip it`,
-//!    and the particle of `leave … out`, `set … aside`.
+//! 1. before it: negations (`not`, `never`) and diminishing verbs (`skip`, `avoid`) with at most six words of content
+//!    between, `without`, `instead of`; directly before it `no`, `less` and `over`;
+//! 2. after it: what the clause says about it (`is optional`, `can wait`, `is not needed`, `should be dropped`, `: off`,
+//!    `skip it`), and the particle of `leave … out`, `set … aside`.
 //!
 //! Nothing acts across a colon, `but`, a subordinate clause, a keeper (`keep`, `stay`), or `and` or a comma with a new
 //! verb, once it has an object of its own. *A word betrays when the count is odd, a phrase when it is even.* So `never skip

@@ -171,6 +171,7 @@ pub(super) struct AttemptFiles {
 
 impl AttemptFiles {
     /// A fresh directory with the schema and the servers, if given.
+    #[expect(clippy::disallowed_methods, reason = "the files of an attempt are written here")]
     pub(super) fn new(schema: Option<&Json>, servers: Option<&Json>) -> Result<Self, Failure> {
         let failed = |error: std::io::Error| {
             Failure::failed(format!("no temporary files can be written ({error}); check TMPDIR"))
@@ -266,6 +267,8 @@ pub(super) fn hung_up(hangup: BorrowedFd<'_>) -> bool {
 
 #[cfg(all(test, unix))]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "the tests replace the files of an attempt")]
+
     use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     use super::*;

@@ -559,6 +559,8 @@ fn text_list(key: &str, value: Option<&Json>) -> Result<Vec<String>, String> {
 
 #[cfg(test)]
 mod cli_tests {
+    #![expect(clippy::disallowed_methods, reason = "the tests write manifests")]
+
     use super::*;
 
     fn read(frontmatter: &str) -> Result<Cli, ConfigError> {

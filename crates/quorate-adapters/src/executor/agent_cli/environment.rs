@@ -2,6 +2,11 @@
 //! executor's table lists, and no others. A member gets only two `QUORATE_*` variables, which `command` and
 //! `config` set: the tag of its invocation, by which `process_tree` finds its processes, and its id.
 
+#![cfg_attr(
+    not(target_os = "linux"),
+    expect(dead_code, reason = "only Linux looks for the mark in the limits")
+)]
+
 use std::ffi::{OsStr, OsString};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::path::PathBuf;

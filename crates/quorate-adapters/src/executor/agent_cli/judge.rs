@@ -223,6 +223,7 @@ impl PrivateDir {
     }
 
     /// Creates the preset's files and links.
+    #[expect(clippy::disallowed_methods, reason = "a judge's private directory is filled here")]
     pub(super) fn populate(&self, config: &JudgeConfig) -> Result<(), Failure> {
         let place = |path: &str| -> io::Result<PathBuf> {
             let place = self.path().join(path);
@@ -289,6 +290,8 @@ mod tests {
 
 #[cfg(test)]
 mod private_dir_tests {
+    #![expect(clippy::disallowed_methods, reason = "the tests read and write private directories")]
+
     use std::os::unix::fs::PermissionsExt;
 
     use super::{JudgeConfig, PrivateDir};

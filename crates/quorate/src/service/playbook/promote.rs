@@ -153,7 +153,7 @@ fn check_preconditions(
     match playbook.status {
         Status::Shadow => {}
         Status::Active => {
-            deny(format!("`{slug}` is already active"), format!("run `quorate weave OPERATOR` to see it"));
+            deny(format!("`{slug}` is already active"), "run `quorate weave OPERATOR` to see it".to_owned());
         }
         Status::Archived => deny(
             format!("`{slug}` is archived"),
