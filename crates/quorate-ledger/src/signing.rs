@@ -233,7 +233,7 @@ impl SigningContext {
     pub const RECORD: SigningContext = SigningContext::new("application/vnd.quorate.record-leaf.v1");
 
     /// The signer extends its authority over runs to another key. The leaf is the hash of a
-    /// [`Voucher`](super::Voucher).
+    /// [`Voucher`].
     pub const VOUCHER: SigningContext = SigningContext::new("application/vnd.quorate.key-voucher.v1");
 
     /// A ledger's key authorizes its replacement to sign later checkpoints.

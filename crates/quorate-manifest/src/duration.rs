@@ -69,7 +69,7 @@ pub enum IsoDurationError {
     /// No units, or units in another order.
     #[error("it names no time; write P14D, P2W or PT12H")]
     Empty,
-    /// Longer than [`MAX_YEARS`].
+    /// Longer than 100 years.
     #[error("it is longer than {MAX_YEARS} years")]
     TooLong,
 }

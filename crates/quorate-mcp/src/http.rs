@@ -1,9 +1,9 @@
 //! MCP over streamable HTTP, by default on the loopback interface.
 //!
-//! [`Guard`] checks who may send requests: Host must name this server, which prevents DNS rebinding; an Origin, which only
+//! `Guard` checks who may send requests: Host must name this server, which prevents DNS rebinding; an Origin, which only
 //! browsers send, must be allowed; and the bearer token must match. Responses to an allowed page carry CORS headers.
-//! [`validate_body`] answers an invalid body like an invalid line on standard input, and ends the connection of a body that
-//! does not arrive in time. [`Sessions`] keeps at most [`MAX_SESSIONS`] sessions, since each takes some fifty kilobytes and
+//! `validate_body` answers an invalid body like an invalid line on standard input, and ends the connection of a body that
+//! does not arrive in time. `Sessions` keeps at most `MAX_SESSIONS` sessions, since each takes some fifty kilobytes and
 //! a task: a further one closes the session that was idle longest.
 
 use std::collections::HashMap;

@@ -1,6 +1,6 @@
 //! MCP over standard input and output, for one client; when it disconnects, everything that it started ends.
 //!
-//! Messages are lines. Unlike the library's transport, [`LineTransport`] answers invalid input: a line that is too long,
+//! Messages are lines. Unlike the library's transport, `LineTransport` answers invalid input: a line that is too long,
 //! nested too deeply, or not JSON.
 
 use std::io::Error;
