@@ -41,6 +41,7 @@ use crate::signing::{ExternalKeys, PublicKey, SecretKey};
 use address::StoreAddress;
 use connection::{Connection, Gap, Writer};
 use engine::{Column, Row, Statement, sql};
+#[cfg(feature = "postgres")]
 use leases::Leases;
 use open::Foreign;
 use queue::Queue;
