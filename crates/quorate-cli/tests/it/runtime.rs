@@ -289,7 +289,7 @@ fn a_talk_among_agents_ends() {
     say(&place, "@Ada begin");
     run(&place)
         .assert_code(3)
-        .assert_stderr_contains("the last 20 turns are of participants")
+        .assert_stderr_contains("a chain of 20 participants' turns")
         .assert_stderr_contains("`maxAgentTurns` is 20");
     assert_eq!(talk(&place).len(), 21);
     place.assert_no_new_turns(&["swarm.yaml"]);
