@@ -9,7 +9,9 @@
 //! use quorate::Quorate;
 //!
 //! let quorate = Quorate::builder().workspace(dir.path()).build()?;
-//! let review = quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
+//! let draft = "The meeting moved to Tuesday at ten, because the room is taken on Monday. Please bring the figures of \
+//!              the last quarter, and tell Ada if you cannot come.\n";
+//! let review = quorate.review_text("draft.md", draft).await?;
 //! let verdict = review.verdict().expect("all members have answered");
 //! println!("{} after {} calls: {}", verdict.as_str(), review.calls(), review.because());
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;

@@ -33,7 +33,9 @@ impl Quorate {
     /// # let dir = tempfile::tempdir()?;
     /// use quorate::{Event, Quorate, Verdict};
     ///
-    /// std::fs::write(dir.path().join("draft.md"), "We guarantee 300% more revenue, forever.\n")?;
+    /// let draft = "We guarantee 300% more revenue, forever. It is 40% faster than every other tool, it always works, and \
+    ///              everyone loves it from the first day on.\n";
+    /// std::fs::write(dir.path().join("draft.md"), draft)?;
     /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
     /// let mut run = quorate.review("draft.md").artifact_type("blog_post").max_calls(20).start();
     /// let mut answers = 0;

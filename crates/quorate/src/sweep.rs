@@ -31,7 +31,15 @@ impl Quorate {
     /// use quorate::Quorate;
     /// use quorate::sweep::{SweepMode, SweepRequest};
     ///
-    /// std::fs::write(dir.path().join("council.yaml"), "watch: {paths: [./drafts/]}\n")?;
+    /// let council = "
+    /// deliberators:
+    ///   - {id: skeptic, prompt: builtin:skeptic}
+    ///   - {id: evidence, prompt: builtin:evidence}
+    ///   - {id: strategy, prompt: builtin:strategy}
+    /// adjudicator: {prompt: builtin:adjudicator}
+    /// watch: {paths: [./drafts/]}
+    /// ";
+    /// std::fs::write(dir.path().join("council.yaml"), council)?;
     /// std::fs::create_dir(dir.path().join("drafts"))?;
     /// std::fs::write(dir.path().join("drafts/post.md"), "The meeting moved to Tuesday at ten.\n")?;
     /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
