@@ -223,7 +223,11 @@ async fn dispatch(arguments: Arguments) -> Exit {
             return exit::exit_with_error(&error, Format::Human, &terminal);
         }
     };
-    let exit = Box::pin(run_command(command, &environment, &terminal)).await;
+    let quorate = quorate::Quorate::from_parts(
+        environment.clone(),
+        quorate::service::workspace::PathOverrides::default(),
+    );
+    let exit = Box::pin(run_command(command, &environment, &quorate, &terminal)).await;
     if let Some(why) = logging.close() {
         terminal.status(&why);
     }
@@ -231,7 +235,13 @@ async fn dispatch(arguments: Arguments) -> Exit {
     if terminal.failed() { Exit::UNUSABLE } else { exit }
 }
 
-async fn run_command(command: Command, environment: &Environment, terminal: &Terminal) -> Exit {
+async fn run_command(
+    command: Command,
+    environment: &Environment,
+    quorate: &quorate::Quorate,
+    terminal: &Terminal,
+) -> Exit {
+    let _ = quorate;
     match command {
         Command::Review(arguments) => review::run(arguments, environment, terminal).await,
         Command::Convene(arguments) => Box::pin(convene::run(arguments, environment, terminal)).await,

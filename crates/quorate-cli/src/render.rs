@@ -9,7 +9,6 @@ pub(crate) mod conversation;
 mod deliberator_row;
 mod human;
 pub(crate) mod keys;
-pub(crate) mod layout;
 pub(crate) mod ledger;
 pub(crate) mod locks;
 mod markdown;
@@ -20,8 +19,9 @@ pub(crate) mod queue;
 pub(crate) mod resolve;
 pub(crate) mod runs;
 pub(crate) mod sweep;
-pub(super) mod wording;
 pub(crate) mod workspace;
+
+pub(crate) use quorate::view::{layout, wording};
 
 use clap::ValueEnum;
 use quorate_diagnostics::Report as Diagnostics;

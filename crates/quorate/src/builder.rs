@@ -25,6 +25,7 @@ use super::service::environment::Environment;
 use super::service::error::{ExitClass, ServiceError};
 use super::service::registries::Registries;
 use super::service::resolve::{Resolution, ResolveRequest, resolve};
+use super::service::session::LedgerSession;
 use super::service::workspace::{self, PathOverrides, find_root};
 use super::service::{check, disk, trust};
 
@@ -46,6 +47,8 @@ pub struct Quorate {
     pub(crate) places: PathOverrides,
     /// The directory that confines named paths; `None` if the caller may name any file.
     pub(crate) root: Option<Root>,
+    /// The ledger that the caller holds open; `None` if each call opens it.
+    pub(crate) held: Option<Arc<LedgerSession>>,
 }
 
 impl Quorate {
@@ -66,7 +69,21 @@ impl Quorate {
     /// The workspace of a command, which does not use the builder yet.
     #[doc(hidden)]
     pub fn from_parts(environment: Environment, places: PathOverrides) -> Quorate {
-        Quorate { environment, places, root: None }
+        Quorate { environment, places, root: None, held: None }
+    }
+
+    /// The environment, for front ends that still call the hidden `service`.
+    #[doc(hidden)]
+    pub fn environment(&self) -> &Environment {
+        &self.environment
+    }
+
+    /// The same workspace with another council file or ledger; `None` keeps the present one.
+    #[must_use]
+    pub fn with_paths(&self, council: Option<PathBuf>, ledger: Option<PathBuf>) -> Quorate {
+        let PathOverrides { config, ledger: present } = self.places.clone();
+        let places = PathOverrides { config: council.or(config), ledger: ledger.or(present) };
+        Quorate { places, held: None, ..self.clone() }
     }
 
     /// The root of the workspace that contains this directory: the outermost directory with a `quorate.toml`, else the
@@ -79,7 +96,8 @@ impl Quorate {
     #[must_use]
     pub fn in_directory(&self, directory: impl AsRef<Path>) -> Quorate {
         let directory = disk::absolute(&self.environment.directory, directory.as_ref());
-        Quorate { environment: Environment { directory, ..self.environment.clone() }, ..self.clone() }
+        let environment = Environment { directory, ..self.environment.clone() };
+        Quorate { environment, held: None, ..self.clone() }
     }
 
     /// Confines all paths that callers name to this directory, for a server whose clients name them. A path that leads
@@ -330,7 +348,7 @@ impl Builder {
         let environment = environment.with_variables(self.variables.into_iter().collect());
         let places = PathOverrides { config: self.config, ledger: self.ledger };
         workspace::load(&environment, &places, &environment.directory)?;
-        Ok(Quorate { environment, places, root: None })
+        Ok(Quorate { environment, places, root: None, held: None })
     }
 }
 

@@ -44,7 +44,10 @@ impl fmt::Display for ErrorKind {
 /// Why an operation failed. The [kind](Error::kind) is for programs, the [report](Error::report) for people: codes,
 /// places and help.
 #[derive(Debug)]
-pub struct Error(ServiceError);
+pub struct Error {
+    error: ServiceError,
+    warnings: Box<Report>,
+}
 
 impl Error {
     /// An error with one problem, for front ends and extensions. A [`Ledger`](ErrorKind::Ledger) or
@@ -66,16 +69,16 @@ impl Error {
             ErrorKind::InvalidRequest => ExitClass::Usage,
             ErrorKind::Bug => ExitClass::Bug,
         };
-        Error(ServiceError::new(class, code, body))
+        ServiceError::new(class, code, body).into()
     }
 
     /// Decides how a program reacts; the report may hold several codes.
     pub fn kind(&self) -> ErrorKind {
         let untrusted =
-            self.0.report.refusals.iter().any(|refusal| refusal.code == codes::WORKSPACE_UNTRUSTED);
-        match self.0.class {
+            self.error.report.refusals.iter().any(|refusal| refusal.code == codes::WORKSPACE_UNTRUSTED);
+        match self.error.class {
             _ if untrusted => ErrorKind::Untrusted,
-            _ if self.0.is_ledger_unavailable() => ErrorKind::Ledger,
+            _ if self.error.is_ledger_unavailable() => ErrorKind::Ledger,
             ExitClass::NotFound => ErrorKind::NotFound,
             ExitClass::Refused => ErrorKind::Refused,
             ExitClass::Configuration => ErrorKind::Configuration,
@@ -86,7 +89,16 @@ impl Error {
 
     /// Every problem, each with a code, and a place and a help if known.
     pub fn report(&self) -> &Report {
-        &self.0.report
+        &self.error.report
+    }
+
+    /// The warnings of the workspace and of the call, which did not cause the error.
+    pub fn warnings(&self) -> &Report {
+        &self.warnings
+    }
+
+    pub(crate) fn with_warnings(error: ServiceError, warnings: Report) -> Self {
+        Error { error, warnings: Box::new(warnings) }
     }
 
     /// The code of the first problem, which `quorate explain` describes.
@@ -96,7 +108,7 @@ impl Error {
 
     /// The exit code of a command that ends with this error.
     pub fn exit_code(&self) -> u8 {
-        self.0.class.code()
+        self.error.class.code()
     }
 
     pub(crate) fn invalid_request(message: impl Into<String>) -> Self {
@@ -115,13 +127,13 @@ impl std::error::Error for Error {}
 
 impl From<ServiceError> for Error {
     fn from(error: ServiceError) -> Self {
-        Error(error)
+        Error { error, warnings: Box::default() }
     }
 }
 
 /// For the front ends that still call the hidden `service`.
 impl From<Error> for ServiceError {
     fn from(error: Error) -> Self {
-        error.0
+        error.error
     }
 }

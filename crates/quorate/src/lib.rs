@@ -37,7 +37,9 @@ pub mod schemas;
 #[allow(missing_docs, reason = "no part of what programs embed: the front ends of this workspace call it")]
 #[doc(hidden)]
 pub mod service;
+mod session;
 pub mod sweep;
+pub mod view;
 mod worker_thread;
 
 /// An async function that other crates call is boxed: otherwise each crate that awaits it compiles it again, with every
@@ -59,6 +61,7 @@ pub use quorate_protocol::policy::Verdict;
 pub use review::{Draft, Finding, Review, Reviewing};
 pub use service::error::error_chain;
 pub use service::run_spec::{Producer, RunOptions};
+pub use session::{Outcome, Session};
 
 /// Values as people write them, and as requests contain them.
 pub mod input {

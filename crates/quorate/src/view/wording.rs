@@ -3,12 +3,13 @@
 use quorate_kernel::ports::executor::Usage;
 
 use super::layout::one_line;
-use quorate::service::member_usage::Failure;
+use crate::service::member_usage::Failure;
 
-pub(crate) use quorate::service::time_text::duration;
-pub(super) use quorate::service::time_text::{day, digit_groups, dollars, instant, minute, strftime};
+pub use crate::service::time_text::duration;
+pub use crate::service::time_text::{day, digit_groups, dollars, instant, minute, strftime};
 
-pub(crate) fn status(word: &str) -> String {
+/// The status of a missing answer in words.
+pub fn status(word: &str) -> String {
     match word {
         "schema_failed" => "answer did not fit".to_owned(),
         "late" => "too late".to_owned(),
@@ -16,7 +17,8 @@ pub(crate) fn status(word: &str) -> String {
     }
 }
 
-pub(crate) fn step(word: &str) -> String {
+/// A step of a protocol in words.
+pub fn step(word: &str) -> String {
     match word {
         "r1" => "round 1".to_owned(),
         "r2" => "round 2".to_owned(),
@@ -31,19 +33,19 @@ pub(crate) fn step(word: &str) -> String {
 }
 
 /// Why a member gave no answer, in a sentence: `skeptic (round 1): timed out: no answer within 5 s`.
-pub(super) fn failure(member: &str, round: Option<u8>, failure: &Failure) -> String {
+pub fn failure(member: &str, round: Option<u8>, failure: &Failure) -> String {
     let round = round.map_or_else(String::new, |round| format!(" (round {round})"));
     format!("{}{round}: {}: {}", one_line(member), status(&failure.kind), one_line(&failure.message))
 }
 
 /// A time of day, in UTC.
-pub(super) fn clock_time(ms: i64) -> String {
+pub fn clock_time(ms: i64) -> String {
     strftime(ms, "%H:%M:%S")
 }
 
 /// The note on an undecided run. Only the ledger in which it was recorded can resume it,
 /// and only a worker one of the queue.
-pub(super) fn undecided(run: &str, imported: bool, queued: bool) -> String {
+pub fn undecided(run: &str, imported: bool, queued: bool) -> String {
     match imported {
         false if queued => {
             "Nothing is decided yet. It is a task of the queue, and a worker continues it: `quorate queue list`.".to_owned()
@@ -57,12 +59,12 @@ pub(super) fn undecided(run: &str, imported: bool, queued: bool) -> String {
 }
 
 /// An amount with its noun, with `s` unless it is one.
-pub(super) fn amount(number: u64, noun: &str) -> String {
+pub fn amount(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", digit_groups(number), if number == 1 { "" } else { "s" })
 }
 
 /// The cost of calls: `, 12,040 tokens read, 2,310 written, US$ 0.42`; empty if unknown.
-pub(super) fn cost(usage: &Usage) -> String {
+pub fn cost(usage: &Usage) -> String {
     let mut cost = String::new();
     if usage.tokens_in.is_some() || usage.tokens_out.is_some() {
         let (read, written) = (usage.tokens_in.unwrap_or(0), usage.tokens_out.unwrap_or(0));
@@ -75,7 +77,7 @@ pub(super) fn cost(usage: &Usage) -> String {
 }
 
 /// `a`, `a and b`, `a, b and c`.
-pub(super) fn list(names: &[&str]) -> String {
+pub fn list(names: &[&str]) -> String {
     match names {
         [] => String::new(),
         [name] => (*name).to_owned(),
@@ -84,7 +86,7 @@ pub(super) fn list(names: &[&str]) -> String {
 }
 
 /// As [`list`], with at most `most` names and the number of further ones.
-pub(super) fn list_limited(names: &[&str], most: usize) -> String {
+pub fn list_limited(names: &[&str], most: usize) -> String {
     match names.len().checked_sub(most) {
         None | Some(0) => list(names),
         Some(more) => format!("{} and {} more", names[..most].join(", "), digit_groups(more as u64)),

@@ -28,7 +28,7 @@ const GAP: u16 = 2;
 
 /// Wraps paragraphs, each line after `indent` spaces. Empty lines part paragraphs, list items hang from their marks,
 /// and other line breaks are spaces.
-pub(super) fn prose(text: &str, indent: usize, width: usize) -> String {
+pub fn prose(text: &str, indent: usize, width: usize) -> String {
     let mut out = String::new();
     for block in blocks(text) {
         match block {
@@ -41,13 +41,13 @@ pub(super) fn prose(text: &str, indent: usize, width: usize) -> String {
 }
 
 /// Wraps a text beside its label.
-pub(super) fn hanging(label: &str, text: &str, indent: usize, width: usize) -> String {
+pub fn hanging(label: &str, text: &str, indent: usize, width: usize) -> String {
     let first = format!("{label} ");
     wrap(&first, &" ".repeat(columns_of(&first)), text, indent, width)
 }
 
 /// Wraps a text to at most `most` lines, each after its own prefix: `first`, and `rest` from the second line on.
-pub(super) fn wrap_prefixed(first: &str, rest: &str, text: &str, most: usize, width: usize) -> String {
+pub fn wrap_prefixed(first: &str, rest: &str, text: &str, most: usize, width: usize) -> String {
     let room = width.saturating_sub(columns_of(first).max(columns_of(rest))).max(MIN_WIDTH);
     // Layout of text beyond the last line would be wasted.
     let text = truncate(text, most.saturating_mul(room));
@@ -73,7 +73,7 @@ fn shortened(line: &str, room: usize) -> String {
 }
 
 /// The width of a one-line text, in columns.
-pub(super) fn columns_of(text: &str) -> usize {
+pub fn columns_of(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
@@ -88,9 +88,14 @@ fn wrap(first: &str, rest: &str, text: &str, indent: usize, width: usize) -> Str
     indented_lines(textwrap::wrap(text, options), indent)
 }
 
+/// Wraps a line whose pieces are marked already.
+pub fn wrap_marked(text: &str, indent: usize, width: usize) -> String {
+    wrap("", "", text, indent, width)
+}
+
 /// A table with its headings underlined and two spaces between columns. Columns narrow to their longest words; where
 /// even those do not fit, each row becomes a list of its cells.
-pub(super) fn table(headings: &[&str], rows: Vec<Vec<String>>, indent: usize, width: usize) -> String {
+pub fn table(headings: &[&str], rows: Vec<Vec<String>>, indent: usize, width: usize) -> String {
     let least = min_widths(headings, &rows);
     let needed = least.iter().map(|width| usize::from(*width)).sum::<usize>()
         + usize::from(GAP) * least.len().saturating_sub(1);
@@ -167,7 +172,7 @@ fn indented_lines<L: AsRef<str>>(lines: impl IntoIterator<Item = L>, indent: usi
 }
 
 /// Puts every line that is not empty after some spaces.
-pub(super) fn indented(text: &str, indent: usize) -> String {
+pub fn indented(text: &str, indent: usize) -> String {
     let mut out = String::new();
     for line in text.lines() {
         if !line.is_empty() {
@@ -180,7 +185,7 @@ pub(super) fn indented(text: &str, indent: usize) -> String {
 }
 
 /// Replaces drawing characters by ASCII of the same width.
-pub(super) fn ascii(text: &str) -> String {
+pub fn ascii(text: &str) -> String {
     let plain = |c| match c {
         '─' | '–' | '—' => '-',
         '│' | '┃' | '┊' => '|',
@@ -202,7 +207,7 @@ pub(super) fn ascii(text: &str) -> String {
 }
 
 /// Shortens a text to at most this number of characters, with an ellipsis.
-pub(crate) fn truncate(text: &str, characters: usize) -> String {
+pub fn truncate(text: &str, characters: usize) -> String {
     match text.char_indices().nth(characters) {
         None => text.to_owned(),
         Some(_) => {
@@ -250,7 +255,7 @@ fn is_item(word: &str) -> bool {
 
 /// The meaning of a colour, which the text also states.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Paint {
+pub enum Paint {
     /// SHIP, or no obstacle to it.
     Good,
     /// REVISE.
@@ -277,7 +282,8 @@ const BEGIN: [(char, Paint); 6] = [
 ];
 
 impl Paint {
-    pub(super) fn of_verdict(verdict: Verdict) -> Paint {
+    /// The paint of a verdict.
+    pub fn of_verdict(verdict: Verdict) -> Paint {
         match verdict {
             Verdict::Ship => Paint::Good,
             Verdict::Revise => Paint::Fair,
@@ -287,7 +293,7 @@ impl Paint {
     }
 
     /// The paint of a verdict's word, in any case, of a council or an assembly.
-    pub(super) fn of_word(word: &str) -> Paint {
+    pub fn of_word(word: &str) -> Paint {
         match &*word.to_ascii_lowercase() {
             "pass" | "done" => Paint::Good,
             "fail" | "refused" => Paint::Bad,
@@ -296,7 +302,7 @@ impl Paint {
     }
 
     /// Marks each line of the text.
-    pub(super) fn on(self, text: &str) -> String {
+    pub fn on(self, text: &str) -> String {
         let begin = BEGIN.iter().find(|(_, paint)| *paint == self).map_or(END, |(mark, _)| *mark);
         text.split('\n').map(|line| format!("{begin}{line}{END}")).collect::<Vec<_>>().join("\n")
     }
@@ -315,7 +321,7 @@ impl Paint {
 }
 
 /// Turns marks into colours by `options`, and trims line ends. The text ends with one line break.
-pub(super) fn finish(text: &str, options: TextOptions) -> String {
+pub fn finish(text: &str, options: TextOptions) -> String {
     let mut out = String::with_capacity(text.len() + 1);
     for line in text.trim_end().split('\n') {
         colour(line.trim_end(), options.colour, &mut out);
@@ -347,12 +353,12 @@ fn is_mark(c: char) -> bool {
 }
 
 /// Makes every character of foreign text visible, and removes marks. Line breaks stay, tabs become spaces.
-pub(super) fn sanitize(text: &str) -> String {
+pub fn sanitize(text: &str) -> String {
     escape_invisible(text).replace('\r', "").replace('\t', " ")
 }
 
 /// Foreign text on one line, runs of white space as one space.
-pub(crate) fn one_line(text: &str) -> String {
+pub fn one_line(text: &str) -> String {
     sanitize(text).split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -1,0 +1,724 @@
+//! A document: what an outcome says, apart from the medium that shows it. Each medium has one writer: text for terminals,
+//! Markdown for pull requests, HTML for pages.
+//!
+//! A document holds foreign text (drafts, answers, names) as it is. The writers make it harmless: no text can end its
+//! element, colour the terminal, mention a person, or hide a character.
+
+use std::fmt::Write as _;
+
+use quorate_diagnostics::invisible::escape_invisible_except;
+use quorate_diagnostics::render::TextOptions;
+
+use super::layout::{self, Paint};
+use super::markdown;
+
+/// The meaning of a piece of text. The words state it as well, so that nothing depends on colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Tone {
+    /// Running text.
+    #[default]
+    Plain,
+    /// SHIP, or no obstacle to it.
+    Good,
+    /// REVISE.
+    Fair,
+    /// HOLD, or a block.
+    Bad,
+    /// INCOMPLETE, or a missing answer.
+    Absent,
+    /// A name, or an outcome's word.
+    Strong,
+    /// Secondary text.
+    Faint,
+    /// A path, an id or a command, verbatim.
+    Code,
+}
+
+impl Tone {
+    /// The tone of a word such as `SHIP`, `fail` or `refused`, in any case.
+    pub fn of_word(word: &str) -> Tone {
+        Tone::of_paint(Paint::of_word(word))
+    }
+
+    fn of_paint(paint: Paint) -> Tone {
+        match paint {
+            Paint::Good => Tone::Good,
+            Paint::Fair => Tone::Fair,
+            Paint::Bad => Tone::Bad,
+            Paint::Absent => Tone::Absent,
+            Paint::Strong => Tone::Strong,
+            Paint::Faint => Tone::Faint,
+        }
+    }
+
+    fn paint(self) -> Option<Paint> {
+        match self {
+            Tone::Plain | Tone::Code => None,
+            Tone::Good => Some(Paint::Good),
+            Tone::Fair => Some(Paint::Fair),
+            Tone::Bad => Some(Paint::Bad),
+            Tone::Absent => Some(Paint::Absent),
+            Tone::Strong => Some(Paint::Strong),
+            Tone::Faint => Some(Paint::Faint),
+        }
+    }
+
+    /// The class of its element in HTML.
+    fn class(self) -> &'static str {
+        match self {
+            Tone::Plain | Tone::Code => "",
+            Tone::Good => "good",
+            Tone::Fair => "fair",
+            Tone::Bad => "bad",
+            Tone::Absent => "none",
+            Tone::Strong => "strong",
+            Tone::Faint => "faint",
+        }
+    }
+}
+
+/// Text on one line, in pieces with a tone.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Text(Vec<(Tone, String)>);
+
+impl Text {
+    /// One piece with a tone.
+    pub fn toned(tone: Tone, text: impl Into<String>) -> Text {
+        Text(vec![(tone, text.into())])
+    }
+
+    /// A name, or an outcome's word.
+    pub fn strong(text: impl Into<String>) -> Text {
+        Text::toned(Tone::Strong, text)
+    }
+
+    /// Secondary text.
+    pub fn faint(text: impl Into<String>) -> Text {
+        Text::toned(Tone::Faint, text)
+    }
+
+    /// A path, an id or a command.
+    pub fn code(text: impl Into<String>) -> Text {
+        Text::toned(Tone::Code, text)
+    }
+
+    /// Appends a text.
+    #[must_use]
+    pub fn and(mut self, text: impl Into<Text>) -> Text {
+        self.0.extend(text.into().0);
+        self
+    }
+
+    /// Whether it has no characters.
+    pub fn is_empty(&self) -> bool {
+        self.0.iter().all(|(_, text)| text.is_empty())
+    }
+
+    /// Its characters, without tones.
+    pub fn plain(&self) -> String {
+        self.0.iter().map(|(_, text)| text.as_str()).collect()
+    }
+
+    /// The marked text of [`layout`], on one line. White space at the ends of pieces stays.
+    fn marked(&self) -> String {
+        let piece = |(tone, text): &(Tone, String)| {
+            let words = spaced(text, &layout::one_line(text));
+            tone.paint().map_or_else(|| words.clone(), |paint| paint.on(&words))
+        };
+        self.0.iter().map(piece).collect()
+    }
+
+    fn markdown(&self) -> String {
+        let piece = |(tone, text): &(Tone, String)| match tone {
+            _ if text.trim().is_empty() => text.clone(),
+            Tone::Plain | Tone::Faint => spaced(text, &markdown::inline(text)),
+            Tone::Code => spaced(text, &markdown::code(text)),
+            _ => spaced(text, &format!("**{}**", markdown::inline(text))),
+        };
+        self.0.iter().map(piece).collect()
+    }
+
+    fn html(&self) -> String {
+        let piece = |(tone, text): &(Tone, String)| {
+            let text = html_text(text);
+            match tone {
+                Tone::Plain => text,
+                Tone::Code => format!("<code>{text}</code>"),
+                Tone::Strong => format!("<strong>{text}</strong>"),
+                tone => format!("<span class=\"{}\">{text}</span>", tone.class()),
+            }
+        };
+        self.0.iter().map(piece).collect()
+    }
+}
+
+/// `words` with the white space that surrounds `text`.
+fn spaced(text: &str, words: &str) -> String {
+    let before = if text.starts_with(' ') { " " } else { "" };
+    let after = if text.len() > 1 && text.ends_with(' ') { " " } else { "" };
+    format!("{before}{words}{after}")
+}
+
+/// Foreign text in an HTML element or attribute; invisible characters are shown.
+pub fn html_text(text: &str) -> String {
+    let visible = escape_invisible_except(text, |c| matches!(c, '\n' | '\t'));
+    let mut out = String::with_capacity(visible.len());
+    for c in visible.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+impl From<&str> for Text {
+    fn from(text: &str) -> Text {
+        Text::toned(Tone::Plain, text)
+    }
+}
+
+impl From<String> for Text {
+    fn from(text: String) -> Text {
+        Text::toned(Tone::Plain, text)
+    }
+}
+
+impl From<&String> for Text {
+    fn from(text: &String) -> Text {
+        Text::toned(Tone::Plain, text.as_str())
+    }
+}
+
+/// A medium that shows documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Medium {
+    /// A terminal.
+    Terminal,
+    /// Markdown.
+    Markdown,
+    /// HTML.
+    Html,
+}
+
+/// A table. Columns without a value in any row are left out by [`Table::filled`].
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Table {
+    headings: Vec<String>,
+    rows: Vec<Vec<Text>>,
+    /// Whether all columns but the first are numbers, which HTML and Markdown align to the right.
+    is_numeric: bool,
+}
+
+impl Table {
+    /// A table without rows.
+    pub fn new<H: Into<String>>(headings: impl IntoIterator<Item = H>) -> Table {
+        Table {
+            headings: headings.into_iter().map(Into::into).collect(),
+            rows: Vec::new(),
+            is_numeric: false,
+        }
+    }
+
+    /// Aligns all columns but the first to the right where the medium can.
+    #[must_use]
+    pub fn numeric(self) -> Table {
+        Table { is_numeric: true, ..self }
+    }
+
+    /// Adds a row, with a cell for each heading.
+    pub fn row<T: Into<Text>>(&mut self, cells: impl IntoIterator<Item = T>) {
+        self.rows.push(cells.into_iter().map(Into::into).collect());
+    }
+
+    /// Adds rows.
+    #[must_use]
+    pub fn with_rows<T: Into<Text>, R: IntoIterator<Item = T>>(
+        mut self,
+        rows: impl IntoIterator<Item = R>,
+    ) -> Table {
+        for row in rows {
+            self.row(row);
+        }
+        self
+    }
+
+    /// Removes the columns that are empty in all rows.
+    #[must_use]
+    pub fn filled(mut self) -> Table {
+        let is_filled =
+            |at: usize| self.rows.iter().any(|row| row.get(at).is_some_and(|cell| !cell.is_empty()));
+        let keep: Vec<bool> = (0..self.headings.len()).map(is_filled).collect();
+        let mut at = keep.iter();
+        self.headings.retain(|_| *at.next().unwrap_or(&true));
+        for row in &mut self.rows {
+            let mut at = keep.iter();
+            row.retain(|_| *at.next().unwrap_or(&true));
+        }
+        self
+    }
+
+    /// Whether it has no rows.
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+}
+
+/// An entry of a list, with blocks below its line.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Entry {
+    /// Its line.
+    pub line: Text,
+    /// What belongs to it.
+    pub body: Doc,
+}
+
+impl<T: Into<Text>> From<T> for Entry {
+    fn from(line: T) -> Entry {
+        Entry { line: line.into(), body: Doc::new() }
+    }
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Block {
+    Title(Text),
+    Heading(Text),
+    Line(Text),
+    Prose(String),
+    Facts(Vec<(String, Text)>),
+    Table(Table),
+    List { is_ordered: bool, start: usize, entries: Vec<Entry> },
+    Quote(String),
+    Verbatim { language: &'static str, text: String },
+    Tree(Vec<Entry>),
+    Only(Medium, Box<Block>),
+}
+
+/// A document, built from top to bottom.
+///
+/// ```
+/// use quorate::view::{Doc, Text};
+///
+/// let mut doc = Doc::new();
+/// doc.title(Text::strong("REVISE").and("  draft.md"));
+/// doc.heading("Notes");
+/// doc.items(["no source for the main claim"]);
+/// assert_eq!(doc.text(Default::default()), "REVISE  draft.md\n\nNotes\n  - no source for the main claim\n");
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Doc(Vec<Block>);
+
+impl Doc {
+    /// An empty document.
+    pub fn new() -> Doc {
+        Doc::default()
+    }
+
+    /// Whether it shows nothing.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The title of the document.
+    pub fn title(&mut self, text: impl Into<Text>) {
+        self.0.push(Block::Title(text.into()));
+    }
+
+    /// A heading. What follows belongs to it, until the next one.
+    pub fn heading(&mut self, text: impl Into<Text>) {
+        self.0.push(Block::Heading(text.into()));
+    }
+
+    /// A line, which is wrapped if it is too long. Lines that follow each other form a paragraph of lines.
+    pub fn line(&mut self, text: impl Into<Text>) {
+        self.0.push(Block::Line(text.into()));
+    }
+
+    /// A text with paragraphs and lists, such as an answer; nothing if it is blank.
+    pub fn prose(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        if !text.trim().is_empty() {
+            self.0.push(Block::Prose(text));
+        }
+    }
+
+    /// Facts, each with a label; nothing without facts.
+    pub fn facts<L: Into<String>, T: Into<Text>>(&mut self, facts: impl IntoIterator<Item = (L, T)>) {
+        let facts: Vec<_> = facts.into_iter().map(|(label, text)| (label.into(), text.into())).collect();
+        if !facts.is_empty() {
+            self.0.push(Block::Facts(facts));
+        }
+    }
+
+    /// A table; nothing without rows.
+    pub fn table(&mut self, table: Table) {
+        if !table.is_empty() {
+            self.0.push(Block::Table(table));
+        }
+    }
+
+    /// A list; nothing without entries.
+    pub fn items<E: Into<Entry>>(&mut self, entries: impl IntoIterator<Item = E>) {
+        self.list(false, 1, entries);
+    }
+
+    /// A numbered list from `start`; nothing without entries.
+    pub fn numbered<E: Into<Entry>>(&mut self, start: usize, entries: impl IntoIterator<Item = E>) {
+        self.list(true, start, entries);
+    }
+
+    fn list<E: Into<Entry>>(&mut self, is_ordered: bool, start: usize, entries: impl IntoIterator<Item = E>) {
+        let entries: Vec<Entry> = entries.into_iter().map(Into::into).collect();
+        if !entries.is_empty() {
+            self.0.push(Block::List { is_ordered, start, entries });
+        }
+    }
+
+    /// Words of a draft or an answer, quoted.
+    pub fn quote(&mut self, text: impl Into<String>) {
+        self.0.push(Block::Quote(text.into()));
+    }
+
+    /// Lines that keep their breaks and spaces, such as a diff or a configuration.
+    pub fn verbatim(&mut self, language: &'static str, text: impl Into<String>) {
+        self.0.push(Block::Verbatim { language, text: text.into() });
+    }
+
+    /// A tree: entries with the entries below them, connected by lines.
+    pub fn tree(&mut self, entries: impl IntoIterator<Item = Entry>) {
+        self.0.push(Block::Tree(entries.into_iter().collect()));
+    }
+
+    /// Shows the blocks of `doc` in one medium alone.
+    pub fn only(&mut self, medium: Medium, doc: Doc) {
+        self.0.extend(doc.0.into_iter().map(|block| Block::Only(medium, Box::new(block))));
+    }
+
+    /// Appends the blocks of another document.
+    pub fn append(&mut self, doc: Doc) {
+        self.0.extend(doc.0);
+    }
+
+    /// The document for a terminal, ending with one line break.
+    pub fn text(&self, options: TextOptions) -> String {
+        layout::finish(&self.marked(0, options.width), options)
+    }
+
+    /// Without colours at a width: the marked text of [`layout`].
+    fn marked(&self, indent: usize, width: usize) -> String {
+        let mut out = String::new();
+        let (mut before, mut inner): (Option<&Block>, usize) = (None, indent);
+        for block in self.shown_in(Medium::Terminal) {
+            if let Block::Heading(_) | Block::Title(_) = block {
+                inner = indent;
+            }
+            if before.is_some_and(|before| !are_close(before, block)) {
+                out.push('\n');
+            }
+            match block {
+                Block::Title(text) | Block::Line(text) => {
+                    out.push_str(&layout::wrap_marked(&text.marked(), inner, width));
+                }
+                Block::Heading(text) => {
+                    out.push_str(&layout::wrap_marked(
+                        &Paint::Strong.on(&layout::one_line(&text.plain())),
+                        inner,
+                        width,
+                    ));
+                    inner = indent + 2;
+                }
+                Block::Prose(text) => out.push_str(&layout::prose(text, inner, width)),
+                Block::Facts(facts) => {
+                    let labels = facts.iter().map(|(label, _)| layout::columns_of(label)).max().unwrap_or(0);
+                    for (label, text) in facts {
+                        let label = Paint::Faint.on(&format!(
+                            "{}{}",
+                            label,
+                            " ".repeat(labels - layout::columns_of(label) + 1)
+                        ));
+                        out.push_str(&layout::hanging(&label, &text.marked(), inner, width));
+                    }
+                }
+                Block::Table(table) => {
+                    let headings: Vec<&str> = table.headings.iter().map(String::as_str).collect();
+                    let rows = table.rows.iter().map(|row| row.iter().map(Text::marked).collect()).collect();
+                    out.push_str(&layout::table(&headings, rows, inner, width));
+                }
+                Block::List { is_ordered, start, entries } => {
+                    for (at, entry) in entries.iter().enumerate() {
+                        let mark = if *is_ordered { format!("{}.", start + at) } else { "-".to_owned() };
+                        out.push_str(&layout::hanging(&mark, &entry.line.marked(), inner, width));
+                        if !entry.body.is_empty() {
+                            out.push_str(&entry.body.marked(inner + mark.len() + 1, width));
+                        }
+                    }
+                }
+                Block::Quote(text) => {
+                    let line = format!("{}“{}”", " ".repeat(inner), layout::one_line(text));
+                    out.push_str(&layout::wrap_marked(line.trim_start(), inner, width));
+                }
+                Block::Verbatim { text, .. } => {
+                    out.push_str(&layout::indented(&layout::sanitize(text), inner))
+                }
+                Block::Tree(entries) => tree(entries, &" ".repeat(inner), width, &mut out),
+                Block::Only(..) => {}
+            }
+            before = Some(block);
+        }
+        out
+    }
+
+    fn shown_in(&self, medium: Medium) -> impl Iterator<Item = &Block> {
+        self.0.iter().filter_map(move |block| match block {
+            Block::Only(only, block) => (*only == medium).then_some(&**block),
+            block => Some(block),
+        })
+    }
+
+    /// The document as Markdown, ending with one line break.
+    pub fn markdown(&self) -> String {
+        let mut out = self.markdown_blocks("");
+        out.truncate(out.trim_end().len());
+        out.push('\n');
+        out
+    }
+
+    /// `indent` precedes each line: the blocks of a list's entry.
+    fn markdown_blocks(&self, indent: &str) -> String {
+        let mut out = String::new();
+        let mut before: Option<&Block> = None;
+        for block in self.shown_in(Medium::Markdown) {
+            // Lines are paragraphs: Markdown would join them.
+            if before.is_some() {
+                out.push('\n');
+            }
+            let text = match block {
+                Block::Title(text) => format!("## {}\n", text.markdown()),
+                Block::Heading(text) => format!("### {}\n", text.markdown()),
+                Block::Line(text) => text.markdown() + "\n",
+                Block::Prose(text) => markdown::paragraphs(text),
+                Block::Facts(facts) => {
+                    let fact = |(label, text): &(String, Text)| {
+                        format!("- {}: {}\n", markdown::inline(label), text.markdown())
+                    };
+                    facts.iter().map(fact).collect()
+                }
+                Block::Table(table) => markdown_table(table),
+                Block::List { is_ordered, start, entries } => {
+                    let mut list = String::new();
+                    for (at, entry) in entries.iter().enumerate() {
+                        let mark = if *is_ordered { format!("{}.", start + at) } else { "-".to_owned() };
+                        let _ = writeln!(list, "{mark} {}", entry.line.markdown());
+                        if !entry.body.is_empty() {
+                            let body = entry.body.markdown_blocks(&" ".repeat(mark.len() + 1));
+                            let _ = writeln!(list, "\n{}", body.trim_end());
+                        }
+                    }
+                    list
+                }
+                Block::Quote(text) => format!("> {}\n", markdown::inline(text)),
+                Block::Verbatim { language, text } => markdown::fenced_as(language, text),
+                Block::Tree(entries) => {
+                    let mut list = String::new();
+                    markdown_tree(entries, 0, &mut list);
+                    list
+                }
+                Block::Only(..) => String::new(),
+            };
+            for line in text.lines() {
+                let _ = if line.is_empty() { writeln!(out) } else { writeln!(out, "{indent}{line}") };
+            }
+            before = Some(block);
+        }
+        out
+    }
+
+    /// The document as the content of an HTML element.
+    pub fn html(&self) -> String {
+        let mut out = String::new();
+        for block in self.shown_in(Medium::Html) {
+            let _ = match block {
+                Block::Title(text) => writeln!(out, "<h1>{}</h1>", text.html()),
+                Block::Heading(text) => writeln!(out, "<h2>{}</h2>", text.html()),
+                Block::Line(text) => writeln!(out, "<p>{}</p>", text.html()),
+                Block::Prose(text) => writeln!(out, "<p class=\"prose\">{}</p>", html_text(text.trim())),
+                Block::Facts(facts) => {
+                    let fact = |(label, text): &(String, Text)| {
+                        format!("<dt>{}</dt><dd>{}</dd>", html_text(label), text.html())
+                    };
+                    writeln!(out, "<dl>{}</dl>", facts.iter().map(fact).collect::<String>())
+                }
+                Block::Table(table) => writeln!(out, "{}", html_table(table)),
+                Block::List { is_ordered, start, entries } => {
+                    let (open, close) = match is_ordered {
+                        true => (format!("<ol start=\"{start}\">"), "</ol>"),
+                        false => ("<ul>".to_owned(), "</ul>"),
+                    };
+                    let entries: String = entries.iter().map(html_entry).collect();
+                    writeln!(out, "{open}{entries}{close}")
+                }
+                Block::Quote(text) => writeln!(out, "<blockquote>{}</blockquote>", html_text(text)),
+                Block::Verbatim { text, .. } => writeln!(out, "<pre>{}</pre>", html_text(text)),
+                Block::Tree(entries) => {
+                    writeln!(
+                        out,
+                        "<ul class=\"tree\">{}</ul>",
+                        entries.iter().map(html_entry).collect::<String>()
+                    )
+                }
+                Block::Only(..) => Ok(()),
+            };
+        }
+        out
+    }
+}
+
+/// Whether no empty line parts two blocks on a terminal.
+fn are_close(before: &Block, block: &Block) -> bool {
+    matches!(
+        (before, block),
+        (Block::Heading(_), _)
+            | (Block::Line(_) | Block::Title(_), Block::Line(_) | Block::Facts(_) | Block::List { .. })
+            | (Block::Quote(_), Block::Line(_) | Block::List { .. })
+            | (Block::Line(_), Block::Quote(_))
+    )
+}
+
+/// The entries of a tree, each line after `prefix`.
+fn tree(entries: &[Entry], prefix: &str, width: usize, out: &mut String) {
+    for (at, entry) in entries.iter().enumerate() {
+        let is_last = at + 1 == entries.len();
+        let (branch, below) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
+        let (first, rest) = (format!("{prefix}{branch}"), format!("{prefix}{below}"));
+        out.push_str(&layout::wrap_prefixed(&first, &rest, &entry.line.marked(), usize::MAX, width));
+        for block in entry.body.shown_in(Medium::Terminal) {
+            match block {
+                Block::Tree(entries) => tree(entries, &rest, width, out),
+                block => {
+                    let text =
+                        Doc(vec![block.clone()]).marked(0, width.saturating_sub(layout::columns_of(&rest)));
+                    for line in text.lines() {
+                        let _ = writeln!(out, "{rest}{line}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn markdown_table(table: &Table) -> String {
+    let headings: Vec<String> = table.headings.iter().map(|heading| markdown::inline(heading)).collect();
+    let rule = |at: usize| if table.is_numeric && at > 0 { " ---: |" } else { " --- |" };
+    let rules: String = (0..headings.len()).map(rule).collect();
+    let mut out = format!("| {} |\n|{rules}\n", headings.join(" | "));
+    for row in &table.rows {
+        let cells: Vec<String> = row.iter().map(Text::markdown).collect();
+        let _ = writeln!(out, "| {} |", cells.join(" | "));
+    }
+    out
+}
+
+fn markdown_tree(entries: &[Entry], depth: usize, out: &mut String) {
+    for entry in entries {
+        let _ = writeln!(out, "{}- {}", "  ".repeat(depth), entry.line.markdown());
+        for block in entry.body.shown_in(Medium::Markdown) {
+            match block {
+                Block::Tree(entries) => markdown_tree(entries, depth + 1, out),
+                block => {
+                    let text = Doc(vec![block.clone()]).markdown_blocks(&"  ".repeat(depth + 1));
+                    out.push_str(&text);
+                }
+            }
+        }
+    }
+}
+
+fn html_table(table: &Table) -> String {
+    let class = |at: usize| if table.is_numeric && at > 0 { " class=\"number\"" } else { "" };
+    let mut out = "<table><thead><tr>".to_owned();
+    for (at, heading) in table.headings.iter().enumerate() {
+        let _ = write!(out, "<th scope=\"col\"{}>{}</th>", class(at), html_text(heading));
+    }
+    out.push_str("</tr></thead><tbody>");
+    for row in &table.rows {
+        out.push_str("<tr>");
+        for (at, cell) in row.iter().enumerate() {
+            let _ = write!(out, "<td{}>{}</td>", class(at), cell.html());
+        }
+        out.push_str("</tr>");
+    }
+    out + "</tbody></table>"
+}
+
+fn html_entry(entry: &Entry) -> String {
+    format!("<li>{}{}</li>", entry.line.html(), entry.body.html())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Doc {
+        let mut doc = Doc::new();
+        doc.title(Text::toned(Tone::Fair, "REVISE").and("  ").and(Text::code("a|b.md")));
+        doc.line("1 of 4 objects.");
+        doc.heading("Places");
+        let mut body = Doc::new();
+        body.quote("we *always* win");
+        body.items(["name the <study>"]);
+        doc.numbered(1, [Entry { line: Text::strong("evidence").and(" blocks"), body }]);
+        doc.heading("Members");
+        let mut table = Table::new(["member", "model", "calls"]).numeric();
+        table.row(["skeptic", "", "2"]);
+        doc.table(table.filled());
+        doc.only(Medium::Markdown, {
+            let mut only = Doc::new();
+            only.verbatim("mermaid", "graph TD\n");
+            only
+        });
+        doc
+    }
+
+    #[test]
+    fn one_document_has_three_forms() {
+        let plain = TextOptions { width: 60, ..TextOptions::default() };
+        let text = "REVISE  a|b.md\n1 of 4 objects.\n\nPlaces\n  1. evidence blocks\n     “we *always* win”\n     - name the <study>\n\n\
+                    Members\n  member   calls\n  ──────────────\n  skeptic  2\n";
+        assert_eq!(sample().text(plain), text);
+        let markdown = "## **REVISE**  `a│b.md`\n\n1 of 4 objects.\n\n### Places\n\n1. **evidence** blocks\n\n   > we \\*always\\* win\n\n   - name \
+                        the &lt;study&gt;\n\n### Members\n\n| member | calls |\n| --- | ---: |\n| skeptic | 2 |\n\n```mermaid\ngraph TD\n```\n";
+        assert_eq!(sample().markdown(), markdown);
+        let html = sample().html();
+        for part in [
+            "<h1><span class=\"fair\">REVISE</span>  <code>a|b.md</code></h1>",
+            "<li><strong>evidence</strong> blocks<blockquote>we *always* win</blockquote>",
+            "<li>name the &lt;study&gt;</li>",
+            "<th scope=\"col\" class=\"number\">calls</th>",
+        ] {
+            assert!(html.contains(part), "{html}");
+        }
+        assert!(!html.contains("graph TD"), "{html}");
+    }
+
+    #[test]
+    fn foreign_text_stays_text() {
+        let mut doc = Doc::new();
+        doc.title("<b>\u{1b}[31m\u{202e}x");
+        doc.line("- # @octocat `a`");
+        doc.quote("a\n# b");
+        doc.verbatim("", "```\n<script>");
+        for written in [doc.text(TextOptions::default()), doc.markdown(), doc.html()] {
+            assert!(!written.contains(['\u{1b}', '\u{202e}']), "{written}");
+        }
+        assert!(!doc.html().contains("<script>") && !doc.html().contains("<b>"), "{}", doc.html());
+        assert!(
+            doc.markdown().contains("````") && !doc.markdown().contains("@octocat"),
+            "{}",
+            doc.markdown()
+        );
+    }
+}
