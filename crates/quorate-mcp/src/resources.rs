@@ -9,7 +9,7 @@ use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 
 use super::ServerState;
 use super::failure::Failure;
-use quorate::ledger::{RunFilter, RunRow};
+use quorate::runs::{RunFilter, RunRow};
 use quorate::schemas::{self, PublishedSchema};
 
 const RUNS: &str = "quorate://runs/";

@@ -24,6 +24,7 @@
 
 #![warn(missing_docs)]
 
+pub mod audit;
 mod builder;
 mod convene;
 pub mod conversation;
@@ -33,6 +34,7 @@ pub mod http;
 pub mod jobs;
 pub mod ledger;
 mod review;
+pub mod runs;
 pub mod schemas;
 #[allow(missing_docs, reason = "no part of what programs embed: the front ends of this workspace call it")]
 #[doc(hidden)]

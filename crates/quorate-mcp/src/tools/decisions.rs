@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use quorate::input::Whole;
 use quorate::jobs::{JobStatus, Reporter, Residue};
-use quorate::ledger::ReviewFilter;
+use quorate::audit::ReviewFilter;
 use quorate::sweep::{FileFilter, JudgedPolicy, SweepMode, SweepRequest};
 use quorate::{Draft, Producer, RunOptions, Tier, Verdict, VerdictPolicy};
 use schemars::JsonSchema;
