@@ -16,7 +16,7 @@ use support::{TestDir, finish};
 use workspace::{SCORER, assert_all_refused, delta, files, log, prompt, propose, recorded, scorer};
 
 /// How often a process is killed, and how often in one workspace.
-const KILLS: u64 = 30;
+const KILLS: u64 = 20;
 const KILLS_EACH: u64 = 10;
 
 /// A workspace in which a good deal was done: `old` is active, `new` would take its place, `shade` is in shadow, and
@@ -116,8 +116,8 @@ fn a_death_between_any_two_writes_is_repaired() {
 
         let writes = change["files"].as_array().expect("files");
         let steps = writes.len() + 3;
-        // Every second place of each change, the even ones and the odd ones in turn.
-        for step in (0..=steps).filter(|step| step % 2 == at % 2) {
+        // Every third place of each change, from another one in turn.
+        for step in (0..=steps).filter(|step| step % 3 == at % 3) {
             let place = copy(&before);
             place.write("playbooks/_pending.json", &plan);
             for (name, _) in files(&left, ".quorate/keys/begun") {

@@ -285,11 +285,13 @@ fn second(at: usize) -> usize {
 }
 
 /// What the simulations of [`simulate_boundaries`] have covered.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Boundaries {
     pub simulations: usize,
     /// Each disturbance, with the step at which it came.
     pub disturbed: BTreeSet<(&'static str, &'static str)>,
+    /// Each disturbance comes at every step, or at every second one.
+    stride: usize,
 }
 
 /// Simulates one short conversation from a seed once for each step of its first process and each disturbance, and checks
@@ -298,7 +300,19 @@ pub struct Boundaries {
 /// # Errors
 /// The first violated invariant, with the seed, the disturbance and the step.
 pub async fn simulate_boundaries(seed: u64) -> Result<Boundaries, Violation> {
-    let mut covered = Boundaries::default();
+    disturb_every(1, seed).await
+}
+
+/// As [`simulate_boundaries`], with each disturbance at every second step: the even and the odd ones in turn.
+///
+/// # Errors
+/// As [`simulate_boundaries`].
+pub async fn simulate_half_of_boundaries(seed: u64) -> Result<Boundaries, Violation> {
+    disturb_every(2, seed).await
+}
+
+async fn disturb_every(stride: usize, seed: u64) -> Result<Boundaries, Violation> {
+    let mut covered = Boundaries { simulations: 0, disturbed: BTreeSet::new(), stride };
     let steps = covered.sweep(seed, &[], usize::MAX).await?;
     let appends = steps.iter().enumerate().filter(|(_, step)| **step == AFTER_APPEND);
     for (at, _) in appends.take(CRASHES) {
@@ -323,8 +337,11 @@ impl Boundaries {
         let undisturbed = simulate(LifePlan::default()).await;
         let steps = undisturbed.map_err(|what| Violation::new(seed, what))?;
         self.simulations += 1;
-        for (disturbance, plan) in DISTURBANCES {
-            for (at, step) in steps.iter().enumerate().take(most) {
+        for (index, (disturbance, plan)) in DISTURBANCES.into_iter().enumerate() {
+            let sampled = |at: &usize| (at + index + seed as usize).is_multiple_of(self.stride);
+            let sampled: Vec<usize> = (0..steps.len().min(most)).filter(sampled).collect();
+            for at in sampled {
+                let step = steps[at];
                 let violated = |what| {
                     let life = before.len();
                     Violation::new(seed, format!("{disturbance} at step {at} of life {life}, {step}: {what}"))
