@@ -30,6 +30,16 @@ impl<T> Run<T> {
         Run { work: Box::pin(work(observer)), events, result: None }
     }
 
+    /// The same operation with another result.
+    pub(crate) fn map<U>(self, change: impl FnOnce(T) -> U + Send + 'static) -> Run<U>
+    where
+        T: Send + 'static,
+    {
+        let Run { work, events, result } = self;
+        debug_assert!(result.is_none(), "it has not been polled");
+        Run { work: Box::pin(async move { work.await.map(change) }), events, result: None }
+    }
+
     /// Waits for the next event; `None` once the operation has ended.
     pub async fn next(&mut self) -> Option<Event> {
         if self.result.is_none() {

@@ -37,7 +37,7 @@ impl Quorate {
     ///
     /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
     /// let review = quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
-    /// let proof = quorate.prove(review.run()).await?.text()?;
+    /// let proof = quorate.prove(&review.run).await?.text()?;
     ///
     /// // A verifier needs neither ledger nor workspace, only the ledger's key from a trusted channel.
     /// let checked = ledger::check(&proof, &[], &[])?;

@@ -12,15 +12,15 @@
 //! let draft = "The meeting moved to Tuesday at ten, because the room is taken on Monday. Please bring the figures of \
 //!              the last quarter, and tell Ada if you cannot come.\n";
 //! let review = quorate.review_text("draft.md", draft).await?;
-//! let verdict = review.verdict().expect("all members have answered");
-//! println!("{} after {} calls: {}", verdict.as_str(), review.calls(), review.because());
+//! let verdict = review.verdict.expect("all members have answered");
+//! println!("{} after {} calls: {}", verdict.as_str(), review.calls, review.because);
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! The library reads neither the process's environment nor its working directory and never writes to a terminal: the
 //! builder supplies all of it. Commands that workspace files name run only if the builder trusts them ([`Trust`]). A
-//! program whose members are CLIs should use [`quorate_adapters::process`], which kills them when the program exits.
+//! program whose members are CLIs should use [`process`], which kills them when the program exits.
 
 #![warn(missing_docs)]
 
@@ -32,8 +32,10 @@ mod error;
 mod events;
 pub mod http;
 pub mod jobs;
+pub mod keys;
 pub mod ledger;
-mod review;
+pub mod process;
+pub mod review;
 pub mod runs;
 pub mod schemas;
 #[allow(missing_docs, reason = "no part of what programs embed: the front ends of this workspace call it")]
@@ -60,9 +62,11 @@ pub use quorate_manifest::council::VerdictPolicy;
 pub use quorate_manifest::council::tiers::Tier;
 pub use quorate_protocol::Name;
 pub use quorate_protocol::policy::Verdict;
-pub use review::{Draft, Finding, Review, Reviewing};
+pub use review::{Draft, Finding, Review, ReviewRequest, Reviewing};
+pub use service::environment::NatsServers;
 pub use service::error::error_chain;
 pub use service::run_spec::{Producer, RunOptions};
+pub use service::trust::requests::{Consent, ConsentAnswer};
 pub use session::{Outcome, Session};
 
 /// Values as people write them, and as requests contain them.

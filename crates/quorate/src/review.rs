@@ -7,22 +7,21 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
 
-use quorate_diagnostics::Report;
 use quorate_manifest::council::VerdictPolicy;
 use quorate_manifest::council::tiers::Tier;
-use quorate_protocol::policy::Verdict;
-use serde_json::Value;
 
 use super::builder::Quorate;
 use super::error::Error;
 use super::events::Run;
 use super::service::artifact::{self, Artifact, Subject};
 use super::service::error::ServiceError;
-use super::service::report::ReviewReport;
-use super::service::review::{self, ReviewOutcome, ReviewRequest, TierPolicy};
+use super::service::review;
 use super::service::run_spec::{Producer, RunOptions};
+use super::session::Outcome;
 
-pub use crate::service::report::Finding;
+pub use super::service::member_usage::{Failure, MemberUsage};
+pub use super::service::report::{Answer, Deliberator, FailOn, Finding, LedgerLocation, Override, Review};
+pub use super::service::review::{ReviewOutcome, ReviewRequest, TierPolicy};
 
 impl Quorate {
     /// Reviews a file with the workspace's council: await it for the result, or [`start`](Reviewing::start) it to
@@ -44,8 +43,8 @@ impl Quorate {
     /// }
     /// let review = run.finish().await?;
     /// assert_eq!(answers, 9); // four deliberators in two rounds, and the adjudicator
-    /// assert_ne!(review.verdict(), Some(Verdict::Ship));
-    /// assert_eq!(review.findings()[0].line, Some(1));
+    /// assert_ne!(review.verdict, Some(Verdict::Ship));
+    /// assert_eq!(review.findings[0].line, Some(1));
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -118,10 +117,7 @@ impl From<String> for Draft {
 pub struct Reviewing {
     quorate: Quorate,
     subject: ReviewSubject,
-    artifact_type: Option<String>,
-    tier: Option<Tier>,
-    policy: Option<VerdictPolicy>,
-    options: RunOptions,
+    request: ReviewRequest,
 }
 
 #[derive(Debug, Clone)]
@@ -132,14 +128,7 @@ enum ReviewSubject {
 
 impl Reviewing {
     fn new(quorate: Quorate, draft: Draft) -> Self {
-        Reviewing {
-            quorate,
-            subject: ReviewSubject::Named(draft),
-            artifact_type: None,
-            tier: None,
-            policy: None,
-            options: RunOptions::default(),
-        }
+        Reviewing { quorate, subject: ReviewSubject::Named(draft), request: ReviewRequest::default() }
     }
 
     /// Reads the draft now instead of at the start, so that an unusable file is an error before any work begins.
@@ -164,176 +153,131 @@ impl Reviewing {
 
     /// The type of the text, under which verdicts are remembered; default: by the council's tier rules.
     pub fn artifact_type(mut self, artifact_type: impl Into<String>) -> Self {
-        self.artifact_type = Some(artifact_type.into());
+        self.request.artifact_type = Some(artifact_type.into());
         self
     }
 
     /// The tier; default: by the council's tier rules.
     pub fn tier(mut self, tier: Tier) -> Self {
-        self.tier = Some(tier);
+        self.request.tier = Some(tier);
         self
     }
 
     /// The verdict policy; default: the council's.
     pub fn policy(mut self, policy: VerdictPolicy) -> Self {
-        self.policy = Some(policy);
+        self.request.policy = Some(policy);
+        self
+    }
+
+    /// The whole request at once.
+    pub fn request(mut self, request: ReviewRequest) -> Self {
+        self.request = request;
         self
     }
 
     /// All options of the run at once.
     pub fn options(mut self, options: RunOptions) -> Self {
-        self.options = options;
+        self.request.options = options;
         self
     }
 
     /// The producer of the text: drift is counted by producer.
     pub fn made_by(mut self, producer: impl Into<String>) -> Self {
-        self.options.producer = Producer::from_flags(Some(&producer.into()), &[]);
+        self.request.options.producer = Producer::from_flags(Some(&producer.into()), &[]);
         self
     }
 
     /// The executor of all members, instead of the configured one.
     pub fn executor(mut self, name: impl Into<String>) -> Self {
-        self.options.executor = Some(name.into());
+        self.request.options.executor = Some(name.into());
         self
     }
 
     /// The executor's model.
     pub fn model(mut self, model: impl Into<String>) -> Self {
-        self.options.model = Some(model.into());
+        self.request.options.model = Some(model.into());
         self
     }
 
     /// The maximum number of calls, re-prompts and retries included.
     pub fn max_calls(mut self, calls: u32) -> Self {
-        self.options.caps.calls = Some(calls);
+        self.request.options.caps.calls = Some(calls);
         self
     }
 
     /// The maximum number of tokens, of prompts and answers together. It is never exceeded: what a call takes at most
     /// is reserved before the call, which is not made if that is more than what is left.
     pub fn max_tokens(mut self, tokens: u64) -> Self {
-        self.options.caps.tokens = Some(tokens);
+        self.request.options.caps.tokens = Some(tokens);
         self
     }
 
     /// The maximum price of all calls, in billionths of a US dollar: `5_000_000_000` is 5 USD. It is never exceeded, as
     /// with [`max_tokens`](Self::max_tokens). A model without a known price is an error before any call.
     pub fn max_usd_nanos(mut self, usd_nanos: u64) -> Self {
-        self.options.caps.usd_nanos = Some(usd_nanos);
+        self.request.options.caps.usd_nanos = Some(usd_nanos);
         self
     }
 
     /// The deadline of each member.
     pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.options.timeout = Some(timeout);
+        self.request.options.timeout = Some(timeout);
         self
     }
 
-    /// Starts the review, as a stream of [`Event`](crate::Event)s.
-    pub fn start(self) -> Run<Review> {
+    /// Starts the review, as a stream of [`Event`](crate::Event)s. The draft is reviewed in any tier.
+    pub fn start(mut self) -> Run<Outcome<Review>> {
+        self.request.tier_policy = TierPolicy::Ignore;
+        self.start_tiered().map(|reviewed| {
+            reviewed.map(|outcome| match outcome {
+                ReviewOutcome::Judged(review) => *review,
+                ReviewOutcome::Skipped { .. } => unreachable!("tiers are not obeyed"),
+            })
+        })
+    }
+
+    /// As [`start`](Self::start), but skips the draft if the request obeys tiers and its tier is not reviewed.
+    pub fn start_tiered(self) -> Run<Outcome<ReviewOutcome>> {
         Run::new(move |observer| async move {
-            let Reviewing { quorate, subject, artifact_type, tier, policy, options } = self;
+            let Reviewing { quorate, subject, request } = self;
             let artifact = match subject {
                 ReviewSubject::Named(draft) => quorate.read_draft(draft)?,
                 ReviewSubject::Loaded(artifact) => artifact,
             };
-            let session = review::open_session(&quorate.environment, &quorate.places, &artifact).await?;
-            let request =
-                ReviewRequest { artifact_type, tier, tier_policy: TierPolicy::Ignore, policy, options };
+            let opening = review::open_session(&quorate.environment, &quorate.places, &artifact);
+            let session = quorate.open(opening).await?;
             let reviewed = review::review(&session, artifact, &request, observer).await;
-            let warnings = session.close().await;
-            match reviewed? {
-                ReviewOutcome::Judged(report) => Ok(Review::new(report, warnings)),
-                ReviewOutcome::Skipped { .. } => unreachable!("tiers are not obeyed"),
-            }
+            session.finish(reviewed).await
         })
     }
 }
 
 impl IntoFuture for Reviewing {
-    type Output = Result<Review, Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Result<Review, Error>> + Send>>;
+    type Output = Result<Outcome<Review>, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.start().finish())
     }
 }
 
-/// The result of a review.
-#[derive(Debug, Clone)]
-pub struct Review {
-    report: Box<ReviewReport>,
-    warnings: Report,
-}
-
 impl Review {
-    pub(crate) fn new(report: Box<ReviewReport>, warnings: Report) -> Self {
-        Review { report, warnings }
-    }
-
-    /// The warnings of the workspace and of the run: problems that did not stop it.
-    pub fn warnings(&self) -> &Report {
-        &self.warnings
-    }
-
-    /// The run's id in the ledger.
-    pub fn run(&self) -> &str {
-        &self.report.run
-    }
-
-    /// The verdict; `None` if answers are missing ([`Review::missing`]), so that the run is undecided.
-    pub fn verdict(&self) -> Option<Verdict> {
-        self.report.verdict
-    }
-
-    /// The members that gave no answer.
-    pub fn missing(&self) -> &[String] {
-        &self.report.missing
-    }
-
-    /// The policy's reason for the verdict, in one sentence.
-    pub fn because(&self) -> &str {
-        &self.report.because
-    }
-
-    /// What should change, in the adjudicator's words.
-    pub fn revision_brief(&self) -> Option<&str> {
-        self.report.revision_brief.as_deref()
-    }
-
-    /// The members' findings, in the order of the text; those without a line last.
-    pub fn findings(&self) -> &[Finding] {
-        &self.report.findings
-    }
-
-    /// The number of calls made.
-    pub fn calls(&self) -> u32 {
-        self.report.calls
-    }
-
     /// Verdict, reason, reasoning and revision brief as plain text.
     pub fn brief(&self) -> String {
-        let report = &self.report;
-        let mut text = format!("{} {}\n", report.verdict_word(), report.artifact);
-        if let Some(decision) = &report.overridden {
+        let mut text = format!("{} {}\n", self.verdict_word(), self.artifact);
+        if let Some(decision) = &self.overridden {
             let _ = writeln!(
                 text,
                 "A person ({}) decided {}: {}",
                 decision.by, decision.verdict, decision.reason
             );
         }
-        let parts = [Some(&report.because), Some(&report.reasoning), report.revision_brief.as_ref()];
+        let parts = [Some(&self.because), Some(&self.reasoning), self.revision_brief.as_ref()];
         for part in parts.into_iter().flatten() {
             if !part.is_empty() && !text.contains(part.as_str()) {
                 let _ = write!(text, "\n{}\n", part.trim_end());
             }
         }
         text
-    }
-
-    /// The report as `quorate review --format json` prints it; `quorate schema review` prints its schema.
-    pub fn to_json(&self) -> Value {
-        self.report.json()
     }
 }

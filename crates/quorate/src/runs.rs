@@ -19,7 +19,7 @@ pub use quorate_ledger::runs::{RunFilter, RunRow};
 #[non_exhaustive]
 pub enum Recorded {
     /// A council's review.
-    Review(Review),
+    Review(Box<Review>),
     /// An assembly's decision.
     Decision(Decision),
 }
@@ -27,7 +27,7 @@ pub enum Recorded {
 impl Recorded {
     fn new(report: RunReport, warnings: Report) -> Self {
         match report {
-            RunReport::Review(report) => Recorded::Review(Review::new(report, warnings)),
+            RunReport::Review(report) => Recorded::Review(report),
             RunReport::Assembly(report) => Recorded::Decision(Decision::new(report, warnings)),
         }
     }
@@ -65,7 +65,7 @@ impl Quorate {
     /// let runs = quorate.runs(&RunFilter::default(), 10).await?;
     /// assert_eq!(runs.len(), 1);
     /// let Recorded::Review(review) = quorate.show("latest").await? else { panic!("it is a review") };
-    /// assert_eq!(review.run(), &*runs[0].run);
+    /// assert_eq!(&*review.run, &*runs[0].run);
     /// assert!(quorate.verify().await?.holds());
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -100,8 +100,8 @@ impl Quorate {
     /// let Some(Event::Opened { run: id }) = run.next().await else { panic!("it begins with that") };
     /// drop(run); // simulates a crash
     /// let Recorded::Review(review) = quorate.resume(&id).finish().await? else { panic!("it is a review") };
-    /// assert_eq!(review.run(), &*id);
-    /// assert!(review.verdict().is_some());
+    /// assert_eq!(&*review.run, &*id);
+    /// assert!(review.verdict.is_some());
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```

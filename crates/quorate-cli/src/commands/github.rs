@@ -16,7 +16,7 @@ use clap::{Args, Subcommand};
 use quorate::service::disk;
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
-use quorate::service::report::ReviewReport;
+use quorate::service::report::Review;
 use quorate::service::report_file::ReportScope;
 use quorate_diagnostics::{Body, codes};
 use serde::Deserialize;
@@ -217,7 +217,7 @@ async fn review(
     let prepared = prepared?;
     changes::warn_of_unmatched(&prepared.unmatched, terminal);
     settings.places.ledger = Some(prepared.ledger.path().join("ledger.db"));
-    let keep_report = async |session: &_, report: &ReviewReport| {
+    let keep_report = async |session: &_, report: &Review| {
         let Some(dir) = &task.reports else { return Ok(()) };
         let html = report::draw(session, &report.run, ReportScope::Everything).await?;
         write(environment, dir, &format!("{}.html", report.run), html.as_bytes())
@@ -293,7 +293,7 @@ fn temporary_directory() -> Result<TempDir, ServiceError> {
 
 /// Prints the annotations of all verdicts, then those of findings; without a runner, prints the reviews as text.
 fn print(reviewed: &[Reviewed], terminal: &Terminal) {
-    let reports: Vec<&ReviewReport> = reviewed.iter().filter_map(Reviewed::report).collect();
+    let reports: Vec<&Review> = reviewed.iter().filter_map(Reviewed::report).collect();
     for review in reviewed {
         let failure = match &review.outcome {
             Outcome::Failed(error) => Some(error),
@@ -304,7 +304,7 @@ fn print(reviewed: &[Reviewed], terminal: &Terminal) {
         }
     }
     match error_format() {
-        Format::Github => terminal.annotations(&render::github_of(&reports)),
+        Format::Github => terminal.annotations(&render::github(&reports)),
         format => {
             let shown =
                 reports.iter().map(|report| render::report(report, format, Extent::Screen, terminal.stdout));

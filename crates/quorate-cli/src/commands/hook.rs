@@ -9,7 +9,7 @@ use std::sync::Arc;
 use clap::{Args, Subcommand};
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::report::{FailOn, ReviewReport};
+use quorate::service::report::{FailOn, Review};
 use quorate::service::review::{ReviewRequest, TierPolicy, WrittenOutcome, WrittenScope};
 use quorate::service::{disk, review};
 use quorate_diagnostics::{Body, codes};
@@ -213,7 +213,7 @@ async fn review(
 }
 
 /// The verdict that counts: a person's, if there is one.
-fn decided(report: &ReviewReport) -> String {
+fn decided(report: &Review) -> String {
     match &report.overridden {
         Some(decision) => format!("{} (by {})", decision.verdict, one_line(&decision.by)),
         None => report.verdict_word().to_owned(),
@@ -221,14 +221,14 @@ fn decided(report: &ReviewReport) -> String {
 }
 
 /// The most important reason of a failing verdict.
-fn why(report: &ReviewReport) -> String {
+fn why(report: &Review) -> String {
     match &report.overridden {
         Some(decision) => decision.reason.clone(),
         None => report.first_fix().unwrap_or_else(|| report.because.clone()),
     }
 }
 
-fn passing(report: &ReviewReport) -> Passing {
+fn passing(report: &Review) -> Passing {
     let mut counted = report.clone();
     if let Some(decision) = &report.overridden {
         counted.verdict = Verdict::read(&decision.verdict);

@@ -29,7 +29,7 @@ pub(super) fn interrupted(
 }
 
 pub(super) fn review(
-    report: &report::ReviewReport,
+    report: &report::Review,
     session: &LedgerSession,
     format: Format,
     terminal: &Terminal,

@@ -12,7 +12,7 @@ use quorate::service::artifact::{self, Artifact};
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
 use quorate::service::estimate::Estimate;
-use quorate::service::report::ReviewReport;
+use quorate::service::report::Review;
 use quorate::service::review::{self, ReviewOutcome, ReviewRequest, TierPolicy};
 use quorate::service::run_spec::RunOptions;
 use quorate::service::runs::RunReport;
@@ -132,8 +132,8 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
                 let reviews = all_json(std::iter::once((&*name, &outcome)), Exit::SKIPPED);
                 terminal.data(&format!("{reviews:#}\n"));
             }
-            Format::Sarif => terminal.data(&render::sarif_of(&[])),
-            Format::Gitlab => terminal.data(&render::gitlab_of(&[])),
+            Format::Sarif => terminal.data(&render::sarif(&[])),
+            Format::Gitlab => terminal.data(&render::gitlab(&[])),
             Format::Human | Format::Markdown | Format::Github => {}
         }
     }
@@ -174,7 +174,7 @@ pub(super) struct ReviewSettings {
 
 /// The result of one text.
 pub(super) enum Outcome {
-    Judged(Box<ReviewReport>),
+    Judged(Box<Review>),
     /// Its tier is not reviewed.
     Skipped {
         tier: u8,
@@ -233,7 +233,7 @@ pub(super) async fn review(
 }
 
 /// Hints at a model if the rubric answered and the environment has a key. The rubric stays the default, since models cost money.
-fn hint_at_model(report: &ReviewReport, settings: &ReviewSettings, terminal: &Terminal) {
+fn hint_at_model(report: &Review, settings: &ReviewSettings, terminal: &Terminal) {
     let is_default = settings.request.options.executor.is_none() && report.executor == rubric::KIND;
     let is_set = |name: &str| variable(name).is_some_and(|value| !value.trim().is_empty());
     if is_default
@@ -244,7 +244,7 @@ fn hint_at_model(report: &ReviewReport, settings: &ReviewSettings, terminal: &Te
     }
 }
 
-fn print(report: &ReviewReport, format: Format, extent: Extent, terminal: &Terminal) {
+fn print(report: &Review, format: Format, extent: Extent, terminal: &Terminal) {
     terminal.data_as(format, &render::report(report, format, extent, terminal.stdout));
 }
 
@@ -288,9 +288,9 @@ async fn review_all(
         Format::Json => {
             terminal.data(&format!("{:#}\n", all_json(names.iter().map(String::as_str).zip(&done), exit)));
         }
-        Format::Sarif => terminal.data(&render::sarif_of(&reports(&done))),
+        Format::Sarif => terminal.data(&render::sarif(&reports(&done))),
         Format::Gitlab => {
-            terminal.data(&render::gitlab_of(&reports(&done)));
+            terminal.data(&render::gitlab(&reports(&done)));
             if let Some(Outcome::Failed(error)) = done.last() {
                 terminal.status(&render::diagnostics(&error.report, Format::Human, terminal.stderr));
             }
@@ -331,7 +331,7 @@ pub(in crate::commands) fn exit_of(ended: &Outcome) -> Exit {
     }
 }
 
-fn reports(done: &[Outcome]) -> Vec<&ReviewReport> {
+fn reports(done: &[Outcome]) -> Vec<&Review> {
     done.iter()
         .filter_map(|ended| match ended {
             Outcome::Judged(report) => Some(&**report),
@@ -346,7 +346,7 @@ pub(in crate::commands) fn all_json<'r>(
     exit: Exit,
 ) -> Value {
     let review_json = |(name, outcome): (&str, &Outcome)| match outcome {
-        Outcome::Judged(report) => report.json(),
+        Outcome::Judged(report) => report.to_json(),
         Outcome::Skipped { tier, artifact_type, reason } => {
             let skipped = json!({"tier": tier, "artifact_type": artifact_type, "tier_reason": reason});
             json!({"artifact": name, "exit": exit_of(outcome).code(), "skipped": skipped})

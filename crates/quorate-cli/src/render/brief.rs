@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::ops::Range;
 
 use super::layout::one_line;
-use quorate::service::report::{Finding, ReviewReport};
+use quorate::service::report::{Finding, Review};
 
 /// The most places shown; the rest is counted.
 pub(super) const MAX_PLACES: usize = 20;
@@ -51,7 +51,7 @@ pub(super) struct Point<'r> {
 
 impl<'r> Brief<'r> {
     /// The brief of a report, cut to the shown size.
-    pub(super) fn of(report: &'r ReviewReport) -> Brief<'r> {
+    pub(super) fn of(report: &'r Review) -> Brief<'r> {
         let (grounded, floating): (Vec<_>, Vec<_>) =
             report.findings.iter().partition(|finding| finding.span.is_some());
         let mut brief = Brief {
@@ -160,7 +160,7 @@ impl<'r> Place<'r> {
     }
 
     /// Sorts members by the roster.
-    fn order(&mut self, report: &ReviewReport) {
+    fn order(&mut self, report: &Review) {
         let position =
             |member: &&str| report.deliberators.iter().position(|deliberator| deliberator.id == **member);
         self.by.sort_by_key(position);

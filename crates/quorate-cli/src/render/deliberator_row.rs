@@ -2,7 +2,7 @@
 //! findings with a place, and each member's executor and usage.
 
 use quorate::service::member_usage::MemberUsage;
-use quorate::service::report::{Answer, Deliberator, ReviewReport};
+use quorate::service::report::{Answer, Deliberator, Review};
 use quorate_protocol::Json;
 use quorate_protocol::answers::deliberator::{Answer as Position, Round, issues};
 
@@ -33,7 +33,7 @@ pub(super) fn headings(rounds: u8) -> Vec<&'static str> {
 }
 
 /// A deliberator's cells, one for each heading.
-pub(super) fn row(report: &ReviewReport, deliberator: &Deliberator) -> Vec<Cell> {
+pub(super) fn row(report: &Review, deliberator: &Deliberator) -> Vec<Cell> {
     let parsed = ParsedDeliberator::of(report.rounds, deliberator);
     let mut cells = vec![
         Cell { text: one_line(&deliberator.id), paint: Some(Paint::Strong) },
@@ -58,7 +58,7 @@ pub(super) fn row(report: &ReviewReport, deliberator: &Deliberator) -> Vec<Cell>
 }
 
 /// Whether the counted answer of a deliberator is a block.
-pub(super) fn blocks(report: &ReviewReport, member: &str) -> bool {
+pub(super) fn blocks(report: &Review, member: &str) -> bool {
     let deliberator = report.deliberators.iter().find(|deliberator| deliberator.id == member);
     deliberator.is_some_and(|deliberator| {
         ParsedDeliberator::of(report.rounds, deliberator)
@@ -68,7 +68,7 @@ pub(super) fn blocks(report: &ReviewReport, member: &str) -> bool {
 }
 
 /// The first concession and the first escalation of each deliberator, and the number of further ones.
-pub(super) fn reactions(report: &ReviewReport) -> Vec<(String, String)> {
+pub(super) fn reactions(report: &Review) -> Vec<(String, String)> {
     let mut all = Vec::new();
     for deliberator in &report.deliberators {
         for (key, verb) in REACTIONS {
@@ -89,7 +89,7 @@ pub(super) fn reactions(report: &ReviewReport) -> Vec<(String, String)> {
 }
 
 /// The reasons of missing answers that say more than the status. A reason that several share is listed once.
-pub(super) fn absences(report: &ReviewReport) -> Vec<(String, String)> {
+pub(super) fn absences(report: &Review) -> Vec<(String, String)> {
     let mut all: Vec<(Vec<String>, String)> = Vec::new();
     let mut note = |name: String, answer: &Answer| {
         let message = answer.message.as_deref().map(one_line).filter(|message| !message.is_empty());
@@ -295,14 +295,14 @@ fn count(tokens: Option<u64>) -> String {
 const MAX_CHARS: usize = 600;
 
 /// Member and request, in roster order. Rubric answers repeat their findings, so they have none.
-pub(super) fn member_requests(report: &ReviewReport) -> Vec<(String, String)> {
+pub(super) fn member_requests(report: &Review) -> Vec<(String, String)> {
     if report.is_by_rule() {
         return Vec::new();
     }
     report.deliberators.iter().flat_map(|deliberator| requests_of(report, deliberator)).collect()
 }
 
-fn requests_of(report: &ReviewReport, deliberator: &Deliberator) -> Vec<(String, String)> {
+fn requests_of(report: &Review, deliberator: &Deliberator) -> Vec<(String, String)> {
     // A text of the first answer is shown only if the second answer has none.
     let answers = [&deliberator.round2, &deliberator.round1];
     let text = |key: &str| answers.into_iter().find_map(|answer| text_field(answer, key));

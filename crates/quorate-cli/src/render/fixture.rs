@@ -9,7 +9,7 @@ use quorate_protocol::policy::Verdict;
 use serde_json::json;
 
 use quorate::service::member_usage::Failure;
-use quorate::service::report::{Answer, Deliberator, Finding, Override, ReviewReport};
+use quorate::service::report::{Answer, Deliberator, Finding, Override, Review};
 
 pub(super) const TEXT: &str = "# Launch\n\nRevenue grew 90% last quarter, and all our customers love it.\nStudies show that this changes everything. 日本語も「速い」です。\n\nBuy now: the price will never change.\n";
 
@@ -55,10 +55,10 @@ pub(super) fn found(text: &str, by: &str, quote: &str, issue: &str, fix: Option<
 }
 
 /// All four pass, without findings.
-pub(super) fn ship() -> ReviewReport {
+pub(super) fn ship() -> Review {
     let calm =
         |id| deliberator(id, says("ship", 4.0, false, false), says("ship", 4.0, false, false), "round2");
-    ReviewReport {
+    Review {
         run: "r7k2m9q4xa1bc".to_owned(),
         opened_ms: 1_772_600_700_007,
         artifact: "drafts/launch.md".to_owned(),
@@ -98,7 +98,7 @@ pub(super) fn ship() -> ReviewReport {
 }
 
 /// Two block; findings overlap; the others react.
-pub(super) fn revise() -> ReviewReport {
+pub(super) fn revise() -> Review {
     let mut second = says("revise", 2.0, true, false);
     if let Some(answer) = &mut second.answer {
         answer.insert(
@@ -108,7 +108,7 @@ pub(super) fn revise() -> ReviewReport {
         answer.insert("escalations".to_owned(), json!("Two others stopped at the same sentence."));
     }
     let finding = |by, quote, issue, fix| found(TEXT, by, quote, issue, fix);
-    ReviewReport {
+    Review {
         verdict: Some(Verdict::Revise),
         because: "2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/2 makes that REVISE.".to_owned(),
         reasoning: "The numbers carry the argument, and neither has a source.\nTwo of four say so.\n\n- the growth has no base\n- the promise about the price binds the company longer than anybody can know today".to_owned(),
@@ -140,9 +140,9 @@ pub(super) fn revise() -> ReviewReport {
 }
 
 /// Three block irreducibly, one with a quote that does not occur in the text; a person overrides.
-pub(super) fn hold() -> ReviewReport {
+pub(super) fn hold() -> Review {
     let blocks = |id| deliberator(id, says("hold", 1.0, true, true), says("hold", 1.0, true, true), "round2");
-    let mut report = ReviewReport {
+    let mut report = Review {
         verdict: Some(Verdict::Hold),
         because: "3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/2 makes that HOLD.".to_owned(),
         reasoning: String::new(),
@@ -165,8 +165,8 @@ pub(super) fn hold() -> ReviewReport {
 }
 
 /// Half of the answers are missing.
-pub(super) fn incomplete() -> ReviewReport {
-    ReviewReport {
+pub(super) fn incomplete() -> Review {
+    Review {
         verdict: Some(Verdict::Incomplete),
         because: "Fewer than 3 of 4 deliberators gave a valid second answer.".to_owned(),
         reasoning: "Fewer than 3 of 4 deliberators gave a valid second answer.".to_owned(),
@@ -184,8 +184,8 @@ pub(super) fn incomplete() -> ReviewReport {
 }
 
 /// Undecided, in round 1.
-pub(super) fn open() -> ReviewReport {
-    ReviewReport {
+pub(super) fn open() -> Review {
+    Review {
         verdict: None,
         because: String::new(),
         reasoning: String::new(),
@@ -200,8 +200,8 @@ pub(super) fn open() -> ReviewReport {
 }
 
 /// One round, and the text was erased.
-pub(super) fn one_round() -> ReviewReport {
-    ReviewReport {
+pub(super) fn one_round() -> Review {
+    Review {
         rounds: 1,
         text: None,
         deliberators: vec![

@@ -4,17 +4,17 @@
 //! rule judges takes three lines.
 
 use quorate::service::member_usage::MemberUsage;
-use quorate::service::report::ReviewReport;
+use quorate::service::report::Review;
 use quorate_diagnostics::render::{Level, TextOptions, underline};
 use quorate_protocol::policy::Verdict;
 
 use super::brief::{Brief, MAX_PLACES, Place, Point};
 use super::layout::{Paint, finish, hanging, indented, one_line, prose, table, truncate};
 use super::wording::{amount, cost, duration, list, minute, undecided};
-use super::{Extent, code_hosts, deliberator_row};
+use super::{Extent, deliberator_row};
 
 /// The report, ending with one line break.
-pub(crate) fn human(report: &ReviewReport, extent: Extent, options: TextOptions) -> String {
+pub(crate) fn human(report: &Review, extent: Extent, options: TextOptions) -> String {
     let sections = match extent {
         Extent::Screen if report.unjudged.is_some() => {
             vec![unjudged(report, options.width), overridden(report, options.width)]
@@ -27,7 +27,7 @@ pub(crate) fn human(report: &ReviewReport, extent: Extent, options: TextOptions)
     finish(&sections.join("\n\n"), options)
 }
 
-fn all_sections(report: &ReviewReport, extent: Extent, options: TextOptions) -> Vec<String> {
+fn all_sections(report: &Review, extent: Extent, options: TextOptions) -> Vec<String> {
     let members = match extent {
         Extent::Screen => String::new(),
         Extent::Full => members(&report.members, options.width),
@@ -57,7 +57,7 @@ fn titled(title: &str, text: Option<&str>, width: usize) -> String {
     }
 }
 
-fn head(report: &ReviewReport, width: usize) -> String {
+fn head(report: &Review, width: usize) -> String {
     let mut out = verdict(report, width);
     out.push('\n');
     for (label, text) in facts(report) {
@@ -67,7 +67,7 @@ fn head(report: &ReviewReport, width: usize) -> String {
 }
 
 /// The verdict, its basis and its reason.
-fn verdict(report: &ReviewReport, width: usize) -> String {
+fn verdict(report: &Review, width: usize) -> String {
     let word = report.verdict_word();
     let paint = report.verdict.map_or(Paint::Absent, Paint::of_verdict);
     // Green would suggest that a model approved of the text.
@@ -110,7 +110,7 @@ fn verdict(report: &ReviewReport, width: usize) -> String {
 }
 
 /// The facts about the run, each with a label.
-fn facts(report: &ReviewReport) -> Vec<(&'static str, String)> {
+fn facts(report: &Review) -> Vec<(&'static str, String)> {
     let opened = minute(report.opened_ms);
     // The headline of recorded answers says it.
     let model_note =
@@ -138,7 +138,7 @@ fn facts(report: &ReviewReport) -> Vec<(&'static str, String)> {
     facts
 }
 
-fn deliberators(report: &ReviewReport, width: usize) -> String {
+fn deliberators(report: &Review, width: usize) -> String {
     let painted = |cell: deliberator_row::Cell| {
         cell.paint.map_or_else(|| cell.text.clone(), |paint| paint.on(&cell.text))
     };
@@ -155,20 +155,20 @@ fn deliberators(report: &ReviewReport, width: usize) -> String {
     out
 }
 
-fn reasoning(report: &ReviewReport, width: usize) -> String {
+fn reasoning(report: &Review, width: usize) -> String {
     let text = (report.reasoning != report.because && !report.reasoning.trim().is_empty())
         .then_some(&*report.reasoning);
     titled("Reasoning", text, width)
 }
 
-fn asks(report: &ReviewReport, width: usize) -> String {
+fn asks(report: &Review, width: usize) -> String {
     let items = super::deliberator_row::member_requests(report);
     let items: Vec<String> =
         items.iter().map(|(member, text)| hanging("-", &format!("{member}: {text}"), 2, width)).collect();
     if items.is_empty() { String::new() } else { heading("What each asks for") + &items.concat() }
 }
 
-fn overridden(report: &ReviewReport, width: usize) -> String {
+fn overridden(report: &Review, width: usize) -> String {
     let Some(override_decision) = &report.overridden else { return String::new() };
     let council = report.verdict.map_or("nothing yet", Verdict::as_str);
     let text = format!(
@@ -193,7 +193,7 @@ pub(super) fn members(members: &[MemberUsage], width: usize) -> String {
 }
 
 /// Notes, without the one on models, which the head has.
-fn notes(report: &ReviewReport, width: usize) -> String {
+fn notes(report: &Review, width: usize) -> String {
     let items: Vec<String> =
         report.notes.iter().map(|note| hanging("-", &one_line(note), 2, width)).collect();
     if items.is_empty() { String::new() } else { heading("Notes") + &items.concat() }
@@ -205,7 +205,7 @@ const INDENT: usize = 5;
 const QUOTE: usize = 200;
 
 /// The brief; empty without findings.
-fn brief_section(report: &ReviewReport, options: TextOptions) -> String {
+fn brief_section(report: &Review, options: TextOptions) -> String {
     let brief = Brief::of(report);
     if brief.is_empty() {
         return String::new();
@@ -233,7 +233,7 @@ fn brief_section(report: &ReviewReport, options: TextOptions) -> String {
     out
 }
 
-fn item(report: &ReviewReport, place: &Place<'_>, number: usize, options: TextOptions) -> String {
+fn item(report: &Review, place: &Place<'_>, number: usize, options: TextOptions) -> String {
     let name_of = |member: &&str| {
         if deliberator_row::blocks(report, member) {
             format!("{member} (blocks)")
@@ -258,7 +258,7 @@ fn item(report: &ReviewReport, place: &Place<'_>, number: usize, options: TextOp
 }
 
 /// The line of a place with its quote underlined; only the quote if the text is unavailable.
-fn source(report: &ReviewReport, place: &Place<'_>, options: TextOptions) -> String {
+fn source(report: &Review, place: &Place<'_>, options: TextOptions) -> String {
     if let (Some(text), Some(span)) = (&report.text, &place.span) {
         let options = TextOptions { width: options.width.saturating_sub(INDENT), ..options };
         let excerpt = underline(text, span.clone(), "", grave(report, place), &report.artifact, options);
@@ -271,8 +271,8 @@ fn source(report: &ReviewReport, place: &Place<'_>, options: TextOptions) -> Str
     hanging(&at, &format!("“{}”", truncate(&place.quote, QUOTE)), INDENT, options.width)
 }
 
-fn grave(report: &ReviewReport, place: &Place<'_>) -> Level {
-    place.by.iter().map(|member| code_hosts::level_of_member(report, member)).min().unwrap_or(Level::Note)
+fn grave(report: &Review, place: &Place<'_>) -> Level {
+    place.by.iter().map(|member| quorate::view::code_hosts::level_of_member(report, member)).min().unwrap_or(Level::Note)
 }
 
 const PLACES: usize = 5;
@@ -281,7 +281,7 @@ const SCREEN_QUOTE: usize = 40;
 /// The most lines of a place.
 const LINES: usize = 2;
 
-fn screen_sections(report: &ReviewReport, width: usize) -> Vec<String> {
+fn screen_sections(report: &Review, width: usize) -> Vec<String> {
     let brief = Brief::of(report);
     vec![
         head(report, width),
@@ -293,13 +293,13 @@ fn screen_sections(report: &ReviewReport, width: usize) -> Vec<String> {
     ]
 }
 
-fn unjudged(report: &ReviewReport, width: usize) -> String {
+fn unjudged(report: &Review, width: usize) -> String {
     let at = report.ledger.as_ref().map_or("", |reference| &reference.flag);
     verdict(report, width)
         + &prose(&format!("Run {}: `quorate show {0}{at}` shows all of it.", report.run), 0, width)
 }
 
-fn absent(report: &ReviewReport, width: usize) -> String {
+fn absent(report: &Review, width: usize) -> String {
     deliberator_row::absences(report)
         .iter()
         .map(|(member, text)| hanging("-", &truncate(&format!("{member}: {text}"), LINES * width), 2, width))
@@ -307,14 +307,14 @@ fn absent(report: &ReviewReport, width: usize) -> String {
 }
 
 /// The adjudicator's revision brief, if no finding names a place.
-fn advised(report: &ReviewReport, width: usize) -> String {
+fn advised(report: &Review, width: usize) -> String {
     match &report.revision_brief {
         Some(brief) => heading("Revision brief") + &prose(&truncate(brief, 2 * LINES * width), 2, width),
         None => String::new(),
     }
 }
 
-fn fixes(report: &ReviewReport, brief: &Brief<'_>, width: usize) -> String {
+fn fixes(report: &Review, brief: &Brief<'_>, width: usize) -> String {
     let mut places: Vec<&Place<'_>> = brief.places.iter().chain(&brief.ungrounded).collect();
     // Places of blocking findings come first.
     places.sort_by_key(|place| !place.by.iter().any(|member| deliberator_row::blocks(report, member)));
@@ -326,7 +326,7 @@ fn fixes(report: &ReviewReport, brief: &Brief<'_>, width: usize) -> String {
 }
 
 /// A place on two lines: its line, the fix (or the issue, without a fix), and the members.
-fn fix(report: &ReviewReport, place: &Place<'_>, width: usize) -> String {
+fn fix(report: &Review, place: &Place<'_>, width: usize) -> String {
     let at = place.at.map_or_else(|| "not in the text".to_owned(), |(line, _)| format!("line {line}"));
     let mut texts: Vec<&str> = Vec::new();
     for point in &place.points {
@@ -349,7 +349,7 @@ fn fix(report: &ReviewReport, place: &Place<'_>, width: usize) -> String {
 }
 
 /// The command that shows the rest.
-fn rest(report: &ReviewReport, brief: &Brief<'_>, width: usize) -> String {
+fn rest(report: &Review, brief: &Brief<'_>, width: usize) -> String {
     let places = brief.places.len() + brief.ungrounded.len();
     let remainder = match places.saturating_sub(PLACES) + brief.more {
         0 => String::new(),

@@ -3,7 +3,7 @@
 //! All foreign text is escaped: it cannot format, link or mention.
 
 use quorate::service::member_usage::MemberUsage;
-use quorate::service::report::ReviewReport;
+use quorate::service::report::Review;
 use quorate_protocol::policy::Verdict;
 
 use super::brief::{Brief, MAX_PLACES, Place, Point};
@@ -15,7 +15,7 @@ pub(crate) use quorate::view::markdown::{code, fenced, html, inline, paragraphs}
 /// The longest shown quote, in characters.
 const QUOTE: usize = 300;
 
-pub(crate) fn markdown(report: &ReviewReport, extent: Extent) -> String {
+pub(crate) fn markdown(report: &Review, extent: Extent) -> String {
     let members = match extent {
         Extent::Screen => String::new(),
         Extent::Full => members(&report.members),
@@ -41,7 +41,7 @@ pub(crate) fn markdown(report: &ReviewReport, extent: Extent) -> String {
     sections.join("\n\n") + "\n"
 }
 
-fn head(report: &ReviewReport) -> String {
+fn head(report: &Review) -> String {
     let word = report.verdict_word();
     let because = match report.verdict {
         _ if !report.because.is_empty() => inline(&report.because),
@@ -56,7 +56,7 @@ fn head(report: &ReviewReport) -> String {
     format!("## {word}{over_blocks}{basis}: {}\n\n{because}{override_decision}", code(&report.artifact))
 }
 
-fn table(report: &ReviewReport) -> String {
+fn table(report: &Review) -> String {
     let headings = deliberator_row::headings(report.rounds);
     let mut out = format!("| {} |\n|{}\n", headings.join(" | "), " --- |".repeat(headings.len()));
     for deliberator in &report.deliberators {
@@ -101,7 +101,7 @@ fn section(title: &str, text: Option<&str>) -> String {
     body.map_or_else(String::new, |body| format!("### {title}\n\n{body}"))
 }
 
-fn brief(report: &ReviewReport) -> String {
+fn brief(report: &Review) -> String {
     let brief = Brief::of(report);
     if brief.is_empty() {
         return String::new();
@@ -126,7 +126,7 @@ fn brief(report: &ReviewReport) -> String {
     out
 }
 
-fn item(report: &ReviewReport, place: &Place<'_>, number: usize) -> String {
+fn item(report: &Review, place: &Place<'_>, number: usize) -> String {
     let name_of = |member: &&str| {
         format!(
             "**{}**{}",
@@ -148,14 +148,14 @@ fn item(report: &ReviewReport, place: &Place<'_>, number: usize) -> String {
     out
 }
 
-fn asks(report: &ReviewReport) -> String {
+fn asks(report: &Review) -> String {
     let items = super::deliberator_row::member_requests(report);
     let items: Vec<String> =
         items.iter().map(|(member, text)| format!("- {}: {}\n", inline(member), inline(text))).collect();
     if items.is_empty() { String::new() } else { format!("### What each asks for\n\n{}", items.concat()) }
 }
 
-fn overridden(report: &ReviewReport) -> String {
+fn overridden(report: &Review) -> String {
     let Some(override_decision) = &report.overridden else { return String::new() };
     let council = report.verdict.map_or("nothing yet", Verdict::as_str);
     let (author, verdict) = (inline(&override_decision.by), inline(&override_decision.verdict));
@@ -165,12 +165,12 @@ fn overridden(report: &ReviewReport) -> String {
     )
 }
 
-fn notes(report: &ReviewReport) -> String {
+fn notes(report: &Review) -> String {
     let items: Vec<String> = report.all_notes().iter().map(|note| format!("- {}\n", inline(note))).collect();
     if items.is_empty() { String::new() } else { format!("### Notes\n\n{}", items.concat()) }
 }
 
-fn foot(report: &ReviewReport) -> String {
+fn foot(report: &Review) -> String {
     format!(
         "<sub>run {}, {} UTC; {}, tier {}; policy {}; executor {}; {}, {}</sub>",
         inline(&report.run),
@@ -194,7 +194,7 @@ const MAX_PATH: usize = 200;
 /// A text, and its review or the reason why there is none.
 pub(crate) struct DigestEntry<'r> {
     pub(crate) path: &'r str,
-    pub(crate) result: Result<&'r ReviewReport, String>,
+    pub(crate) result: Result<&'r Review, String>,
 }
 
 impl DigestEntry<'_> {

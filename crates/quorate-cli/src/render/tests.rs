@@ -224,7 +224,7 @@ fn json_is_the_object_of_the_report() {
     let report = revise();
     let text = json(&report);
     assert!(text.ends_with("}\n"));
-    assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), report.json());
+    assert_eq!(serde_json::from_str::<serde_json::Value>(&text).unwrap(), report.to_json());
 }
 
 #[test]

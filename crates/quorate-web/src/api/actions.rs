@@ -193,7 +193,7 @@ impl Endpoint for PostReviews {
             };
             session.close().await;
             match reviewed? {
-                ReviewOutcome::Judged(report) => Ok(report.json()),
+                ReviewOutcome::Judged(report) => Ok(report.to_json()),
                 ReviewOutcome::Skipped { .. } => {
                     unreachable!("a text that is named is reviewed in any tier")
                 }
@@ -368,7 +368,7 @@ impl Endpoint for PostResume {
             };
             session.close().await;
             Ok(match resumed? {
-                RunReport::Review(report) => report.json(),
+                RunReport::Review(report) => report.to_json(),
                 RunReport::Assembly(report) => report.json(),
             })
         };
@@ -429,7 +429,7 @@ impl Endpoint for PostOverride {
                 decided
             };
             let report = server.run_computation(Box::pin(decided)).await?;
-            Ok((StatusCode::OK, report.json()))
+            Ok((StatusCode::OK, report.to_json()))
         };
         let route = format!("post /api/v1/runs/{run}/override");
         let (status, report) = server.answered.once(&route, &call.headers, &call.bytes, recorded).await?;

@@ -172,7 +172,7 @@ impl Endpoint for GetRun {
 
     async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
         let json = match load_report(&server, call.part("run").to_owned()).await? {
-            RunReport::Review(report) => report.json(),
+            RunReport::Review(report) => report.to_json(),
             RunReport::Assembly(report) => report.json(),
         };
         Ok(Json(json).into_response())

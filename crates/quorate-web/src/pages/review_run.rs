@@ -5,7 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use quorate::service::compare;
 use quorate::service::member_usage::MemberUsage;
-use quorate::service::report::{Answer, Deliberator, Finding, ReviewReport};
+use quorate::service::report::{Answer, Deliberator, Finding, Review};
 
 use super::Frame;
 use quorate_protocol::answers::{self, deliberator::Round};
@@ -103,7 +103,7 @@ pub(super) struct MemberRow {
 }
 
 /// The page.
-pub(super) fn page(server: &Arc<Server>, report: ReviewReport, around: Surroundings) -> ReviewPage {
+pub(super) fn page(server: &Arc<Server>, report: Review, around: Surroundings) -> ReviewPage {
     let word = report.verdict_word();
     let is_open = report.verdict.is_none() && !report.is_superseded();
     let is_incomplete = report.verdict.is_some_and(|verdict| verdict.as_str() == "INCOMPLETE");
@@ -152,7 +152,7 @@ pub(super) fn page(server: &Arc<Server>, report: ReviewReport, around: Surroundi
     }
 }
 
-fn facts(report: &ReviewReport) -> Vec<(&'static str, String)> {
+fn facts(report: &Review) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         ("Type", plain(&report.artifact_type)),
         ("Tier", report.tier.to_string()),

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use super::diff::{self, Piece};
 use super::error::ServiceError;
-use super::report::{self, Answer, Deliberator, ReviewReport, erased_note};
+use super::report::{self, Answer, Deliberator, Review, erased_note};
 use super::session::LedgerSession;
 use super::{convene, run_opened};
 
@@ -505,7 +505,7 @@ impl Stance {
 }
 
 /// The positions of a review, those that changed first.
-pub fn positions(report: &ReviewReport) -> Vec<Position> {
+pub fn positions(report: &Review) -> Vec<Position> {
     let mut all: Vec<Position> =
         report.deliberators.iter().map(|one| Position::of(report.rounds, one)).collect();
     all.sort_by_key(|position| (!position.has_changed, position.rewording.is_empty()));

@@ -16,7 +16,7 @@ use quorate_protocol::policy::Verdict;
 use super::artifact::Artifact;
 use super::error::{ExitClass, ServiceError};
 use super::live::{self, LiveState};
-use super::report::{self, ReviewReport};
+use super::report::{self, Review};
 use super::run_opened::{self, is_assembly};
 use super::session::LedgerSession;
 use super::signer::KeySource;
@@ -178,7 +178,7 @@ pub async fn override_run(
     session: &LedgerSession,
     run: &Name,
     decision: Decision<'_>,
-) -> Result<ReviewReport, ServiceError> {
+) -> Result<Review, ServiceError> {
     let Decision { verdict, reason, by } = decision;
     if reason.trim().is_empty() {
         let body = Body::new("an override needs a reason")

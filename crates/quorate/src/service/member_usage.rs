@@ -13,6 +13,7 @@ use serde_json::{Map, json};
 /// The questions to one member, added up.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MemberUsage {
+    /// The member's id.
     pub member: String,
     /// The name of its executor; that of the last question, if a resumed run used another.
     pub executor: String,

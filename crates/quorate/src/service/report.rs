@@ -30,9 +30,10 @@ pub use quorate_kernel::record::Override;
 /// The version of a review's JSON.
 pub const SCHEMA: &str = "quorate.review/v1";
 
-/// A review, finished or not.
+/// A council's review of a draft, finished or not.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ReviewReport {
+pub struct Review {
+    /// The run's id in the ledger.
     pub run: String,
     /// The time of opening, in milliseconds since the Unix epoch.
     pub opened_ms: i64,
@@ -42,7 +43,9 @@ pub struct ReviewReport {
     pub repository_path: Option<String>,
     /// The stored text (redacted); `None` if it was erased.
     pub text: Option<Arc<str>>,
+    /// The type of the text, under which verdicts are remembered.
     pub artifact_type: String,
+    /// The tier, from 1 (strictest) to 3.
     pub tier: u64,
     /// `seed/2` or `strict/1`.
     pub policy: String,
@@ -58,24 +61,29 @@ pub struct ReviewReport {
     pub unjudged: Option<String>,
     /// The adjudicator's reasoning, or `because` without one.
     pub reasoning: String,
+    /// What should change, in the adjudicator's words.
     pub revision_brief: Option<String>,
     /// Dissenting members, and their points.
     pub dissent_summary: Option<String>,
     /// In roster order.
     pub deliberators: Vec<Deliberator>,
+    /// The adjudicator's answer.
     pub adjudicator: Answer,
     /// In the order of the text; those without a line last.
     pub findings: Vec<Finding>,
     /// Earlier verdicts that the adjudicator saw.
     pub prior_verdicts_consulted: u64,
+    /// The names of the executors.
     pub executor: String,
     /// Whether a model was asked.
     pub model_asked: bool,
     /// The note if no model was asked: the answers were recorded before, or recordings are missing.
     pub recorded: Option<String>,
+    /// The kinds of the executors.
     pub kind: String,
     /// The mildest verdict whose exit code is not 0; `None` gives every verdict its own code.
     pub fail_on: Option<FailOn>,
+    /// The number of calls made.
     pub calls: u32,
     /// The cost of these calls, as far as known.
     pub usage: Usage,
@@ -108,9 +116,12 @@ pub struct LedgerLocation {
     pub flag: String,
 }
 
+/// A deliberator's part in a review.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Deliberator {
+    /// Its id in the council.
     pub id: String,
+    /// Its first answer.
     pub round1: Answer,
     /// Its second answer.
     pub round2: Answer,
@@ -138,6 +149,7 @@ pub struct Answer {
 /// A deliberator's finding.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Finding {
+    /// The deliberator that found it.
     pub by: String,
     /// 1-based; `None` if the quote is not in the text.
     pub line: Option<u64>,
@@ -147,7 +159,9 @@ pub struct Finding {
     pub span: Option<(usize, usize)>,
     /// The quoted words.
     pub quote: String,
+    /// What is wrong.
     pub issue: String,
+    /// How to mend it.
     pub fix: Option<String>,
 }
 
@@ -156,7 +170,9 @@ pub struct Finding {
 pub enum FailOn {
     /// SHIP over a deliberator's block.
     ShipWithBlocks,
+    /// REVISE.
     Revise,
+    /// HOLD.
     Hold,
     /// INCOMPLETE, the lack of a verdict.
     Incomplete,
@@ -192,14 +208,14 @@ impl Answer {
     }
 }
 
-impl ReviewReport {
+impl Review {
     /// The report of a run, given the text of its artifact.
-    pub fn of(history: &History, text: Option<Arc<str>>) -> ReviewReport {
+    pub fn of(history: &History, text: Option<Arc<str>>) -> Review {
         let opened = &history.opened;
         let outcome = history.outcome().unwrap_or_default();
         let recorded = RecordedAnswers::count(history);
         let model_asked = opened.asks_a_model() && !recorded.all();
-        let mut report = ReviewReport {
+        let mut report = Review {
             run: history.run.to_string(),
             opened_ms: history.opened_ms,
             artifact: opened.subject.clone().unwrap_or_default(),
@@ -428,8 +444,8 @@ impl ReviewReport {
         (!self.model_asked && self.recorded.is_none() && !criteria.is_empty()).then_some(criteria.len())
     }
 
-    /// The object that `--format json` prints.
-    pub fn json(&self) -> Json {
+    /// The review as `quorate review --format json` prints it; `quorate schema review` prints its schema.
+    pub fn to_json(&self) -> Json {
         let deliberator = |deliberator: &Deliberator| {
             let object = json!({
                 "id": deliberator.id, "round1": deliberator.round1.json(), "round2": deliberator.round2.json(),
@@ -613,7 +629,7 @@ pub(super) const QUEUED_NOTE: &str = "Everything answered so far is kept, and a 
 /// # Errors
 /// If its records are missing or corrupt, or the ledger does not answer.
 #[crate::boxed]
-pub async fn load(session: &LedgerSession, run: &Name) -> Result<ReviewReport, ServiceError> {
+pub async fn load(session: &LedgerSession, run: &Name) -> Result<Review, ServiceError> {
     load_from(session, &session.partial_history(run).await?).await
 }
 
@@ -622,7 +638,7 @@ pub async fn load(session: &LedgerSession, run: &Name) -> Result<ReviewReport, S
 /// # Errors
 /// If the ledger does not answer.
 #[crate::boxed]
-pub async fn load_from(session: &LedgerSession, history: &History) -> Result<ReviewReport, ServiceError> {
+pub async fn load_from(session: &LedgerSession, history: &History) -> Result<Review, ServiceError> {
     let artifact = history.inputs().into_iter().find(|(kind, ..)| *kind == PartKind::Artifact);
     let text = match artifact {
         Some((.., sha256)) => session.store.body(&sha256).await?,
@@ -633,7 +649,7 @@ pub async fn load_from(session: &LedgerSession, history: &History) -> Result<Rev
 }
 
 /// The report of a review that this process has run to its end, with the recorded text of the artifact. Reads nothing.
-pub(super) fn of_own_run(session: &LedgerSession, history: &History, text: Arc<str>) -> ReviewReport {
+pub(super) fn of_own_run(session: &LedgerSession, history: &History, text: Arc<str>) -> Review {
     report(session, history, Some(text), false)
 }
 
@@ -642,8 +658,8 @@ fn report(
     history: &History,
     text: Option<Arc<str>>,
     imported: bool,
-) -> ReviewReport {
-    let mut report = ReviewReport::of(history, text);
+) -> Review {
+    let mut report = Review::of(history, text);
     report.repository_path = match &*report.artifact {
         "-" => None,
         named => repository_path(&session.environment.directory, Path::new(named)),

@@ -19,7 +19,7 @@ use super::disk::{self, absolute};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError, error_chain};
 use super::ledger::prove::{self, CheckProofRequest};
-use super::report::{Finding, ReviewReport, numbered_findings};
+use super::report::{Finding, Review, numbered_findings};
 use super::runs::RunReport;
 use super::session::LedgerSession;
 use super::{convene, ledger, run_opened};
@@ -286,7 +286,7 @@ impl ReportContent {
                     .map(|report| RunReport::Assembly(Box::new(report)));
             }
             let text = texts.first().map(|text| text.text.clone());
-            Some(RunReport::Review(Box::new(ReviewReport::of(history, text))))
+            Some(RunReport::Review(Box::new(Review::of(history, text))))
         });
         self
     }

@@ -36,7 +36,7 @@ use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
 use super::estimate::{self, Estimate};
 use super::executor::{self, NamedModel, SelectedBy, SelectedExecutor, ensure_one_executor, with_model};
-use super::report::{self, ReviewReport};
+use super::report::{self, Review};
 use super::run_opened::ensure_shown_artifact;
 use super::run_spec::{
     Fingerprint, NewRun, PreparedMember, ProtocolSetup, RunOptions, RunSpec, check_producer,
@@ -48,16 +48,18 @@ use super::trust::Permit;
 use super::workspace::{self, PathOverrides, Workspace};
 use super::{budget, finalize, manifests, open_session, sealing};
 
-#[derive(Debug, Clone)]
+/// How a draft is reviewed.
+#[derive(Debug, Clone, Default)]
 pub struct ReviewRequest {
-    /// `--type`, overrides the tier rules.
+    /// The type of the text, under which verdicts are remembered; default: by the council's tier rules.
     pub artifact_type: Option<String>,
-    /// `--tier`, overrides the tier rules.
+    /// The tier; default: by the council's tier rules.
     pub tier: Option<tiers::Tier>,
-    /// `--tiered`: obey the tier, as a sweep does.
+    /// Whether the tier decides if the draft is reviewed.
     pub tier_policy: TierPolicy,
-    /// `--policy`, overrides the council's file.
+    /// The verdict policy; default: the council's.
     pub policy: Option<VerdictPolicy>,
+    /// The options of the run.
     pub options: RunOptions,
 }
 
@@ -65,21 +67,25 @@ pub struct ReviewRequest {
 pub const STRICTEST_TIER: u8 = 1;
 
 /// Whether a review applies the artifact's tier.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum TierPolicy {
     /// Tier 2 is skipped, tier 3 is sampled.
     Obey,
     /// A named file is always reviewed.
+    #[default]
     Ignore,
 }
 
-/// The result of a review.
+/// The result of a review that may obey tiers.
 #[derive(Debug)]
 pub enum ReviewOutcome {
-    Judged(Box<ReviewReport>),
-    /// Skipped because of its tier (C5: never reported like SHIP).
+    /// The council has judged the draft.
+    Judged(Box<Review>),
+    /// The draft was skipped because of its tier, which is not a SHIP.
     Skipped {
+        /// The tier.
         tier: u8,
+        /// The type of the text.
         artifact_type: String,
         /// The model's reason for the tier, if a model chose it.
         reason: Option<String>,
@@ -519,7 +525,7 @@ pub async fn start(
     indexed: IndexedLog,
     permit: Permit,
     observer: Arc<dyn Observer>,
-) -> Result<ReviewReport, ServiceError> {
+) -> Result<Review, ServiceError> {
     let (workspace, redactor) = (&session.workspace, &spec.redaction.redactor);
     if input.artifact_type.chars().count() > MAX_TYPE_CHARS {
         let body = Body::new(format!("the type of the text has more than {MAX_TYPE_CHARS} characters"));
@@ -598,7 +604,7 @@ pub enum WrittenScope {
 #[derive(Debug)]
 pub enum WrittenOutcome {
     /// Its content was judged, now or before.
-    Judged(Box<ReviewReport>),
+    Judged(Box<Review>),
     /// It is not reviewed.
     NotDue {
         /// The reason, without a full stop.
@@ -667,7 +673,7 @@ impl WrittenReview {
             ensure_shown_artifact(&history)?;
             let report = report::load_from(session, &history).await?;
             // The earlier run may have had another name for the same text.
-            return Ok(WrittenOutcome::Judged(Box::new(ReviewReport {
+            return Ok(WrittenOutcome::Judged(Box::new(Review {
                 artifact: artifact.display_name.clone(),
                 ..report
             })));

@@ -1,9 +1,10 @@
 //! The runs of a ledger: listing them, and opening the session for one.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use quorate_diagnostics::{Body, codes};
-use quorate_ledger::runs::{ListedRun, PrefixMatch, RunCursor, RunFilter};
+use quorate_ledger::runs::{self as index, PrefixMatch, RunCursor, RunFilter};
 use quorate_protocol::Name;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -18,6 +19,7 @@ use super::ledger::gc;
 use super::session::LedgerSession;
 use super::workspace::{self, PathOverrides, Workspace};
 use super::{convene, open_session, report, run_opened, sealing};
+use crate::view::{Doc, Table, Text, Tone};
 
 /// A council's verdicts, the outcomes of assemblies, and the two states of a run without an outcome.
 pub const VERDICTS: [&str; 10] =
@@ -29,29 +31,57 @@ pub const MODES: [&str; 5] = ["council", "advisory", "voting", "peer", "hierarch
 /// The version of the JSON of a list.
 pub const SCHEMA: &str = "quorate.runs/v1";
 
-/// The schema of that JSON: [`RunListEntry`] in a list.
+/// The schema of that JSON.
 pub(crate) fn schema() -> Value {
-    let generator = SchemaSettings::draft2020_12().for_serialize().into_generator();
-    let mut run = generator.into_root_schema_for::<RunListEntry>().to_value();
-    if let Some(run) = run.as_object_mut() {
-        run.retain(|key, _| !matches!(key.as_str(), "$schema" | "title"));
-        run.insert("additionalProperties".to_owned(), json!(false));
+    let settings = SchemaSettings::draft2020_12().for_serialize();
+    let settings = settings.with(|settings| settings.inline_subschemas = true);
+    let mut schema = settings.into_generator().into_root_schema_for::<RunList>().to_value();
+    schema["$id"] = json!(SCHEMA);
+    schema["properties"]["runs"]["items"]["additionalProperties"] = json!(false);
+    schema
+}
+
+/// Which runs a list contains.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunsRequest {
+    /// The runs to list; [`RunFilter::after`] continues a list.
+    pub filter: RunFilter,
+    /// The maximum number of runs; default 20.
+    pub limit: u32,
+}
+
+impl Default for RunsRequest {
+    fn default() -> Self {
+        RunsRequest { filter: RunFilter::default(), limit: 20 }
     }
-    json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": SCHEMA,
-        "title": "The runs of a ledger, as `quorate runs --format json` prints them",
-        "type": "object",
-        "required": ["schema", "runs"],
-        "properties": {"schema": {"const": SCHEMA}, "runs": {"type": "array", "items": run}},
-        "additionalProperties": false,
-    })
+}
+
+/// The runs of a ledger: open ones first, in each part the newest first
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct RunList {
+    #[schemars(extend("const" = SCHEMA))]
+    schema: &'static str,
+    pub runs: Vec<ListedRun>,
+    /// The start of the next page: [`RunFilter::after`]
+    #[serde(skip)]
+    pub next: Option<RunCursor>,
+    /// The number of runs on all pages, if there is a next page
+    #[serde(skip)]
+    pub all: Option<u64>,
+    #[serde(skip)]
+    is_filtered: bool,
+}
+
+impl Default for RunList {
+    fn default() -> Self {
+        RunList { schema: SCHEMA, runs: Vec::new(), next: None, all: None, is_filtered: false }
+    }
 }
 
 /// A run of a list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-#[schemars(rename = "ListedRun")]
-pub struct RunListEntry {
+pub struct ListedRun {
     /// Its id
     pub run: String,
     /// When it was opened, RFC 3339 in UTC
@@ -83,34 +113,27 @@ pub struct RunListEntry {
     pub imported: bool,
 }
 
-impl From<&ListedRun> for RunListEntry {
-    fn from(listed: &ListedRun) -> Self {
-        let run = &listed.run;
-        RunListEntry {
+impl From<index::ListedRun> for ListedRun {
+    fn from(listed: index::ListedRun) -> Self {
+        let difference = listed.difference().map(str::to_owned);
+        let run = listed.run;
+        ListedRun {
             run: run.run.to_string(),
             opened: quorate_manifest::timestamp::format(run.opened_ms),
-            artifact: run.subject.clone(),
-            artifact_type: run.artifact_type.clone(),
-            mode: listed.mode.clone(),
-            producer: Some(listed.producer.clone()).filter(|producer| !producer.is_empty()),
-            verdict: run.verdict.clone(),
-            difference: listed.difference().map(str::to_owned),
-            overridden: run.overridden.clone(),
-            blockers: listed.blockers.clone(),
-            missing: listed.missing.clone(),
+            artifact: run.subject,
+            artifact_type: run.artifact_type,
+            mode: listed.mode,
+            producer: Some(listed.producer).filter(|producer| !producer.is_empty()),
             open: run.verdict.is_none(),
+            verdict: run.verdict,
+            difference,
+            overridden: run.overridden,
+            blockers: listed.blockers,
+            missing: listed.missing,
             sealed: listed.sealed,
             imported: run.imported,
         }
     }
-}
-
-/// A page of the list.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct RunPage {
-    pub runs: Vec<ListedRun>,
-    /// Where the next page begins; `None` after the last one.
-    pub next: Option<RunCursor>,
 }
 
 /// The runs that a filter accepts: open ones first, in each part the newest first.
@@ -118,7 +141,8 @@ pub struct RunPage {
 /// # Errors
 /// If the ledger does not answer, or the cursor's run does not exist.
 #[crate::boxed]
-pub async fn list(session: &LedgerSession, filter: &RunFilter, limit: u32) -> Result<RunPage, ServiceError> {
+pub async fn list(session: &LedgerSession, request: &RunsRequest) -> Result<RunList, ServiceError> {
+    let RunsRequest { filter, limit } = request;
     if let Some(cursor) = &filter.after {
         match session.store.find_by_prefix(&cursor.run).await? {
             PrefixMatch::One(run) if run.run == cursor.run => {}
@@ -127,18 +151,16 @@ pub async fn list(session: &LedgerSession, filter: &RunFilter, limit: u32) -> Re
     }
     let mut runs = session.store.listed_runs(filter, limit.saturating_add(1)).await?;
     let unlisted = runs.iter().take_while(|listed| listed.place.is_none()).count();
-    let shown = unlisted.saturating_add(limit as usize);
+    let shown = unlisted.saturating_add(*limit as usize);
     let has_more = runs.len() > shown;
     runs.truncate(shown);
-    let next = runs.last().filter(|_| has_more).and_then(|listed| listed.place.clone());
-    Ok(RunPage { runs, next })
-}
-
-impl RunPage {
-    /// Whether the row of a run differs from its records (D13).
-    pub fn is_altered(&self) -> bool {
-        self.runs.iter().any(|listed| listed.difference().is_some())
-    }
+    Ok(RunList {
+        next: runs.last().filter(|_| has_more).and_then(|listed| listed.place.clone()),
+        all: if has_more { Some(session.store.count_listed(filter).await?) } else { None },
+        runs: runs.into_iter().map(ListedRun::from).collect(),
+        is_filtered: *filter != RunFilter::default(),
+        ..RunList::default()
+    })
 }
 
 /// The refusal of a cursor whose run the ledger does not have.
@@ -147,13 +169,83 @@ pub fn unknown_cursor(cursor: &RunCursor) -> ServiceError {
     ServiceError::not_found(codes::RUN_UNKNOWN, body.help("pass the `next` of the previous page"))
 }
 
-/// The number of runs that a filter accepts, on all pages.
-///
-/// # Errors
-/// If the ledger does not answer.
-#[crate::boxed]
-pub async fn count(session: &LedgerSession, filter: &RunFilter) -> Result<u64, ServiceError> {
-    Ok(session.store.count_listed(filter).await?)
+/// The shortest prefix of an id that is shown, and the longest.
+pub(super) const SHORT: usize = 7;
+const LONG: usize = 13;
+
+const HEADINGS: [&str; 10] = [
+    "run",
+    "opened (UTC)",
+    "verdict",
+    "override",
+    "blocks",
+    "missing",
+    "sealed",
+    "made by",
+    "type",
+    "artifact",
+];
+
+impl RunList {
+    /// Whether the row of a run differs from its records (D13).
+    pub fn is_altered(&self) -> bool {
+        self.runs.iter().any(|run| run.difference.is_some())
+    }
+
+    /// The runs as a table.
+    pub fn doc(&self) -> Doc {
+        let mut doc = Doc::new();
+        if self.runs.is_empty() {
+            doc.line(match self.is_filtered {
+                true => "No run fits.",
+                false => "No runs yet: `quorate review FILE` makes the first. `quorate log` shows conversations.",
+            });
+        }
+        let length = self.prefix_length();
+        doc.table(Table::new(HEADINGS).with_rows(self.runs.iter().map(|run| run.row(length))).filled());
+        for run in &self.runs {
+            if let Some(what) = &run.difference {
+                doc.line(format!("{} is {}: {what}", run.run, run.verdict.as_deref().unwrap_or_default()));
+            }
+        }
+        doc
+    }
+
+    /// The shortest length at which the ids of the list differ.
+    fn prefix_length(&self) -> usize {
+        let differ = |length: &usize| {
+            let prefixes: BTreeSet<&str> = self.runs.iter().filter_map(|run| run.run.get(..*length)).collect();
+            prefixes.len() == self.runs.len()
+        };
+        (SHORT..LONG).find(differ).unwrap_or(LONG)
+    }
+}
+
+impl ListedRun {
+    fn row(&self, length: usize) -> [Text; 10] {
+        let count = |names: &[String]| if names.is_empty() { String::new() } else { names.len().to_string() };
+        let imported = if self.imported { " (imported)" } else { "" };
+        [
+            Text::strong(self.run.get(..length).unwrap_or(&self.run)),
+            self.opened.get(..16).unwrap_or(&self.opened).replace('T', " ").into(),
+            outcome_word(self.verdict.as_deref()),
+            self.overridden.as_deref().map_or_else(Text::default, |word| outcome_word(Some(word))),
+            count(&self.blockers).into(),
+            count(&self.missing).into(),
+            if self.sealed { "" } else { "no" }.into(),
+            self.producer.as_deref().unwrap_or_default().into(),
+            self.artifact_type.as_str().into(),
+            format!("{}{imported}", self.artifact).into(),
+        ]
+    }
+}
+
+/// An outcome in capitals (assemblies record it in lower case); `open` without one.
+pub(super) fn outcome_word(word: Option<&str>) -> Text {
+    match word {
+        Some(word) => Text::toned(Tone::of_word(word), word.to_uppercase()),
+        None => Text::toned(Tone::Absent, "open"),
+    }
 }
 
 /// Opens the session of the working directory.
@@ -274,7 +366,7 @@ const UNSEALED_DECISION: &str =
 
 /// The report of a run.
 pub enum RunReport {
-    Review(Box<report::ReviewReport>),
+    Review(Box<report::Review>),
     Assembly(Box<convene::report::ConveneReport>),
 }
 

@@ -21,7 +21,7 @@ use super::artifact::{self, Artifact, Subject};
 use super::disk::{self, FileEntry, display_path};
 use super::error::ServiceError;
 use super::estimate::Estimate;
-use super::report::ReviewReport;
+use super::report::Review;
 use super::review::{self, ReviewInput};
 use super::run_spec::{RunOptions, RunSpec};
 use super::runs::RunReport;
@@ -312,7 +312,7 @@ impl SweepRun {
 
     /// Resumes a run that an interrupted sweep left open on the same text, so that no call is paid twice. Leaves alone
     /// a run that cannot be resumed or that another process holds.
-    async fn try_resume(&self, input: &ReviewInput) -> Option<ReviewReport> {
+    async fn try_resume(&self, input: &ReviewInput) -> Option<Review> {
         let artifact = &input.artifact;
         let run = self.undecided.get(&(artifact.display_name.clone(), artifact.sha256.clone()))?;
         let resumed = resume::resume(&self.session, run, &self.options, self.policy, Arc::new(NoopObserver));

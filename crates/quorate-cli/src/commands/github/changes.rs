@@ -9,7 +9,7 @@ use quorate::service::artifact::{self, Artifact};
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
 use quorate::service::redaction::CurrentRedactor;
-use quorate::service::report::{ReviewReport, verdict_exit_code};
+use quorate::service::report::{Review, verdict_exit_code};
 use quorate::service::review::{ReviewRequest, TierPolicy};
 use quorate::service::session::LedgerSession;
 use quorate::service::workspace::PathOverrides;
@@ -82,7 +82,7 @@ impl Reviewed {
         }
     }
 
-    pub(super) fn report(&self) -> Option<&ReviewReport> {
+    pub(super) fn report(&self) -> Option<&Review> {
         match &self.outcome {
             Outcome::Judged(report) => Some(report),
             Outcome::Skipped { .. } | Outcome::Failed(_) | Outcome::Interrupted => None,
@@ -169,7 +169,7 @@ pub(super) async fn review_all(
     mut settings: ReviewSettings,
     environment: &Environment,
     terminal: &Terminal,
-    keep: impl AsyncFn(&LedgerSession, &ReviewReport) -> Result<(), ServiceError>,
+    keep: impl AsyncFn(&LedgerSession, &Review) -> Result<(), ServiceError>,
 ) -> Result<Vec<Reviewed>, Interrupted> {
     let mut all = Vec::with_capacity(changes.len());
     for Change { path, artifact } in changes {
@@ -223,7 +223,7 @@ fn nothing_of(caps: Caps) -> Caps {
 }
 
 /// The caps that remain after a review. Unknown usage counts as the whole cap.
-fn left(caps: Caps, report: &ReviewReport) -> Caps {
+fn left(caps: Caps, report: &Review) -> Caps {
     let usage = &report.usage;
     let known =
         |cap: Option<u64>, is_known: bool| if is_known || report.calls == 0 { cap } else { cap.map(|_| 0) };

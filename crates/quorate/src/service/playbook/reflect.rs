@@ -193,7 +193,7 @@ async fn runs(keeping: &LibraryWriter, operator: &str, from: &[String]) -> Resul
 }
 
 fn review_summary(run: &RunRow, history: &History) -> Json {
-    let report = report::ReviewReport::of(history, None);
+    let report = report::Review::of(history, None);
     let findings = report.findings.iter().take(MAX_FINDINGS);
     let findings: Vec<Json> = findings
         .map(|finding| json!({"by": finding.by, "issue": finding.issue, "fix": finding.fix, "quote": finding.quote}))
