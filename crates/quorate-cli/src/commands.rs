@@ -34,8 +34,7 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use quorate::service::environment::Environment;
-use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::trust::requests::Trust;
+use quorate::{Error, Quorate, Trust, process};
 use quorate_diagnostics::render::Colour;
 use quorate_diagnostics::{Body, codes};
 
@@ -180,12 +179,12 @@ pub(crate) fn run() -> ExitCode {
     builder.max_blocking_threads(MAX_BLOCKING_THREADS);
     let runtime = match builder.enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return exit::bug(&error),
+        Err(error) => return exit::bug(&error).into(),
     };
     let exit = runtime.block_on(dispatch(arguments));
     // Pending work is dropped, which ends its members; they get their two seconds.
     runtime.shutdown_timeout(TASK_SHUTDOWN_TIMEOUT);
-    quorate_adapters::process::wait_for_members(MEMBER_SHUTDOWN_TIMEOUT);
+    process::wait_for_members(MEMBER_SHUTDOWN_TIMEOUT);
     exit.into()
 }
 
@@ -199,35 +198,34 @@ fn with_details(error: clap::Error) -> clap::Error {
 
 async fn dispatch(arguments: Arguments) -> Exit {
     let Arguments { trust, quiet, verbose, command, .. } = arguments;
-    let mut environment = environment::from_process();
-    if let Some(directory) = &environment.state_dir {
-        quorate_adapters::executor::llm::share_pools(directory);
+    if let Some(directory) = environment::state_dir() {
+        process::share_pools(&directory);
     }
-    environment.trust = match (trust, &command) {
-        (true, _) => Trust::default().trusting_all(),
+    let builder = match (trust, &command) {
+        (true, _) => environment::from_process().trust(Trust::Workspace),
         // A client of a server, a queued task or another tool must not cause a question at this terminal.
         (
             false,
             Command::Mcp(_) | Command::Serve(_) | Command::Worker(_) | Command::Hook(_) | Command::Github(_),
-        ) => Trust::default(),
-        (false, _) => terminal::asking_at_terminal(Trust::default(), environment.redactor.clone()),
+        ) => environment::from_process(),
+        (false, _) => terminal::asking(environment::from_process()),
     };
-    let terminal = Terminal::from_process(environment.redactor.clone(), quiet, verbose);
+    let quorate = match builder.build_unread() {
+        Ok(quorate) => quorate,
+        Err(error) => return exit::bug(&error),
+    };
+    let terminal = Terminal::from_process(quorate.clone(), quiet, verbose);
     // A swarm prints its own steps before it needs a log.
     let verbosity = verbose - u8::from(verbose > 0 && matches!(command, Command::Run(_)));
     let colours = terminal.stderr.colour == Colour::On;
-    let logging = match Logging::start(verbosity, colours, environment.redactor.clone()) {
+    let logging = match Logging::start(verbosity, colours, quorate.clone()) {
         Ok(logging) => logging,
         Err(why) => {
-            let error = ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(why));
+            let error = Error::new(quorate::ErrorKind::InvalidRequest, codes::USAGE, Body::new(why));
             return exit::exit_with_error(&error, Format::Human, &terminal);
         }
     };
-    let quorate = quorate::Quorate::from_parts(
-        environment.clone(),
-        quorate::service::workspace::PathOverrides::default(),
-    );
-    let exit = Box::pin(run_command(command, &environment, &quorate, &terminal)).await;
+    let exit = Box::pin(run_command(command, quorate.environment(), &quorate, &terminal)).await;
     if let Some(why) = logging.close() {
         terminal.status(&why);
     }
@@ -238,7 +236,7 @@ async fn dispatch(arguments: Arguments) -> Exit {
 async fn run_command(
     command: Command,
     environment: &Environment,
-    quorate: &quorate::Quorate,
+    quorate: &Quorate,
     terminal: &Terminal,
 ) -> Exit {
     let _ = quorate;
@@ -276,7 +274,7 @@ async fn run_command(
         Command::Schema(arguments) => manifests::run_schema(&arguments, terminal),
         Command::Resolve(arguments) => manifests::run_resolve(arguments, environment, terminal).await,
         Command::Check(arguments) => manifests::run_check(arguments, environment, terminal).await,
-        Command::Keys(arguments) => keys::run(arguments, environment, terminal).await,
+        Command::Keys(arguments) => keys::run(arguments, quorate, terminal).await,
         Command::Locks(arguments) => locks::run(arguments, environment, terminal).await,
         Command::Trust(arguments) => workspace::run_trust(&arguments, environment, terminal),
         Command::Doctor(arguments) => workspace::run_doctor(arguments, environment, terminal).await,

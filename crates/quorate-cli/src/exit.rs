@@ -4,10 +4,14 @@
 
 use std::process::ExitCode;
 
-use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::redaction::CurrentRedactor;
+use quorate::service::error::ServiceError;
 use quorate::service::session::LedgerSession;
+use quorate::view::Doc;
+use quorate::{Error, Outcome};
+use quorate_diagnostics::Report;
+use serde::Serialize;
 
+use super::arguments::HumanOrJson;
 use super::render::{self, Format};
 use super::terminal::Terminal;
 use super::{environment, terminal};
@@ -38,6 +42,10 @@ impl Exit {
     pub(super) const CHECK_FAILED: Exit = Exit(1);
     /// A hook tells its tool to stop and read the reason.
     pub(super) const BLOCKED: Exit = Exit(2);
+    /// The command line is wrong.
+    const USAGE: Exit = Exit(64);
+    /// A bug.
+    const BUG: Exit = Exit(70);
 
     pub(super) const fn code(self) -> u8 {
         self.0
@@ -54,22 +62,101 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Prints the error of a command to standard error; in a machine's format to standard output.
-pub(super) fn exit_with_error(error: &ServiceError, format: Format, terminal: &Terminal) -> Exit {
+/// An error that ends a command.
+pub(super) trait CommandError {
+    fn problems(&self) -> &Report;
+    fn exit(&self) -> Exit;
+    /// Warnings to print before it.
+    fn warnings(&self) -> Option<&Report>;
+}
+
+impl CommandError for Error {
+    fn problems(&self) -> &Report {
+        self.report()
+    }
+
+    fn exit(&self) -> Exit {
+        Exit(self.exit_code())
+    }
+
+    fn warnings(&self) -> Option<&Report> {
+        Some(self.warnings())
+    }
+}
+
+/// For commands that still call the hidden `service`.
+impl CommandError for ServiceError {
+    fn problems(&self) -> &Report {
+        &self.report
+    }
+
+    fn exit(&self) -> Exit {
+        Exit(self.class.code())
+    }
+
+    fn warnings(&self) -> Option<&Report> {
+        None
+    }
+}
+
+/// Prints the error of a command, after its warnings, to standard error; in a machine's format to standard output.
+pub(super) fn exit_with_error(error: &impl CommandError, format: Format, terminal: &Terminal) -> Exit {
+    error.warnings().into_iter().for_each(|warnings| warn(warnings, terminal));
+    let report = error.problems();
     match format {
-        Format::Human | Format::Markdown => {
-            terminal.status(&render::diagnostics(&error.report, Format::Human, terminal.stderr))
-        }
+        Format::Human | Format::Markdown => warn(report, terminal),
         // Each entry of a report needs a place in the repository, which an error lacks.
         Format::Gitlab => {
-            terminal.status(&render::diagnostics(&error.report, Format::Human, terminal.stderr));
-            terminal.data(&render::gitlab_of(&[]));
+            warn(report, terminal);
+            terminal.data(&render::gitlab(&[]));
         }
         Format::Json | Format::Sarif | Format::Github => {
-            terminal.data_as(format, &render::diagnostics(&error.report, format, terminal.stdout))
+            terminal.data_as(format, &render::diagnostics(report, format, terminal.stdout))
         }
     }
-    Exit(error.class.code())
+    error.exit()
+}
+
+/// The end of a command: its exit, or its error.
+pub(super) fn end(result: Result<Exit, Error>, format: Format, terminal: &Terminal) -> Exit {
+    result.unwrap_or_else(|error| exit_with_error(&error, format, terminal))
+}
+
+/// Prints the warnings of an outcome, and its text in a format.
+pub(super) fn print_outcome<T>(
+    outcome: &Outcome<T>,
+    format: Format,
+    text: &str,
+    terminal: &Terminal,
+) -> Exit {
+    warn(&outcome.warnings, terminal);
+    terminal.data_as(format, text);
+    Exit::DONE
+}
+
+/// Prints the outcome of a command: as the document that `doc` makes of it, or as JSON.
+pub(super) fn show<T: Serialize>(
+    outcome: Result<Outcome<T>, Error>,
+    doc: impl FnOnce(&T) -> Doc,
+    format: HumanOrJson,
+    terminal: &Terminal,
+) -> Exit {
+    let outcome = match outcome {
+        Ok(outcome) => outcome,
+        Err(error) => return exit_with_error(&error, format.into(), terminal),
+    };
+    let text = match format {
+        HumanOrJson::Human => doc(&outcome.value).text(terminal.stdout),
+        HumanOrJson::Json => render::json_text(&outcome.value),
+    };
+    print_outcome(&outcome, format.into(), &text, terminal)
+}
+
+/// Prints warnings to standard error.
+pub(super) fn warn(report: &Report, terminal: &Terminal) {
+    if !report.is_empty() {
+        terminal.status(&render::diagnostics(report, Format::Human, terminal.stderr));
+    }
 }
 
 /// Reports that this program was built without a feature that the command needs.
@@ -86,16 +173,17 @@ pub(super) fn exit_without_feature(feature: &str, terminal: &Terminal) -> Exit {
     feature = "serve",
     feature = "postgres"
 )))]
-pub(super) fn feature_missing(feature: &str) -> ServiceError {
+pub(super) fn feature_missing(feature: &str) -> Error {
     let body = Body::new(format!("this program was built without the feature `{feature}`"))
         .help(format!("build it with `cargo install --path crates/quorate-cli --features {feature}`"));
-    ServiceError::configuration(codes::FEATURE_MISSING, body)
+    Error::new(quorate::ErrorKind::Configuration, codes::FEATURE_MISSING, body)
 }
 
 /// Prints an error of the command line, or the requested help.
 pub(super) fn usage(error: &clap::Error) -> ExitCode {
     let text = error.to_string();
-    let redacted = CurrentRedactor::new(environment::variables()).redact_text(&text);
+    let redacted = environment::from_process().build_unread().map(|quorate| quorate.redact_text(&text));
+    let redacted = redacted.unwrap_or_default();
     let redacted = terminal::status_text(&redacted);
     // The text quotes the command line. If standard error is closed, there is nothing left to do.
     match error.exit_code() != 0 && *redacted != *text {
@@ -104,14 +192,14 @@ pub(super) fn usage(error: &clap::Error) -> ExitCode {
     }
     match error.exit_code() {
         0 => ExitCode::SUCCESS,
-        _ => ExitCode::from(ExitClass::Usage.code()),
+        _ => Exit::USAGE.into(),
     }
 }
 
 /// Reports an internal error.
-pub(super) fn bug(error: &dyn std::error::Error) -> ExitCode {
+pub(super) fn bug(error: &dyn std::error::Error) -> Exit {
     anstream::eprintln!("{}", terminal::status_text(&format!("quorate: {error}")));
-    ExitCode::from(ExitClass::Bug.code())
+    Exit::BUG
 }
 
 /// Runs a command in a session and closes it.
@@ -175,8 +263,5 @@ pub(super) fn print_error(
 
 /// Prints the warnings of a session.
 pub(super) fn print_warnings(session: &LedgerSession, terminal: &Terminal) {
-    let report = session.take_warnings();
-    if !report.is_empty() {
-        terminal.status(&render::diagnostics(&report, Format::Human, terminal.stderr));
-    }
+    warn(&session.take_warnings(), terminal);
 }

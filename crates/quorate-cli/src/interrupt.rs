@@ -132,7 +132,7 @@ mod listener {
                     return;
                 };
                 // A process that was started to outlive its terminal (nohup) ignores SIGHUP.
-                let mut hangups = match quorate_adapters::process::ignores_hangups() {
+                let mut hangups = match quorate::process::ignores_hangups() {
                     true => None,
                     false => signal(SignalKind::hangup()).ok(),
                 };
@@ -168,7 +168,7 @@ mod listener {
             if POSTPONES.load(Ordering::Relaxed) && !WAITS.swap(true, Ordering::Relaxed) {
                 return;
             }
-            quorate_adapters::process::terminate_members();
+            quorate::process::terminate_members();
             std::process::exit(EXIT_CODE.load(Ordering::Relaxed).into());
         }
     }

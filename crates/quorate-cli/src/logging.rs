@@ -4,7 +4,7 @@
 
 use std::io::{self, Write};
 
-use quorate::service::redaction::CurrentRedactor;
+use quorate::Quorate;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -29,8 +29,8 @@ impl Logging {
     ///
     /// # Errors
     /// A message about an invalid variable.
-    pub(crate) fn start(verbosity: u8, colours: bool, redactor: CurrentRedactor) -> Result<Logging, String> {
-        let log = log(verbosity, colours, redactor)?;
+    pub(crate) fn start(verbosity: u8, colours: bool, quorate: Quorate) -> Result<Logging, String> {
+        let log = log(verbosity, colours, quorate)?;
         #[cfg(feature = "otel")]
         let logging = Logging { traces: crate::traces::Traces::start()? };
         #[cfg(not(feature = "otel"))]
@@ -58,7 +58,7 @@ impl Logging {
 
 type BoxedLayer = Box<dyn Layer<Registry> + Send + Sync>;
 
-fn log(verbosity: u8, colours: bool, redactor: CurrentRedactor) -> Result<Option<BoxedLayer>, String> {
+fn log(verbosity: u8, colours: bool, quorate: Quorate) -> Result<Option<BoxedLayer>, String> {
     let variable = |name| environment::variable(name).filter(|value| !value.is_empty());
     let directives = variable(FILTER).or(match verbosity {
         0 => None,
@@ -75,7 +75,7 @@ fn log(verbosity: u8, colours: bool, redactor: CurrentRedactor) -> Result<Option
     let filter = EnvFilter::builder().parse(&directives);
     let filter = filter.map_err(|error| format!("cannot read {FILTER} `{directives}`: {error}"))?;
     let log =
-        tracing_subscriber::fmt::layer().with_writer(RedactedStderr(redactor)).with_ansi(colours && !json);
+        tracing_subscriber::fmt::layer().with_writer(RedactedStderr(quorate)).with_ansi(colours && !json);
     Ok(Some(match json {
         true => log.json().with_filter(filter).boxed(),
         false => log.with_filter(filter).boxed(),
@@ -83,7 +83,7 @@ fn log(verbosity: u8, colours: bool, redactor: CurrentRedactor) -> Result<Option
 }
 
 /// Standard error behind redaction. The log hands over one event at a time.
-struct RedactedStderr(CurrentRedactor);
+struct RedactedStderr(Quorate);
 
 impl<'a> MakeWriter<'a> for RedactedStderr {
     type Writer = RedactedLine<'a>;
@@ -93,7 +93,7 @@ impl<'a> MakeWriter<'a> for RedactedStderr {
     }
 }
 
-struct RedactedLine<'a>(&'a CurrentRedactor);
+struct RedactedLine<'a>(&'a Quorate);
 
 impl Write for RedactedLine<'_> {
     fn write(&mut self, event: &[u8]) -> io::Result<usize> {

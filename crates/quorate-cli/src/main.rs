@@ -19,7 +19,7 @@ mod traces;
 use std::process::ExitCode;
 
 use mimalloc::MiMalloc;
-use quorate_adapters::process;
+use quorate::process;
 
 /// A run makes thousands of small allocations; this allocator takes half the time of the system's.
 #[global_allocator]
@@ -30,10 +30,6 @@ fn main() -> ExitCode {
     process::run_guard_if_asked();
     // Before this call Ctrl-C ends the process without a message or an exit code of its own.
     interrupt::start_listening();
-    process::deny_inspection();
-    process::restore_signals();
-    process::adopt_orphans();
-    process::claim_orphans();
-    process::enable_guard();
+    process::take_over();
     commands::run()
 }

@@ -8,12 +8,10 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 use std::time::Duration;
 
-use quorate::service::error::ServiceError;
-use quorate::service::redaction::CurrentRedactor;
-use quorate::service::trust::requests::{Consent, ConsentAnswer, Trust};
+use quorate::{Builder, Consent, ConsentAnswer, Error, ErrorKind, Quorate};
 use quorate_diagnostics::render::{Colour, TextOptions};
 use quorate_diagnostics::{Body, codes, invisible};
 use serde::de::IgnoredAny;
@@ -38,11 +36,12 @@ pub(super) struct Terminal {
     failed: Cell<bool>,
     /// Whether standard output accepts no more data.
     stdout_closed: Cell<bool>,
-    redactor: CurrentRedactor,
+    /// Redacts secrets.
+    quorate: Quorate,
 }
 
 impl Terminal {
-    pub(super) fn from_process(redacted: CurrentRedactor, quiet: bool, verbose: u8) -> Self {
+    pub(super) fn from_process(quorate: Quorate, quiet: bool, verbose: u8) -> Self {
         let colour = |choice| match choice {
             anstream::ColorChoice::Never => Colour::Off,
             _ => Colour::On,
@@ -56,7 +55,7 @@ impl Terminal {
             quiet,
             failed: Cell::new(false),
             stdout_closed: Cell::new(false),
-            redactor: redacted,
+            quorate,
         }
     }
 
@@ -68,13 +67,13 @@ impl Terminal {
     /// Writes data for a model or another program: secrets are redacted and workflow commands neutralized; invisible
     /// characters stay.
     pub(super) fn raw_data(&self, text: &str) {
-        self.write(&neutralize(&self.redactor.redact_text(text)));
+        self.write(&neutralize(&self.quorate.redact_text(text)));
     }
 
     /// Writes data in a format; only the GitHub format may contain workflow commands.
     pub(super) fn data_as(&self, format: Format, text: &str) {
         match format {
-            Format::Github => self.write(&workflow_commands(&self.redactor.redact_text(text))),
+            Format::Github => self.write(&workflow_commands(&self.quorate.redact_text(text))),
             Format::Human | Format::Markdown | Format::Json | Format::Sarif | Format::Gitlab => {
                 self.data(text)
             }
@@ -99,12 +98,12 @@ impl Terminal {
     ///
     /// # Errors
     /// If the reader is a runner that would execute a part of it.
-    pub(super) fn exact(&self, text: &str) -> Result<(), ServiceError> {
+    pub(super) fn exact(&self, text: &str) -> Result<(), Error> {
         if !is_file() && matches!(neutralize(text), Cow::Owned(_)) {
             let body =
                 Body::new("a runner of GitHub reads standard output, and would execute a part of this text");
             let help = "write it to a file, with `> FILE` or, where the command has it, `--out FILE`";
-            return Err(ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help)));
+            return Err(Error::new(ErrorKind::Configuration, codes::FILE_UNWRITABLE, body.help(help)));
         }
         self.write(text);
         Ok(())
@@ -141,7 +140,7 @@ impl Terminal {
 
     /// Writes to standard error: secrets are redacted, and workflow commands neutralized.
     pub(super) fn status(&self, text: &str) {
-        let redacted = self.redactor.redact_text(text);
+        let redacted = self.quorate.redact_text(text);
         let text = status_text(&redacted);
         let mut out = std::io::stderr().lock();
         let _ = out.write_all(text.as_bytes());
@@ -260,22 +259,20 @@ fn is_blank(c: char) -> bool {
 }
 
 /// Asks only if input and output are terminals: an answer from a pipe is not a person's.
-pub(super) fn asking_at_terminal(trust: Trust, redacted: CurrentRedactor) -> Trust {
+pub(super) fn asking(builder: Builder) -> Builder {
     match std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
-        true => trust.with_consent(Arc::new(TerminalPrompt { redactor: redacted })),
-        false => trust,
+        true => builder.consent(TerminalPrompt),
+        false => builder,
     }
 }
 
-struct TerminalPrompt {
-    redactor: CurrentRedactor,
-}
+struct TerminalPrompt;
 
 impl Consent for TerminalPrompt {
     fn ask(&self, lines: &[String]) -> std::io::Result<ConsentAnswer> {
         anstream::eprintln!("This workspace is not trusted. Its files would:");
         for line in lines {
-            anstream::eprintln!("  {}", shown_line(&self.redactor.redact_text(line)));
+            anstream::eprintln!("  {}", shown_line(line));
         }
         anstream::eprint!("Trust them until they change? [y]es, [o]nce, [N]o: ");
         std::io::stderr().flush()?;

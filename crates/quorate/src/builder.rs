@@ -21,11 +21,12 @@ use serde_json::Value;
 use super::error::Error;
 use super::service::confined::Root;
 use super::service::convene::plan::rehearse;
-use super::service::environment::Environment;
+use super::service::environment::{Environment, NatsServers};
 use super::service::error::{ExitClass, ServiceError};
 use super::service::registries::Registries;
 use super::service::resolve::{Resolution, ResolveRequest, resolve};
 use super::service::session::LedgerSession;
+use super::service::trust::requests::Consent;
 use super::service::workspace::{self, PathOverrides, find_root};
 use super::service::{check, disk, trust};
 
@@ -160,7 +161,10 @@ pub struct Builder {
     ledger: Option<PathBuf>,
     config: Option<PathBuf>,
     state_dir: Option<PathBuf>,
+    nats: Option<NatsServers>,
     trust: Trust,
+    consent: Option<Arc<dyn Consent>>,
+    owners: Vec<u32>,
     user: Option<String>,
     clock: Option<Arc<dyn Clock>>,
     variables: Vec<(String, String)>,
@@ -202,6 +206,28 @@ impl Builder {
     #[must_use]
     pub fn trust(mut self, trust: Trust) -> Self {
         self.trust = trust;
+        self
+    }
+
+    /// Asks a person whether to trust files that name commands. Without it, untrusted files are an error.
+    #[must_use]
+    pub fn consent(mut self, consent: impl Consent + 'static) -> Self {
+        self.consent = Some(Arc::new(consent));
+        self
+    }
+
+    /// A user whose configuration files are used although another user runs this process, such as the one who called
+    /// `sudo`.
+    #[must_use]
+    pub fn owner(mut self, user: u32) -> Self {
+        self.owners.push(user);
+        self
+    }
+
+    /// The NATS servers of remote conversations and participants.
+    #[must_use]
+    pub fn nats(mut self, servers: NatsServers) -> Self {
+        self.nats = Some(servers);
         self
     }
 
@@ -329,6 +355,16 @@ impl Builder {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn build(self) -> Result<Quorate, Error> {
+        let quorate = self.build_unread()?;
+        workspace::load(&quorate.environment, &quorate.places, &quorate.environment.directory)?;
+        Ok(quorate)
+    }
+
+    /// Builds the workspace and reads no file: each call reads the configuration that it needs, and validates it.
+    ///
+    /// # Errors
+    /// If no workspace was named, or a kind was registered twice.
+    pub fn build_unread(self) -> Result<Quorate, Error> {
         let directory = self
             .workspace
             .ok_or_else(|| Error::invalid_request("no workspace was named: `Builder::workspace`"))?;
@@ -339,15 +375,20 @@ impl Builder {
         let mut environment = Environment::new(absolute(&directory)?);
         environment.registries = Arc::new(registries);
         environment.inventory = Some(trust::decide::inventory_of_workspace);
+        environment.ledger = self.ledger;
         environment.state_dir = self.state_dir;
+        environment.nats = self.nats;
         environment.user = self.user.unwrap_or(environment.user);
         environment.clock = self.clock.unwrap_or(environment.clock);
+        environment.trusted_uids.extend(self.owners);
         if self.trust == Trust::Workspace {
-            environment.trust = trust::requests::Trust::default().trusting_all();
+            environment.trust = environment.trust.trusting_all();
+        }
+        if let Some(consent) = self.consent {
+            environment.trust = environment.trust.with_consent(consent);
         }
         let environment = environment.with_variables(self.variables.into_iter().collect());
-        let places = PathOverrides { config: self.config, ledger: self.ledger };
-        workspace::load(&environment, &places, &environment.directory)?;
+        let places = PathOverrides { config: self.config, ledger: None };
         Ok(Quorate { environment, places, root: None, held: None })
     }
 }

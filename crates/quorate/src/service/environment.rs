@@ -28,7 +28,7 @@ pub type ListWorkspace = fn(&Environment, &Path) -> Result<Inventory, ServiceErr
 pub struct Environment {
     /// The directory that relative paths start from.
     pub directory: PathBuf,
-    /// A ledger that overrides the workspace's; on the command line `QUORATE_LEDGER`.
+    /// A ledger that overrides the workspace's, and that a call's own overrides.
     pub ledger: Option<PathBuf>,
     /// The NATS servers of remote conversations and participants; on the command line `QUORATE_NATS`.
     pub nats: Option<NatsServers>,

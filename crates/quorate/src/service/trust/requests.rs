@@ -13,12 +13,13 @@ pub enum ConsentAnswer {
     Always,
     /// Trust the files for this process.
     Once,
+    /// Do not trust them.
     No,
 }
 
 /// Asks a person at a terminal.
 pub trait Consent: Send + Sync {
-    /// Shows the planned side effects, one per line, and asks.
+    /// Shows the planned side effects, one per line with secrets redacted, and asks.
     ///
     /// # Errors
     /// If no answer can be obtained.
