@@ -3,12 +3,12 @@
 
 pub(crate) mod audit;
 mod brief;
+#[cfg(test)]
 mod code_hosts;
 pub(crate) mod convene;
 pub(crate) mod conversation;
 mod deliberator_row;
 mod human;
-pub(crate) mod keys;
 pub(crate) mod ledger;
 pub(crate) mod locks;
 mod markdown;
@@ -26,16 +26,15 @@ pub(crate) use quorate::view::{layout, wording};
 use clap::ValueEnum;
 use quorate_diagnostics::Report as Diagnostics;
 use quorate_diagnostics::render::{self as diagnostic, TextOptions};
+use serde::Serialize;
 
-use quorate::service::report::ReviewReport;
+use quorate::service::report::Review;
 
-pub(crate) use code_hosts::gitlab_of;
-pub(crate) use code_hosts::{github, github_of};
-pub(crate) use code_hosts::{sarif, sarif_of};
 pub(crate) use human::human;
 pub(crate) use markdown::inline;
 pub(crate) use markdown::markdown;
 pub(crate) use markdown::{DigestEntry, digest};
+pub(crate) use quorate::view::code_hosts::{github, gitlab, sarif};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -63,20 +62,26 @@ pub(crate) enum Extent {
 }
 
 /// A report in a format, ending with one line break.
-pub(crate) fn report(report: &ReviewReport, format: Format, extent: Extent, options: TextOptions) -> String {
+pub(crate) fn report(report: &Review, format: Format, extent: Extent, options: TextOptions) -> String {
     match format {
         Format::Human => human(report, extent, options),
         Format::Json => json(report),
         Format::Markdown => markdown(report, extent),
-        Format::Sarif => sarif(report),
-        Format::Github => github(report),
-        Format::Gitlab => gitlab_of(&[report]),
+        Format::Sarif => sarif(&[report]),
+        Format::Github => github(&[report]),
+        Format::Gitlab => gitlab(&[report]),
     }
 }
 
+/// A report as one JSON object.
+pub(crate) fn json_text(value: &impl Serialize) -> String {
+    let value = serde_json::to_value(value).expect("a report has a JSON form");
+    format!("{value:#}\n")
+}
+
 /// Diagnostics as a JSON object, `{"diagnostics": […]}`.
-pub(crate) fn json(report: &ReviewReport) -> String {
-    format!("{:#}\n", report.json())
+pub(crate) fn json(report: &Review) -> String {
+    format!("{:#}\n", report.to_json())
 }
 
 /// Diagnostics in a format; empty without diagnostics, if the format has no frame.
@@ -84,8 +89,8 @@ pub(crate) fn diagnostics(report: &Diagnostics, format: Format, options: TextOpt
     match format {
         Format::Human | Format::Gitlab => diagnostic::full(report, options),
         Format::Json => diagnostic::json(report),
-        Format::Sarif => diagnostic::sarif(report),
-        Format::Github => diagnostic::github(report),
+        Format::Sarif => diagnostic::sarif(&[report]),
+        Format::Github => diagnostic::github(&[report]),
         Format::Markdown if report.is_empty() => String::new(),
         Format::Markdown => markdown::fenced(&diagnostic::concise(report)),
     }

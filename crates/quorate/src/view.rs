@@ -1,5 +1,6 @@
 //! Outcomes as people read them. An outcome builds one [`Doc`], which is written as text, Markdown or HTML.
 
+pub mod code_hosts;
 pub mod doc;
 pub mod layout;
 pub mod markdown;

@@ -272,7 +272,12 @@ fn source(report: &Review, place: &Place<'_>, options: TextOptions) -> String {
 }
 
 fn grave(report: &Review, place: &Place<'_>) -> Level {
-    place.by.iter().map(|member| quorate::view::code_hosts::level_of_member(report, member)).min().unwrap_or(Level::Note)
+    place
+        .by
+        .iter()
+        .map(|member| quorate::view::code_hosts::level_of_member(report, member))
+        .min()
+        .unwrap_or(Level::Note)
 }
 
 const PLACES: usize = 5;
