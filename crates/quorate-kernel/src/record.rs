@@ -23,8 +23,8 @@ use crate::ports::ledger::{Entry, Kind, Record};
 pub use consultation::{Attempt, Consultation, Status};
 pub use consultation::{Money, Spent};
 pub use outcome::{
-    AppliedRule, Contribution, CountedAnswer, CountedVote, Decision, ExactRatio, Fragment, Message, Node,
-    Objection, Outcome, Risk, Rollup, Violation,
+    AppliedRule, Contribution, CountedAnswer, CountedVote, ExactRatio, Fragment, Message, Node,
+    Objection, Outcome, Risk, Rollup, Violation, VoteCount,
 };
 pub use run::{Charged, Compares, Keyring, Override, Reserved, RunEnded, RunIntent};
 pub use run::{ExecutorUsed, Input, Producer, Queued, RunAudit, RunOpened, TierSource};

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use quorate_kernel::ports::ledger::LedgerError;
-use quorate_kernel::record::{CountedAnswer, Decision};
+use quorate_kernel::record::{CountedAnswer, VoteCount};
 use quorate_protocol::Name;
 use serde::Deserialize;
 
@@ -518,7 +518,7 @@ fn bind(query: Statement, filter: &RunFilter) -> Statement {
 struct Shown {
     missing: Vec<String>,
     deliberators: Vec<CountedAnswer>,
-    decision: Option<Decision>,
+    decision: Option<VoteCount>,
     objecting: Vec<String>,
 }
 

@@ -5,19 +5,25 @@ use std::path::{Path, PathBuf};
 use std::pin::Pin;
 use std::time::Duration;
 
-use quorate_diagnostics::Report;
 use quorate_manifest::assembly::Trigger;
-use serde_json::Value;
+use quorate_protocol::assembly::Setup;
 
 use super::builder::Quorate;
 use super::error::Error;
 use super::events::Run;
 use super::review::Draft;
 use super::service::artifact::Subject;
-use super::service::convene::report::ConveneReport;
-use super::service::convene::{self, ConveneRequest, spec};
+use super::service::convene::{self, ConveneInput, ConveneRequest, spec};
 use super::service::open_session;
-use super::service::run_spec::{Producer, RunOptions};
+use super::service::run_spec::{Producer, RunOptions, RunSpec};
+use super::service::workspace::Workspace;
+use super::session::Outcome;
+
+pub use super::service::convene::plan::{DeferredQuestion, Plan, Question};
+pub use super::service::convene::report::{
+    AppliedRule, AssemblyVerdict, Consultation, Contribution, CountedVote, Decision, ExactRatio, Fragment, Member,
+    Message, Needed, Node, Objection, Risk, Rollup, Violation, VoteCount,
+};
 
 impl Quorate {
     /// Convenes an assembly: an `ASSEMBLY.md`, or the directory that holds it. The method of its mode names its
@@ -28,7 +34,7 @@ impl Quorate {
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// # let dir = tempfile::tempdir()?;
-    /// use quorate::Quorate;
+    /// use quorate::{AssemblyVerdict, Quorate};
     ///
     /// std::fs::write(dir.path().join("quorate.toml"), "strict_chain = true\n")?;
     /// std::fs::write(
@@ -53,7 +59,7 @@ impl Quorate {
     /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
     /// let decision = quorate.convene("ASSEMBLY.md").proposal("proposal.md").await?;
     /// // The rubric votes for a member only by the lists of its persona; this one has none, so it abstains.
-    /// assert_eq!(decision.verdict(), Some("fail"));
+    /// assert_eq!(decision.verdict, Some(AssemblyVerdict::Fail));
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -203,101 +209,42 @@ impl Convening {
     }
 
     /// Starts the run, as a stream of events.
-    pub fn start(self) -> Run<Decision> {
+    pub fn start(self) -> Run<Outcome<Decision>> {
         Run::new(move |observer| async move {
-            let Convening { quorate, request, text } = self.locate()?;
-            let environment = &quorate.environment;
-            let read = |subject: &Subject| {
-                let name = match subject {
-                    Subject::File(file) => file.as_path(),
-                    Subject::Stdin => Path::new("-"),
-                };
-                quorate.read_draft(match text {
-                    Some(text) => Draft::Text { name: name.display().to_string(), text },
-                    None => Draft::File(name.to_owned()),
-                })
-            };
-            let registries = &*environment.registries;
-            let (input, workspace) =
-                convene::prepare_with(environment, &quorate.places, &request, registries, read)?;
-            let spec = spec::build(environment, &workspace, &input, &request.options)?;
-            let session = open_session::open(environment.clone(), workspace).await?;
-            let report = convene::convene(&session, &input, &spec, observer).await;
-            let warnings = session.close().await;
-            Ok(Decision::new(Box::new(report?), warnings))
+            let (quorate, input, spec, workspace) = self.prepare()?;
+            let session = quorate.open(open_session::open(quorate.environment.clone(), workspace)).await?;
+            let decision = convene::convene(&session, &input, &spec, observer).await;
+            session.finish(decision).await
         })
+    }
+
+    /// Reads everything that the run needs, and asks no member.
+    fn prepare(self) -> Result<(Quorate, ConveneInput, RunSpec<Setup>, Workspace), Error> {
+        let Convening { quorate, request, text } = self.locate()?;
+        let environment = &quorate.environment;
+        let read = |subject: &Subject| {
+            let name = match subject {
+                Subject::File(file) => file.as_path(),
+                Subject::Stdin => Path::new("-"),
+            };
+            quorate.read_draft(match text {
+                Some(text) => Draft::Text { name: name.display().to_string(), text },
+                None => Draft::File(name.to_owned()),
+            })
+        };
+        let registries = &*environment.registries;
+        let (input, workspace) =
+            convene::prepare_with(environment, &quorate.places, &request, registries, read)?;
+        let spec = spec::build(environment, &workspace, &input, &request.options)?;
+        Ok((quorate, input, spec, workspace))
     }
 }
 
 impl IntoFuture for Convening {
-    type Output = Result<Decision, Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Result<Decision, Error>> + Send>>;
+    type Output = Result<Outcome<Decision>, Error>;
+    type IntoFuture = Pin<Box<dyn Future<Output = Result<Outcome<Decision>, Error>> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.start().finish())
-    }
-}
-
-/// The result of a run of an assembly.
-#[derive(Debug, Clone)]
-pub struct Decision {
-    report: Box<ConveneReport>,
-    warnings: Report,
-}
-
-impl Decision {
-    pub(crate) fn new(report: Box<ConveneReport>, warnings: Report) -> Self {
-        Decision { report, warnings }
-    }
-
-    /// The warnings of the workspace and of the run: problems that did not stop it.
-    pub fn warnings(&self) -> &Report {
-        &self.warnings
-    }
-
-    /// The run's id in the ledger.
-    pub fn run(&self) -> &str {
-        &self.report.run
-    }
-
-    /// `pass`, `fail`, `done`, `refused` or `incomplete`; `None` while the run is undecided.
-    pub fn verdict(&self) -> Option<&str> {
-        self.report.verdict.as_deref()
-    }
-
-    /// A stable word for the reason, if there is one: `no_voters`, `locked`, `budget_exhausted`, …
-    pub fn code(&self) -> Option<&str> {
-        self.report.code.as_deref()
-    }
-
-    /// The reason in one sentence, where the verdict alone does not explain itself.
-    pub fn because(&self) -> Option<&str> {
-        self.report.because.as_deref()
-    }
-
-    /// The members that were asked and gave no answer.
-    pub fn missing(&self) -> &[String] {
-        &self.report.missing
-    }
-
-    /// Whether a human should be called: advisory and hierarchy mode.
-    pub fn should_escalate(&self) -> bool {
-        self.report.should_escalate == Some(true)
-    }
-
-    /// The number of calls made.
-    pub fn calls(&self) -> u32 {
-        self.report.calls
-    }
-
-    /// Verdict and reason as plain text.
-    pub fn brief(&self) -> String {
-        let because = self.because().map_or_else(String::new, |because| format!(": {because}"));
-        format!("{}{because}\n", self.verdict().unwrap_or("undecided"))
-    }
-
-    /// The report as `quorate convene --format json` prints it; `quorate schema convene` prints its schema.
-    pub fn to_json(&self) -> Value {
-        self.report.json()
     }
 }

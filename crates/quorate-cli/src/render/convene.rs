@@ -10,7 +10,7 @@ mod rules;
 use std::time::Duration;
 
 use quorate::service::convene::plan::{DeferredQuestion, Plan, Question};
-use quorate::service::convene::report::ConveneReport;
+use quorate::service::convene::report::Decision;
 use quorate_diagnostics::render::TextOptions;
 
 use super::layout::{
@@ -24,14 +24,14 @@ use phrases::{names, request, subject};
 
 /// A report in a format, ending with one line break; `None` if the format cannot show an assembly.
 pub(crate) fn report(
-    report: &ConveneReport,
+    report: &Decision,
     format: Format,
     extent: Extent,
     options: TextOptions,
 ) -> Option<String> {
     match format {
         Format::Human => Some(with_glyphs(human::human(report, extent, options))),
-        Format::Json => Some(format!("{:#}\n", report.json())),
+        Format::Json => Some(format!("{:#}\n", report.to_json())),
         Format::Markdown => Some(markdown::markdown(report, extent)),
         Format::Sarif | Format::Github | Format::Gitlab => None,
     }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::support;
 use async_trait::async_trait;
 use quorate::service::convene::Inputs;
-use quorate::service::convene::report::ConveneReport;
+use quorate::service::convene::report::Decision;
 use quorate::service::convene::spec;
 use quorate::service::convene::{self, ConveneRequest};
 use quorate::service::environment::Environment;
@@ -59,7 +59,7 @@ fn place() -> TestDir {
     place
 }
 
-fn held(place: &TestDir, registries: &Registries) -> ConveneReport {
+fn held(place: &TestDir, registries: &Registries) -> Decision {
     let environment = Environment {
         state_dir: Some(place.path("state")),
         registries: Arc::new(registries.clone()),

@@ -50,7 +50,7 @@ pub struct Outcome {
     pub fragments: Vec<Fragment>,
     /// Voting.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub decision: Option<Decision>,
+    pub decision: Option<VoteCount>,
     /// Whether a terminal rule ended the synthesis.
     #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub terminal: Option<bool>,
@@ -131,8 +131,9 @@ pub struct Fragment {
     pub expires: String,
 }
 
+/// The result of a vote.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Decision {
+pub struct VoteCount {
     /// `pass`, `fail`, `refused` or `incomplete`.
     pub result: String,
     /// Yes by total, rounded.

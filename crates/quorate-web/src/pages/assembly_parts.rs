@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use quorate::service::convene::report::{
-    AppliedRule, ConveneReport, Decision, Member, Message, Needed, Node,
+    AppliedRule, Decision, Member, Message, Needed, Node, VoteCount,
 };
 use quorate_protocol::Json;
 use serde_json::Map;
@@ -42,7 +42,7 @@ impl Reason {
         member: &str,
         answer: &Map<String, Json>,
         at: At,
-        (decision, decided): (&Decision, &At),
+        (decision, decided): (&VoteCount, &At),
     ) -> Option<Reason> {
         let text = |key: &str| answer.get(key).and_then(Json::as_str).map(str::to_owned);
         let withheld = decision.votes.iter().enumerate().find(|(_, vote)| vote.member == member);
@@ -56,7 +56,7 @@ impl Reason {
 }
 
 /// The votes of a run that has some, in the order of its members.
-pub(super) fn reasons(report: &ConveneReport) -> Vec<Reason> {
+pub(super) fn reasons(report: &Decision) -> Vec<Reason> {
     let Some(decision) = &report.decision else { return Vec::new() };
     let nowhere = At::default();
     let given =
@@ -90,7 +90,7 @@ pub(super) struct RuleRow {
 }
 
 /// The vote of a run that has one.
-pub(super) fn board(report: &ConveneReport) -> Option<Board> {
+pub(super) fn board(report: &Decision) -> Option<Board> {
     let decision = report.decision.as_ref()?;
     let parts = [
         ("yes", decision.yes),
@@ -152,7 +152,7 @@ fn about(parts: &[(&str, f64)], marks: &[Mark], ratio: &str) -> String {
 }
 
 /// The rules in order: those that were evaluated, then the others.
-pub(super) fn rules(report: &ConveneReport) -> Vec<RuleRow> {
+pub(super) fn rules(report: &Decision) -> Vec<RuleRow> {
     let deciding = report.deciding_rule().map(|rule| rule.id.clone());
     let applied = report.rules.iter().map(|rule| RuleRow {
         id: rule.id.clone(),
@@ -172,7 +172,7 @@ pub(super) fn rules(report: &ConveneReport) -> Vec<RuleRow> {
     applied.chain(others).collect()
 }
 
-fn effect(rule: &AppliedRule, decision: Option<&Decision>) -> String {
+fn effect(rule: &AppliedRule, decision: Option<&VoteCount>) -> String {
     let emitted = rule.emitted.map(|count| format!("{count} emitted"));
     let alone = decision
         .filter(|decision| decision.rule.as_ref() == Some(&rule.id) && !decision.contribution.is_empty())
@@ -223,7 +223,7 @@ pub(super) struct Hit {
 }
 
 /// The nodes from the root down.
-pub(super) fn branches(report: &ConveneReport) -> Vec<Branch> {
+pub(super) fn branches(report: &Decision) -> Vec<Branch> {
     let mut children: BTreeMap<Option<&str>, Vec<&Node>> = BTreeMap::new();
     for node in &report.nodes {
         children.entry(node.parent.as_deref()).or_default().push(node);
@@ -247,7 +247,7 @@ pub(super) fn branches(report: &ConveneReport) -> Vec<Branch> {
     branches
 }
 
-fn branch(report: &ConveneReport, node: &Node, parent: Option<&Node>, level: usize) -> Branch {
+fn branch(report: &Decision, node: &Node, parent: Option<&Node>, level: usize) -> Branch {
     let candidate = format!("node/{}", node.member);
     let hits = report.violations.iter().filter(|violation| violation.candidate == candidate);
     let output = node.output.as_ref();
@@ -273,7 +273,7 @@ fn branch(report: &ConveneReport, node: &Node, parent: Option<&Node>, level: usi
     }
 }
 
-fn made(report: &ConveneReport, node: &Node) -> String {
+fn made(report: &Decision, node: &Node) -> String {
     if node.output.is_none() {
         return "passes nothing up".to_owned();
     }
@@ -309,7 +309,7 @@ pub(super) struct Reach {
 }
 
 /// `None` without a message.
-pub(super) fn reach(report: &ConveneReport) -> Option<Reach> {
+pub(super) fn reach(report: &Decision) -> Option<Reach> {
     if report.messages.is_empty() {
         return None;
     }
@@ -326,7 +326,7 @@ pub(super) fn reach(report: &ConveneReport) -> Option<Reach> {
 }
 
 /// Each member's last objection: the round, and what became of it. Open ones come first.
-pub(super) fn objections(report: &ConveneReport) -> Vec<(String, u64, String)> {
+pub(super) fn objections(report: &Decision) -> Vec<(String, u64, String)> {
     let mut all: Vec<_> = report.objections.iter().collect();
     all.sort_by_key(|objection| (objection.taken_back, objection.answered, objection.round));
     let shown = all.into_iter().map(|objection| {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use quorate::service::convene::report::{
-    AppliedRule, ConveneReport, CountedVote, Decision, Fragment, Message, Node, Violation,
+    AppliedRule, AssemblyVerdict, CountedVote, Decision, Fragment, Message, Node, Violation, VoteCount,
 };
 
 use super::Frame;
@@ -113,11 +113,11 @@ pub(crate) struct ViolationRow {
 }
 
 /// The page.
-pub(super) fn page(server: &Arc<Server>, report: ConveneReport, around: Surroundings) -> AssemblyPage {
-    let word = report.verdict.clone();
+pub(super) fn page(server: &Arc<Server>, report: Decision, around: Surroundings) -> AssemblyPage {
+    let word = report.verdict.map(AssemblyVerdict::as_str);
     let is_open = word.is_none();
-    let is_incomplete = word.as_deref() == Some("incomplete");
-    let shown = word.as_deref().unwrap_or("open").to_uppercase();
+    let is_incomplete = report.verdict == Some(AssemblyVerdict::Incomplete);
+    let shown = word.unwrap_or("open").to_uppercase();
     let frame = Frame::new(
         server,
         format!("{shown} {}", report.title),
@@ -126,7 +126,7 @@ pub(super) fn page(server: &Arc<Server>, report: ConveneReport, around: Surround
     );
     AssemblyPage {
         frame: frame.with_json(format!("/api/v1/runs/{}", report.run)),
-        mark: Mark::of(word.as_deref()),
+        mark: Mark::of(word),
         live: around.live,
         previous: around.previous,
         opened: minute(report.opened_ms),
@@ -156,7 +156,7 @@ pub(super) fn page(server: &Arc<Server>, report: ConveneReport, around: Surround
     }
 }
 
-fn facts(report: &ConveneReport) -> Vec<(&'static str, String)> {
+fn facts(report: &Decision) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         ("Mode", report.mode.as_str().to_owned()),
         ("Executor", report.executor.clone()),
@@ -185,7 +185,7 @@ fn facts(report: &ConveneReport) -> Vec<(&'static str, String)> {
 }
 
 /// A decision. `at` is its place.
-pub(crate) fn board(decision: &Decision, at: At) -> Board {
+pub(crate) fn board(decision: &VoteCount, at: At) -> Board {
     let parts = [
         ("yes", decision.yes),
         ("no", decision.no),
@@ -258,7 +258,7 @@ pub(crate) fn tree(nodes: &[Node], outcome: &At) -> Vec<Branch> {
     branches
 }
 
-fn asked(report: &ConveneReport) -> Vec<AskedMember> {
+fn asked(report: &Decision) -> Vec<AskedMember> {
     let member = |member: &quorate::service::convene::report::Member| AskedMember {
         id: member.id.clone(),
         role: member.role.clone(),
@@ -280,7 +280,7 @@ fn asked(report: &ConveneReport) -> Vec<AskedMember> {
 }
 
 /// Rules. `outcome` is the record that they are in.
-pub(crate) fn rules(rules: &[AppliedRule], decision: Option<&Decision>, outcome: &At) -> Vec<RuleRow> {
+pub(crate) fn rules(rules: &[AppliedRule], decision: Option<&VoteCount>, outcome: &At) -> Vec<RuleRow> {
     let row = |(place, rule): (usize, &AppliedRule)| {
         let emitted = rule.emitted.map(|count| format!("{count} emitted"));
         let effect = rule.decides.clone().or(emitted).or_else(|| rule.node.clone()).unwrap_or_default();

@@ -17,6 +17,7 @@ use quorate_protocol::{Json, Name};
 use serde::Serialize;
 use serde_json::json;
 
+use super::convene::report::AssemblyVerdict;
 use super::error::{ExitClass, ServiceError};
 use super::keys::SigningKey;
 use super::ledger::{self, prove};
@@ -88,7 +89,7 @@ async fn try_attest(session: &LedgerSession, run: &Name) -> Result<Attestation, 
     let decided = decided(session, &history).await?;
     let others_hold = prove::ensure_run_holds(session, run).await?;
     let replayed = resume::replay(session, run).await?;
-    if !replayed.result.differences.is_empty() {
+    if !replayed.identical {
         return Err(refuse(
             format!("the outcome of run {run} does not follow from its answers"),
             "see `quorate replay`",
@@ -170,11 +171,11 @@ async fn decided(session: &LedgerSession, history: &History) -> Result<Decided, 
     };
     if is_assembly(history) {
         let report = convene::report::load(session, history).await?;
-        let verdict = report.verdict.filter(|verdict| verdict != "incomplete").ok_or_else(undecided)?;
-        let passes = report.decision.is_some() && verdict == "pass";
+        let verdict = report.verdict.filter(|verdict| *verdict != AssemblyVerdict::Incomplete).ok_or_else(undecided)?;
+        let passes = verdict == AssemblyVerdict::Pass && report.decision.is_some();
         return Ok(Decided {
             passes_as: passes.then_some("QUORATE_VOTE_PASS"),
-            verdict,
+            verdict: verdict.as_str().to_owned(),
             policy: history.opened.protocol.clone(),
             missing: report.missing,
             request: Some(report.request),

@@ -31,7 +31,7 @@ use super::run_spec::{self, RunOptions, RunSpec};
 use super::session::LedgerSession;
 use super::signer::{self, KeySource};
 use super::workspace::{self, PathOverrides, Workspace};
-use report::ConveneReport;
+use report::Decision;
 
 /// An assembly to convene, and its settings.
 #[derive(Debug, Clone, Default)]
@@ -107,7 +107,7 @@ pub async fn convene(
     input: &ConveneInput,
     spec: &RunSpec<Setup>,
     observer: Arc<dyn Observer>,
-) -> Result<ConveneReport, ServiceError> {
+) -> Result<Decision, ServiceError> {
     let history = spec::start(spec, session, input, observer).await?;
     let report = report::load(session, &history).await;
     // The report has the answers even if the run erases them at its end.

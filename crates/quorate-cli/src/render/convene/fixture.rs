@@ -9,7 +9,7 @@ use quorate_protocol::assembly::{AssemblyRequest, Rule as Declared};
 use serde_json::{Map, json};
 
 use quorate::service::convene::report::{
-    AppliedRule, Consultation, ConveneReport, CountedVote, Decision, ExactRatio, Fragment, Member, Message,
+    AppliedRule, Consultation, Decision, CountedVote, VoteCount, ExactRatio, Fragment, Member, Message,
     Node, Objection, Risk, Rollup, Violation,
 };
 
@@ -88,8 +88,8 @@ pub(super) fn advice(severity: u64, concern: &str, suggestion: &str) -> Json {
 }
 
 /// A run without members.
-pub(super) fn bare(mode: Mode, request: AssemblyRequest) -> ConveneReport {
-    ConveneReport {
+pub(super) fn bare(mode: Mode, request: AssemblyRequest) -> Decision {
+    Decision {
         run: "r7k2m9q4xa1bc".to_owned(),
         opened_ms: 1_772_600_700_007,
         assembly: "release-board".to_owned(),
@@ -97,7 +97,7 @@ pub(super) fn bare(mode: Mode, request: AssemblyRequest) -> ConveneReport {
         mode,
         request,
         subject: "proposal.md".to_owned(),
-        verdict: Some("done".to_owned()),
+        verdict: Some(quorate::AssemblyVerdict::Done),
         code: None,
         because: None,
         missing: Vec::new(),
@@ -135,7 +135,7 @@ pub(super) fn bare(mode: Mode, request: AssemblyRequest) -> ConveneReport {
 }
 
 /// Quorum is reached; one voter is missing, one may not vote on the class.
-pub(super) fn vote() -> ConveneReport {
+pub(super) fn vote() -> Decision {
     let ballot = |vote: &str, rationale: &str| json!({"vote": vote, "rationale": rationale, "evidence": []});
     let vote = |member: &str, weight: &str, vote: &str| CountedVote {
         member: member.to_owned(),
@@ -146,7 +146,7 @@ pub(super) fn vote() -> ConveneReport {
     let mut auditor = unasked("auditor", "External Auditor");
     auditor.classes = Some(vec!["security".to_owned(), "audit".to_owned()]);
     let mut report = bare(Mode::Voting, AssemblyRequest::Voting { class: Some("budget".to_owned()) });
-    report.verdict = Some("pass".to_owned());
+    report.verdict = Some(quorate::AssemblyVerdict::Pass);
     report.members = vec![
         asked(
             "ask",
@@ -173,7 +173,7 @@ pub(super) fn vote() -> ConveneReport {
         ..rule("two-thirds", "quorum", true, &["chair", "finance", "ops", "legal"])
     };
     report.rules = vec![rule("veto", "terminal", false, &[]), decides];
-    report.decision = Some(Decision {
+    report.decision = Some(VoteCount {
         result: "pass".to_owned(),
         ratio: 0.777_778,
         yes: 3.5,
@@ -199,7 +199,7 @@ pub(super) fn vote() -> ConveneReport {
 }
 
 /// Two fragments, one refused by a lock, and a missing member.
-pub(super) fn guidance() -> ConveneReport {
+pub(super) fn guidance() -> Decision {
     let in_phase = |member: Member, phase: &str| Member { phase: Some(phase.to_owned()), ..member };
     let request = AssemblyRequest::Advisory {
         phase: "session".to_owned(),
@@ -287,7 +287,7 @@ pub(super) fn guidance() -> ConveneReport {
 }
 
 /// Two rounds of three members, one of which falls silent; one message does not reach its addressee.
-pub(super) fn talk() -> ConveneReport {
+pub(super) fn talk() -> Decision {
     let said = |message: &str, to: Json, objection: bool, pass: bool| {
         answer(json!({"message": message, "addressedTo": to, "objection": objection, "pass": pass}))
     };
@@ -365,7 +365,7 @@ pub(super) fn talk() -> ConveneReport {
 }
 
 /// A tree of five: a rule at the root, a failed node, and one silenced by a lock.
-pub(super) fn tree() -> ConveneReport {
+pub(super) fn tree() -> Decision {
     let below = |parent: &str, member: Member| Member { parent: Some(parent.to_owned()), ..member };
     let output = |severity, concern: &str| {
         Some(Rollup {

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use quorate::service::convene::report::{ConveneReport, Member, Node};
+use quorate::service::convene::report::{Decision, Member, Node};
 
 const MAX_NODES: usize = 150;
 /// Chains of at least this many nodes without a change are folded.
@@ -56,7 +56,7 @@ pub(super) struct Drawing {
 }
 
 impl<'r> Forest<'r> {
-    pub(super) fn of(report: &'r ConveneReport) -> Forest<'r> {
+    pub(super) fn of(report: &'r Decision) -> Forest<'r> {
         let places: BTreeMap<&str, usize> =
             report.members.iter().enumerate().map(|(at, member)| (&*member.id, at)).collect();
         let nodes: BTreeMap<&str, &Node> = report.nodes.iter().map(|node| (&*node.member, node)).collect();

@@ -6,7 +6,7 @@
 mod tree;
 
 use quorate::service::convene::report::{
-    Contribution, ConveneReport, CountedVote, Decision, Fragment, Member,
+    Contribution, Decision, CountedVote, VoteCount, Fragment, Member,
 };
 use quorate_diagnostics::render::TextOptions;
 use quorate_manifest::assembly::Mode;
@@ -29,7 +29,7 @@ const LINES: usize = 4;
 const LABEL: usize = 8;
 
 /// The whole report, ending with one line break.
-pub(super) fn human(report: &ConveneReport, extent: Extent, options: TextOptions) -> String {
+pub(super) fn human(report: &Decision, extent: Extent, options: TextOptions) -> String {
     let width = options.width;
     let mut sections = vec![head(report, width)];
     sections.extend(match report.mode {
@@ -60,7 +60,7 @@ fn labelled(label: &str, columns: usize, text: &str, indent: usize, width: usize
     hanging(&Paint::Faint.on(&format!("{label:<columns$}")), text, indent, width)
 }
 
-fn head(report: &ConveneReport, width: usize) -> String {
+fn head(report: &Decision, width: usize) -> String {
     let word = phrases::paint(report).on(&phrases::verdict(report));
     let title = Paint::Strong.on(&truncate(&one_line(&report.title), TITLE));
     let gap = columns_of(&word) + 2;
@@ -78,7 +78,7 @@ fn head(report: &ConveneReport, width: usize) -> String {
 }
 
 /// The effect of each rule, in order.
-fn rules(report: &ConveneReport, width: usize) -> String {
+fn rules(report: &Decision, width: usize) -> String {
     let summaries = rules::summaries(report);
     if summaries.is_empty() {
         return String::new();
@@ -100,7 +100,7 @@ fn painted(text: &str, paint: Paint) -> String {
     }
 }
 
-fn refused(report: &ConveneReport, width: usize) -> String {
+fn refused(report: &Decision, width: usize) -> String {
     let all = phrases::rejections(report);
     if all.is_empty() {
         return String::new();
@@ -116,7 +116,7 @@ fn refused(report: &ConveneReport, width: usize) -> String {
 }
 
 /// The members without an answer, with reasons. The rounds of a discussion list them again, without reasons.
-fn absent(report: &ConveneReport, width: usize) -> String {
+fn absent(report: &Decision, width: usize) -> String {
     let all = phrases::absences(report);
     if all.is_empty() {
         return String::new();
@@ -129,14 +129,14 @@ fn absent(report: &ConveneReport, width: usize) -> String {
 }
 
 /// Notes, without the one on models, which the head has.
-fn notes(report: &ConveneReport, width: usize) -> String {
+fn notes(report: &Decision, width: usize) -> String {
     let notes = phrases::notes_without_rejections(report).into_iter().skip(usize::from(!report.model_asked));
     let items: String = notes.map(|note| hanging("-", &note, 2, width)).collect();
     if items.is_empty() { String::new() } else { heading("Notes") + &items }
 }
 
 /// Commands that show more, on one line: the longest list that fits.
-fn foot(report: &ConveneReport, width: usize) -> String {
+fn foot(report: &Decision, width: usize) -> String {
     let run = one_line(&format!("{}{}", report.run, report.ledger_flag));
     let lines = [
         format!("More: `quorate show {run} --format markdown`, `quorate replay {run}`"),
@@ -174,7 +174,7 @@ const CELLS: (usize, usize) = (48, 10);
 /// The width of the names of sides, with the gap.
 const NAMES: usize = 9;
 
-fn decision_sections(report: &ConveneReport, width: usize) -> Vec<String> {
+fn decision_sections(report: &Decision, width: usize) -> Vec<String> {
     let Some(decision) = &report.decision else {
         return vec![answers(report, width)];
     };
@@ -187,7 +187,7 @@ fn decision_sections(report: &ConveneReport, width: usize) -> Vec<String> {
 }
 
 /// The member that decided alone by a terminal rule, and its rationale.
-fn sole_decider(decision: &Decision, width: usize) -> String {
+fn sole_decider(decision: &VoteCount, width: usize) -> String {
     if decision.contribution.is_empty() {
         return String::new();
     }
@@ -202,7 +202,7 @@ fn sole_decider(decision: &Decision, width: usize) -> String {
     heading("Decided alone") + &decision.contribution.iter().take(SHOWN_VOTES).map(entry).collect::<String>()
 }
 
-fn tally(report: &ConveneReport, decision: &Decision, width: usize) -> String {
+fn tally(report: &Decision, decision: &VoteCount, width: usize) -> String {
     let full = phrases::total_weight(decision);
     if decision.votes.is_empty() || full <= 0.0 {
         return String::new();
@@ -233,7 +233,7 @@ fn tally(report: &ConveneReport, decision: &Decision, width: usize) -> String {
     out + "\n" + &prose(&format!("{}{mark}", phrases::ratio_text(report, decision)), 2, width)
 }
 
-fn votes(report: &ConveneReport, decision: &Decision, width: usize) -> String {
+fn votes(report: &Decision, decision: &VoteCount, width: usize) -> String {
     let selected = select_votes(&decision.votes);
     let row = |vote: &&CountedVote| {
         let member = phrases::member(report, &vote.member);
@@ -280,7 +280,7 @@ fn select_votes(votes: &[CountedVote]) -> Vec<&CountedVote> {
     places.into_iter().map(|at| &votes[at]).collect()
 }
 
-fn decision_text(decision: &Decision, width: usize) -> String {
+fn decision_text(decision: &VoteCount, width: usize) -> String {
     let Some(text) = &decision.text else { return String::new() };
     let lines: String = truncate(text, DECISION_TEXT).lines().map(|line| prose(line, 2, width)).collect();
     heading("Decision") + &lines
@@ -294,7 +294,7 @@ const NAMED: usize = 20;
 /// The longest shown synthesis of an extension's rule, in characters.
 const SYNTHESIS: usize = 4000;
 
-fn discussion_sections(report: &ConveneReport, width: usize) -> Vec<String> {
+fn discussion_sections(report: &Decision, width: usize) -> Vec<String> {
     let (mut all, mut remaining) = (Vec::new(), SHOWN_MESSAGES);
     let rounds = phrases::rounds(report);
     for (at, round) in rounds.iter().enumerate() {
@@ -320,11 +320,11 @@ fn discussion_sections(report: &ConveneReport, width: usize) -> Vec<String> {
     all
 }
 
-fn lists_all(report: &ConveneReport) -> String {
+fn lists_all(report: &Decision) -> String {
     format!(": `quorate show {} --format json` lists all.", one_line(&report.run))
 }
 
-fn round_section(report: &ConveneReport, round: &Round<'_>, remaining: usize, width: usize) -> String {
+fn round_section(report: &Decision, round: &Round<'_>, remaining: usize, width: usize) -> String {
     let mut out = heading(&format!("Round {}", round.number));
     for turn in round.turns.iter().take(remaining) {
         out.push_str(&message_lines(turn, width));
@@ -394,11 +394,11 @@ const INDENT: usize = 6;
 /// The width of the labels below a fragment.
 const GUIDANCE_LABEL: usize = 5;
 
-fn guidance_sections(report: &ConveneReport, width: usize) -> Vec<String> {
+fn guidance_sections(report: &Decision, width: usize) -> Vec<String> {
     vec![fragments(report, width), assessments(report, width)]
 }
 
-fn fragments(report: &ConveneReport, width: usize) -> String {
+fn fragments(report: &Decision, width: usize) -> String {
     if report.fragments.is_empty() {
         return String::new();
     }
@@ -416,7 +416,7 @@ fn fragments(report: &ConveneReport, width: usize) -> String {
     out
 }
 
-fn fragment_section(report: &ConveneReport, fragment: &Fragment, number: usize, width: usize) -> String {
+fn fragment_section(report: &Decision, fragment: &Fragment, number: usize, width: usize) -> String {
     let member = phrases::member(report, &fragment.member);
     let role = member.map_or_else(String::new, |member| format!(", {}", one_line(&member.role)));
     let head = format!(
@@ -469,7 +469,7 @@ const SHOWN_MEMBERS: usize = 60;
 const ROSTER_NAMED: usize = 40;
 
 /// All members that were asked, with their assessments.
-fn assessments(report: &ConveneReport, width: usize) -> String {
+fn assessments(report: &Decision, width: usize) -> String {
     let asked: Vec<&Member> =
         report.members.iter().filter(|member| !member.consultations.is_empty()).collect();
     let selected = gravest(&asked);
@@ -498,7 +498,7 @@ fn assessments(report: &ConveneReport, width: usize) -> String {
 }
 
 /// The answers so far, of an undecided run.
-fn answers(report: &ConveneReport, width: usize) -> String {
+fn answers(report: &Decision, width: usize) -> String {
     let asked: Vec<&Member> =
         report.members.iter().filter(|member| !member.consultations.is_empty()).collect();
     if asked.is_empty() {
@@ -525,7 +525,7 @@ fn gravest<'r>(asked: &[&'r Member]) -> Vec<&'r Member> {
 }
 
 /// How many more there are than shown.
-fn more(report: &ConveneReport, number: usize, width: usize) -> String {
+fn more(report: &Decision, number: usize, width: usize) -> String {
     if number == 0 {
         return String::new();
     }
@@ -538,7 +538,7 @@ fn more(report: &ConveneReport, number: usize, width: usize) -> String {
 }
 
 /// The members that were not asked, with reasons.
-fn unasked(report: &ConveneReport, width: usize) -> String {
+fn unasked(report: &Decision, width: usize) -> String {
     let members: Vec<&Member> =
         report.members.iter().filter(|member| member.consultations.is_empty()).collect();
     if members.is_empty() {

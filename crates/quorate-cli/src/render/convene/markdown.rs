@@ -2,7 +2,7 @@
 
 mod mermaid;
 
-use quorate::service::convene::report::{Contribution, ConveneReport, Fragment, Member, Node, Rollup};
+use quorate::service::convene::report::{Contribution, Decision, Fragment, Member, Node, Rollup};
 use quorate_manifest::assembly::Mode;
 
 use super::super::Extent;
@@ -16,7 +16,7 @@ use super::{phrases, rules};
 /// The longest shown title, in characters.
 const TITLE: usize = 200;
 
-pub(super) fn markdown(report: &ConveneReport, extent: Extent) -> String {
+pub(super) fn markdown(report: &Decision, extent: Extent) -> String {
     let mut sections = vec![head(report), facts(report)];
     match report.mode {
         Mode::Voting => {
@@ -50,7 +50,7 @@ pub(super) fn markdown(report: &ConveneReport, extent: Extent) -> String {
     sections.join("\n\n") + "\n"
 }
 
-fn head(report: &ConveneReport) -> String {
+fn head(report: &Decision) -> String {
     let because = inline(&phrases::because(report));
     format!(
         "## {}: {}\n\n{because}",
@@ -59,7 +59,7 @@ fn head(report: &ConveneReport) -> String {
     )
 }
 
-fn facts(report: &ConveneReport) -> String {
+fn facts(report: &Decision) -> String {
     let fact = |(label, text): (&str, String)| {
         let text = if label == "risk" { format!("**{}**", inline(&text)) } else { inline(&text) };
         format!("- {label}: {text}\n")
@@ -77,7 +77,7 @@ fn table(headings: &[&str], rows: impl Iterator<Item = Vec<String>>) -> String {
 }
 
 /// How many more there are than listed.
-fn more(report: &ConveneReport, number: usize, noun: &str) -> String {
+fn more(report: &Decision, number: usize, noun: &str) -> String {
     match number {
         0 => String::new(),
         number => format!(
@@ -88,7 +88,7 @@ fn more(report: &ConveneReport, number: usize, noun: &str) -> String {
     }
 }
 
-fn rules(report: &ConveneReport) -> String {
+fn rules(report: &Decision) -> String {
     let summaries = rules::summaries(report);
     if summaries.is_empty() {
         return String::new();
@@ -101,7 +101,7 @@ fn rules(report: &ConveneReport) -> String {
     out
 }
 
-fn refused(report: &ConveneReport) -> String {
+fn refused(report: &Decision) -> String {
     let mut out = String::new();
     for rejection in phrases::rejections(report) {
         let excerpt =
@@ -111,13 +111,13 @@ fn refused(report: &ConveneReport) -> String {
     if out.is_empty() { out } else { format!("### Refused\n\n{out}") }
 }
 
-fn absent(report: &ConveneReport) -> String {
+fn absent(report: &Decision) -> String {
     let item = |(member, reason): (String, String)| format!("- {}: {}\n", inline(&member), inline(&reason));
     let items: String = phrases::absences(report).into_iter().map(item).collect();
     if items.is_empty() { items } else { format!("### No answer\n\n{items}") }
 }
 
-fn notes(report: &ConveneReport) -> String {
+fn notes(report: &Decision) -> String {
     let items: String = phrases::notes_without_rejections(report)
         .iter()
         .map(|note| format!("- {}\n", inline(note)))
@@ -125,7 +125,7 @@ fn notes(report: &ConveneReport) -> String {
     if items.is_empty() { items } else { format!("### Notes\n\n{items}") }
 }
 
-fn foot(report: &ConveneReport) -> String {
+fn foot(report: &Decision) -> String {
     let facts = phrases::facts(report);
     let spent = facts.iter().find(|(label, _)| *label == "executor").map(|(_, text)| inline(text));
     format!("<sub>executor {}</sub>", spent.unwrap_or_default())
@@ -146,7 +146,7 @@ fn quoted(text: &str) -> String {
         .collect()
 }
 
-fn tally(report: &ConveneReport) -> String {
+fn tally(report: &Decision) -> String {
     let Some(decision) = report.decision.as_ref().filter(|decision| !decision.votes.is_empty()) else {
         return String::new();
     };
@@ -162,7 +162,7 @@ fn tally(report: &ConveneReport) -> String {
 }
 
 /// The member that decided alone by a `terminal` rule, and its rationale.
-fn alone(report: &ConveneReport) -> String {
+fn alone(report: &Decision) -> String {
     let contribution = report.decision.as_ref().map_or(&[][..], |decision| &decision.contribution);
     if contribution.is_empty() {
         return String::new();
@@ -185,7 +185,7 @@ fn breaks(text: &str) -> String {
     text.lines().filter(|line| !line.trim().is_empty()).collect::<Vec<_>>().join("\n\n")
 }
 
-fn votes(report: &ConveneReport) -> String {
+fn votes(report: &Decision) -> String {
     let Some(decision) = report.decision.as_ref().filter(|decision| !decision.votes.is_empty()) else {
         return String::new();
     };
@@ -211,7 +211,7 @@ fn votes(report: &ConveneReport) -> String {
     format!("### Votes\n\n{votes}{remainder}")
 }
 
-fn fragments(report: &ConveneReport) -> String {
+fn fragments(report: &Decision) -> String {
     if report.fragments.is_empty() {
         return String::new();
     }
@@ -222,7 +222,7 @@ fn fragments(report: &ConveneReport) -> String {
     out + &more(report, report.fragments.len().saturating_sub(ROWS), "more fragment")
 }
 
-fn fragment(report: &ConveneReport, item: &Fragment, number: usize) -> String {
+fn fragment(report: &Decision, item: &Fragment, number: usize) -> String {
     let concern = phrases::member(report, &item.member)
         .and_then(assessment)
         .map(|assessment| assessment.concern)
@@ -243,7 +243,7 @@ fn fragment(report: &ConveneReport, item: &Fragment, number: usize) -> String {
 }
 
 /// The assessments of all members that were asked.
-fn member_table(report: &ConveneReport) -> String {
+fn member_table(report: &Decision) -> String {
     let asked: Vec<&Member> =
         report.members.iter().filter(|member| !member.consultations.is_empty()).collect();
     if asked.is_empty() {
@@ -264,7 +264,7 @@ fn member_table(report: &ConveneReport) -> String {
 }
 
 /// A discussion, round by round.
-fn round_sections(report: &ConveneReport) -> Vec<String> {
+fn round_sections(report: &Decision) -> Vec<String> {
     let (mut all, mut remaining) = (Vec::new(), ROWS);
     for round in phrases::rounds(report) {
         let mut out = format!("### Round {}\n\n", round.number);
@@ -306,7 +306,7 @@ fn round_sections(report: &ConveneReport) -> Vec<String> {
 }
 
 /// The root's output.
-fn rollup(report: &ConveneReport) -> String {
+fn rollup(report: &Decision) -> String {
     let Some(Rollup { severity, concern, evidence, suggestion }) = &report.rollup else {
         return String::new();
     };
@@ -326,7 +326,7 @@ fn rollup(report: &ConveneReport) -> String {
 }
 
 /// The answer and the output of each node.
-fn nodes(report: &ConveneReport) -> String {
+fn nodes(report: &Decision) -> String {
     if report.nodes.is_empty() {
         return member_table(report);
     }

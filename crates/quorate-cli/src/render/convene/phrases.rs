@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
+use quorate::AssemblyVerdict;
 use quorate::service::convene::report::{
-    AppliedRule, Consultation, ConveneReport, Decision, Fragment, Member, Message, Violation,
+    AppliedRule, Consultation, Decision, VoteCount, Fragment, Member, Message, Violation,
 };
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::Json;
@@ -20,17 +21,17 @@ const OBJECTING: usize = 40;
 const REASON: usize = 240;
 
 /// The outcome as a word.
-pub(super) fn verdict(report: &ConveneReport) -> String {
-    report.verdict.as_deref().map_or_else(|| "OPEN".to_owned(), |word| one_line(word).to_uppercase())
+pub(super) fn verdict(report: &Decision) -> String {
+    report.verdict.map(AssemblyVerdict::as_str).map_or_else(|| "OPEN".to_owned(), |word| one_line(word).to_uppercase())
 }
 
-pub(super) fn paint(report: &ConveneReport) -> Paint {
-    report.verdict.as_deref().map_or(Paint::Absent, Paint::of_word)
+pub(super) fn paint(report: &Decision) -> Paint {
+    report.verdict.map(AssemblyVerdict::as_str).map_or(Paint::Absent, Paint::of_word)
 }
 
 /// The reason, in a sentence or two.
-pub(super) fn because(report: &ConveneReport) -> String {
-    let Some(verdict) = report.verdict.as_deref() else {
+pub(super) fn because(report: &Decision) -> String {
+    let Some(verdict) = report.verdict.map(AssemblyVerdict::as_str) else {
         return undecided(&report.run, report.imported, report.queued);
     };
     if let Some(because) = &report.because {
@@ -66,7 +67,7 @@ pub(super) fn because(report: &ConveneReport) -> String {
 }
 
 /// The length of a discussion, and what ended it.
-fn peer_outcome(report: &ConveneReport) -> String {
+fn peer_outcome(report: &Decision) -> String {
     let Some((rounds, ended_by)) = &report.rounds else { return String::new() };
     let ended = match &**ended_by {
         "no-new-objections" => without_objections(report).to_owned(),
@@ -97,7 +98,7 @@ fn peer_outcome(report: &ConveneReport) -> String {
 
 /// The meaning of a round without new objections: no member objects any more only if every objection was answered and
 /// withdrawn.
-fn without_objections(report: &ConveneReport) -> &'static str {
+fn without_objections(report: &Decision) -> &'static str {
     let all = &report.objections;
     match !all.is_empty() && all.iter().all(|objection| objection.taken_back && objection.answered) {
         true => "no further objections",
@@ -111,7 +112,7 @@ fn capital(text: &str) -> String {
 }
 
 /// The facts about the run, each with a label.
-pub(super) fn facts(report: &ConveneReport) -> Vec<(&'static str, String)> {
+pub(super) fn facts(report: &Decision) -> Vec<(&'static str, String)> {
     let model_note = match &report.recorded {
         Some(recorded) => format!(" ({})", recorded.to_lowercase()),
         None if report.model_asked => String::new(),
@@ -160,7 +161,7 @@ pub(super) fn request(mode: Mode, request: &AssemblyRequest) -> String {
 }
 
 /// The level of risk, and whether to involve a person.
-pub(super) fn risk(report: &ConveneReport) -> Option<String> {
+pub(super) fn risk(report: &Decision) -> Option<String> {
     let risk = report.risk.as_ref();
     let level = risk
         .and_then(|risk| Some(format!("{} (severity {})", one_line(risk.level.as_deref()?), risk.severity)));
@@ -172,7 +173,7 @@ pub(super) fn risk(report: &ConveneReport) -> Option<String> {
     }
 }
 
-pub(super) fn risk_paint(report: &ConveneReport) -> Paint {
+pub(super) fn risk_paint(report: &Decision) -> Paint {
     let level = report.risk.as_ref().and_then(|risk| risk.level.as_deref());
     match (report.should_escalate, level) {
         (Some(true), _) | (_, Some("escalate")) => Paint::Bad,
@@ -183,7 +184,7 @@ pub(super) fn risk_paint(report: &ConveneReport) -> Paint {
 }
 
 /// The validity of a fragment.
-pub(super) fn validity(report: &ConveneReport, fragment: &Fragment) -> String {
+pub(super) fn validity(report: &Decision, fragment: &Fragment) -> String {
     const HOUR_MS: i64 = 3_600_000;
     let Ok(expires) = fragment.expires.parse::<Timestamp>() else { return one_line(&fragment.expires) };
     let until = minute(expires.as_millisecond());
@@ -195,7 +196,7 @@ pub(super) fn validity(report: &ConveneReport, fragment: &Fragment) -> String {
     format!("{long}, until {until} UTC")
 }
 
-pub(super) fn member<'r>(report: &'r ConveneReport, id: &str) -> Option<&'r Member> {
+pub(super) fn member<'r>(report: &'r Decision, id: &str) -> Option<&'r Member> {
     report.members.iter().find(|member| member.id == *id)
 }
 
@@ -249,7 +250,7 @@ pub(super) struct Rejection {
     pub(super) excerpt: Option<String>,
 }
 
-pub(super) fn rejections(report: &ConveneReport) -> Vec<Rejection> {
+pub(super) fn rejections(report: &Decision) -> Vec<Rejection> {
     report.violations.iter().map(describe).collect()
 }
 
@@ -300,7 +301,7 @@ fn document(violation: &Violation) -> String {
 }
 
 /// The reason for a candidate's refusal, in a few words.
-pub(super) fn reason_for(report: &ConveneReport, candidate: &str) -> Option<String> {
+pub(super) fn reason_for(report: &Decision, candidate: &str) -> Option<String> {
     report
         .violations
         .iter()
@@ -309,7 +310,7 @@ pub(super) fn reason_for(report: &ConveneReport, candidate: &str) -> Option<Stri
 }
 
 /// The members without an answer, by reason; unasked members excluded.
-pub(super) fn absences(report: &ConveneReport) -> Vec<(String, String)> {
+pub(super) fn absences(report: &Decision) -> Vec<(String, String)> {
     let mut reasons: Vec<String> = Vec::new();
     let mut members_by_reason: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for member in &report.members {
@@ -338,7 +339,7 @@ pub(super) fn absences(report: &ConveneReport) -> Vec<(String, String)> {
 }
 
 /// Notes, without those that repeat a refusal.
-pub(super) fn notes_without_rejections(report: &ConveneReport) -> Vec<String> {
+pub(super) fn notes_without_rejections(report: &Decision) -> Vec<String> {
     let repeated = |note: &String| {
         report.violations.iter().any(|violation| {
             let of = |verb| format!("`{}` was {verb}:", violation.candidate);
@@ -373,7 +374,7 @@ pub(super) struct Side {
 }
 
 /// The sides; abstentions and missing votes only if there are any.
-pub(super) fn sides(decision: &Decision) -> Vec<Side> {
+pub(super) fn sides(decision: &VoteCount) -> Vec<Side> {
     let count =
         |words: &[&str]| decision.votes.iter().filter(|ballot| words.contains(&&*ballot.vote)).count();
     let side = |word, weight: f64, words: &[&str], paint| Side {
@@ -399,17 +400,17 @@ pub(super) fn sides(decision: &Decision) -> Vec<Side> {
 }
 
 /// The weight of all sides.
-pub(super) fn total_weight(decision: &Decision) -> f64 {
+pub(super) fn total_weight(decision: &VoteCount) -> f64 {
     decision.yes + decision.no + decision.abstain + decision.missing
 }
 
 /// A string among a rule's parameters.
-pub(super) fn param<'r>(report: &'r ConveneReport, rule: &AppliedRule, key: &str) -> Option<&'r str> {
+pub(super) fn param<'r>(report: &'r Decision, rule: &AppliedRule, key: &str) -> Option<&'r str> {
     report.declared_rule(&rule.id)?.params.get(key).and_then(Json::as_str)
 }
 
 /// `2.5 of 3 = 0.833, needs 0.66`.
-pub(super) fn ratio_text(report: &ConveneReport, decision: &Decision) -> String {
+pub(super) fn ratio_text(report: &Decision, decision: &VoteCount) -> String {
     let needs = report.threshold();
     let close = needs.as_ref().is_some_and(|needs| (needs.part - decision.ratio).abs() < 0.000_5);
     let rounded = if close { format!("{:.6}", decision.ratio) } else { format!("{:.3}", decision.ratio) };
@@ -464,7 +465,7 @@ impl Turn<'_> {
     }
 }
 
-pub(super) fn rounds(report: &ConveneReport) -> Vec<Round<'_>> {
+pub(super) fn rounds(report: &Decision) -> Vec<Round<'_>> {
     let mut rounds: BTreeMap<u64, Round<'_>> = BTreeMap::new();
     let delivered: BTreeMap<(u64, &str), &Message> =
         report.messages.iter().map(|message| ((message.round, &*message.from), message)).collect();
@@ -502,7 +503,7 @@ fn number(invocation: &str) -> Option<u64> {
 /// # Errors
 /// The status of a consultation without an answer.
 fn turn<'r>(
-    report: &ConveneReport,
+    report: &Decision,
     number: u64,
     id: &'r str,
     consultation: &'r Consultation,

@@ -7,7 +7,7 @@ use super::super::layout::{Paint, one_line};
 use super::super::wording::{amount, list_limited};
 use super::phrases::names;
 use super::phrases::{param, ratio_text};
-use quorate::service::convene::report::{AppliedRule, ConveneReport, Node};
+use quorate::service::convene::report::{AppliedRule, Decision, Node};
 
 const NAMED: usize = 6;
 
@@ -21,7 +21,7 @@ pub(super) struct RuleSummary {
 }
 
 /// All rules in order: evaluated ones, then others.
-pub(super) fn summaries(report: &ConveneReport) -> Vec<RuleSummary> {
+pub(super) fn summaries(report: &Decision) -> Vec<RuleSummary> {
     if report.mode == Mode::Hierarchy {
         return hierarchy_summaries(report);
     }
@@ -34,7 +34,7 @@ pub(super) fn summaries(report: &ConveneReport) -> Vec<RuleSummary> {
 }
 
 /// Why a rule was not evaluated.
-fn not_evaluated(report: &ConveneReport) -> String {
+fn not_evaluated(report: &Decision) -> String {
     let last = report.rules.iter().rev().find(|rule| rule.fired).map(|rule| one_line(&rule.id));
     let before = match (report.mode, last) {
         _ if report.verdict.is_none() => return "is not evaluated yet".to_owned(),
@@ -51,7 +51,7 @@ impl RuleSummary {
     }
 }
 
-fn rule_summary(report: &ConveneReport, rule: &AppliedRule) -> RuleSummary {
+fn rule_summary(report: &Decision, rule: &AppliedRule) -> RuleSummary {
     let (did, paint) = match report.mode {
         Mode::Voting => voting_effect(report, rule),
         Mode::Advisory => advisory_effect(report, rule),
@@ -60,7 +60,7 @@ fn rule_summary(report: &ConveneReport, rule: &AppliedRule) -> RuleSummary {
     RuleSummary { id: one_line(&rule.id), kind: one_line(&rule.kind), did, fired: rule.fired, paint }
 }
 
-fn voting_effect(report: &ConveneReport, rule: &AppliedRule) -> (String, Option<Paint>) {
+fn voting_effect(report: &Decision, rule: &AppliedRule) -> (String, Option<Paint>) {
     if !rule.fired {
         return (undecided_reason(report, rule), None);
     }
@@ -76,7 +76,7 @@ fn voting_effect(report: &ConveneReport, rule: &AppliedRule) -> (String, Option<
 }
 
 /// The reason for the deciding rule's decision.
-fn decision_reason(report: &ConveneReport, rule: &AppliedRule) -> Option<String> {
+fn decision_reason(report: &Decision, rule: &AppliedRule) -> Option<String> {
     let decision = report.decision.as_ref()?;
     let members_of =
         |all: &str| match report.declared_rule(&rule.id).and_then(|rule| rule.applies_to.as_ref()) {
@@ -106,7 +106,7 @@ fn decision_reason(report: &ConveneReport, rule: &AppliedRule) -> Option<String>
 }
 
 /// The reason why an earlier rule did not decide.
-fn undecided_reason(report: &ConveneReport, rule: &AppliedRule) -> String {
+fn undecided_reason(report: &Decision, rule: &AppliedRule) -> String {
     if rule.missing_as_no {
         return "was evaluated only to see whether the pass holds when missing votes count as no".to_owned();
     }
@@ -125,12 +125,12 @@ fn undecided_reason(report: &ConveneReport, rule: &AppliedRule) -> String {
 }
 
 /// Whether a vote is on a class.
-fn of_class(report: &ConveneReport, class: &str) -> bool {
+fn of_class(report: &Decision, class: &str) -> bool {
     matches!(&report.request, AssemblyRequest::Voting { class: Some(requested) } if requested == class)
 }
 
 /// The members that a rule applies to, if none of them may vote on the class.
-fn unasked<'r>(report: &'r ConveneReport, rule: &AppliedRule) -> Option<Vec<&'r str>> {
+fn unasked<'r>(report: &'r Decision, rule: &AppliedRule) -> Option<Vec<&'r str>> {
     let AssemblyRequest::Voting { class } = &report.request else { return None };
     let ids = report.declared_rule(&rule.id)?.applies_to.as_ref()?;
     let votes = |id: &&str| {
@@ -145,7 +145,7 @@ fn unasked<'r>(report: &'r ConveneReport, rule: &AppliedRule) -> Option<Vec<&'r 
 }
 
 /// Why a member is not asked: `, since no class is said`.
-fn on_class(report: &ConveneReport) -> String {
+fn on_class(report: &Decision) -> String {
     match &report.request {
         AssemblyRequest::Voting { class: Some(class) } => format!(" on the class {}", one_line(class)),
         _ => ", since no class is said".to_owned(),
@@ -153,7 +153,7 @@ fn on_class(report: &ConveneReport) -> String {
 }
 
 /// The words for a rule without matching votes: `no member votes`, `ada does not vote`.
-fn no_votes(report: &ConveneReport, rule: &AppliedRule) -> String {
+fn no_votes(report: &Decision, rule: &AppliedRule) -> String {
     let applies_to = report.declared_rule(&rule.id).and_then(|rule| rule.applies_to.as_ref());
     let ids: Vec<&str> = applies_to.into_iter().flatten().map(|id| &**id).collect();
     match ids[..] {
@@ -163,7 +163,7 @@ fn no_votes(report: &ConveneReport, rule: &AppliedRule) -> String {
     }
 }
 
-fn advisory_effect(report: &ConveneReport, rule: &AppliedRule) -> (String, Option<Paint>) {
+fn advisory_effect(report: &Decision, rule: &AppliedRule) -> (String, Option<Paint>) {
     if !rule.fired {
         return ("does not fire".to_owned(), None);
     }
@@ -192,7 +192,7 @@ fn collection_effect(rule: &AppliedRule) -> String {
 }
 
 /// The rules of a hierarchy: for which nodes each one determined the output.
-fn hierarchy_summaries(report: &ConveneReport) -> Vec<RuleSummary> {
+fn hierarchy_summaries(report: &Decision) -> Vec<RuleSummary> {
     let summary_of = |id: &str, kind: &str| {
         let nodes: Vec<&str> = report
             .rules
@@ -214,7 +214,7 @@ fn hierarchy_summaries(report: &ConveneReport) -> Vec<RuleSummary> {
 
 /// Why a rule of a hierarchy determined no output: it matched at none of the nodes with reports that it applies to, or was
 /// evaluated at none of them.
-fn unmatched_reason(report: &ConveneReport, id: &str) -> String {
+fn unmatched_reason(report: &Decision, id: &str) -> String {
     let at = |id: &str| report.declared_rules.iter().position(|rule| *rule.id == *id);
     let is_for =
         |node: &&Node| report.declared_rule(id).is_some_and(|rule| rule.applies_to_member(&node.member));

@@ -2,17 +2,17 @@
 
 mod hostile;
 
-use quorate::service::convene::report::{Contribution, ConveneReport};
+use quorate::service::convene::report::{Contribution, Decision};
 use quorate_diagnostics::render::{Colour, TextOptions};
 
 use super::super::Extent;
 use super::fixture::{guidance, talk, tree, vote};
 
-fn human(report: &ConveneReport, options: TextOptions) -> String {
+fn human(report: &Decision, options: TextOptions) -> String {
     super::human::human(report, Extent::Full, options)
 }
 
-fn markdown(report: &ConveneReport) -> String {
+fn markdown(report: &Decision) -> String {
     super::markdown::markdown(report, Extent::Full)
 }
 
@@ -416,7 +416,7 @@ fn talk_as_markdown() {
 
 #[test]
 fn an_objection_that_was_dropped_is_no_agreement() {
-    let outcome = |change: &dyn Fn(&mut ConveneReport)| {
+    let outcome = |change: &dyn Fn(&mut Decision)| {
         let mut report = talk();
         change(&mut report);
         let text = human(&report, wide(200));
@@ -680,7 +680,7 @@ fn vote_at_a_wide_terminal() {
 
       not asked: auditor (votes on security/audit)
 
-    Decision
+    VoteCount
       Raise the budget
       Resolution: by 20%.
       Result: pass. 2 yes, 1 no, 0 abstain, 1 without a vote.
@@ -749,7 +749,7 @@ fn vote_at_a_narrow_terminal() {
 
       not asked: auditor (votes on security/audit)
 
-    Decision
+    VoteCount
       Raise the budget
       Resolution: by 20%.
       Result: pass. 2 yes, 1 no, 0 abstain, 1

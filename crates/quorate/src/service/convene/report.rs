@@ -13,6 +13,7 @@ use quorate_manifest::assembly::{Grouping, Mode};
 use quorate_protocol::Json;
 use quorate_protocol::assembly::{self, AssemblyRequest, Rule, Setup};
 use quorate_protocol::rules::{class_warnings, votes};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
 use super::super::error::ServiceError;
@@ -24,16 +25,46 @@ use super::super::session::LedgerSession;
 use super::{budget, spec};
 
 pub use quorate_kernel::record::{
-    AppliedRule, Contribution, CountedVote, Decision, ExactRatio, Fragment, Message, Node, Objection, Risk,
-    Rollup, Violation,
+    AppliedRule, Contribution, CountedVote, ExactRatio, Fragment, Message, Node, Objection, Risk, Rollup,
+    Violation, VoteCount,
 };
 
 /// The version of the JSON that `convene` prints.
 pub const SCHEMA: &str = "quorate.convene/v1";
 
-/// An assembly's run, finished or not.
+/// The outcome of an assembly's run in one word.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum AssemblyVerdict {
+    /// A vote passed.
+    Pass,
+    /// A vote failed.
+    Fail,
+    /// Guidance, a discussion or an assessment was completed.
+    Done,
+    /// The outcome touches a locked trait.
+    Refused,
+    /// Answers are missing; the run can be resumed.
+    Incomplete,
+}
+
+impl AssemblyVerdict {
+    /// The word in lower case, as records have it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            AssemblyVerdict::Pass => "pass",
+            AssemblyVerdict::Fail => "fail",
+            AssemblyVerdict::Done => "done",
+            AssemblyVerdict::Refused => "refused",
+            AssemblyVerdict::Incomplete => "incomplete",
+        }
+    }
+}
+
+/// The report of an assembly's run, finished or not.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ConveneReport {
+pub struct Decision {
+    /// The run's id in the ledger.
     pub run: String,
     /// The time of opening, in milliseconds since the Unix epoch.
     pub opened_ms: i64,
@@ -46,8 +77,8 @@ pub struct ConveneReport {
     pub request: AssemblyRequest,
     /// The subject: a path, or `-`.
     pub subject: String,
-    /// `pass`, `fail`, `done`, `refused` or `incomplete`; `None` while the run is undecided.
-    pub verdict: Option<String>,
+    /// `None` while the run is undecided.
+    pub verdict: Option<AssemblyVerdict>,
     /// A stable word for the reason, if there is one: `no_voters`, `locked`, `budget_exhausted`, …
     pub code: Option<String>,
     /// The reason in a sentence, where the verdict alone does not explain itself.
@@ -65,7 +96,7 @@ pub struct ConveneReport {
     /// Advisory: the guidance.
     pub fragments: Vec<Fragment>,
     /// Voting: the decision.
-    pub decision: Option<Decision>,
+    pub decision: Option<VoteCount>,
     /// Peer: the delivered messages, in order.
     pub messages: Vec<Message>,
     /// Peer: the number of rounds, and what ended the exchange.
@@ -120,7 +151,7 @@ pub struct ConveneReport {
 /// # Errors
 /// If texts that it is derived from were erased, or another version of the mode wrote it.
 #[crate::boxed]
-pub async fn load(session: &LedgerSession, history: &History) -> Result<ConveneReport, ServiceError> {
+pub async fn load(session: &LedgerSession, history: &History) -> Result<Decision, ServiceError> {
     let setup = run_opened::assembly_setup(history).ok_or_else(|| run_opened::unknown_version(history))?;
     // If only the hash of an outcome is stored, the outcome is derived again from the answers.
     let kept = setup.overlays.enabled || history.outcome().is_none() || history.erased.records > 0;
@@ -132,10 +163,10 @@ pub async fn load(session: &LedgerSession, history: &History) -> Result<ConveneR
             protocol.artifact().and_then(Json::as_object).cloned()
         }
     };
-    let mut report = ConveneReport::read(history, &setup, artifact);
+    let mut report = Decision::read(history, &setup, artifact);
     report.ledger_flag = session.ledger_flag().to_owned();
     report.imported = session.store.is_imported(&history.run).await?;
-    let open = report.verdict.as_deref().is_none_or(|verdict| verdict == "incomplete");
+    let open = report.verdict.is_none_or(|verdict| verdict == AssemblyVerdict::Incomplete);
     if open && report.queued {
         report.notes.push(QUEUED_NOTE.to_owned());
     } else if open && !report.imported && history.erased.records == 0 {
@@ -167,10 +198,10 @@ fn group_members(history: &History, mut members: Vec<Member>) -> Vec<Member> {
     members
 }
 
-impl ConveneReport {
+impl Decision {
     /// The report of a run from its records alone; `None` if another version of the mode wrote it.
-    pub fn of(history: &History) -> Option<ConveneReport> {
-        let mut report = ConveneReport::read(history, &run_opened::assembly_setup(history)?, None);
+    pub fn of(history: &History) -> Option<Decision> {
+        let mut report = Decision::read(history, &run_opened::assembly_setup(history)?, None);
         report.add_counts(history);
         Some(report)
     }
@@ -187,7 +218,7 @@ impl ConveneReport {
         self.notes.extend(crate::service::report::erased_note(history));
     }
 
-    fn read(history: &History, setup: &Setup, artifact: Option<Map<String, Json>>) -> ConveneReport {
+    fn read(history: &History, setup: &Setup, artifact: Option<Map<String, Json>>) -> Decision {
         let mut outcome = history.outcome_data().cloned().unwrap_or_default();
         outcome.extend(artifact.into_iter().flatten());
         let outcome: Outcome = record::read(&outcome).unwrap_or_default();
@@ -195,7 +226,7 @@ impl ConveneReport {
         let recorded = RecordedAnswers::count(history);
         let model_asked = opened.asks_a_model() && !recorded.all();
         let violations = history.facts.iter().filter(|(kind, _)| kind == Kind::Violation.as_str());
-        ConveneReport {
+        Decision {
             run: history.run.to_string(),
             opened_ms: history.opened_ms,
             assembly: setup.assembly.to_string(),
@@ -203,7 +234,8 @@ impl ConveneReport {
             mode: setup.mode,
             request: setup.request.clone(),
             subject: opened.subject.clone().unwrap_or_default(),
-            verdict: outcome.verdict,
+            // A word of another version counts as no verdict.
+            verdict: outcome.verdict.and_then(|word| serde_json::from_value(Json::String(word)).ok()),
             code: outcome.code,
             because: outcome.because,
             missing: outcome.missing,
@@ -275,16 +307,22 @@ impl ConveneReport {
 
     /// The exit code: a vote 0 pass, 1 fail; other modes 0 done; 2 refused, 3 incomplete.
     pub fn exit_code(&self) -> u8 {
-        match self.verdict.as_deref() {
-            Some("pass" | "done") => 0,
-            Some("fail") => 1,
-            Some("refused") => 2,
-            _ => 3,
+        match self.verdict {
+            Some(AssemblyVerdict::Pass | AssemblyVerdict::Done) => 0,
+            Some(AssemblyVerdict::Fail) => 1,
+            Some(AssemblyVerdict::Refused) => 2,
+            Some(AssemblyVerdict::Incomplete) | None => 3,
         }
     }
 
-    /// The object that `--format json` prints.
-    pub fn json(&self) -> Json {
+    /// Verdict and reason as plain text.
+    pub fn brief(&self) -> String {
+        let because = self.because.as_ref().map_or_else(String::new, |because| format!(": {because}"));
+        format!("{}{because}\n", self.verdict.map_or("undecided", AssemblyVerdict::as_str))
+    }
+
+    /// The report as `quorate convene --format json` prints it; `quorate schema convene` prints its schema.
+    pub fn to_json(&self) -> Json {
         let spent = Cost { calls: self.calls, usage: self.usage, took: self.took }.json();
         let member = |member: &Member| with_usage(member.json(), &member.id, &self.member_usage);
         let mut json = json!({
@@ -492,7 +530,7 @@ pub struct Needed {
     pub place: f64,
 }
 
-impl ConveneReport {
+impl Decision {
     /// The recorded rule that decided.
     pub fn deciding_rule(&self) -> Option<&AppliedRule> {
         let rule = self.decision.as_ref()?.rule.as_ref()?;
@@ -521,7 +559,7 @@ impl ConveneReport {
     }
 }
 
-fn needed(decision: &Decision, id: &str, kind: &str, declared: Option<&Rule>) -> Option<Needed> {
+fn needed(decision: &VoteCount, id: &str, kind: &str, declared: Option<&Rule>) -> Option<Needed> {
     let param = |key: &str| declared?.params.get(key);
     let (part, text) = match kind {
         votes::QUORUM => {

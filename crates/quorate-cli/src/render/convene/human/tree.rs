@@ -9,7 +9,7 @@ use super::super::phrases;
 use super::super::phrases::reason_for;
 use super::heading;
 use crate::render::layout::{Paint, one_line};
-use quorate::service::convene::report::{ConveneReport, Node, Rollup};
+use quorate::service::convene::report::{Decision, Node, Rollup};
 
 /// The most lines of a fact about a node.
 const LINES: usize = 3;
@@ -21,7 +21,7 @@ const WORDS: usize = 26;
 /// The most levels that are drawn in one tree.
 const DEEPEST: usize = 16;
 
-pub(super) fn sections(report: &ConveneReport, width: usize) -> Vec<String> {
+pub(super) fn sections(report: &Decision, width: usize) -> Vec<String> {
     let forest = Forest::of(report);
     let deepest = (width.saturating_sub(2 + WORDS) / LEVEL).clamp(2, DEEPEST);
     let drawing = forest.drawing(deepest);
@@ -54,7 +54,7 @@ fn assessment(rollup: &Rollup, width: usize) -> String {
     out
 }
 
-fn trees(report: &ConveneReport, forest: &Forest<'_>, drawing: &Drawing, width: usize) -> Vec<String> {
+fn trees(report: &Decision, forest: &Forest<'_>, drawing: &Drawing, width: usize) -> Vec<String> {
     let mut all = Vec::new();
     for tree in &drawing.trees {
         let title = match tree.from {
@@ -73,7 +73,7 @@ fn trees(report: &ConveneReport, forest: &Forest<'_>, drawing: &Drawing, width: 
 
 /// A row: the lines of the levels above, its own connector, and the facts about it.
 fn drawn_row(
-    report: &ConveneReport,
+    report: &Decision,
     forest: &Forest<'_>,
     row: &Row,
     is_repeated: bool,
@@ -131,7 +131,7 @@ fn name(forest: &Forest<'_>, at: usize) -> String {
 }
 
 /// The facts about a node: name, input, answer and output.
-fn node(report: &ConveneReport, forest: &Forest<'_>, at: usize) -> Vec<(&'static str, String)> {
+fn node(report: &Decision, forest: &Forest<'_>, at: usize) -> Vec<(&'static str, String)> {
     let tree_node = &forest.tree_nodes[at];
     let severity = tree_node.node.and_then(|node| Some(node.output.as_ref()?.severity));
     let (label, paint) = status_mark(tree_node.node, &tree_node.member.status);
@@ -205,7 +205,7 @@ fn children_summary(forest: &Forest<'_>, children: &[usize]) -> String {
 }
 
 /// A node's output and how it came about; `None` for the answer of a leaf.
-fn passed_up(report: &ConveneReport, node: &Node, concern_said: Option<String>) -> Option<String> {
+fn passed_up(report: &Decision, node: &Node, concern_said: Option<String>) -> Option<String> {
     if node.status == "refused" {
         let reason = reason_for(report, &format!("node/{}", node.member)).unwrap_or_default();
         return Some(format!(
@@ -237,7 +237,7 @@ fn passed_up(report: &ConveneReport, node: &Node, concern_said: Option<String>) 
 }
 
 /// The number of nodes of each status, if the drawing does not show all nodes.
-fn summary(report: &ConveneReport, drawing: &Drawing, width: usize) -> String {
+fn summary(report: &Decision, drawing: &Drawing, width: usize) -> String {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     for node in &report.nodes {
         *counts.entry(&node.status).or_default() += 1;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use quorate::service::convene::report::{ConveneReport, Member};
+use quorate::service::convene::report::{Decision, Member};
 
 use super::super::super::wording::amount;
 use super::super::forest::Forest;
@@ -31,7 +31,7 @@ fn class(severity: u64) -> &'static str {
 }
 
 /// The weights of a vote, and the rules that it passed through.
-pub(super) fn votes(report: &ConveneReport) -> String {
+pub(super) fn votes(report: &Decision) -> String {
     let Some(decision) = report.decision.as_ref().filter(|counted| phrases::total_weight(counted) > 0.0)
     else {
         return String::new();
@@ -61,7 +61,7 @@ pub(super) fn votes(report: &ConveneReport) -> String {
 }
 
 /// The rules, and the fragments that they made of members' advice.
-pub(super) fn guidance(report: &ConveneReport) -> String {
+pub(super) fn guidance(report: &Decision) -> String {
     let asked: Vec<&Member> =
         report.members.iter().filter(|member| !member.consultations.is_empty()).collect();
     let number = asked.len();
@@ -108,7 +108,7 @@ fn rest(flow: &mut String, more: usize, noun: &str) {
     }
 }
 
-pub(super) fn talk(report: &ConveneReport) -> String {
+pub(super) fn talk(report: &Decision) -> String {
     let rounds = phrases::rounds(report);
     if rounds.iter().all(|round| round.turns.is_empty()) {
         return String::new();
@@ -158,7 +158,7 @@ pub(super) fn talk(report: &ConveneReport) -> String {
 }
 
 /// The tree, from the root down as far as it can be drawn; arrows point upwards.
-pub(super) fn tree(report: &ConveneReport) -> String {
+pub(super) fn tree(report: &Decision) -> String {
     let forest = Forest::of(report);
     if forest.tree_nodes.is_empty() {
         return String::new();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use quorate::service::convene::plan::{DeferredQuestion, Plan, Question};
-use quorate::service::convene::report::{ConveneReport, CountedVote, Member, Message, Node, Rollup};
+use quorate::service::convene::report::{Decision, CountedVote, Member, Message, Node, Rollup};
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::assembly::AssemblyRequest;
 use serde_json::json;
@@ -17,7 +17,7 @@ use crate::render::convene;
 const WIDTHS: [usize; 6] = [40, 53, 64, 80, 120, 200];
 
 /// A report with every text replaced.
-fn poisoned(mut report: ConveneReport, text: &str) -> ConveneReport {
+fn poisoned(mut report: Decision, text: &str) -> Decision {
     let put = |slot: &mut String| text.clone_into(slot);
     let put_if = |slot: &mut Option<String>| {
         if let Some(slot) = slot {
@@ -65,7 +65,7 @@ fn poisoned(mut report: ConveneReport, text: &str) -> ConveneReport {
     report
 }
 
-fn all() -> [ConveneReport; 4] {
+fn all() -> [Decision; 4] {
     [vote(), guidance(), talk(), tree()]
 }
 
@@ -159,7 +159,7 @@ fn known(row: &str) -> bool {
 }
 
 /// A chain of `length` members, each below the one before.
-fn chain(length: usize, severity: fn(usize) -> u64) -> ConveneReport {
+fn chain(length: usize, severity: fn(usize) -> u64) -> Decision {
     let mut report = bare(Mode::Hierarchy, AssemblyRequest::Hierarchy);
     for at in 0..length {
         let parent = at.checked_sub(1).map(|parent| format!("n{parent}"));
@@ -332,7 +332,7 @@ fn what_is_open_refused_or_incomplete_says_so() {
     More: `quorate show r7k2m9q4xa1bc --format markdown`
     ");
     let mut report = vote();
-    report.verdict = Some("incomplete".to_owned());
+    report.verdict = Some(quorate::AssemblyVerdict::Incomplete);
     report.code = Some("missing_votes".to_owned());
     report.because = Some("it would pass, but a missing vote could change that".to_owned());
     let text = human(&report, wide(100));
