@@ -23,6 +23,7 @@ mod run;
 mod runs;
 mod serve;
 mod sweep;
+mod trust;
 mod weave;
 mod worker;
 mod workspace;
@@ -149,7 +150,7 @@ enum Command {
     Resolve(manifests::ResolveArguments),
     Keys(keys::Arguments),
     Locks(locks::Arguments),
-    Trust(workspace::TrustArguments),
+    Trust(trust::Arguments),
     Schema(manifests::SchemaArguments),
     Fmt(manifests::FmtArguments),
     Doctor(workspace::DoctorArguments),
@@ -254,14 +255,14 @@ async fn run_command(
         Command::Mcp(arguments) => mcp::run(arguments, environment, terminal).await,
         Command::Ledger(arguments) => Box::pin(ledger::run(arguments, environment, terminal)).await,
         Command::Audit(arguments) => audit::run(arguments, environment, terminal).await,
-        Command::Watch(arguments) => runs::run_watch(arguments, environment, terminal).await,
-        Command::Runs(arguments) => runs::run_runs(arguments, environment, terminal).await,
-        Command::Show(arguments) => runs::run_show(arguments, environment, terminal).await,
+        Command::Watch(arguments) => runs::run_watch(arguments, quorate, terminal).await,
+        Command::Runs(arguments) => runs::run_runs(arguments, quorate, terminal).await,
+        Command::Show(arguments) => runs::run_show(arguments, quorate, terminal).await,
         Command::Report(arguments) => report::run_report(arguments, environment, terminal).await,
-        Command::Compare(arguments) => runs::run_compare(arguments, environment, terminal).await,
+        Command::Compare(arguments) => runs::run_compare(arguments, quorate, terminal).await,
         Command::Resume(arguments) => Box::pin(runs::run_resume(arguments, environment, terminal)).await,
-        Command::Replay(arguments) => runs::run_replay(arguments, environment, terminal).await,
-        Command::Override(arguments) => Box::pin(runs::run_override(arguments, environment, terminal)).await,
+        Command::Replay(arguments) => runs::run_replay(arguments, quorate, terminal).await,
+        Command::Override(arguments) => Box::pin(runs::run_override(arguments, quorate, terminal)).await,
         Command::Attest(arguments) => Box::pin(report::run_attest(arguments, environment, terminal)).await,
         Command::Overlays(arguments) => weave::run_overlays(arguments, environment, terminal).await,
         Command::Weave(arguments) => weave::run_weave(arguments, environment, terminal).await,
@@ -270,13 +271,13 @@ async fn run_command(
         Command::Init(arguments) => init::run(arguments, environment, terminal).await,
         Command::Hook(arguments) => Box::pin(hook::run(arguments, environment, terminal)).await,
         Command::Github(arguments) => Box::pin(github::run(arguments, environment, terminal)).await,
-        Command::Fmt(arguments) => manifests::run_fmt(arguments, environment, terminal).await,
+        Command::Fmt(arguments) => manifests::run_fmt(arguments, quorate, terminal),
         Command::Schema(arguments) => manifests::run_schema(&arguments, terminal),
-        Command::Resolve(arguments) => manifests::run_resolve(arguments, environment, terminal).await,
-        Command::Check(arguments) => manifests::run_check(arguments, environment, terminal).await,
+        Command::Resolve(arguments) => manifests::run_resolve(arguments, quorate, terminal),
+        Command::Check(arguments) => manifests::run_check(arguments, quorate, terminal),
         Command::Keys(arguments) => keys::run(arguments, quorate, terminal).await,
-        Command::Locks(arguments) => locks::run(arguments, environment, terminal).await,
-        Command::Trust(arguments) => workspace::run_trust(&arguments, environment, terminal),
+        Command::Locks(arguments) => locks::run(arguments, quorate, terminal),
+        Command::Trust(arguments) => trust::run(&arguments, quorate, terminal),
         Command::Doctor(arguments) => workspace::run_doctor(arguments, environment, terminal).await,
         Command::Models(arguments) => workspace::run_models(arguments, environment, terminal).await,
         Command::Explain(arguments) => manifests::run_explain(&arguments, terminal),

@@ -2,26 +2,18 @@
 //! result.
 
 pub(crate) mod audit;
-mod brief;
-#[cfg(test)]
-mod code_hosts;
 pub(crate) mod convene;
 pub(crate) mod conversation;
-mod deliberator_row;
-mod human;
 pub(crate) mod ledger;
-pub(crate) mod locks;
-mod markdown;
 pub(crate) mod overlays;
 pub(crate) mod playbook;
 #[cfg(feature = "postgres")]
 pub(crate) mod queue;
-pub(crate) mod resolve;
-pub(crate) mod runs;
 pub(crate) mod sweep;
 pub(crate) mod workspace;
 
-pub(crate) use quorate::view::{layout, wording};
+pub(crate) use quorate::view::markdown::{self, inline};
+pub(crate) use quorate::view::{Extent, layout, wording};
 
 use clap::ValueEnum;
 use quorate_diagnostics::Report as Diagnostics;
@@ -30,11 +22,8 @@ use serde::Serialize;
 
 use quorate::service::report::Review;
 
-pub(crate) use human::human;
-pub(crate) use markdown::inline;
-pub(crate) use markdown::markdown;
-pub(crate) use markdown::{DigestEntry, digest};
 pub(crate) use quorate::view::code_hosts::{github, gitlab, sarif};
+pub(crate) use quorate::view::digest::{DigestEntry, digest};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
@@ -52,21 +41,12 @@ pub(crate) enum Format {
     Gitlab,
 }
 
-/// How much of a report the text shows.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Extent {
-    /// One screen for a SHIP: its basis, and each fix once.
-    Screen,
-    /// All details, and each member's executor and usage.
-    Full,
-}
-
 /// A report in a format, ending with one line break.
 pub(crate) fn report(report: &Review, format: Format, extent: Extent, options: TextOptions) -> String {
     match format {
-        Format::Human => human(report, extent, options),
-        Format::Json => json(report),
-        Format::Markdown => markdown(report, extent),
+        Format::Human => report.doc(extent).text(options),
+        Format::Json => format!("{:#}\n", report.to_json()),
+        Format::Markdown => report.doc(extent).markdown(),
         Format::Sarif => sarif(&[report]),
         Format::Github => github(&[report]),
         Format::Gitlab => gitlab(&[report]),
@@ -79,24 +59,17 @@ pub(crate) fn json_text(value: &impl Serialize) -> String {
     format!("{value:#}\n")
 }
 
-/// Diagnostics as a JSON object, `{"diagnostics": […]}`.
-pub(crate) fn json(report: &Review) -> String {
-    format!("{:#}\n", report.to_json())
-}
-
 /// Diagnostics in a format; empty without diagnostics, if the format has no frame.
 pub(crate) fn diagnostics(report: &Diagnostics, format: Format, options: TextOptions) -> String {
     match format {
         Format::Human | Format::Gitlab => diagnostic::full(report, options),
         Format::Json => diagnostic::json(report),
-        Format::Sarif => diagnostic::sarif(&[report]),
-        Format::Github => diagnostic::github(&[report]),
+        Format::Sarif => diagnostic::sarif(report),
+        Format::Github => diagnostic::github(report),
         Format::Markdown if report.is_empty() => String::new(),
         Format::Markdown => markdown::fenced(&diagnostic::concise(report)),
     }
 }
 
-#[cfg(test)]
-mod fixture;
 #[cfg(test)]
 mod tests;

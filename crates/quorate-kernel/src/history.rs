@@ -8,6 +8,7 @@ use std::time::Duration;
 use quorate_protocol::{
     AbsenceReason, Command, ConsultationResult, Event, Json, Name, Part, PartKind, Protocol, TimedEvent,
 };
+use serde::Serialize;
 use serde_json::Map;
 
 use crate::attempts::CallReason;
@@ -540,7 +541,7 @@ impl OpenInvocation {
 }
 
 /// Where a replay differs from what was recorded.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Difference {
     /// The kind of record.
     pub kind: String,

@@ -9,7 +9,7 @@ use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
 
 use super::ServerState;
 use super::failure::Failure;
-use quorate::runs::{RunFilter, RunRow};
+use quorate::runs::{ListedRun, RunsRequest};
 use quorate::schemas::{self, PublishedSchema};
 
 const RUNS: &str = "quorate://runs/";
@@ -35,12 +35,13 @@ pub(super) async fn list(state: &Arc<ServerState>) -> Vec<Resource> {
 
 /// The newest runs; empty without a ledger.
 async fn newest(state: &ServerState) -> Vec<Resource> {
-    let runs = state.quorate.runs(&RunFilter::default(), MAX_LISTED).await.unwrap_or_default();
-    let resource = |run: RunRow| {
+    let request = RunsRequest { limit: MAX_LISTED, ..RunsRequest::default() };
+    let runs = state.quorate.runs(request).await.unwrap_or_default().value.runs;
+    let resource = |run: ListedRun| {
         let verdict = run.verdict.as_deref().unwrap_or("undecided");
         let about =
-            escape_invisible(&state.quorate.redact_text(&format!("{verdict}: {}", run.subject))).into_owned();
-        Resource::new(format!("{RUNS}{}", run.run), run.run.to_string())
+            escape_invisible(&state.quorate.redact_text(&format!("{verdict}: {}", run.artifact))).into_owned();
+        Resource::new(format!("{RUNS}{}", run.run), run.run)
             .with_title(about)
             .with_description("The outcome of a run and its reasons, as `run_show` gives it")
             .with_mime_type(JSON)

@@ -22,6 +22,7 @@ mod talks;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
+use quorate::Quorate;
 pub use quorate::http::Deadlines;
 use quorate::jobs::Jobs;
 use quorate::jobs::run_on_own_thread;
@@ -65,6 +66,8 @@ pub struct Server {
     /// The environment, with the root as working directory.
     environment: Environment,
     places: PathOverrides,
+    /// The workspace, for routes that append to the ledger; [`Server::reading`] is for the others.
+    quorate: Quorate,
     registries: Registries,
     root: Root,
     reader: Reader,
@@ -87,8 +90,10 @@ impl Server {
     pub fn open(environment: &Environment, options: &WebServerOptions) -> Result<Arc<Server>, ServiceError> {
         let dir = find_root(environment, options.root.as_deref(), &environment.directory);
         let root = Root::open(dir)?;
+        let environment = Environment { directory: root.dir().to_owned(), ..environment.clone() };
         let server = Server {
-            environment: Environment { directory: root.dir().to_owned(), ..environment.clone() },
+            quorate: Quorate::from_parts(environment.clone(), options.places.clone()).confined()?,
+            environment,
             places: options.places.clone(),
             registries: Registries::new(),
             root,
@@ -113,6 +118,11 @@ impl Server {
     /// The ledger, which must exist.
     async fn ledger(&self) -> Result<Arc<LedgerSession>, ServiceError> {
         self.reader.existing(&self.environment, &self.places).await
+    }
+
+    /// The workspace with its ledger, which must exist, opened for reading.
+    async fn reading(&self) -> Result<Quorate, quorate::Error> {
+        Ok(self.quorate.holding(self.ledger().await?))
     }
 
     /// Runs a computation on a thread of its own.

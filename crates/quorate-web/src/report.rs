@@ -11,7 +11,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quorate::service::report::Finding;
 use quorate::service::report_file::{Consulted, Embedded, ReportContent, ReportFile, ReportFormat};
-use quorate::service::runs::RunReport;
+use quorate::service::runs::Recorded;
 use quorate_kernel::canonical;
 use quorate_kernel::entropy::{hex, sha256_hex, unhex};
 use quorate_kernel::record::{Consultation, Outcome};
@@ -318,7 +318,7 @@ fn page(file: &ReportFile) -> ReportPage {
 /// What the run came to in a word; `None` while it is open.
 fn word<'a>(content: &'a ReportContent, outcome: &'a Outcome) -> Option<&'a str> {
     outcome.word().or(match &content.report {
-        Some(RunReport::Review(report)) if report.is_superseded() => Some(report.verdict_word()),
+        Some(Recorded::Review(report)) if report.is_superseded() => Some(report.verdict_word()),
         _ => None,
     })
 }
@@ -348,8 +348,8 @@ fn reasons(content: &ReportContent, outcome: &Outcome, at: &At) -> Vec<Reason> {
 /// What follows from the records, besides what they say themselves.
 fn notes(content: &ReportContent) -> Vec<String> {
     match &content.report {
-        Some(RunReport::Review(report)) => report.all_notes(),
-        Some(RunReport::Assembly(report)) => report.all_notes(),
+        Some(Recorded::Review(report)) => report.all_notes(),
+        Some(Recorded::Decision(report)) => report.all_notes(),
         None => Vec::new(),
     }
 }
@@ -385,7 +385,7 @@ fn facts(content: &ReportContent, outcome: &Outcome, at: &At) -> Vec<Fact> {
 
 /// Each deliberator's answers; how they count, where only the outcome is there.
 fn positions(content: &ReportContent, outcome: &Outcome, at: &At) -> Vec<Position> {
-    let Some(RunReport::Review(report)) = &content.report else { return Vec::new() };
+    let Some(Recorded::Review(report)) = &content.report else { return Vec::new() };
     let place = |step: &str, member: &str| {
         content.consultation(step, member).map(|asked| At::record(asked.n)).unwrap_or_default()
     };

@@ -1,56 +1,26 @@
-//! The ledger's runs: listing, showing and resuming them.
-
-use quorate_diagnostics::Report;
-use serde_json::Value;
+//! The ledger's runs: listing, showing, comparing, watching, resuming and replaying them, and a person's decision on one.
 
 use super::builder::Quorate;
-use super::convene::Decision;
 use super::error::Error;
 use super::events::Run;
 use super::review::Review;
-use super::service::resume;
+use super::service::live::Watcher;
 use super::service::run_spec::RunOptions;
-use super::service::runs::{self, RunReport};
+use super::service::{compare, finalize, resume, runs};
+use super::session::{OpenSession, Outcome};
 
-pub use quorate_ledger::runs::{RunFilter, RunRow};
-
-/// The report of a recorded run, finished or not.
-#[derive(Debug, Clone)]
-#[non_exhaustive]
-pub enum Recorded {
-    /// A council's review.
-    Review(Box<Review>),
-    /// An assembly's decision.
-    Decision(Decision),
-}
-
-impl Recorded {
-    fn new(report: RunReport, warnings: Report) -> Self {
-        match report {
-            RunReport::Review(report) => Recorded::Review(report),
-            RunReport::Assembly(report) => Recorded::Decision(Decision::new(report, warnings)),
-        }
-    }
-
-    /// The report as `quorate show --format json` prints it.
-    pub fn to_json(&self) -> Value {
-        match self {
-            Recorded::Review(review) => review.to_json(),
-            Recorded::Decision(decision) => decision.to_json(),
-        }
-    }
-
-    /// The outcome and its reasons as plain text.
-    pub fn brief(&self) -> String {
-        match self {
-            Recorded::Review(review) => review.brief(),
-            Recorded::Decision(decision) => decision.brief(),
-        }
-    }
-}
+pub use super::service::compare::{
+    CompareRequest, ComparedKind, ComparedRun, Comparison, Findings, KeptFinding, PositionChange,
+};
+pub use super::service::finalize::{MAX_BY_CHARS, MAX_REASON_CHARS, OverrideRequest};
+pub use super::service::live::{WatchEvent, WatchEventKind};
+pub use super::service::resume::Replay;
+pub use super::service::runs::{ListedRun, MODES, Recorded, RunList, RunsRequest, VERDICTS};
+pub use quorate_kernel::history::Difference;
+pub use quorate_ledger::runs::{RunCursor, RunFilter};
 
 impl Quorate {
-    /// The ledger's runs, at most `limit`: open ones first, in each part the newest first.
+    /// The ledger's runs: open ones first, in each part the newest first.
     ///
     /// # Errors
     /// If the ledger does not exist or does not answer.
@@ -58,34 +28,83 @@ impl Quorate {
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// # let dir = tempfile::tempdir()?;
-    /// use quorate::{Quorate, runs::{RunFilter, Recorded}};
+    /// use quorate::Quorate;
+    /// use quorate::runs::{Recorded, RunsRequest};
     ///
     /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
     /// quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
-    /// let runs = quorate.runs(&RunFilter::default(), 10).await?;
-    /// assert_eq!(runs.len(), 1);
-    /// let Recorded::Review(review) = quorate.show("latest").await? else { panic!("it is a review") };
-    /// assert_eq!(&*review.run, &*runs[0].run);
-    /// assert!(quorate.verify().await?.holds());
+    /// let listed = quorate.runs(RunsRequest::default()).await?.value;
+    /// assert_eq!(listed.runs.len(), 1);
+    /// let Recorded::Review(review) = quorate.show("latest").await?.value else { panic!("it is a review") };
+    /// assert_eq!(review.run, listed.runs[0].run);
+    /// assert!(quorate.replay("latest").await?.identical);
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub async fn runs(&self, filter: &RunFilter, limit: u32) -> Result<Vec<RunRow>, Error> {
-        let session = runs::open_read_only(&self.environment, &self.places).await?;
-        let listed = runs::list(&session, filter, limit).await;
-        session.close().await;
-        Ok(listed?.runs.into_iter().map(|listed| listed.run).collect())
+    #[crate::boxed]
+    pub async fn runs(&self, request: RunsRequest) -> Result<Outcome<RunList>, Error> {
+        let session = self.open_existing().await?;
+        let listed = runs::list(&session, &request).await;
+        session.finish(listed).await
     }
 
     /// A run by its id, a prefix of its id, or `latest`.
     ///
     /// # Errors
     /// If the run does not exist, or its records were changed.
-    pub async fn show(&self, run: &str) -> Result<Recorded, Error> {
-        let (session, run) = runs::open_run(&self.environment, &self.places, run).await?;
-        let shown = runs::load_report(&session, &run).await;
-        let warnings = session.close().await;
-        Ok(Recorded::new(shown?, warnings))
+    #[crate::boxed]
+    pub async fn show(&self, run: &str) -> Result<Outcome<Recorded>, Error> {
+        let session = self.open_existing().await?;
+        let shown = runs::find_report(&session, run).await;
+        session.finish(shown).await
+    }
+
+    /// Compares two runs on one artifact: findings kept, new and gone, and members that changed position.
+    ///
+    /// # Errors
+    /// If a run does not exist, or they are not on one artifact or not of one kind.
+    #[crate::boxed]
+    pub async fn compare(&self, request: CompareRequest) -> Result<Outcome<Comparison>, Error> {
+        let session = self.open_existing().await?;
+        let compared = compare::compare_named(&session, &request).await;
+        session.finish(compared).await
+    }
+
+    /// Derives a run's outcome again from its records; asks no member.
+    ///
+    /// # Errors
+    /// If the run does not exist, its records or texts are incomplete, or another version of its mode wrote it.
+    #[crate::boxed]
+    pub async fn replay(&self, run: &str) -> Result<Outcome<Replay>, Error> {
+        let session = self.open_existing().await?;
+        let replayed = async { resume::replay(&session, &session.find_run(run).await?.run).await };
+        let replayed = replayed.await;
+        session.finish(replayed).await
+    }
+
+    /// Records a person's decision beside the council's verdict, with its reason. Returns the review with it.
+    ///
+    /// # Errors
+    /// If the run does not exist, is undecided, an assembly's or imported, the reason is empty or too long, the decider
+    /// is unknown, or the ledger is read-only.
+    #[crate::boxed]
+    pub async fn override_verdict(&self, request: OverrideRequest) -> Result<Outcome<Review>, Error> {
+        let session = self.open_existing().await?;
+        let overridden = finalize::override_run(&session, &request).await;
+        session.finish(overridden).await
+    }
+
+    /// Follows a run from its beginning, or with `None` all runs from now on, in any process.
+    ///
+    /// # Errors
+    /// If the run does not exist, or the ledger does not answer.
+    #[crate::boxed]
+    pub async fn watch(&self, run: Option<&str>) -> Result<Watch, Error> {
+        let session = self.open_existing().await?;
+        match Watcher::new(session.clone(), run).await {
+            Ok(watcher) => Ok(Watch { watcher, session }),
+            Err(error) => Err(session.finish::<()>(Err(error)).await.expect_err("it is the error")),
+        }
     }
 
     /// Continues a run that was interrupted or whose members lack answers; recorded answers are not asked for again.
@@ -99,14 +118,14 @@ impl Quorate {
     /// let mut run = quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").start();
     /// let Some(Event::Opened { run: id }) = run.next().await else { panic!("it begins with that") };
     /// drop(run); // simulates a crash
-    /// let Recorded::Review(review) = quorate.resume(&id).finish().await? else { panic!("it is a review") };
+    /// let Recorded::Review(review) = quorate.resume(&id).finish().await?.value else { panic!("it is a review") };
     /// assert_eq!(&*review.run, &*id);
     /// assert!(review.verdict.is_some());
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use = "nothing happens until it is polled"]
-    pub fn resume(&self, run: &str) -> Run<Recorded> {
+    pub fn resume(&self, run: &str) -> Run<Outcome<Recorded>> {
         let (quorate, run) = (self.clone(), run.to_owned());
         Run::new(move |observer| async move {
             let Quorate { environment, places, .. } = quorate;
@@ -114,7 +133,41 @@ impl Quorate {
             let options = RunOptions::default();
             let resumed = Box::pin(resume::resume(&session, &run, &options, None, observer)).await;
             let warnings = session.close().await;
-            Ok(Recorded::new(resumed?, warnings))
+            Outcome::of(resumed, warnings)
         })
+    }
+
+    /// The ledger, which must exist.
+    pub(crate) async fn open_existing(&self) -> Result<OpenSession, Error> {
+        self.open(runs::open_read_only(&self.environment, &self.places)).await
+    }
+}
+
+/// The events of one run, or of all.
+pub struct Watch {
+    watcher: Watcher,
+    session: OpenSession,
+}
+
+impl Watch {
+    /// The next event; waits for it.
+    ///
+    /// # Errors
+    /// If the ledger does not answer.
+    pub async fn next(&mut self) -> Result<WatchEvent, Error> {
+        Ok(self.watcher.next().await?)
+    }
+
+    /// Closes the ledger.
+    pub async fn close(self) {
+        let Watch { watcher, session } = self;
+        drop(watcher);
+        let _ = session.finish(Ok(())).await;
+    }
+}
+
+impl std::fmt::Debug for Watch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watch").finish_non_exhaustive()
     }
 }

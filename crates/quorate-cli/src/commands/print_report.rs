@@ -1,6 +1,6 @@
 //! Prints the report of a run, also of an interrupted one; the exit code is the run's outcome.
 
-use quorate::service::runs::{self, RunReport};
+use quorate::service::runs::{self, Recorded};
 use quorate::service::session::LedgerSession;
 use quorate::service::{convene, report};
 use quorate_protocol::Name;
@@ -11,16 +11,16 @@ use crate::progress::Progress;
 use crate::render::{self, Extent, Format};
 use crate::terminal::Terminal;
 
-pub(super) fn any(report: &RunReport, session: &LedgerSession, format: Format, terminal: &Terminal) -> Exit {
+pub(super) fn any(report: &Recorded, session: &LedgerSession, format: Format, terminal: &Terminal) -> Exit {
     match report {
-        RunReport::Review(report) => review(report, session, format, terminal),
-        RunReport::Assembly(report) => assembly(report, session, format, terminal),
+        Recorded::Review(report) => review(report, session, format, terminal),
+        Recorded::Decision(report) => assembly(report, session, format, terminal),
     }
 }
 
 /// Prints an interrupted run. A run with a recorded outcome is over and cannot be resumed.
 pub(super) fn interrupted(
-    report: Option<&RunReport>,
+    report: Option<&Recorded>,
     session: &LedgerSession,
     format: Format,
     terminal: &Terminal,
@@ -40,7 +40,7 @@ pub(super) fn review(
 }
 
 pub(super) fn assembly(
-    report: &convene::report::ConveneReport,
+    report: &convene::report::Decision,
     session: &LedgerSession,
     format: Format,
     terminal: &Terminal,
@@ -58,7 +58,7 @@ pub(super) async fn decided_report(
     progress: &Progress,
     session: &LedgerSession,
     terminal: &Terminal,
-) -> Option<RunReport> {
+) -> Option<Recorded> {
     session.interrupt();
     let Some(run) = progress.run() else {
         terminal.status("interrupted before anything was asked");

@@ -15,7 +15,7 @@ use quorate::service::estimate::Estimate;
 use quorate::service::report::Review;
 use quorate::service::review::{self, ReviewOutcome, ReviewRequest, TierPolicy};
 use quorate::service::run_spec::RunOptions;
-use quorate::service::runs::RunReport;
+use quorate::service::runs::Recorded;
 use quorate::service::schemas::REVIEWS;
 use quorate::service::session::LedgerSession;
 use quorate::service::workspace::PathOverrides;
@@ -204,11 +204,11 @@ pub(super) async fn review(
     progress.clear();
     let ended = match reviewed {
         Err(Interrupted) => match print_report::decided_report(&progress, &session, terminal).await {
-            Some(RunReport::Review(report)) => {
+            Some(Recorded::Review(report)) => {
                 interrupt_next();
                 Outcome::Judged(report)
             }
-            Some(RunReport::Assembly(_)) | None => Outcome::Interrupted,
+            Some(Recorded::Decision(_)) | None => Outcome::Interrupted,
         },
         Ok(Ok(ReviewOutcome::Judged(report))) => Outcome::Judged(report),
         Ok(Ok(ReviewOutcome::Skipped { tier, artifact_type, reason })) => {

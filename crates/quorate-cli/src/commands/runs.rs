@@ -4,16 +4,18 @@ use std::sync::Arc;
 
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
+use quorate::runs::{
+    CompareRequest, Comparison, MODES, OverrideRequest, Recorded, Replay, RunFilter, RunList, RunsRequest,
+    VERDICTS, WatchEventKind,
+};
 use quorate::service::environment::Environment;
 use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::live::{WatchEventKind, Watcher};
-use quorate::service::runs::RunReport;
 use quorate::service::session::LedgerSession;
-use quorate::service::{compare, finalize, resume, runs};
+use quorate::service::{resume, runs};
+use quorate::{Name, Quorate, Verdict};
+use quorate_diagnostics::render::TextOptions;
 use quorate_diagnostics::{Body, codes};
-use quorate_ledger::runs::RunFilter;
-use quorate_protocol::Name;
-use quorate_protocol::policy::Verdict;
+use serde_json::json;
 
 use super::print_report::decided_report;
 use super::{print_report, report};
@@ -21,8 +23,7 @@ use crate::arguments::{
     EventsArguments, FailOnArguments, HumanOrJson, PathArguments, ReviewArguments, since, verdict_parser,
 };
 use crate::events::{Events, Role};
-use crate::exit::{Exit, exit_with_error};
-use crate::exit::{print_error, print_result, print_result_as, seal_and_close, with_session};
+use crate::exit::{Exit, end, exit_with_error, print_error, print_outcome, show};
 use crate::interrupt::{Interrupted, until_interrupted};
 use crate::progress::Progress;
 use crate::render;
@@ -39,13 +40,13 @@ pub(super) struct RunsArguments {
     #[arg(long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
     limit: u32,
     /// Only this verdict or outcome, for example hold or pass; open for undecided runs
-    #[arg(long, value_name = "VERDICT", ignore_case = true, value_parser = PossibleValuesParser::new(runs::VERDICTS))]
+    #[arg(long, value_name = "VERDICT", ignore_case = true, value_parser = PossibleValuesParser::new(VERDICTS))]
     verdict: Option<String>,
     /// Only this type of artifact
     #[arg(long = "type", value_name = "TYPE")]
     artifact_type: Option<String>,
     /// Only reviews (council), or assemblies of this mode
-    #[arg(long, value_name = "MODE", ignore_case = true, value_parser = PossibleValuesParser::new(runs::MODES))]
+    #[arg(long, value_name = "MODE", ignore_case = true, value_parser = PossibleValuesParser::new(MODES))]
     mode: Option<String>,
     /// Only runs on what this operator made: `--made-by` of review and convene
     #[arg(long, value_name = "OPERATOR")]
@@ -60,15 +61,11 @@ pub(super) struct RunsArguments {
     places: PathArguments,
 }
 
-pub(super) async fn run_runs(
-    arguments: RunsArguments,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Exit {
-    let format = arguments.format.into();
-    let since_ms = match since(&arguments.since, environment) {
+pub(super) async fn run_runs(arguments: RunsArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+    let format = arguments.format;
+    let since_ms = match since(&arguments.since, quorate.now_ms()) {
         Ok(since_ms) => since_ms,
-        Err(error) => return exit_with_error(&error, format, terminal),
+        Err(error) => return exit_with_error(&error, format.into(), terminal),
     };
     let filter = RunFilter {
         since_ms,
@@ -78,31 +75,20 @@ pub(super) async fn run_runs(
         producer: arguments.producer,
         after: None,
     };
-    let opened = runs::open_read_only(environment, &arguments.places.path_overrides()).await;
-    with_session(opened, format, terminal, async |session| {
-        let page = runs::list(session, &filter, arguments.limit).await?;
-        let count = match page.next {
-            Some(_) => runs::count(session, &filter).await?,
-            None => 0,
-        };
-        let is_altered = page.is_altered();
-        let all = page.runs;
-        let text = match arguments.format {
-            HumanOrJson::Human if all.is_empty() && filter != RunFilter::default() => {
-                "No run fits.\n".to_owned()
-            }
-            HumanOrJson::Human => render::runs::human(&all, terminal.stdout),
-            HumanOrJson::Json => render::runs::json(&all),
-        };
-        let exit = print_result(&text, session, terminal);
-        let more = count.saturating_sub(all.len() as u64);
-        if more > 0 {
-            let (runs, are) = if more == 1 { ("run", "is") } else { ("runs", "are") };
-            terminal.hint(&format!("{more} more {runs} {are} not shown: `--limit {count}` shows all"));
-        }
-        Ok(if is_altered { Exit::CHECK_FAILED } else { exit })
-    })
-    .await
+    let request = RunsRequest { filter, limit: arguments.limit };
+    let listed = arguments.places.apply(quorate).runs(request).await;
+    let (mut more, mut is_altered) = (None, false);
+    let doc = |listed: &RunList| {
+        (more, is_altered) =
+            (listed.all.map(|all| (all, all - listed.runs.len() as u64)), listed.is_altered());
+        listed.doc()
+    };
+    let exit = show(listed, doc, format, terminal);
+    if let Some((all, more)) = more {
+        let (runs, are) = if more == 1 { ("run", "is") } else { ("runs", "are") };
+        terminal.hint(&format!("{more} more {runs} {are} not shown: `--limit {all}` shows all"));
+    }
+    if is_altered { Exit::CHECK_FAILED } else { exit }
 }
 
 /// Derive a run's verdict again from the ledger alone
@@ -121,30 +107,11 @@ pub(super) struct ReplayArguments {
     places: PathArguments,
 }
 
-pub(super) async fn run_replay(
-    arguments: ReplayArguments,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Exit {
-    let format = arguments.format.into();
-    let (session, run) =
-        match runs::open_run(environment, &arguments.places.path_overrides(), &arguments.run).await {
-            Ok(opened) => opened,
-            Err(error) => return exit_with_error(&error, format, terminal),
-        };
-    let exit = match resume::replay(&session, &run).await {
-        Ok(replayed) => {
-            let text = match arguments.format {
-                HumanOrJson::Human => render::runs::replay_text(&replayed),
-                HumanOrJson::Json => render::runs::replayed_json(&replayed),
-            };
-            terminal.data(&text);
-            if replayed.result.differences.is_empty() { Exit::DONE } else { Exit::CHECK_FAILED }
-        }
-        Err(error) => print_error(&error, &session, format, terminal),
-    };
-    session.close().await;
-    exit
+pub(super) async fn run_replay(arguments: ReplayArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+    let replayed = arguments.places.apply(quorate).replay(&arguments.run).await;
+    let is_different = replayed.as_ref().is_ok_and(|replayed| !replayed.identical);
+    let exit = show(replayed, Replay::doc, arguments.format, terminal);
+    if is_different { Exit::CHECK_FAILED } else { exit }
 }
 
 /// Resume a run that was interrupted, crashed, or ended with INCOMPLETE
@@ -190,7 +157,7 @@ pub(super) async fn run_resume(
             print_report::interrupted(report.as_ref(), &session, format, terminal)
         }
         Ok(Ok(mut report)) => {
-            if let RunReport::Review(review) = &mut report {
+            if let Recorded::Review(review) = &mut report {
                 review.fail_on = arguments.fail.fail_on();
             }
             print_report::any(&report, &session, format, terminal)
@@ -210,7 +177,7 @@ async fn resume_run(
     run: &Name,
     arguments: &ResumeArguments,
     progress: Arc<Progress>,
-) -> Result<RunReport, ServiceError> {
+) -> Result<Recorded, ServiceError> {
     if runs::is_assembly(session, run).await? {
         // Checked before members are asked.
         if matches!(arguments.format, Format::Sarif | Format::Github | Format::Gitlab) {
@@ -243,25 +210,11 @@ pub(super) struct CompareArguments {
     places: PathArguments,
 }
 
-pub(super) async fn run_compare(
-    arguments: CompareArguments,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Exit {
-    let opened = runs::open_read_only(environment, &arguments.places.path_overrides()).await;
-    with_session(opened, arguments.format.into(), terminal, async |session| {
-        let (a, b) = match &arguments.runs[..] {
-            [a, b] => (Some(&**a), &**b),
-            runs => (None, runs.first().map_or("", String::as_str)),
-        };
-        let compared = compare::compare_named(session, a, b).await?;
-        let text = match arguments.format {
-            HumanOrJson::Human => render::runs::comparison(&compared, terminal.stdout),
-            HumanOrJson::Json => format!("{:#}\n", serde_json::json!(compared)),
-        };
-        Ok(print_result(&text, session, terminal))
-    })
-    .await
+pub(super) async fn run_compare(arguments: CompareArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+    let mut runs = arguments.runs.into_iter().rev();
+    let request = CompareRequest { b: runs.next().unwrap_or_default(), a: runs.next() };
+    let compared = arguments.places.apply(quorate).compare(request).await;
+    show(compared, Comparison::doc, arguments.format, terminal)
 }
 
 /// Follow runs of any process or machine
@@ -289,51 +242,46 @@ pub(super) struct WatchArguments {
     places: PathArguments,
 }
 
-pub(super) async fn run_watch(
-    arguments: WatchArguments,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Exit {
+pub(super) async fn run_watch(arguments: WatchArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
     let format = arguments.format;
-    let mut events = match Events::connect(arguments.events, Role::Listens, environment).await {
+    let mut events = match Events::connect(arguments.events, Role::Listens, quorate.environment()).await {
         Ok(events) => events,
         Err(error) => return exit_with_error(&error, format.into(), terminal),
     };
-    let opened = runs::open_read_only(environment, &arguments.places.path_overrides()).await;
-    with_session(opened, format.into(), terminal, async |session| {
-        let mut watcher = match &arguments.run {
-            Some(run) => Watcher::one(session, run).await?,
-            None => Watcher::all(session).await?,
-        };
-        if arguments.all {
-            terminal.hint("following every run from now on; Ctrl-C ends it");
-        }
-        let following = async {
-            loop {
-                let event = watcher.next().await?;
-                terminal.data(&match format {
-                    HumanOrJson::Human => render::runs::run_event(&event, arguments.all, terminal.stdout),
-                    HumanOrJson::Json => format!("{}\n", event.json()),
-                });
-                if event.what == WatchEventKind::Ended && !arguments.all {
-                    return Ok(Exit::DONE);
-                }
+    let mut watch = match arguments.places.apply(quorate).watch(arguments.run.as_deref()).await {
+        Ok(watch) => watch,
+        Err(error) => return exit_with_error(&error, format.into(), terminal),
+    };
+    if arguments.all {
+        terminal.hint("following every run from now on; Ctrl-C ends it");
+    }
+    let options = TextOptions { width: usize::MAX, ..terminal.stdout };
+    let following = async {
+        loop {
+            let event = watch.next().await?;
+            terminal.data(&match format {
+                HumanOrJson::Human => event.doc(arguments.all).text(options),
+                HumanOrJson::Json => format!("{}\n", json!(event)),
+            });
+            if event.what == WatchEventKind::Ended && !arguments.all {
+                return Ok(Exit::DONE);
             }
-        };
-        let following = async {
-            tokio::select! {
-                ended = following => ended,
-                () = terminal.reader_gone() => Ok(Exit::DONE),
-            }
-        };
-        match until_interrupted(events.during(following, terminal)).await {
-            Ok(ended) => ended,
-            // With --all, Ctrl-C is the regular end.
-            Err(Interrupted) if arguments.all => Ok(Exit::DONE),
-            Err(Interrupted) => Ok(Exit::INTERRUPTED),
         }
-    })
-    .await
+    };
+    let following = async {
+        tokio::select! {
+            ended = following => end(ended, format.into(), terminal),
+            () = terminal.reader_gone() => Exit::DONE,
+        }
+    };
+    let ended = until_interrupted(events.during(following, terminal)).await;
+    watch.close().await;
+    match ended {
+        Ok(exit) => exit,
+        // With --all, Ctrl-C is the regular end.
+        Err(Interrupted) if arguments.all => Exit::DONE,
+        Err(Interrupted) => Exit::INTERRUPTED,
+    }
 }
 
 /// Show the outcome of a run, and its reasons
@@ -372,11 +320,7 @@ enum ShownFormat {
     Html,
 }
 
-pub(super) async fn run_show(
-    arguments: ShowArguments,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Exit {
+pub(super) async fn run_show(arguments: ShowArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
     let format = match arguments.format {
         ShownFormat::Human => Format::Human,
         ShownFormat::Json => Format::Json,
@@ -385,32 +329,24 @@ pub(super) async fn run_show(
         ShownFormat::Github => Format::Github,
         ShownFormat::Gitlab => Format::Gitlab,
         ShownFormat::Html => {
+            let environment = quorate.environment();
             return report::show(&arguments.run, &arguments.places, environment, terminal).await;
         }
     };
-    let session = match runs::open_read_only(environment, &arguments.places.path_overrides()).await {
-        Ok(session) => session,
+    let shown = match arguments.places.apply(quorate).show(&arguments.run).await {
+        Ok(shown) => shown,
         Err(error) => return exit_with_error(&error, format, terminal),
     };
-    let exit = match runs::find_report(&session, &arguments.run).await {
-        Ok(report) => {
-            let text = match report {
-                RunReport::Review(report) => {
-                    Some(render::report(&report, format, Extent::Full, terminal.stdout))
-                }
-                RunReport::Assembly(report) => {
-                    render::convene::report(&report, format, Extent::Full, terminal.stdout)
-                }
-            };
-            match text {
-                Some(text) => print_result_as(format, &text, &session, terminal),
-                None => print_error(&unsupported_format(&arguments.run), &session, Format::Human, terminal),
-            }
+    let text = match &shown.value {
+        Recorded::Review(review) => Some(render::report(review, format, Extent::Full, terminal.stdout)),
+        Recorded::Decision(decision) => {
+            render::convene::report(decision, format, Extent::Full, terminal.stdout)
         }
-        Err(error) => print_error(&error, &session, format, terminal),
     };
-    session.close().await;
-    exit
+    match text {
+        Some(text) => print_outcome(&shown, format, &text, terminal),
+        None => exit_with_error(&unsupported_format(&arguments.run), Format::Human, terminal),
+    }
 }
 
 /// The refusal of a format for findings in files, which cannot show an assembly's outcome.
@@ -433,7 +369,7 @@ pub(super) struct OverrideArguments {
     #[arg(value_name = "RUN")]
     run: String,
     /// The decision
-    #[arg(long, ignore_case = true, value_parser = verdict_parser(VERDICTS))]
+    #[arg(long, ignore_case = true, value_parser = verdict_parser(DECISIONS))]
     verdict: Verdict,
     /// The reason
     #[arg(long, value_name = "R")]
@@ -446,7 +382,7 @@ pub(super) struct OverrideArguments {
 }
 
 /// The verdicts of `--verdict`, with their help.
-const VERDICTS: [(Verdict, &str); 3] = [
+const DECISIONS: [(Verdict, &str); 3] = [
     (Verdict::Ship, "Publish it"),
     (Verdict::Revise, "Change it first"),
     (Verdict::Hold, "Do not publish it"),
@@ -454,29 +390,17 @@ const VERDICTS: [(Verdict, &str); 3] = [
 
 pub(super) async fn run_override(
     arguments: OverrideArguments,
-    environment: &Environment,
+    quorate: &Quorate,
     terminal: &Terminal,
 ) -> Exit {
-    let (session, run) = match runs::open_run_for_append(
-        environment,
-        &arguments.places.path_overrides(),
-        &arguments.run,
-    )
-    .await
-    {
-        Ok(opened) => opened,
-        Err(error) => return exit_with_error(&error, Format::Human, terminal),
-    };
-    let verdict = arguments.verdict;
-    let decision = finalize::Decision { verdict, reason: &arguments.reason, by: arguments.by.as_deref() };
-    let exit = match finalize::override_run(&session, &run, decision).await {
-        Ok(report) => print_result(
-            &render::report(&report, Format::Human, Extent::Screen, terminal.stdout),
-            &session,
-            terminal,
-        ),
-        Err(error) => print_error(&error, &session, Format::Human, terminal),
-    };
-    Box::pin(seal_and_close(session, terminal)).await;
-    exit
+    let OverrideArguments { run, verdict, reason, by, places } = arguments;
+    let request = OverrideRequest { run, verdict, reason, by };
+    let overridden = places.apply(quorate).override_verdict(request).await;
+    match overridden {
+        Ok(review) => {
+            let text = review.doc(Extent::Screen).text(terminal.stdout);
+            print_outcome(&review, Format::Human, &text, terminal)
+        }
+        Err(error) => exit_with_error(&error, Format::Human, terminal),
+    }
 }

@@ -10,13 +10,13 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use quorate::jobs::Reporter;
 use quorate::jobs::{JobStatus, Patient, Residue};
+use quorate::runs::OverrideRequest;
 use quorate::service::artifact::{self, Artifact};
 use quorate::service::convene::{self, ConveneInput, Inputs, spec};
-use quorate::service::finalize::{self, Decision};
 use quorate::service::live::LiveState;
 use quorate::service::review::{self, ReviewOutcome, TierPolicy};
 use quorate::service::run_spec::RunOptions;
-use quorate::service::runs::{self, RunReport};
+use quorate::service::runs::{self, Recorded};
 use quorate::service::time_text::Whole;
 use quorate::service::workspace::Workspace;
 use quorate::service::{budget, open_session, resume};
@@ -311,7 +311,7 @@ impl Endpoint for PostConvenings {
             let session = open_session::open(within.environment.clone(), workspace).await?;
             let convened = convene::convene(&session, &input, &spec, observer).await;
             session.close().await;
-            Ok(convened?.json())
+            Ok(convened?.to_json())
         };
         start(&server, &call, Self::PATH, work).await
     }
@@ -368,8 +368,8 @@ impl Endpoint for PostResume {
             };
             session.close().await;
             Ok(match resumed? {
-                RunReport::Review(report) => report.to_json(),
-                RunReport::Assembly(report) => report.json(),
+                Recorded::Review(report) => report.to_json(),
+                Recorded::Decision(report) => report.to_json(),
             })
         };
         start(&server, &call, &path, work).await
@@ -382,10 +382,10 @@ impl Endpoint for PostResume {
 pub(crate) struct OverrideBody {
     verdict: DecidedVerdict,
     /// Why: the next review learns from it
-    #[schemars(length(min = 1, max = finalize::MAX_REASON_CHARS))]
+    #[schemars(length(min = 1, max = quorate::runs::MAX_REASON_CHARS))]
     reason: String,
     /// Who decided; by default Git's `user.name <user.email>`
-    #[schemars(length(max = finalize::MAX_BY_CHARS))]
+    #[schemars(length(max = quorate::runs::MAX_BY_CHARS))]
     by: Option<String>,
 }
 
@@ -413,21 +413,16 @@ impl Endpoint for PostOverride {
 
     async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
         let run = server.ledger().await?.find_run(call.part("run")).await?.run;
-        let (within, body, id) = (server.clone(), call.body.clone(), run.clone());
+        let OverrideBody { verdict, reason, by } = call.body.clone();
+        let verdict = match verdict {
+            DecidedVerdict::Ship => Verdict::Ship,
+            DecidedVerdict::Revise => Verdict::Revise,
+            DecidedVerdict::Hold => Verdict::Hold,
+        };
+        let request = OverrideRequest { run: run.to_string(), verdict, reason, by };
+        let quorate = server.quorate.clone();
         let recorded = async {
-            let decided = async move {
-                let (session, run) =
-                    runs::open_run_for_append(&within.environment, &within.places, &id).await?;
-                let verdict = match body.verdict {
-                    DecidedVerdict::Ship => Verdict::Ship,
-                    DecidedVerdict::Revise => Verdict::Revise,
-                    DecidedVerdict::Hold => Verdict::Hold,
-                };
-                let decision = Decision { verdict, reason: &body.reason, by: body.by.as_deref() };
-                let decided = finalize::override_run(&session, &run, decision).await;
-                session.close().await;
-                decided
-            };
+            let decided = async move { quorate.override_verdict(request).await };
             let report = server.run_computation(Box::pin(decided)).await?;
             Ok((StatusCode::OK, report.to_json()))
         };

@@ -14,15 +14,13 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use futures::stream::{self, Stream};
+use quorate::runs::{self, CompareRequest, Comparison, ListedRun, Recorded, RunFilter, RunList, RunsRequest};
 use quorate::service::audit::{self, Audit, AuditReport};
-use quorate::service::compare::{self, Comparison};
 use quorate::service::error::ServiceError;
 use quorate::service::live::{self, Live};
-use quorate::service::runs::{self, RunListEntry, RunPage, RunReport};
 use quorate::service::time_text;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::ledger::{Kind, Ledger as _, Record};
-use quorate_ledger::runs::RunFilter;
 use quorate_ledger::stats::ReviewFilter;
 use quorate_manifest::timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -68,7 +66,7 @@ pub(crate) struct Query {
 /// Runs, open ones first, in each part the newest first.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Runs {
-    pub(crate) runs: Vec<RunListEntry>,
+    pub(crate) runs: Vec<ListedRun>,
     /// The `before` that lists the next ones, if there may be more
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) next: Option<String>,
@@ -111,18 +109,19 @@ fn one_of(name: &str, given: Option<String>, words: &[&str]) -> Result<Option<St
 }
 
 /// The runs that a query names.
-pub(crate) async fn list(server: &Server, query: &Query) -> Result<RunPage, Failure> {
+pub(crate) async fn list(server: &Server, query: &Query) -> Result<RunList, Failure> {
     let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
         return Err(Failure::usage(format!("`limit` is {limit}"), format!("it is 1 to {MAX_LIMIT}")));
     }
     let filter = query.filter(server)?;
-    match server.reader.session(&server.environment, &server.places).await? {
-        Some(session) => Ok(runs::list(&session, &filter, limit).await?),
-        None => match &filter.after {
-            Some(cursor) => Err(runs::unknown_cursor(cursor).into()),
-            None => Ok(RunPage::default()),
-        },
+    match server.reading().await {
+        Ok(quorate) => Ok(quorate.runs(RunsRequest { filter, limit }).await?.value),
+        // A workspace without a ledger has no runs.
+        Err(error) if error.code() == codes::RUN_UNKNOWN.as_str() && filter.after.is_none() => {
+            Ok(RunList::default())
+        }
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -143,18 +142,14 @@ impl Endpoint for GetRuns {
     async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
         let page = list(&server, &call.query).await?;
         let next = page.next.map(|cursor| cursor.to_string());
-        Ok(Json(Runs { runs: page.runs.iter().map(RunListEntry::from).collect(), next }).into_response())
+        Ok(Json(Runs { runs: page.runs, next }).into_response())
     }
 }
 
 /// The report of a run that an id, the beginning of one, or `latest` names.
-pub(crate) async fn load_report(server: &Arc<Server>, run: String) -> Result<RunReport, Failure> {
-    let session = server.ledger().await?;
-    let loaded = server.run_computation(Box::pin(async move {
-        let run = session.find_run(&run).await?.run;
-        runs::load_report(&session, &run).await
-    }));
-    Ok(loaded.await?)
+pub(crate) async fn load_report(server: &Arc<Server>, run: String) -> Result<Recorded, Failure> {
+    let quorate = server.reading().await?;
+    Ok(server.run_computation(Box::pin(async move { quorate.show(&run).await })).await?.value)
 }
 
 pub(crate) struct GetRun;
@@ -171,11 +166,8 @@ impl Endpoint for GetRun {
     }
 
     async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let json = match load_report(&server, call.part("run").to_owned()).await? {
-            RunReport::Review(report) => report.to_json(),
-            RunReport::Assembly(report) => report.json(),
-        };
-        Ok(Json(json).into_response())
+        let report = load_report(&server, call.part("run").to_owned()).await?;
+        Ok(Json(report.to_json()).into_response())
     }
 }
 
@@ -270,12 +262,9 @@ pub(crate) async fn load_comparison(
     server: &Arc<Server>,
     query: CompareQuery,
 ) -> Result<Comparison, Failure> {
-    let session = server.ledger().await?;
-    let compared = server.run_computation(Box::pin(async move {
-        let a = query.a.as_deref().filter(|a| !a.is_empty());
-        compare::compare_named(&session, a, &query.b).await
-    }));
-    Ok(compared.await?)
+    let quorate = server.reading().await?;
+    let request = CompareRequest { a: query.a.filter(|a| !a.is_empty()), b: query.b };
+    Ok(server.run_computation(Box::pin(async move { quorate.compare(request).await })).await?.value)
 }
 
 pub(crate) struct GetCompare;
@@ -533,7 +522,7 @@ impl Endpoint for GetArtifact {
     }
 
     async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let RunReport::Review(report) = load_report(&server, call.part("run").to_owned()).await? else {
+        let Recorded::Review(report) = load_report(&server, call.part("run").to_owned()).await? else {
             let message = "the run is an assembly's; only a review has a text";
             return Err(Failure::new(
                 StatusCode::NOT_FOUND,

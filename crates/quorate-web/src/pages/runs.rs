@@ -4,13 +4,12 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::response::Response;
-use quorate::service::runs::{MODES, RunReport, VERDICTS};
+use quorate::AssemblyVerdict;
+use quorate::runs::{ListedRun, MODES, Recorded, VERDICTS};
 use quorate::service::{self, compare};
-use quorate_ledger::runs::ListedRun;
 use quorate_protocol::policy::Verdict;
 
 use super::live_run::LiveView;
-use super::wording::{Mark, instant, minute, plain};
 use super::{Frame, Surroundings, assembly_run, query, respond, review_run};
 use crate::Server;
 use crate::api::runs::{Query, list, load_live, load_report};
@@ -23,27 +22,10 @@ struct RunsPage {
     filter: Query,
     verdicts: Vec<(&'static str, bool)>,
     modes: Vec<(&'static str, bool)>,
-    rows: Vec<Row>,
+    rows: Vec<ListedRun>,
     is_filtered: bool,
     /// The address of the next page.
     next: Option<String>,
-}
-
-struct Row {
-    run: String,
-    opened: String,
-    instant: String,
-    subject: String,
-    artifact_type: String,
-    mark: Mark,
-    overridden: Option<Mark>,
-    blockers: String,
-    missing: String,
-    producer: String,
-    /// What differs between the run's row and its records.
-    difference: Option<String>,
-    is_sealed: bool,
-    is_imported: bool,
 }
 
 /// The page.
@@ -83,55 +65,37 @@ async fn page(server: &Arc<Server>, text: &str) -> Result<RunsPage, Failure> {
         verdicts: VERDICTS.iter().map(|word| (*word, *word == verdict)).collect(),
         modes: MODES.iter().map(|word| (*word, *word == mode)).collect(),
         filter,
-        rows: listed.runs.into_iter().map(row).collect(),
+        rows: listed.runs,
         next,
     })
-}
-
-fn row(listed: ListedRun) -> Row {
-    let difference = listed.difference().map(str::to_owned);
-    let run = listed.run;
-    Row {
-        difference,
-        opened: minute(run.opened_ms),
-        instant: instant(run.opened_ms),
-        mark: Mark::of(run.verdict.as_deref()),
-        overridden: run.overridden.as_deref().map(|word| Mark::of(Some(word))),
-        run: run.run.to_string(),
-        subject: run.subject,
-        artifact_type: plain(&run.artifact_type),
-        blockers: listed.blockers.join(", "),
-        missing: listed.missing.join(", "),
-        producer: listed.producer,
-        is_sealed: listed.sealed,
-        is_imported: run.imported,
-    }
 }
 
 /// The page.
 pub(super) async fn show_run(server: &Arc<Server>, run: &str) -> Response {
     match load_run(server, run).await {
-        Ok((RunReport::Review(report), around)) => {
+        Ok((Recorded::Review(report), around)) => {
             respond(server, Ok(review_run::page(server, *report, around)))
         }
-        Ok((RunReport::Assembly(report), around)) => {
+        Ok((Recorded::Decision(report), around)) => {
             respond(server, Ok(assembly_run::page(server, *report, around)))
         }
         Err(failure) => respond(server, Err::<review_run::ReviewPage, _>(failure)),
     }
 }
 
-async fn load_run(server: &Arc<Server>, run: &str) -> Result<(RunReport, Surroundings), Failure> {
+async fn load_run(server: &Arc<Server>, run: &str) -> Result<(Recorded, Surroundings), Failure> {
     let report = load_report(server, run.to_owned()).await?;
     let (run, is_open, is_incomplete) = match &report {
-        RunReport::Review(report) => (
+        Recorded::Review(report) => (
             report.run.clone(),
             report.verdict.is_none() && !report.is_superseded(),
             report.verdict == Some(Verdict::Incomplete),
         ),
-        RunReport::Assembly(report) => {
-            (report.run.clone(), report.verdict.is_none(), report.verdict.as_deref() == Some("incomplete"))
-        }
+        Recorded::Decision(report) => (
+            report.run.clone(),
+            report.verdict.is_none(),
+            report.verdict == Some(AssemblyVerdict::Incomplete),
+        ),
     };
     let session = server.ledger().await?;
     let live = match is_open {

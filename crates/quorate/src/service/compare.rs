@@ -18,8 +18,10 @@ use serde_json::{Value, json};
 use super::diff::{self, Piece};
 use super::error::ServiceError;
 use super::report::{self, Answer, Deliberator, Review, erased_note};
+use super::runs::outcome_word;
 use super::session::LedgerSession;
 use super::{convene, run_opened};
+use crate::view::{Doc, Entry, Table, Text};
 
 /// The version of a comparison's JSON.
 pub const SCHEMA: &str = "quorate.compare/v1";
@@ -161,19 +163,26 @@ pub async fn previous(session: &LedgerSession, run: &Name) -> Result<Option<Name
     Ok(session.store.previous_run(run).await?)
 }
 
-/// As [`compare`], with runs as a user names them: by an id, a prefix of an id, or `latest`. Without `a`, compares with
-/// the run before `b` on the same artifact.
+/// Two runs to compare, each by an id, a prefix of an id, or `latest`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct CompareRequest {
+    /// The earlier run; `None` for the decided run before `b` on the same artifact.
+    pub a: Option<String>,
+    /// The later run.
+    pub b: String,
+}
+
+/// As [`compare`], with runs as a user names them.
 ///
 /// # Errors
 /// As [`compare`]; if there is no such run.
 #[crate::boxed]
 pub async fn compare_named(
     session: &LedgerSession,
-    a: Option<&str>,
-    b: &str,
+    request: &CompareRequest,
 ) -> Result<Comparison, ServiceError> {
-    let b = session.find_run(b).await?.run;
-    let a = match a {
+    let b = session.find_run(&request.b).await?.run;
+    let a = match &request.a {
         Some(a) => session.find_run(a).await?.run,
         None => previous(session, &b).await?.ok_or_else(|| {
             let body = Body::new(format!("the ledger has no decided run before {b} on the same artifact"));
@@ -189,6 +198,69 @@ pub fn schema() -> Value {
     let mut schema = settings.into_generator().into_root_schema_for::<Comparison>().to_value();
     schema["$id"] = json!(SCHEMA);
     schema
+}
+
+impl Comparison {
+    /// Both runs, what changed between them, and what each found.
+    pub fn doc(&self) -> Doc {
+        let mut doc = Doc::new();
+        doc.title(Text::strong(&self.artifact));
+        let run = |name: &str, run: &ComparedRun| {
+            let because = run.because.as_deref().unwrap_or_default();
+            [
+                name.into(),
+                Text::code(&run.run),
+                run.opened.as_str().into(),
+                outcome_word(run.verdict.as_deref()),
+                because.into(),
+            ]
+        };
+        let runs = [run("a", &self.a), run("b", &self.b)];
+        doc.table(Table::new(["", "run", "opened", "verdict", "why"]).with_rows(runs));
+        let verdict = if self.verdict_changed { "The verdict changed" } else { "The verdict is the same" };
+        let text = if self.same_text { "the text is the same" } else { "the text changed" };
+        doc.line(format!("{verdict}, and {text}."));
+        for note in &self.notes {
+            doc.line(note);
+        }
+        let Findings { kept, new, gone } = &self.findings;
+        let kept =
+            kept.iter().map(|kept| kept.b.entry(Some(&kept.a.issue).filter(|issue| **issue != kept.b.issue)));
+        let groups = [
+            ("Gone", gone.iter().map(|finding| finding.entry(None)).collect::<Vec<_>>()),
+            ("New", new.iter().map(|finding| finding.entry(None)).collect()),
+            ("Kept", kept.collect()),
+        ];
+        for (name, findings) in groups.into_iter().filter(|(_, findings)| !findings.is_empty()) {
+            doc.heading(format!("{name} ({})", findings.len()));
+            doc.items(findings);
+        }
+        if !self.positions.is_empty() {
+            doc.heading("Positions");
+            let word = |position: &Option<String>| Text::from(position.as_deref().unwrap_or("not asked"));
+            let row = |position: &PositionChange| {
+                let changed = if position.changed { Text::strong("changed") } else { Text::default() };
+                [Text::from(&position.member), word(&position.a), word(&position.b), changed]
+            };
+            doc.table(Table::new(["member", "a", "b", ""]).with_rows(self.positions.iter().map(row)));
+        }
+        doc
+    }
+}
+
+impl Finding {
+    /// `before` is its earlier wording.
+    fn entry(&self, before: Option<&String>) -> Entry {
+        let line = self.line.map_or_else(String::new, |line| format!(", line {line}"));
+        let quote = if self.quote.is_empty() { String::new() } else { format!(" “{}”", self.quote) };
+        let mut entry = Entry::from(format!("{}{line}:{quote} {}", self.by, self.issue));
+        for (label, text) in [("before", before), ("fix", self.fix.as_ref())] {
+            if let Some(text) = text {
+                entry.body.line(format!("{label}: {text}"));
+            }
+        }
+        entry
+    }
 }
 
 fn ensure_comparable(a: &Content, b: &Content, same_text: bool) -> Result<(), ServiceError> {
@@ -338,7 +410,7 @@ async fn assembly(session: &LedgerSession, history: &History) -> Result<Content,
         kind,
         run: compared(
             history,
-            report.verdict.clone(),
+            report.verdict.map(|verdict| verdict.as_str().to_owned()),
             report.because.clone().or_else(|| deciding_rule(&report)),
         ),
         artifact: report.subject.clone(),
@@ -350,7 +422,7 @@ async fn assembly(session: &LedgerSession, history: &History) -> Result<Content,
 }
 
 /// The rule that decided a vote.
-fn deciding_rule(report: &convene::report::ConveneReport) -> Option<String> {
+fn deciding_rule(report: &convene::report::Decision) -> Option<String> {
     let decides =
         |rule: &convene::report::AppliedRule| Some(format!("{} decides {}", rule.id, rule.decides.as_ref()?));
     report.rules.iter().find_map(decides)
@@ -594,10 +666,55 @@ mod position_tests {
 
 #[cfg(test)]
 mod tests {
+    use quorate_diagnostics::render::TextOptions;
+
     use super::*;
 
     fn finding(by: &str, quote: &str, issue: &str) -> Finding {
         Finding { by: by.to_owned(), quote: quote.to_owned(), issue: issue.to_owned(), ..Finding::default() }
+    }
+
+    #[test]
+    fn findings_are_grouped_by_what_became_of_them() {
+        let run = |run: &str, verdict: &str| ComparedRun {
+            run: run.to_owned(),
+            opened: "2026-03-04T05:05:00.007Z".to_owned(),
+            verdict: Some(verdict.to_owned()),
+            because: None,
+            artifact_sha256: None,
+        };
+        let compared = Comparison {
+            schema: SCHEMA,
+            kind: ComparedKind::Review,
+            artifact_type: "blog_post".to_owned(),
+            artifact: "draft.md".to_owned(),
+            a: run("r1", "REVISE"),
+            b: run("r2", "SHIP"),
+            same_text: false,
+            verdict_changed: true,
+            findings: match_findings(
+                vec![finding("tone", "q", "old")],
+                vec![
+                    Finding { line: Some(3), ..finding("tone", "q", "dull") },
+                    finding("facts", "", "no source\u{1b}[31m"),
+                ],
+            ),
+            positions: position_changes(
+                vec![("tone".to_owned(), "blocks".to_owned())],
+                vec![("tone".to_owned(), "passes".to_owned())],
+            ),
+            notes: Vec::new(),
+        };
+        let text = compared.doc().text(TextOptions::default());
+        for shown in [
+            "The verdict changed, and the text changed.",
+            "New (1)\n  - facts: no source",
+            "Kept (1)\n  - tone, line 3: “q” dull\n    before: old",
+            "passes",
+        ] {
+            assert!(text.contains(shown), "{shown}: {text}");
+        }
+        assert!(!text.contains("Gone") && !text.contains('\u{1b}'), "{text}");
     }
 
     fn shown(a: &[Finding], b: &[Finding]) -> (Vec<(String, String)>, Vec<String>, Vec<String>) {

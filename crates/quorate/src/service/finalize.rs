@@ -20,7 +20,7 @@ use super::report::{self, Review};
 use super::run_opened::{self, is_assembly};
 use super::session::LedgerSession;
 use super::signer::KeySource;
-use super::{environment, overlays};
+use super::{environment, overlays, runs};
 
 /// Finalizes a run: log line or overlays, then the record that the run ended. Idempotent. Returns the whole history.
 ///
@@ -162,36 +162,42 @@ const MAX_ATTEMPTS: usize = 50;
 pub const MAX_REASON_CHARS: usize = 8_000;
 pub const MAX_BY_CHARS: usize = 200;
 
-#[derive(Debug, Clone, Copy)]
-pub struct Decision<'a> {
+/// A person's decision on a run.
+#[derive(Debug, Clone)]
+pub struct OverrideRequest {
+    /// The run: its id, a prefix of it, or `latest`.
+    pub run: String,
+    /// The decision.
     pub verdict: Verdict,
-    pub reason: &'a str,
-    /// The decider's name; `None` for the Git identity.
-    pub by: Option<&'a str>,
+    /// The reason; later reviews learn from it. At most [`MAX_REASON_CHARS`] characters.
+    pub reason: String,
+    /// The decider's name, at most [`MAX_BY_CHARS`] characters; `None` for the Git identity.
+    pub by: Option<String>,
 }
 
 /// Records a person's decision and reason.
 ///
 /// # Errors
-/// If the run is undecided, the reason is empty or too long, the decider is unknown, or the ledger fails.
+/// If the run is unknown, undecided or imported, the reason is empty or too long, the decider is unknown, or the ledger
+/// fails.
 pub async fn override_run(
     session: &LedgerSession,
-    run: &Name,
-    decision: Decision<'_>,
+    request: &OverrideRequest,
 ) -> Result<Review, ServiceError> {
-    let Decision { verdict, reason, by } = decision;
+    let OverrideRequest { run, verdict, reason, by } = request;
+    let run = &runs::find_own_run(session, run).await?;
     if reason.trim().is_empty() {
         let body = Body::new("an override needs a reason")
             .help("give the reason with `--reason`: the next review learns from it");
         return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
     }
     ensure_short("reason", reason, MAX_REASON_CHARS)?;
-    ensure_short("by", by.unwrap_or_default(), MAX_BY_CHARS)?;
-    let decider = environment::decider(&session.environment, by).await?;
+    ensure_short("by", by.as_deref().unwrap_or_default(), MAX_BY_CHARS)?;
+    let decider = environment::decider(&session.environment, by.as_deref()).await?;
     session.ensure_writable()?;
     // Another person may append at the same time.
     for _ in 0..MAX_ATTEMPTS {
-        match try_record(session, run, verdict, reason, &decider).await {
+        match try_record(session, run, *verdict, reason, &decider).await {
             Err(RecordError::Conflict) => {}
             Err(RecordError::Failed(error)) => return Err(error),
             Ok(()) => {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_kernel::history::History;
-use quorate_kernel::ports::ledger::{Kind, Record};
+use quorate_kernel::ports::ledger::{Kind, Ledger as _, Record};
 use quorate_kernel::record::{Attempt, Consultation, Money, Outcome, Override, RunIntent, RunOpened, Status};
 use quorate_ledger::store::lease::Driver;
 use quorate_manifest::timestamp;
@@ -15,14 +15,16 @@ use quorate_protocol::Name;
 use quorate_protocol::modes::council::ADJUDICATOR;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Value, json};
 
 use super::commit_events::CommitEventReader;
 use super::error::ServiceError;
 use super::report::deliberator_ids;
+use super::runs::SHORT;
 use super::session::LedgerSession;
 use super::{budget, run_opened};
 use crate::jobs::Progress;
+use crate::view::wording::{list, step};
+use crate::view::{Doc, Text, Tone};
 
 /// A run as it goes on
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -341,23 +343,27 @@ const POLL: Duration = Duration::from_millis(500);
 const PAGE: u32 = 500;
 
 /// An event of a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WatchEvent {
     pub run: Name,
     /// The subject of the run.
     pub subject: String,
     /// The number of its record.
     pub n: u64,
-    /// In milliseconds since the Unix epoch.
-    pub at_ms: i64,
+    /// RFC 3339 in UTC.
+    pub at: String,
+    #[serde(flatten)]
     pub what: WatchEventKind,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
 pub enum WatchEventKind {
     Opened,
     /// Members are asked, by invocation: `r1/skeptic`.
-    Asked(Vec<String>),
+    Asked {
+        asked: Vec<String>,
+    },
     /// An invocation ended.
     Answered {
         invocation: String,
@@ -365,15 +371,19 @@ pub enum WatchEventKind {
         missing: Option<String>,
     },
     /// The verdict or outcome.
-    Decided(String),
+    Decided {
+        outcome: String,
+    },
     /// The decision of a person.
-    Overridden(String),
+    Overridden {
+        outcome: String,
+    },
     Ended,
 }
 
 /// Follows one run, or all.
-pub struct Watcher<'a> {
-    session: &'a LedgerSession,
+pub struct Watcher {
+    session: Arc<LedgerSession>,
     /// The run; `None` for all.
     run: Option<Name>,
     /// The position in the ledger up to which records were read.
@@ -385,33 +395,25 @@ pub struct Watcher<'a> {
     committed: CommitEventReader,
 }
 
-impl<'a> Watcher<'a> {
-    async fn new(session: &'a LedgerSession, run: Option<Name>) -> Result<Self, ServiceError> {
-        let committed = session.environment.commit_events.reader(POLL);
-        let place = session.store.last_place().await?;
-        let (subjects, events) = (BTreeMap::new(), VecDeque::new());
-        Ok(Watcher { session, run, place, next: 0, subjects, events, committed })
-    }
-
-    /// Follows all runs from now on.
-    ///
-    /// # Errors
-    /// If the ledger does not answer.
-    pub async fn all(session: &'a LedgerSession) -> Result<Self, ServiceError> {
-        Watcher::new(session, None).await
-    }
-
-    /// Follows a run from its beginning.
+impl Watcher {
+    /// Follows the run that is named from its beginning; without a name all runs from now on.
     ///
     /// # Errors
     /// If there is no such run, or the ledger does not answer.
-    pub async fn one(session: &'a LedgerSession, prefix: &str) -> Result<Self, ServiceError> {
-        let run = session.find_run(prefix).await?.run;
-        let mut watcher = Watcher::new(session, Some(run.clone())).await?;
-        use quorate_kernel::ports::ledger::Ledger as _;
-        for record in session.store.records(&run).await? {
-            watcher.take(&run, &record).await?;
-            watcher.next = record.n + 1;
+    pub async fn new(session: Arc<LedgerSession>, prefix: Option<&str>) -> Result<Self, ServiceError> {
+        let run = match prefix {
+            Some(prefix) => Some(session.find_run(prefix).await?.run),
+            None => None,
+        };
+        let committed = session.environment.commit_events.reader(POLL);
+        let place = session.store.last_place().await?;
+        let (subjects, events) = (BTreeMap::new(), VecDeque::new());
+        let mut watcher = Watcher { session, run: run.clone(), place, next: 0, subjects, events, committed };
+        if let Some(run) = run {
+            for record in watcher.session.store.records(&run).await? {
+                watcher.take(&run, &record).await?;
+                watcher.next = record.n + 1;
+            }
         }
         Ok(watcher)
     }
@@ -460,7 +462,7 @@ impl<'a> Watcher<'a> {
             run: run.clone(),
             subject,
             n: record.n,
-            at_ms: record.at_ms,
+            at: timestamp::format(record.at_ms),
             what,
         });
         Ok(())
@@ -474,42 +476,61 @@ fn what(record: &Record) -> Option<WatchEventKind> {
     }
     if let Ok(Some(intent)) = record.read::<RunIntent>() {
         let asked: Vec<String> = intent.invocations.iter().map(ToString::to_string).collect();
-        return (!asked.is_empty()).then_some(WatchEventKind::Asked(asked));
+        return (!asked.is_empty()).then_some(WatchEventKind::Asked { asked });
     }
     if let Ok(Some(ended)) = record.read::<Consultation>() {
         let missing = (ended.status != Status::Answered).then(|| ended.status.as_str().replace('_', " "));
         return Some(WatchEventKind::Answered { invocation: ended.invocation.to_string(), missing });
     }
     if let Ok(Some(outcome)) = record.read::<Outcome>() {
-        return outcome.word().map(|word| WatchEventKind::Decided(word.to_owned()));
+        return outcome.word().map(|word| WatchEventKind::Decided { outcome: word.to_owned() });
     }
     if let Ok(Some(decision)) = record.read::<Override>() {
-        return Some(WatchEventKind::Overridden(decision.verdict));
+        return Some(WatchEventKind::Overridden { outcome: decision.verdict });
     }
     record.is(Kind::RunEnded).then_some(WatchEventKind::Ended)
 }
 
 impl WatchEvent {
-    /// `{run, n, kind, at, subject}` and what belongs to the kind: `asked`, `invocation` and `missing`, `outcome`.
-    pub fn json(&self) -> Value {
-        let mut event = json!({
-            "run": &*self.run, "n": self.n, "at": timestamp::format(self.at_ms), "subject": self.subject,
-        });
-        let (kind, key, value) = match &self.what {
-            WatchEventKind::Opened => ("opened", None, Value::Null),
-            WatchEventKind::Asked(asked) => ("asked", Some("asked"), json!(asked)),
-            WatchEventKind::Answered { invocation, missing } => {
-                event["missing"] = json!(missing);
-                ("answered", Some("invocation"), json!(invocation))
+    /// A line on the event; with `named` it starts with the run and its subject.
+    pub fn doc(&self, named: bool) -> Doc {
+        let word = |word: &str| Text::toned(Tone::of_word(word), word);
+        let what = match &self.what {
+            WatchEventKind::Opened => format!("opened: {}", self.subject).into(),
+            WatchEventKind::Asked { asked } => asked_members(asked).into(),
+            WatchEventKind::Answered { invocation, missing: None } => {
+                format!("{} has answered", member(invocation)).into()
             }
-            WatchEventKind::Decided(word) => ("decided", Some("outcome"), json!(word)),
-            WatchEventKind::Overridden(word) => ("overridden", Some("outcome"), json!(word)),
-            WatchEventKind::Ended => ("ended", None, Value::Null),
+            WatchEventKind::Answered { invocation, missing: Some(why) } => {
+                let missing = Text::toned(Tone::Absent, format!("gave no answer: {why}"));
+                Text::from(format!("{} ", member(invocation))).and(missing)
+            }
+            WatchEventKind::Decided { outcome } => word(outcome),
+            WatchEventKind::Overridden { outcome } => Text::from("a person decided ").and(word(outcome)),
+            WatchEventKind::Ended => Text::faint("ended"),
         };
-        event["kind"] = json!(kind);
-        if let Some(key) = key {
-            event[key] = value;
+        let run = self.run.get(..SHORT).unwrap_or(&self.run);
+        let mut line = Text::faint(self.at.get(11..19).unwrap_or(&self.at)).and("  ");
+        if named {
+            line = line.and(run).and("  ");
         }
-        event
+        if named && self.what != WatchEventKind::Opened {
+            line = line.and(&self.subject).and("  ");
+        }
+        let mut doc = Doc::new();
+        doc.line(line.and(what));
+        doc
     }
+}
+
+/// The members asked in a step.
+fn asked_members(invocations: &[String]) -> String {
+    let word = invocations.first().map_or("", |id| id.split('/').next().unwrap_or(id));
+    let members: Vec<&str> = invocations.iter().map(|id| member(id)).collect();
+    format!("{}: {} asked", step(word), list(&members))
+}
+
+fn member(invocation: &str) -> &str {
+    let name = invocation.split_once('/').map_or(invocation, |(_, member)| member);
+    if name == "adjudicate" { ADJUDICATOR } else { name }
 }

@@ -20,7 +20,7 @@ use super::environment::Environment;
 use super::error::{ExitClass, ServiceError, error_chain};
 use super::ledger::prove::{self, CheckProofRequest};
 use super::report::{Finding, Review, numbered_findings};
-use super::runs::RunReport;
+use super::runs::Recorded;
 use super::session::LedgerSession;
 use super::{convene, ledger, run_opened};
 
@@ -182,7 +182,7 @@ pub struct ReportContent {
     pub consultations: Vec<Consulted>,
     pub violations: Vec<Numbered<Violation>>,
     /// The report of the run; `None` if the proof omits how it was started.
-    pub report: Option<RunReport>,
+    pub report: Option<Recorded>,
     history: Option<History>,
 }
 
@@ -282,11 +282,11 @@ impl ReportContent {
         let is_assembly = self.is_assembly();
         self.report = self.history.as_ref().and_then(|history| {
             if is_assembly {
-                return convene::report::ConveneReport::of(history)
-                    .map(|report| RunReport::Assembly(Box::new(report)));
+                return convene::report::Decision::of(history)
+                    .map(|report| Recorded::Decision(Box::new(report)));
             }
             let text = texts.first().map(|text| text.text.clone());
-            Some(RunReport::Review(Box::new(Review::of(history, text))))
+            Some(Recorded::Review(Box::new(Review::of(history, text))))
         });
         self
     }
@@ -312,6 +312,7 @@ fn consulted(records: &[Record], history: &History) -> Vec<Consulted> {
 const MAX_FILE_BYTES: u64 = 4 * quorate_ledger::prove::MAX_PROOF_BYTES as u64;
 
 /// How a report file is read and drawn; the front end with pages supplies it.
+#[derive(Debug, Clone, Copy)]
 pub struct ReportFormat {
     /// The beginning of every report.
     pub begins: &'static str,

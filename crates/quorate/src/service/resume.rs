@@ -1,11 +1,12 @@
 //! Resume continues a run that was stopped by a crash, an interruption or a missing answer. Replay derives a run's
 //! verdict from the ledger again, without calling a member (X11).
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::history::{History, ReplayResult, replay as derive};
+use quorate_kernel::history::{Difference, History, replay as derive};
 use quorate_kernel::observer::Observer;
 use quorate_kernel::ports::ledger::Kind;
 use quorate_kernel::record::{self, Outcome};
@@ -13,6 +14,7 @@ use quorate_ledger::council_log::line::SUPERSEDED;
 use quorate_manifest::council::VerdictPolicy;
 use quorate_protocol::modes::council::Setup;
 use quorate_protocol::{Json, Name, Protocol};
+use serde::Serialize;
 use serde_json::Map;
 
 use super::artifact::{self, Subject};
@@ -20,10 +22,13 @@ use super::error::{ExitClass, ServiceError};
 use super::ledger::gc;
 use super::run_opened::{self, is_assembly};
 use super::run_spec::{self, ProtocolSetup as _, RunOptions, RunSpec};
-use super::runs::{self, RunReport};
+use super::runs::{self, Recorded};
 use super::session::LedgerSession;
 use super::signer::KeySource;
 use super::{budget, convene, review};
+use crate::view::layout::{one_line, truncate};
+use crate::view::wording::amount;
+use crate::view::{Doc, Entry};
 
 /// Resumes a run and returns its report. Refuses a run with a verdict, unless only its log line was missing, which
 /// opening the session has written.
@@ -37,7 +42,7 @@ pub async fn resume(
     options: &RunOptions,
     policy: Option<VerdictPolicy>,
     observer: Arc<dyn Observer>,
-) -> Result<RunReport, ServiceError> {
+) -> Result<Recorded, ServiceError> {
     let guard = session.acquire_run(run).await?;
     let history = session.partial_history(run).await?;
     let decided = history.outcome().filter(|outcome| !outcome.is_incomplete());
@@ -107,14 +112,62 @@ fn ensure_same_input(
 }
 
 /// The result of a replay.
-#[derive(Debug)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Replay {
     pub run: Name,
+    /// Whether every derived record equals the recorded one.
+    pub identical: bool,
     /// The recorded verdict; `None` while the run is undecided.
     pub recorded: Option<String>,
     /// The derived verdict.
     pub replayed: Option<String>,
-    pub result: ReplayResult,
+    pub differences: Vec<Difference>,
+}
+
+/// The longest value of a difference that a document shows, in characters.
+const VALUE: usize = 160;
+
+impl Replay {
+    /// Whether it is identical, and each difference.
+    pub fn doc(&self) -> Doc {
+        let mut doc = Doc::new();
+        let verdict = |word: &Option<String>| word.clone().unwrap_or_else(|| "no verdict".to_owned());
+        let (run, recorded, replayed) = (&self.run, verdict(&self.recorded), verdict(&self.replayed));
+        doc.line(match self.identical {
+            true => format!("identical: replaying run {run} gives {replayed} again; no member was asked"),
+            false => format!(
+                "different: run {run} recorded {recorded}, and {replayed} follows now ({})",
+                amount(self.differences.len() as u64, "difference")
+            ),
+        });
+        doc.items(self.differences.iter().flat_map(difference_entries));
+        doc
+    }
+}
+
+/// The fields that differ; the whole record if one side has none.
+fn difference_entries(difference: &Difference) -> Vec<Entry> {
+    let kind = &difference.kind;
+    let (Some(Json::Object(recorded)), Some(Json::Object(replayed))) =
+        (&difference.recorded, &difference.replayed)
+    else {
+        let which = match difference.recorded {
+            None => "not recorded, but follows now",
+            Some(_) => "recorded, but does not follow",
+        };
+        return vec![format!("{kind}: {which}").into()];
+    };
+    let value = |value: Option<&Json>| {
+        value.map_or_else(|| "nothing".to_owned(), |value| truncate(&one_line(&value.to_string()), VALUE))
+    };
+    let keys: BTreeSet<&String> = recorded.keys().chain(replayed.keys()).collect();
+    let entry = |key: &String| {
+        let mut entry = Entry::from(format!("{kind}.{key}"));
+        entry.body.line(format!("recorded: {}", value(recorded.get(key))));
+        entry.body.line(format!("replayed: {}", value(replayed.get(key))));
+        entry
+    };
+    keys.into_iter().filter(|key| recorded.get(*key) != replayed.get(*key)).map(entry).collect()
 }
 
 /// Replays a run.
@@ -132,9 +185,10 @@ pub async fn replay(session: &LedgerSession, run: &Name) -> Result<Replay, Servi
         |facts: &[(String, Map<String, Json>)]| facts.iter().rev().find_map(|(kind, data)| word(kind, data));
     Ok(Replay {
         run: run.clone(),
+        identical: result.differences.is_empty(),
         recorded: verdict(&history.facts),
         replayed: verdict(&result.facts),
-        result,
+        differences: result.differences,
     })
 }
 
@@ -156,4 +210,43 @@ fn protocol(history: &History) -> Result<Box<dyn Protocol>, ServiceError> {
 fn word(kind: &str, data: &Map<String, Json>) -> Option<String> {
     let outcome: Outcome = (kind == Kind::Outcome.as_str()).then(|| record::read(data).ok())??;
     outcome.verdict
+}
+
+#[cfg(test)]
+mod tests {
+    use quorate_diagnostics::render::TextOptions;
+    use serde_json::json;
+
+    use super::*;
+
+    fn text(differences: Vec<Difference>) -> String {
+        let verdict = Some("REVISE".to_owned());
+        let identical = differences.is_empty();
+        let run = "r7k2m9q4xa1bc".into();
+        let replay = Replay { run, identical, recorded: verdict.clone(), replayed: verdict, differences };
+        replay.doc().text(TextOptions::default())
+    }
+
+    #[test]
+    fn identical_or_where_it_differs() {
+        assert_eq!(
+            text(Vec::new()),
+            "identical: replaying run r7k2m9q4xa1bc gives REVISE again; no member was asked\n"
+        );
+        let differences = vec![
+            Difference {
+                kind: "rule".to_owned(),
+                recorded: Some(json!({"blocks": 1, "policy": "seed/2"})),
+                replayed: Some(json!({"blocks": 2, "policy": "seed/2"})),
+            },
+            Difference { kind: "outcome".to_owned(), recorded: None, replayed: Some(json!({})) },
+        ];
+        insta::assert_snapshot!(text(differences), @"
+        different: run r7k2m9q4xa1bc recorded REVISE, and REVISE follows now (2 differences)
+        - rule.blocks
+          recorded: 1
+          replayed: 2
+        - outcome: not recorded, but follows now
+        ");
+    }
 }

@@ -164,7 +164,7 @@ pub async fn list(session: &LedgerSession, request: &RunsRequest) -> Result<RunL
 }
 
 /// The refusal of a cursor whose run the ledger does not have.
-pub fn unknown_cursor(cursor: &RunCursor) -> ServiceError {
+fn unknown_cursor(cursor: &RunCursor) -> ServiceError {
     let body = Body::new(format!("`before` is `{cursor}`, but the ledger has no such run"));
     ServiceError::not_found(codes::RUN_UNKNOWN, body.help("pass the `next` of the previous page"))
 }
@@ -198,7 +198,9 @@ impl RunList {
         if self.runs.is_empty() {
             doc.line(match self.is_filtered {
                 true => "No run fits.",
-                false => "No runs yet: `quorate review FILE` makes the first. `quorate log` shows conversations.",
+                false => {
+                    "No runs yet: `quorate review FILE` makes the first. `quorate log` shows conversations."
+                }
             });
         }
         let length = self.prefix_length();
@@ -214,7 +216,8 @@ impl RunList {
     /// The shortest length at which the ids of the list differ.
     fn prefix_length(&self) -> usize {
         let differ = |length: &usize| {
-            let prefixes: BTreeSet<&str> = self.runs.iter().filter_map(|run| run.run.get(..*length)).collect();
+            let prefixes: BTreeSet<&str> =
+                self.runs.iter().filter_map(|run| run.run.get(..*length)).collect();
             prefixes.len() == self.runs.len()
         };
         (SHORT..LONG).find(differ).unwrap_or(LONG)
@@ -222,12 +225,17 @@ impl RunList {
 }
 
 impl ListedRun {
+    /// When it was opened, to the minute, in UTC: `2026-03-04 05:05`.
+    pub fn opened_minute(&self) -> String {
+        self.opened.get(..16).unwrap_or(&self.opened).replace('T', " ")
+    }
+
     fn row(&self, length: usize) -> [Text; 10] {
         let count = |names: &[String]| if names.is_empty() { String::new() } else { names.len().to_string() };
         let imported = if self.imported { " (imported)" } else { "" };
         [
             Text::strong(self.run.get(..length).unwrap_or(&self.run)),
-            self.opened.get(..16).unwrap_or(&self.opened).replace('T', " ").into(),
+            self.opened_minute().into(),
             outcome_word(self.verdict.as_deref()),
             self.overridden.as_deref().map_or_else(Text::default, |word| outcome_word(Some(word))),
             count(&self.blockers).into(),
@@ -295,40 +303,40 @@ pub fn missing_ledger(environment: &Environment, workspace: &Workspace) -> Servi
     ServiceError::not_found(codes::RUN_UNKNOWN, body.help(help))
 }
 
-/// Opens the session of the working directory for one run.
+/// The run that an id, a prefix of one or `latest` names, to append to it. Only the ledger that a run was recorded in may
+/// append to it, so imported runs are refused.
 ///
 /// # Errors
-/// If configuration or ledger are unusable, or the run does not exist.
+/// If none or several match, or the run was imported.
 #[crate::boxed]
-pub async fn open_run(
-    environment: &Environment,
-    places: &PathOverrides,
-    prefix: &str,
-) -> Result<(LedgerSession, Name), ServiceError> {
-    let session = open_read_only(environment, places).await?;
+pub async fn find_own_run(session: &LedgerSession, prefix: &str) -> Result<Name, ServiceError> {
     let run = session.find_run(prefix).await?.run;
-    Ok((session, run))
+    if session.store.is_imported(&run).await? {
+        let body = Body::new(format!("cannot add to run {run}: it was imported from another ledger"));
+        let help = "add to it in the ledger that recorded it; `quorate show` and `quorate replay` work here";
+        return Err(ServiceError::configuration(codes::RUN_IMPORTED, body.help(help)));
+    }
+    Ok(run)
 }
 
-/// Opens the session of the working directory to append to a run. Only the ledger that a run was recorded in may append
-/// to it, so imported runs are refused.
+/// Opens the session of the working directory for one run, to append to it.
 ///
 /// # Errors
-/// As [`open_run`], and if the run was imported.
+/// If configuration or ledger are unusable; as [`find_own_run`].
 #[crate::boxed]
 pub async fn open_run_for_append(
     environment: &Environment,
     places: &PathOverrides,
     prefix: &str,
 ) -> Result<(LedgerSession, Name), ServiceError> {
-    let (session, run) = open_run(environment, places, prefix).await?;
-    if session.store.is_imported(&run).await? {
-        session.close().await;
-        let body = Body::new(format!("cannot add to run {run}: it was imported from another ledger"));
-        let help = "add to it in the ledger that recorded it; `quorate show` and `quorate replay` work here";
-        return Err(ServiceError::configuration(codes::RUN_IMPORTED, body.help(help)));
+    let session = open_read_only(environment, places).await?;
+    match find_own_run(&session, prefix).await {
+        Ok(run) => Ok((session, run)),
+        Err(error) => {
+            session.close().await;
+            Err(error)
+        }
     }
-    Ok((session, run))
 }
 
 /// As [`open_run_for_append`], with the council and executors that the run was started with, unless a configuration is
@@ -364,10 +372,23 @@ pub async fn open_run_as_recorded(
 const UNSEALED_DECISION: &str =
     "The decision of a person is not sealed: until the next checkpoint nothing proves when it was recorded.";
 
-/// The report of a run.
-pub enum RunReport {
+/// The report of a recorded run, finished or not.
+#[derive(Debug, Clone)]
+pub enum Recorded {
+    /// A council's review.
     Review(Box<report::Review>),
-    Assembly(Box<convene::report::ConveneReport>),
+    /// An assembly's decision.
+    Decision(Box<convene::report::Decision>),
+}
+
+impl Recorded {
+    /// The report as `quorate show --format json` prints it.
+    pub fn to_json(&self) -> Value {
+        match self {
+            Recorded::Review(review) => review.to_json(),
+            Recorded::Decision(decision) => decision.to_json(),
+        }
+    }
 }
 
 /// Whether a run is an assembly's.
@@ -384,16 +405,16 @@ pub async fn is_assembly(session: &LedgerSession, run: &Name) -> Result<bool, Se
 /// # Errors
 /// As [`is_assembly`].
 #[crate::boxed]
-pub async fn load_report(session: &LedgerSession, run: &Name) -> Result<RunReport, ServiceError> {
+pub async fn load_report(session: &LedgerSession, run: &Name) -> Result<Recorded, ServiceError> {
     let history = session.partial_history(run).await?;
     Ok(match run_opened::is_assembly(&history) {
-        true => RunReport::Assembly(Box::new(convene::report::load(session, &history).await?)),
+        true => Recorded::Decision(Box::new(convene::report::load(session, &history).await?)),
         false => {
             let mut report = report::load_from(session, &history).await?;
             if session.store.has_unsealed_decision(run).await? {
                 report.notes.push(UNSEALED_DECISION.to_owned());
             }
-            RunReport::Review(Box::new(report))
+            Recorded::Review(Box::new(report))
         }
     })
 }
@@ -404,7 +425,7 @@ pub async fn load_report(session: &LedgerSession, run: &Name) -> Result<RunRepor
 /// # Errors
 /// As [`load_report()`], and if none or several match.
 #[crate::boxed]
-pub async fn find_report(session: &LedgerSession, prefix: &str) -> Result<RunReport, ServiceError> {
+pub async fn find_report(session: &LedgerSession, prefix: &str) -> Result<Recorded, ServiceError> {
     let found = async { load_report(session, &session.find_run(prefix).await?.run).await };
     found.await.map_err(ServiceError::corrupt_as_refused)
 }
@@ -418,7 +439,7 @@ pub async fn find_report(session: &LedgerSession, prefix: &str) -> Result<RunRep
 pub async fn decided_before_interruption(
     session: &LedgerSession,
     run: &Name,
-) -> Result<Option<RunReport>, ServiceError> {
+) -> Result<Option<Recorded>, ServiceError> {
     let read = async {
         session.store.flush().await;
         match session.partial_history(run).await?.outcome() {
@@ -439,4 +460,70 @@ pub async fn decided_before_interruption(
         session.warn(codes::LOG_BEHIND, body.help("it follows at the next start"));
     }
     Ok(Some(shown))
+}
+
+#[cfg(test)]
+mod tests {
+    use quorate_diagnostics::render::TextOptions;
+    use quorate_ledger::runs::RunRow;
+
+    use super::*;
+
+    fn listed() -> RunList {
+        let run = |id: &str, subject: &str, verdict: Option<&str>, overridden: Option<&str>| {
+            let blocks = if verdict == Some("HOLD") { &["ada", "bob"][..] } else { &[] };
+            ListedRun::from(index::ListedRun {
+                mode: if subject == "p.md" { "voting" } else { "council" }.to_owned(),
+                producer: String::new(),
+                blockers: blocks.iter().map(|name| (*name).to_owned()).collect(),
+                missing: Vec::new(),
+                sealed: verdict.is_some(),
+                finding: None,
+                place: None,
+                run: RunRow {
+                    run: id.into(),
+                    opened_ms: 1_772_600_700_007,
+                    subject: subject.to_owned(),
+                    artifact_type: "blog_post".to_owned(),
+                    verdict: verdict.map(str::to_owned),
+                    overridden: overridden.map(str::to_owned),
+                    log_path: String::new(),
+                    ended: true,
+                    imported: id.starts_with("ry"),
+                },
+            })
+        };
+        let runs = vec![
+            run("r7k2m9q4xa1bc", "drafts/launch.md", Some("REVISE"), Some("SHIP")),
+            run("r7k2m9q5xa1bc", "drafts/日本.md", None, None),
+            run("rzzzzzz4xa1bc", "-", Some("HOLD"), None),
+            run("ryyyyyy4xa1bc", "p.md", Some("pass"), None),
+        ];
+        RunList { runs, ..RunList::default() }
+    }
+
+    #[test]
+    fn a_row_for_each_run() {
+        insta::assert_snapshot!(listed().doc().text(TextOptions::default()), @"
+        run       opened (UTC)      verdict  override  blocks  sealed  type       artifact
+        ──────────────────────────────────────────────────────────────────────────────────────────
+        r7k2m9q4  2026-03-04 05:05  REVISE   SHIP                      blog_post  drafts/launch.md
+        r7k2m9q5  2026-03-04 05:05  open                       no      blog_post  drafts/日本.md
+        rzzzzzz4  2026-03-04 05:05  HOLD               2               blog_post  -
+        ryyyyyy4  2026-03-04 05:05  PASS                               blog_post  p.md (imported)
+        ");
+        assert!(RunList::default().doc().text(TextOptions::default()).starts_with("No runs yet"));
+    }
+
+    #[test]
+    fn json_has_the_whole_id() {
+        assert_eq!(
+            json!(listed())["runs"][1],
+            json!({
+                "run": "r7k2m9q5xa1bc", "opened": "2026-03-04T05:05:00.007Z", "artifact": "drafts/日本.md",
+                "artifact_type": "blog_post", "mode": "council", "producer": null, "verdict": null, "difference": null, "override": null,
+                "blockers": [], "missing": [], "open": true, "sealed": false, "imported": false,
+            })
+        );
+    }
 }

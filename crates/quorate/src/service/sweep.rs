@@ -24,7 +24,7 @@ use super::estimate::Estimate;
 use super::report::Review;
 use super::review::{self, ReviewInput};
 use super::run_spec::{RunOptions, RunSpec};
-use super::runs::RunReport;
+use super::runs::Recorded;
 use super::session::{LedgerSession, altered_error};
 use super::tier_model::{SortedText, TierModel};
 use super::trust::requests::TrustRequest;
@@ -317,8 +317,8 @@ impl SweepRun {
         let run = self.undecided.get(&(artifact.display_name.clone(), artifact.sha256.clone()))?;
         let resumed = resume::resume(&self.session, run, &self.options, self.policy, Arc::new(NoopObserver));
         match resumed.await.ok()? {
-            RunReport::Review(report) => Some(*report),
-            RunReport::Assembly(_) => None,
+            Recorded::Review(report) => Some(*report),
+            Recorded::Decision(_) => None,
         }
     }
 }
