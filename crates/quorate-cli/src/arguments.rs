@@ -12,13 +12,13 @@ use quorate_manifest::council::VerdictPolicy;
 use quorate_protocol::policy::{Verdict, policy_of_id};
 
 use super::render::Format;
-use quorate::service::environment::{Environment, NatsServers};
-use quorate::service::error::{ExitClass, ServiceError};
+use quorate::input::parse_since;
+use quorate::service::environment::NatsServers;
 use quorate::service::report::FailOn;
 use quorate::service::run_spec::Producer;
 use quorate::service::run_spec::RunOptions;
-use quorate::service::time_text;
 use quorate::service::workspace::PathOverrides;
+use quorate::{Error, ErrorKind, Quorate};
 
 #[derive(Debug, Clone, Args)]
 pub(super) struct PathArguments {
@@ -33,6 +33,11 @@ pub(super) struct PathArguments {
 impl PathArguments {
     pub(super) fn path_overrides(&self) -> PathOverrides {
         PathOverrides { config: self.config.clone(), ledger: self.ledger.clone() }
+    }
+
+    /// The workspace with these files in place of its own.
+    pub(super) fn apply(self, quorate: &Quorate) -> Quorate {
+        quorate.with_paths(self.config, self.ledger)
     }
 }
 
@@ -215,9 +220,9 @@ impl From<HumanOrJson> for Format {
 }
 
 /// Parses a `--since`, in milliseconds since the Unix epoch; `None` for all.
-pub(super) fn since(text: &str, environment: &Environment) -> Result<Option<i64>, ServiceError> {
-    time_text::parse_since(text, environment.clock.now_ms())
-        .map_err(|error| ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(error.to_string())))
+pub(super) fn since(text: &str, now_ms: i64) -> Result<Option<i64>, Error> {
+    parse_since(text, now_ms)
+        .map_err(|error| Error::new(ErrorKind::InvalidRequest, codes::USAGE, Body::new(error.to_string())))
 }
 
 /// Parses a duration, as in quorate.toml.

@@ -270,7 +270,7 @@ async fn run_command(
         Command::Provision(arguments) => workspace::run_provision(arguments, environment, terminal).await,
         Command::Init(arguments) => init::run(arguments, environment, terminal).await,
         Command::Hook(arguments) => Box::pin(hook::run(arguments, environment, terminal)).await,
-        Command::Github(arguments) => Box::pin(github::run(arguments, environment, terminal)).await,
+        Command::Github(arguments) => Box::pin(github::run(arguments, quorate, terminal)).await,
         Command::Fmt(arguments) => manifests::run_fmt(arguments, quorate, terminal),
         Command::Schema(arguments) => manifests::run_schema(&arguments, terminal),
         Command::Resolve(arguments) => manifests::run_resolve(arguments, quorate, terminal),

@@ -8,6 +8,7 @@ use std::fs::{File, Metadata, TryLockError};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use tempfile::NamedTempFile;
 use zeroize::Zeroizing;
 
@@ -15,11 +16,13 @@ use crate::files::{ensure_private_dir, ensure_quorate_dir, open, remove};
 use crate::signing::{InvalidKey, PublicKey, SecretKey, SigningContext, Voucher};
 
 /// The purpose of a key in the ledger's key directory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub enum KeyPurpose {
     /// It signs the ledger's checkpoints.
+    #[serde(rename = "checkpoints")]
     Ledger,
     /// It signs the records of runs.
+    #[serde(rename = "records")]
     Signing,
 }
 

@@ -40,6 +40,7 @@ use std::sync::{Arc, LazyLock};
 use quorate_diagnostics::text::section;
 use quorate_manifest::assembly::MatchMode;
 use quorate_protocol::locks as protocol;
+use serde::Serialize;
 
 use direction::BlockAnalysis;
 use grammar::Grammar;
@@ -49,7 +50,7 @@ use lead::Lead;
 const MAX_EXCERPT: usize = 160;
 
 /// A locked trait: its id, what it is, and the words by which a text betrays it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Trait {
     /// Its name: `voice-register`.
     pub id: String,

@@ -26,14 +26,17 @@
 
 pub mod audit;
 mod builder;
-mod convene;
+pub mod convene;
 pub mod conversation;
 mod error;
 mod events;
+pub mod github;
 pub mod http;
 pub mod jobs;
 pub mod keys;
 pub mod ledger;
+pub mod locks;
+pub mod manifests;
 pub mod process;
 pub mod review;
 pub mod runs;
@@ -43,6 +46,7 @@ pub mod schemas;
 pub mod service;
 mod session;
 pub mod sweep;
+pub mod trust;
 pub mod view;
 mod worker_thread;
 
@@ -51,7 +55,7 @@ mod worker_thread;
 pub(crate) use async_recursion::async_recursion as boxed;
 
 pub use builder::{Builder, Quorate, Trust};
-pub use convene::{Convening, Decision};
+pub use convene::{AssemblyVerdict, Convening, Decision};
 pub use conversation::{Conversation, SharedConversation, Turn};
 pub use error::{Error, ErrorKind};
 pub use events::{Event, Observer, Run};

@@ -23,9 +23,23 @@ pub struct Outcome<T> {
 }
 
 impl<T> Outcome<T> {
+    /// Attaches warnings to a result or an error.
+    pub(crate) fn of(result: Result<T, ServiceError>, warnings: Report) -> Result<Outcome<T>, Error> {
+        match result {
+            Ok(value) => Ok(Outcome { value, warnings }),
+            Err(error) => Err(Error::with_warnings(error, warnings)),
+        }
+    }
+
     /// The same warnings with another result.
     pub fn map<U>(self, change: impl FnOnce(T) -> U) -> Outcome<U> {
         Outcome { value: change(self.value), warnings: self.warnings }
+    }
+}
+
+impl<T> From<T> for Outcome<T> {
+    fn from(value: T) -> Outcome<T> {
+        Outcome { value, warnings: Report::new() }
     }
 }
 
@@ -136,9 +150,6 @@ impl OpenSession {
                 held.take_warnings()
             }
         };
-        match result {
-            Ok(value) => Ok(Outcome { value, warnings }),
-            Err(error) => Err(Error::with_warnings(error, warnings)),
-        }
+        Outcome::of(result, warnings)
     }
 }

@@ -73,7 +73,7 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         AuditFormat::Json => Format::Json,
         AuditFormat::Human | AuditFormat::Markdown => Format::Human,
     };
-    let since_ms = match since(&arguments.since, environment) {
+    let since_ms = match since(&arguments.since, environment.clock.now_ms()) {
         Ok(since_ms) => since_ms,
         Err(error) => return exit_with_error(&error, format, terminal),
     };

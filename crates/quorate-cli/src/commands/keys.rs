@@ -1,20 +1,15 @@
 //! `quorate keys`: one variant for each subcommand.
 
 use clap::{Args, Subcommand, ValueEnum};
-use quorate_diagnostics::{Body, codes};
+use quorate::Quorate;
+use quorate::keys::{
+    KeyFormat, KeyInit, KeyList, KeyPurpose, KeyRevocation, KeyRotation, KeySelector, KeyVouch,
+};
 
-use crate::arguments::{HumanOrJson, OutputArguments, PathArguments, since};
-use crate::exit::print_warnings;
-use crate::exit::{Exit, exit_with_error};
-use crate::render::{self, Format};
+use crate::arguments::{OutputArguments, PathArguments, since};
+use crate::exit::{Exit, exit_with_error, print_outcome, show};
+use crate::render::Format;
 use crate::terminal::Terminal;
-use quorate::service::environment::Environment;
-use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::keys;
-use quorate::service::keys::KeySelector as Wanted;
-use quorate::service::keys::{WorkspaceKeys, change};
-use quorate::service::runs;
-use quorate::service::workspace::{self, PathOverrides, Workspace};
 
 /// Create, list and replace the keys that sign the ledger and the records of runs
 #[derive(Debug, Args)]
@@ -45,14 +40,14 @@ enum Verb {
 #[derive(Debug, Args)]
 struct Rotate {
     /// The purpose of the key
-    #[arg(value_name = "KEY", value_enum, default_value_t = KeyPurpose::Signing)]
-    key: KeyPurpose,
+    #[arg(value_name = "KEY", value_enum, default_value_t = Purpose::Signing)]
+    key: Purpose,
     #[command(flatten)]
     shape: OutputArguments,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum KeyPurpose {
+enum Purpose {
     /// Signs the records of runs
     Signing,
     /// Signs the ledger's checkpoints
@@ -65,14 +60,14 @@ struct Export {
     #[arg(value_name = "KEY", default_value = "signing")]
     key: String,
     /// Output format
-    #[arg(long, value_enum, default_value_t = KeyFormat::Text)]
-    format: KeyFormat,
+    #[arg(long, value_enum, default_value_t = Form::Text)]
+    format: Form,
     #[command(flatten)]
     places: PathArguments,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum KeyFormat {
+enum Form {
     /// The form of keyrings
     Text,
     /// The form of tools for signed notes, for the ledger's key: a name, an id, and the key
@@ -104,100 +99,46 @@ struct Revoke {
     shape: OutputArguments,
 }
 
-pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
-    let (format, places) = match &arguments.verb {
-        Verb::Init(shape)
-        | Verb::List(shape)
-        | Verb::Rotate(Rotate { shape, .. })
-        | Verb::Vouch(Vouch { shape, .. })
-        | Verb::Revoke(Revoke { shape, .. }) => (shape.format, shape.places.path_overrides()),
-        Verb::Export(export) => (HumanOrJson::Human, export.places.path_overrides()),
-    };
-    let text = match workspace::load(environment, &places, &environment.directory) {
-        Ok(workspace) => {
-            if !workspace.report.is_empty() {
-                terminal.status(&render::diagnostics(&workspace.report, Format::Human, terminal.stderr));
-            }
-            run_verb(arguments.verb, &workspace, &places, environment, format, terminal).await
+pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+    match arguments.verb {
+        Verb::Init(OutputArguments { format, places }) => {
+            show(places.apply(quorate).init_keys().await, KeyInit::doc, format, terminal)
         }
-        Err(error) => Err(error),
-    };
-    match text {
-        Ok(text) => {
-            terminal.data(&text);
-            Exit::DONE
+        Verb::List(OutputArguments { format, places }) => {
+            show(places.apply(quorate).keys().await, KeyList::doc, format, terminal)
         }
-        Err(error) => exit_with_error(&error, format.into(), terminal),
-    }
-}
-
-async fn run_verb(
-    verb: Verb,
-    workspace: &Workspace,
-    places: &PathOverrides,
-    environment: &Environment,
-    format: HumanOrJson,
-    terminal: &Terminal,
-) -> Result<String, ServiceError> {
-    let keys = WorkspaceKeys::of(environment, workspace);
-    match verb {
-        Verb::Init(_) => {
-            let done = change::init(&keys).await?;
-            Ok(render::keys::init(&done, &keys.display_path(&done.keyring), format))
-        }
-        Verb::List(_) => Ok(render::keys::list(&keys::list(&keys).await?, format, terminal.stdout)),
-        Verb::Rotate(rotate) => {
-            let replaced = match rotate.key {
-                KeyPurpose::Ledger => {
-                    let session = runs::open(environment, places).await?;
-                    let replaced = change::rotate_ledger(&keys, &session).await;
-                    print_warnings(&session, terminal);
-                    session.close().await;
-                    replaced?
-                }
-                KeyPurpose::Signing => change::rotate_signing(&keys).await?,
+        Verb::Rotate(Rotate { key, shape: OutputArguments { format, places } }) => {
+            let purpose = match key {
+                Purpose::Signing => KeyPurpose::Signing,
+                Purpose::Ledger => KeyPurpose::Ledger,
             };
-            Ok(render::keys::rotate(&replaced, &keys.display_path(&keys.keyring_path()), format))
+            show(places.apply(quorate).rotate_key(purpose).await, KeyRotation::doc, format, terminal)
         }
-        Verb::Vouch(vouch) => {
-            let done = change::vouch(&keys, &vouch.key).await?;
-            Ok(render::keys::vouch(&done, &keys.display_path(&keys.keyring_path()), format))
+        Verb::Vouch(Vouch { key, shape: OutputArguments { format, places } }) => {
+            show(places.apply(quorate).vouch_for_key(&key).await, KeyVouch::doc, format, terminal)
         }
-        Verb::Export(export) => export_key(&export, &keys, workspace).await,
-        Verb::Revoke(revoke) => {
-            let now_ms = environment.clock.now_ms();
-            let at = revoke.at.as_deref().map(|at| since(at, environment)).transpose()?;
-            let at_ms = at.map_or(now_ms, |at| at.unwrap_or(0));
-            let reaches_back = change::backdating_warning(&keys, &revoke.key, at_ms, now_ms)?;
-            if !reaches_back.is_empty() {
-                terminal.status(&render::diagnostics(&reaches_back, Format::Human, terminal.stderr));
+        Verb::Revoke(Revoke { key, at, shape: OutputArguments { format, places } }) => {
+            let at_ms = at.as_deref().map(|at| since(at, quorate.now_ms())).transpose();
+            let revoked = at_ms.and_then(|at_ms| {
+                places.apply(quorate).revoke_key(&key, at_ms.map(|at_ms| at_ms.unwrap_or(0)))
+            });
+            show(revoked, KeyRevocation::doc, format, terminal)
+        }
+        Verb::Export(Export { key, format, places }) => {
+            let key = match key.as_str() {
+                "signing" => KeySelector::Signing,
+                "ledger" => KeySelector::Ledger,
+                _ => KeySelector::Prefix(key),
+            };
+            let format = match format {
+                Form::Text => KeyFormat::Text,
+                Form::Note => KeyFormat::Note,
+                Form::Pem => KeyFormat::Pem,
+            };
+            match places.apply(quorate).export_key(key, format).await {
+                Ok(exported) => print_outcome(&exported, Format::Human, &exported.value, terminal),
+                Err(error) => exit_with_error(&error, Format::Human, terminal),
             }
-            let id = change::revoke(&keys, &revoke.key, at_ms)?;
-            Ok(render::keys::revoke(id, at_ms, &keys.display_path(&keys.keyring_path()), format))
-        }
-    }
-}
-
-async fn export_key(
-    export: &Export,
-    keys: &WorkspaceKeys,
-    workspace: &Workspace,
-) -> Result<String, ServiceError> {
-    let key = match export.key.as_str() {
-        "signing" => Wanted::Signing,
-        "ledger" => Wanted::Ledger,
-        name => Wanted::Prefix(name.to_owned()),
-    };
-    match export.format {
-        KeyFormat::Text => Ok(format!("{}\n", keys::export(keys, &key).await?)),
-        KeyFormat::Pem => Ok(keys::export(keys, &key).await?.to_pem()),
-        KeyFormat::Note if key == Wanted::Ledger => {
-            Ok(format!("{}\n", keys::export_note(keys, &workspace.ledger).await?))
-        }
-        KeyFormat::Note => {
-            let body = Body::new("only the ledger's key signs notes");
-            let help = "write `quorate keys export ledger --format note`";
-            Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)))
         }
     }
 }

@@ -2,16 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::{ArgGroup, Args, Subcommand, ValueEnum};
-use quorate::service::artifact::Subject;
-use quorate::service::environment::Environment;
-use quorate::service::resolve;
-use quorate::service::resolve::{LocksRequest, TextSource};
+use clap::{ArgGroup, Args, Subcommand};
+use quorate::locks::{LockTest, LockTestRequest, OperatorLocks, TestedText};
+use quorate::{Outcome, Quorate};
 
 use crate::arguments::{HumanOrJson, PathArguments};
-use crate::exit::{Exit, exit_with_error};
-use crate::render;
-use crate::render::Format;
+use crate::exit::{Exit, show, warn};
 use crate::terminal::Terminal;
 
 /// Test a text against the locked traits of an assembly, and list the locked traits of an operator
@@ -30,10 +26,13 @@ enum Verb {
     List(ListArguments),
 }
 
-pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+pub(super) fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
     match arguments.verb {
-        Verb::Test(arguments) => run_test(arguments, environment, terminal),
-        Verb::List(arguments) => run_list(arguments, environment, terminal),
+        Verb::Test(arguments) => run_test(arguments, quorate, terminal),
+        Verb::List(ListArguments { operator, root, format, places }) => {
+            let locks = places.apply(quorate).operator_locks(&operator, root.as_deref());
+            show(locks.map(Outcome::from), OperatorLocks::doc, format, terminal)
+        }
     }
 }
 
@@ -55,23 +54,6 @@ struct ListArguments {
     format: HumanOrJson,
     #[command(flatten)]
     places: PathArguments,
-}
-
-fn run_list(arguments: ListArguments, environment: &Environment, terminal: &Terminal) -> Exit {
-    let (places, root) = (arguments.places.path_overrides(), arguments.root.as_deref());
-    match resolve::operator_traits(environment, &places, root, &arguments.operator, &*environment.registries)
-    {
-        Ok(traits) => {
-            terminal.data(&render::locks::list(
-                &arguments.operator,
-                &traits,
-                arguments.format,
-                terminal.stdout,
-            ));
-            Exit::DONE
-        }
-        Err(error) => exit_with_error(&error, arguments.format.into(), terminal),
-    }
 }
 
 /// Test a text against the locked traits of an assembly, and show each hit with its place and method
@@ -100,36 +82,20 @@ struct TestArguments {
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// Output format
-    #[arg(long, value_enum, default_value_t = OutputFormat::Human)]
-    format: OutputFormat,
+    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
+    format: HumanOrJson,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum OutputFormat {
-    /// Text to read
-    Human,
-    /// One JSON object
-    Json,
-}
-
-fn run_test(arguments: TestArguments, environment: &Environment, terminal: &Terminal) -> Exit {
-    let format = if arguments.format == OutputFormat::Json { Format::Json } else { Format::Human };
-    let material = match (arguments.text, arguments.file) {
-        (Some(text), _) => TextSource::Text(text),
-        (None, Some(file)) if file != Path::new("-") => TextSource::Subject(Subject::File(file)),
-        (None, _) => TextSource::Subject(Subject::Stdin),
+fn run_test(arguments: TestArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+    let text = match (arguments.text, arguments.file) {
+        (Some(text), _) => TestedText::Text(text),
+        (None, Some(file)) if file != Path::new("-") => TestedText::File(file),
+        (None, _) => TestedText::Stdin,
     };
-    let request = LocksRequest { path: arguments.path, root: arguments.root, material };
-    let result = match resolve::test_locks(environment, &request, &*environment.registries) {
-        Ok(result) => result,
-        Err(error) => return exit_with_error(&error, format, terminal),
-    };
-    match arguments.format {
-        OutputFormat::Human => {
-            terminal.status(&render::diagnostics(&result.report, Format::Human, terminal.stderr));
-            terminal.data(&render::locks::human(&result, terminal.stdout));
-        }
-        OutputFormat::Json => terminal.data(&render::locks::json(&result)),
+    let request = LockTestRequest { assembly: arguments.path, root: arguments.root, text };
+    let tested = quorate.test_locks(request);
+    if let (Ok(tested), HumanOrJson::Human) = (&tested, arguments.format) {
+        warn(&tested.warnings, terminal);
     }
-    Exit::DONE
+    show(tested.map(Outcome::from), LockTest::doc, arguments.format, terminal)
 }

@@ -57,7 +57,7 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
     let format = arguments.format.into();
-    let since_ms = match since(&arguments.since, environment) {
+    let since_ms = match since(&arguments.since, environment.clock.now_ms()) {
         Ok(since_ms) => since_ms,
         Err(error) => return exit_with_error(&error, format, terminal),
     };

@@ -1,4 +1,4 @@
-//! The commands on the files and services of a workspace: `quorate provision`, `trust`, `doctor` and `models`.
+//! The commands on the files and services of a workspace: `quorate provision`, `doctor` and `models`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,8 +10,7 @@ use quorate::service::error::ServiceError;
 use quorate::service::provision::{
     self, EditPolicy, ProvisionOptions, ProvisionOutcome, ProvisionTarget, WriteMode,
 };
-use quorate::service::trust::requests::Inventory;
-use quorate::service::{models, trust};
+use quorate::service::models;
 use quorate_diagnostics::Report;
 use serde_json::json;
 
@@ -173,62 +172,6 @@ fn print_diagnostics(report: &Report, format: HumanOrJson, terminal: &Terminal) 
     if format == HumanOrJson::Human {
         terminal.status(&render::diagnostics(report, Format::Human, terminal.stderr));
     }
-}
-
-/// Trust what files of a workspace would run or send
-///
-/// Files of a workspace name commands, hooks, servers and addresses. They take effect only after you have trusted these
-/// files, by their content: a changed file needs trust again. Trust is stored outside of the workspace.
-#[derive(Debug, Args)]
-#[command(
-    after_help = "Examples:\n  quorate trust --show\n  quorate trust\n  quorate trust swarm.yaml\n  quorate trust --revoke\n  quorate trust --safe-directory /srv/shared\n  quorate trust --revoke --safe-directory /srv/shared\n\nWithout it: --trust for one command; QUORATE_TRUST=1 in CI, or QUORATE_TRUST=HASH with the hash that --show prints."
-)]
-pub(super) struct TrustArguments {
-    /// The files to trust; by default all files of the workspace that need it
-    #[arg(value_name = "FILE")]
-    files: Vec<PathBuf>,
-    /// Only show what would be trusted, and its hash
-    #[arg(long, conflicts_with_all = ["revoke", "safe_directory"])]
-    show: bool,
-    /// Revoke trust; with --safe-directory, revoke that exception
-    #[arg(long)]
-    revoke: bool,
-    /// Use configuration in and below this directory although another user owns it
-    #[arg(long, value_name = "DIR", conflicts_with = "files")]
-    safe_directory: Option<PathBuf>,
-    /// Output format
-    #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
-    format: HumanOrJson,
-}
-
-pub(super) fn run_trust(arguments: &TrustArguments, environment: &Environment, terminal: &Terminal) -> Exit {
-    match perform(arguments, environment) {
-        Ok(text) => {
-            terminal.data(&text);
-            Exit::DONE
-        }
-        Err(error) => exit_with_error(&error, arguments.format.into(), terminal),
-    }
-}
-
-fn perform(arguments: &TrustArguments, environment: &Environment) -> Result<String, ServiceError> {
-    if let Some(directory) = &arguments.safe_directory {
-        let directory = match arguments.revoke {
-            true => trust::decide::revoke_safe_directory(environment, directory)?,
-            false => trust::decide::safe_directory(environment, directory)?,
-        };
-        return Ok(render::workspace::safe_directory(&directory, arguments.revoke, arguments.format.into()));
-    }
-    let inventory: Inventory = match arguments.files.is_empty() {
-        true => trust::decide::inventory_of_workspace(environment, &environment.directory)?,
-        false => trust::decide::inventory_of(environment, &arguments.files)?,
-    };
-    let done = match (arguments.show, arguments.revoke) {
-        (true, _) => trust::decide::inspect(environment, &inventory)?,
-        (_, true) => trust::decide::revoke(environment, &inventory)?,
-        _ => trust::decide::trust(environment, &inventory)?,
-    };
-    Ok(render::workspace::trusted_files(environment, &inventory, &done, arguments.format.into()))
 }
 
 /// Check that everything that a review needs is in place

@@ -1,26 +1,19 @@
-//! The state of a workspace: provisioned profiles, files that need trust, and the doctor's checks.
+//! The state of a workspace: provisioned profiles, and the doctor's checks.
 
 use std::fmt::Write as _;
-use std::path::Path;
 
-use quorate::service::disk::display_path;
 use quorate::service::doctor::{CheckStatus, DoctorCheck};
-use quorate::service::environment::Environment;
 use quorate::service::provision::change::Drift;
 use quorate::service::provision::change::FileAction;
 use quorate::service::provision::setup::State;
 use quorate::service::provision::status::{FileStatus, ProfileStatus};
 use quorate::service::provision::{FileReport, ProvisionOutcome, WriteMode};
-use quorate::service::trust;
-use quorate::service::trust::decide::TrustChange;
-use quorate::service::trust::requests::Inventory;
 use quorate_diagnostics::Report;
 use quorate_diagnostics::render::TextOptions;
 use quorate_diagnostics::render::machine::diagnostics_json;
 use serde_json::{Value, json};
 
-use super::Format;
-use super::layout::{Paint, finish, one_line, one_line as shown_line, sanitize, table};
+use super::layout::{Paint, finish, one_line, sanitize, table};
 use crate::arguments::HumanOrJson;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -245,71 +238,6 @@ fn word(state: CheckStatus) -> String {
         CheckStatus::Passed => Paint::Good.on("ok"),
         CheckStatus::Warning => Paint::Fair.on("note"),
         CheckStatus::Failed => Paint::Bad.on("bad"),
-    }
-}
-
-/// The files that need trust, with their states.
-pub(crate) fn trusted_files(
-    environment: &Environment,
-    inventory: &Inventory,
-    done: &TrustChange,
-    format: Format,
-) -> String {
-    if format == Format::Json {
-        return trusted_files_json(inventory, done);
-    }
-    let root = shown_line(&inventory.root.display().to_string());
-    if inventory.files.is_empty() {
-        return format!("nothing to trust: no file of {root} names a command, hook, server or address\n");
-    }
-    let mut out = String::new();
-    for need in &inventory.requests {
-        for side_effect in &need.acts {
-            let line = format!("{}: {}", display_path(environment, &need.file), side_effect.what);
-            out.push_str(&format!("{}\n", shown_line(&line)));
-        }
-    }
-    for file in inventory.files.keys() {
-        let state = if done.trusted.contains(file) { "trusted    " } else { "not trusted" };
-        out.push_str(&format!("{state}  {}\n", shown_line(&display_path(environment, file))));
-    }
-    out.push_str(&match done.what {
-        trust::decide::Action::Inspected => format!("hash {}\n", inventory.hash()),
-        trust::decide::Action::Trusted => {
-            "these files stay trusted until they change; `quorate trust --revoke` revokes trust\n".into()
-        }
-        trust::decide::Action::Revoked => format!("no file of {root} is trusted now\n"),
-    });
-    out
-}
-
-fn trusted_files_json(inventory: &Inventory, done: &TrustChange) -> String {
-    let need = |need: &quorate::service::trust::requests::TrustRequest| {
-        let acts: Vec<&str> = need.acts.iter().map(|side_effect| side_effect.what.as_str()).collect();
-        json!({"file": need.file, "acts": acts})
-    };
-    let file = |(path, sha256): (&std::path::PathBuf, &String)| json!({"file": path, "sha256": sha256, "trusted": done.trusted.contains(path)});
-    format!(
-        "{:#}\n",
-        json!({
-            "root": inventory.root,
-            "hash": inventory.hash(),
-            "needs": inventory.requests.iter().map(need).collect::<Vec<_>>(),
-            "files": inventory.files.iter().map(file).collect::<Vec<_>>(),
-        })
-    )
-}
-
-/// A directory whose configuration is used, or no longer used, although another user owns it.
-pub(crate) fn safe_directory(directory: &Path, is_revoked: bool, format: Format) -> String {
-    let directory_text = shown_line(&directory.display().to_string());
-    match (format, is_revoked) {
-        (Format::Json, false) => format!("{:#}\n", json!({"safe_directory": directory})),
-        (Format::Json, true) => format!("{:#}\n", json!({"revoked_safe_directory": directory})),
-        (_, false) => {
-            format!("configuration in {directory_text} counts from now on, although another user owns it\n")
-        }
-        (_, true) => format!("configuration in {directory_text} no longer counts if another user owns it\n"),
     }
 }
 

@@ -89,7 +89,7 @@ fn a_pattern_of_a_view_is_added_to_the_floor() {
         tested["traits"].as_array().unwrap().iter().map(|one| one["file"].as_str().unwrap()).collect();
     assert_eq!(declared, ["ASSEMBLY.md", "ASSEMBLY.md", "operators/lead/ASSEMBLY.md"]);
     let shown = place.run(&["locks", "test", "operators/lead", "--text", "Less kind."]).assert_code(0).stdout;
-    assert!(shown.contains("Not hit:\n  warmth") && shown.contains("regex: "), "{shown}");
+    assert!(shown.contains("Not hit\n  - warmth") && shown.contains("regex: "), "{shown}");
 }
 
 #[test]

@@ -21,12 +21,14 @@ use quorate_ledger::signing::{
 use quorate_ledger::store::address::StoreAddress;
 use quorate_manifest::config::{self, KeySource};
 use quorate_manifest::keyring::{self, Key};
+use serde::Serialize;
 use tokio::sync::OnceCell;
 use zeroize::Zeroizing;
 
 use super::disk::{self, Disk, Text, absolute, display_path};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError, error_chain};
+use super::time_text::as_optional_instant;
 use super::trust::requests::TrustRequest;
 use super::workspace::{self, Workspace};
 use super::{guard, trust};
@@ -373,22 +375,62 @@ fn from_text(text: &str, from: String) -> Result<SigningKey, ServiceError> {
 }
 
 /// A listed key.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KeyEntry {
+    /// Its name.
+    pub id: KeyId,
+    /// Its public half.
     pub public: PublicKey,
     /// The purpose of its secret half, if that is on this machine.
+    #[serde(rename = "signs")]
     pub purpose: Option<KeyPurpose>,
     /// Whether it may sign.
     pub state: KeyState,
+    /// Its label in the keyring.
     pub label: Option<String>,
     /// The source of its secret half, for people.
     pub from: Option<String>,
-    /// Its entry in the keyring.
-    pub entry: Option<Key>,
+    /// The time from which its signatures count, in milliseconds since the Unix epoch.
+    #[serde(rename = "not_before", serialize_with = "as_optional_instant")]
+    pub not_before_ms: Option<i64>,
+    /// The time until which they count.
+    #[serde(rename = "not_after", serialize_with = "as_optional_instant")]
+    pub not_after_ms: Option<i64>,
+    /// The time from which it is revoked.
+    #[serde(rename = "revoked_at", serialize_with = "as_optional_instant")]
+    pub revoked_at_ms: Option<i64>,
+}
+
+impl KeyEntry {
+    fn new(public: PublicKey, purpose: Option<KeyPurpose>, state: KeyState) -> KeyEntry {
+        KeyEntry {
+            id: public.id(),
+            public,
+            purpose,
+            state,
+            label: None,
+            from: None,
+            not_before_ms: None,
+            not_after_ms: None,
+            revoked_at_ms: None,
+        }
+    }
+
+    fn with_entry(self, entry: Option<&Key>) -> KeyEntry {
+        let Some(entry) = entry else { return self };
+        KeyEntry {
+            label: entry.label.clone(),
+            not_before_ms: entry.not_before_ms,
+            not_after_ms: entry.not_after_ms,
+            revoked_at_ms: entry.revoked_at_ms,
+            ..self
+        }
+    }
 }
 
 /// Whether a key may sign.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum KeyState {
     /// Its signatures count.
     Usable,
@@ -396,28 +438,17 @@ pub enum KeyState {
     NotYet,
     /// No longer valid.
     Expired,
+    /// Revoked, whether or not it is still valid.
     Revoked,
     /// Replaced by another key.
     Retired,
     /// It is not in the keyring.
+    #[serde(rename = "not_in_keyring")]
     Unlisted,
 }
 
-impl KeyState {
-    pub fn word(self) -> &'static str {
-        match self {
-            KeyState::Usable => "usable",
-            KeyState::NotYet => "not_yet",
-            KeyState::Expired => "expired",
-            KeyState::Revoked => "revoked",
-            KeyState::Retired => "retired",
-            KeyState::Unlisted => "not_in_keyring",
-        }
-    }
-}
-
 /// All keys, and the reason if no key signs records.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize)]
 pub struct KeyList {
     /// The ledger's key, then the one that signs records, then the keyring's in file order.
     pub keys: Vec<KeyEntry>,
@@ -437,47 +468,28 @@ pub async fn list(keys: &WorkspaceKeys) -> Result<KeyList, ServiceError> {
     let ring = keys.load_keyring()?;
     let judge = to_keyring(&ring.keys);
     let mut all = Vec::new();
-    let ledger = |public, state, from| KeyEntry {
-        public,
-        purpose: Some(KeyPurpose::Ledger),
-        state,
-        label: None,
-        from,
-        entry: None,
-    };
+    let ledger = |public, state| KeyEntry::new(public, Some(KeyPurpose::Ledger), state);
     if let Some(key) = directory.load(KeyPurpose::Ledger).map_err(|error| keys.to_error(&error))? {
-        let from = keys.display_path(&directory.key_path(KeyPurpose::Ledger));
-        all.push(ledger(key.public(), KeyState::Usable, Some(from)));
+        let from = Some(keys.display_path(&directory.key_path(KeyPurpose::Ledger)));
+        all.push(KeyEntry { from, ..ledger(key.public(), KeyState::Usable) });
     }
     let retired = directory.retired(KeyPurpose::Ledger).map_err(|error| keys.to_error(&error))?;
-    all.extend(retired.into_iter().map(|public| ledger(public, KeyState::Retired, None)));
+    all.extend(retired.into_iter().map(|public| ledger(public, KeyState::Retired)));
     let (signing, mut unsigned) = match keys.signing_key().await? {
         SigningKey::Available(key, from) => (Some((key.public(), from)), None),
         SigningKey::Missing(why) => (None, Some(why)),
     };
+    let state = |public: &PublicKey| key_state(&judge, public.id(), keys.now_ms());
     if let Some((public, from)) = &signing {
-        let entry = ring.keys.iter().find(|key| *key.public == public.to_string()).cloned();
-        all.push(KeyEntry {
-            public: *public,
-            purpose: Some(KeyPurpose::Signing),
-            state: key_state(&judge, public.id(), keys.now_ms()),
-            label: entry.as_ref().and_then(|key| key.label.clone()),
-            from: Some(from.clone()),
-            entry,
-        });
+        let entry = ring.keys.iter().find(|key| *key.public == public.to_string());
+        let listed = KeyEntry::new(*public, Some(KeyPurpose::Signing), state(public)).with_entry(entry);
+        all.push(KeyEntry { from: Some(from.clone()), ..listed });
         unsigned = unusable_reason(&judge, public.id(), keys.now_ms());
     }
     for key in &ring.keys {
         let Some(public) = public_key(key) else { continue };
         if signing.as_ref().is_none_or(|(signing, _)| *signing != public) {
-            all.push(KeyEntry {
-                public,
-                purpose: None,
-                state: key_state(&judge, public.id(), keys.now_ms()),
-                label: key.label.clone(),
-                from: None,
-                entry: Some(key.clone()),
-            });
+            all.push(KeyEntry::new(public, None, state(&public)).with_entry(Some(key)));
         }
     }
     Ok(KeyList { keys: all, unsigned, keyring: keys.display_path(&keys.keyring_path()) })

@@ -129,7 +129,7 @@ fn workspace_settings(environment: &Environment, root: &Path) -> WorkspaceSettin
 
 /// The named workspace and scope, or those that contain the working directory (M10): a tenant's folder is not a
 /// workspace.
-pub(super) fn root_and_scope(environment: &Environment, said: Option<&Path>) -> (PathBuf, Scope) {
+pub(crate) fn root_and_scope(environment: &Environment, said: Option<&Path>) -> (PathBuf, Scope) {
     let start =
         said.map_or_else(|| environment.directory.clone(), |said| absolute(&environment.directory, said));
     let root = find_root(environment, None, &start);

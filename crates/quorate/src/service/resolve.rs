@@ -6,7 +6,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use quorate_diagnostics::text::LineIndex;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_manifest::Capabilities;
 use quorate_manifest::assembly::{self, MatchMode, ResolvedAssembly};
@@ -15,18 +14,17 @@ use quorate_manifest::document::Document;
 use quorate_manifest::loader::{Chain, ReadResult, Refs};
 use quorate_manifest::tree::{self, Kind, Node};
 use quorate_manifest::workspace::WorkspacePath;
-use quorate_playbook::lock as playbook;
-use quorate_protocol::locks::{Hit, Locks, Trait};
+use serde::Serialize;
 
-use super::artifact::{self, Subject};
+use crate::error::{Error, ErrorKind};
+
 use super::disk::absolute;
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
-use super::manifests::{self, Manifests, file_not_found};
-use super::playbook::library::{self, KnownOperator as Operator};
-use super::playbook::traits::Exceptions;
-use super::workspace::{self, PathOverrides, find_root, search_start};
+use super::manifests::{Manifests, file_not_found};
+use super::workspace::{find_root, search_start};
 
+/// The assembly to resolve.
 #[derive(Debug, Clone, Default)]
 pub struct ResolveRequest {
     /// The manifest, or the directory that holds it.
@@ -37,27 +35,45 @@ pub struct ResolveRequest {
     pub refs: Refs,
 }
 
+impl ResolveRequest {
+    /// The assembly at this path.
+    pub fn new(path: impl Into<PathBuf>) -> ResolveRequest {
+        ResolveRequest { path: path.into(), ..ResolveRequest::default() }
+    }
+}
+
 /// A resolved assembly with its report.
 #[derive(Debug)]
 pub struct Resolution {
+    /// The assembly, with its chain merged.
     pub resolved: ResolvedAssembly,
+    /// Warnings.
     pub report: Report,
     /// The workspace's root; the chain's paths are relative to it.
     pub root: PathBuf,
 }
 
-/// The origin of a field of the merged manifest.
-#[derive(Debug, Clone, PartialEq)]
+/// A field of the merged manifest, with its origin.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct FieldOrigin {
     /// The field, for example `members[ciso].weight`.
     pub field: String,
+    /// Its value.
+    #[serde(flatten)]
+    pub value: FieldValue,
+    /// The ancestors' values of the field, nearest first.
+    pub overridden: Vec<FieldValue>,
+}
+
+/// A value, and the line that sets it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct FieldValue {
+    /// The value.
     pub value: serde_json::Value,
     /// The file's path as shown to the user.
     pub file: String,
     /// The line, from 1.
     pub line: usize,
-    /// The ancestors' values of the field, nearest first.
-    pub overridden: Vec<FieldOrigin>,
 }
 
 /// Resolves an assembly.
@@ -111,8 +127,11 @@ impl Resolution {
         origins
     }
 
-    /// A field with its origin and overridden origins; for a mapping or a list, all fields in it.
-    pub fn explain(&self, field: &str) -> Vec<FieldOrigin> {
+    /// A field with its origin and the overridden values; for a mapping or a list, all fields in it.
+    ///
+    /// # Errors
+    /// If the field has no value; the help suggests a field with a similar name.
+    pub fn explain(&self, field: &str) -> Result<Vec<FieldOrigin>, Error> {
         let chain = &self.resolved.chain;
         let wanted_field = normalize_field(field, &chain.merged);
         let below = |origin: &FieldOrigin| {
@@ -123,11 +142,19 @@ impl Resolution {
         for origin in &mut origins {
             origin.overridden = overridden(chain, origin);
         }
-        origins
+        if !origins.is_empty() {
+            return Ok(origins);
+        }
+        let body = Body::new(format!("`{field}` has no value in this assembly"));
+        let body = body.help(match self.nearest(field) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => "`quorate resolve --format json` lists all fields".to_owned(),
+        });
+        Err(Error::new(ErrorKind::NotFound, codes::USAGE, body))
     }
 
-    /// Fields with a name similar to an unknown one.
-    pub fn nearest(&self, field: &str) -> Option<String> {
+    /// A field with a name similar to an unknown one.
+    fn nearest(&self, field: &str) -> Option<String> {
         let origins = self.origins();
         let mut names: Vec<&str> = Vec::new();
         for origin in &origins {
@@ -193,36 +220,30 @@ fn walk(chain: &Chain, node: &Node, field: String, origins: &mut Vec<FieldOrigin
 
 fn origin(document: &Document, node: &Node, field: String) -> FieldOrigin {
     let line = document.text[..node.span.start.min(document.text.len())].matches('\n').count() + 1;
-    FieldOrigin {
-        field,
-        value: node.to_json(),
-        file: document.shown.to_string(),
-        line,
-        overridden: Vec::new(),
-    }
+    let value = FieldValue { value: node.to_json(), file: document.shown.to_string(), line };
+    FieldOrigin { field, value, overridden: Vec::new() }
 }
 
-/// The origins below the winning one.
-fn overridden(chain: &Chain, won: &FieldOrigin) -> Vec<FieldOrigin> {
+/// The values below the winning one.
+fn overridden(chain: &Chain, won: &FieldOrigin) -> Vec<FieldValue> {
     let mut found = Vec::new();
     for document in chain.documents.iter().rev() {
         let mut own = Vec::new();
-        let alone = Chain { documents: vec![std::sync::Arc::clone(document)], merged: document.root.clone() };
+        let alone = Chain { documents: vec![Arc::clone(document)], merged: document.root.clone() };
         walk(&alone, &document.root, String::new(), &mut own);
-        let same = own.into_iter().find(|origin| origin.field == won.field);
-        found.extend(same.filter(|origin| (&origin.file, origin.line) != (&won.file, won.line)));
+        let same = own.into_iter().find(|origin| origin.field == won.field).map(|origin| origin.value);
+        found.extend(same.filter(|value| (&value.file, value.line) != (&won.value.file, won.value.line)));
     }
     found
 }
 
 /// The disk path of a chain's file.
-pub fn disk_path(root: &Path, document: &Document) -> PathBuf {
+pub(crate) fn disk_path(root: &Path, document: &Document) -> PathBuf {
     root.join(document.path.workspace_relative())
 }
 
 /// One manifest, and its remarks.
-#[derive(Debug, Clone)]
-pub struct FlatManifest {
+pub(crate) struct FlatManifest {
     pub root: Node,
     /// Its differences from its chain, one sentence each.
     pub remarks: Vec<String>,
@@ -233,7 +254,7 @@ impl Resolution {
     ///
     /// # Errors
     /// If one manifest cannot lock all locked traits of the chain.
-    pub fn flatten(&self) -> Result<FlatManifest, ServiceError> {
+    pub(crate) fn flatten(&self) -> Result<FlatManifest, ServiceError> {
         let mut root = self.resolved.chain.merged.clone();
         let mut remarks = Vec::new();
         if let Kind::Map(entries) = &mut root.kind {
@@ -337,162 +358,4 @@ fn relative_path(from: &WorkspacePath, file: &WorkspacePath) -> String {
     let up = vec![".."; above.len() - shared];
     let path: Vec<&str> = up.into_iter().chain(parts[shared..].iter().copied()).collect();
     if path.first() == Some(&"..") { path.join("/") } else { format!("./{}", path.join("/")) }
-}
-
-#[derive(Debug, Clone)]
-pub struct LocksRequest {
-    /// The assembly, or the directory that holds it.
-    pub path: PathBuf,
-    /// The workspace's root; `None` searches for it.
-    pub root: Option<PathBuf>,
-    pub material: TextSource,
-}
-
-/// The text to test.
-#[derive(Debug, Clone)]
-pub enum TextSource {
-    Text(String),
-    /// Read from a file or standard input.
-    Subject(Subject),
-}
-
-#[derive(Debug)]
-pub struct LockTest {
-    pub assembly: String,
-    /// The merged match mode.
-    pub match_mode: MatchMode,
-    /// The traits, in the order of the merged manifest.
-    pub traits: Vec<TraitHits>,
-    /// The text's name as shown to the user; `None` if it was given on the command line.
-    pub file: Option<String>,
-    pub text: Arc<str>,
-    /// Warnings about the assembly.
-    pub report: Report,
-}
-
-/// A trait and its hits.
-#[derive(Debug, Clone)]
-pub struct TraitHits {
-    /// The trait as written.
-    pub text: String,
-    /// The match mode that it was declared under.
-    pub declared: MatchMode,
-    /// The path of the declaring manifest, as shown to the user.
-    pub file: String,
-    /// The line in that manifest, from 1.
-    pub line: usize,
-    /// Whether runs also compare it by meaning, if there is an embedder. This test matches text alone.
-    pub by_meaning: bool,
-    /// Its hits, by position.
-    pub hits: Vec<HitPosition>,
-}
-
-/// A place in the text.
-#[derive(Debug, Clone)]
-pub struct HitPosition {
-    pub hit: Hit,
-    /// Its line, from 1.
-    pub line: usize,
-    /// Its column in characters, from 1.
-    pub column: usize,
-}
-
-/// Tests a text against the locked traits of an assembly.
-///
-/// # Errors
-/// If the assembly or the text does not exist or cannot be used.
-pub fn test_locks(
-    environment: &Environment,
-    request: &LocksRequest,
-    capabilities: &dyn Capabilities,
-) -> Result<LockTest, ServiceError> {
-    let asked =
-        ResolveRequest { path: request.path.clone(), root: request.root.clone(), refs: Refs::ShapeOnly };
-    let view = resolve(environment, &asked, capabilities).map_err(refused_as_configuration)?;
-    let resolved = &view.resolved;
-    let recorded: Vec<Trait> = resolved
-        .locked_traits
-        .iter()
-        .map(|locked_trait| Trait {
-            text: locked_trait.text.clone(),
-            declared: locked_trait.declared_match_mode,
-        })
-        .collect();
-    let locks = Locks::compile(&recorded, resolved.match_mode).map_err(|invalid| {
-        let body = Body::new(format!("cannot search for `{}`: {}", recorded[invalid.at].text, invalid.why));
-        ServiceError::configuration(codes::PATTERN_INVALID, body)
-    })?;
-    let (file, text) = match &request.material {
-        TextSource::Text(text) => (None, Arc::from(text.as_str())),
-        TextSource::Subject(subject) => {
-            let artifact = artifact::read(subject, &environment.directory)?;
-            (Some(artifact.display_name), artifact.text)
-        }
-    };
-    let mut traits = trait_declarations(resolved);
-    locks.semantic_traits().into_iter().for_each(|at| traits[at].by_meaning = true);
-    let lines = LineIndex::new(&text);
-    for hit in locks.find_all(&text) {
-        let place = lines.position(hit.span.start);
-        traits[hit.trait_index].hits.push(HitPosition { line: place.line, column: place.column, hit });
-    }
-    Ok(LockTest {
-        assembly: resolved.name.clone(),
-        match_mode: resolved.match_mode,
-        traits,
-        file,
-        text,
-        report: view.report,
-    })
-}
-
-/// The locked traits of an operator (B4).
-///
-/// # Errors
-/// If the operator does not exist or is refused.
-pub fn operator_traits(
-    environment: &Environment,
-    places: &PathOverrides,
-    root: Option<&Path>,
-    operator: &str,
-    capabilities: &dyn Capabilities,
-) -> Result<Vec<Arc<playbook::Trait>>, ServiceError> {
-    let (root, scope) = manifests::root_and_scope(environment, root);
-    let workspace = workspace::load(environment, places, &root)?;
-    let manifests = Manifests::open(environment, &root, Refs::Followed)?;
-    let loader = manifests.loader(capabilities);
-    let operating = library::load_operator(&loader, &scope, &library::full_ref(operator, "operators"))?;
-    Ok(Operator::new(operating, &workspace.config, &Exceptions::default()).traits)
-}
-
-/// A refused assembly is unusable input here: with exit code 1 it would look like an answer about the text.
-fn refused_as_configuration(error: ServiceError) -> ServiceError {
-    match error.class {
-        ExitClass::Refused => ServiceError { class: ExitClass::Configuration, ..error },
-        _ => error,
-    }
-}
-
-/// The traits, with the places that declare them.
-fn trait_declarations(resolved: &ResolvedAssembly) -> Vec<TraitHits> {
-    let chain = &resolved.chain;
-    let nodes = chain.merged.key("lockedTraits").map_or(&[][..], Node::items);
-    let line = |text: &str, document: usize| {
-        let text_of = &chain.documents[document].text;
-        let node =
-            nodes.iter().find(|node| usize::from(node.document) == document && node.as_str() == Some(text));
-        node.map_or(1, |node| LineIndex::new(text_of).position(node.span.start).line)
-    };
-    resolved
-        .locked_traits
-        .iter()
-        .map(|locked_trait| TraitHits {
-            text: locked_trait.text.clone(),
-            declared: locked_trait.declared_match_mode,
-            file: chain.documents[locked_trait.document].shown.to_string(),
-            line: line(&locked_trait.text, locked_trait.document),
-            by_meaning: false,
-            hits: Vec::new(),
-        })
-        .collect()
 }

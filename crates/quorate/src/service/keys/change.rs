@@ -1,7 +1,6 @@
 //! Making, replacing and revoking keys. A secret is on disk before any file names its public half, and if the keyring
 //! cannot be written, no key changes.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Report, codes};
@@ -11,9 +10,11 @@ use quorate_ledger::store::Succession;
 use quorate_ledger::store::lease::RunLock;
 use quorate_manifest::keyring::{Key, TimeField, set_time};
 use quorate_manifest::{keyring as edit, timestamp};
+use serde::Serialize;
 
 use super::super::error::{ExitClass, ServiceError};
 use super::super::session::LedgerSession;
+use super::super::time_text::as_instant;
 use super::super::{disk, ledger, sealing};
 use super::{KeyringFile, SigningKey, WorkspaceKeys, find_in_keyring};
 
@@ -29,8 +30,9 @@ const FIRST_KEYS_MS: i64 = 1_577_836_800_000;
 const LONG_AGO_MS: i64 = 0;
 
 /// An existing key.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KeyInfo {
+    /// Its name.
     pub id: KeyId,
     /// The source of its secret half, for people.
     pub from: String,
@@ -38,14 +40,15 @@ pub struct KeyInfo {
     pub new: bool,
 }
 
-/// The result of `init`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InitResult {
+/// The keys of a workspace, made if they were missing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KeyInit {
     /// The key that signs the ledger's checkpoints.
     pub ledger: KeyInfo,
     /// The key that signs records.
     pub signing: KeyInfo,
-    pub keyring: PathBuf,
+    /// The keyring's path as shown to the user.
+    pub keyring: String,
     /// Whether this command added the key that signs records to the keyring.
     pub added: bool,
 }
@@ -55,7 +58,7 @@ pub struct InitResult {
 /// # Errors
 /// If a file cannot be read, used or written.
 #[crate::boxed]
-pub async fn init(keys: &WorkspaceKeys) -> Result<InitResult, ServiceError> {
+pub async fn init(keys: &WorkspaceKeys) -> Result<KeyInit, ServiceError> {
     let ring = keys.load_keyring()?;
     let directory = keys.directory();
     let load = |purpose| directory.load(purpose).map_err(|error| keys.to_error(&error));
@@ -80,29 +83,34 @@ pub async fn init(keys: &WorkspaceKeys) -> Result<InitResult, ServiceError> {
         let from_ms = if signing_is_new { keys.now_ms() } else { LONG_AGO_MS };
         write(keys, &add_key(keys, keyring_text(&ring), &signing, from_ms, None)?)?;
     }
-    Ok(InitResult {
+    Ok(KeyInit {
         ledger: KeyInfo {
             id: ledger.public().id(),
             from: keys.display_path(&directory.key_path(KeyPurpose::Ledger)),
             new: ledger_is_new,
         },
         signing: KeyInfo { id: signing.id(), from, new: signing_is_new },
-        keyring: keys.keyring_path(),
+        keyring: keys.display_path(&keys.keyring_path()),
         added,
     })
 }
 
 /// A replaced key.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Rotation {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KeyRotation {
     /// The purpose of both keys.
+    #[serde(rename = "signs")]
     pub purpose: KeyPurpose,
     /// The old key; `None` if it was lost. Its signatures count up to its revocation.
     pub old: Option<KeyId>,
     /// The time from which the old key is revoked, if it is.
+    #[serde(skip)]
     pub revoked_at_ms: Option<i64>,
     /// The key that signs from now on.
     pub new: KeyId,
+    /// The keyring's path as shown to the user.
+    #[serde(skip)]
+    pub keyring: String,
 }
 
 /// Replaces the ledger's key. First both keys sign a checkpoint, so that verifiers who trust the old key can accept the
@@ -113,7 +121,10 @@ pub struct Rotation {
 /// If another key than this machine's signs the ledger, a file cannot be used or written, or the ledger does not
 /// answer. Then nothing is written that a verification would refuse.
 #[crate::boxed]
-pub async fn rotate_ledger(keys: &WorkspaceKeys, session: &LedgerSession) -> Result<Rotation, ServiceError> {
+pub async fn rotate_ledger(
+    keys: &WorkspaceKeys,
+    session: &LedgerSession,
+) -> Result<KeyRotation, ServiceError> {
     if sealing::key_from_environment(&keys.environment).is_some() {
         let body = Body::new(format!(
             "the ledger's key comes from the variable {}, which this command cannot change",
@@ -157,7 +168,8 @@ pub async fn rotate_ledger(keys: &WorkspaceKeys, session: &LedgerSession) -> Res
         }
     }
     let old = old.map(|old| old.public().id());
-    Ok(Rotation { purpose: KeyPurpose::Ledger, old, revoked_at_ms: None, new: id })
+    let keyring = keys.display_path(&keys.keyring_path());
+    Ok(KeyRotation { purpose: KeyPurpose::Ledger, old, revoked_at_ms: None, new: id, keyring })
 }
 
 /// Replaces the key that signs records: in the keyring the old key ends now and the new one begins, and the old key
@@ -167,7 +179,7 @@ pub async fn rotate_ledger(keys: &WorkspaceKeys, session: &LedgerSession) -> Res
 /// If there is no key, it does not come from its own file, a process is signing with it, or a file cannot be used or
 /// written.
 #[crate::boxed]
-pub async fn rotate_signing(keys: &WorkspaceKeys) -> Result<Rotation, ServiceError> {
+pub async fn rotate_signing(keys: &WorkspaceKeys) -> Result<KeyRotation, ServiceError> {
     let directory = keys.directory();
     let file = keys.display_path(&directory.key_path(KeyPurpose::Signing));
     if let SigningKey::Available(_, from) = keys.signing_key().await?
@@ -200,21 +212,25 @@ pub async fn rotate_signing(keys: &WorkspaceKeys) -> Result<Rotation, ServiceErr
         directory.rotate_to(KeyPurpose::Signing, new, now_ms).map_err(|error| keys.to_error(&error))?;
     write(keys, &ended(&grown, &rotated.old)?)?;
     let revoked_at_ms = listed(&ring, &rotated.old).and_then(|key| key.revoked_at_ms);
-    Ok(Rotation {
+    Ok(KeyRotation {
         purpose: KeyPurpose::Signing,
         old: Some(rotated.old.id()),
         revoked_at_ms: revoked_at_ms.filter(|at_ms| *at_ms <= now_ms),
         new: new_public.id(),
+        keyring: keys.display_path(&keys.keyring_path()),
     })
 }
 
 /// A voucher for a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Vouch {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KeyVouch {
     /// The key that vouches.
     pub by: KeyId,
     /// The key that it vouches for.
     pub key: KeyId,
+    /// The keyring's path as shown to the user.
+    #[serde(skip)]
+    pub keyring: String,
 }
 
 /// Makes the key that signs records vouch for another key of the keyring. That key can then sign what the first may
@@ -223,7 +239,7 @@ pub struct Vouch {
 /// # Errors
 /// If no key may sign now, the other key does not exist, or the file cannot be used or written.
 #[crate::boxed]
-pub async fn vouch(keys: &WorkspaceKeys, id: &str) -> Result<Vouch, ServiceError> {
+pub async fn vouch(keys: &WorkspaceKeys, id: &str) -> Result<KeyVouch, ServiceError> {
     let ring = keys.load_keyring()?;
     let public = find_in_keyring(keys, &ring, id)?;
     let cannot = |why: &str| {
@@ -247,17 +263,32 @@ pub async fn vouch(keys: &WorkspaceKeys, id: &str) -> Result<Vouch, ServiceError
         manual_edit_error(keys, &format!("write `vouched = [\"{voucher}\"]` beside {}", public.id()))
     })?;
     write(keys, &edited)?;
-    Ok(Vouch { by: by.public().id(), key: public.id() })
+    let keyring = keys.display_path(&keys.keyring_path());
+    Ok(KeyVouch { by: by.public().id(), key: public.id(), keyring })
+}
+
+/// A revoked key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct KeyRevocation {
+    /// The key.
+    pub id: KeyId,
+    /// The time from which its signatures do not count, in milliseconds since the Unix epoch.
+    #[serde(rename = "revoked_at", serialize_with = "as_instant")]
+    pub revoked_at_ms: i64,
+    /// The keyring's path as shown to the user.
+    #[serde(skip)]
+    pub keyring: String,
 }
 
 /// Revokes a key from a time on: its later signatures do not count.
 ///
 /// # Errors
 /// If it is not in the keyring, or the file cannot be used or written.
-pub fn revoke(keys: &WorkspaceKeys, id: &str, at_ms: i64) -> Result<KeyId, ServiceError> {
+pub fn revoke(keys: &WorkspaceKeys, id: &str, at_ms: i64) -> Result<KeyRevocation, ServiceError> {
     let (ring, public) = find_revocable(keys, id, at_ms)?;
     write(keys, &set_timestamp(keys, keyring_text(&ring), &public, TimeField::RevokedAt, at_ms)?)?;
-    Ok(public.id())
+    let keyring = keys.display_path(&keys.keyring_path());
+    Ok(KeyRevocation { id: public.id(), revoked_at_ms: at_ms, keyring })
 }
 
 /// The key of a name, unless it is revoked from an earlier time on.

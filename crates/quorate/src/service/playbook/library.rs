@@ -211,7 +211,7 @@ pub struct KnownOperator {
 
 impl KnownOperator {
     /// Loads the locks of an operator.
-    pub(in crate::service) fn new(
+    pub(crate) fn new(
         operating: LoadedOperator,
         configuration: &Configuration,
         exceptions: &Exceptions,
@@ -544,7 +544,7 @@ pub(in crate::service) struct LoadedOperator {
 }
 
 /// Loads an operator by its ref.
-pub(in crate::service) fn load_operator(
+pub(crate) fn load_operator(
     loader: &Loader<'_>,
     scope: &Scope,
     reference: &str,
@@ -602,7 +602,7 @@ fn load_document(
 }
 
 /// Expands a short ref to `ws://<collection>/<slug>`.
-pub(in crate::service) fn full_ref(written: &str, collection: &str) -> String {
+pub(crate) fn full_ref(written: &str, collection: &str) -> String {
     if written.contains("://") {
         return written.to_owned();
     }

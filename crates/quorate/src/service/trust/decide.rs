@@ -1,7 +1,6 @@
 //! The commands of trust: lists the side effects of a workspace or of named files, starting none of them, and records
 //! or revokes the trust of a person.
 
-use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, codes};
@@ -9,6 +8,7 @@ use quorate_manifest::check::is_candidate;
 use quorate_manifest::config::{Configuration, KeySource};
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::loader::{OpenResult, Refs};
+use serde::Serialize;
 
 use super::super::disk::{self, absolute, display_path};
 use super::super::environment::Environment;
@@ -39,7 +39,7 @@ pub fn inventory_of_workspace(environment: &Environment, start: &Path) -> Result
 ///
 /// # Errors
 /// If the root cannot be read.
-pub fn inventory_of_files(
+fn inventory_of_files(
     environment: &Environment,
     root: PathBuf,
     files: Vec<PathBuf>,
@@ -124,29 +124,126 @@ fn of_council(environment: &Environment, root: &Path, file: &Path) -> Vec<TrustR
     needs
 }
 
-/// The result of a trust command, and the files that are trusted now.
-#[derive(Debug)]
-pub struct TrustChange {
-    pub what: Action,
-    /// The files of the inventory that are trusted with their present bytes.
-    pub trusted: BTreeSet<PathBuf>,
-}
-
+/// What happens to the trust in files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
-    /// The inventory was shown.
+pub enum TrustAction {
+    /// The files were listed.
     Inspected,
-    /// The files of the inventory are trusted.
+    /// The files are trusted.
     Trusted,
     /// No file below the root is trusted.
     Revoked,
+}
+
+/// The files of a workspace that need trust, with their states after an action.
+#[derive(Debug, Clone, Serialize)]
+pub struct TrustReport {
+    /// The root of the workspace.
+    pub root: PathBuf,
+    /// The hash over all files, which `QUORATE_TRUST` can name.
+    pub hash: String,
+    /// What the files would run or send.
+    pub needs: Vec<TrustNeed>,
+    /// The files.
+    pub files: Vec<FileTrust>,
+    /// What was done.
+    #[serde(skip)]
+    pub action: TrustAction,
+}
+
+/// What a file of a workspace would run or send.
+#[derive(Debug, Clone, Serialize)]
+pub struct TrustNeed {
+    /// The file.
+    pub file: PathBuf,
+    /// Its path as shown to the user.
+    #[serde(skip)]
+    pub shown: String,
+    /// Its commands, servers and other side effects, in words.
+    pub acts: Vec<String>,
+}
+
+/// Whether a file is trusted.
+#[derive(Debug, Clone, Serialize)]
+pub struct FileTrust {
+    /// The file, by its canonical path.
+    pub file: PathBuf,
+    /// Its path as shown to the user.
+    #[serde(skip)]
+    pub shown: String,
+    /// SHA-256 of its bytes, in hex.
+    pub sha256: String,
+    /// Whether it is trusted with these bytes.
+    pub trusted: bool,
+}
+
+/// A directory whose configuration counts, or no longer counts, although another user owns it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub enum SafeDirectory {
+    /// It counts from now on.
+    #[serde(rename = "safe_directory")]
+    Added(PathBuf),
+    /// It no longer counts.
+    #[serde(rename = "revoked_safe_directory")]
+    Removed(PathBuf),
+}
+
+/// Inspects, trusts or revokes these files, or without any, the files of the workspace that need trust. Revoking covers
+/// all files below the root.
+///
+/// # Errors
+/// If a file does not exist, or the record of trust cannot be read or written.
+pub fn decide(
+    environment: &Environment,
+    files: &[PathBuf],
+    action: TrustAction,
+) -> Result<TrustReport, ServiceError> {
+    let inventory = match files.is_empty() {
+        true => inventory_of_workspace(environment, &environment.directory)?,
+        false => inventory_of(environment, files)?,
+    };
+    match action {
+        TrustAction::Trusted if !inventory.files.is_empty() => {
+            required_store(environment)?.add(&inventory.files, environment.clock.now_ms())?;
+        }
+        TrustAction::Inspected | TrustAction::Trusted => {}
+        TrustAction::Revoked => {
+            let root = canonical(&inventory.root);
+            required_store(environment)?.change(|trusted| {
+                trusted
+                    .files
+                    .retain(|file, _| !file.starts_with(&root) && !inventory.files.contains_key(file));
+            })?;
+        }
+    }
+    let store = TrustStore::of(environment)?;
+    let trusted = store.as_ref().map_or_else(|| Ok(TrustRecord::default()), TrustStore::read)?;
+    let hash = inventory.hash();
+    let need = |TrustRequest { file, acts }| TrustNeed {
+        shown: display_path(environment, &file),
+        file,
+        acts: acts.into_iter().map(|act| act.what).collect(),
+    };
+    let file = |(file, sha256): (PathBuf, String)| FileTrust {
+        shown: display_path(environment, &file),
+        trusted: trusted.trusts(&file, &sha256),
+        file,
+        sha256,
+    };
+    Ok(TrustReport {
+        root: inventory.root,
+        hash,
+        needs: inventory.requests.into_iter().map(need).collect(),
+        files: inventory.files.into_iter().map(file).collect(),
+        action,
+    })
 }
 
 /// The inventory of files that a person names. It covers each of them, whether or not it has side effects now.
 ///
 /// # Errors
 /// If a file does not exist.
-pub fn inventory_of(environment: &Environment, files: &[PathBuf]) -> Result<Inventory, ServiceError> {
+fn inventory_of(environment: &Environment, files: &[PathBuf]) -> Result<Inventory, ServiceError> {
     let named: Vec<PathBuf> = files.iter().map(|file| absolute(&environment.directory, file)).collect();
     if let Some(at) = named.iter().position(|file| !file.is_file()) {
         return Err(file_not_found(&files[at].display().to_string()));
@@ -159,42 +256,14 @@ pub fn inventory_of(environment: &Environment, files: &[PathBuf]) -> Result<Inve
     Ok(found)
 }
 
-/// Reads which files are trusted.
+/// Allows a directory of another owner to configure Quorate.
 ///
 /// # Errors
-/// If the record of trust cannot be read.
-pub fn inspect(environment: &Environment, inventory: &Inventory) -> Result<TrustChange, ServiceError> {
-    change_of(environment, inventory, Action::Inspected)
-}
-
-/// Trusts the files of an inventory.
-///
-/// # Errors
-/// If the record of trust cannot be written.
-pub fn trust(environment: &Environment, inventory: &Inventory) -> Result<TrustChange, ServiceError> {
-    if !inventory.files.is_empty() {
-        required_store(environment)?.add(&inventory.files, environment.clock.now_ms())?;
-    }
-    change_of(environment, inventory, Action::Trusted)
-}
-
-/// Revokes the trust in an inventory's files, and in all files below its root.
-///
-/// # Errors
-/// As [`trust`].
-pub fn revoke(environment: &Environment, inventory: &Inventory) -> Result<TrustChange, ServiceError> {
-    let root = canonical(&inventory.root);
-    required_store(environment)?.change(|trusted| {
-        trusted.files.retain(|file, _| !file.starts_with(&root) && !inventory.files.contains_key(file));
-    })?;
-    change_of(environment, inventory, Action::Revoked)
-}
-
-/// Allows a directory of another owner to configure Quorate, and returns its path.
-///
-/// # Errors
-/// If the directory does not exist, or as [`trust`].
-pub fn safe_directory(environment: &Environment, directory: &Path) -> Result<PathBuf, ServiceError> {
+/// If the directory does not exist, or the record of trust cannot be read or written.
+pub fn add_safe_directory(
+    environment: &Environment,
+    directory: &Path,
+) -> Result<SafeDirectory, ServiceError> {
     let path = absolute(&environment.directory, directory);
     let Some(path) = disk::canonical(&path).filter(|path| path.is_dir()) else {
         return Err(file_not_found(&directory.display().to_string()));
@@ -202,37 +271,26 @@ pub fn safe_directory(environment: &Environment, directory: &Path) -> Result<Pat
     required_store(environment)?.change(|trusted| {
         trusted.safe_directories.insert(path.clone());
     })?;
-    Ok(path)
+    Ok(SafeDirectory::Added(path))
 }
 
-/// Revokes what [`safe_directory`] recorded, and returns the directory's path. The directory need not exist any more.
+/// Revokes what [`add_safe_directory`] recorded. The directory need not exist any more.
 ///
 /// # Errors
-/// If it is not recorded, or as [`trust`].
-pub fn revoke_safe_directory(environment: &Environment, directory: &Path) -> Result<PathBuf, ServiceError> {
+/// If it is not recorded, or the record of trust cannot be read or written.
+pub fn remove_safe_directory(
+    environment: &Environment,
+    directory: &Path,
+) -> Result<SafeDirectory, ServiceError> {
     let path = disk::canonical_or_new(&absolute(&environment.directory, directory));
     let mut was_there = false;
     required_store(environment)?.change(|trusted| was_there = trusted.safe_directories.remove(&path))?;
     if was_there {
-        return Ok(path);
+        return Ok(SafeDirectory::Removed(path));
     }
     let body = Body::new(format!("{} is not recorded as a safe directory", path.display()));
     let help = "pass the directory that was given to `--safe-directory`, not one below it";
     Err(ServiceError::not_found(codes::FILE_UNREADABLE, body.help(help)))
-}
-
-fn change_of(
-    environment: &Environment,
-    inventory: &Inventory,
-    what: Action,
-) -> Result<TrustChange, ServiceError> {
-    let required_store = TrustStore::of(environment)?;
-    let trusted = required_store.as_ref().map_or_else(|| Ok(TrustRecord::default()), TrustStore::read)?;
-    let is_trusted = |(file, hash): &(&PathBuf, &String)| trusted.trusts(file, hash);
-    Ok(TrustChange {
-        what,
-        trusted: inventory.files.iter().filter(is_trusted).map(|(file, _)| file.clone()).collect(),
-    })
 }
 
 fn required_store(environment: &Environment) -> Result<TrustStore, ServiceError> {

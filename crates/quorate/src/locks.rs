@@ -1,0 +1,319 @@
+//! Locked traits: testing a text against those of an assembly, and listing those of an operator.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use quorate_diagnostics::render::machine::diagnostics_json;
+use quorate_diagnostics::text::LineIndex;
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_manifest::assembly::ResolvedAssembly;
+use quorate_manifest::loader::Refs;
+use quorate_manifest::tree::Node;
+use quorate_protocol::locks::{self, Locks, excerpt, excerpt_parts};
+use serde::{Serialize, Serializer};
+
+use super::builder::Quorate;
+use super::error::Error;
+use super::service::artifact::{self, Subject};
+use super::service::error::{ExitClass, ServiceError};
+use super::service::manifests::{self, Manifests};
+use super::service::playbook::library::{self, KnownOperator};
+use super::service::playbook::traits::Exceptions;
+use super::service::resolve::{ResolveRequest, resolve};
+use super::service::workspace;
+use super::view::{Doc, Entry, Table, Text, Tone};
+
+pub use quorate_manifest::assembly::MatchMode;
+pub use quorate_playbook::lock::Trait;
+pub use quorate_protocol::locks::Layer;
+
+/// A text to test against the locked traits of an assembly.
+#[derive(Debug, Clone, Default)]
+pub struct LockTestRequest {
+    /// The assembly, or the directory that holds it.
+    pub assembly: PathBuf,
+    /// The workspace's root; `None` searches for it.
+    pub root: Option<PathBuf>,
+    /// The text.
+    pub text: TestedText,
+}
+
+/// A text, and where it comes from.
+#[derive(Debug, Clone)]
+pub enum TestedText {
+    /// The text itself.
+    Text(String),
+    /// A file.
+    File(PathBuf),
+    /// Standard input.
+    Stdin,
+}
+
+impl Default for TestedText {
+    fn default() -> Self {
+        TestedText::Text(String::new())
+    }
+}
+
+/// The hits of an assembly's locked traits in a text.
+#[derive(Debug, Clone, Serialize)]
+pub struct LockTest {
+    /// The assembly's name.
+    pub assembly: String,
+    /// The merged match mode.
+    #[serde(rename = "matchMode")]
+    pub match_mode: MatchMode,
+    /// `false` if runs also compare a trait by meaning, which this test does not; `None` if they compare none.
+    pub meaning_compared: Option<bool>,
+    /// The traits, in the order of the merged manifest.
+    pub traits: Vec<TestedTrait>,
+    /// Warnings about the assembly.
+    #[serde(serialize_with = "as_diagnostics")]
+    pub warnings: Report,
+    /// The text's name as shown to the user.
+    #[serde(skip)]
+    pub name: String,
+}
+
+/// A locked trait and its hits.
+#[derive(Debug, Clone, Serialize)]
+pub struct TestedTrait {
+    /// The trait as written.
+    #[serde(rename = "trait")]
+    pub text: String,
+    /// The match mode that it was declared under.
+    pub declared: MatchMode,
+    /// The path of the declaring manifest, as shown to the user.
+    pub file: String,
+    /// The line in that manifest, from 1.
+    pub line: usize,
+    /// `false` if runs also compare it by meaning, which this test does not; `None` if they do not.
+    pub meaning_compared: Option<bool>,
+    /// Its hits, by position.
+    pub hits: Vec<LockHit>,
+}
+
+/// A place of a text that a locked trait hits.
+#[derive(Debug, Clone, Serialize)]
+pub struct LockHit {
+    /// How far the text had to be normalized.
+    #[serde(serialize_with = "as_layer")]
+    pub layer: Layer,
+    /// The same in words.
+    #[serde(rename = "says")]
+    pub description: &'static str,
+    /// Its line, from 1.
+    pub line: usize,
+    /// Its column in characters, from 1.
+    pub column: usize,
+    /// The offset of its first byte.
+    pub start: usize,
+    /// The offset of the byte after it.
+    pub end: usize,
+    /// The text around it, in one line.
+    pub excerpt: String,
+    /// The excerpt before it, it, and after it.
+    #[serde(skip)]
+    pub parts: [String; 3],
+}
+
+/// The locked traits of an operator.
+#[derive(Debug, Clone, Serialize)]
+pub struct OperatorLocks {
+    /// The operator as the caller named it.
+    pub operator: String,
+    /// The built-in traits, those of quorate.toml, and those of the operator and its persona.
+    pub locks: Vec<Arc<Trait>>,
+}
+
+fn as_diagnostics<S: Serializer>(report: &Report, serializer: S) -> Result<S::Ok, S::Error> {
+    diagnostics_json(report).serialize(serializer)
+}
+
+fn as_layer<S: Serializer>(layer: &Layer, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(layer.as_str())
+}
+
+impl Quorate {
+    /// Tests a text against the locked traits of an assembly. Nothing is recorded.
+    ///
+    /// # Errors
+    /// If the assembly or the text does not exist or cannot be used.
+    pub fn test_locks(&self, request: LockTestRequest) -> Result<LockTest, Error> {
+        let LockTestRequest { assembly, root, text } = request;
+        let asked = ResolveRequest { path: self.named_path(assembly)?, root, refs: Refs::ShapeOnly };
+        let environment = &self.environment;
+        let view =
+            resolve(environment, &asked, &*environment.registries).map_err(refused_as_configuration)?;
+        let resolved = &view.resolved;
+        let recorded: Vec<locks::Trait> = resolved
+            .locked_traits
+            .iter()
+            .map(|locked| locks::Trait { text: locked.text.clone(), declared: locked.declared_match_mode })
+            .collect();
+        let locks = Locks::compile(&recorded, resolved.match_mode).map_err(|invalid| {
+            let body =
+                Body::new(format!("cannot search for `{}`: {}", recorded[invalid.at].text, invalid.why));
+            ServiceError::configuration(codes::PATTERN_INVALID, body)
+        })?;
+        let subject = |subject| artifact::read(&subject, &environment.directory);
+        let (name, text) = match text {
+            TestedText::Text(text) => ("text".to_owned(), Arc::from(text)),
+            TestedText::File(file) => {
+                let read = subject(Subject::File(self.named_path(file)?))?;
+                (read.display_name, read.text)
+            }
+            TestedText::Stdin => {
+                let read = subject(Subject::Stdin)?;
+                (read.display_name, read.text)
+            }
+        };
+        let mut traits = declared_traits(resolved);
+        locks.semantic_traits().into_iter().for_each(|at| traits[at].meaning_compared = Some(false));
+        let lines = LineIndex::new(&text);
+        for hit in locks.find_all(&text) {
+            let place = lines.position(hit.span.start);
+            traits[hit.trait_index].hits.push(LockHit {
+                layer: hit.layer,
+                description: hit.layer.description(),
+                line: place.line,
+                column: place.column,
+                start: hit.span.start,
+                end: hit.span.end,
+                excerpt: excerpt(&text, &hit.span),
+                parts: excerpt_parts(&text, &hit.span),
+            });
+        }
+        Ok(LockTest {
+            assembly: resolved.name.clone(),
+            match_mode: resolved.match_mode,
+            meaning_compared: traits.iter().find_map(|checked| checked.meaning_compared),
+            traits,
+            warnings: view.report,
+            name,
+        })
+    }
+
+    /// The locked traits of an operator: its folder's name in `operators/`, or a `ws://` ref. `root` is the workspace, or
+    /// the tenant's folder in it.
+    ///
+    /// # Errors
+    /// If the operator does not exist or is refused.
+    pub fn operator_locks(&self, operator: &str, root: Option<&Path>) -> Result<OperatorLocks, Error> {
+        let (root, scope) = manifests::root_and_scope(&self.environment, root);
+        let workspace = workspace::load(&self.environment, &self.places, &root)?;
+        let manifests = Manifests::open(&self.environment, &root, Refs::Followed)?;
+        let loader = manifests.loader(&*self.environment.registries);
+        let loaded = library::load_operator(&loader, &scope, &library::full_ref(operator, "operators"))?;
+        let locks = KnownOperator::new(loaded, &workspace.config, &Exceptions::default()).traits;
+        Ok(OperatorLocks { operator: operator.to_owned(), locks })
+    }
+}
+
+/// A refused assembly is unusable input here: with exit code 1 it would look like an answer about the text.
+fn refused_as_configuration(error: ServiceError) -> ServiceError {
+    match error.class {
+        ExitClass::Refused => ServiceError { class: ExitClass::Configuration, ..error },
+        _ => error,
+    }
+}
+
+/// The traits, with the places that declare them.
+fn declared_traits(resolved: &ResolvedAssembly) -> Vec<TestedTrait> {
+    let chain = &resolved.chain;
+    let nodes = chain.merged.key("lockedTraits").map_or(&[][..], Node::items);
+    let line = |text: &str, document: usize| {
+        let text_of = &chain.documents[document].text;
+        let node =
+            nodes.iter().find(|node| usize::from(node.document) == document && node.as_str() == Some(text));
+        node.map_or(1, |node| LineIndex::new(text_of).position(node.span.start).line)
+    };
+    let declared = resolved.locked_traits.iter().map(|locked| TestedTrait {
+        text: locked.text.clone(),
+        declared: locked.declared_match_mode,
+        file: chain.documents[locked.document].shown.to_string(),
+        line: line(&locked.text, locked.document),
+        meaning_compared: None,
+        hits: Vec::new(),
+    });
+    declared.collect()
+}
+
+/// The most places shown of one trait.
+const SHOWN: usize = 20;
+
+impl LockTest {
+    /// The hits by trait, then the traits without hits.
+    pub fn doc(&self) -> Doc {
+        let (hit, silent): (Vec<&TestedTrait>, Vec<&TestedTrait>) =
+            self.traits.iter().partition(|checked| !checked.hits.is_empty());
+        let mut doc = Doc::new();
+        doc.line(match (self.traits.len(), hit.len()) {
+            (0, _) => format!("{} has no locked traits.", self.assembly),
+            (1, 0) => "The one locked trait does not hit.".to_owned(),
+            (1, _) => "1 of 1 locked trait hits.".to_owned(),
+            (all, 0) => format!("None of {all} locked traits hits."),
+            (all, 1) => format!("1 of {all} locked traits hits."),
+            (all, some) => format!("{some} of {all} locked traits hit."),
+        });
+        for checked in &hit {
+            doc.heading(checked.named());
+            doc.items(checked.hits.iter().take(SHOWN).map(|found| {
+                let place = format!("{}:{}:{}", self.name, found.line, found.column);
+                let [before, within, after] = &found.parts;
+                let mut body = Doc::new();
+                body.line(
+                    Text::from(before.trim_start())
+                        .and(Text::toned(Tone::Bad, format!("«{within}»")))
+                        .and(after.trim_end()),
+                );
+                Entry { line: Text::from(place).and("  ").and(found.layer.as_str()), body }
+            }));
+            if checked.hits.len() > SHOWN {
+                doc.line(format!("and at {} more places", checked.hits.len() - SHOWN));
+            }
+        }
+        if !hit.is_empty() && !silent.is_empty() {
+            doc.heading("Not hit");
+        }
+        doc.items(silent.iter().map(|checked| checked.named()));
+        let mut layers: Vec<Layer> =
+            hit.iter().flat_map(|checked| &checked.hits).map(|found| found.layer).collect();
+        layers.sort_unstable();
+        layers.dedup();
+        if !layers.is_empty() {
+            doc.heading("How they matched");
+        }
+        doc.items(layers.iter().map(|layer| format!("{}: {}", layer.as_str(), layer.description())));
+        if self.meaning_compared.is_some() {
+            doc.line(
+                "Meaning was not compared: the match mode is semantic, and this command matches only text.",
+            );
+        }
+        doc
+    }
+}
+
+impl TestedTrait {
+    /// It, and where it is declared.
+    fn named(&self) -> Text {
+        let place = format!("({}, {}:{})", self.declared.as_str(), self.file, self.line);
+        Text::from(&self.text).and("  ").and(Text::faint(place))
+    }
+}
+
+impl OperatorLocks {
+    /// The traits as a table.
+    pub fn doc(&self) -> Doc {
+        let row = |locked: &Arc<Trait>| {
+            let counts = match (locked.words.len(), locked.phrases.len()) {
+                (0, 0) => "its own name".to_owned(),
+                (words, phrases) => format!("{words} words, {phrases} phrases"),
+            };
+            [Text::strong(&locked.id), counts.into(), (&locked.description).into()]
+        };
+        let mut doc = Doc::new();
+        doc.table(Table::new(["trait", "held by", "what it is"]).with_rows(self.locks.iter().map(row)));
+        doc
+    }
+}
