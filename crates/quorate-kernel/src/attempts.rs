@@ -361,7 +361,7 @@ pub struct MemberConfig {
     pub context: Vec<Part>,
     /// Recorded with its consultations.
     pub weight: Option<f64>,
-    /// What is recorded with its consultations besides: what was woven into its role, say.
+    /// Further data for the records of its consultations, for example what was woven into its role.
     pub extra_fields: Map<String, Json>,
     /// The conversation, where it is asked for a turn in one.
     pub conversation: Option<Arc<ConversationContext>>,

@@ -179,7 +179,7 @@ impl Budget {
     /// them, it waits for these to end.
     ///
     /// # Errors
-    /// If it does not fit, whatever the calls under way take, or if its limit is not known and something is capped.
+    /// If it does not fit even when the calls in progress cost nothing, or if its own limit is unknown while a cap applies.
     pub async fn reserve(self: &Arc<Self>, limit: Option<CallLimit>) -> Result<Reservation, Exhausted> {
         let budget = Arc::clone(self);
         if !self.caps.has_amounts() {

@@ -10,7 +10,7 @@ use serde_json::Map;
 /// The maximum length of a turn's content in bytes: every later prompt carries it.
 pub const MAX_TURN_BYTES: usize = 256 * 1024;
 
-/// One turn, as a substrate has it.
+/// A turn as its substrate stores it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Turn {
     /// Its id; the substrate decides the form.
@@ -30,7 +30,7 @@ pub struct Turn {
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTurn {
     pub participant: Name,
-    /// What is said; not empty.
+    /// The message; never empty.
     pub content: Arc<str>,
     /// When, as RFC 3339 in UTC with milliseconds. A substrate may move it on, or set its own.
     pub timestamp: String,
@@ -100,7 +100,7 @@ pub fn turn_key(trigger: &str, participant: &str) -> Name {
     format!("turn/{trigger}/{participant}").into()
 }
 
-/// One who takes part, as the manifest has it, with what is absent filled in (K9).
+/// A participant of the manifest, with defaults for absent fields (K9).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Participant {
     pub id: Name,

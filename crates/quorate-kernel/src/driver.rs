@@ -318,7 +318,7 @@ impl RunLoop {
         Ok(RunResult { outcome, next: self.recorder.next_number().await })
     }
 
-    /// What happened next, with everything that has happened by then: one append is enough for it all.
+    /// Waits for the next event and returns it with all further events that are ready, so that one append covers them.
     async fn next_events(&mut self) -> Result<Vec<LoopEvent>, DriverError> {
         let mut events = Vec::new();
         while events.is_empty() {
@@ -437,7 +437,7 @@ impl RunLoop {
         Ok(data)
     }
 
-    /// Appends the entries with whatever follows from them, as durable as the commands need it, then performs.
+    /// Appends the entries and what follows from them, syncs if the commands need it, then performs the commands.
     async fn append_and_perform(&mut self, at_ms: i64, step: Step) -> Result<(), DriverError> {
         let Step { mut entries, bodies, commands, mut intent, was_paid } = step;
         let durability =

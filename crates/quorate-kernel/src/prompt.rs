@@ -25,7 +25,7 @@ pub struct Prompt {
     pub cuts: Vec<usize>,
 }
 
-/// Everything that the prompts of one run share besides the material.
+/// What the prompts of one run share, apart from the material.
 #[derive(Debug, Clone)]
 pub struct Layout {
     pub nonce: String,

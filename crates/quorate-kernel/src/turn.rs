@@ -77,7 +77,7 @@ pub struct Swarm {
 /// A participant, and how it is called.
 #[derive(Clone)]
 pub struct Speaker {
-    /// As the manifest has it.
+    /// Its entry in the manifest.
     pub participant: Participant,
     pub member: MemberConfig,
     /// Its role, with the overlays that hold.
@@ -100,7 +100,7 @@ pub struct Prompt {
     pub text: Arc<str>,
     /// SHA-256 of what was woven into it.
     pub woven_sha256: Vec<String>,
-    /// What is recorded with the consultation besides.
+    /// Further data for the consultation's record.
     pub extra_fields: Map<String, Json>,
 }
 
@@ -189,13 +189,13 @@ pub enum CycleResult {
 pub struct UnfinishedCycle {
     /// The turn that was being answered.
     pub trigger: Name,
-    /// The answers given by then, which are appended.
+    /// The answers received before the interruption, which are appended.
     pub appended: Vec<Turn>,
     /// The participants that had not answered: the next process asks them again.
     pub unanswered: Vec<Name>,
 }
 
-/// Why the loop cannot go on. What was recorded stays; the same can be tried again.
+/// Why the loop cannot continue. Recorded turns stay; the operation can be retried.
 #[derive(Debug, thiserror::Error)]
 pub enum TurnError {
     /// The substrate refused or failed.
@@ -219,7 +219,7 @@ impl Swarm {
     }
 }
 
-/// A swarm at work: one process's loop over one conversation.
+/// A running swarm: the loop of one process over one conversation.
 pub struct Runner {
     swarm: Arc<Swarm>,
     roster: Vec<Participant>,
@@ -417,7 +417,7 @@ impl Runner {
         self.settle(turn);
     }
 
-    /// The turn is settled: whatever comes next is newer.
+    /// Marks the turn as settled: the next one is newer.
     fn settle(&mut self, turn: Turn) {
         self.chains.settle(&self.roster, &turn);
         self.cursor = Some(turn.id.clone());

@@ -34,7 +34,7 @@ const AXIS_PREFIXES: [(&str, &[&str]); 5] = [
     (RUNTIME, &["runtime", "runtimes"]),
 ];
 
-/// An operator at work: values by axis.
+/// An operator during a call: its values by axis.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Subject {
     axes: BTreeMap<String, BTreeSet<String>>,

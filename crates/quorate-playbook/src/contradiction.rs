@@ -31,7 +31,7 @@ const FILLERS: [&str; 36] = [
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Contradiction {
     pub slug: String,
-    /// Its sentence, as far as its text has it.
+    /// Its sentence, if its text contains one.
     pub sentence: String,
     /// The active playbook.
     pub active: String,

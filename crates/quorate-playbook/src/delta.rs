@@ -60,7 +60,7 @@ pub struct Add {
     /// Words that it is found by.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tags: Option<Vec<String>>,
-    /// What others need, below a name of theirs.
+    /// Data of other programs, under a key of their own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Value>,
 }

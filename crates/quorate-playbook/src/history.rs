@@ -22,7 +22,7 @@ const DATA_START: &str = "<!-- quorate:version ";
 /// How Git marks a conflict: the lines of its beginning and of its end begin with these.
 const CONFLICT_MARKERS: [&str; 2] = ["<<<<<<< ", ">>>>>>> "];
 
-/// What is said where more should follow.
+/// The text that stands for further entries.
 const TRUNCATED: &str = "the history is cut off here";
 
 /// The error of an unresolved merge.

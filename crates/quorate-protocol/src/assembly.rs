@@ -169,7 +169,7 @@ pub fn subject_kind(mode: Mode) -> PartKind {
     }
 }
 
-/// The host's own options, besides the manifest.
+/// The host's own options, in addition to the manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct HostOptions {
     /// Whether it can compare by meaning.

@@ -52,7 +52,7 @@ pub struct Invoke {
     pub schema: answers::Schema,
     /// The member's task, in a sentence or two.
     pub task: Arc<str>,
-    /// What its consultation's record says besides (D7): mode, phase or class, trigger, round, weight, layer.
+    /// Further fields of its consultation's record (D7): mode, phase or class, trigger, round, weight, layer.
     pub extra_fields: Map<String, Json>,
 }
 

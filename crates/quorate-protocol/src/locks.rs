@@ -64,7 +64,7 @@ struct CompiledLocks {
 impl Locks {
     /// Makes the traits of an assembly ready. `strictest` is the merged mode of its chain, which is added to the mode under
     /// which a trait was declared, never put in its place (M9): a trait that is plain text stays that under `regex`, and
-    /// `semantic` asks an embedder about every trait besides.
+    /// `semantic` also asks an embedder about every trait.
     ///
     /// # Errors
     /// When a pattern does not compile, or is too large.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-/// An overlay, as `overlay.added` has it.
+/// An overlay, in the form of the record `overlay.added`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Overlay {
     /// Its id: `o` and 12 characters.

@@ -128,7 +128,7 @@ impl Rubric {
         Ok(escape_answer(&member::answer(*form, &question, &criteria)?))
     }
 
-    /// What is said in a conversation.
+    /// The text of a turn in a conversation.
     fn conversation_turn(&self, invocation: &Invocation) -> Result<String, Failure> {
         let Invocation { member, role, parts, conversation: speaking, .. } = invocation;
         let goals = self.goals.clone().unwrap_or_default();

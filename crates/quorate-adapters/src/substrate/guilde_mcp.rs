@@ -379,7 +379,7 @@ impl GuildeSubstrate {
         )
     }
 
-    /// The turn as the server has it, according to the receipt.
+    /// The turn as the server stored it, according to the receipt.
     fn message_from_receipt(
         &self,
         offer: &ServerTools,

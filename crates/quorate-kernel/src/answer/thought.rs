@@ -183,7 +183,7 @@ fn after_bare_channels(output: &str) -> BareChannels {
     };
     match output.find(FINAL) {
         Some(at) => BareChannels::Answer(at + FINAL.len()),
-        // A sentence that begins with the word goes on after a space.
+        // A sentence that begins with the word continues after a space.
         None if rest.starts_with(|next: char| next.is_uppercase() || matches!(next, '\n' | '\r' | '{')) => {
             BareChannels::Unfinished
         }

@@ -379,7 +379,7 @@ impl dyn Executor {
     }
 }
 
-/// The settings that every executor has, whatever its kind.
+/// The settings that executors of all kinds share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Settings {
     /// The name it goes by: a table of `quorate.toml`, or the kind itself.

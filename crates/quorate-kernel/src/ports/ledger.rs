@@ -77,7 +77,7 @@ kinds! {
     Turn = "turn",
     /// The ledger up to here was sealed. In the ledger's own stream, as what follows.
     Checkpoint = "checkpoint",
-    /// A legal hold: texts of the run are not erased, whatever their age.
+    /// A legal hold: texts of the run are not erased, regardless of age.
     Held = "ledger.held",
     /// A run may be erased again once its retention ends.
     Released = "ledger.released",

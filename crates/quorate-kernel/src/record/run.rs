@@ -167,7 +167,7 @@ pub struct RunOpened {
     /// The model that the user named.
     #[serde(deserialize_with = "lenient")]
     pub model: Option<String>,
-    /// The cap on calls, which holds until another is said (X8).
+    /// The cap on calls, which applies until a later record changes it (X8).
     #[serde(deserialize_with = "saturating")]
     pub max_calls: Option<u32>,
     /// The cap on tokens, likewise.

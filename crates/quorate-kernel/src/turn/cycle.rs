@@ -43,7 +43,7 @@ impl Runner {
         }
     }
 
-    /// Dispatches the oldest pending turn, and has it answered.
+    /// Dispatches the oldest pending turn and collects the answers.
     async fn begin(&mut self) -> Result<CycleResult, TurnError> {
         let started = Instant::now();
         // A read belongs to the cycle that it begins; without a new turn no cycle begins.
@@ -207,7 +207,8 @@ impl Runner {
         Author { runtime: self.swarm.runtime.clone(), now: rfc3339(self.swarm.clock.now_ms()) }
     }
 
-    /// Where participants are being asked: keeps what was said by then. Gives the trigger, and who has not answered it.
+    /// While participants are being asked: keeps the answers received so far. Returns the trigger and the participants that
+    /// have not answered it.
     pub(super) fn interrupt(&mut self) -> Option<(Name, Vec<Name>)> {
         let Phase::Asking(asking) = &self.phase else { return None };
         // A substrate that keeps no stamps does not show the next process who has answered already.

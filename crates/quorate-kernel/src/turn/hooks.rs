@@ -67,7 +67,7 @@ impl Hooks {
         }
     }
 
-    /// Waits for running hooks; each that has not ended by then is dropped and reported.
+    /// Waits for running hooks until a deadline, then drops and reports the remaining ones.
     pub(super) async fn settle(&mut self, limit: Duration) {
         let all = async { while self.running.join_next().await.is_some() {} };
         let _ = tokio::time::timeout(limit, all).await;

@@ -66,7 +66,7 @@ pub(super) enum PhaseInput {
     Dispatched(Asking),
     /// A participant came to an end.
     Heard(SpeakerResult),
-    /// All that were asked have come to an end.
+    /// All invocations have ended.
     AllHeard(Author),
     /// The cycle was dropped, or is to end. `may_resume` says whether the conversation tells who has answered.
     Interrupted { author: Author, may_resume: bool },

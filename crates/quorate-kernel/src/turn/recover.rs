@@ -42,7 +42,7 @@ pub(super) struct Start {
 /// The most records that are read to compare a window.
 const MAX_TAIL_RECORDS: u32 = 8_192;
 
-/// The last word of a stream, with the evidence of at least the last `reach` turns, if the stream has it.
+/// The newest state of a stream, with evidence of at least the last `reach` turns if the stream has it.
 pub(super) async fn read_position(
     ledger: &dyn Ledger,
     stream: &Name,
@@ -116,9 +116,9 @@ impl Runner {
         Ok(())
     }
 
-    /// Finds where to go on.
+    /// Finds the position to continue from.
     async fn recover(&mut self, begin: Begin) -> Result<(), TurnError> {
-        // An earlier attempt may have come to its middle.
+        // An earlier attempt may have stopped halfway.
         self.pending.clear();
         self.settled.clear();
         self.unrecorded_settled.clear();
@@ -260,7 +260,7 @@ impl Runner {
         }
     }
 
-    /// The last turn that was read is gone: where to go on follows from the present conversation.
+    /// The last turn that was read no longer exists: the position follows from the present conversation.
     pub(super) async fn resync(&mut self) -> Result<(), TurnError> {
         self.cursor = self.cursor.take().or(self.last_read.take());
         self.start = Some(Start { begin: Begin::First, recorded: BTreeSet::new() });

@@ -193,7 +193,7 @@ impl RunLock {
         }
     }
 
-    /// Acquires a run; `None` if another process has it. `dir` is the ledger's directory.
+    /// Acquires a run; `None` if another process holds it. `dir` is the ledger's directory.
     ///
     /// # Errors
     /// If the file cannot be created.

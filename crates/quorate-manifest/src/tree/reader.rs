@@ -408,7 +408,7 @@ impl<'d> Field<'d> {
         Some(present.map(field).collect())
     }
 
-    /// The value as JSON, whatever it is.
+    /// The value as JSON, of any type.
     pub fn json(&self) -> Value {
         self.node.to_json()
     }

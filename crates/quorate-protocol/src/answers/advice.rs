@@ -137,7 +137,7 @@ pub enum Recipients {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// What is said; may be empty.
+    /// The text; may be empty.
     pub message: String,
     pub to: Recipients,
     /// Whether its author objects to something; `None` where it does not say, which takes nothing back.
@@ -195,7 +195,7 @@ impl Message {
 /// A participant's turn.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Turn {
-    /// What is said; says something.
+    /// The text; never empty.
     pub content: String,
     /// What is kept with it.
     pub meta: Map<String, Json>,

@@ -20,7 +20,7 @@ use crate::{ApplyRule, Json, Name, rules};
 
 /// The step of all questions, and the prefix of their invocation ids.
 const ASK: &str = "ask";
-/// The trigger of the sentinel pass, besides the one that was said.
+/// The trigger of the sentinel pass, which runs in addition to the requested one.
 const SENTINEL_MATCH: &str = "sentinel-match";
 
 const TASK: &str = "You advise, out of sight, on how the agent in the conversation behaves. Say how grave it is, what \
@@ -434,7 +434,7 @@ const DAY_MS: i64 = 86_400_000;
 /// The shortest and the longest time that an overlay may hold (A5).
 const TTL_RANGE_MS: (i64, i64) = (*OVERLAY_TTL_DAYS.start() * DAY_MS, *OVERLAY_TTL_DAYS.end() * DAY_MS);
 
-/// A fragment as the outcome has it.
+/// A fragment in the outcome.
 fn fragment(context: &ModeContext, run_state: &mut RunState, fragment: &Fragment) -> Json {
     let rule = &context.setup.rules[fragment.rule];
     json!({

@@ -118,7 +118,7 @@ impl Assembly {
         }
     }
 
-    /// Whether an event answers something that was asked for and not taken back.
+    /// Whether an event answers a pending request that was not cancelled.
     fn waits_for(&self, event: &Event) -> bool {
         match event {
             Event::Opened { .. } => false,
@@ -483,10 +483,10 @@ pub(crate) struct AskMember {
     pub(crate) id: Name,
     pub(crate) step: Name,
     pub(crate) member_index: usize,
-    /// The material besides the gathered one.
+    /// The material apart from the gathered material.
     pub(crate) parts: Vec<Part>,
     pub(crate) task: Arc<str>,
-    /// What its consultation's record says besides mode and layer.
+    /// The fields of its consultation's record, apart from mode and layer.
     pub(crate) extra_fields: Vec<(&'static str, Json)>,
 }
 
@@ -599,7 +599,7 @@ impl RunState {
         self.rules.clear();
     }
 
-    /// The artifact, whole, and the outcome's record, which has it only where outcomes are kept (D8).
+    /// The whole artifact, and the outcome's record, which contains it only if outcomes are kept (D8).
     pub(crate) fn outcome(&self, setup: &Setup, ending: Completion) -> (Json, Fact) {
         let missing = setup.members.iter().zip(&self.missing).filter(|(_, missing)| **missing);
         let missing: Vec<&str> = missing.map(|(member, _)| &*member.id).collect();

@@ -398,7 +398,7 @@ impl Voting {
         candidates.into_iter().map(Effect::Check).collect()
     }
 
-    /// A text of a member's ballot as the outcome has it.
+    /// A text of a member's ballot in the outcome.
     fn visible_text(&self, member: &str, index: usize, text: &str) -> String {
         let result = self.locked.get(&*rationale_name(member));
         result.unwrap_or(&LockResult::Pass).visible_text(index, text)
@@ -546,7 +546,7 @@ fn rationale_name(member: &str) -> Name {
     format!("rationale/{member}").into()
 }
 
-/// The decision, as the outcome has it.
+/// The decision in the outcome.
 fn decision_json(
     voting: &Voting,
     context: &ModeContext,

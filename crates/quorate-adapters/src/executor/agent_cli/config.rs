@@ -130,7 +130,7 @@ impl Config {
         self.preset.is_some_and(|preset| preset.server_passing != ServerPassing::Unsupported)
     }
 
-    /// What its answers depend on besides its block.
+    /// What its answers depend on, apart from its settings block.
     pub(super) fn fingerprint(&self) -> Json {
         self.cli.as_ref().map_or(Json::Null, Cli::fingerprint)
     }

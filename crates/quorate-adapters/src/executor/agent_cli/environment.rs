@@ -38,7 +38,7 @@ pub(super) enum BaseVariables {
 }
 
 impl Environment {
-    /// The names besides the base set.
+    /// The names in addition to the base set.
     pub(super) fn names(&self) -> &[String] {
         &self.names
     }

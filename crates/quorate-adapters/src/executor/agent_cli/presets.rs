@@ -33,7 +33,7 @@ pub struct CliPreset {
     pub(super) output: OutputFormat,
     /// Whether it cannot be called without a model.
     pub(super) needs_model: bool,
-    /// Whether it reads and writes files besides its streams.
+    /// Whether it reads and writes files in addition to its streams.
     pub(super) uses_files: bool,
     /// Flags that `arguments` sets to values of its own; refused in `args`.
     pub(super) reserved_flags: &'static [&'static str],

@@ -72,7 +72,7 @@ impl Fault {
     /// Whether and when the same request may be sent again.
     pub fn retry(&self) -> Retry {
         let by_kind = match self.kind {
-            // A retry would cost the same and end the same, whatever the server advises.
+            // A retry would cost and end the same, even if the server advises it.
             FaultKind::SpendLimit
             | FaultKind::Refused { .. }
             | FaultKind::CutOff
@@ -340,7 +340,7 @@ fn parse_duration(seconds: f64) -> Option<Duration> {
     Duration::try_from_secs_f64(seconds).ok()
 }
 
-/// A date as HTTP has it.
+/// A date in the format of HTTP.
 fn parse_timestamp(text: &str) -> Option<Timestamp> {
     rfc2822::DateTimeParser::new().parse_timestamp(text.trim()).ok()
 }

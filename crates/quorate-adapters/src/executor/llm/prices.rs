@@ -137,7 +137,7 @@ fn is_old(date: &str, now_ms: i64) -> bool {
         .and_then(|date| date.to_zoned(TimeZone::UTC).ok())
         .map(|zoned| zoned.timestamp().as_millisecond());
     const DAY_MS: i64 = 24 * 3600 * 1000;
-    // Prices of a later day are not known yet, whatever the file says; clocks and time zones differ by a day.
+    // Prices of a later day cannot be known yet; clocks and time zones differ by up to a day.
     at_ms.is_none_or(|at_ms| !(-DAY_MS..=MAX_AGE_DAYS * DAY_MS).contains(&now_ms.saturating_sub(at_ms)))
 }
 

@@ -369,7 +369,7 @@ impl Key {
     }
 }
 
-/// The text without the key, where it has it: whole, or its beginning where a shortened text ends in it.
+/// The text without the key: without all of it, or without its beginning at the end of a shortened text.
 pub(super) fn without_key(text: String, key: Option<&Secret>) -> String {
     const LEAST: usize = 4;
     let Some(key) = key.filter(|key| key.len() >= LEAST) else { return text };

@@ -197,7 +197,7 @@ impl Auth {
 pub enum Event {
     /// What the model added to its answer.
     Text(String),
-    /// The model or its server is at work.
+    /// The model or its server is working.
     Progress,
     /// The last event.
     Ended(Box<Response>),
@@ -259,7 +259,7 @@ impl Stream {
         }
     }
 
-    /// Takes the next bytes. After [`Event::Ended`] there are no more events, whatever is fed.
+    /// Reads the next bytes. After [`Event::Ended`] no further bytes cause an event.
     pub fn feed(&mut self, mut bytes: &[u8]) -> Vec<Event> {
         let mut events = Vec::new();
         while !self.has_ended {
@@ -493,7 +493,7 @@ fn stopped_for(reason: Option<&str>) -> Fault {
     Fault::new(FaultKind::Malformed, said)
 }
 
-/// One question to a model. The same text is sent whatever the wire.
+/// One question to a model. Every wire sends the same text.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
     /// The model, as the service names it.
@@ -531,7 +531,7 @@ pub enum Format<'a> {
 pub enum Cache {
     /// Asks the service to write nothing to its cache, if the wire can express that.
     Off,
-    /// As the vendor has it by itself; where it caches only what is marked, the cuts are marked.
+    /// The vendor's default; if it caches only marked content, the cuts are marked.
     Auto,
     /// The cuts are marked, to be kept for the shorter time that the vendor has (5 or 30 minutes).
     Minutes,

@@ -44,7 +44,7 @@ pub(super) struct Finding {
     pub(super) span: Range<usize>,
     pub(super) severity: Severity,
     pub(super) repair: Repair,
-    /// Points besides the severity's: for repetitions, or added by the second round.
+    /// Points in addition to the severity's: for repetitions, or from the second round.
     pub(super) extra_points: u32,
     /// The problem, in one sentence.
     pub(super) issue: String,

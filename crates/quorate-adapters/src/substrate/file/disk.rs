@@ -95,7 +95,7 @@ pub(super) struct Lock {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Acquisition {
     Acquired,
-    /// Another holder has it.
+    /// Another process holds it.
     Busy,
 }
 

@@ -38,7 +38,7 @@ pub(super) struct Lease {
 }
 
 impl Lease {
-    /// Acquires a run's lease. If another process has it, returns its expiry.
+    /// Acquires a run's lease, or returns the expiry of the lease that another process holds.
     ///
     /// # Errors
     /// When the store does not answer.

@@ -14,7 +14,7 @@ const FINDINGS_CAP: usize = 12;
 /// How many entries of any other list.
 const LIST_CAP: usize = 8;
 
-/// Where an answer says what it comes to.
+/// The fields of an answer that state its position.
 const JUDGEMENT_FIELDS: [&str; 6] =
     ["verdict", "score", "scores", "would_block", "irreducible", "revision_brief"];
 /// Where it says how it was moved, and what else it has to say. The last five are what the public tool's prompts ask for.

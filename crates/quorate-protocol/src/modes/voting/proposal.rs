@@ -171,7 +171,7 @@ fn resolved_after<'a>(line: &Line<'a>, hit: &Hit) -> Option<&'a str> {
     }
 }
 
-/// What is said after `that` or `to`.
+/// The clause after `that` or `to`.
 fn without_word(text: &str) -> &str {
     let start = text.trim_start_matches(|c: char| !c.is_alphanumeric());
     let rest = start.trim_start_matches(char::is_alphanumeric);
@@ -286,14 +286,14 @@ pub(super) fn says_something(text: &str) -> bool {
     fold(text).contains(char::is_alphanumeric)
 }
 
-/// The text may go on over several lines, as code does.
+/// The text may span several lines, as code does.
 fn mark_shown(lines: &mut [RenderedLine], first: usize, text: &str) {
     for (line, text) in lines.iter_mut().skip(first).zip(text.lines()) {
         line.is_shown |= says_something(text);
     }
 }
 
-/// Whether HTML is a comment and nothing besides.
+/// Whether HTML consists of one comment.
 fn is_comment(html: &str) -> bool {
     let inner = html.trim().strip_prefix("<!--").and_then(|rest| rest.strip_suffix("-->"));
     inner.is_some_and(|inner| !inner.contains("-->"))

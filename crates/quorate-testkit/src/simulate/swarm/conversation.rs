@@ -213,7 +213,7 @@ pub(super) struct TriggerTaken {
 pub(super) struct Decision {
     pub(super) manifest: usize,
     pub(super) life: usize,
-    /// The number of triggers that any process had taken up by then.
+    /// The number of triggers that a process had begun to answer before.
     pub(super) taken: usize,
     /// The indices of the window's turns.
     pub(super) window: Vec<usize>,

@@ -108,7 +108,7 @@ const CAUSAL_LEAP_WORDS: &str = include_str!("../words/causal_leap.txt");
 pub(super) static CAUSAL_LEAP_CHECK: Check =
     Check { name: "causal leaps", lens: Lens::Skeptic, yields_to: &[], run: find_causal_leaps };
 
-/// Proof by assertion: a leap whatever was seen.
+/// Proof by assertion: a leap in any context.
 static PROOF: LazyLock<Lexicon<()>> = LazyLock::new(|| {
     Lexicon::from_phrases(&[
         "proves that?",

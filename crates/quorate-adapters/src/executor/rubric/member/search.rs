@@ -109,7 +109,7 @@ const EXPLAINS: [&str; 6] = [": ", " — ", " – ", " - ", "; ", " ("];
 
 #[derive(Debug)]
 pub(super) struct Item {
-    /// As its list has it, without what explains it.
+    /// The item of its list, without its explanation.
     pub(super) phrase: String,
     pub(super) stance: Stance,
     /// What counts as the item: the phrases that it quotes, else its own words.
