@@ -103,6 +103,11 @@ impl CommandError for ServiceError {
 pub(super) fn exit_with_error(error: &impl CommandError, format: Format, terminal: &Terminal) -> Exit {
     error.warnings().into_iter().for_each(|warnings| warn(warnings, terminal));
     let report = error.problems();
+    if error.exit() == Exit::INTERRUPTED {
+        let message = report.refusals.first().map_or("", |refusal| &refusal.body.message);
+        terminal.status(message);
+        return Exit::INTERRUPTED;
+    }
     match format {
         Format::Human | Format::Markdown => warn(report, terminal),
         // Each entry of a report needs a place in the repository, which an error lacks.

@@ -12,9 +12,11 @@ use std::time::Duration;
 
 use indicatif::ProgressDrawTarget;
 use quorate::service::sweep::{SweepObserver, SweptFile, SweptOutcome};
+use quorate::{Error, Run};
 use quorate_kernel::observer::{Observer, RunEvent};
 
 use crate::environment;
+use crate::interrupt::{interrupt_next, until_interrupted};
 use crate::render::layout::one_line;
 use crate::render::wording::{duration, status, step};
 use crate::terminal::status_text;
@@ -58,6 +60,26 @@ impl Progress {
         if let Display::Live(live) = &self.display {
             live.clear();
         }
+    }
+
+    /// Shows the progress of an operation until it ends. A signal interrupts it; if its outcome was recorded before, the
+    /// signal interrupts what is run next.
+    pub(crate) async fn follow<T>(&self, mut run: Run<T>) -> Result<T, Error> {
+        let observed = async {
+            while let Some(event) = run.next().await {
+                self.observe(event);
+            }
+        };
+        let is_interrupted = until_interrupted(observed).await.is_err();
+        self.clear();
+        if is_interrupted {
+            run.interrupt();
+        }
+        let result = run.finish().await;
+        if is_interrupted && result.is_ok() {
+            interrupt_next();
+        }
+        result
     }
 }
 

@@ -68,7 +68,7 @@ impl From<ServiceError> for Failure {
             ExitClass::NotFound => StatusCode::NOT_FOUND,
             ExitClass::Refused | ExitClass::Configuration => StatusCode::UNPROCESSABLE_ENTITY,
             ExitClass::Usage => StatusCode::BAD_REQUEST,
-            ExitClass::Bug => StatusCode::INTERNAL_SERVER_ERROR,
+            ExitClass::Bug | ExitClass::Interrupted => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let problem = Problem {
             code: code.as_str().to_owned(),

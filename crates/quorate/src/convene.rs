@@ -16,13 +16,14 @@ use super::service::artifact::Subject;
 use super::service::convene::{self, ConveneInput, ConveneRequest, spec};
 use super::service::open_session;
 use super::service::run_spec::{Producer, RunOptions, RunSpec};
+use super::service::runs::Recorded;
 use super::service::workspace::Workspace;
 use super::session::Outcome;
 
 pub use super::service::convene::plan::{DeferredQuestion, Plan, Question};
 pub use super::service::convene::report::{
-    AppliedRule, AssemblyVerdict, Consultation, Contribution, CountedVote, Decision, ExactRatio, Fragment, Member,
-    Message, Needed, Node, Objection, Risk, Rollup, Violation, VoteCount,
+    AppliedRule, AssemblyVerdict, Consultation, Contribution, CountedVote, Decision, ExactRatio, Fragment,
+    Member, Message, Needed, Node, Objection, Risk, Rollup, Violation, VoteCount,
 };
 
 impl Quorate {
@@ -210,11 +211,16 @@ impl Convening {
 
     /// Starts the run, as a stream of events.
     pub fn start(self) -> Run<Outcome<Decision>> {
-        Run::new(move |observer| async move {
+        Run::new(move |observer, interruption| async move {
             let (quorate, input, spec, workspace) = self.prepare()?;
             let session = quorate.open(open_session::open(quorate.environment.clone(), workspace)).await?;
-            let decision = convene::convene(&session, &input, &spec, observer).await;
-            session.finish(decision).await
+            let decided = |recorded| match recorded {
+                Recorded::Decision(decision) => Some(*decision),
+                Recorded::Review(_) => None,
+            };
+            let convened = convene::convene(&session, &input, &spec, observer);
+            let convened = session.until_interrupted(&interruption, convened, decided).await;
+            session.finish(convened).await
         })
     }
 

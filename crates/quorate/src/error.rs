@@ -25,6 +25,8 @@ pub enum ErrorKind {
     InvalidRequest,
     /// A bug in Quorate.
     Bug,
+    /// The caller interrupted the operation; the message says how to resume it.
+    Interrupted,
 }
 
 impl fmt::Display for ErrorKind {
@@ -37,6 +39,7 @@ impl fmt::Display for ErrorKind {
             ErrorKind::Ledger => "the ledger does not answer",
             ErrorKind::InvalidRequest => "invalid request",
             ErrorKind::Bug => "a bug in Quorate",
+            ErrorKind::Interrupted => "interrupted",
         })
     }
 }
@@ -68,6 +71,7 @@ impl Error {
             ErrorKind::Untrusted | ErrorKind::Configuration | ErrorKind::Ledger => ExitClass::Configuration,
             ErrorKind::InvalidRequest => ExitClass::Usage,
             ErrorKind::Bug => ExitClass::Bug,
+            ErrorKind::Interrupted => ExitClass::Interrupted,
         };
         ServiceError::new(class, code, body).into()
     }
@@ -84,6 +88,7 @@ impl Error {
             ExitClass::Configuration => ErrorKind::Configuration,
             ExitClass::Usage => ErrorKind::InvalidRequest,
             ExitClass::Bug => ErrorKind::Bug,
+            ExitClass::Interrupted => ErrorKind::Interrupted,
         }
     }
 
@@ -104,6 +109,10 @@ impl Error {
     /// The code of the first problem, which `quorate explain` describes.
     pub fn code(&self) -> &str {
         self.report().refusals.first().map_or("", |refusal| refusal.code.as_str())
+    }
+
+    pub(crate) fn first_message(&self) -> String {
+        self.error.first_message()
     }
 
     /// The exit code of a command that ends with this error.

@@ -2,32 +2,41 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use tokio::sync::mpsc;
+use quorate_protocol::Name;
+use tokio::sync::{Notify, mpsc};
 
 use super::error::Error;
 
 pub use quorate_kernel::observer::{Observer, RunEvent as Event};
 
 /// A running operation: a stream of [events](Event) that ends with a result. It makes progress only while it is polled.
-/// Dropping it cancels it: pending members are stopped, answers received so far stay recorded, and
-/// [`Quorate::resume`](crate::Quorate::resume) continues the run.
+/// Dropping it cancels it at once; [`Run::interrupt`] also closes the ledger. In both cases pending members are stopped,
+/// answers received so far stay recorded, and [`Quorate::resume`](crate::Quorate::resume) continues the run.
 pub struct Run<T> {
     work: Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>,
     events: mpsc::UnboundedReceiver<Event>,
     result: Option<Result<T, Error>>,
+    interruption: Interruption,
 }
 
 impl<T> Run<T> {
-    /// `work` reports to the observer that it receives.
-    pub(crate) fn new<W>(work: impl FnOnce(Arc<dyn Observer>) -> W) -> Self
+    /// `work` reports to the observer that it receives. It ends early if it watches the interruption.
+    pub(crate) fn new<W>(work: impl FnOnce(Arc<dyn Observer>, Interruption) -> W) -> Self
     where
         W: Future<Output = Result<T, Error>> + Send + 'static,
     {
         let (send, events) = mpsc::unbounded_channel();
-        let observer = Arc::new(Sender(send));
-        Run { work: Box::pin(work(observer)), events, result: None }
+        let interruption = Interruption::default();
+        let observer = Arc::new(Sender(send, interruption.clone()));
+        Run { work: Box::pin(work(observer, interruption.clone())), events, result: None, interruption }
+    }
+
+    /// Stops the members. [`finish`](Run::finish) then closes the ledger and returns the result if it was recorded
+    /// already, else an error of kind [`Interrupted`](crate::ErrorKind::Interrupted).
+    pub fn interrupt(&self) {
+        self.interruption.request();
     }
 
     /// The same operation with another result.
@@ -35,9 +44,9 @@ impl<T> Run<T> {
     where
         T: Send + 'static,
     {
-        let Run { work, events, result } = self;
+        let Run { work, events, result, interruption } = self;
         debug_assert!(result.is_none(), "it has not been polled");
-        Run { work: Box::pin(async move { work.await.map(change) }), events, result: None }
+        Run { work: Box::pin(async move { work.await.map(change) }), events, result: None, interruption }
     }
 
     /// Waits for the next event; `None` once the operation has ended.
@@ -84,11 +93,36 @@ impl<T> std::fmt::Debug for Run<T> {
     }
 }
 
+/// Whether the caller wants an operation to end early, and the run to end, once it is recorded.
+#[derive(Clone, Default)]
+pub(crate) struct Interruption {
+    requested: Arc<Notify>,
+    run: Arc<Mutex<Option<Name>>>,
+}
+
+impl Interruption {
+    fn request(&self) {
+        self.requested.notify_one();
+    }
+
+    /// Waits until it is requested.
+    pub(crate) async fn requested(&self) {
+        self.requested.notified().await;
+    }
+
+    pub(crate) fn run(&self) -> Option<Name> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
 /// Sends events to the stream; a caller may ignore them.
-struct Sender(mpsc::UnboundedSender<Event>);
+struct Sender(mpsc::UnboundedSender<Event>, Interruption);
 
 impl Observer for Sender {
     fn observe(&self, event: Event) {
+        if let Event::Opened { run } = &event {
+            *self.1.run.lock().unwrap_or_else(PoisonError::into_inner) = Some(run.clone());
+        }
         let _ = self.0.send(event);
     }
 }

@@ -17,6 +17,7 @@ use super::service::artifact::{self, Artifact, Subject};
 use super::service::error::ServiceError;
 use super::service::review;
 use super::service::run_spec::{Producer, RunOptions};
+use super::service::runs::Recorded;
 use super::session::Outcome;
 
 pub use super::service::member_usage::{Failure, MemberUsage};
@@ -238,7 +239,7 @@ impl Reviewing {
 
     /// As [`start`](Self::start), but skips the draft if the request obeys tiers and its tier is not reviewed.
     pub fn start_tiered(self) -> Run<Outcome<ReviewOutcome>> {
-        Run::new(move |observer| async move {
+        Run::new(move |observer, interruption| async move {
             let Reviewing { quorate, subject, request } = self;
             let artifact = match subject {
                 ReviewSubject::Named(draft) => quorate.read_draft(draft)?,
@@ -246,7 +247,12 @@ impl Reviewing {
             };
             let opening = review::open_session(&quorate.environment, &quorate.places, &artifact);
             let session = quorate.open(opening).await?;
-            let reviewed = review::review(&session, artifact, &request, observer).await;
+            let reviewed = review::review(&session, artifact, &request, observer);
+            let decided = |recorded| match recorded {
+                Recorded::Review(review) => Some(ReviewOutcome::Judged(review)),
+                Recorded::Decision(_) => None,
+            };
+            let reviewed = session.until_interrupted(&interruption, reviewed, decided).await;
             session.finish(reviewed).await
         })
     }

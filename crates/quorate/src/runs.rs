@@ -5,7 +5,6 @@ use super::error::Error;
 use super::events::Run;
 use super::review::Review;
 use super::service::live::Watcher;
-use super::service::run_spec::RunOptions;
 use super::service::{compare, finalize, resume, runs};
 use super::session::{OpenSession, Outcome};
 
@@ -14,7 +13,7 @@ pub use super::service::compare::{
 };
 pub use super::service::finalize::{MAX_BY_CHARS, MAX_REASON_CHARS, OverrideRequest};
 pub use super::service::live::{WatchEvent, WatchEventKind};
-pub use super::service::resume::Replay;
+pub use super::service::resume::{Replay, ResumeRequest};
 pub use super::service::runs::{ListedRun, MODES, Recorded, RunList, RunsRequest, VERDICTS};
 pub use quorate_kernel::history::Difference;
 pub use quorate_ledger::runs::{RunCursor, RunFilter};
@@ -118,22 +117,34 @@ impl Quorate {
     /// let mut run = quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").start();
     /// let Some(Event::Opened { run: id }) = run.next().await else { panic!("it begins with that") };
     /// drop(run); // simulates a crash
-    /// let Recorded::Review(review) = quorate.resume(&id).finish().await?.value else { panic!("it is a review") };
+    /// let Recorded::Review(review) = quorate.resume(&*id).finish().await?.value else { panic!("it is a review") };
     /// assert_eq!(&*review.run, &*id);
     /// assert!(review.verdict.is_some());
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[must_use = "nothing happens until it is polled"]
-    pub fn resume(&self, run: &str) -> Run<Outcome<Recorded>> {
-        let (quorate, run) = (self.clone(), run.to_owned());
-        Run::new(move |observer| async move {
-            let Quorate { environment, places, .. } = quorate;
-            let (session, run) = Box::pin(runs::open_run_as_recorded(&environment, places, &run)).await?;
-            let options = RunOptions::default();
-            let resumed = Box::pin(resume::resume(&session, &run, &options, None, observer)).await;
-            let warnings = session.close().await;
-            Outcome::of(resumed, warnings)
+    pub fn resume(&self, request: impl Into<ResumeRequest>) -> Run<Outcome<Recorded>> {
+        let (quorate, request) = (self.clone(), request.into());
+        Run::new(move |observer, interruption| async move {
+            let mut found = None;
+            let opening = async {
+                let places = quorate.places.clone();
+                let opened = runs::open_run_as_recorded(&quorate.environment, places, &request.run);
+                let (session, run) = Box::pin(opened).await?;
+                found = Some(run);
+                Ok(session)
+            };
+            let session = quorate.open(opening).await?;
+            let resuming = async {
+                let run = match found {
+                    Some(run) => run,
+                    None => runs::find_own_run(&session, &request.run).await?,
+                };
+                Box::pin(resume::resume(&session, &run, &request, observer)).await
+            };
+            let resumed = session.until_interrupted(&interruption, resuming, Some).await;
+            session.finish(resumed).await
         })
     }
 

@@ -9,8 +9,9 @@ use quorate_diagnostics::Report;
 
 use super::builder::Quorate;
 use super::error::Error;
+use super::events::Interruption;
 use super::service::error::ServiceError;
-use super::service::runs;
+use super::service::runs::{self, Recorded};
 use super::service::session::LedgerSession;
 
 /// The result of a call, and the warnings of the workspace and of the call: problems that did not stop it.
@@ -135,6 +136,27 @@ impl Deref for OpenSession {
 }
 
 impl OpenSession {
+    /// Does `work`. An interruption stops it: the result is then what `decided` makes of the run's report, if its outcome
+    /// is recorded already.
+    pub(crate) async fn until_interrupted<T>(
+        &self,
+        interruption: &Interruption,
+        work: impl Future<Output = Result<T, ServiceError>> + Send,
+        decided: impl FnOnce(Recorded) -> Option<T> + Send,
+    ) -> Result<T, ServiceError> {
+        tokio::select! {
+            biased;
+            done = work => return done,
+            () = interruption.requested() => self.interrupt(),
+        }
+        let run = interruption.run();
+        match &run {
+            Some(run) => runs::decided_before_interruption(self, run).await?.and_then(decided),
+            None => None,
+        }
+        .ok_or_else(|| runs::interrupted(self, run.as_ref()))
+    }
+
     /// Seals what the call appended, closes the ledger unless the caller holds it, and attaches the warnings.
     #[crate::boxed]
     pub(crate) async fn finish<T: Send>(self, result: Result<T, ServiceError>) -> Result<Outcome<T>, Error> {

@@ -1,12 +1,12 @@
 //! Prints the report of a run, also of an interrupted one; the exit code is the run's outcome.
 
+use quorate::Outcome;
 use quorate::service::runs::{self, Recorded};
 use quorate::service::session::LedgerSession;
 use quorate::service::{convene, report};
 use quorate_protocol::Name;
 
-use crate::exit::Exit;
-use crate::exit::{print_error, print_warnings};
+use crate::exit::{Exit, print_error, print_outcome, print_warnings};
 use crate::progress::Progress;
 use crate::render::{self, Extent, Format};
 use crate::terminal::Terminal;
@@ -16,6 +16,31 @@ pub(super) fn any(report: &Recorded, session: &LedgerSession, format: Format, te
         Recorded::Review(report) => review(report, session, format, terminal),
         Recorded::Decision(report) => assembly(report, session, format, terminal),
     }
+}
+
+/// The report in a format; `None` for an assembly's in a format for findings in files.
+pub(super) fn text(
+    recorded: &Recorded,
+    format: Format,
+    extent: Extent,
+    terminal: &Terminal,
+) -> Option<String> {
+    match recorded {
+        Recorded::Review(review) => Some(render::report(review, format, extent, terminal.stdout)),
+        Recorded::Decision(decision) => render::convene::report(decision, format, extent, terminal.stdout),
+    }
+}
+
+/// Prints the report of a run.
+pub(super) fn recorded(recorded: &Outcome<Recorded>, format: Format, terminal: &Terminal) -> Exit {
+    // Formats that cannot show an assembly were refused before the run.
+    if let Some(text) = text(recorded, format, Extent::Screen, terminal) {
+        print_outcome(recorded, format, &text, terminal);
+    }
+    Exit::verdict(match &**recorded {
+        Recorded::Review(review) => review.exit_code(),
+        Recorded::Decision(decision) => decision.exit_code(),
+    })
 }
 
 /// Prints an interrupted run. A run with a recorded outcome is over and cannot be resumed.

@@ -1,32 +1,24 @@
 //! The commands on recorded runs: `quorate runs`, `show`, `replay`, `resume`, `compare`, `override` and `watch`.
 
-use std::sync::Arc;
-
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum};
 use quorate::runs::{
-    CompareRequest, Comparison, MODES, OverrideRequest, Recorded, Replay, RunFilter, RunList, RunsRequest,
-    VERDICTS, WatchEventKind,
+    CompareRequest, Comparison, MODES, OverrideRequest, Recorded, Replay, ResumeRequest, RunFilter, RunList,
+    RunsRequest, VERDICTS, WatchEventKind,
 };
-use quorate::service::environment::Environment;
-use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::session::LedgerSession;
-use quorate::service::{resume, runs};
-use quorate::{Name, Quorate, Verdict};
+use quorate::{Error, ErrorKind, Quorate, Verdict};
 use quorate_diagnostics::render::TextOptions;
 use quorate_diagnostics::{Body, codes};
 use serde_json::json;
 
-use super::print_report::decided_report;
 use super::{print_report, report};
 use crate::arguments::{
     EventsArguments, FailOnArguments, HumanOrJson, PathArguments, ReviewArguments, since, verdict_parser,
 };
 use crate::events::{Events, Role};
-use crate::exit::{Exit, end, exit_with_error, print_error, print_outcome, show};
+use crate::exit::{Exit, end, exit_with_error, print_outcome, show};
 use crate::interrupt::{Interrupted, until_interrupted};
 use crate::progress::Progress;
-use crate::render;
 use crate::render::{Extent, Format};
 use crate::terminal::Terminal;
 
@@ -137,59 +129,25 @@ pub(super) struct ResumeArguments {
     places: PathArguments,
 }
 
-pub(super) async fn run_resume(
-    arguments: ResumeArguments,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Exit {
-    let format = arguments.format;
-    let opened = runs::open_run_as_recorded(environment, arguments.places.path_overrides(), &arguments.run);
-    let (session, run) = match Box::pin(opened).await {
-        Ok(opened) => opened,
-        Err(error) => return exit_with_error(&error, format, terminal),
-    };
-    let progress = Arc::new(Progress::new(terminal.shows_progress));
-    let resumed = until_interrupted(Box::pin(resume_run(&session, &run, &arguments, progress.clone()))).await;
-    progress.clear();
-    let exit = match resumed {
-        Err(Interrupted) => {
-            let report = decided_report(&progress, &session, terminal).await;
-            print_report::interrupted(report.as_ref(), &session, format, terminal)
-        }
-        Ok(Ok(mut report)) => {
-            if let Recorded::Review(review) = &mut report {
-                review.fail_on = arguments.fail.fail_on();
-            }
-            print_report::any(&report, &session, format, terminal)
-        }
-        // A usage error is printed in the readable format.
-        Ok(Err(error)) if error.class == ExitClass::Usage => {
-            print_error(&error, &session, Format::Human, terminal)
-        }
-        Ok(Err(error)) => print_error(&error, &session, format, terminal),
-    };
-    session.close().await;
-    exit
-}
-
-async fn resume_run(
-    session: &LedgerSession,
-    run: &Name,
-    arguments: &ResumeArguments,
-    progress: Arc<Progress>,
-) -> Result<Recorded, ServiceError> {
-    if runs::is_assembly(session, run).await? {
-        // Checked before members are asked.
-        if matches!(arguments.format, Format::Sarif | Format::Github | Format::Gitlab) {
-            return Err(unsupported_format(run));
-        }
-        if arguments.fail.fail_on().is_some() {
-            let body = Body::new(format!("{run} is an assembly's, and --fail-on is for reviews"));
-            return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
-        }
+pub(super) async fn run_resume(arguments: ResumeArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+    let ResumeArguments { run, format, fail, review, places } = arguments;
+    let quorate = places.apply(quorate);
+    // Checked before members are asked.
+    if matches!(format, Format::Sarif | Format::Github | Format::Gitlab)
+        && let Ok(Recorded::Decision(_)) = quorate.show(&run).await.map(|shown| shown.value)
+    {
+        return exit_with_error(&unsupported_format(&run), Format::Human, terminal);
     }
-    let (options, policy) = (arguments.review.answers.options(), arguments.review.policy());
-    resume::resume(session, run, &options, policy, progress).await
+    let (options, policy, fail_on) = (review.answers.options(), review.policy(), fail.fail_on());
+    let request = ResumeRequest { run, options, policy, fail_on };
+    match Progress::new(terminal.shows_progress).follow(quorate.resume(request)).await {
+        Ok(recorded) => print_report::recorded(&recorded, format, terminal),
+        // A usage error is printed in the readable format.
+        Err(error) if error.kind() == ErrorKind::InvalidRequest => {
+            exit_with_error(&error, Format::Human, terminal)
+        }
+        Err(error) => exit_with_error(&error, format, terminal),
+    }
 }
 
 /// Compare two runs on one artifact: findings kept, new and gone, and who changed position
@@ -337,23 +295,17 @@ pub(super) async fn run_show(arguments: ShowArguments, quorate: &Quorate, termin
         Ok(shown) => shown,
         Err(error) => return exit_with_error(&error, format, terminal),
     };
-    let text = match &shown.value {
-        Recorded::Review(review) => Some(render::report(review, format, Extent::Full, terminal.stdout)),
-        Recorded::Decision(decision) => {
-            render::convene::report(decision, format, Extent::Full, terminal.stdout)
-        }
-    };
-    match text {
+    match print_report::text(&shown, format, Extent::Full, terminal) {
         Some(text) => print_outcome(&shown, format, &text, terminal),
         None => exit_with_error(&unsupported_format(&arguments.run), Format::Human, terminal),
     }
 }
 
 /// The refusal of a format for findings in files, which cannot show an assembly's outcome.
-pub(super) fn unsupported_format(run: &str) -> ServiceError {
+fn unsupported_format(run: &str) -> Error {
     let body = Body::new(format!("run {run} is an assembly's: `sarif` and `github` are for reviews"))
         .help("`--format human`, `json` or `markdown` shows an assembly");
-    ServiceError::new(ExitClass::Usage, codes::USAGE, body)
+    Error::new(ErrorKind::InvalidRequest, codes::USAGE, body)
 }
 
 /// Record a person's decision against the council's

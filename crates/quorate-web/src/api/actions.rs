@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use quorate::jobs::Reporter;
 use quorate::jobs::{JobStatus, Patient, Residue};
-use quorate::runs::OverrideRequest;
+use quorate::runs::{OverrideRequest, ResumeRequest};
 use quorate::service::artifact::{self, Artifact};
 use quorate::service::convene::{self, ConveneInput, Inputs, spec};
 use quorate::service::live::LiveState;
@@ -361,16 +361,14 @@ impl Endpoint for PostResume {
             let resumed = match caps {
                 Ok(caps) => {
                     let options = RunOptions { caps: caps.unwrap_or_default(), ..RunOptions::default() };
-                    let resumed = resume::resume(&session, &run, &options, None, observer);
+                    let request = ResumeRequest { options, ..ResumeRequest::default() };
+                    let resumed = resume::resume(&session, &run, &request, observer);
                     Box::pin(resumed).await.map_err(Failure::from)
                 }
                 Err(failure) => Err(failure),
             };
             session.close().await;
-            Ok(match resumed? {
-                Recorded::Review(report) => report.to_json(),
-                Recorded::Decision(report) => report.to_json(),
-            })
+            Ok(resumed?.to_json())
         };
         start(&server, &call, &path, work).await
     }

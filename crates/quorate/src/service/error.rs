@@ -17,6 +17,8 @@ pub enum ExitClass {
     Usage,
     /// A bug in Quorate.
     Bug,
+    /// The caller interrupted the work.
+    Interrupted,
 }
 
 impl ExitClass {
@@ -28,6 +30,7 @@ impl ExitClass {
             ExitClass::Configuration => 5,
             ExitClass::Usage => 64,
             ExitClass::Bug => 70,
+            ExitClass::Interrupted => 130,
         }
     }
 }

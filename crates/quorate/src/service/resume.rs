@@ -20,6 +20,7 @@ use serde_json::Map;
 use super::artifact::{self, Subject};
 use super::error::{ExitClass, ServiceError};
 use super::ledger::gc;
+use super::report::FailOn;
 use super::run_opened::{self, is_assembly};
 use super::run_spec::{self, ProtocolSetup as _, RunOptions, RunSpec};
 use super::runs::{self, Recorded};
@@ -30,6 +31,25 @@ use crate::view::layout::{one_line, truncate};
 use crate::view::wording::amount;
 use crate::view::{Doc, Entry};
 
+/// A run to continue.
+#[derive(Debug, Clone, Default)]
+pub struct ResumeRequest {
+    /// The run: its id, a prefix of it, or `latest`.
+    pub run: String,
+    /// Options that replace those the run was started with.
+    pub options: RunOptions,
+    /// The policy that replaces the review's.
+    pub policy: Option<VerdictPolicy>,
+    /// The exit codes of the review's verdicts.
+    pub fail_on: Option<FailOn>,
+}
+
+impl From<&str> for ResumeRequest {
+    fn from(run: &str) -> Self {
+        ResumeRequest { run: run.to_owned(), ..ResumeRequest::default() }
+    }
+}
+
 /// Resumes a run and returns its report. Refuses a run with a verdict, unless only its log line was missing, which
 /// opening the session has written.
 ///
@@ -39,10 +59,10 @@ use crate::view::{Doc, Entry};
 pub async fn resume(
     session: &LedgerSession,
     run: &Name,
-    options: &RunOptions,
-    policy: Option<VerdictPolicy>,
+    request: &ResumeRequest,
     observer: Arc<dyn Observer>,
 ) -> Result<Recorded, ServiceError> {
+    let ResumeRequest { options, policy, fail_on, .. } = request;
     let guard = session.acquire_run(run).await?;
     let history = session.partial_history(run).await?;
     let decided = history.outcome().filter(|outcome| !outcome.is_incomplete());
@@ -60,23 +80,28 @@ pub async fn resume(
         return Err(ServiceError::configuration(codes::RUN_QUEUED, body.help(help)));
     }
     if is_assembly(&history) {
-        if policy.is_some() {
-            let body = Body::new(format!("{run} is an assembly's run, and --policy is for reviews"));
-            return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
+        for (flag, is_given) in [("--policy", policy.is_some()), ("--fail-on", fail_on.is_some())] {
+            if is_given {
+                let body = Body::new(format!("{run} is an assembly's run, and {flag} is for reviews"));
+                return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
+            }
         }
         let (spec, keys) = convene::resumed_spec(session, &history, options)?;
         let permit = spec.admit(&session.environment)?;
         spec.resume(session, history, keys, permit, observer).await?;
     } else {
-        let spec = resumed_review(session, &history, options, policy)?;
+        let spec = resumed_review(session, &history, options, *policy)?;
         let permit = spec.admit(&session.environment)?;
         ensure_same_input(session, &history, &spec)?;
         spec.resume(session, history, KeySource::Recorded, permit, observer).await?;
     }
     drop(guard);
-    let report = runs::load_report(session, run).await;
+    let mut report = runs::load_report(session, run).await;
     // The report has the answers even if the run erases them at its end.
     gc::after_run(session, run).await?;
+    if let Ok(Recorded::Review(review)) = &mut report {
+        review.fail_on = *fail_on;
+    }
     report
 }
 

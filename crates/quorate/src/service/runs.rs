@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::disk::display_ledger;
 use super::environment::Environment;
-use super::error::ServiceError;
+use super::error::{ExitClass, ServiceError};
 use super::finalize::finalize;
 use super::ledger::gc;
 use super::session::LedgerSession;
@@ -460,6 +460,18 @@ pub async fn decided_before_interruption(
         session.warn(codes::LOG_BEHIND, body.help("it follows at the next start"));
     }
     Ok(Some(shown))
+}
+
+/// The error of an interrupted operation; it says how to resume its run.
+pub fn interrupted(session: &LedgerSession, run: Option<&Name>) -> ServiceError {
+    let message = match run {
+        None => "interrupted before anything was asked".to_owned(),
+        Some(run) if session.environment.keeps_ledgers => {
+            format!("interrupted; what was answered is kept: {}", session.resume_command(run))
+        }
+        Some(_) => "interrupted".to_owned(),
+    };
+    ServiceError::new(ExitClass::Interrupted, codes::RUN_OPEN, Body::new(message))
 }
 
 #[cfg(test)]

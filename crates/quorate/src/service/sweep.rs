@@ -22,6 +22,7 @@ use super::disk::{self, FileEntry, display_path};
 use super::error::ServiceError;
 use super::estimate::Estimate;
 use super::report::Review;
+use super::resume::ResumeRequest;
 use super::review::{self, ReviewInput};
 use super::run_spec::{RunOptions, RunSpec};
 use super::runs::Recorded;
@@ -315,7 +316,9 @@ impl SweepRun {
     async fn try_resume(&self, input: &ReviewInput) -> Option<Review> {
         let artifact = &input.artifact;
         let run = self.undecided.get(&(artifact.display_name.clone(), artifact.sha256.clone()))?;
-        let resumed = resume::resume(&self.session, run, &self.options, self.policy, Arc::new(NoopObserver));
+        let request =
+            ResumeRequest { options: self.options.clone(), policy: self.policy, ..ResumeRequest::default() };
+        let resumed = resume::resume(&self.session, run, &request, Arc::new(NoopObserver));
         match resumed.await.ok()? {
             Recorded::Review(report) => Some(*report),
             Recorded::Decision(_) => None,
