@@ -10,9 +10,8 @@ pub(crate) mod playbook;
 #[cfg(feature = "postgres")]
 pub(crate) mod queue;
 pub(crate) mod sweep;
-pub(crate) mod workspace;
 
-pub(crate) use quorate::view::markdown::{self, inline};
+pub(crate) use quorate::view::markdown;
 pub(crate) use quorate::view::{Extent, layout, wording};
 
 use clap::ValueEnum;
@@ -23,7 +22,6 @@ use serde::Serialize;
 use quorate::service::report::Review;
 
 pub(crate) use quorate::view::code_hosts::{github, gitlab, sarif};
-pub(crate) use quorate::view::digest::{DigestEntry, digest};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {

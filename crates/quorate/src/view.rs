@@ -1,12 +1,17 @@
 //! Outcomes as people read them. An outcome builds one [`Doc`], which is written as text, Markdown or HTML.
 
 pub mod code_hosts;
+mod decision;
 pub mod doc;
 pub mod layout;
 pub mod markdown;
+mod provision;
+pub(crate) mod resolution;
+pub(crate) mod review;
 pub mod wording;
 
-pub use doc::{Doc, Entry, Medium, Table, Text, Tone};
+pub use doc::{Doc, Entry, Excerpt, Medium, Table, Text, Tone};
+pub use review::members;
 
 /// How much of an outcome a document shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use quorate_ledger::council_log::stats::{
     producer_drifts as find_producer_drift,
 };
 
-use super::deliberator_row::DASH;
+use super::wording::DASH;
 use super::layout::{Paint, finish, one_line};
 use super::layout::{prose, table};
 use super::markdown::inline;
@@ -48,7 +48,7 @@ impl Tally {
 
 /// A percentage: `–` of zero.
 fn percent(part: u64, total: u64) -> String {
-    audit::percent(part, total).unwrap_or_else(|| super::deliberator_row::DASH.to_owned())
+    audit::percent(part, total).unwrap_or_else(|| super::wording::DASH.to_owned())
 }
 
 fn summary(audit: &Audit) -> Vec<String> {
@@ -211,7 +211,7 @@ fn deliberators_table(audit: &Audit) -> Table {
 /// A mean of scores: `–` without scores.
 fn score((count, sum): (u64, u64)) -> String {
     match count {
-        0 => super::deliberator_row::DASH.to_owned(),
+        0 => super::wording::DASH.to_owned(),
         count => format!("{:.2}", sum as f64 / 100.0 / count as f64),
     }
 }

@@ -314,3 +314,6 @@ fn gitlab_severity(level: Level) -> &'static str {
         Level::Note => "info",
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,9 +5,11 @@
 //! element, colour the terminal, mention a person, or hide a character.
 
 use std::fmt::Write as _;
+use std::ops::Range;
+use std::sync::Arc;
 
 use quorate_diagnostics::invisible::escape_invisible_except;
-use quorate_diagnostics::render::TextOptions;
+use quorate_diagnostics::render::{Level, TextOptions, underline};
 
 use super::layout::{self, Paint};
 use super::markdown;
@@ -79,12 +81,20 @@ impl Tone {
 
 /// Text on one line, in pieces with a tone.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Text(Vec<(Tone, String)>);
+pub struct Text(Vec<Piece>);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Piece {
+    tone: Tone,
+    text: String,
+    /// The medium that shows it; `None` is each one.
+    medium: Option<Medium>,
+}
 
 impl Text {
     /// One piece with a tone.
     pub fn toned(tone: Tone, text: impl Into<String>) -> Text {
-        Text(vec![(tone, text.into())])
+        Text(vec![Piece { tone, text: text.into(), medium: None }])
     }
 
     /// A name, or an outcome's word.
@@ -109,37 +119,58 @@ impl Text {
         self
     }
 
+    /// Shows the text in one medium alone, such as a bar of characters on terminals.
+    #[must_use]
+    pub fn only(mut self, medium: Medium) -> Text {
+        self.0.iter_mut().for_each(|piece| piece.medium = Some(medium));
+        self
+    }
+
     /// Whether it has no characters.
     pub fn is_empty(&self) -> bool {
-        self.0.iter().all(|(_, text)| text.is_empty())
+        self.0.iter().all(|piece| piece.text.is_empty())
     }
 
     /// Its characters, without tones.
     pub fn plain(&self) -> String {
-        self.0.iter().map(|(_, text)| text.as_str()).collect()
+        self.0.iter().map(|piece| piece.text.as_str()).collect()
+    }
+
+    fn shown_in(&self, medium: Medium) -> impl Iterator<Item = (Tone, &str)> {
+        let is_shown = move |piece: &&Piece| piece.medium.is_none_or(|only| only == medium);
+        self.0.iter().filter(is_shown).map(|piece| (piece.tone, piece.text.as_str()))
     }
 
     /// The marked text of [`layout`], on one line. White space at the ends of pieces stays.
     fn marked(&self) -> String {
-        let piece = |(tone, text): &(Tone, String)| {
+        let piece = |(tone, text): (Tone, &str)| {
             let words = spaced(text, &layout::one_line(text));
-            tone.paint().map_or_else(|| words.clone(), |paint| paint.on(&words))
+            tone.paint().filter(|_| !words.is_empty()).map_or_else(|| words.clone(), |paint| paint.on(&words))
         };
-        self.0.iter().map(piece).collect()
+        self.shown_in(Medium::Terminal).map(piece).collect()
     }
 
     fn markdown(&self) -> String {
-        let piece = |(tone, text): &(Tone, String)| match tone {
-            _ if text.trim().is_empty() => text.clone(),
+        let piece = |(tone, text): (Tone, &str)| match tone {
+            _ if text.trim().is_empty() => text.to_owned(),
             Tone::Plain | Tone::Faint => spaced(text, &markdown::inline(text)),
             Tone::Code => spaced(text, &markdown::code(text)),
             _ => spaced(text, &format!("**{}**", markdown::inline(text))),
         };
-        self.0.iter().map(piece).collect()
+        self.shown_in(Medium::Markdown).map(piece).collect()
+    }
+
+    /// As a heading in Markdown, which is bold already.
+    fn markdown_heading(&self) -> String {
+        let plain = |piece: &Piece| match piece.tone {
+            Tone::Code => piece.clone(),
+            _ => Piece { tone: Tone::Plain, ..piece.clone() },
+        };
+        Text(self.0.iter().map(plain).collect()).markdown()
     }
 
     fn html(&self) -> String {
-        let piece = |(tone, text): &(Tone, String)| {
+        let piece = |(tone, text): (Tone, &str)| {
             let text = html_text(text);
             match tone {
                 Tone::Plain => text,
@@ -148,7 +179,7 @@ impl Text {
                 tone => format!("<span class=\"{}\">{text}</span>", tone.class()),
             }
         };
-        self.0.iter().map(piece).collect()
+        self.shown_in(Medium::Html).map(piece).collect()
     }
 }
 
@@ -283,6 +314,50 @@ impl<T: Into<Text>> From<T> for Entry {
     }
 }
 
+/// The longest quote of an excerpt, in characters.
+const MAX_QUOTE_CHARS: usize = 300;
+
+/// A place in a text, quoted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Excerpt {
+    /// The text's name.
+    pub file: String,
+    /// The text, if it is available.
+    pub text: Option<Arc<str>>,
+    /// The place in the text, in bytes; `None` if the quote does not occur there.
+    pub span: Option<Range<usize>>,
+    /// Line and column, from 1, in characters.
+    pub at: Option<(u64, u64)>,
+    /// The words.
+    pub quote: String,
+    /// Determines the colour of the underline.
+    pub level: Level,
+}
+
+impl Excerpt {
+    /// The lines of the place, underlined; only the quote if the text is unavailable.
+    fn text(&self, indent: usize, options: TextOptions) -> String {
+        if let (Some(text), Some(span)) = (&self.text, &self.span) {
+            let options = TextOptions { width: options.width.saturating_sub(indent), ..options };
+            let lines = underline(text, span.clone(), "", self.level, &self.file, options);
+            return layout::indented(&lines, indent);
+        }
+        let at = match self.at {
+            Some((line, column)) => format!("line {line}, column {column}:"),
+            None => "quoted:".to_owned(),
+        };
+        layout::hanging(&at, &format!("“{}”", self.short_quote()), indent, options.width)
+    }
+
+    fn short_quote(&self) -> String {
+        layout::truncate(&layout::one_line(&self.quote), MAX_QUOTE_CHARS)
+    }
+
+    fn place(&self) -> Option<String> {
+        self.at.map(|(line, column)| format!("{}:{line}:{column}", self.file))
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Block {
     Title(Text),
@@ -293,8 +368,12 @@ enum Block {
     Table(Table),
     List { is_ordered: bool, start: usize, entries: Vec<Entry> },
     Quote(String),
+    Excerpt(Excerpt),
+    SectionEnd,
+    Passage(String),
     Verbatim { language: &'static str, text: String },
     Tree(Vec<Entry>),
+    Fold(Text, Doc),
     Only(Medium, Box<Block>),
 }
 
@@ -383,6 +462,24 @@ impl Doc {
         self.0.push(Block::Quote(text.into()));
     }
 
+    /// Foreign text of several lines, set apart from Quorate's own words; nothing if it is blank.
+    pub fn passage(&mut self, text: impl Into<String>) {
+        let text = text.into();
+        if !text.trim().is_empty() {
+            self.0.push(Block::Passage(text));
+        }
+    }
+
+    /// A place in a text.
+    pub fn excerpt(&mut self, excerpt: Excerpt) {
+        self.0.push(Block::Excerpt(excerpt));
+    }
+
+    /// Ends the section of the last heading: what follows belongs to the whole document.
+    pub fn end_section(&mut self) {
+        self.0.push(Block::SectionEnd);
+    }
+
     /// Lines that keep their breaks and spaces, such as a diff or a configuration.
     pub fn verbatim(&mut self, language: &'static str, text: impl Into<String>) {
         self.0.push(Block::Verbatim { language, text: text.into() });
@@ -393,9 +490,18 @@ impl Doc {
         self.0.push(Block::Tree(entries.into_iter().collect()));
     }
 
+    /// A document that a reader opens by its summary; a terminal shows it below the summary.
+    pub fn fold(&mut self, summary: impl Into<Text>, doc: Doc) {
+        self.0.push(Block::Fold(summary.into(), doc));
+    }
+
     /// Shows the blocks of `doc` in one medium alone.
     pub fn only(&mut self, medium: Medium, doc: Doc) {
-        self.0.extend(doc.0.into_iter().map(|block| Block::Only(medium, Box::new(block))));
+        self.0.extend(doc.0.into_iter().filter_map(|block| match block {
+            Block::Only(inner, _) if inner != medium => None,
+            block @ Block::Only(..) => Some(block),
+            block => Some(Block::Only(medium, Box::new(block))),
+        }));
     }
 
     /// Appends the blocks of another document.
@@ -405,16 +511,20 @@ impl Doc {
 
     /// The document for a terminal, ending with one line break.
     pub fn text(&self, options: TextOptions) -> String {
-        layout::finish(&self.marked(0, options.width), options)
+        layout::finish(&self.marked(0, options), options)
     }
 
-    /// Without colours at a width: the marked text of [`layout`].
-    fn marked(&self, indent: usize, width: usize) -> String {
+    /// The marked text of [`layout`].
+    fn marked(&self, indent: usize, options: TextOptions) -> String {
+        let width = options.width;
         let mut out = String::new();
         let (mut before, mut inner): (Option<&Block>, usize) = (None, indent);
         for block in self.shown_in(Medium::Terminal) {
-            if let Block::Heading(_) | Block::Title(_) = block {
+            if let Block::Heading(_) | Block::Title(_) | Block::SectionEnd = block {
                 inner = indent;
+            }
+            if *block == Block::SectionEnd {
+                continue;
             }
             if before.is_some_and(|before| !are_close(before, block)) {
                 out.push('\n');
@@ -451,9 +561,12 @@ impl Doc {
                 Block::List { is_ordered, start, entries } => {
                     for (at, entry) in entries.iter().enumerate() {
                         let mark = if *is_ordered { format!("{}.", start + at) } else { "-".to_owned() };
+                        if at > 0 && entries[at - 1].body.0.len() > 1 {
+                            out.push('\n');
+                        }
                         out.push_str(&layout::hanging(&mark, &entry.line.marked(), inner, width));
                         if !entry.body.is_empty() {
-                            out.push_str(&entry.body.marked(inner + mark.len() + 1, width));
+                            out.push_str(&entry.body.marked(inner + mark.len() + 1, options));
                         }
                     }
                 }
@@ -461,11 +574,23 @@ impl Doc {
                     let line = format!("{}“{}”", " ".repeat(inner), layout::one_line(text));
                     out.push_str(&layout::wrap_marked(line.trim_start(), inner, width));
                 }
+                Block::Passage(text) => {
+                    let bar = format!("{}│ ", " ".repeat(inner));
+                    for line in layout::sanitize(text).lines().filter(|line| !line.trim().is_empty()) {
+                        let line = layout::one_line(line);
+                        out.push_str(&layout::wrap_prefixed(&bar, &bar, &line, usize::MAX, width));
+                    }
+                }
+                Block::Excerpt(excerpt) => out.push_str(&excerpt.text(inner, options)),
                 Block::Verbatim { text, .. } => {
                     out.push_str(&layout::indented(&layout::sanitize(text), inner))
                 }
-                Block::Tree(entries) => tree(entries, &" ".repeat(inner), width, &mut out),
-                Block::Only(..) => {}
+                Block::Fold(summary, doc) => {
+                    out.push_str(&layout::wrap_marked(&summary.marked(), inner, width));
+                    out.push_str(&doc.marked(inner + 2, options));
+                }
+                Block::Tree(entries) => tree(entries, &" ".repeat(inner), options, &mut out),
+                Block::SectionEnd | Block::Only(..) => {}
             }
             before = Some(block);
         }
@@ -491,14 +616,14 @@ impl Doc {
     fn markdown_blocks(&self, indent: &str) -> String {
         let mut out = String::new();
         let mut before: Option<&Block> = None;
-        for block in self.shown_in(Medium::Markdown) {
+        for block in self.shown_in(Medium::Markdown).filter(|block| **block != Block::SectionEnd) {
             // Lines are paragraphs: Markdown would join them.
             if before.is_some() {
                 out.push('\n');
             }
             let text = match block {
-                Block::Title(text) => format!("## {}\n", text.markdown()),
-                Block::Heading(text) => format!("### {}\n", text.markdown()),
+                Block::Title(text) => format!("## {}\n", text.markdown_heading()),
+                Block::Heading(text) => format!("### {}\n", text.markdown_heading()),
                 Block::Line(text) => text.markdown() + "\n",
                 Block::Prose(text) => markdown::paragraphs(text),
                 Block::Facts(facts) => {
@@ -512,6 +637,9 @@ impl Doc {
                     let mut list = String::new();
                     for (at, entry) in entries.iter().enumerate() {
                         let mark = if *is_ordered { format!("{}.", start + at) } else { "-".to_owned() };
+                        if at > 0 && !entries[at - 1].body.is_empty() {
+                            list.push('\n');
+                        }
                         let _ = writeln!(list, "{mark} {}", entry.line.markdown());
                         if !entry.body.is_empty() {
                             let body = entry.body.markdown_blocks(&" ".repeat(mark.len() + 1));
@@ -521,13 +649,28 @@ impl Doc {
                     list
                 }
                 Block::Quote(text) => format!("> {}\n", markdown::inline(text)),
+                Block::Excerpt(excerpt) => {
+                    let place = excerpt.place().map(|place| format!("{}\n\n", markdown::code(&place)));
+                    let quote = markdown::inline(&excerpt.short_quote());
+                    format!("{}> {quote}\n", place.unwrap_or_default())
+                }
+                Block::Passage(text) => {
+                    let lines = markdown::paragraphs(text);
+                    lines.lines().map(|line| format!("> {line}").trim_end().to_owned() + "\n").collect()
+                }
                 Block::Verbatim { language, text } => markdown::fenced_as(language, text),
+                Block::Fold(summary, doc) => {
+                    // A line break would end the element.
+                    let summary = layout::one_line(&summary.html());
+                    let body = doc.markdown();
+                    format!("<details>\n<summary>{summary}</summary>\n\n{body}\n</details>\n")
+                }
                 Block::Tree(entries) => {
                     let mut list = String::new();
                     markdown_tree(entries, 0, &mut list);
                     list
                 }
-                Block::Only(..) => String::new(),
+                Block::SectionEnd | Block::Only(..) => String::new(),
             };
             for line in text.lines() {
                 let _ = if line.is_empty() { writeln!(out) } else { writeln!(out, "{indent}{line}") };
@@ -562,7 +705,19 @@ impl Doc {
                     writeln!(out, "{open}{entries}{close}")
                 }
                 Block::Quote(text) => writeln!(out, "<blockquote>{}</blockquote>", html_text(text)),
+                Block::Excerpt(excerpt) => {
+                    let place = excerpt.place().map(|place| format!("<code>{}</code>", html_text(&place)));
+                    let quote = html_text(&excerpt.quote);
+                    writeln!(out, "{}<blockquote>{quote}</blockquote>", place.unwrap_or_default())
+                }
+                Block::Passage(text) => {
+                    writeln!(out, "<blockquote class=\"prose\">{}</blockquote>", html_text(text.trim()))
+                }
                 Block::Verbatim { text, .. } => writeln!(out, "<pre>{}</pre>", html_text(text)),
+                Block::Fold(summary, doc) => {
+                    let (summary, body) = (summary.html(), doc.html());
+                    writeln!(out, "<details><summary>{summary}</summary>{body}</details>")
+                }
                 Block::Tree(entries) => {
                     writeln!(
                         out,
@@ -570,7 +725,7 @@ impl Doc {
                         entries.iter().map(html_entry).collect::<String>()
                     )
                 }
-                Block::Only(..) => Ok(()),
+                Block::SectionEnd | Block::Only(..) => Ok(()),
             };
         }
         out
@@ -583,13 +738,14 @@ fn are_close(before: &Block, block: &Block) -> bool {
         (before, block),
         (Block::Heading(_), _)
             | (Block::Line(_) | Block::Title(_), Block::Line(_) | Block::Facts(_) | Block::List { .. })
-            | (Block::Quote(_), Block::Line(_) | Block::List { .. })
-            | (Block::Line(_), Block::Quote(_))
+            | (Block::Quote(_) | Block::Passage(_), Block::Line(_) | Block::List { .. } | Block::Facts(_))
+            | (Block::Line(_), Block::Quote(_) | Block::Passage(_))
     )
 }
 
 /// The entries of a tree, each line after `prefix`.
-fn tree(entries: &[Entry], prefix: &str, width: usize, out: &mut String) {
+fn tree(entries: &[Entry], prefix: &str, options: TextOptions, out: &mut String) {
+    let width = options.width;
     for (at, entry) in entries.iter().enumerate() {
         let is_last = at + 1 == entries.len();
         let (branch, below) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
@@ -597,10 +753,10 @@ fn tree(entries: &[Entry], prefix: &str, width: usize, out: &mut String) {
         out.push_str(&layout::wrap_prefixed(&first, &rest, &entry.line.marked(), usize::MAX, width));
         for block in entry.body.shown_in(Medium::Terminal) {
             match block {
-                Block::Tree(entries) => tree(entries, &rest, width, out),
+                Block::Tree(entries) => tree(entries, &rest, options, out),
                 block => {
-                    let text =
-                        Doc(vec![block.clone()]).marked(0, width.saturating_sub(layout::columns_of(&rest)));
+                    let width = width.saturating_sub(layout::columns_of(&rest));
+                    let text = Doc(vec![block.clone()]).marked(0, TextOptions { width, ..options });
                     for line in text.lines() {
                         let _ = writeln!(out, "{rest}{line}");
                     }
@@ -689,7 +845,7 @@ mod tests {
         let text = "REVISE  a|b.md\n1 of 4 objects.\n\nPlaces\n  1. evidence blocks\n     “we *always* win”\n     - name the <study>\n\n\
                     Members\n  member   calls\n  ──────────────\n  skeptic  2\n";
         assert_eq!(sample().text(plain), text);
-        let markdown = "## **REVISE**  `a│b.md`\n\n1 of 4 objects.\n\n### Places\n\n1. **evidence** blocks\n\n   > we \\*always\\* win\n\n   - name \
+        let markdown = "## REVISE  `a│b.md`\n\n1 of 4 objects.\n\n### Places\n\n1. **evidence** blocks\n\n   > we \\*always\\* win\n\n   - name \
                         the &lt;study&gt;\n\n### Members\n\n| member | calls |\n| --- | ---: |\n| skeptic | 2 |\n\n```mermaid\ngraph TD\n```\n";
         assert_eq!(sample().markdown(), markdown);
         let html = sample().html();

@@ -8,6 +8,9 @@ use crate::service::member_usage::Failure;
 pub use crate::service::time_text::duration;
 pub use crate::service::time_text::{day, digit_groups, dollars, instant, minute, strftime};
 
+/// Stands for a missing value.
+pub const DASH: &str = "–";
+
 /// The status of a missing answer in words.
 pub fn status(word: &str) -> String {
     match word {

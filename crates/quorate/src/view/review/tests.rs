@@ -1,11 +1,219 @@
-//! Every kind of report as text for a terminal.
+//! Every kind of review as text and as Markdown: widths, colours, unusual text, many findings.
 
-use super::super::fixture::{hold, incomplete, one_round, open, revise, ship};
+use std::time::Duration;
+
+use quorate_diagnostics::render::{Colour, TextOptions};
+use quorate_kernel::attempts::Cost;
+use quorate_kernel::ports::executor::Usage;
+
+use super::fixture::{found, hold, incomplete, one_round, open, revise, ship};
 use super::*;
+
+fn terminal(review: &Review, extent: Extent, options: TextOptions) -> String {
+    review.doc(extent).text(options)
+}
+
+#[test]
+fn lines_fit_and_end_without_spaces() {
+    for report in [ship(), revise(), hold(), incomplete(), open(), one_round()] {
+        for width in [40, 60, 80, 100, 120] {
+            let text = terminal(&report, Extent::Full, TextOptions { width, ..TextOptions::default() });
+            for line in text.lines() {
+                assert_eq!(line, line.trim_end(), "{text}");
+                if line.contains(" | ") && width < 60 {
+                    // Quoted source is cut no shorter than this.
+                    continue;
+                }
+                assert!(line.chars().count() <= width, "{} > {width}: {line}\n{text}", line.chars().count());
+            }
+        }
+    }
+}
+
+#[test]
+fn colours_add_nothing_but_colours() {
+    for report in [ship(), revise(), hold(), incomplete(), open(), one_round()] {
+        let coloured =
+            terminal(&report, Extent::Full, TextOptions { colour: Colour::On, ..TextOptions::default() });
+        let mut pieces = coloured.split('\u{1b}');
+        let mut plain = pieces.next().unwrap_or_default().to_owned();
+        plain.extend(pieces.filter_map(|piece| Some(piece.split_once('m')?.1)));
+        let plain: String = plain.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+        assert_eq!(plain, terminal(&report, Extent::Full, TextOptions::default()));
+    }
+    let coloured =
+        terminal(&hold(), Extent::Full, TextOptions { colour: Colour::On, ..TextOptions::default() });
+    assert!(coloured.starts_with("\u{1b}[1m\u{1b}[31mHOLD\u{1b}[0m  "), "{coloured:?}");
+}
+
+#[test]
+fn odd_lines_are_quoted() {
+    let text = "one\r\n\tsaid 日本 is \u{1b}[31mbest\u{202e} of all\r\nthree\r\n";
+    let mut report = revise();
+    report.text = Some(text.into());
+    report.findings = vec![
+        found(text, "skeptic", "日本 is", "wide | <b>", None),
+        found(text, "skeptic", "best", "control\u{1b}[0m", None),
+        found(text, "evidence", "all\r\nthree", "two lines", Some("one\nline")),
+    ];
+    let text = terminal(&report, Extent::Full, TextOptions::default());
+    let brief = text.split("Brief: ").nth(1).and_then(|rest| rest.split("Revision brief").next()).unwrap();
+    insta::assert_snapshot!(brief, @r#"
+    3 findings
+
+      1. skeptic (blocks)
+          --> drafts/launch.md:2:7
+           |
+         2 |     said 日本 is ␛[31mbest� of all
+           |          ^^^^^^^
+         - wide | <b>
+
+      2. skeptic (blocks)
+          --> drafts/launch.md:2:18
+           |
+         2 |     said 日本 is ␛[31mbest� of all
+           |                       ^^^^
+         - control[U+001B][0m
+
+      3. evidence (blocks)
+          --> drafts/launch.md:2:27
+           |
+         2 |       said 日本 is ␛[31mbest� of all
+           |  ________________________________^
+         3 | | three
+           | |_____^
+         - two lines
+           fix: one line
+    "#);
+}
+
+#[test]
+fn many_findings_are_cut() {
+    let text: String = (0..50).map(|number| format!("word{number:02}\n")).collect();
+    let mut report = revise();
+    report.text = Some(text.as_str().into());
+    report.findings =
+        (0..50).map(|number| found(&text, "skeptic", &format!("word{number:02}"), "No.", None)).collect();
+    let text = terminal(&report, Extent::Full, TextOptions::default());
+    assert!(
+        text.contains("  … and 30 more findings beyond the first 20 places: `quorate show r7k2m9q4xa1bc"),
+        "{text}"
+    );
+    assert!(text.contains(" 20. ") && !text.contains(" 21. "), "{text}");
+    assert!(report.doc(Extent::Screen).markdown().contains("30 more findings"));
+}
+
+#[test]
+fn markdown_revise() {
+    insta::assert_snapshot!(revise().doc(Extent::Screen).markdown(), @r#"
+    ## REVISE (rubric: 5 findings; content not judged): `drafts/launch.md`
+
+    2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/2 makes that REVISE.
+
+    | deliberator | round 1 | round 2 | score | block | irreducible | what changed |
+    | --- | --- | --- | --- | --- | --- | --- |
+    | skeptic | hold, blocks | revise, blocks | 2 | yes | no | hold → revise; no longer irreducible; concedes 2; escalates 1 |
+    | voice\_identity | ship | ship | 4 | no | no | nothing |
+    | evidence | revise | revise, blocks | 2.5 | yes | no | score 3 → 2.5; now blocks |
+    | strategy | revise, blocks | revise | 3.5 | no | no | score 3 → 3.5; no longer blocks |
+
+    - skeptic concedes: The register of the opening is the voice member's concern. (and 1 more)
+    - skeptic escalates: Two others stopped at the same sentence.
+
+    ### Reasoning
+
+    The numbers carry the argument, and neither has a source.
+    Two of four say so.
+
+    - the growth has no base
+    - the promise about the price binds the company longer than anybody can know today
+
+    ### Brief: 5 findings
+
+    1. `drafts/launch.md:3:1`, **skeptic** (blocks), **evidence** (blocks) and **strategy**
+
+       > Revenue grew 90% last quarter
+
+       - skeptic: Another cause is as likely.
+       - evidence and strategy: A percentage without a base. **Fix:** Say 90% of what, and link the report.
+
+    2. `drafts/launch.md:3:36`, **skeptic** (blocks)
+
+       > all our customers
+
+       - Those who left were not asked. **Fix:** Say how many of how many.
+
+    3. `drafts/launch.md:6:10`, **strategy**
+
+       > the price will never change
+
+       - A promise that cannot be taken back. **Fix:** Say until when the price holds.
+
+    ### Revision brief
+
+    Name the base of the 90%. Drop the promise.
+
+    ### Dissent
+
+    Voice would ship it.
+
+    ### Notes
+
+    - No model was asked: the answers come from the \`rubric\` executor, which does not judge content.
+
+    <sub>run r7k2m9q4xa1bc, 2026-03-04 05:05 UTC; blog\_post, tier 2; policy seed/2; executor rubric; 9 calls, 12 ms</sub>
+    "#);
+}
+
+#[test]
+fn markdown_hold() {
+    insta::assert_snapshot!(hold().doc(Extent::Screen).markdown(), @r#"
+    ## HOLD: `drafts/launch.md`
+
+    3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/2 makes that HOLD.
+
+    A person decided **SHIP**: see below.
+
+    | deliberator | round 1 | round 2 | score | block | irreducible | what changed |
+    | --- | --- | --- | --- | --- | --- | --- |
+    | skeptic | hold, blocks | hold, blocks | 1 | yes | yes | nothing |
+    | voice\_identity | hold, blocks | hold, blocks | 1 | yes, ungrounded | yes | nothing |
+    | evidence | hold, blocks | hold, blocks | 1 | yes | yes | nothing |
+    | strategy | ship | ship | 4 | no | no | nothing |
+
+    ### Brief: 2 findings
+
+    1. `drafts/launch.md:4:44`, **evidence** (blocks)
+
+       > 日本語も「速い」です。
+
+       - Nobody measured it. **Fix:** Measure it.
+
+    Ungrounded: these quotes are not in the text.
+
+    2. **voice\_identity** (blocks)
+
+       > we are the best &lt;in&gt; the world
+
+       - A superlative.
+
+    ### A person's decision
+
+    ana decided **SHIP**; the council's verdict stays HOLD.
+
+    The embargo ends today.
+
+    ### Notes
+
+    - Ungrounded: voice\_identity blocks without a quote from the text.
+
+    <sub>run r7k2m9q4xa1bc, 2026-03-04 05:05 UTC; blog\_post, tier 2; policy seed/2; executor claude; 9 calls, 1 min 23 s</sub>
+    "#);
+}
 
 #[test]
 fn everybody_passes() {
-    insta::assert_snapshot!(human(&ship(), Extent::Full, TextOptions::default()), @"
+    insta::assert_snapshot!(terminal(&ship(), Extent::Full, TextOptions::default()), @"
     SHIP  drafts/launch.md
     0 of 4 block, 0 of them irreducibly; the adjudicator asks for SHIP; policy seed/2 makes that SHIP.
 
@@ -27,7 +235,7 @@ fn everybody_passes() {
 
 #[test]
 fn some_block_and_some_moved() {
-    insta::assert_snapshot!(human(&revise(), Extent::Full, TextOptions::default()), @"
+    insta::assert_snapshot!(terminal(&revise(), Extent::Full, TextOptions::default()), @"
     REVISE  (rubric: 5 findings; content not judged)  drafts/launch.md
     2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/2 makes that
     REVISE.
@@ -93,7 +301,7 @@ fn some_block_and_some_moved() {
 
 #[test]
 fn hold_with_an_ungrounded_block_and_an_override() {
-    insta::assert_snapshot!(human(&hold(), Extent::Full, TextOptions::default()), @"
+    insta::assert_snapshot!(terminal(&hold(), Extent::Full, TextOptions::default()), @"
     HOLD  drafts/launch.md
     3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/2 makes that HOLD.
     A person decided SHIP: see below.
@@ -136,7 +344,7 @@ fn hold_with_an_ungrounded_block_and_an_override() {
 
 #[test]
 fn answers_are_missing() {
-    insta::assert_snapshot!(human(&incomplete(), Extent::Full, TextOptions::default()), @"
+    insta::assert_snapshot!(terminal(&incomplete(), Extent::Full, TextOptions::default()), @"
     INCOMPLETE  drafts/launch.md
     Fewer than 3 of 4 deliberators gave a valid second answer.
 
@@ -163,7 +371,7 @@ fn answers_are_missing() {
 
 #[test]
 fn nothing_is_decided() {
-    insta::assert_snapshot!(human(&open(), Extent::Full, TextOptions::default()), @"
+    insta::assert_snapshot!(terminal(&open(), Extent::Full, TextOptions::default()), @"
     OPEN  drafts/launch.md
     Nothing is decided yet. `quorate resume r7k2m9q4xa1bc` continues from the recorded answers.
 
@@ -180,7 +388,7 @@ fn nothing_is_decided() {
 
 #[test]
 fn one_round_without_its_text() {
-    insta::assert_snapshot!(human(&one_round(), Extent::Full, TextOptions::default()), @"
+    insta::assert_snapshot!(terminal(&one_round(), Extent::Full, TextOptions::default()), @"
     REVISE  (rubric: 1 finding; content not judged)  drafts/launch.md
     2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/2 makes that
     REVISE.
@@ -216,7 +424,7 @@ fn one_round_without_its_text() {
 
 #[test]
 fn narrow_terminal() {
-    insta::assert_snapshot!(human(&revise(), Extent::Full, TextOptions { width: 48, ..TextOptions::default() }), @"
+    insta::assert_snapshot!(terminal(&revise(), Extent::Full, TextOptions { width: 48, ..TextOptions::default() }), @"
     REVISE  drafts/launch.md
     (rubric: 5 findings; content not judged)
     2 of 4 block, 0 of them irreducibly; the
@@ -311,4 +519,82 @@ fn narrow_terminal() {
     Dissent
       Voice would ship it.
     ");
+}
+
+fn usage(member: &str, executor: &str, model: Option<&str>, usage: Usage) -> MemberUsage {
+    MemberUsage {
+        member: member.to_owned(),
+        executor: executor.to_owned(),
+        kind: "llm".to_owned(),
+        model: model.map(str::to_owned),
+        requested_model: None,
+        spent: Cost { calls: 2, usage, took: Duration::from_millis(12_345) },
+    }
+}
+
+#[test]
+fn each_member_has_a_row_and_no_column_is_empty() {
+    let paid = Usage {
+        tokens_in: Some(12_040),
+        tokens_cached: Some(8_000),
+        tokens_out: Some(2_310),
+        usd_nanos: Some(41_100_000),
+        ..Usage::default()
+    };
+    let mut report = ship();
+    report.members = vec![
+        MemberUsage {
+            requested_model: Some("large".to_owned()),
+            ..usage("skeptic", "anthropic", Some("large-2026"), paid)
+        },
+        usage("evidence", "rubric", None, Usage::default()),
+    ];
+    let shown = terminal(&report, Extent::Full, TextOptions::default());
+    let table = &shown[shown.find("Who was asked").expect("the table")..];
+    insta::assert_snapshot!(table, @"
+    Who was asked
+      member    through    model                         calls  tokens in  cached  out    US$   time
+      ────────────────────────────────────────────────────────────────────────────────────────────────
+      skeptic   anthropic  large-2026 (asked for large)  2      12,040     8,000   2,310  0.05  12.3 s
+      evidence  rubric                                   2                                      12.3 s
+    ");
+    let shown = report.doc(Extent::Full).markdown();
+    assert!(shown.contains("| evidence | rubric |"), "{shown}");
+    assert!(!terminal(&report, Extent::Screen, TextOptions::default()).contains("Who was asked"));
+    report.members.remove(0);
+    let shown = members(&report.members).markdown();
+    assert!(shown.contains("| member | through | calls | time |"), "{shown}");
+}
+
+#[test]
+fn phrases_meet_when_they_share_a_character_and_passages_when_they_share_half() {
+    assert!(overlaps(Some(&(0..10)), Some((9, 20))));
+    assert!(!overlaps(Some(&(0..10)), Some((10, 20))));
+    assert!(!overlaps(Some(&(0..1000)), Some((10, 20))));
+    assert!(overlaps(Some(&(0..1000)), Some((100, 700))));
+    assert!(!overlaps(Some(&(0..10)), None));
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "it is about time")]
+fn many_findings_are_gathered_in_one_pass() {
+    let mut report = hold();
+    let one = report.findings[0].clone();
+    let finding = |n: usize| Finding {
+        span: n.is_multiple_of(2).then_some((n * 10, n * 10 + 12)),
+        quote: format!("quote {}", n / 4),
+        issue: format!("issue {n}"),
+        ..one.clone()
+    };
+    report.findings = (0..40_000).map(finding).collect();
+    let started = std::time::Instant::now();
+    let brief = Brief::of(&report);
+    assert_eq!((brief.findings, brief.places.len(), brief.places[0].points.len()), (40_000, MAX_PLACES, 1));
+    assert!(started.elapsed() < std::time::Duration::from_secs(10), "{:?}", started.elapsed());
+    // Overlapping quotes are one place, and so are equal words.
+    report.findings = (0..8_usize)
+        .map(|n| Finding { span: n.is_multiple_of(2).then_some((n, n + 12)), ..finding(n) })
+        .collect();
+    let brief = Brief::of(&report);
+    assert_eq!((brief.places.len(), brief.places[0].points.len(), brief.ungrounded.len()), (1, 4, 2));
 }

@@ -1,11 +1,5 @@
-//! Tests of the library's formats for code hosts.
-
-use quorate::service::report::Review;
-use quorate::view::code_hosts::{gitlab, sarif};
-use quorate_protocol::policy::Verdict;
-use serde_json::{Value, json};
-
-use super::fixture::{hold, incomplete, one_round, open, revise, ship};
+use super::super::review::fixture::{hold, incomplete, one_round, open, revise, ship};
+use super::*;
 
 fn run(report: &Review) -> Value {
     let document: Value = serde_json::from_str(&sarif(&[report])).unwrap();
@@ -123,4 +117,21 @@ fn every_entry_is_what_gitlab_requires() {
         assert_eq!(fingerprints.len(), list.len());
     }
     assert_eq!(gitlab(&[]), "[]\n");
+}
+
+#[test]
+fn github_has_an_annotation_for_each_finding_and_the_verdict() {
+    insta::assert_snapshot!(github(&[&hold()]), @r#"
+    ::error file=drafts/launch.md,title=council%3A HOLD::3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/2 makes that HOLD.%0AA person (ana) decided SHIP: The embargo ends today.%0AUngrounded: voice_identity blocks without a quote from the text.%0ARun r7k2m9q4xa1bc
+    ::error file=drafts/launch.md,line=4,col=44,title=council/evidence::Nobody measured it.%0AFix: Measure it.
+    ::error file=drafts/launch.md,title=council/voice_identity::A superlative.%0AQuoted, but not in the text: "we are the%0Abest <in> the world"
+    "#);
+    let mut report = revise();
+    report.artifact = "-".to_owned();
+    report.findings.truncate(1);
+    report.findings[0].issue = "50%\n::error::no".to_owned();
+    insta::assert_snapshot!(github(&[&report]), @"
+    ::warning title=council%3A REVISE (rubric%3A 1 finding; content not judged)::2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/2 makes that REVISE.%0AName the base of the 90%25. Drop the promise.%0ANo model was asked: the answers come from the `rubric` executor, which does not judge content.%0ARun r7k2m9q4xa1bc
+    ::warning title=council/evidence::50%25%0A::error::no%0AFix: Say 90%25 of what, and link the report.
+    ");
 }

@@ -8,16 +8,16 @@ use quorate_protocol::Json;
 use quorate_protocol::policy::Verdict;
 use serde_json::json;
 
-use quorate::service::member_usage::Failure;
-use quorate::service::report::{Answer, Deliberator, Finding, Override, Review};
+use crate::service::member_usage::Failure;
+use crate::service::report::{Answer, Deliberator, Finding, Override, Review};
 
-pub(super) const TEXT: &str = "# Launch\n\nRevenue grew 90% last quarter, and all our customers love it.\nStudies show that this changes everything. 日本語も「速い」です。\n\nBuy now: the price will never change.\n";
+pub(crate) const TEXT: &str = "# Launch\n\nRevenue grew 90% last quarter, and all our customers love it.\nStudies show that this changes everything. 日本語も「速い」です。\n\nBuy now: the price will never change.\n";
 
-pub(super) fn answered(answer: Json) -> Answer {
+pub(crate) fn answered(answer: Json) -> Answer {
     Answer { status: "answered".to_owned(), answer: answer.as_object().cloned(), ..Answer::default() }
 }
 
-pub(super) fn absent(status: &str, message: Option<&str>) -> Answer {
+pub(crate) fn absent(status: &str, message: Option<&str>) -> Answer {
     let failure = (status != "not_asked").then(|| Failure {
         kind: status.to_owned(),
         message: message.unwrap_or("no reason is recorded").to_owned(),
@@ -28,18 +28,18 @@ pub(super) fn absent(status: &str, message: Option<&str>) -> Answer {
     Answer { status: status.to_owned(), answer: None, message: message.map(str::to_owned), failure }
 }
 
-pub(super) fn says(verdict: &str, score: f64, block: bool, irreducible: bool) -> Answer {
+pub(crate) fn says(verdict: &str, score: f64, block: bool, irreducible: bool) -> Answer {
     answered(json!({"verdict": verdict, "score": score, "would_block": block, "irreducible": irreducible}))
 }
 
-pub(super) fn deliberator(id: &str, round1: Answer, round2: Answer, counted: &str) -> Deliberator {
+pub(crate) fn deliberator(id: &str, round1: Answer, round2: Answer, counted: &str) -> Deliberator {
     let counts = if counted == "round2" { &round2 } else { &round1 };
     let blocks = counts.flag("would_block");
     Deliberator { id: id.to_owned(), round1, round2, counted: counted.to_owned(), blocks, ungrounded: false }
 }
 
 /// A finding whose quote is located in the text.
-pub(super) fn found(text: &str, by: &str, quote: &str, issue: &str, fix: Option<&str>) -> Finding {
+pub(crate) fn found(text: &str, by: &str, quote: &str, issue: &str, fix: Option<&str>) -> Finding {
     let start = text.find(quote);
     let before = start.map(|start| &text[..start]);
     Finding {
@@ -55,7 +55,7 @@ pub(super) fn found(text: &str, by: &str, quote: &str, issue: &str, fix: Option<
 }
 
 /// All four pass, without findings.
-pub(super) fn ship() -> Review {
+pub(crate) fn ship() -> Review {
     let calm =
         |id| deliberator(id, says("ship", 4.0, false, false), says("ship", 4.0, false, false), "round2");
     Review {
@@ -98,7 +98,7 @@ pub(super) fn ship() -> Review {
 }
 
 /// Two block; findings overlap; the others react.
-pub(super) fn revise() -> Review {
+pub(crate) fn revise() -> Review {
     let mut second = says("revise", 2.0, true, false);
     if let Some(answer) = &mut second.answer {
         answer.insert(
@@ -140,7 +140,7 @@ pub(super) fn revise() -> Review {
 }
 
 /// Three block irreducibly, one with a quote that does not occur in the text; a person overrides.
-pub(super) fn hold() -> Review {
+pub(crate) fn hold() -> Review {
     let blocks = |id| deliberator(id, says("hold", 1.0, true, true), says("hold", 1.0, true, true), "round2");
     let mut report = Review {
         verdict: Some(Verdict::Hold),
@@ -165,7 +165,7 @@ pub(super) fn hold() -> Review {
 }
 
 /// Half of the answers are missing.
-pub(super) fn incomplete() -> Review {
+pub(crate) fn incomplete() -> Review {
     Review {
         verdict: Some(Verdict::Incomplete),
         because: "Fewer than 3 of 4 deliberators gave a valid second answer.".to_owned(),
@@ -184,7 +184,7 @@ pub(super) fn incomplete() -> Review {
 }
 
 /// Undecided, in round 1.
-pub(super) fn open() -> Review {
+pub(crate) fn open() -> Review {
     Review {
         verdict: None,
         because: String::new(),
@@ -200,7 +200,7 @@ pub(super) fn open() -> Review {
 }
 
 /// One round, and the text was erased.
-pub(super) fn one_round() -> Review {
+pub(crate) fn one_round() -> Review {
     Review {
         rounds: 1,
         text: None,
