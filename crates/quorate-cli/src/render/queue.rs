@@ -109,7 +109,7 @@ pub(crate) fn quotas(quotas: &[PoolQuota], options: TextOptions) -> String {
         return "No worker has asked a model service yet.\n".to_owned();
     }
     let row = |quota: &PoolQuota| {
-        let limit = quota.limit.map_or_else(
+        let limit = quota.calls_per_hour.zip(quota.burst).map_or_else(
             || "no limit".to_owned(),
             |(rate, burst)| format!("{}, {burst} saved up", calls(rate)),
         );

@@ -5,9 +5,11 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use quorate_kernel::clock::as_rfc3339;
 use quorate_kernel::entropy;
 use quorate_kernel::ports::ledger::LedgerError;
 use quorate_protocol::Name;
+use serde::Serialize;
 use sqlx::Row as _;
 
 use super::engine::{Column, Row, Statement, sql, sql_rows};
@@ -28,7 +30,8 @@ const EVERY_TENANT: &str = "*";
 const MAX_ERROR_CHARS: usize = 2_000;
 
 /// The state of a task.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum TaskState {
     /// It waits for a worker.
     Ready,
@@ -137,7 +140,7 @@ pub enum GiveBack {
 }
 
 /// The number of tasks of a tenant in a state.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TaskCount {
     pub tenant: String,
     pub state: TaskState,
@@ -147,7 +150,7 @@ pub struct TaskCount {
 }
 
 /// A task as users see it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TaskRow {
     pub run: Name,
     pub tenant: String,
@@ -158,6 +161,7 @@ pub struct TaskRow {
     pub state: TaskState,
     pub attempts: u64,
     /// Milliseconds since the Unix epoch.
+    #[serde(rename = "queued", serialize_with = "as_rfc3339")]
     pub queued_ms: i64,
     pub error: Option<String>,
 }
@@ -438,7 +442,7 @@ impl Store {
         self.execute_on_server(statement).await
     }
 
-    /// Cancels a task; `false` if a worker has it or it has ended.
+    /// Cancels a task; `false` if a worker holds it or it has ended.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -635,7 +639,7 @@ impl WriteCall for GiveBackCall<'_> {
 }
 
 /// A tenant's share and limits.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Tenant {
     pub name: String,
     /// Its share of the workers, relative to other tenants.
@@ -655,11 +659,13 @@ pub struct TenantChange {
 }
 
 /// The rate limit of a pool.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PoolQuota {
     pub pool: String,
-    /// Calls per hour, and the most calls that may accumulate; `None` without a limit.
-    pub limit: Option<(u64, u64)>,
+    /// `None` without a limit.
+    pub calls_per_hour: Option<u64>,
+    /// The most calls that may accumulate.
+    pub burst: Option<u64>,
     /// How long the service makes all workers wait, in milliseconds.
     pub blocked_ms: u64,
 }
@@ -770,10 +776,10 @@ impl Store {
             now!(),
             ", 0) FROM quota ORDER BY pool"
         );
-        let quota = |row: &Row| PoolQuota {
-            pool: row.text(0).to_owned(),
-            limit: Some((row.count(1), row.count(2))).filter(|(rate, _)| *rate > 0),
-            blocked_ms: row.count(3),
+        let quota = |row: &Row| {
+            let limit = Some((row.count(1), row.count(2))).filter(|(rate, _)| *rate > 0);
+            let (calls_per_hour, burst) = limit.unzip();
+            PoolQuota { pool: row.text(0).to_owned(), calls_per_hour, burst, blocked_ms: row.count(3) }
         };
         let columns = [Column::Text, Column::Int, Column::Int, Column::Int];
         Ok(self.rows(sql(QUOTAS), &columns).await?.iter().map(quota).collect())

@@ -14,15 +14,17 @@ use quorate_kernel::ports::ledger::{Kind, Ledger as _, Record};
 use quorate_kernel::record::{Consultation, Outcome, Override, RecordData, RunOpened, Violation};
 use quorate_ledger::prove::{InvalidProof, VerifiedProof};
 use quorate_protocol::{Json, Name};
+use serde::Serialize;
 
 use super::disk::{self, absolute};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError, error_chain};
-use super::ledger::prove::{self, CheckProofRequest};
+use super::ledger::prove::{self, CheckRequest};
 use super::report::{Finding, Review, numbered_findings};
 use super::runs::Recorded;
 use super::session::LedgerSession;
 use super::{convene, ledger, run_opened};
+use crate::error::Error;
 
 /// The contents of a report file.
 pub struct ReportFile {
@@ -333,22 +335,36 @@ pub struct Embedded {
     pub this_program: String,
 }
 
-/// The result of a check_proof.
+/// A checked proof, or a report with its proof.
+#[derive(Debug, Clone, Serialize)]
 pub struct CheckedProof {
-    pub proven: VerifiedProof,
+    /// Whether a trusted key signed it; otherwise a forger could have made it.
+    pub holds: bool,
     /// Whether the file is a report. A report shows exactly what its proof says.
+    #[serde(rename = "report")]
     pub is_report: bool,
+    /// What the proof says.
+    #[serde(flatten)]
+    pub proven: VerifiedProof,
+    #[serde(skip)]
+    distrust: Option<String>,
 }
 
-/// Checks a proof or a report. If its key is not trusted, [`VerifiedProof::trusted_key`] is `None` and
-/// [`unvouched_proof`] warns: the proof is consistent, but a forged one would be as well. Draws a report again from its
-/// proof; the result must be equal, byte for byte.
+impl CheckedProof {
+    /// The error of a proof whose key is not trusted.
+    pub fn distrust(&self) -> Option<Error> {
+        self.distrust.as_ref().map(|why| prove::untrusted(why).into())
+    }
+}
+
+/// Checks a proof or a report. If its key is not trusted, [`CheckedProof::distrust`] is an error: the proof is consistent,
+/// but a forged one would be as well. Draws a report again from its proof; the result must be equal, byte for byte.
 ///
 /// # Errors
 /// If it is not a proof, is invalid, or shows something else than its proof says.
 pub fn check_proof(
     environment: &Environment,
-    request: &CheckProofRequest,
+    request: &CheckRequest,
     reports: Option<&ReportFormat>,
 ) -> Result<CheckedProof, ServiceError> {
     let trusted = ledger::ledger_keys(environment, &request.keys)?;
@@ -363,12 +379,21 @@ pub fn check_proof(
     if let (Some(format), Some(embedded)) = (report, embedded) {
         check_drawn(request, &text, format, embedded)?;
     }
-    Ok(CheckedProof { proven, is_report: report.is_some() })
+    let holds = proven.trusted_key.is_some();
+    let distrust = (!holds).then(|| {
+        let keys: Vec<String> = proven.keys.iter().map(ToString::to_string).collect();
+        let why = match request.keys.is_empty() {
+            true => "but that key is not trusted",
+            false => "which is not one of the given keys",
+        };
+        format!("{} verifies against {}, {why}", request.file, keys.join(" and "))
+    });
+    Ok(CheckedProof { holds, is_report: report.is_some(), proven, distrust })
 }
 
 /// Draws a report again from what it embeds, and compares.
 fn check_drawn(
-    request: &CheckProofRequest,
+    request: &CheckRequest,
     text: &str,
     format: &ReportFormat,
     embedded: Embedded,
@@ -393,12 +418,12 @@ fn check_drawn(
     Err(differs(request, &what, "do not rely on it; ask its sender for a new report"))
 }
 
-fn differs(request: &CheckProofRequest, what: &str, help: &str) -> ServiceError {
+fn differs(request: &CheckRequest, what: &str, help: &str) -> ServiceError {
     let body = Body::new(format!("{} was changed: {what}", request.file));
     ServiceError::new(ExitClass::Refused, codes::REPORT_DIFFERS, body.help(help))
 }
 
-fn invalid(request: &CheckProofRequest, failed: InvalidProof) -> ServiceError {
+fn invalid(request: &CheckRequest, failed: InvalidProof) -> ServiceError {
     match failed {
         InvalidProof::NotAProof(why) => unreadable_proof(request, &why),
         InvalidProof::InvalidPart { .. } => ServiceError::new(
@@ -410,7 +435,7 @@ fn invalid(request: &CheckProofRequest, failed: InvalidProof) -> ServiceError {
     }
 }
 
-fn read_file(environment: &Environment, request: &CheckProofRequest) -> Result<String, ServiceError> {
+fn read_file(environment: &Environment, request: &CheckRequest) -> Result<String, ServiceError> {
     let limit = MAX_FILE_BYTES;
     let bytes = match request.file.as_str() {
         "-" => disk::read_stdin(limit),
@@ -427,20 +452,7 @@ fn read_file(environment: &Environment, request: &CheckProofRequest) -> Result<S
     String::from_utf8(bytes).map_err(|_| unreadable_proof(request, "it is not UTF-8"))
 }
 
-/// The warning about a proof whose key is not trusted.
-pub fn unvouched_proof(request: &CheckProofRequest, proven: &VerifiedProof) -> ServiceError {
-    let keys: Vec<String> = proven.keys.iter().map(ToString::to_string).collect();
-    let keys = keys.join(" and ");
-    let why = match request.keys.is_empty() {
-        true => "but that key is not trusted",
-        false => "which is not one of the given keys",
-    };
-    let body = Body::new(format!("{} verifies against {keys}, {why}", request.file));
-    let help = "get the ledger's key from its owner over another channel (`quorate keys export ledger`) and pass it with `--key`";
-    ServiceError::new(ExitClass::Refused, codes::KEY_UNVOUCHED, body.help(help))
-}
-
-fn unreadable_proof(request: &CheckProofRequest, why: &str) -> ServiceError {
+fn unreadable_proof(request: &CheckRequest, why: &str) -> ServiceError {
     let body = Body::new(format!("cannot read {} as a proof: {why}", request.file));
     let help = "run `quorate ledger prove RUN > proof.json` to write one, and keep the file unchanged, byte for byte";
     ServiceError::configuration(codes::PROOF_UNREADABLE, body.help(help))

@@ -314,8 +314,8 @@ pub fn tenant_json(tenant: &Tenant) -> Value {
 pub fn quotas_json(quotas: &[PoolQuota]) -> Value {
     let quota = |quota: &PoolQuota| {
         json!({
-            "pool": quota.pool, "calls_per_hour": quota.limit.map(|(rate, _)| rate),
-            "burst": quota.limit.map(|(_, burst)| burst), "blocked_ms": quota.blocked_ms,
+            "pool": quota.pool, "calls_per_hour": quota.calls_per_hour,
+            "burst": quota.burst, "blocked_ms": quota.blocked_ms,
         })
     };
     json!({"pools": quotas.iter().map(quota).collect::<Value>()})

@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use quorate::service::artifact;
-use quorate::service::error::ServiceError;
 use quorate_adapters::http::{self, Redirects};
 use quorate_diagnostics::{Body, codes};
 use reqwest::header::HeaderMap;
@@ -14,8 +12,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::{Repository, event_unusable};
-use crate::environment::variable;
+use super::comment::{Repository, event_unusable};
+use crate::service::artifact;
+use crate::service::error::ServiceError;
+use crate::service::redaction::Variables;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -136,12 +136,12 @@ impl Api {
     ///
     /// # Errors
     /// If the token or the repository is missing, or if the address must not receive the token.
-    pub(super) fn from_environment() -> Result<Api, ServiceError> {
-        let get = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+    pub(super) fn of_job(variables: &Variables) -> Result<Api, ServiceError> {
+        let get = |name: &str| variables.get(name).filter(|value| !value.trim().is_empty());
         let need =
             |name: &str| get(name).ok_or_else(|| event_unusable(format!("the variable {name} is not set")));
-        let (token, repository) = (need("GITHUB_TOKEN")?, need("GITHUB_REPOSITORY")?);
-        let address = get("GITHUB_API_URL").unwrap_or_else(|| "https://api.github.com".to_owned());
+        let (token, repository) = (need("GITHUB_TOKEN")?, need("GITHUB_REPOSITORY")?.to_owned());
+        let address = get("GITHUB_API_URL").unwrap_or("https://api.github.com");
         let base: Url = address
             .parse()
             .map_err(|error| event_unusable(format!("cannot parse GITHUB_API_URL {address}: {error}")))?;
@@ -412,7 +412,10 @@ impl<'a> CommitFiles<'a> {
         }
         let mut folder = self.commit.to_owned();
         let (above, name) = path.rsplit_once('/').unwrap_or(("", path));
-        for part in above.split('/').filter(|part| !part.is_empty()) {
+        for part in above.split('/') {
+            if part.is_empty() {
+                continue;
+            }
             match self.entry(&folder, part).await? {
                 Some(entry) if entry.mode == FOLDER => folder = entry.sha.clone(),
                 _ => return Ok(None),

@@ -5,13 +5,13 @@ use std::io::{Seek as _, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::process::Stdio;
 
-use quorate_diagnostics::{Body, codes};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::Command;
 
-use crate::environment::variable;
-use quorate::service::error::ServiceError;
-use quorate::service::{artifact, disk};
+use super::unusable;
+use crate::service::error::ServiceError;
+use crate::service::redaction::Variables;
+use crate::service::{artifact, disk};
 
 /// A repository with its checked out commit, and the base for the comparison.
 pub(super) struct GitRepository {
@@ -45,7 +45,11 @@ impl GitRepository {
     ///
     /// # Errors
     /// If git, the repository or the base is missing.
-    pub(super) async fn open(directory: &Path, base: Option<&str>) -> Result<GitRepository, ServiceError> {
+    pub(super) async fn open(
+        directory: &Path,
+        base: Option<&str>,
+        job: &Variables,
+    ) -> Result<GitRepository, ServiceError> {
         let root =
             git(directory, &["rev-parse", "--show-toplevel"], "run it in a checkout of the pull request")
                 .await?;
@@ -55,7 +59,7 @@ impl GitRepository {
             Some(base) => {
                 commit(&root, base, "--base takes a commit, a branch or a tag that git has here").await?
             }
-            None => base_of_merge(&root, &head).await?,
+            None => base_of_merge(&root, &head, job).await?,
         };
         Ok(GitRepository { root, base, head })
     }
@@ -195,9 +199,9 @@ fn write(path: &Path, mode: &str, content: &str) -> std::io::Result<()> {
 }
 
 /// The base of the merge that GitHub makes of a pull request.
-async fn base_of_merge(root: &Path, head: &str) -> Result<String, ServiceError> {
-    let event = variable("GITHUB_EVENT_NAME").filter(|event| !event.is_empty());
-    if let Some(event) = event.as_ref().filter(|event| *event != "pull_request") {
+async fn base_of_merge(root: &Path, head: &str, job: &Variables) -> Result<String, ServiceError> {
+    let event = job.get("GITHUB_EVENT_NAME").filter(|event| !event.is_empty());
+    if let Some(event) = event.filter(|event| *event != "pull_request") {
         return Err(unusable(
             format!("the base of the checked out commit is unknown in an event `{event}`"),
             "name it with --base",
@@ -208,7 +212,7 @@ async fn base_of_merge(root: &Path, head: &str) -> Result<String, ServiceError> 
         .await
         .map_err(|_| unusable("the clone lacks the base of the checked out commit".to_owned(), help))?;
     let is_merge = git(root, &["rev-parse", "--verify", "--quiet", "HEAD^2"], "").await.is_ok();
-    let is_of_event = event.is_none() || variable("GITHUB_SHA").is_none_or(|commit| commit == head);
+    let is_of_event = event.is_none() || job.get("GITHUB_SHA").is_none_or(|commit| commit == head);
     match is_merge && is_of_event {
         true => Ok(base),
         // The first parent could be a commit of the pull request.
@@ -273,8 +277,4 @@ async fn git(directory: &Path, arguments: &[&str], help: &str) -> Result<Vec<u8>
 
 fn text(bytes: Vec<u8>) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
-}
-
-fn unusable(what: String, help: &str) -> ServiceError {
-    ServiceError::configuration(codes::GITHUB_UNUSABLE, Body::new(what).help(help))
 }
