@@ -11,14 +11,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use quorate::conversation::SayRequest;
 use quorate::service::environment::Environment;
 use quorate::service::registries::Registries;
-use quorate::service::runtime::conversation::{AuthorRule, say};
-use quorate::service::runtime::events::FanOut;
+use quorate::service::runtime::conversation::say;
 use quorate::service::runtime::{OpenRuntime, RuntimeRequest, open};
 use quorate::service::workspace::PathOverrides;
 use quorate_kernel::conversation::NewTurn;
 use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Reply};
+use quorate_kernel::ports::telemetry::{Event, Telemetry};
 use quorate_kernel::turn::{Begin, CycleResult, Runner};
 
 use crate::process::{self, middle};
@@ -46,6 +47,16 @@ impl Executor for Prompt {
         let number = self.1.fetch_add(1, Ordering::Relaxed);
         Ok(Reply { text: format!("{number:0TURN$}"), ..Reply::default() })
     }
+}
+
+struct Silent;
+
+impl Telemetry for Silent {
+    fn emit(&self, _: &Event) {}
+}
+
+fn turn(text: &str) -> SayRequest {
+    SayRequest { text: text.to_owned(), ..SayRequest::default() }
 }
 
 pub(super) fn measure(bench: &mut Bench) -> Result<(), Broken> {
@@ -124,13 +135,13 @@ async fn ready(dir: &Path, speakers: usize, substrate: &str, after: Duration) ->
     };
     let request = RuntimeRequest { path: "swarm.yaml".into(), ..RuntimeRequest::default() };
     let opened = open(&environment, &PathOverrides::default(), &request, &registries);
-    let opened = opened.map_err(|stop| stop.first_message())?;
-    opened.open_ledger().await.map_err(|stop| stop.first_message().into())
+    let opened = Arc::new(opened.map_err(|stop| stop.first_message())?);
+    OpenRuntime::open(&opened).await.map_err(|stop| stop.first_message().into())
 }
 
 async fn runner(ready: &OpenRuntime) -> Result<Runner, Broken> {
     let (runner, hold) =
-        ready.runner(Begin::Now, Arc::new(FanOut::default())).await.map_err(|stop| stop.first_message())?;
+        ready.runner(Begin::Now, None, Arc::new(Silent)).await.map_err(|stop| stop.first_message())?;
     // Each of these directories is one process's alone.
     drop(hold);
     Ok(runner)
@@ -146,9 +157,7 @@ async fn cycles(dir: &Path, turns: usize) -> Result<(Duration, Duration), Broken
     let (mut answers, mut idles) = (Vec::new(), Vec::new());
     for number in 0..201 {
         let text = format!("@p0 {number:0TURN$}");
-        say(&ready.runtime, &text, "user", AuthorRule::PeopleOnly)
-            .await
-            .map_err(|stop| stop.first_message())?;
+        say(&ready.runtime, &turn(&text)).await.map_err(|stop| stop.first_message())?;
         let start = Instant::now();
         let cycled = runner.cycle().await?;
         answers.push(start.elapsed());
@@ -201,9 +210,7 @@ async fn five(dir: &Path) -> Result<Duration, Broken> {
     let mut runner = runner(&ready).await?;
     let mut all = Vec::new();
     for _ in 0..11 {
-        say(&ready.runtime, "@p0 @p1 @p2 @p3 @p4", "user", AuthorRule::PeopleOnly)
-            .await
-            .map_err(|stop| stop.first_message())?;
+        say(&ready.runtime, &turn("@p0 @p1 @p2 @p3 @p4")).await.map_err(|stop| stop.first_message())?;
         let start = Instant::now();
         runner.cycle().await?;
         all.push(start.elapsed());

@@ -2,11 +2,10 @@
 //! or the id that the command line gives it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use quorate::jobs::{Progress, Waiter};
-use quorate::{Error, ErrorKind, Quorate, SharedConversation};
+use quorate::{Conversation, Error, ErrorKind, Quorate};
 use quorate_diagnostics::{Body, Report, codes};
 use rmcp::RoleServer;
 use rmcp::model::{ProgressNotificationParam, ProgressToken};
@@ -16,7 +15,7 @@ use super::McpServerOptions;
 use super::failure::Failure;
 
 pub(super) struct Conversations {
-    all: Vec<Arc<SharedConversation>>,
+    all: Vec<Conversation>,
     /// By each of their ids.
     by_id: BTreeMap<String, usize>,
 }
@@ -33,7 +32,7 @@ impl Conversations {
         let mut report = Report::new();
         let mut conversations = Conversations { all: Vec::new(), by_id: BTreeMap::new() };
         for manifest in &options.manifests {
-            let conversation = quorate.shared_conversation(&manifest.path)?;
+            let conversation = quorate.conversation(&manifest.path)?;
             report.absorb(conversation.report().clone());
             let at = conversations.all.len();
             for id in conversation.ids().chain(manifest.id.clone()) {
@@ -44,7 +43,7 @@ impl Conversations {
                     return Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body.help(help)));
                 }
             }
-            conversations.all.push(Arc::new(conversation));
+            conversations.all.push(conversation);
         }
         Ok((conversations, report))
     }
@@ -58,7 +57,7 @@ impl Conversations {
         self.by_id.keys().map(String::as_str)
     }
 
-    pub(super) fn find(&self, id: &str) -> Result<&Arc<SharedConversation>, Failure> {
+    pub(super) fn find(&self, id: &str) -> Result<&Conversation, Failure> {
         self.by_id.get(id).and_then(|at| self.all.get(*at)).ok_or_else(|| {
             let known: Vec<&str> = self.ids().collect();
             let body = Body::new(format!("unknown conversation `{id}`"));
@@ -68,7 +67,7 @@ impl Conversations {
     }
 
     /// The conversation whose state is served: the first manifest's.
-    pub(super) fn first(&self) -> Result<&Arc<SharedConversation>, Failure> {
+    pub(super) fn first(&self) -> Result<&Conversation, Failure> {
         self.all.first().ok_or_else(|| {
             Failure::usage("no conversation is offered", "start the server with `--manifest PATH`")
         })

@@ -22,16 +22,15 @@ mod talks;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use quorate::Quorate;
 pub use quorate::http::Deadlines;
-use quorate::jobs::Jobs;
-use quorate::jobs::run_on_own_thread;
+use quorate::jobs::{Jobs, run_on_own_thread};
 use quorate::service::confined::Root;
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
 use quorate::service::registries::Registries;
 use quorate::service::session::LedgerSession;
-use quorate::service::workspace::{PathOverrides, find_root};
+use quorate::service::workspace::PathOverrides;
+use quorate::{Error, Quorate};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
@@ -54,8 +53,6 @@ pub struct WebServerOptions {
     pub token: Option<String>,
     /// The workspace; by default the one that contains the working directory.
     pub root: Option<PathBuf>,
-    /// Configuration and ledger in place of the workspace's.
-    pub places: PathOverrides,
     /// Whether to omit the routes that change something.
     pub read_only: bool,
     pub deadlines: Deadlines,
@@ -63,11 +60,11 @@ pub struct WebServerOptions {
 
 /// What routes share.
 pub struct Server {
+    /// The workspace, confined to its root, for routes that append to the ledger; [`Server::reading`] is for the others.
+    quorate: Quorate,
     /// The environment, with the root as working directory.
     environment: Environment,
     places: PathOverrides,
-    /// The workspace, for routes that append to the ledger; [`Server::reading`] is for the others.
-    quorate: Quorate,
     registries: Registries,
     root: Root,
     reader: Reader,
@@ -87,16 +84,16 @@ impl Server {
     ///
     /// # Errors
     /// When the root is unusable.
-    pub fn open(environment: &Environment, options: &WebServerOptions) -> Result<Arc<Server>, ServiceError> {
-        let dir = find_root(environment, options.root.as_deref(), &environment.directory);
-        let root = Root::open(dir)?;
-        let environment = Environment { directory: root.dir().to_owned(), ..environment.clone() };
+    pub fn open(quorate: &Quorate, options: &WebServerOptions) -> Result<Arc<Server>, Error> {
+        let within = quorate.in_directory(options.root.clone().unwrap_or_else(|| quorate.root()));
+        let quorate = within.confined()?;
+        let environment = quorate.environment().clone();
         let server = Server {
-            quorate: Quorate::from_parts(environment.clone(), options.places.clone()).confined()?,
+            root: Root::open(environment.directory.clone())?,
             environment,
-            places: options.places.clone(),
+            places: quorate.places().clone(),
             registries: Registries::new(),
-            root,
+            quorate,
             reader: Reader::default(),
             jobs: Jobs::default(),
             followers: Followers::default(),

@@ -7,7 +7,7 @@ use axum::Router;
 use axum::middleware;
 use hyper_util::service::TowerToHyperService;
 use quorate::http::accept;
-use quorate::service::error::ServiceError;
+use quorate::{Error, ErrorKind};
 use quorate_diagnostics::{Body, codes};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -29,11 +29,12 @@ impl Listener {
     ///
     /// # Errors
     /// When the port is unavailable.
-    pub async fn open(options: &WebServerOptions) -> Result<Listener, ServiceError> {
+    pub async fn open(options: &WebServerOptions) -> Result<Listener, Error> {
         let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, options.port));
         let cannot = |error: std::io::Error| {
             let body = Body::new(format!("cannot listen on {wanted}: {error}"));
-            ServiceError::configuration(
+            Error::new(
+                ErrorKind::Configuration,
                 codes::ADDRESS_UNUSABLE,
                 body.help("choose another port with `--port N`"),
             )
@@ -89,7 +90,7 @@ fn link(url: &str, secret: &str) -> String {
 mod tests {
     use std::time::Duration;
 
-    use quorate::service::environment::Environment;
+    use quorate::Quorate;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpStream;
     use tokio::time::{Instant, timeout};
@@ -108,7 +109,8 @@ mod tests {
             deadlines,
             ..WebServerOptions::default()
         };
-        let server = Server::open(&Environment::new(dir.path()), &options).unwrap();
+        let quorate = Quorate::builder().workspace(dir.path()).build().unwrap();
+        let server = Server::open(&quorate, &options).unwrap();
         let listener = Listener::open(&options).await.unwrap();
         let address = listener.address;
         let sent = sent

@@ -1,50 +1,64 @@
-//! Conversations of agents: a runtime manifest whose participants answer each other. [`Conversation`] runs one;
-//! [`SharedConversation`] serves one to several callers, and asks single participants.
+//! Conversations of agents: a runtime manifest whose participants answer each other.
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::budget::Caps;
 use quorate_kernel::clock::rfc3339;
 use quorate_kernel::conversation::{NewTurn, Participant, Stamp};
-use quorate_kernel::ports::dispatcher::StateError;
+use quorate_kernel::ports::dispatcher::{State, StateError};
+use quorate_kernel::ports::substrate::Substrate;
 use quorate_kernel::ports::telemetry::Telemetry;
-use quorate_kernel::turn::{Begin, CycleResult};
 use quorate_protocol::Name;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use tokio::sync::mpsc::UnboundedSender;
+use tokio::sync::watch;
 
 use super::builder::Quorate;
 use super::error::{Error, ErrorKind};
-use super::jobs::Waiter;
-use super::service::error::{ServiceError, error_chain};
+use super::events::{Interruption, Run};
+use super::service::confined::Root;
+use super::service::disk::absolute;
+use super::service::error::{ExitClass, ServiceError, error_chain};
 use super::service::operate::{self, DETACHED_RUNTIME_PREFIX, OperateRequest};
-use super::service::runtime::conversation::{
-    self as turns, AuthorRule, ConversationReader, DEFAULT_SPEAKER, TurnPage, say,
-};
-use super::service::runtime::drive::{Step, Until, drive};
-use super::service::runtime::events::FanOut;
-use super::service::runtime::{OpenRuntime, Runtime, RuntimeRequest, open};
+use super::service::runtime::conversation::{self as service, Shared};
+use super::service::runtime::drive::{self, Sinks};
+use super::service::runtime::events::{EventFile, OpenError};
+use super::service::runtime::{OpenRuntime, Runtime, open};
+use super::service::talks;
+use super::session::Outcome;
 
 pub use super::service::operate::{ReplyMode, Response};
+pub use super::service::runtime::RuntimeRequest as ConversationRequest;
+#[cfg(feature = "nats")]
+pub use super::service::runtime::ServeEvent;
+pub use super::service::runtime::conversation::{
+    Activity, AuthorRule, ConversationReader, ConversationRecord, DEFAULT_SPEAKER, Doing, SayRequest,
+    TurnPage, Turns,
+};
+pub use super::service::runtime::drive::{
+    FailedCall, InterruptedTurn, PassedTurn, Recent, RunRequest, ShownTurn, Stopped, StoppedBy, SwarmEvent,
+    SwarmReport, Until,
+};
+pub use super::service::talks::{FailedAnswer, Next, ParticipantState, Talk, TalkState, TurnOutcome};
 pub use quorate_kernel::conversation::Turn;
 
-/// How long participants that are still answering have to finish.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
-
 impl Quorate {
-    /// Opens a conversation: a runtime manifest, or the directory that holds it.
+    /// Opens a conversation: a runtime manifest, or the directory that holds it. Its substrate connects at first use; the
+    /// ledger is opened only while participants are asked.
     ///
     /// # Errors
-    /// If the manifest, the configuration or the ledger cannot be used.
+    /// If the manifest or the configuration cannot be used.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// # let dir = tempfile::tempdir()?;
     /// use async_trait::async_trait;
     /// use quorate::Quorate;
+    /// use quorate::conversation::{RunRequest, SayRequest};
     /// use quorate::ports::executor::{About, Executor, Failure, Invocation, Reply};
     ///
     /// /// Answers everything with the same words.
@@ -71,113 +85,87 @@ impl Quorate {
     ///      substrate: {kind: file, path: talk.txt}\n",
     /// )?;
     /// let quorate = Quorate::builder().workspace(dir.path()).executor("parrot", Parrot).build()?;
-    /// let conversation = quorate.conversation("parrots.yaml").await?;
-    /// conversation.say("@polly, who are you?", "ann").await?;
-    /// let answers = conversation.answer().await?;
-    /// assert_eq!(&*answers[0].content, "Hello, hello!");
-    /// conversation.close().await;
+    /// let conversation = quorate.conversation("parrots.yaml")?;
+    /// let (text, by) = ("@polly, who are you?".to_owned(), Some("ann".to_owned()));
+    /// conversation.say(&SayRequest { text, by, ..SayRequest::default() }).await?;
+    /// let run = conversation.run(RunRequest::default()).finish().await?;
+    /// assert_eq!(run.appended.entries().next().unwrap().content, "Hello, hello!");
+    /// assert_eq!(conversation.turns().newest(10).await?.turns.len(), 2);
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub async fn conversation(&self, manifest: impl Into<PathBuf>) -> Result<Conversation, Error> {
-        let request = self.runtime_request(manifest.into())?;
-        Ok(Conversation { runtime: self.open_runtime(&request)?.open_ledger().await? })
+    pub fn conversation(&self, request: impl Into<ConversationRequest>) -> Result<Conversation, Error> {
+        let mut request = request.into();
+        request.path = self.named_path(request.path)?;
+        request.root = request.root.or_else(|| Some(self.root.as_ref()?.dir().to_owned()));
+        self.open_conversation(request, None, Arc::default())
     }
 
-    /// Opens a conversation that several callers read and extend at once: a runtime manifest, or the directory that holds
-    /// it. Its substrate connects at first use; the ledger is opened only while a participant is asked.
+    /// The conversations of the workspace: one for each runtime manifest below its root, by their paths.
     ///
     /// # Errors
-    /// If the manifest or the configuration cannot be used.
+    /// If the workspace cannot be read.
     ///
     /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-    /// # let dir = tempfile::tempdir()?;
-    /// use quorate::conversation::NewMessage;
     /// use quorate::Quorate;
     ///
-    /// std::fs::write(
-    ///     dir.path().join("desk.yaml"),
-    ///     "schema: agentruntimes/v1\n\
-    ///      kind: MultiAgentRuntime\n\
-    ///      id: desk\n\
-    ///      participants: [{id: polly, executor: rubric, displayName: Polly}]\n\
-    ///      dispatcher: {kind: round-robin}\n\
-    ///      substrate: {kind: file, path: talk.txt}\n",
-    /// )?;
+    /// let dir = tempfile::tempdir()?;
+    /// std::fs::write(dir.path().join("desk.yaml"), "schema: agentruntimes/v1\nkind: MultiAgentRuntime\nid: desk\n")?;
     /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
-    /// let desk = quorate.shared_conversation("desk.yaml")?;
-    /// let message = NewMessage { content: "The draft is late.".to_owned(), ..NewMessage::default() };
-    /// let posted = desk.post(message).await?;
-    /// let page = desk.newest(10).await?;
-    /// assert_eq!((&page.messages[0].id, &*page.messages[0].author_id), (&posted.id, "user"));
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// let talks = quorate.talks()?;
+    /// assert_eq!((&*talks[0].manifest, talks[0].runtime.as_deref()), ("desk.yaml", Some("desk")));
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn shared_conversation(&self, manifest: impl Into<PathBuf>) -> Result<SharedConversation, Error> {
-        let request = self.runtime_request(manifest.into())?;
-        let runtime = self.open_runtime(&request)?;
-        let reader = turns::Conversation::new(runtime.substrate.clone());
-        Ok(SharedConversation { quorate: self.clone(), request, runtime, reader })
+    pub fn talks(&self) -> Result<Vec<Talk>, Error> {
+        Ok(talks::list(&self.environment, &self.talk_root()?)?)
     }
 
-    fn runtime_request(&self, manifest: PathBuf) -> Result<RuntimeRequest, ServiceError> {
-        let root = self.root.as_ref().map(|root| root.dir().to_owned());
-        Ok(RuntimeRequest { path: self.named_path(manifest)?, root, ..RuntimeRequest::default() })
+    /// Opens the conversation with an id of [`Quorate::talks`], or of the only runtime with that id.
+    ///
+    /// # Errors
+    /// `quorate:conversation_unknown` if no conversation matches; else as [`Quorate::conversation`].
+    pub fn talk(&self, id: &str) -> Result<Conversation, Error> {
+        let root = self.talk_root()?;
+        let talk = talks::find(&self.environment, &root, id)?;
+        let (path, root) = (talk.path.clone(), Some(root.dir().to_owned()));
+        let request = ConversationRequest { path, root, ..ConversationRequest::default() };
+        self.open_conversation(request, Some(talk), Arc::default())
     }
 
-    fn open_runtime(&self, request: &RuntimeRequest) -> Result<Runtime, ServiceError> {
-        open(&self.environment, &self.places, request, &self.environment.registries)
+    fn talk_root(&self) -> Result<Root, Error> {
+        self.root.clone().map_or_else(|| Ok(Root::open(self.root())?), Ok)
+    }
+
+    fn open_conversation(
+        &self,
+        request: ConversationRequest,
+        talk: Option<Talk>,
+        shared: Arc<Shared>,
+    ) -> Result<Conversation, Error> {
+        let runtime =
+            Arc::new(open(&self.environment, &self.places, &request, &self.environment.registries)?);
+        let turns = Turns::new(runtime.substrate.clone(), shared.clone());
+        let talk = talk.unwrap_or_else(|| Talk {
+            id: runtime.id.clone(),
+            runtime: Some(runtime.id.clone()),
+            manifest: request.path.display().to_string(),
+            path: runtime.path.clone(),
+        });
+        Ok(Conversation(Arc::new(Inner { quorate: self.clone(), request, talk, runtime, shared, turns })))
     }
 }
 
-/// An open conversation. [`Conversation::close`] seals and closes its ledger.
-pub struct Conversation {
-    runtime: OpenRuntime,
-}
+/// A conversation that several callers read and extend at once. Cloning it is cheap.
+#[derive(Clone)]
+pub struct Conversation(Arc<Inner>);
 
-impl Conversation {
-    /// Adds a turn under the name of a person, without white space. No participant answers before
-    /// [`Conversation::answer`].
-    ///
-    /// # Errors
-    /// If the text is empty, the name is a participant's, or the substrate rejects the turn.
-    pub async fn say(&self, text: &str, by: &str) -> Result<Turn, Error> {
-        Ok(say(&self.runtime.runtime, text, by, AuthorRule::PeopleOnly).await?)
-    }
-
-    /// Lets participants answer until no turn is unanswered, and returns what they wrote.
-    ///
-    /// # Errors
-    /// If another process runs the conversation, or substrate or ledger fail. Answers given until then are recorded.
-    pub async fn answer(&self) -> Result<Vec<Turn>, Error> {
-        let (mut runner, _guard) = self.runtime.runner(Begin::First, Arc::new(FanOut::default())).await?;
-        let mut replies = Vec::new();
-        let driven = drive(&mut runner, Until::Idle, self.runtime.runtime.wall, |step| {
-            if let Step::Cycled(CycleResult::Asked { appended, .. }) = step {
-                replies.extend(appended);
-            }
-        })
-        .await;
-        let closed = runner.close(SHUTDOWN_TIMEOUT).await.map_err(ServiceError::from);
-        driven?;
-        closed?;
-        Ok(replies)
-    }
-
-    /// The last `limit` turns, or all of them.
-    ///
-    /// # Errors
-    /// If the substrate fails.
-    pub async fn turns(&self, last: Option<usize>) -> Result<Vec<Turn>, Error> {
-        Ok(ConversationReader::new(&self.runtime.runtime).last(last).await?)
-    }
-
-    /// Seals the ledger if it has new records, and closes it.
-    pub async fn close(self) {
-        self.runtime.seal().await;
-        self.runtime.close().await;
-    }
+struct Inner {
+    quorate: Quorate,
+    request: ConversationRequest,
+    talk: Talk,
+    runtime: Arc<Runtime>,
+    shared: Arc<Shared>,
+    turns: Turns,
 }
 
 /// The key of a message's metadata that is Quorate's own: `{participant, post, stamp}`, as the `guilde-mcp` substrate
@@ -186,14 +174,6 @@ const METADATA_KEY: &str = "quorate";
 
 /// The `meta` key of a participant that names its operator, as in the `guilde-mcp` substrate.
 const OPERATOR_ID_KEY: &str = "operatorId";
-
-/// A conversation that several callers read and extend at once.
-pub struct SharedConversation {
-    quorate: Quorate,
-    request: RuntimeRequest,
-    runtime: Runtime,
-    reader: turns::Conversation,
-}
 
 /// A message to post.
 #[derive(Debug, Clone, Default)]
@@ -257,20 +237,45 @@ pub struct Message {
     pub metadata: Option<Map<String, Value>>,
 }
 
-impl SharedConversation {
+impl Conversation {
+    /// Its place in the workspace.
+    pub fn talk(&self) -> &Talk {
+        &self.0.talk
+    }
+
     /// The ids of the conversation: the manifest's, and the substrate's if it has one.
     pub fn ids(&self) -> impl Iterator<Item = String> {
-        [Some(self.runtime.id.clone()), self.runtime.substrate.about().conversation].into_iter().flatten()
+        [Some(self.0.runtime.id.clone()), self.0.runtime.substrate.about().conversation].into_iter().flatten()
+    }
+
+    /// The runtime's id.
+    pub fn id(&self) -> &str {
+        &self.0.runtime.id
     }
 
     /// The warnings of the manifest and of the configuration.
     pub fn report(&self) -> &Report {
-        &self.runtime.report
+        &self.0.runtime.report
+    }
+
+    /// The budget of a run, unless its request has another.
+    pub fn caps(&self) -> Caps {
+        self.0.runtime.caps
+    }
+
+    /// The substrate that keeps the turns.
+    pub fn substrate(&self) -> &Arc<dyn Substrate> {
+        &self.0.runtime.substrate
+    }
+
+    /// The store of participants' states.
+    pub fn states(&self) -> &Arc<dyn State> {
+        &self.0.runtime.state
     }
 
     /// The participants, in the manifest's order.
     pub fn participants(&self) -> &[Participant] {
-        &self.runtime.participants
+        &self.0.runtime.participants
     }
 
     /// The participant with this id or this operator.
@@ -292,7 +297,189 @@ impl SharedConversation {
         self.participant(speaker).map_or_else(|| Name::from(speaker), |participant| participant.id.clone())
     }
 
-    /// Appends a message. No participant is asked to answer.
+    /// The same conversation by the manifest's present content.
+    ///
+    /// # Errors
+    /// As [`Quorate::conversation`].
+    pub fn reopened(&self) -> Result<Conversation, Error> {
+        let Inner { quorate, request, talk, shared, .. } = &*self.0;
+        quorate.open_conversation(request.clone(), Some(talk.clone()), shared.clone())
+    }
+
+    /// Refuses a conversation that only the process that runs it can read.
+    ///
+    /// # Errors
+    /// `quorate:conversation_not_shared`.
+    pub fn ensure_shared(&self) -> Result<(), Error> {
+        Ok(service::check_shared(&self.0.runtime, service::READ_RECORDS)?)
+    }
+
+    /// Refuses a conversation whose database does not exist yet: reading it would create the database.
+    ///
+    /// # Errors
+    /// `quorate:conversation_unknown`.
+    pub fn ensure_begun(&self) -> Result<(), Error> {
+        let Some(missing) = self.0.runtime.missing_databases.first() else { return Ok(()) };
+        let message = format!("the database {} of `{}` does not exist yet", missing.display(), self.id());
+        let help = "run `quorate say` or `quorate run` to begin the conversation";
+        Err(Error::new(ErrorKind::NotFound, codes::CONVERSATION_UNKNOWN, Body::new(message).help(help)))
+    }
+
+    /// Refuses a conversation that differs from the ledger.
+    ///
+    /// # Errors
+    /// `quorate:conversation_altered`, and if conversation or ledger cannot be read.
+    #[crate::boxed]
+    pub async fn ensure_unaltered(&self) -> Result<(), Error> {
+        let altered = self.0.runtime.find_alterations().await?;
+        match altered.has_refusals() {
+            true => Err(ServiceError::from_report(ExitClass::Refused, altered).into()),
+            false => Ok(()),
+        }
+    }
+
+    /// The turns, for concurrent readers.
+    pub fn turns(&self) -> &Turns {
+        &self.0.turns
+    }
+
+    /// Reads the turns from the first one on.
+    ///
+    /// # Errors
+    /// If the ledger, which may know the authors of turns, cannot be read.
+    pub async fn reader(&self) -> Result<ConversationReader, Error> {
+        Ok(ConversationReader::with_authors(&self.0.runtime).await?)
+    }
+
+    /// The recorded attempts, consultations and turns; empty if it never ran.
+    ///
+    /// # Errors
+    /// If the ledger cannot be opened or read.
+    pub async fn records(&self) -> Result<Vec<ConversationRecord>, Error> {
+        Ok(self.0.runtime.records().await?.into_iter().map(ConversationRecord::from).collect())
+    }
+
+    /// A turn for display, without the secrets of this workspace, which another program may have written.
+    pub fn shown(&self, turn: &Turn) -> ShownTurn {
+        let shown = ShownTurn::of(turn);
+        ShownTurn { content: self.0.quorate.redact_text(&shown.content), ..shown }
+    }
+
+    /// What the runs of this process do in the conversation.
+    pub fn activity(&self) -> watch::Receiver<Activity> {
+        self.0.shared.subscribe()
+    }
+
+    /// How the conversation stands: its participants, the outcomes of turns, and who answers next.
+    ///
+    /// # Errors
+    /// If the substrate or the ledger fails, or only the process that runs the conversation can read it.
+    #[crate::boxed]
+    pub async fn status(&self) -> Result<TalkState, Error> {
+        let Inner { quorate, talk, runtime, shared, turns, .. } = &*self.0;
+        let activity = shared.subscribe().borrow().clone();
+        Ok(talks::load_state(&quorate.environment, talk, runtime, turns, activity).await?)
+    }
+
+    /// Appends a turn of a person. No participant answers before [`Conversation::run`].
+    ///
+    /// # Errors
+    /// If the text is empty, the name is a participant's, or the substrate rejects the turn.
+    pub async fn say(&self, request: &SayRequest) -> Result<Turn, Error> {
+        let turn = service::say(&self.0.runtime, request).await?;
+        self.0.shared.notify_appended();
+        Ok(turn)
+    }
+
+    /// Suggestions for mentions in a text that match no participant.
+    pub fn near_misses(&self, text: &str) -> Vec<String> {
+        self.0.runtime.probable_addressees(text)
+    }
+
+    /// Lets participants answer. The stream has each turn and each step; a run of the same conversation in this process
+    /// waits for the one before it. [`Run::interrupt`] ends it: pending members are stopped, and the next run asks them
+    /// again.
+    ///
+    /// # Errors
+    /// If another process runs the conversation, an executor is not trusted or not installed, or substrate or ledger fail.
+    /// Answers given until then are recorded.
+    pub fn run(&self, request: RunRequest) -> Run<Outcome<SwarmReport>, SwarmEvent> {
+        let conversation = self.clone();
+        Run::with_events(move |stream, interruption| async move {
+            conversation.run_in_ledger(request, stream, interruption).await
+        })
+    }
+
+    async fn run_in_ledger(
+        self,
+        request: RunRequest,
+        stream: UnboundedSender<SwarmEvent>,
+        interruption: Interruption,
+    ) -> Result<Outcome<SwarmReport>, Error> {
+        let Inner { runtime, shared, .. } = &*self.0;
+        let file = request.events.as_ref().map(|path| self.open_events(path, &stream)).transpose()?;
+        let sinks = Arc::new(Sinks { stream, shared: shared.clone(), file });
+        let ready = OpenRuntime::open(runtime).await?;
+        sinks.send(SwarmEvent::Warned(ready.report.clone()));
+        let result = drive::run(&ready, &request, &sinks, &interruption).await;
+        if result.as_ref().is_err_and(ServiceError::is_ledger_unavailable) {
+            ready.store.interrupt();
+        }
+        let mut warnings = Report::new();
+        if let Some(Err(unwritten)) = sinks.file.as_ref().map(|file| file.close(ready.store.dir())) {
+            let message = format!("{} events could not be written: {}", unwritten.count, unwritten.error);
+            let body = match unwritten.path {
+                Some(path) => Body::new(message).help(format!("they are in {}", path.display())),
+                None => Body::new(message).help("free some space: they could not be kept elsewhere either"),
+            };
+            warnings.warn(codes::EVENTS_KEPT_ASIDE, body);
+        }
+        warnings.absorb(ready.seal().await);
+        ready.close().await;
+        match result {
+            Ok(value) => Ok(Outcome { value, warnings }),
+            Err(error) => Err(Error::with_warnings(error, warnings)),
+        }
+    }
+
+    fn open_events(
+        &self,
+        path: &PathBuf,
+        stream: &UnboundedSender<SwarmEvent>,
+    ) -> Result<EventFile, ServiceError> {
+        let Inner { quorate, runtime, .. } = &*self.0;
+        runtime.guard.ensure_free(&quorate.environment, path)?;
+        let (file, stream) = (path.display().to_string(), stream.clone());
+        let ended = move |error: &std::io::Error| {
+            let notice = format!("cannot write events to {file}: {error}; the run continues without them");
+            let _ = stream.send(SwarmEvent::EventsEnded(notice));
+        };
+        EventFile::open(&absolute(&quorate.environment.directory, path), ended).map_err(|unusable| {
+            let (class, help) = match unusable {
+                OpenError::NotAnEventFile => {
+                    (ExitClass::Usage, "name a new file, or one that `--events` has written")
+                }
+                OpenError::Io(_) => (ExitClass::Configuration, "name a file that can be written"),
+            };
+            let body = Body::new(format!("cannot write events to {}: {unusable}", path.display()));
+            ServiceError::new(class, codes::EVENTS_UNWRITABLE, body.help(help))
+        })
+    }
+
+    /// Answers for a participant of a conversation that another machine runs, until the stream is dropped.
+    ///
+    /// # Errors
+    /// If the participant is unknown, its executor is remote, not trusted or not installed, or the NATS servers cannot be
+    /// used.
+    #[cfg(feature = "nats")]
+    pub fn serve(&self, participant: &str) -> Run<(), ServeEvent> {
+        let (runtime, participant) = (self.0.runtime.clone(), participant.to_owned());
+        Run::with_events(
+            move |tell, _| async move { Ok(runtime.serve_participant(&participant, tell).await?) },
+        )
+    }
+
+    /// Appends a message of a client. No participant is asked to answer.
     ///
     /// # Errors
     /// If the text is empty, the key belongs to another message, the author is a participant without an operator, or the
@@ -300,29 +487,29 @@ impl SharedConversation {
     #[crate::boxed]
     pub async fn post(&self, message: NewMessage) -> Result<PostedMessage, Error> {
         let author = self.author(&message);
-        turns::check_message(&message.content, &author)?;
+        service::check_message(&message.content, &author)?;
         // The manifest says that the operator posts from elsewhere, and a runtime elsewhere says what it answers.
         let is_operator = *author != *message.speaker();
         let mut stamp = message.stamp();
         let answers = stamp.as_ref().is_some_and(|stamp| !stamp.trigger.is_empty());
         if !answers && !is_operator {
-            let origin = turns::author_origin(&self.runtime, &author, AuthorRule::PeopleOnly)?;
-            let own = origin.map(turns::origin_stamp);
+            let origin = service::author_origin(&self.0.runtime, &author, AuthorRule::PeopleOnly)?;
+            let own = origin.map(service::origin_stamp);
             stamp = match (stamp, own) {
                 (Some(stamp), Some(own)) => Some(Stamp { origin: own.origin, ..stamp }),
                 (stamp, own) => stamp.or(own),
             };
         }
-        let (content, meta) = self.runtime.redact(&message.content, message.metadata).await;
+        let (content, meta) = self.0.runtime.redact(&message.content, message.metadata).await;
         let turn = NewTurn {
             participant: author.clone(),
             content: content.as_str().into(),
-            timestamp: rfc3339(self.quorate.now_ms()),
+            timestamp: rfc3339(self.0.quorate.now_ms()),
             meta,
             stamp,
         };
-        let appended = self.runtime.substrate.append(turn).await.map_err(ServiceError::from)?;
-        self.reader.notify_appended();
+        let appended = self.0.runtime.substrate.append(turn).await.map_err(ServiceError::from)?;
+        self.0.shared.notify_appended();
         let first = &appended.turn;
         let is_another = *first.content != *content || first.participant != author;
         // A runtime that answers a turn again after a crash may have another text; its first answer counts.
@@ -340,42 +527,12 @@ impl SharedConversation {
         })
     }
 
-    /// The newest messages.
+    /// A page for clients, who must not get an altered turn as its author's words.
     ///
     /// # Errors
-    /// If the substrate fails, or a message was altered.
-    pub async fn newest(&self, limit: usize) -> Result<MessagePage, Error> {
-        self.page(self.reader.newest(limit).await.map_err(ServiceError::from)?)
-    }
-
-    /// The messages right before one.
-    ///
-    /// # Errors
-    /// As [`newest`](Self::newest).
-    pub async fn before(&self, message: &str, limit: usize) -> Result<MessagePage, Error> {
-        self.page(self.reader.before(&message.into(), limit).await.map_err(ServiceError::from)?)
-    }
-
-    /// The messages after one, as soon as there are any; empty if none arrive within `wait`, or if the waiter cancels.
-    /// Without a message to start from, the newest; if that message does not exist, the first ones.
-    ///
-    /// # Errors
-    /// As [`newest`](Self::newest).
-    pub async fn wait_for_messages(
-        &self,
-        after: Option<&str>,
-        limit: usize,
-        wait: Duration,
-        waiter: &impl Waiter,
-    ) -> Result<MessagePage, Error> {
-        let after = after.map(Name::from);
-        let page = self.reader.wait_for_turns(after.as_ref(), limit, wait, waiter).await;
-        self.page(page.map_err(ServiceError::from)?)
-    }
-
-    /// The page for clients, who must not get an altered turn as its author's words.
-    fn page(&self, page: TurnPage) -> Result<MessagePage, Error> {
-        self.runtime.ensure_proven(&page.turns)?;
+    /// If a turn was altered.
+    pub fn messages(&self, page: TurnPage) -> Result<MessagePage, Error> {
+        self.0.runtime.ensure_proven(&page.turns)?;
         let messages = page.turns.into_iter().map(|turn| self.message(turn)).collect();
         Ok(MessagePage { messages, has_more: page.more, known: page.known })
     }
@@ -405,21 +562,29 @@ impl SharedConversation {
         reply: ReplyMode,
         telemetry: Arc<dyn Telemetry>,
     ) -> Result<Option<Response>, Error> {
-        let newest = self.reader.newest_id().await.map_err(ServiceError::from)?;
-        let Some(newest) = newest else { return Ok(None) };
-        let runtime = self.quorate.open_runtime(&self.request)?.open_ledger().await?;
+        let Some(newest) = self.turns().newest_id().await? else { return Ok(None) };
+        let ready = OpenRuntime::open(&self.reopened()?.0.runtime).await?;
         let request = OperateRequest {
             participant: participant.into(),
-            substrate: self.runtime.substrate.clone(),
-            state: self.runtime.state.clone(),
+            substrate: self.substrate().clone(),
+            state: self.0.runtime.state.clone(),
             newest,
             reply,
         };
-        let response = operate::operate(&runtime, request, telemetry).await;
-        runtime.seal().await;
-        runtime.close().await;
-        self.reader.notify_appended();
+        let response = operate::operate(&ready, request, telemetry).await;
+        ready.seal().await;
+        ready.close().await;
+        self.0.shared.notify_appended();
         Ok(Some(response?))
+    }
+
+    /// What a participant remembers; empty if it has no state.
+    ///
+    /// # Errors
+    /// If the participant is unknown, or the store fails.
+    #[crate::boxed]
+    pub async fn participant_state(&self, participant: &str) -> Result<Map<String, Value>, Error> {
+        Ok(service::state(&self.0.runtime, participant).await?)
     }
 
     /// An entry of the manifest's state store, such as a participant's memory; empty if it does not exist.
@@ -428,7 +593,7 @@ impl SharedConversation {
     /// If the store fails.
     #[crate::boxed]
     pub async fn state(&self, key: &str) -> Result<Map<String, Value>, Error> {
-        self.runtime.state.read(key).await.map_err(state_unreadable)
+        self.0.runtime.state.read(key).await.map_err(state_unreadable)
     }
 
     /// Replaces an entry of the state store.
@@ -437,13 +602,13 @@ impl SharedConversation {
     /// If the store fails.
     #[crate::boxed]
     pub async fn set_state(&self, key: &str, value: &Map<String, Value>) -> Result<(), Error> {
-        self.runtime.state.write(key, value).await.map_err(state_unreadable)
+        self.0.runtime.state.write(key, value).await.map_err(state_unreadable)
     }
 }
 
-impl std::fmt::Debug for SharedConversation {
+impl std::fmt::Debug for Conversation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("SharedConversation").field("id", &self.runtime.id).finish_non_exhaustive()
+        f.debug_struct("Conversation").field("id", &self.0.runtime.id).finish_non_exhaustive()
     }
 }
 

@@ -3,7 +3,9 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
 
+use futures::{Stream, StreamExt};
 use quorate_protocol::Name;
 use tokio::sync::{Notify, mpsc};
 
@@ -14,11 +16,35 @@ pub use quorate_kernel::observer::{Observer, RunEvent as Event};
 /// A running operation: a stream of [events](Event) that ends with a result. It makes progress only while it is polled.
 /// Dropping it cancels it at once; [`Run::interrupt`] also closes the ledger. In both cases pending members are stopped,
 /// answers received so far stay recorded, and [`Quorate::resume`](crate::Quorate::resume) continues the run.
-pub struct Run<T> {
+pub struct Run<T, E = Event> {
     work: Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>,
-    events: mpsc::UnboundedReceiver<Event>,
+    events: mpsc::UnboundedReceiver<E>,
     result: Option<Result<T, Error>>,
     interruption: Interruption,
+}
+
+impl<T, E> Unpin for Run<T, E> {}
+
+impl<T, E> Stream for Run<T, E> {
+    type Item = E;
+
+    /// Pending events come before the end.
+    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<E>> {
+        if let Poll::Ready(Some(event)) = self.events.poll_recv(context) {
+            return Poll::Ready(Some(event));
+        }
+        if self.result.is_none() {
+            match self.work.as_mut().poll(context) {
+                Poll::Ready(result) => self.result = Some(result),
+                // The work may have sent events.
+                Poll::Pending => {
+                    let event = self.events.poll_recv(context);
+                    return if let Poll::Ready(None) = event { Poll::Pending } else { event };
+                }
+            }
+        }
+        Poll::Ready(self.events.try_recv().ok())
+    }
 }
 
 impl<T> Run<T> {
@@ -27,10 +53,32 @@ impl<T> Run<T> {
     where
         W: Future<Output = Result<T, Error>> + Send + 'static,
     {
+        Run::with_events(|events, interruption| {
+            work(Arc::new(Sender(events, interruption.clone())), interruption)
+        })
+    }
+
+    /// As [`finish`](Run::finish), and passes every event to an observer.
+    ///
+    /// # Errors
+    /// As [`finish`](Run::finish).
+    pub async fn finish_with(mut self, observer: &dyn Observer) -> Result<T, Error> {
+        while let Some(event) = self.next().await {
+            observer.observe(event);
+        }
+        self.finish().await
+    }
+}
+
+impl<T, E> Run<T, E> {
+    /// `work` sends events.
+    pub(crate) fn with_events<W>(work: impl FnOnce(mpsc::UnboundedSender<E>, Interruption) -> W) -> Self
+    where
+        W: Future<Output = Result<T, Error>> + Send + 'static,
+    {
         let (send, events) = mpsc::unbounded_channel();
         let interruption = Interruption::default();
-        let observer = Arc::new(Sender(send, interruption.clone()));
-        Run { work: Box::pin(work(observer, interruption.clone())), events, result: None, interruption }
+        Run { work: Box::pin(work(send, interruption.clone())), events, result: None, interruption }
     }
 
     /// Stops the members. [`finish`](Run::finish) then closes the ledger and returns the result if it was recorded
@@ -40,7 +88,7 @@ impl<T> Run<T> {
     }
 
     /// The same operation with another result.
-    pub(crate) fn map<U>(self, change: impl FnOnce(T) -> U + Send + 'static) -> Run<U>
+    pub(crate) fn map<U>(self, change: impl FnOnce(T) -> U + Send + 'static) -> Run<U, E>
     where
         T: Send + 'static,
     {
@@ -50,16 +98,8 @@ impl<T> Run<T> {
     }
 
     /// Waits for the next event; `None` once the operation has ended.
-    pub async fn next(&mut self) -> Option<Event> {
-        if self.result.is_none() {
-            tokio::select! {
-                // `biased` delivers pending events before the result.
-                biased;
-                Some(event) = self.events.recv() => return Some(event),
-                result = &mut self.work => self.result = Some(result),
-            }
-        }
-        self.events.try_recv().ok()
+    pub async fn next(&mut self) -> Option<E> {
+        StreamExt::next(self).await
     }
 
     /// Runs the operation to its end and returns its result; remaining events are dropped.
@@ -74,20 +114,7 @@ impl<T> Run<T> {
     }
 }
 
-impl<T> Run<T> {
-    /// As [`finish`](Run::finish), and passes every event to an observer.
-    ///
-    /// # Errors
-    /// As [`finish`](Run::finish).
-    pub async fn finish_with(mut self, observer: &dyn Observer) -> Result<T, Error> {
-        while let Some(event) = self.next().await {
-            observer.observe(event);
-        }
-        self.finish().await
-    }
-}
-
-impl<T> std::fmt::Debug for Run<T> {
+impl<T, E> std::fmt::Debug for Run<T, E> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Run").field("ended", &self.result.is_some()).finish_non_exhaustive()
     }

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use quorate::Quorate;
+use quorate::conversation::{RunRequest, SayRequest};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> Result<(), quorate::Error> {
@@ -20,12 +21,11 @@ async fn main() -> Result<(), quorate::Error> {
         .dispatcher("questions", |_| Ok(Arc::new(questions::Questions)))
         .executor("parrot", parrot::Parrot)
         .build()?;
-    let conversation = quorate.conversation(std::path::absolute(&manifest).expect("a path")).await?;
-    conversation.say("Is anybody there?", "user").await?;
-    conversation.answer().await?;
-    for turn in conversation.turns(None).await? {
+    let conversation = quorate.conversation(std::path::absolute(&manifest).expect("a path"))?;
+    let said = SayRequest { text: "Is anybody there?".to_owned(), ..SayRequest::default() };
+    conversation.run(RunRequest { say: Some(said), ..RunRequest::default() }).finish().await?;
+    for turn in conversation.reader().await?.last(None).await? {
         println!("{}: {}", turn.participant, turn.content);
     }
-    conversation.close().await;
     Ok(())
 }

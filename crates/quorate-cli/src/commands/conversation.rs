@@ -5,16 +5,16 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use quorate::service::environment::Environment;
-use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::runtime::conversation::{AuthorRule, ConversationReader, DEFAULT_SPEAKER, post};
-use quorate::service::runtime::{self, Runtime, RuntimeRequest};
+use quorate::conversation::{ConversationRequest, DEFAULT_SPEAKER, SayRequest, ShownTurn};
+use quorate::{Conversation, Error, ErrorKind, Quorate, Turn};
 use quorate_diagnostics::{Body, codes};
+use serde_json::json;
 
+use super::run::author_rule;
 use crate::arguments::{HumanOrJson, PathArguments};
-use crate::exit::{Exit, exit_with_error};
-use crate::interrupt::{Interrupted, until_interrupted};
-use crate::render::{self, Format, conversation};
+use crate::exit::{Exit, end, warn};
+use crate::interrupt::until_interrupted;
+use crate::render::{conversation, json_text};
 use crate::terminal::Terminal;
 
 /// Append a turn to a conversation
@@ -44,68 +44,60 @@ pub(super) struct SayArguments {
 }
 
 #[derive(Debug, Clone, Args)]
-pub(super) struct ConversationArguments {
+struct ConversationArguments {
     /// The workspace of roles, personas and operators
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
     /// Output format
     #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
-    pub(super) format: HumanOrJson,
+    format: HumanOrJson,
 }
 
 impl ConversationArguments {
-    /// Opens the runtime of a manifest, and prints its warnings.
-    pub(super) fn open(
-        &self,
-        manifest: PathBuf,
-        places: &PathArguments,
-        environment: &Environment,
+    /// Opens the conversation of a manifest, and prints its warnings.
+    fn open(
+        self,
+        path: PathBuf,
+        places: PathArguments,
+        quorate: &Quorate,
         terminal: &Terminal,
-    ) -> Result<Runtime, ServiceError> {
-        let request = RuntimeRequest { path: manifest, root: self.root.clone(), ..RuntimeRequest::default() };
-        let runtime =
-            runtime::open(environment, &places.path_overrides(), &request, &environment.registries)?;
-        terminal.status(&render::diagnostics(&runtime.report, Format::Human, terminal.stderr));
-        Ok(runtime)
+    ) -> Result<Conversation, Error> {
+        let request = ConversationRequest { path, root: self.root, ..ConversationRequest::default() };
+        let conversation = places.apply(quorate).conversation(request)?;
+        warn(conversation.report(), terminal);
+        Ok(conversation)
     }
 }
 
-pub(super) async fn run_say(arguments: SayArguments, environment: &Environment, terminal: &Terminal) -> Exit {
+pub(super) async fn run_say(arguments: SayArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
     let format = arguments.conversation.format;
-    match append_turn(arguments, environment, terminal).await {
-        Ok(()) => Exit::DONE,
-        Err(error) => exit_with_error(&error, format.into(), terminal),
-    }
+    end(append_turn(arguments, quorate, terminal).await, format.into(), terminal)
 }
 
-async fn append_turn(
-    arguments: SayArguments,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Result<(), ServiceError> {
-    let text = text_argument(&arguments.text)?;
+async fn append_turn(arguments: SayArguments, quorate: &Quorate, terminal: &Terminal) -> Result<Exit, Error> {
+    let (rule, by) = (author_rule(arguments.yes), Some(arguments.by));
+    let request = SayRequest { text: text_argument(&arguments.text)?, by, rule, is_shared: true };
     let format = arguments.conversation.format;
-    let runtime =
-        arguments.conversation.open(arguments.manifest, &arguments.places, environment, terminal)?;
-    let rule = if arguments.yes { AuthorRule::Anyone } else { AuthorRule::PeopleOnly };
-    let turn = post(&runtime, &text, &arguments.by, rule).await?;
-    runtime.probable_addressees(&turn.content).iter().for_each(|miss| terminal.status(miss));
+    let conversation =
+        arguments.conversation.open(arguments.manifest, arguments.places, quorate, terminal)?;
+    let turn = conversation.say(&request).await?;
+    conversation.near_misses(&turn.content).iter().for_each(|miss| terminal.status(miss));
     terminal.data(&match format {
         HumanOrJson::Human => format!("{}\n", turn.id),
-        HumanOrJson::Json => format!("{:#}\n", conversation::turn_json(&turn)),
+        HumanOrJson::Json => json_text(&ShownTurn::of(&turn)),
     });
-    Ok(())
+    Ok(Exit::DONE)
 }
 
 /// The content: the argument itself, or standard input.
-pub(super) fn text_argument(argument: &str) -> Result<String, ServiceError> {
+pub(super) fn text_argument(argument: &str) -> Result<String, Error> {
     if argument != "-" {
         return Ok(argument.to_owned());
     }
     let mut text = String::new();
     std::io::stdin().lock().read_to_string(&mut text).map_err(|error| {
         let body = Body::new(format!("standard input cannot be read: {error}"));
-        ServiceError::new(ExitClass::Configuration, codes::USAGE, body)
+        Error::new(ErrorKind::Configuration, codes::USAGE, body)
     })?;
     Ok(text.trim_end_matches('\n').to_owned())
 }
@@ -137,74 +129,67 @@ pub(super) struct LogArguments {
     places: PathArguments,
 }
 
-pub(super) async fn run_log(arguments: LogArguments, environment: &Environment, terminal: &Terminal) -> Exit {
+pub(super) async fn run_log(arguments: LogArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
     let format = arguments.conversation.format;
-    match until_interrupted(print_conversation(arguments, environment, terminal)).await {
-        // An interrupt is the usual end of --follow.
-        Err(Interrupted) => Exit::DONE,
-        Ok(Ok(())) => Exit::DONE,
-        Ok(Err(error)) => exit_with_error(&error, format.into(), terminal),
-    }
+    let printed = until_interrupted(print_conversation(arguments, quorate, terminal)).await;
+    // An interrupt is the usual end of --follow.
+    end(printed.unwrap_or(Ok(Exit::DONE)), format.into(), terminal)
 }
 
 async fn print_conversation(
     arguments: LogArguments,
-    environment: &Environment,
+    quorate: &Quorate,
     terminal: &Terminal,
-) -> Result<(), ServiceError> {
+) -> Result<Exit, Error> {
     let format = arguments.conversation.format;
-    let runtime =
-        arguments.conversation.open(arguments.manifest, &arguments.places, environment, terminal)?;
+    let conversation =
+        arguments.conversation.open(arguments.manifest, arguments.places, quorate, terminal)?;
     if arguments.records {
-        let records = runtime.records().await?;
+        let records = conversation.records().await?;
         terminal.data(&match format {
             HumanOrJson::Human => conversation::records(&records),
-            HumanOrJson::Json => conversation::records_json(&runtime, &records),
+            HumanOrJson::Json => json_text(&json!({"runtime": conversation.id(), "records": records})),
         });
-        return Ok(());
+        return Ok(Exit::DONE);
     }
-    let mut reading = ConversationReader::shared(&runtime).await?;
+    conversation.ensure_shared()?;
+    let mut reader = conversation.reader().await?;
     let last = arguments.last.map(|count| count as usize);
-    let line = |turn: &_| match format {
-        HumanOrJson::Human => conversation::turn(turn, terminal.stdout),
-        HumanOrJson::Json => format!("{}\n", conversation::turn_json(turn)),
+    let print = |turns: &[Turn]| {
+        for turn in turns {
+            terminal.data(&match format {
+                HumanOrJson::Human => conversation::turn(turn, terminal.stdout),
+                HumanOrJson::Json => format!("{}\n", json!(ShownTurn::of(turn))),
+            });
+        }
     };
     if format == HumanOrJson::Json && !arguments.follow {
-        let turns = reading.last(last).await?;
-        terminal.data(&conversation::log_json(&runtime, &turns));
-        return refuse_altered(&runtime).await;
-    }
-    match last {
-        Some(_) => reading.last(last).await?.iter().for_each(|turn| terminal.data(&line(turn))),
-        None => loop {
-            let page = reading.next_page().await?;
+        let turns: Vec<_> = reader.last(last).await?.iter().map(ShownTurn::of).collect();
+        terminal.data(&json_text(&json!({"runtime": conversation.id(), "turns": turns})));
+    } else if last.is_some() {
+        print(&reader.last(last).await?);
+    } else {
+        loop {
+            let page = reader.next_page().await?;
             if page.is_empty() {
                 break;
             }
-            page.iter().for_each(|turn| terminal.data(&line(turn)));
-        },
+            print(&page);
+        }
     }
+    let unaltered = conversation.ensure_unaltered().await;
     if !arguments.follow {
-        return refuse_altered(&runtime).await;
+        return unaltered.map(|()| Exit::DONE);
     }
-    if let Err(altered) = refuse_altered(&runtime).await {
-        terminal.status(&render::diagnostics(&altered.report, Format::Human, terminal.stderr));
+    if let Err(altered) = unaltered {
+        warn(altered.report(), terminal);
     }
     loop {
         tokio::select! {
-            changed = reading.changed() => changed?,
-            () = terminal.reader_gone() => return Ok(()),
+            changed = reader.changed() => changed?,
+            () = terminal.reader_gone() => return Ok(Exit::DONE),
         }
-        reading.next_page().await?.iter().for_each(|turn| terminal.data(&line(turn)));
-    }
-}
-
-/// Fails if the conversation differs from the ledger (D15).
-async fn refuse_altered(runtime: &Runtime) -> Result<(), ServiceError> {
-    let altered = runtime.find_alterations().await?;
-    match altered.has_refusals() {
-        true => Err(ServiceError::from_report(ExitClass::Refused, altered)),
-        false => Ok(()),
+        print(&reader.next_page().await?);
     }
 }
 
@@ -226,27 +211,18 @@ pub(super) struct StateArguments {
     places: PathArguments,
 }
 
-pub(super) async fn run_state(
-    arguments: StateArguments,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Exit {
+pub(super) async fn run_state(arguments: StateArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
     let format = arguments.conversation.format;
-    match read(arguments, environment, terminal).await {
-        Ok(()) => Exit::DONE,
-        Err(error) => exit_with_error(&error, format.into(), terminal),
-    }
+    end(print_state(arguments, quorate, terminal).await, format.into(), terminal)
 }
 
-async fn read(
+async fn print_state(
     arguments: StateArguments,
-    environment: &Environment,
+    quorate: &Quorate,
     terminal: &Terminal,
-) -> Result<(), ServiceError> {
-    let participant = arguments.participant;
-    let runtime =
-        arguments.conversation.open(arguments.manifest, &arguments.places, environment, terminal)?;
-    let state = quorate::service::runtime::conversation::state(&runtime, &participant).await?;
-    terminal.data(&format!("{:#}\n", serde_json::Value::Object(state)));
-    Ok(())
+) -> Result<Exit, Error> {
+    let conversation =
+        arguments.conversation.open(arguments.manifest, arguments.places, quorate, terminal)?;
+    terminal.data(&json_text(&conversation.participant_state(&arguments.participant).await?));
+    Ok(Exit::DONE)
 }

@@ -51,9 +51,9 @@ mod missing {
     use super::Arguments;
     use crate::exit::{Exit, exit_without_feature};
     use crate::terminal::Terminal;
-    use quorate::service::environment::Environment;
+    use quorate::Quorate;
 
-    pub(crate) async fn run(_: Arguments, _: &Environment, terminal: &Terminal) -> Exit {
+    pub(crate) async fn run(_: Arguments, _: &Quorate, terminal: &Terminal) -> Exit {
         exit_without_feature("mcp", terminal)
     }
 }
@@ -67,30 +67,20 @@ mod served {
     use serde_json::json;
 
     use super::Arguments;
-    use crate::exit::{Exit, exit_with_error};
-    use crate::interrupt::{self, Interrupted, until_interrupted};
-    use crate::render::{self, Format};
+    use crate::exit::{Exit, end, warn};
+    use crate::interrupt::{self, until_interrupted};
+    use crate::render::Format;
     use crate::terminal::Terminal;
-    use quorate::Quorate;
-    use quorate::service::environment::Environment;
-    use quorate::service::error::{ExitClass, ServiceError};
-    use quorate::service::workspace::PathOverrides;
+    use quorate::{Error, ErrorKind, Quorate};
     use quorate_mcp::http::{self, Deadlines, McpListener, Origin};
     use quorate_mcp::{McpServerOptions, OfferedManifest, ServerState, stdio};
 
-    pub(crate) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
-        match serve(arguments, environment, terminal).await {
-            Ok(()) => Exit::DONE,
-            // Standard output belongs to the protocol.
-            Err(error) => exit_with_error(&error, Format::Human, terminal),
-        }
+    pub(crate) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+        // Standard output belongs to the protocol.
+        end(serve(arguments, quorate, terminal).await, Format::Human, terminal)
     }
 
-    async fn serve(
-        arguments: Arguments,
-        environment: &Environment,
-        terminal: &Terminal,
-    ) -> Result<(), ServiceError> {
+    async fn serve(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Result<Exit, Error> {
         let listening = match &arguments.http {
             Some(address) => Some(http::McpHttpOptions {
                 address: *address,
@@ -102,12 +92,11 @@ mod served {
         };
         let manifests = arguments.manifests.into_iter().map(manifest).collect();
         let options = McpServerOptions { manifests, root: arguments.root, read_only: arguments.read_only };
-        let quorate = Quorate::from_parts(environment.clone(), PathOverrides::default());
-        let (state, report) = ServerState::open(&quorate, &options)?;
-        terminal.status(&render::diagnostics(&report, Format::Human, terminal.stderr));
+        let (state, report) = ServerState::open(quorate, &options)?;
+        warn(&report, terminal);
         let served_to_the_end = async {
             match listening {
-                None => stdio::serve(&state).await.map_err(ServiceError::from),
+                None => stdio::serve(&state).await,
                 Some(options) => {
                     let listening = McpListener::open(options).await?;
                     let url = format!("http://{}{}", listening.address(), http::PATH);
@@ -120,12 +109,9 @@ mod served {
         };
         // A signal is the regular end of a server: clients hang up and send one at once.
         interrupt::exit_cleanly_on_signal();
-        let ended = match until_interrupted(served_to_the_end).await {
-            Ok(ended) => ended,
-            Err(Interrupted) => Ok(()),
-        };
+        let ended = until_interrupted(served_to_the_end).await.unwrap_or(Ok(()));
         state.close();
-        ended
+        ended.map(|()| Exit::DONE)
     }
 
     /// Parses `[ID=]PATH`. A `/` before the first `=` means that the whole text is a path, as in `./a=b/swarm.yaml`.
@@ -137,10 +123,10 @@ mod served {
         }
     }
 
-    fn origins(written: &[String]) -> Result<Vec<Origin>, ServiceError> {
+    fn origins(written: &[String]) -> Result<Vec<Origin>, Error> {
         let read = |text: &String| {
             text.parse().map_err(|problem: String| {
-                ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(problem))
+                Error::new(ErrorKind::InvalidRequest, codes::USAGE, Body::new(problem))
             })
         };
         written.iter().map(read).collect()

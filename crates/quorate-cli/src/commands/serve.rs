@@ -52,9 +52,9 @@ mod missing {
     use super::Arguments;
     use crate::exit::{Exit, exit_without_feature};
     use crate::terminal::Terminal;
-    use quorate::service::environment::Environment;
+    use quorate::Quorate;
 
-    pub(crate) async fn run(_: Arguments, _: &Environment, terminal: &Terminal) -> Exit {
+    pub(crate) async fn run(_: Arguments, _: &Quorate, terminal: &Terminal) -> Exit {
         exit_without_feature("serve", terminal)
     }
 }
@@ -71,37 +71,30 @@ mod served {
 
     use super::Arguments;
     use crate::events::{Events, Role};
-    use crate::exit::{Exit, exit_with_error};
+    use crate::exit::{Exit, end};
     use crate::interrupt::{self, Interrupted, until_interrupted};
     use crate::metrics;
     use crate::render::Format;
     use crate::terminal::Terminal;
-    use quorate::service::environment::Environment;
-    use quorate::service::error::ServiceError;
+    use quorate::{Error, Quorate};
 
-    pub(crate) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
-        match serve(arguments, environment, terminal).await {
-            Ok(()) => Exit::DONE,
-            Err(error) => exit_with_error(&error, Format::Human, terminal),
-        }
+    pub(crate) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+        end(serve(arguments, quorate, terminal).await, Format::Human, terminal)
     }
 
-    async fn serve(
-        arguments: Arguments,
-        environment: &Environment,
-        terminal: &Terminal,
-    ) -> Result<(), ServiceError> {
-        let environment = &metrics::serve(arguments.metrics, environment)?;
+    async fn serve(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Result<Exit, Error> {
+        let places = arguments.places.path_overrides();
+        let environment = metrics::serve(arguments.metrics, quorate.environment())?;
+        let quorate = &Quorate::from_parts(environment, places.clone());
         let options = WebServerOptions {
             port: arguments.port,
             token: crate::environment::token(arguments.token_env.as_deref(), codes::REQUEST_REFUSED)?,
             root: arguments.root,
-            places: arguments.places.path_overrides(),
             read_only: arguments.read_only,
             deadlines: Deadlines::default(),
         };
-        let mut events = Events::connect(arguments.events, Role::Both, environment).await?;
-        let server = Server::open(environment, &options)?;
+        let mut events = Events::connect(arguments.events, Role::Both, quorate.environment()).await?;
+        let server = Server::open(quorate, &options)?;
         let listener = Listener::open(&options).await?;
         // Once the server has printed its link, a signal is its regular end.
         interrupt::exit_cleanly_on_signal();
@@ -113,11 +106,11 @@ mod served {
         let served = listener.serve(&server, |link| {
             terminal.hint(&format!("the link was used; for another browser: {link}"));
         });
-        let served = metrics::count_queue_during(served, environment, &options.places);
+        let served = metrics::count_queue_during(served, quorate.environment(), &places);
         let (Ok(()) | Err(Interrupted)) = until_interrupted(events.during(served, terminal)).await;
         server.close();
         events.close().await;
-        Ok(())
+        Ok(Exit::DONE)
     }
 
     /// Prints the link for people, or one line of JSON for programs.

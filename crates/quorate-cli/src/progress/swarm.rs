@@ -1,9 +1,9 @@
 //! The progress of a runtime: who is speaking, and every event with --verbose.
 
 use std::io::Write as _;
-use std::sync::{Mutex, PoisonError};
 
-use quorate_kernel::ports::telemetry::{Event, EventKind, Telemetry};
+use quorate::conversation::SwarmEvent;
+use quorate::ports::telemetry::{Event, EventKind};
 
 use crate::render::layout::one_line;
 use crate::terminal::status_text;
@@ -14,13 +14,8 @@ pub(crate) struct SwarmProgress {
     verbose: bool,
     /// Whether the run has no end, where unanswered turns would be listed.
     endless: bool,
-    /// Who is speaking, and whether the progress line is visible.
-    state: Mutex<State>,
-}
-
-#[derive(Default)]
-struct State {
     speaking: Vec<String>,
+    /// Whether the progress line is visible.
     shown: bool,
 }
 
@@ -28,52 +23,56 @@ impl SwarmProgress {
     /// `watched` shows a progress line, `verbose` prints every event, and `endless` prints unanswered turns at once, since the
     /// run has no end.
     pub(crate) fn new(watched: bool, verbose: bool, endless: bool) -> Self {
-        SwarmProgress { watched, verbose, endless, state: Mutex::default() }
+        SwarmProgress { watched, verbose, endless, speaking: Vec::new(), shown: false }
     }
 
-    /// Removes the line from the screen.
-    pub(crate) fn clear(&self) {
-        self.with_state(State::clear);
-    }
-
-    /// The loop waits for new turns.
-    pub(crate) fn waiting(&self) {
-        if self.watched && !self.verbose {
-            self.with_state(|state| state.show("waiting for what is new; Ctrl-C ends it"));
+    /// Shows an event of a run; those with turns and reports are the command's.
+    pub(crate) fn observe(&mut self, event: &SwarmEvent) {
+        match event {
+            SwarmEvent::Step(event) => self.step(event),
+            SwarmEvent::Waiting if self.watched && !self.verbose => {
+                self.show("waiting for what is new; Ctrl-C ends it");
+            }
+            SwarmEvent::Waiting => {}
+            SwarmEvent::EventsEnded(notice) => {
+                self.clear();
+                let _ = writeln!(std::io::stderr().lock(), "{}", one_line(notice));
+            }
+            _ => self.clear(),
         }
     }
 
-    /// Prints a line on standard error, from any thread.
-    pub(crate) fn say(&self, text: &str) {
-        self.clear();
-        let _ = writeln!(std::io::stderr().lock(), "{}", one_line(text));
+    fn step(&mut self, event: &Event) {
+        if self.verbose {
+            let text = format!("{} #{} {}", event.at, event.cycle, event_line(&event.kind));
+            let _ = writeln!(std::io::stderr().lock(), "{}", status_text(&text));
+            return;
+        }
+        // Events that a user should know without --verbose.
+        if is_always_shown(&event.kind) || self.endless && is_unanswered(&event.kind) {
+            self.clear();
+            let _ = writeln!(std::io::stderr().lock(), "{}", status_text(&event_line(&event.kind)));
+        }
+        if self.watched {
+            self.progress(&event.kind);
+        }
     }
 
-    fn with_state(&self, does: impl FnOnce(&mut State)) {
-        does(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner));
-    }
-
-    fn progress(&self, event: &EventKind) {
-        self.with_state(|state| {
-            match event {
-                EventKind::ParticipantStarted { participant, .. } => {
-                    state.speaking.push(participant.to_string())
-                }
-                EventKind::ParticipantFinished { participant, .. }
-                | EventKind::ParticipantFailed { participant, .. } => {
-                    state.speaking.retain(|id| **id != **participant);
-                }
-                _ => return,
+    fn progress(&mut self, event: &EventKind) {
+        match event {
+            EventKind::ParticipantStarted { participant, .. } => self.speaking.push(participant.to_string()),
+            EventKind::ParticipantFinished { participant, .. }
+            | EventKind::ParticipantFailed { participant, .. } => {
+                self.speaking.retain(|id| **id != **participant);
             }
-            match state.speaking.is_empty() {
-                true => state.clear(),
-                false => state.show(&format!("asking {}", state.speaking.join(", "))),
-            }
-        });
+            _ => return,
+        }
+        match self.speaking.is_empty() {
+            true => self.clear(),
+            false => self.show(&format!("asking {}", self.speaking.join(", "))),
+        }
     }
-}
 
-impl State {
     fn show(&mut self, text: &str) {
         let mut out = std::io::stderr().lock();
         let _ = write!(out, "\r\u{1b}[2K{text}");
@@ -81,31 +80,12 @@ impl State {
         self.shown = true;
     }
 
+    /// Removes the line from the screen.
     fn clear(&mut self) {
         if std::mem::take(&mut self.shown) {
             let mut out = std::io::stderr().lock();
             let _ = write!(out, "\r\u{1b}[2K");
             let _ = out.flush();
-        }
-    }
-}
-
-impl Telemetry for SwarmProgress {
-    fn emit(&self, event: &Event) {
-        if self.verbose {
-            let mut out = std::io::stderr().lock();
-            let text = format!("{} #{} {}", event.at, event.cycle, event_line(&event.kind));
-            let _ = writeln!(out, "{}", status_text(&text));
-            return;
-        }
-        // Events that a user should know without --verbose.
-        if is_always_shown(&event.kind) || self.endless && is_unanswered(&event.kind) {
-            self.clear();
-            let mut out = std::io::stderr().lock();
-            let _ = writeln!(out, "{}", status_text(&event_line(&event.kind)));
-        }
-        if self.watched {
-            self.progress(&event.kind);
         }
     }
 }

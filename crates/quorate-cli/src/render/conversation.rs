@@ -1,16 +1,12 @@
 //! Conversations: turns, coloured by speaker, and the summary of a runtime's run.
 
 use anstyle::{AnsiColor, Style};
+use quorate::Turn;
+use quorate::conversation::{ConversationRecord, SwarmReport};
 use quorate_diagnostics::render::{Colour, TextOptions};
-use quorate_kernel::clock::rfc3339;
-use quorate_kernel::conversation::Turn;
-use quorate_kernel::ports::ledger::{Kind, Record};
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 
-use super::layout::indented;
-use super::layout::{one_line, sanitize};
-use quorate::service::runtime::Runtime;
-use quorate::service::runtime::drive::{RunSummary, ShownTurn};
+use super::layout::{indented, one_line, sanitize};
 
 /// The colours of speakers. Each name always has the same one.
 const SPEAKER_COLOURS: [AnsiColor; 6] = [
@@ -42,44 +38,23 @@ fn voice(name: &str) -> AnsiColor {
     SPEAKER_COLOURS[sum % SPEAKER_COLOURS.len()]
 }
 
-/// A conversation as one JSON object.
-pub(crate) fn log_json(runtime: &Runtime, turns: &[Turn]) -> String {
-    let turns: Vec<Value> = turns.iter().map(turn_json).collect();
-    format!("{:#}\n", json!({"runtime": runtime.id, "turns": turns}))
-}
-
-/// A turn as a JSON object.
-pub(crate) fn turn_json(turn: &Turn) -> Value {
-    json!(ShownTurn::of(turn))
-}
-
 /// The records of a conversation, one line each.
-pub(crate) fn records(records: &[Record]) -> String {
-    records
-        .iter()
-        .map(|record| {
-            let description = record
-                .data
-                .as_ref()
-                .map_or_else(|| "erased".to_owned(), |data| describe_record(record, data));
-            format!(
-                "{:>5}  {}  {:<12}  {}\n",
-                record.n,
-                rfc3339(record.at_ms),
-                one_line(&record.kind),
-                one_line(&description)
-            )
-        })
-        .collect()
+pub(crate) fn records(records: &[ConversationRecord]) -> String {
+    let line = |record: &ConversationRecord| {
+        let words =
+            record.data.as_ref().map_or_else(|| "erased".to_owned(), |data| words(&record.kind, data));
+        format!("{:>5}  {}  {:<12}  {}\n", record.n, record.at, one_line(&record.kind), one_line(&words))
+    };
+    records.iter().map(line).collect()
 }
 
 /// A record in a few words.
-fn describe_record(record: &Record, data: &Map<String, Value>) -> String {
+fn words(kind: &str, data: &Map<String, Value>) -> String {
     let text = |key: &str| data.get(key).and_then(Value::as_str);
     let all = |key: &str| data.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let word = |value: &Value, key: &str| value[key].as_str().unwrap_or_default().to_owned();
     let mut words: Vec<String> = Vec::new();
-    if record.is(Kind::Turn) {
+    if kind == "turn" {
         words.extend(text("differs").map(str::to_owned));
         words.extend(text("trigger").map(str::to_owned));
         let selected: Vec<&str> = all("selected").iter().filter_map(Value::as_str).collect();
@@ -105,39 +80,30 @@ fn describe_record(record: &Record, data: &Map<String, Value>) -> String {
     words.join("  ")
 }
 
-/// The records of a conversation as one JSON object.
-pub(crate) fn records_json(runtime: &Runtime, records: &[Record]) -> String {
-    let records: Vec<Value> = records
-        .iter()
-        .map(|record| json!({"n": record.n, "at": rfc3339(record.at_ms), "kind": record.kind, "data": record.data}))
-        .collect();
-    format!("{:#}\n", json!({"runtime": runtime.id, "records": records}))
-}
-
 /// The summary of a run; `unanswered_printed` means that unanswered turns were printed before.
-pub(crate) fn summary(run: &RunSummary, unanswered_printed: bool) -> String {
+pub(crate) fn summary(run: &SwarmReport, unanswered_printed: bool) -> String {
     let mut text = String::new();
     if !unanswered_printed {
-        for (trigger, participant, why) in run.failed.entries() {
-            text.push_str(&format!(
-                "{} has not answered {trigger}: {}\n",
-                one_line(participant),
-                one_line(why)
-            ));
+        for failed in run.failed.entries() {
+            let (participant, why) = (one_line(&failed.participant), one_line(&failed.why));
+            text.push_str(&format!("{participant} has not answered {}: {why}\n", failed.trigger));
         }
-        for (trigger, why) in run.passed.entries().chain(run.undecided.entries()) {
-            text.push_str(&format!("no participant answers {trigger}: {}\n", one_line(why)));
+        for passed in run.passed.entries().chain(run.undecided.entries()) {
+            text.push_str(&format!("no participant answers {}: {}\n", passed.trigger, one_line(&passed.why)));
         }
     }
     if let Some(trigger) = &run.spent {
         text.push_str(&format!("{trigger} is unanswered: this run has no calls left\n"));
     }
-    if run.out_of_time {
+    if run.over {
         text.push_str("this run has no time left (`[budget] wall`); the next run continues\n");
     }
-    if let Some((trigger, unanswered)) = &run.unheard {
-        let unanswered = one_line(&unanswered.join(", "));
-        text.push_str(&format!("interrupted: the next run asks {unanswered} again to answer {trigger}\n"));
+    if let Some(turn) = &run.interrupted {
+        let unheard = one_line(&turn.unheard.join(", "));
+        text.push_str(&format!(
+            "interrupted: the next run asks {unheard} again to answer {}\n",
+            turn.trigger
+        ));
     }
     text.push_str(&match (run.asked, run.appended.count()) {
         (0, _) if run.idle == 0 && run.is_complete() => "no new turns\n".to_owned(),
@@ -146,9 +112,4 @@ pub(crate) fn summary(run: &RunSummary, unanswered_printed: bool) -> String {
         (_, appended) => format!("{appended} turns appended\n"),
     });
     text
-}
-
-/// The summary of a run as one JSON object.
-pub(crate) fn summary_json(runtime: &Runtime, run: &RunSummary) -> String {
-    format!("{:#}\n", run.json(&runtime.id))
 }

@@ -2,20 +2,12 @@
 //! answers is untouched.
 
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
 
 use crate::support;
 #[cfg(feature = "mcp")]
 use crate::support::mcp as client;
-use quorate::service::environment::{Environment, NatsServers};
-use quorate::service::registries::Registries;
-use quorate::service::runtime::conversation::{AuthorRule, ConversationReader, say, state};
-use quorate::service::runtime::drive::{Step, Until, drive};
-use quorate::service::runtime::events::FanOut;
-use quorate::service::runtime::{RuntimeRequest, open};
-use quorate::service::workspace::PathOverrides;
-use quorate_kernel::turn::{Begin, CycleResult};
+use crate::support::swarm::workspace;
+use quorate::conversation::{RunRequest, SayRequest};
 use serde_json::{Value, json};
 use support::TestDir;
 
@@ -63,51 +55,33 @@ fn place(substrate: &str, dispatcher: &str) -> TestDir {
 /// What a conversation came to, whatever its turns are called.
 async fn talk(place: &TestDir, ledger: PathBuf) -> Value {
     let nats = std::fs::read_to_string(place.path("nats")).ok();
-    let environment = Environment {
-        nats: nats.map(|urls| NatsServers { urls, credentials: None, inbox: None }),
-        state_dir: Some(place.path("state")),
-        trust: quorate::service::trust::requests::Trust::default().trusting_all(),
-        ..Environment::new(place.root())
-    };
-    let places = PathOverrides { ledger: Some(ledger), ..PathOverrides::default() };
-    let request = RuntimeRequest { path: place.path("there.yaml"), ..RuntimeRequest::default() };
-    let runtime = open(&environment, &places, &request, &Registries::new()).expect("a manifest that holds");
-    let ready = runtime.open_ledger().await.expect("a ledger");
-    let mut asked = Vec::new();
-    let mut runner = None;
+    let quorate = workspace(place, nats, Some(ledger));
+    let conversation = quorate.conversation(place.path("there.yaml")).expect("a manifest that holds");
+    let (mut asked, mut failed) = (Vec::new(), Vec::new());
     for (at, text) in SAID.into_iter().enumerate() {
-        say(&ready.runtime, text, "eve", AuthorRule::PeopleOnly).await.expect("it can be said");
-        if runner.is_none() {
-            runner = Some(ready.runner(Begin::First, Arc::new(FanOut::default())).await.expect("a start"));
-        }
+        let (text, by) = (text.to_owned(), Some("eve".to_owned()));
+        conversation.say(&SayRequest { text, by, ..SayRequest::default() }).await.expect("it can be said");
         // The last two wait together.
         if at + 2 == SAID.len() {
             continue;
         }
-        let (runner, _hold) = runner.as_mut().unwrap();
-        let on_step = |step| {
-            if let Step::Cycled(CycleResult::Asked { trigger, failed, .. }) = step {
-                let failed: Vec<_> = failed.into_iter().map(|(participant, _)| participant).collect();
-                asked.push((trigger, failed));
-            }
-        };
-        drive(runner, Until::Idle, None, on_step).await.expect("a talk");
+        let run = conversation.run(RunRequest::default()).finish().await.expect("a talk");
+        asked.push(run.asked);
+        failed.extend(run.failed.entries().map(|one| (one.trigger.clone(), one.participant.clone())));
     }
-    let (runner, _hold) = runner.unwrap();
-    runner.close(Duration::from_secs(5)).await.expect("records");
-    let turns = ConversationReader::new(&ready.runtime).last(None).await.expect("turns");
+    let turns = conversation.reader().await.expect("a reader").last(None).await.expect("turns");
     let number = |id: &str| turns.iter().position(|turn| *turn.id == *id);
     let said = turns.iter().map(|turn| {
         let answers = turn.stamp.as_ref().map(|stamp| number(&stamp.trigger).expect("it is there"));
         json!({"by": turn.participant, "says": turn.content, "meta": turn.meta, "answers": answers})
     });
     let said: Vec<Value> = said.collect();
-    let asked: Vec<Value> = asked.iter().map(|(trigger, failed)| json!([number(trigger), failed])).collect();
+    let failed: Vec<Value> = failed.iter().map(|(trigger, who)| json!([number(trigger), who])).collect();
     let mut states = Vec::new();
     for participant in ["ada", "bo", "cy"] {
-        states.push(state(&ready.runtime, participant).await.expect("a state"));
+        states.push(conversation.participant_state(participant).await.expect("a state"));
     }
-    json!({"said": said, "asked": asked, "states": states})
+    json!({"said": said, "asked": asked, "failed": failed, "states": states})
 }
 
 /// Asserts that a conversation over the other substrate ends like one in memory.

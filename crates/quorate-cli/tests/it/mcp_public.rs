@@ -2,23 +2,14 @@
 //! `QUORATE_CONFORMANCE_DIR` says; where it says nothing, nothing is tested, and that is said.
 #![cfg(feature = "mcp")]
 
-use std::sync::Arc;
-use std::time::Duration;
-
 use crate::support;
 use crate::support::mcp as client;
 use crate::support::public;
 use client::Http;
 use public::{MANIFEST, copied_example, quorate};
-use quorate::service::environment::Environment;
-use quorate::service::registries::Registries;
-use quorate::service::runtime::conversation::{AuthorRule, ConversationReader, say};
-use quorate::service::runtime::drive::{Until, drive};
-use quorate::service::runtime::events::FanOut;
-use quorate::service::runtime::{RuntimeRequest, open};
-use quorate::service::workspace::PathOverrides;
+use quorate::conversation::{RunRequest, SayRequest, Until};
+use quorate::{Quorate, Trust};
 use quorate_adapters::executor::inline::{Inline, Turn};
-use quorate_kernel::turn::Begin;
 use serde_json::{Value, json};
 use support::TestDir;
 
@@ -103,7 +94,10 @@ async fn a_closure_under_the_kind_that_the_manifest_names_takes_part() {
     let more = "[defaults]\nexecutor = \"router\"\n[executors.router]\nkind = \"agent-cli\"\ncommand = \"/bin/sh\"\n\
                 args = [\"router.sh\"]\n";
     tell(&repository, &server, more);
-    let registries = Registries::new().with_executor("in-process-mastra", |_| {
+    let directory = repository.path("repo");
+    let builder = Quorate::builder().workspace(&directory).ledger(directory.join("ledger.db"));
+    let builder = builder.state_dir(repository.path("state")).trust(Trust::Workspace);
+    let builder = builder.executor_with("in-process-mastra", |_| {
         Ok(Inline::new(|speaking| async move {
             let trigger = speaking.trigger().map(|turn| turn.content.to_string()).unwrap_or_default();
             let seen = speaking.state.get("seen").and_then(Value::as_u64).unwrap_or_default() + 1;
@@ -111,26 +105,15 @@ async fn a_closure_under_the_kind_that_the_manifest_names_takes_part() {
             Ok(Turn { content: format!("{seen}: {trigger}"), state, ..Turn::default() })
         }))
     });
-    let registries = registries.unwrap();
-    let environment = Environment {
-        directory: repository.path("repo"),
-        state_dir: Some(repository.path("state")),
-        trust: quorate::service::trust::requests::Trust::default().trusting_all(),
-        ..Environment::new(repository.root())
-    };
-    let ledger = Some(repository.path("repo/ledger.db"));
-    let request =
-        RuntimeRequest { path: repository.path("repo").join(MANIFEST), ..RuntimeRequest::default() };
+    let quorate = builder.build().expect("a workspace");
     for text in ["The build is red", "It is green again"] {
-        let places = PathOverrides { ledger: ledger.clone(), ..PathOverrides::default() };
-        let runtime = open(&environment, &places, &request, &registries).expect("a manifest that holds");
-        let ready = runtime.open_ledger().await.expect("a ledger");
-        say(&ready.runtime, text, "eve", AuthorRule::PeopleOnly).await.expect("a server that listens");
-        let (mut runner, _hold) =
-            ready.runner(Begin::First, Arc::new(FanOut::default())).await.expect("a start");
-        drive(&mut runner, Until::Once, None, |_| {}).await.expect("a talk");
-        runner.close(Duration::from_secs(5)).await.expect("records");
-        assert!(!ConversationReader::new(&ready.runtime).last(None).await.expect("turns").is_empty());
+        let conversation = quorate.conversation(directory.join(MANIFEST)).expect("a manifest that holds");
+        let (text, by) = (text.to_owned(), Some("eve".to_owned()));
+        let say = Some(SayRequest { text, by, ..SayRequest::default() });
+        let request = RunRequest { until: Until::Once, say, ..RunRequest::default() };
+        conversation.run(request).finish().await.expect("a talk");
+        let turns = conversation.reader().await.expect("a reader").last(None).await.expect("turns");
+        assert!(!turns.is_empty());
     }
     let all = [
         "eve: The build is red",

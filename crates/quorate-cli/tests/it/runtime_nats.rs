@@ -50,7 +50,7 @@ async fn a_crash_of_the_leader_loses_and_doubles_nothing() {
     let Some(mut nats) = Nats::with_streams(3) else { return };
     let swarm = swarm(&nats);
     let place = swarm.machine();
-    let open = || swarm.open(&place, "there.yaml").substrate;
+    let open = || swarm.open(&place, "there.yaml").substrate().clone();
     let trigger = open().append(new_turn("ann", "first")).await.expect("it can be appended").turn.id;
     let stop = Arc::new(AtomicBool::new(false));
     let counts = Arc::new([const { AtomicUsize::new(0) }; WRITERS]);
@@ -147,7 +147,7 @@ async fn connect(nats: &Nats) -> async_nats::Client {
 async fn messages_that_are_no_turns_are_passed_over() {
     let Some(nats) = Nats::with_streams(1) else { return };
     let swarm = swarm(&nats);
-    let substrate = swarm.open(&swarm.machine(), "there.yaml").substrate;
+    let substrate = swarm.open(&swarm.machine(), "there.yaml").substrate().clone();
     let first = substrate.append(new_turn("ann", "first")).await.unwrap().turn;
     let streams = async_nats::jetstream::new(connect(&nats).await);
     let head = |fields: &str| format!("{{\"meta\":{{}},\"added_as\":\"x\",{fields}}}\nhello");
@@ -264,7 +264,7 @@ async fn servers_that_cannot_keep_it_are_refused() {
     let (Some(nats), Some(without)) = (Nats::with_streams(1), Nats::start()) else { return };
     let refusal = async |nats: Option<String>| {
         let swarm = Swarm { nats, ..swarm(&without) };
-        let substrate = swarm.open(&swarm.machine(), "there.yaml").substrate;
+        let substrate = swarm.open(&swarm.machine(), "there.yaml").substrate().clone();
         let error = substrate.append(new_turn("ann", "hello")).await.unwrap_err();
         std::error::Error::source(&error).expect("a reason").to_string()
     };

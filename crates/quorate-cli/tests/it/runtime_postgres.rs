@@ -39,7 +39,7 @@ async fn a_turn_whose_answer_is_lost_is_there_once() {
     let proxy = Proxy::of(&database.url).await;
     let swarm = |url: &str| {
         let swarm = swarm(url);
-        swarm.open(&swarm.machine(), "there.yaml").substrate
+        swarm.open(&swarm.machine(), "there.yaml").substrate().clone()
     };
     let one = swarm(&proxy.url);
     let trigger = one.append(new_turn("ann", "first")).await.expect("it can be appended").turn.id;

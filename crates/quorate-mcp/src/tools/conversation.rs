@@ -8,7 +8,7 @@ use std::time::Duration;
 use quorate::conversation::{MessagePage, NewMessage, PostedMessage, ReplyMode};
 use quorate::input::Whole;
 use quorate::jobs::{JobStatus, Reporter, Residue};
-use quorate::{Name, SharedConversation};
+use quorate::{Conversation, Name};
 use quorate_diagnostics::{Body, codes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -121,13 +121,15 @@ impl Tool for GetMessages {
         let entry = server.conversations.find(&arguments.conversation_id)?;
         let limit = arguments.limit.map_or(DEFAULT_LIMIT, Whole::get) as usize;
         let wait = Duration::from_millis(arguments.wait_ms.map_or(0, Whole::get));
-        Ok(match (arguments.after, arguments.before) {
+        let (after, before) = (arguments.after.map(Name::from), arguments.before.map(Name::from));
+        let page = match (after, before) {
             (Some(_), Some(_)) => {
                 return Err(Failure::malformed("there are both `after` and `before`", "leave one out"));
             }
-            (None, Some(before)) => entry.before(&before, limit).await?,
-            (after, None) => entry.wait_for_messages(after.as_deref(), limit, wait, caller).await?,
-        })
+            (None, Some(before)) => entry.turns().before(&before, limit).await?,
+            (after, None) => entry.turns().wait_for_turns(after.as_ref(), limit, wait, caller).await?,
+        };
+        Ok(entry.messages(page)?)
     }
 }
 
@@ -242,7 +244,7 @@ impl Tool for RunOperator {
     ) -> Result<JobStatus, Failure> {
         let entry = server.conversations.find(&arguments.conversation_id)?.clone();
         let participant = entry.participant(&arguments.operator_id).ok_or_else(|| {
-            let known: Vec<&str> = entry.participants().iter().map(SharedConversation::client_id).collect();
+            let known: Vec<&str> = entry.participants().iter().map(Conversation::client_id).collect();
             let body = Body::new(format!("unknown participant `{}`", arguments.operator_id));
             let help = format!("the participants are {}", known.join(", "));
             Failure::new(codes::PARTICIPANT_UNKNOWN, body.help(help))

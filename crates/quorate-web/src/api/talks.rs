@@ -13,17 +13,13 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use futures::stream::{self, Stream};
-use quorate::jobs::Reporter;
-use quorate::jobs::{Patient, Residue};
-use quorate::service::runtime::OpenRuntime;
-use quorate::service::runtime::conversation::{AuthorRule, DEFAULT_SPEAKER, post};
-use quorate::service::runtime::drive::ShownTurn;
-use quorate::service::runtime::events::FanOut;
-use quorate::service::talks::Activity;
-use quorate::service::talks::answer;
-use quorate::service::talks::{self, Talk};
-use quorate_kernel::conversation::Turn;
-use quorate_protocol::Name;
+use quorate::conversation::{
+    Activity, Conversation, RunRequest, SayRequest, ShownTurn, SwarmEvent, Talk, TalkState,
+};
+use quorate::jobs::{Patient, Reporter, Residue};
+use quorate::ports::telemetry::Telemetry as _;
+use quorate::{Name, Turn};
+use quorate_diagnostics::codes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -33,7 +29,7 @@ use super::actions::Limits;
 use super::runs::KEEP_ALIVE;
 use crate::endpoint::{Answer, Call, Endpoint, Method, Nothing};
 use crate::failure::Failure;
-use crate::talks::{OpenTalk, TalkNow};
+use crate::talks::OpenTalk;
 use crate::{Server, openapi};
 
 /// The conversations of the workspace.
@@ -45,7 +41,7 @@ struct Talks {
 /// The conversations, by the paths of their manifests.
 pub(crate) async fn list(server: &Arc<Server>) -> Result<Vec<Talk>, Failure> {
     let within = server.clone();
-    let listed = async move { talks::list(&within.environment, &within.root, &within.registries) };
+    let listed = async move { within.quorate.talks() };
     Ok(server.run_computation(Box::pin(listed)).await?)
 }
 
@@ -86,9 +82,10 @@ pub(crate) struct TalkQuery {
 
 /// A conversation and its turns.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(crate) struct Conversation {
+#[schemars(rename = "Conversation")]
+pub(crate) struct ShownTalk {
     #[serde(flatten)]
-    pub(crate) now: TalkNow,
+    pub(crate) now: TalkState,
     /// Oldest first
     pub(crate) turns: Vec<ShownTurn>,
     /// Whether there are older ones
@@ -100,20 +97,20 @@ pub(crate) async fn load_talk(
     server: &Arc<Server>,
     id: &str,
     query: &TalkQuery,
-) -> Result<Conversation, Failure> {
+) -> Result<ShownTalk, Failure> {
     let limit = query.limit.unwrap_or(DEFAULT_LIMIT);
     if !(1..=MAX_LIMIT).contains(&limit) {
         return Err(Failure::usage(format!("`limit` is {limit}"), format!("it is 1 to {MAX_LIMIT}")));
     }
     let talk = server.talks.open(server, id).await?;
-    let now = talk.now(server).await?;
+    let now = talk.now().await?;
+    let turns = talk.conversation.turns();
     let page = match query.before.as_deref().filter(|before| !before.is_empty()) {
-        Some(before) => talk.conversation.before(&before.into(), limit as usize).await,
-        None => talk.conversation.newest(limit as usize).await,
+        Some(before) => turns.before(&before.into(), limit as usize).await?,
+        None => turns.newest(limit as usize).await?,
     };
-    let page = page.map_err(quorate::service::error::ServiceError::from)?;
-    let turns = page.turns.iter().map(|turn| server.shown_turn(turn)).collect();
-    Ok(Conversation { now, turns, more: page.more })
+    let turns = page.turns.iter().map(|turn| talk.conversation.shown(turn)).collect();
+    Ok(ShownTalk { now, turns, more: page.more })
 }
 
 pub(crate) struct GetTalk;
@@ -127,7 +124,7 @@ impl Endpoint for GetTalk {
     type Body = Nothing;
 
     fn answer() -> Answer {
-        Answer::json::<Conversation>("The conversation")
+        Answer::json::<ShownTalk>("The conversation")
     }
 
     async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
@@ -167,14 +164,13 @@ impl Endpoint for GetTalkEvents {
     async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
         let talk = server.talks.open(&server, call.part("talk")).await?;
         // A conversation that cannot be read fails the request and not the stream.
-        talk.now(&server).await?;
+        talk.now().await?;
         let after = last_seen(&call.headers)?.or(call.query.after).filter(|after| !after.is_empty());
         let watcher = Watcher {
-            activity: talk.activity(),
+            activity: talk.conversation.activity(),
             at: after.map(Name::from),
             last: None,
             waiting: VecDeque::new(),
-            server,
             talk,
         };
         Ok(Sse::new(watcher.events()).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
@@ -192,12 +188,11 @@ fn last_seen(headers: &HeaderMap) -> Result<Option<String>, Failure> {
 
 /// A client that watches a conversation.
 struct Watcher {
-    server: Arc<Server>,
     talk: Arc<OpenTalk>,
     activity: watch::Receiver<Activity>,
     /// The last turn that was sent.
     at: Option<Name>,
-    last: Option<TalkNow>,
+    last: Option<TalkState>,
     waiting: VecDeque<Event>,
 }
 
@@ -217,9 +212,9 @@ impl Watcher {
     /// Waits for what is new, for a while.
     async fn collect(&mut self) -> Result<(), Failure> {
         let wait = if self.last.is_none() { Duration::ZERO } else { INTERVAL };
-        let turns = self.talk.conversation.wait_for_turns(self.at.as_ref(), PAGE, wait, &Patient);
+        let turns = self.talk.conversation.turns().wait_for_turns(self.at.as_ref(), PAGE, wait, &Patient);
         let page = tokio::select! {
-            page = turns => Some(page.map_err(quorate::service::error::ServiceError::from)?),
+            page = turns => Some(page?),
             _ = self.activity.changed() => None,
         };
         if let Some(page) = page {
@@ -234,7 +229,7 @@ impl Watcher {
                 self.waiting.push_back(event);
             }
         }
-        let now = self.talk.now(&self.server).await?;
+        let now = self.talk.now().await?;
         if self.last.as_ref() != Some(&now) {
             let event = Event::default().event("state").json_data(&now).expect("it is JSON");
             self.waiting.push_back(event);
@@ -250,7 +245,7 @@ impl Watcher {
             true => event,
             false => event.id(&*turn.id),
         };
-        event.json_data(self.server.shown_turn(turn)).expect("a turn is JSON")
+        event.json_data(self.talk.conversation.shown(turn)).expect("a turn is JSON")
     }
 }
 
@@ -294,11 +289,14 @@ impl Endpoint for PostTalkMessages {
     async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
         let talk = server.talks.open(&server, call.part("talk")).await?;
         let body = call.body.clone();
-        let within = server.clone();
         let posted = async {
-            let posted = match (body.answer.unwrap_or(true), &body.text) {
-                (true, _) => answered(&within, &talk, body).await?,
-                (false, Some(_)) => said(&within, &talk, body).await?,
+            let posted = match (body.answer.unwrap_or(true), body.say()) {
+                (true, say) => answered(&server, &talk.conversation, &body, say).await?,
+                // The process that runs the conversation answers.
+                (false, Some(say)) => {
+                    let turn = talk.conversation.say(&say).await?;
+                    Posted { turn: Some(talk.conversation.shown(&turn)), job: None }
+                }
                 (false, None) => {
                     return Err(Failure::usage(
                         "there is nothing to say and nothing to answer",
@@ -308,42 +306,38 @@ impl Endpoint for PostTalkMessages {
             };
             Ok((StatusCode::ACCEPTED, json!(posted)))
         };
-        let route = format!("post /api/v1/talks/{}/messages", talk.talk.id);
+        let route = format!("post /api/v1/talks/{}/messages", talk.conversation.talk().id);
         let (status, posted) = server.answered.once(&route, &call.headers, &call.bytes, posted).await?;
         Ok((status, Json(posted)).into_response())
     }
 }
 
-/// Appends a turn, which the process that runs the conversation answers.
-async fn said(server: &Arc<Server>, talk: &Arc<OpenTalk>, body: MessageBody) -> Result<Posted, Failure> {
-    let turn = append(talk, &body).await?;
-    Ok(Posted { turn: turn.map(|turn| server.shown_turn(&turn)), job: None })
-}
-
-async fn append(talk: &OpenTalk, body: &MessageBody) -> Result<Option<Turn>, Failure> {
-    let Some(text) = &body.text else { return Ok(None) };
-    let by = body.by.as_deref().unwrap_or(DEFAULT_SPEAKER);
-    let turn = post(&talk.runtime, text, by, AuthorRule::PeopleOnly).await?;
-    talk.conversation.notify_appended();
-    Ok(Some(turn))
+impl MessageBody {
+    fn say(&self) -> Option<SayRequest> {
+        let text = self.text.clone()?;
+        Some(SayRequest { text, by: self.by.clone(), is_shared: true, ..SayRequest::default() })
+    }
 }
 
 /// Starts a job that appends the turn and answers what is open. The job fails before it appends anything where no
 /// participant could be asked.
-async fn answered(server: &Arc<Server>, talk: &Arc<OpenTalk>, body: MessageBody) -> Result<Posted, Failure> {
+async fn answered(
+    server: &Arc<Server>,
+    conversation: &Conversation,
+    body: &MessageBody,
+    say: Option<SayRequest>,
+) -> Result<Posted, Failure> {
     let (sender, appended) = oneshot::channel();
-    let (within, talk) = (server.clone(), talk.clone());
+    let (opened, budget) = (conversation.clone(), body.budget.clone());
     let work = |reporter: Arc<Reporter<Failure>>| async move {
-        let ready = talk.reopen(&within, &body.budget).await?;
-        let result = run(&ready, &talk, &body, reporter, sender).await;
-        ready.seal().await;
-        ready.close().await;
-        talk.conversation.notify_appended();
-        result
+        let opened = opened.reopened()?;
+        let caps = Some(budget.caps_within(opened.caps())?.or(opened.caps()));
+        answer(&opened, RunRequest { say, caps, is_shared: true, ..RunRequest::default() }, &reporter, sender)
+            .await
     };
     let job = server.jobs.start(Duration::ZERO, &Patient, Residue::Nothing, work).await?.job;
     match appended.await {
-        Ok(turn) => Ok(Posted { turn: turn.map(|turn| server.shown_turn(&turn)), job: Some(job) }),
+        Ok(turn) => Ok(Posted { turn: turn.map(|turn| conversation.shown(&turn)), job: Some(job) }),
         // It failed before that.
         Err(_) => match server.jobs.poll(&job, Duration::from_secs(1), &Patient).await {
             Err(failure) => Err(failure),
@@ -352,21 +346,34 @@ async fn answered(server: &Arc<Server>, talk: &Arc<OpenTalk>, body: MessageBody)
     }
 }
 
-async fn run(
-    ready: &OpenRuntime,
-    talk: &Arc<OpenTalk>,
-    body: &MessageBody,
-    reporter: Arc<Reporter<Failure>>,
+/// Answers open turns until none is left. If another process runs the conversation, that process answers.
+async fn answer(
+    conversation: &Conversation,
+    request: RunRequest,
+    reporter: &Reporter<Failure>,
     appended: oneshot::Sender<Option<Turn>>,
 ) -> Result<Value, Failure> {
-    ready.ensure_writable()?;
-    // Refuses what is not trusted or not installed before anything is said.
-    ready.swarm(talk.tracker())?;
-    let turn = append(talk, body).await?;
-    let _ = appended.send(turn);
-    // Turns that others append meanwhile are answered by the job that holds the conversation, or by the next one.
-    let _running = talk.begin().await;
-    let telemetry = Arc::new(FanOut(vec![talk.tracker(), reporter]));
-    let within = talk.clone();
-    Ok(answer(ready, telemetry, move || within.conversation.notify_appended()).await?)
+    let mut appended = Some(appended);
+    let mut run = conversation.run(request);
+    while let Some(event) = run.next().await {
+        match event {
+            SwarmEvent::Step(event) => reporter.emit(&event),
+            SwarmEvent::Said(turn) => {
+                let _ = appended.take().map(|appended| appended.send(Some(turn)));
+            }
+            // There was nothing to say.
+            SwarmEvent::Admitted => {
+                let _ = appended.take().map(|appended| appended.send(None));
+            }
+            _ => {}
+        }
+    }
+    match run.finish().await {
+        Ok(run) => Ok(json!(run.value)),
+        // Turns that are appended meanwhile are answered by the process that runs the conversation, or by the next job.
+        Err(error) if error.code() == codes::RUNTIME_BUSY.as_str() => {
+            Ok(json!({"runtime": conversation.id(), "elsewhere": true}))
+        }
+        Err(error) => Err(error.into()),
+    }
 }

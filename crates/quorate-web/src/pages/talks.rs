@@ -5,10 +5,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::response::Response;
-use quorate::service::runtime::drive::ShownTurn;
-use quorate::service::talks::Doing;
-use quorate::service::talks::Talk;
-use quorate::service::talks::{Next, ParticipantState, TurnOutcome};
+use quorate::conversation::{Doing, Next, ParticipantState, ShownTurn, Talk, TurnOutcome};
 
 use super::{Frame, query, respond};
 use crate::Server;
@@ -73,7 +70,7 @@ pub(super) async fn show_talk(server: &Arc<Server>, id: &str, text: &str) -> Res
 async fn talk_page(server: &Arc<Server>, id: &str, text: &str) -> Result<TalkPage, Failure> {
     let asked: TalkQuery = query(text)?;
     let talk = load_talk(server, id, &asked).await?;
-    let state = talk.now.state;
+    let state = talk.now;
     let command = format!("quorate log {}", state.manifest);
     let frame = Frame::new(server, state.runtime.clone(), "talks", command);
     let mut outcomes: BTreeMap<String, Vec<String>> =

@@ -6,7 +6,6 @@
 //! position by its own turns.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use quorate_diagnostics::{Body, codes};
@@ -21,12 +20,10 @@ use serde_json::Map;
 
 use super::error::ServiceError;
 use super::runtime::OpenRuntime;
+use super::runtime::drive::SHUTDOWN_TIMEOUT;
 
 /// The prefix of a detached runtime's name in stamps. No manifest id has a colon.
 pub const DETACHED_RUNTIME_PREFIX: &str = "mcp:";
-
-/// The time limit for hooks and records at the end.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A request to a participant to answer a turn.
 pub struct OperateRequest {
@@ -67,7 +64,7 @@ pub async fn operate(
 ) -> Result<Response, ServiceError> {
     ready.ensure_writable()?;
     let OperateRequest { participant, substrate, state, newest, reply } = request;
-    let swarm = ready.swarm(telemetry)?;
+    let swarm = ready.swarm(None, telemetry)?;
     let mut window = substrate.window(&newest, swarm.policy.window.max(1)).await?;
     ready.check_window(&*substrate, &mut window).await?;
     let excerpt = Arc::new(WindowSubstrate {

@@ -46,6 +46,8 @@ use super::{budget, executor, metrics, overlays, trust};
 use build::Ports;
 use load::ComposedPrompts;
 
+use crate::error::Error;
+
 #[cfg(feature = "nats")]
 pub use quorate_adapters::executor::remote::server::ServeEvent;
 
@@ -72,7 +74,8 @@ pub struct Runtime {
     /// Databases of its manifest that do not exist: reading them creates them.
     pub missing_databases: Vec<PathBuf>,
     redactor: Redactor,
-    caps: Caps,
+    /// The budget of a run.
+    pub caps: Caps,
     /// The time limit of a run.
     pub wall: Option<Duration>,
 }
@@ -156,15 +159,6 @@ impl Runtime {
         ServiceError::not_found(codes::PARTICIPANT_UNKNOWN, body.help(help))
     }
 
-    /// The budget of a run.
-    pub fn caps(&self) -> Caps {
-        self.caps
-    }
-
-    pub fn set_caps(&mut self, caps: Caps) {
-        self.caps = caps;
-    }
-
     /// How many turns a window has.
     pub fn window(&self) -> usize {
         self.ports.policy.window.max(1)
@@ -187,35 +181,39 @@ impl Runtime {
 
 /// A runtime with an open ledger.
 pub struct OpenRuntime {
-    pub runtime: Runtime,
+    pub runtime: Arc<Runtime>,
     pub store: Arc<Store>,
+    /// The warnings of the runtime, and those for a process that runs the manifest.
+    pub report: Report,
 }
 
-impl Runtime {
-    /// Opens the ledger. The report then includes the warnings for a process that runs the manifest.
+impl OpenRuntime {
+    /// Opens the ledger.
     ///
     /// # Errors
     /// If the ledger cannot be opened.
     #[crate::boxed]
-    pub async fn open_ledger(mut self) -> Result<OpenRuntime, ServiceError> {
-        self.report.absorb(self.ports.cautions.clone());
-        let opened = Box::pin(Store::open_at(&self.ledger)).await?;
+    pub async fn open(runtime: &Arc<Runtime>) -> Result<OpenRuntime, ServiceError> {
+        let Runtime { environment, ledger, .. } = &**runtime;
+        let mut report = runtime.report.clone();
+        report.absorb(runtime.ports.cautions.clone());
+        let opened = Box::pin(Store::open_at(ledger)).await?;
         if opened.is_new {
-            sealing::note_begun(&self.environment, &self.ledger);
+            sealing::note_begun(environment, ledger);
         }
         if let Some(piece) = opened.quarantined {
             let body = Body::new(format!(
                 "{} is not a ledger and was moved to {}",
-                display_ledger(&self.environment, &self.ledger),
-                display_path(&self.environment, &piece.path)
+                display_ledger(environment, ledger),
+                display_path(environment, &piece.path)
             ));
-            self.report.warn(codes::LEDGER_SET_ASIDE, body.help("a new ledger was started"));
+            report.warn(codes::LEDGER_SET_ASIDE, body.help("a new ledger was started"));
         }
-        let keys = self.keys.clone();
-        let events = self.environment.commit_events.clone();
+        let keys = runtime.keys.clone();
+        let events = environment.commit_events.clone();
         opened.store.observe_commits(move |records| events.committed(&records));
         opened.store.set_external_keys(move || keys.trusted_keys().map_err(|error| error.first_message()));
-        Ok(OpenRuntime { runtime: self, store: Arc::new(opened.store) })
+        Ok(OpenRuntime { runtime: runtime.clone(), store: Arc::new(opened.store), report })
     }
 }
 
@@ -234,6 +232,21 @@ impl Runtime {
         store.close().await;
         Ok(records?)
     }
+
+    /// The last recorded attempts, consultations and turns; empty if it never ran.
+    ///
+    /// # Errors
+    /// If the ledger cannot be opened or read.
+    #[crate::boxed]
+    pub async fn last_records(&self, count: u32) -> Result<Vec<Record>, ServiceError> {
+        if !self.ledger.may_exist() {
+            return Ok(Vec::new());
+        }
+        let store = Store::open_read_only(&self.ledger).await?;
+        let records = store.tail(&self.stream(), count).await;
+        store.close().await;
+        Ok(records?)
+    }
 }
 
 impl OpenRuntime {
@@ -245,6 +258,7 @@ impl OpenRuntime {
     pub async fn runner(
         &self,
         begin: Begin,
+        caps: Option<Caps>,
         telemetry: Arc<dyn Telemetry>,
     ) -> Result<(Runner, RunGuard), ServiceError> {
         self.ensure_writable()?;
@@ -273,7 +287,7 @@ impl OpenRuntime {
             }
         };
         Signer::sign_stream(&runtime.keys, &self.store, &stream).await?;
-        let swarm = Arc::new(self.swarm(telemetry)?);
+        let swarm = Arc::new(self.swarm(caps, telemetry)?);
         Ok((Runner::open(swarm, begin).await?, hold))
     }
 
@@ -291,15 +305,16 @@ impl OpenRuntime {
     /// # Errors
     /// If the manifest's commands or servers are not trusted, an executor's program is not installed, or a budget cannot be
     /// enforced.
-    pub fn swarm(&self, telemetry: Arc<dyn Telemetry>) -> Result<Swarm, ServiceError> {
+    pub fn swarm(&self, caps: Option<Caps>, telemetry: Arc<dyn Telemetry>) -> Result<Swarm, ServiceError> {
         let environment = &self.runtime.environment;
+        let caps = caps.unwrap_or(self.runtime.caps);
         trust::admit(environment, self.runtime.trust_requests())?;
         for speaker in &self.runtime.ports.speakers {
             let (name, executor) = (&speaker.member.executor_name, &*speaker.member.executor);
             executor::installed(name, executor)?;
-            budget::ensure_holdable(&self.runtime.caps, name, executor)?;
+            budget::ensure_holdable(&caps, name, executor)?;
         }
-        let Runtime { id, ports, environment, redactor, caps, .. } = &self.runtime;
+        let Runtime { id, ports, environment, redactor, .. } = &*self.runtime;
         let overlays = Arc::<overlays::OverlayCache>::default();
         let speakers = ports.speakers.iter().cloned().map(|mut speaker| {
             if let Some(sources) = ports.prompt_sources.get(&speaker.participant.id) {
@@ -319,7 +334,7 @@ impl OpenRuntime {
             telemetry: Arc::new(events::RedactingSink { redactor: redactor.clone(), inner: telemetry }),
             speakers: speakers.collect(),
             policy: ports.policy,
-            caps: *caps,
+            caps,
             redactor: redactor.clone(),
             ledger: metrics::ledger(environment, &self.store),
             clock: environment.clock.clone(),
@@ -332,7 +347,7 @@ impl OpenRuntime {
         if !self.store.has_appended() {
             return Report::new();
         }
-        let Runtime { environment, witness, .. } = &self.runtime;
+        let Runtime { environment, witness, .. } = &*self.runtime;
         let sealing = Sealer { environment, store: &self.store, witness: witness.as_ref() };
         sealing::within_deadline(&self.store, Box::pin(sealing.seal_or_warn())).await.unwrap_or_default()
     }
@@ -360,6 +375,12 @@ impl From<turn::TurnError> for ServiceError {
     }
 }
 
+impl From<substrate::SubstrateError> for Error {
+    fn from(error: substrate::SubstrateError) -> Self {
+        ServiceError::from(error).into()
+    }
+}
+
 impl From<substrate::SubstrateError> for ServiceError {
     fn from(error: substrate::SubstrateError) -> Self {
         let code = match &error {
@@ -371,17 +392,23 @@ impl From<substrate::SubstrateError> for ServiceError {
     }
 }
 
-/// The runtime to open, and overrides for its participants.
+/// The runtime to open, and overrides for its participants. A path converts into one.
 #[derive(Debug, Clone, Default)]
 pub struct RuntimeRequest {
     /// The manifest, or a directory with a `multi-agent.yaml` in it.
     pub path: PathBuf,
     /// The workspace's root; `None` searches for it.
     pub root: Option<PathBuf>,
-    /// `--executor`: for all participants.
+    /// The executor of all participants, in place of the configured ones.
     pub executor: Option<String>,
-    /// `--max-calls`, `--max-tokens`, `--max-money`: of this process.
+    /// The budget of each run; what it leaves open is as configured.
     pub caps: Caps,
-    /// `--timeout`: the deadline of each turn.
+    /// The deadline of each turn.
     pub timeout: Option<Duration>,
+}
+
+impl<P: Into<PathBuf>> From<P> for RuntimeRequest {
+    fn from(path: P) -> Self {
+        RuntimeRequest { path: path.into(), ..RuntimeRequest::default() }
+    }
 }

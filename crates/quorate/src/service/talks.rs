@@ -1,41 +1,32 @@
 //! The conversations of a workspace, for front ends that have no manifest at hand: every runtime manifest below the root has
 //! one, under an id that follows from the manifest's path.
 //!
-//! A front end lists and opens conversations, tracks the participants that a run asks, answers open turns as `quorate run`
-//! does, and reads the state of a conversation: its outcomes, what participants remember, and who answers next.
+//! A front end lists and opens conversations, and reads the state of one: its outcomes, what participants remember, and who
+//! answers next.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::conversation::Turn;
 use quorate_kernel::entropy::sha256_hex;
-use quorate_kernel::ports::ledger::{Ledger as _, Record};
-use quorate_kernel::ports::telemetry::{Event, EventKind, Telemetry};
+use quorate_kernel::ports::ledger::Record;
 use quorate_kernel::record;
-use quorate_kernel::turn::{Begin, Forecast};
+use quorate_kernel::turn::Forecast;
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::loader::{OpenResult, Refs};
 use quorate_protocol::{Json, Name};
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::{Map, json};
-use tokio::sync::watch;
+use serde_json::Map;
 
 use super::confined::Root;
 use super::disk;
 use super::environment::Environment;
 use super::error::ServiceError;
 use super::manifests::{Manifests, workspace_location};
-use super::registries::Registries;
-use super::runtime::{self, Runtime};
-use super::workspace::PathOverrides;
-use crate::service::runtime::OpenRuntime;
-use crate::service::runtime::conversation::{self, Conversation};
-use crate::service::runtime::drive::{Retention, RunSummary, Step, Until, drive};
-use crate::service::session::LedgerSession;
+use super::runtime::Runtime;
+use super::runtime::conversation::{self, Activity, Doing, Turns};
 
 /// How many hexadecimal digits of the hash an id has.
 const ID_DIGITS: usize = 12;
@@ -49,6 +40,7 @@ pub struct Talk {
     pub runtime: Option<String>,
     /// The manifest, from the workspace's root
     pub manifest: String,
+    /// The manifest
     #[serde(skip)]
     #[schemars(skip)]
     pub path: PathBuf,
@@ -58,13 +50,9 @@ pub struct Talk {
 ///
 /// # Errors
 /// When the root cannot be read.
-pub fn list(
-    environment: &Environment,
-    root: &Root,
-    registries: &Registries,
-) -> Result<Vec<Talk>, ServiceError> {
+pub(crate) fn list(environment: &Environment, root: &Root) -> Result<Vec<Talk>, ServiceError> {
     let manifests = Manifests::open(environment, root.dir(), Refs::ShapeOnly)?;
-    let loader = manifests.loader(registries);
+    let loader = manifests.loader(&*environment.registries);
     let found = disk::walk(root.dir()).map_err(|error| {
         let body = Body::new(format!("cannot read the workspace {}: {error}", root.dir().display()));
         ServiceError::configuration(codes::FILE_UNREADABLE, body)
@@ -99,13 +87,8 @@ fn hidden(root: &Root) -> Option<PathBuf> {
 ///
 /// # Errors
 /// `quorate:conversation_unknown` if no conversation matches.
-pub fn find(
-    environment: &Environment,
-    root: &Root,
-    registries: &Registries,
-    id: &str,
-) -> Result<Talk, ServiceError> {
-    let talks = list(environment, root, registries)?;
+pub(crate) fn find(environment: &Environment, root: &Root, id: &str) -> Result<Talk, ServiceError> {
+    let talks = list(environment, root)?;
     let mut of_runtime = talks.iter().filter(|talk| talk.runtime.as_deref() == Some(id));
     let by_runtime = of_runtime.next().filter(|_| of_runtime.next().is_none());
     let found = talks.iter().find(|talk| talk.id == id).or(by_runtime).cloned();
@@ -120,137 +103,6 @@ pub fn find(
     })
 }
 
-/// Whether opening a conversation may create files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TalkAccess {
-    ReadOnly,
-    ReadWrite,
-}
-
-/// Opens the runtime of a conversation, by the manifest's current content.
-///
-/// # Errors
-/// As [`runtime::open`]; and if `access` is read-only and reading would create a database.
-pub fn open(
-    environment: &Environment,
-    places: &PathOverrides,
-    root: &Root,
-    registries: &Registries,
-    (talk, access): (&Talk, TalkAccess),
-) -> Result<Runtime, ServiceError> {
-    let request = runtime::RuntimeRequest {
-        path: talk.path.clone(),
-        root: Some(root.dir().to_owned()),
-        ..runtime::RuntimeRequest::default()
-    };
-    let runtime = runtime::open(environment, places, &request, registries)?;
-    if let (TalkAccess::ReadOnly, Some(missing)) = (access, runtime.missing_databases.first()) {
-        let message = format!("the database {} of `{}` does not exist yet", missing.display(), runtime.id);
-        let help = "run `quorate say` or `quorate run` to begin the conversation";
-        return Err(ServiceError::not_found(codes::CONVERSATION_UNKNOWN, Body::new(message).help(help)));
-    }
-    Ok(runtime)
-}
-
-/// What a participant does
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Doing {
-    /// It is being asked.
-    Asked,
-    /// It has answered in this run.
-    Answered,
-    /// It was asked in this run and has not answered.
-    Failed,
-}
-
-/// The participants that a run of this process has asked, by id, each with the reason where it failed.
-pub type Activity = BTreeMap<Name, (Doing, Option<String>)>;
-
-/// Tracks a run's participants and notifies subscribers of each change.
-pub struct ActivityTracker {
-    activity: watch::Sender<Activity>,
-}
-
-impl Default for ActivityTracker {
-    fn default() -> Self {
-        ActivityTracker { activity: watch::Sender::new(Activity::new()) }
-    }
-}
-
-impl ActivityTracker {
-    pub fn subscribe(&self) -> watch::Receiver<Activity> {
-        self.activity.subscribe()
-    }
-
-    pub fn now(&self) -> Activity {
-        self.activity.borrow().clone()
-    }
-
-    /// A run has ended: no participant is being asked.
-    pub fn end(&self) {
-        self.activity.send_modify(|activity| activity.retain(|_, (doing, _)| *doing != Doing::Asked));
-    }
-
-    fn set(&self, participant: &Name, doing: Doing, why: Option<String>) {
-        self.activity.send_modify(|activity| drop(activity.insert(participant.clone(), (doing, why))));
-    }
-}
-
-impl Telemetry for ActivityTracker {
-    fn emit(&self, event: &Event) {
-        match &event.kind {
-            EventKind::ParticipantStarted { participant, .. } => self.set(participant, Doing::Asked, None),
-            EventKind::ParticipantFinished { participant, .. } => {
-                self.set(participant, Doing::Answered, None)
-            }
-            EventKind::ParticipantFailed { participant, error, .. } => {
-                self.set(participant, Doing::Failed, Some(error.clone()));
-            }
-            _ => {}
-        }
-    }
-}
-
-/// How long hooks and records may take at the end.
-const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
-
-/// Answers open turns until none is left, and returns the JSON of `quorate run --format json`. If another process runs the
-/// conversation, that process answers, and the JSON has `elsewhere`. Calls `on_cycle` after each cycle.
-///
-/// # Errors
-/// If a participant's executor is not trusted or not installed, or if the substrate or the ledger fails.
-pub async fn answer(
-    ready: &OpenRuntime,
-    telemetry: Arc<dyn Telemetry>,
-    mut on_cycle: impl FnMut(),
-) -> Result<Json, ServiceError> {
-    let (mut runner, _guard) = match ready.runner(Begin::First, telemetry).await {
-        Ok(running) => running,
-        Err(error) if error.report.refusals.iter().any(|refusal| refusal.code == codes::RUNTIME_BUSY) => {
-            return Ok(json!({"runtime": ready.runtime.id, "elsewhere": true}));
-        }
-        Err(error) => return Err(error),
-    };
-    let mut summary = RunSummary::new(Retention::All);
-    let driven = drive(&mut runner, Until::Idle, ready.runtime.wall, |step| match step {
-        Step::Cycled(cycled) => {
-            summary.take(cycled);
-            on_cycle();
-        }
-        Step::TimeUp => summary.out_of_time = true,
-        Step::Waiting | Step::Retrying(..) => {}
-    })
-    .await;
-    runner.settle_hooks().await;
-    let unfinished = runner.close(SHUTDOWN_TIMEOUT).await;
-    driven?;
-    if let Some(unfinished) = unfinished? {
-        summary.take_unfinished(unfinished);
-    }
-    Ok(summary.json(&ready.runtime.id))
-}
-
 /// How many turns after the last settled turn are read to find open turns.
 const OPEN_TURNS: usize = 200;
 /// How many of the conversation's last records are read from the ledger.
@@ -259,6 +111,7 @@ const RECORDS: u32 = 512;
 /// How a conversation stands
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TalkState {
+    /// The conversation
     pub id: String,
     /// The runtime's id
     pub runtime: String,
@@ -266,15 +119,21 @@ pub struct TalkState {
     pub manifest: String,
     /// The kind of the dispatcher, which selects the next speakers
     pub dispatcher: String,
+    /// In the manifest's order
     pub participants: Vec<ParticipantState>,
+    /// Who answers next
     pub next: Next,
     /// The outcomes of turns, from the last records of the ledger
     pub outcomes: Vec<TurnOutcome>,
+    /// Whether a job of this server answers open turns
+    #[serde(rename = "answering")]
+    pub is_answering: bool,
 }
 
 /// A participant of the runtime
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ParticipantState {
+    /// Its id
     pub id: String,
     /// What it is called and mentioned by
     pub name: String,
@@ -307,6 +166,7 @@ pub struct Next {
 /// The outcome of a turn
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct TurnOutcome {
+    /// The turn
     pub turn: String,
     /// Who was selected to answer it
     pub selected: Vec<String>,
@@ -319,46 +179,48 @@ pub struct TurnOutcome {
 /// A participant that has not answered
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FailedAnswer {
+    /// The participant
     pub participant: String,
+    /// The reason
     pub why: String,
 }
 
-/// Reads the state of a conversation. `ledger` is the workspace's ledger, if it exists.
+/// Reads the state of a conversation.
 ///
 /// # Errors
 /// If the substrate or the ledger fails, or if only the process that runs the conversation can read it.
 #[crate::boxed]
-pub async fn load_state(
+pub(crate) async fn load_state(
+    environment: &Environment,
     talk: &Talk,
     runtime: &Runtime,
-    talking: &Conversation,
-    ledger: Option<&LedgerSession>,
-    activity: &Activity,
+    turns: &Turns,
+    activity: Activity,
 ) -> Result<TalkState, ServiceError> {
-    conversation::check_shared(
-        runtime,
-        "read its records in the ledger with `quorate log MANIFEST --records`",
-    )?;
-    let records = match ledger {
-        Some(session) => session.store.tail(&runtime.stream(), RECORDS).await?,
-        None => Vec::new(),
-    };
+    conversation::check_shared(runtime, conversation::READ_RECORDS)?;
+    let redact = |text: &str| environment.redactor.redact_text(text);
+    let records = runtime.last_records(RECORDS).await?;
     let settled = records.iter().filter_map(turn_record).collect::<Vec<_>>();
     let cursor = settled.iter().rev().find_map(|settled| settled.cursor.clone());
-    let next = next_speakers(runtime, talking, cursor.as_ref(), &records).await?;
+    let mut next = next_speakers(runtime, turns, cursor.as_ref(), &records).await?;
+    next.why = redact(&next.why);
     let mut participants = Vec::new();
     for participant in &runtime.participants {
-        let (doing, why) = activity.get(&participant.id).cloned().unzip();
+        let (doing, why) = activity.participants.get(&participant.id).cloned().unzip();
         let read = conversation::state(runtime, &participant.id).await;
         participants.push(ParticipantState {
             id: participant.id.to_string(),
             name: participant.display_name.clone(),
             executor: participant.executor.clone(),
             doing,
-            why: why.flatten(),
+            why: why.flatten().as_deref().map(redact),
             state_error: read.as_ref().err().map(ServiceError::first_message),
             state: read.unwrap_or_default(),
         });
+    }
+    let mut outcomes = outcomes(settled);
+    for failed in outcomes.iter_mut().flat_map(|outcome| &mut outcome.failed) {
+        failed.why = redact(&failed.why);
     }
     Ok(TalkState {
         id: talk.id.clone(),
@@ -367,7 +229,8 @@ pub async fn load_state(
         dispatcher: runtime.dispatcher().to_owned(),
         participants,
         next,
-        outcomes: outcomes(settled),
+        outcomes,
+        is_answering: activity.is_answering,
     })
 }
 
@@ -400,14 +263,11 @@ fn outcomes(records: Vec<record::Turn>) -> Vec<TurnOutcome> {
 /// Forecasts who answers the oldest turn after the cursor.
 async fn next_speakers(
     runtime: &Runtime,
-    talking: &Conversation,
+    turns: &Turns,
     cursor: Option<&Name>,
     records: &[Record],
 ) -> Result<Next, ServiceError> {
-    let page = match cursor {
-        Some(cursor) => talking.after(cursor, OPEN_TURNS).await?,
-        None => talking.first(OPEN_TURNS).await?,
-    };
+    let page = turns.after(cursor, OPEN_TURNS).await?;
     let nothing = |why: &str| Next { turn: None, open: 0, participants: Vec::new(), why: why.to_owned() };
     let Some(trigger) = page.turns.first() else { return Ok(nothing("every turn is settled")) };
     if !page.known {
@@ -477,7 +337,7 @@ mod tests {
             (".runtime/multi-agent.yaml", "four"),
         ];
         let (_dir, environment, root) = workspace(&paths);
-        let talks = list(&environment, &root, &Registries::new()).unwrap();
+        let talks = list(&environment, &root).unwrap();
         let shown: Vec<_> =
             talks.iter().map(|talk| (&*talk.manifest, talk.runtime.as_deref().unwrap())).collect();
         assert_eq!(
@@ -490,7 +350,7 @@ mod tests {
             ]
         );
         assert_eq!(talks[1].id, "t".to_owned() + &sha256_hex(b"a.yaml")[..ID_DIGITS]);
-        let find = |id: &str| find(&environment, &root, &Registries::new(), id).map(|talk| talk.manifest);
+        let find = |id: &str| find(&environment, &root, id).map(|talk| talk.manifest);
         assert_eq!(
             (find(&talks[2].id).unwrap(), find("one").unwrap()),
             ("deep/b.yml".into(), "a.yaml".into())
@@ -507,7 +367,7 @@ mod tests {
         let (dir, environment, root) = workspace(&[("a.yaml", "one")]);
         let link = root.dir().join("link.yaml");
         std::os::unix::fs::symlink(dir.path().join("outside.yaml"), link).unwrap();
-        let talks = list(&environment, &root, &Registries::new()).unwrap();
+        let talks = list(&environment, &root).unwrap();
         assert_eq!(talks.len(), 1, "{talks:?}");
     }
 }

@@ -4,10 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use quorate::service::environment::{Environment, NatsServers};
-use quorate::service::registries::Registries;
-use quorate::service::runtime::{Runtime, RuntimeRequest, open};
-use quorate::service::workspace::PathOverrides;
+use quorate::{Conversation, NatsServers, Quorate, Trust};
 use quorate_testkit::conformance::{state, substrate};
 use serde_json::json;
 
@@ -21,6 +18,19 @@ pub(crate) struct Swarm {
     /// `None` for a file of each machine's own.
     pub(crate) ledger: Option<PathBuf>,
     pub(crate) nats: Option<String>,
+}
+
+/// A workspace whose files are trusted.
+pub(crate) fn workspace(place: &TestDir, nats: Option<String>, ledger: Option<PathBuf>) -> Quorate {
+    let mut builder = Quorate::builder().workspace(place.root());
+    builder = builder.state_dir(place.path("state")).trust(Trust::Workspace);
+    if let Some(urls) = nats {
+        builder = builder.nats(NatsServers { urls, credentials: None, inbox: None });
+    }
+    if let Some(ledger) = ledger {
+        builder = builder.ledger(ledger);
+    }
+    builder.build().expect("a workspace")
 }
 
 impl Swarm {
@@ -47,18 +57,10 @@ state: {{kind: {state}}}
         place
     }
 
-    /// The runtime of a manifest, as another process opens it.
-    pub(crate) fn open(&self, place: &TestDir, file: &str) -> Runtime {
-        let nats = self.nats.clone().map(|urls| NatsServers { urls, credentials: None, inbox: None });
-        let environment = Environment {
-            nats,
-            state_dir: Some(place.path("state")),
-            trust: quorate::service::trust::requests::Trust::default().trusting_all(),
-            ..Environment::new(place.root())
-        };
-        let places = PathOverrides { ledger: self.ledger.clone(), ..PathOverrides::default() };
-        let request = RuntimeRequest { path: place.path(file), ..RuntimeRequest::default() };
-        open(&environment, &places, &request, &Registries::new()).expect("a manifest that holds")
+    /// The conversation of a manifest, as another process opens it.
+    pub(crate) fn open(&self, place: &TestDir, file: &str) -> Conversation {
+        let quorate = workspace(place, self.nats.clone(), self.ledger.clone());
+        quorate.conversation(place.path(file)).expect("a manifest that holds")
     }
 
     /// Holds the substrate against the port's contract.
@@ -68,7 +70,7 @@ state: {{kind: {state}}}
             let n = made.fetch_add(1, Ordering::SeqCst);
             let file = format!("{n}.yaml");
             place.write(&file, self.manifest(&format!("talk {n}")));
-            let handles = Handles::new(|| self.open(&place, &file).substrate);
+            let handles = Handles::new(|| self.open(&place, &file).substrate().clone());
             Box::new(move || handles.next())
         })
         .await;
@@ -77,7 +79,7 @@ state: {{kind: {state}}}
     /// Holds the store of states against the port's contract.
     pub(crate) async fn check_state(&self) {
         let place = self.machine();
-        let handles = Handles::new(|| self.open(&place, "there.yaml").state);
+        let handles = Handles::new(|| self.open(&place, "there.yaml").states().clone());
         state::all(&move || handles.next()).await;
     }
 

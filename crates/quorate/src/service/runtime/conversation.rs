@@ -4,6 +4,7 @@
 //! For `log`, `check` and `ledger verify` it compares whole conversations with the ledger (D15). A runner compares only the
 //! turns that it reads (`kernel/turn/evidence.rs`).
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,18 +17,22 @@ use quorate_kernel::clock::rfc3339;
 use quorate_kernel::conversation::{NewTurn, Origin, Participant, Stamp, Turn};
 use quorate_kernel::entropy;
 use quorate_kernel::ports::ledger::{Ledger as _, Record};
-use quorate_kernel::ports::substrate::{Keeps, Lifetime, Substrate, SubstrateError};
+use quorate_kernel::ports::substrate::{Keeps, Lifetime, Substrate};
+use quorate_kernel::ports::telemetry::{Event, EventKind};
 use quorate_kernel::redact::Redactor;
 use quorate_kernel::turn::evidence::{Alteration, Evidence, Scope};
 use quorate_ledger::Store;
 use quorate_manifest::runtime::RESERVED_AUTHORS;
 use quorate_protocol::locks::look_of_name;
 use quorate_protocol::{Json, Name};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Map;
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::{Mutex, MutexGuard, Notify, watch};
 use tokio::time::Instant;
 
 use super::{OpenRuntime, Runtime};
+use crate::error::Error;
 use crate::jobs::Waiter;
 use crate::service::disk::{self, Text, display_path};
 use crate::service::error::{ExitClass, ServiceError, error_chain};
@@ -37,6 +42,8 @@ const MAX_NAME_CHARS: usize = 200;
 
 /// The author of messages without a name. No participant can have this id.
 pub const DEFAULT_SPEAKER: &str = RESERVED_AUTHORS[0];
+/// What to do instead of reading a conversation that is in the memory of another process.
+pub(crate) const READ_RECORDS: &str = "read its records in the ledger with `quorate log MANIFEST --records`";
 /// How many turns are read at once.
 const PAGE: usize = 512;
 
@@ -53,12 +60,26 @@ impl Runtime {
 }
 
 /// Which names the author of a turn may have.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AuthorRule {
     /// Any name that is not, and does not look like, the name of a participant.
+    #[default]
     PeopleOnly,
     /// Also the name of a participant: the turn records that a person wrote it.
     Anyone,
+}
+
+/// A turn of a person to append.
+#[derive(Debug, Clone, Default)]
+pub struct SayRequest {
+    /// The content.
+    pub text: String,
+    /// The author, without white space; `None` for [`DEFAULT_SPEAKER`].
+    pub by: Option<String>,
+    /// Whether the author may be a participant.
+    pub rule: AuthorRule,
+    /// Whether other processes read the conversation: one in the memory of this process is then refused.
+    pub is_shared: bool,
 }
 
 /// Appends a turn of a person.
@@ -66,12 +87,16 @@ pub enum AuthorRule {
 /// # Errors
 /// If the text is empty, the rule forbids the name, or the substrate refuses the turn or fails.
 #[crate::boxed]
-pub async fn say(runtime: &Runtime, text: &str, by: &str, rule: AuthorRule) -> Result<Turn, ServiceError> {
+pub async fn say(runtime: &Runtime, request: &SayRequest) -> Result<Turn, ServiceError> {
+    let (text, by) = (&request.text, request.by.as_deref().unwrap_or(DEFAULT_SPEAKER));
+    if request.is_shared {
+        check_shared(runtime, "start the conversation with the text: `quorate run MANIFEST --say TEXT`")?;
+    }
     check_message(text, by)?;
     if by.chars().count() > MAX_NAME_CHARS {
         return Err(invalid_message("the name is too long", "use at most 200 characters"));
     }
-    let origin = author_origin(runtime, by, rule)?;
+    let origin = author_origin(runtime, by, request.rule)?;
     let turn = NewTurn {
         participant: by.into(),
         content: runtime.redact(text, Map::new()).await.0.into(),
@@ -148,21 +173,11 @@ impl Runtime {
     }
 }
 
-/// Appends a turn of a person to a conversation that other processes can read.
-///
-/// # Errors
-/// As [`say`], and if the conversation is only in the memory of a process.
-#[crate::boxed]
-pub async fn post(runtime: &Runtime, text: &str, by: &str, rule: AuthorRule) -> Result<Turn, ServiceError> {
-    check_shared(runtime, "start the conversation with the text: `quorate run MANIFEST --say TEXT`")?;
-    say(runtime, text, by, rule).await
-}
-
 /// Refuses a conversation in the memory of the process that runs it: this process would see an empty one.
 ///
 /// # Errors
 /// `quorate:conversation_not_shared`.
-pub fn check_shared(runtime: &Runtime, instead: &str) -> Result<(), ServiceError> {
+pub(crate) fn check_shared(runtime: &Runtime, instead: &str) -> Result<(), ServiceError> {
     let about = runtime.substrate.about();
     if about.lifetime == Lifetime::Persistent {
         return Ok(());
@@ -192,17 +207,16 @@ pub struct ConversationReader {
 }
 
 impl ConversationReader {
-    pub fn new(runtime: &Runtime) -> Self {
+    pub(crate) fn new(runtime: &Runtime) -> Self {
         ConversationReader { substrate: runtime.substrate.clone(), at: None, evidence: Evidence::default() }
     }
 
-    /// A reader at the beginning of a conversation that other processes write.
+    /// A reader at the beginning of a conversation, which names authors that only the ledger has.
     ///
     /// # Errors
-    /// If the conversation is only in the memory of another process, or the ledger cannot be read.
+    /// If the ledger cannot be read.
     #[crate::boxed]
-    pub async fn shared(runtime: &Runtime) -> Result<Self, ServiceError> {
-        check_shared(runtime, "read its records in the ledger with `quorate log MANIFEST --records`")?;
+    pub(crate) async fn with_authors(runtime: &Runtime) -> Result<Self, ServiceError> {
         let mut reader = ConversationReader::new(runtime);
         if reader.substrate.about().keeps == Keeps::Turns {
             reader.evidence = Evidence::from_records(&runtime.records().await?);
@@ -215,7 +229,7 @@ impl ConversationReader {
     /// # Errors
     /// When the substrate fails.
     #[crate::boxed]
-    pub async fn next_page(&mut self) -> Result<Vec<Turn>, ServiceError> {
+    pub async fn next_page(&mut self) -> Result<Vec<Turn>, Error> {
         let mut page = self.substrate.read(self.at.as_ref(), PAGE).await?;
         self.evidence.name_authors(&mut page.turns);
         if let Some(last) = page.turns.last() {
@@ -229,7 +243,7 @@ impl ConversationReader {
     /// # Errors
     /// When the substrate fails.
     #[crate::boxed]
-    pub async fn last(&mut self, count: Option<usize>) -> Result<Vec<Turn>, ServiceError> {
+    pub async fn last(&mut self, count: Option<usize>) -> Result<Vec<Turn>, Error> {
         let mut turns = Vec::new();
         loop {
             let page = self.next_page().await?;
@@ -250,8 +264,27 @@ impl ConversationReader {
     /// # Errors
     /// When the substrate fails.
     #[crate::boxed]
-    pub async fn changed(&self) -> Result<(), ServiceError> {
+    pub async fn changed(&self) -> Result<(), Error> {
         Ok(self.substrate.changed().await?)
+    }
+}
+
+/// A record of a conversation in the ledger
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ConversationRecord {
+    /// Its number in the conversation's stream
+    pub n: u64,
+    /// When it was recorded, RFC 3339
+    pub at: String,
+    /// Its kind
+    pub kind: String,
+    /// Its content; null if it was erased
+    pub data: Option<Map<String, Json>>,
+}
+
+impl From<Record> for ConversationRecord {
+    fn from(record: Record) -> Self {
+        ConversationRecord { n: record.n, at: rfc3339(record.at_ms), kind: record.kind, data: record.data }
     }
 }
 
@@ -409,14 +442,13 @@ impl OpenRuntime {
     }
 }
 
-/// How many turns one read fetches on the way to the newest.
-const PAGE_SIZE: usize = 512;
 /// The pause after each wake-up, since a substrate may wake its waiter without news.
 const WAKE_PAUSE: Duration = Duration::from_millis(20);
 
 /// The turns of a read.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct TurnPage {
+    /// Oldest first.
     pub turns: Vec<Turn>,
     /// Whether there are more in the direction of the read.
     pub more: bool,
@@ -424,23 +456,106 @@ pub struct TurnPage {
     pub known: bool,
 }
 
-/// A reader of a conversation, for concurrent use.
-pub struct Conversation {
-    substrate: Arc<dyn Substrate>,
-    /// The newest turn seen so far, so that a search for newer turns starts there.
-    newest: Mutex<Option<Name>>,
+/// What a participant does
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Doing {
+    /// It is being asked.
+    Asked,
+    /// It has answered in this run.
+    Answered,
+    /// It was asked in this run and has not answered.
+    Failed,
+}
+
+/// What the runs of this process do in a conversation.
+#[derive(Debug, Clone, Default)]
+pub struct Activity {
+    /// The participants that were asked, by id, each with the reason where it failed.
+    pub participants: BTreeMap<Name, (Doing, Option<String>)>,
+    /// Whether a run answers open turns now.
+    pub is_answering: bool,
+}
+
+/// What all handles of a conversation in this process share.
+pub(crate) struct Shared {
+    activity: watch::Sender<Activity>,
+    /// Held by the run that answers.
+    alone: Mutex<()>,
     /// Notified of reads and appends. A substrate wakes only its last reader, and readers wake each other.
     news: Notify,
 }
 
-impl Conversation {
-    pub fn new(substrate: Arc<dyn Substrate>) -> Conversation {
-        Conversation { substrate, newest: Mutex::new(None), news: Notify::new() }
+impl Default for Shared {
+    fn default() -> Self {
+        Shared {
+            activity: watch::Sender::new(Activity::default()),
+            alone: Mutex::default(),
+            news: Notify::default(),
+        }
+    }
+}
+
+/// A run's turn to answer. No participant is being asked once it is dropped.
+pub(crate) struct Answering<'s> {
+    shared: &'s Shared,
+    _alone: MutexGuard<'s, ()>,
+}
+
+impl Drop for Answering<'_> {
+    fn drop(&mut self) {
+        self.shared.activity.send_modify(|activity| {
+            activity.is_answering = false;
+            activity.participants.retain(|_, (doing, _)| *doing != Doing::Asked);
+        });
+        self.shared.notify_appended();
+    }
+}
+
+impl Shared {
+    /// Notifies waiters of an append by this process.
+    pub(crate) fn notify_appended(&self) {
+        self.news.notify_waiters();
     }
 
-    /// Notifies waiters of an append by this process.
-    pub fn notify_appended(&self) {
-        self.news.notify_waiters();
+    pub(crate) fn subscribe(&self) -> watch::Receiver<Activity> {
+        self.activity.subscribe()
+    }
+
+    /// Waits until no other run of this process answers.
+    pub(crate) async fn begin(&self) -> Answering<'_> {
+        let alone = self.alone.lock().await;
+        self.activity.send_modify(|activity| activity.is_answering = true);
+        Answering { shared: self, _alone: alone }
+    }
+
+    /// Tracks the participants of a run.
+    pub(crate) fn observe(&self, event: &Event) {
+        let (participant, doing, why) = match &event.kind {
+            EventKind::ParticipantStarted { participant, .. } => (participant, Doing::Asked, None),
+            EventKind::ParticipantFinished { participant, .. } => (participant, Doing::Answered, None),
+            EventKind::ParticipantFailed { participant, error, .. } => {
+                (participant, Doing::Failed, Some(error.clone()))
+            }
+            _ => return,
+        };
+        self.activity.send_modify(|activity| {
+            activity.participants.insert(participant.clone(), (doing, why));
+        });
+    }
+}
+
+/// The turns of a conversation, for concurrent readers.
+pub struct Turns {
+    substrate: Arc<dyn Substrate>,
+    /// The newest turn seen so far, so that a search for newer turns starts there.
+    newest: Mutex<Option<Name>>,
+    shared: Arc<Shared>,
+}
+
+impl Turns {
+    pub(crate) fn new(substrate: Arc<dyn Substrate>, shared: Arc<Shared>) -> Turns {
+        Turns { substrate, newest: Mutex::new(None), shared }
     }
 
     /// The newest turns.
@@ -448,7 +563,7 @@ impl Conversation {
     /// # Errors
     /// When the substrate fails.
     #[crate::boxed]
-    pub async fn newest(&self, limit: usize) -> Result<TurnPage, SubstrateError> {
+    pub async fn newest(&self, limit: usize) -> Result<TurnPage, Error> {
         let Some(last) = self.newest_id().await? else {
             return Ok(TurnPage { known: true, ..TurnPage::default() });
         };
@@ -463,7 +578,7 @@ impl Conversation {
     /// # Errors
     /// When the substrate fails.
     #[crate::boxed]
-    pub async fn before(&self, at: &Name, limit: usize) -> Result<TurnPage, SubstrateError> {
+    pub async fn before(&self, at: &Name, limit: usize) -> Result<TurnPage, Error> {
         let mut turns = self.substrate.window(at, limit + 2).await?;
         let known = turns.pop().is_some();
         let more = turns.len() > limit;
@@ -471,37 +586,23 @@ impl Conversation {
         Ok(TurnPage { turns, more, known })
     }
 
-    /// The turns right after `at`; the first ones if `at` does not exist.
+    /// The turns right after `at`; the first ones if it is `None` or does not exist.
     ///
     /// # Errors
     /// When the substrate fails.
     #[crate::boxed]
-    pub async fn after(&self, at: &Name, limit: usize) -> Result<TurnPage, SubstrateError> {
-        let page = self.substrate.read(Some(at), limit + 1).await?;
-        let (mut turns, known) = (page.turns, page.known);
+    pub async fn after(&self, at: Option<&Name>, limit: usize) -> Result<TurnPage, Error> {
+        let page = self.substrate.read(at, limit + 1).await?;
+        let (mut turns, known) = (page.turns, at.is_none() || page.known);
         if !turns.is_empty() {
-            self.news.notify_waiters();
+            self.shared.notify_appended();
         }
         let more = turns.len() > limit;
         turns.truncate(limit);
         Ok(TurnPage { turns, more, known })
     }
 
-    /// The first turns.
-    ///
-    /// # Errors
-    /// When the substrate fails.
-    #[crate::boxed]
-    pub async fn first(&self, limit: usize) -> Result<TurnPage, SubstrateError> {
-        let page = self.substrate.read(None, limit + 1).await?;
-        let mut turns = page.turns;
-        self.news.notify_waiters();
-        let more = turns.len() > limit;
-        turns.truncate(limit);
-        Ok(TurnPage { turns, more, known: true })
-    }
-
-    /// As [`Conversation::after`], once there are any; empty if none arrive within `wait`. Without a turn to start from,
+    /// As [`Turns::after`], once there are any; empty if none arrive within `wait`. Without a turn to start from,
     /// the newest.
     ///
     /// # Errors
@@ -512,15 +613,15 @@ impl Conversation {
         limit: usize,
         wait: Duration,
         caller: &impl Waiter,
-    ) -> Result<TurnPage, SubstrateError> {
+    ) -> Result<TurnPage, Error> {
         let error = Instant::now() + wait;
         loop {
-            let news = self.news.notified();
+            let news = self.shared.news.notified();
             tokio::pin!(news);
             // From here on no notification is missed, even if another reader reads the turn first.
             news.as_mut().enable();
             let found = match at {
-                Some(at) => self.after(at, limit).await?,
+                Some(_) => self.after(at, limit).await?,
                 None => self.newest(limit).await?,
             };
             if !found.turns.is_empty() || !found.known {
@@ -533,7 +634,7 @@ impl Conversation {
                 () = news => {}
                 changed = self.substrate.changed() => {
                     changed?;
-                    self.news.notify_waiters();
+                    self.shared.notify_appended();
                     tokio::time::sleep(WAKE_PAUSE).await;
                 }
             }
@@ -545,17 +646,17 @@ impl Conversation {
     /// # Errors
     /// When the substrate fails.
     #[crate::boxed]
-    pub async fn newest_id(&self) -> Result<Option<Name>, SubstrateError> {
+    pub async fn newest_id(&self) -> Result<Option<Name>, Error> {
         let mut newest = self.newest.lock().await;
         loop {
-            let page = self.substrate.read(newest.as_ref(), PAGE_SIZE).await?;
+            let page = self.substrate.read(newest.as_ref(), PAGE).await?;
             if !page.known {
                 // The conversation was truncated or replaced: the page is from its beginning.
                 *newest = None;
             }
             let Some(last) = page.turns.last() else { return Ok(newest.clone()) };
             *newest = Some(last.id.clone());
-            self.news.notify_waiters();
+            self.shared.notify_appended();
         }
     }
 }

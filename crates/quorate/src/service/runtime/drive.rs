@@ -2,112 +2,256 @@
 //! the form of turns that front ends show.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
+use quorate_diagnostics::Report;
+use quorate_kernel::budget::Caps;
 use quorate_kernel::conversation::Turn;
-use quorate_kernel::turn::{CycleResult, Runner, UnfinishedCycle};
-use quorate_protocol::Json;
+use quorate_kernel::ports::substrate::SubstrateError;
+use quorate_kernel::ports::telemetry::{Event, Telemetry};
+use quorate_kernel::turn::{Begin, CycleResult, Runner, TurnError, UnfinishedCycle};
+use quorate_protocol::{Json, Name};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::Serialize;
 use serde_json::{Map, json};
+use tokio::sync::mpsc::UnboundedSender;
 
+use super::OpenRuntime;
+use super::conversation::{SayRequest, Shared, say};
+use super::events::EventFile;
+use crate::events::Interruption;
 use crate::service::error::ServiceError;
 
-/// The first pause after a transient failure. Each further pause doubles, up to the longest.
-const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
-const MAX_BACKOFF: Duration = Duration::from_secs(30);
-
-/// How long the loop continues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How long a run continues.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Until {
     /// Until one cycle has asked participants, or nothing is pending.
     Once,
     /// Until nothing is pending.
+    #[default]
     Idle,
     /// Waits for new turns until it is interrupted or the calls are spent.
     Watch,
 }
 
-/// What happened on the way.
-#[derive(Debug)]
-pub enum Step {
-    /// A cycle is over.
-    Cycled(CycleResult),
-    /// Nothing is pending; the loop waits.
-    Waiting,
-    /// The time limit is over. The next run asks the interrupted participants again.
-    TimeUp,
-    /// A cycle failed; the loop tries again after the pause.
-    Retrying(ServiceError, Duration),
+/// A request to let the participants of a conversation answer.
+#[derive(Debug, Clone, Default)]
+pub struct RunRequest {
+    /// How long the run continues.
+    pub until: Until,
+    /// Appended first.
+    pub say: Option<SayRequest>,
+    /// Whether other processes may run the conversation: then the turn is appended in any case, as soon as it is certain
+    /// that participants can be asked. Otherwise the run fails before it appends if another process runs it.
+    pub is_shared: bool,
+    /// On the first run: begins after the existing turns.
+    pub from_now: bool,
+    /// The budget, in place of the configured one.
+    pub caps: Option<Caps>,
+    /// Appends every event to this file, as lines of JSON.
+    pub events: Option<PathBuf>,
 }
 
-/// Runs the loop for at most `wall`.
+/// What happens during a run.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SwarmEvent {
+    /// The warnings of the manifest, and those for a process that runs it.
+    Warned(Report),
+    /// The turn of a [shared](RunRequest::is_shared) run is appended, and participants can be asked.
+    Admitted,
+    /// The conversation is locked for this run.
+    Began,
+    /// A turn was appended.
+    Said(Turn),
+    /// A step of a cycle.
+    Step(Event),
+    /// A cycle is over.
+    Cycled,
+    /// Nothing is pending; the run waits.
+    Waiting,
+    /// A cycle failed; the run tries again after the pause.
+    Retrying {
+        /// Why it failed.
+        report: Report,
+        /// How long the run waits.
+        pause: Duration,
+    },
+    /// The file of events cannot be written any more; the run continues.
+    EventsEnded(String),
+    /// No participant is asked any more: the run closes.
+    Ending,
+}
+
+/// Sends events to the stream of a run, and to its file.
+pub(crate) struct Sinks {
+    pub(crate) stream: UnboundedSender<SwarmEvent>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) file: Option<EventFile>,
+}
+
+impl Sinks {
+    /// A caller may ignore events.
+    pub(crate) fn send(&self, event: SwarmEvent) {
+        if let SwarmEvent::Said(_) = &event {
+            self.shared.notify_appended();
+        }
+        let _ = self.stream.send(event);
+    }
+}
+
+impl Telemetry for Sinks {
+    fn emit(&self, event: &Event) {
+        if let Some(file) = &self.file {
+            file.emit(event);
+        }
+        self.shared.observe(event);
+        self.send(SwarmEvent::Step(event.clone()));
+    }
+}
+
+/// How long hooks and pending writes may take at the end.
+pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Lets participants answer the turns of a conversation.
 ///
 /// # Errors
-/// If the substrate or the ledger fails. In watch mode only if the position in the conversation is unknown.
-pub async fn drive(
-    runner: &mut Runner,
-    until: Until,
-    wall: Option<Duration>,
-    mut on_step: impl FnMut(Step),
-) -> Result<(), ServiceError> {
-    let Some(wall) = wall else { return run_loop(runner, until, &mut on_step).await };
-    match tokio::time::timeout(wall, run_loop(runner, until, &mut on_step)).await {
-        Ok(driven) => driven,
-        // Dropping a cycle interrupts it.
-        Err(_) => {
-            on_step(Step::TimeUp);
-            Ok(())
+/// If another process runs the conversation, an executor is not trusted or not installed, or substrate or ledger fail.
+pub(crate) async fn run(
+    ready: &OpenRuntime,
+    request: &RunRequest,
+    sinks: &Arc<Sinks>,
+    interruption: &Interruption,
+) -> Result<SwarmReport, ServiceError> {
+    let begin = if request.from_now { Begin::Now } else { Begin::First };
+    let append = async || {
+        if let Some(request) = &request.say {
+            sinks.send(SwarmEvent::Said(say(&ready.runtime, request).await?));
         }
+        Ok::<_, ServiceError>(())
+    };
+    if request.is_shared {
+        // Refuses what is not trusted or not installed before anything is said.
+        ready.ensure_writable()?;
+        ready.swarm(request.caps, sinks.clone())?;
+        append().await?;
+        sinks.send(SwarmEvent::Admitted);
     }
-}
-
-async fn run_loop(
-    runner: &mut Runner,
-    until: Until,
-    on_step: &mut impl FnMut(Step),
-) -> Result<(), ServiceError> {
-    let mut pause = INITIAL_BACKOFF;
-    loop {
-        let cycled = match runner.cycle().await {
-            Ok(CycleResult::NoNewTurn) if until == Until::Watch => {
-                on_step(Step::Waiting);
-                runner.changed().await.map(|()| None)
-            }
-            Ok(CycleResult::NoNewTurn) => return Ok(()),
-            Ok(spent @ CycleResult::BudgetExhausted { .. }) => {
-                on_step(Step::Cycled(spent));
-                return Ok(());
-            }
-            Ok(cycled) => Ok(Some(cycled)),
-            Err(error) => Err(error),
+    let _alone = sinks.shared.begin().await;
+    let (mut runner, _guard) = ready.runner(begin, request.caps, sinks.clone()).await?;
+    if !request.is_shared {
+        append().await?;
+    }
+    sinks.send(SwarmEvent::Began);
+    let mut driver = Driver { report: SwarmReport::new(&ready.runtime.id, request.until), sinks };
+    let driven = tokio::select! {
+        biased;
+        () = interruption.requested() => None,
+        driven = driver.drive(&mut runner, request.until, ready.runtime.wall) => Some(driven),
+    };
+    let mut is_interrupted = driven.is_none();
+    if !is_interrupted {
+        // From here on an interruption ends the wait: hooks then have as long as everything else.
+        is_interrupted = tokio::select! {
+            biased;
+            () = interruption.requested() => true,
+            () = runner.settle_hooks() => false,
         };
-        match cycled {
-            Ok(None) => pause = INITIAL_BACKOFF,
-            Ok(Some(cycled)) => {
-                let has_asked = matches!(cycled, CycleResult::Asked { .. });
-                on_step(Step::Cycled(cycled));
-                if has_asked && until == Until::Once {
-                    return Ok(());
-                }
-                pause = INITIAL_BACKOFF;
-            }
-            Err(error) if until == Until::Watch && is_transient(&error) => {
-                on_step(Step::Retrying(error.into(), pause));
-                tokio::time::sleep(pause).await;
-                pause = (pause * 2).min(MAX_BACKOFF);
-            }
-            Err(error) => return Err(error.into()),
-        }
     }
+    if is_interrupted {
+        ready.store.interrupt();
+    }
+    sinks.send(SwarmEvent::Ending);
+    let drained = runner.close(SHUTDOWN_TIMEOUT).await.map_err(ServiceError::from);
+    driven.transpose()?;
+    let Driver { mut report, .. } = driver;
+    match drained {
+        Ok(None) => {}
+        Ok(Some(unfinished)) => {
+            unfinished.appended.iter().for_each(|turn| sinks.send(SwarmEvent::Said(turn.clone())));
+            report.take_unfinished(unfinished);
+        }
+        // The interruption is the outcome; report the records that failed.
+        Err(error) if is_interrupted => sinks.send(SwarmEvent::Warned(*error.report)),
+        Err(error) => return Err(error),
+    }
+    report.is_interrupted = is_interrupted;
+    report.end(request.until);
+    Ok(report)
 }
 
-/// Whether trying again may help.
-fn is_transient(error: &quorate_kernel::turn::TurnError) -> bool {
-    use quorate_kernel::ports::substrate;
-    use quorate_kernel::turn::TurnError;
-    matches!(error, TurnError::Substrate(substrate::SubstrateError::Unavailable { .. }))
+/// The first pause after a transient failure. Each further pause doubles, up to the longest.
+const INITIAL_BACKOFF: Duration = Duration::from_secs(1);
+const MAX_BACKOFF: Duration = Duration::from_secs(30);
+
+/// The loop of a run.
+struct Driver<'a> {
+    report: SwarmReport,
+    sinks: &'a Sinks,
+}
+
+impl Driver<'_> {
+    /// Runs the loop for at most `wall`.
+    async fn drive(
+        &mut self,
+        runner: &mut Runner,
+        until: Until,
+        wall: Option<Duration>,
+    ) -> Result<(), ServiceError> {
+        let Some(wall) = wall else { return self.run_loop(runner, until).await };
+        match tokio::time::timeout(wall, self.run_loop(runner, until)).await {
+            Ok(driven) => driven,
+            // Dropping a cycle interrupts it.
+            Err(_) => {
+                self.report.over = true;
+                Ok(())
+            }
+        }
+    }
+
+    async fn run_loop(&mut self, runner: &mut Runner, until: Until) -> Result<(), ServiceError> {
+        let mut pause = INITIAL_BACKOFF;
+        loop {
+            let cycled = match runner.cycle().await {
+                Ok(CycleResult::NoNewTurn) if until == Until::Watch => {
+                    self.sinks.send(SwarmEvent::Waiting);
+                    runner.changed().await.map(|()| None)
+                }
+                Ok(CycleResult::NoNewTurn) => return Ok(()),
+                Ok(cycled) => Ok(Some(cycled)),
+                Err(error) => Err(error),
+            };
+            match cycled {
+                Ok(cycled) => {
+                    pause = INITIAL_BACKOFF;
+                    let Some(cycled) = cycled else { continue };
+                    let has_asked = matches!(cycled, CycleResult::Asked { .. });
+                    let is_spent = matches!(cycled, CycleResult::BudgetExhausted { .. });
+                    if let CycleResult::Asked { appended, .. } = &cycled {
+                        appended.iter().for_each(|turn| self.sinks.send(SwarmEvent::Said(turn.clone())));
+                    }
+                    self.report.take(cycled);
+                    self.sinks.send(SwarmEvent::Cycled);
+                    if is_spent || has_asked && until == Until::Once {
+                        return Ok(());
+                    }
+                }
+                // Trying again may help.
+                Err(error @ TurnError::Substrate(SubstrateError::Unavailable { .. }))
+                    if until == Until::Watch =>
+                {
+                    let report = *ServiceError::from(error).report;
+                    self.sinks.send(SwarmEvent::Retrying { report, pause });
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(MAX_BACKOFF);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
 }
 
 /// The version of a run's JSON.
@@ -115,70 +259,88 @@ pub const SCHEMA: &str = "quorate.run/v1";
 
 /// A run of a runtime
 #[derive(Debug, Serialize, JsonSchema)]
-struct RunReport {
+#[schemars(rename = "RunReport")]
+pub struct SwarmReport {
     #[schemars(extend("const" = SCHEMA))]
     schema: &'static str,
     /// The runtime's id
-    runtime: String,
+    pub runtime: String,
     /// The number of turns that participants were asked to answer
-    asked: usize,
+    pub asked: usize,
     /// The number of turns without a selected participant
-    idle: usize,
-    appended: Vec<ShownTurn>,
+    pub idle: usize,
+    /// The turns of participants
+    pub appended: Recent<ShownTurn>,
     /// The participants that have not answered
-    failed: Vec<FailedCall>,
+    pub failed: Recent<FailedCall>,
     /// Turns that no participant answers, with the reason
-    passed: Vec<PassedTurn>,
+    pub passed: Recent<PassedTurn>,
     /// Turns for which the dispatcher failed
-    undecided: Vec<PassedTurn>,
+    pub undecided: Recent<PassedTurn>,
     /// The turn for which the budget of calls was spent
-    spent: Option<String>,
+    pub spent: Option<String>,
     /// Whether the time of `[budget] wall` is spent
-    over: bool,
+    pub over: bool,
     /// The turn that was being answered when the run was interrupted
-    interrupted: Option<InterruptedTurn>,
+    pub interrupted: Option<InterruptedTurn>,
     /// Why the run ended; null if `--once` ended it
-    stopped: Option<Stopped>,
+    pub stopped: Option<Stopped>,
     /// How many entries the lists leave out; with `--watch` they have the last hundred
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     omitted: BTreeMap<String, usize>,
+    /// Turns that reached `maxAgentTurns`.
+    #[serde(skip)]
+    guarded: Recent<String>,
+    /// Turns of people without a selected participant, and turns for which the dispatcher failed.
+    #[serde(skip)]
+    unaddressed: Recent<String>,
+    /// Whether a person interrupted the run.
+    #[serde(skip)]
+    pub is_interrupted: bool,
 }
 
 /// A participant that has not answered a turn
-#[derive(Debug, Serialize, JsonSchema)]
-struct FailedCall {
-    trigger: String,
-    participant: String,
-    why: String,
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct FailedCall {
+    /// The turn
+    pub trigger: String,
+    /// The participant
+    pub participant: String,
+    /// Why it has not answered
+    pub why: String,
 }
 
 /// A turn without an answer
-#[derive(Debug, Serialize, JsonSchema)]
-struct PassedTurn {
-    trigger: String,
-    why: String,
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct PassedTurn {
+    /// The turn
+    pub trigger: String,
+    /// Why no participant answers it
+    pub why: String,
 }
 
 /// A turn that some participants have not answered
-#[derive(Debug, Serialize, JsonSchema)]
-struct InterruptedTurn {
-    trigger: String,
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct InterruptedTurn {
+    /// The turn
+    pub trigger: String,
     /// The participants that the next run asks again
-    unheard: Vec<String>,
+    pub unheard: Vec<String>,
 }
 
 /// Why a run ended
-#[derive(Debug, Serialize, JsonSchema)]
-struct Stopped {
-    by: StoppedBy,
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+pub struct Stopped {
+    /// What ended it
+    pub by: StoppedBy,
     /// The turns without an answer because of it
-    turns: Vec<String>,
+    pub turns: Vec<String>,
 }
 
 /// What ended a run
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum StoppedBy {
+pub enum StoppedBy {
     /// Every turn is settled.
     Idle,
     /// A chain of triggers reached `maxAgentTurns`; the exit code is 3.
@@ -194,7 +356,7 @@ enum StoppedBy {
 /// The JSON Schema of a run's JSON.
 pub(crate) fn schema() -> Json {
     let settings = SchemaSettings::draft2020_12().for_serialize();
-    let mut schema = settings.into_generator().into_root_schema_for::<RunReport>().to_value();
+    let mut schema = settings.into_generator().into_root_schema_for::<SwarmReport>().to_value();
     schema["$id"] = json!(SCHEMA);
     schema
 }
@@ -202,11 +364,13 @@ pub(crate) fn schema() -> Json {
 /// A turn of a conversation
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ShownTurn {
+    /// Its id
     pub id: String,
     /// Who wrote it: a participant's id, or any other name
     pub participant: String,
     /// When, RFC 3339
     pub timestamp: String,
+    /// The text
     pub content: String,
     /// What its author added
     #[serde(skip_serializing_if = "Map::is_empty")]
@@ -220,6 +384,7 @@ pub struct ShownTurn {
 }
 
 impl ShownTurn {
+    /// The form of a turn.
     pub fn of(turn: &Turn) -> ShownTurn {
         let stamp = turn.stamp.as_ref().filter(|stamp| !stamp.trigger.is_empty());
         ShownTurn {
@@ -238,10 +403,13 @@ impl ShownTurn {
 const WINDOW: usize = 100;
 
 /// The last entries, and the count of all, so that a run of months needs constant memory.
-#[derive(Debug)]
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(transparent)]
 pub struct Recent<T> {
-    most: usize,
     all: VecDeque<T>,
+    #[serde(skip)]
+    most: usize,
+    #[serde(skip)]
     count: usize,
 }
 
@@ -282,93 +450,57 @@ impl<T> Extend<T> for Recent<T> {
     }
 }
 
-/// How much of a run is kept until its end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Retention {
-    /// Everything, for a run that ends when idle.
-    All,
-    /// The last entries, for a run that ends by interruption.
-    Last,
-}
-
-/// The result of a runtime's run.
-#[derive(Debug)]
-pub struct RunSummary {
-    /// The number of turns that participants were asked to answer.
-    pub asked: usize,
-    /// The number of turns without a selected participant.
-    pub idle: usize,
-    pub appended: Recent<Turn>,
-    /// Failures: the trigger, the participant, and the reason.
-    pub failed: Recent<(String, String, String)>,
-    /// Turns that were skipped, with reasons.
-    pub passed: Recent<(String, String)>,
-    /// Turns for which the dispatcher failed, with reasons.
-    pub undecided: Recent<(String, String)>,
-    /// Turns that reached `maxAgentTurns`.
-    guarded: Recent<String>,
-    /// Turns of people without a selected participant, and turns for which the dispatcher failed.
-    unaddressed: Recent<String>,
-    /// Whether a person interrupted the run.
-    pub interrupted: bool,
-    /// Whether `--once` ended the run after the first calls.
-    pub ended_once: bool,
-    /// The turn for which the budget of calls was spent.
-    pub spent: Option<String>,
-    /// Whether the time budget was spent.
-    pub out_of_time: bool,
-    /// The interrupted turn, and the participants that had not answered.
-    pub unheard: Option<(String, Vec<String>)>,
-}
-
-impl RunSummary {
-    /// The summary of a run that has just begun.
-    pub fn new(retention: Retention) -> Self {
-        let limit = match retention {
-            Retention::All => usize::MAX,
-            Retention::Last => WINDOW,
-        };
-        RunSummary {
+impl SwarmReport {
+    /// The report of a run that has just begun.
+    fn new(runtime: &str, until: Until) -> Self {
+        // A run that ends by interruption keeps the last entries.
+        let limit = if until == Until::Watch { WINDOW } else { usize::MAX };
+        SwarmReport {
+            schema: SCHEMA,
+            runtime: runtime.to_owned(),
             asked: 0,
             idle: 0,
             appended: Recent::new(limit),
             failed: Recent::new(limit),
             passed: Recent::new(limit),
             undecided: Recent::new(limit),
+            spent: None,
+            over: false,
+            interrupted: None,
+            stopped: None,
+            omitted: BTreeMap::new(),
             guarded: Recent::new(limit),
             unaddressed: Recent::new(limit),
-            interrupted: false,
-            ended_once: false,
-            spent: None,
-            out_of_time: false,
-            unheard: None,
+            is_interrupted: false,
         }
     }
 
     /// Adds a cycle.
-    pub fn take(&mut self, cycled: CycleResult) {
+    fn take(&mut self, cycled: CycleResult) {
+        let passed = |trigger: &Name, why| PassedTurn { trigger: trigger.to_string(), why };
         match cycled {
             CycleResult::Asked { trigger, appended, failed } => {
                 self.asked += 1;
-                self.appended.extend(appended);
-                let failed = failed
-                    .into_iter()
-                    .map(|(participant, why)| (trigger.to_string(), participant.to_string(), why));
-                self.failed.extend(failed);
+                self.appended.extend(appended.iter().map(ShownTurn::of));
+                self.failed.extend(failed.into_iter().map(|(participant, why)| FailedCall {
+                    trigger: trigger.to_string(),
+                    participant: participant.to_string(),
+                    why,
+                }));
             }
             CycleResult::Idle { trigger, is_unaddressed, why } => {
                 self.idle += 1;
                 self.unaddressed.extend(is_unaddressed.then(|| trigger.to_string()));
-                self.passed.extend(why.map(|why| (trigger.to_string(), why)));
+                self.passed.extend(why.map(|why| passed(&trigger, why)));
             }
             CycleResult::Guarded { trigger, why } => {
                 self.idle += 1;
                 self.guarded.extend([trigger.to_string()]);
-                self.passed.extend([(trigger.to_string(), why)]);
+                self.passed.extend([passed(&trigger, why)]);
             }
             CycleResult::Undecided { trigger, why } => {
                 self.unaddressed.extend([trigger.to_string()]);
-                self.undecided.extend([(trigger.to_string(), why)]);
+                self.undecided.extend([passed(&trigger, why)]);
             }
             CycleResult::BudgetExhausted { trigger } => self.spent = Some(trigger.to_string()),
             CycleResult::NoNewTurn => {}
@@ -376,22 +508,16 @@ impl RunSummary {
     }
 
     /// Adds the rest of an interrupted cycle.
-    pub fn take_unfinished(&mut self, unfinished: UnfinishedCycle) {
+    fn take_unfinished(&mut self, unfinished: UnfinishedCycle) {
         self.asked += 1;
-        self.appended.extend(unfinished.appended);
-        let unanswered: Vec<String> = unfinished.unanswered.iter().map(ToString::to_string).collect();
-        self.unheard = Some((unfinished.trigger.to_string(), unanswered))
-            .filter(|(_, unanswered)| !unanswered.is_empty());
+        self.appended.extend(unfinished.appended.iter().map(ShownTurn::of));
+        let unheard: Vec<String> = unfinished.unanswered.iter().map(ToString::to_string).collect();
+        self.interrupted = Some(InterruptedTurn { trigger: unfinished.trigger.to_string(), unheard })
+            .filter(|turn| !turn.unheard.is_empty());
     }
 
-    /// The object that `quorate run --format json` prints.
-    pub fn json(&self, runtime: &str) -> Json {
-        let turns = |last: &Recent<(String, String)>| {
-            let turns = last.entries().cloned();
-            turns.map(|(trigger, why)| PassedTurn { trigger, why }).collect()
-        };
-        let failed = self.failed.entries().cloned();
-        let interrupted = self.unheard.clone();
+    /// Completes the report: why the run ended, and what its lists leave out.
+    fn end(&mut self, until: Until) {
         let omitted = [
             ("appended", self.appended.omitted()),
             ("failed", self.failed.omitted()),
@@ -399,49 +525,28 @@ impl RunSummary {
             ("undecided", self.undecided.omitted()),
         ];
         let omitted = omitted.into_iter().filter(|(_, count)| *count > 0);
-        json!(RunReport {
-            schema: SCHEMA,
-            runtime: runtime.to_owned(),
-            asked: self.asked,
-            idle: self.idle,
-            appended: self.appended.entries().map(ShownTurn::of).collect(),
-            failed: failed
-                .map(|(trigger, participant, why)| FailedCall { trigger, participant, why })
-                .collect(),
-            passed: turns(&self.passed),
-            undecided: turns(&self.undecided),
-            spent: self.spent.clone(),
-            over: self.out_of_time,
-            interrupted: interrupted.map(|(trigger, unheard)| InterruptedTurn { trigger, unheard }),
-            stopped: self.stopped(),
-            omitted: omitted.map(|(key, count)| (key.to_owned(), count)).collect(),
-        })
-    }
-
-    /// Why the run ended; `None` if `--once` ended it.
-    fn stopped(&self) -> Option<Stopped> {
+        self.omitted = omitted.map(|(key, count)| (key.to_owned(), count)).collect();
         let turns = |last: &Recent<String>| last.entries().cloned().collect::<Vec<_>>();
-        let (by, turns) = if self.interrupted {
-            let unheard = self.unheard.iter().map(|(trigger, _)| trigger.clone());
-            (StoppedBy::Person, unheard.collect())
-        } else if self.spent.is_some() || self.out_of_time {
+        let (by, turns) = if self.is_interrupted {
+            (StoppedBy::Person, self.interrupted.iter().map(|turn| turn.trigger.clone()).collect())
+        } else if self.spent.is_some() || self.over {
             (StoppedBy::Budget, self.spent.iter().cloned().collect())
         } else if !self.guarded.is_empty() {
             (StoppedBy::Guard, turns(&self.guarded))
-        } else if self.ended_once {
-            return None;
+        } else if until == Until::Once && self.asked > 0 {
+            return;
         } else if !self.unaddressed.is_empty() {
             (StoppedBy::Nobody, turns(&self.unaddressed))
         } else {
             (StoppedBy::Idle, Vec::new())
         };
-        Some(Stopped { by, turns })
+        self.stopped = Some(Stopped { by, turns });
     }
 
     /// Whether every selected participant has answered, and the guard has stopped none.
     pub fn is_complete(&self) -> bool {
         let lists_are_empty = self.failed.is_empty() && self.undecided.is_empty() && self.guarded.is_empty();
-        lists_are_empty && self.spent.is_none() && !self.out_of_time
+        lists_are_empty && self.spent.is_none() && !self.over
     }
 }
 
@@ -459,8 +564,8 @@ mod tests {
             meta: Map::new(),
             stamp: None,
         };
-        for (retention, expected) in [(Retention::Last, WINDOW), (Retention::All, 1_000)] {
-            let mut all = RunSummary::new(retention);
+        for (until, expected) in [(Until::Watch, WINDOW), (Until::Idle, 1_000)] {
+            let mut all = SwarmReport::new("r", until);
             for at in 0..1_000 {
                 let failed = vec![("bo".into(), "no".to_owned())];
                 all.take(CycleResult::Asked { trigger: "t".into(), appended: vec![turn(at)], failed });
@@ -481,21 +586,30 @@ mod tests {
     #[test]
     fn a_run_says_what_ended_it() {
         // K12
-        let stopped = |run: &RunSummary| run.json("r")["stopped"].clone();
-        let mut run = RunSummary::new(Retention::All);
+        let stopped = |run: &mut SwarmReport, until| {
+            run.stopped = None;
+            run.end(until);
+            json!(run)["stopped"].clone()
+        };
+        let mut run = SwarmReport::new("r", Until::Idle);
+        let ended = |run: &mut SwarmReport, by: &str, turns: &[&str], is_complete| {
+            assert_eq!(stopped(run, Until::Idle), json!({"by": by, "turns": turns}));
+            assert_eq!(run.is_complete(), is_complete);
+        };
         run.take(CycleResult::Idle { trigger: "t1".into(), is_unaddressed: false, why: None });
-        assert_eq!((stopped(&run), run.is_complete()), (json!({"by": "idle", "turns": []}), true));
+        ended(&mut run, "idle", &[], true);
         run.take(CycleResult::Idle { trigger: "t2".into(), is_unaddressed: true, why: None });
-        assert_eq!((stopped(&run), run.is_complete()), (json!({"by": "nobody", "turns": ["t2"]}), true));
-        run.ended_once = true;
-        assert_eq!(stopped(&run), Json::Null);
+        ended(&mut run, "nobody", &["t2"], true);
         run.take(CycleResult::Guarded { trigger: "t3".into(), why: "a chain of 20".to_owned() });
-        assert_eq!((stopped(&run), run.is_complete()), (json!({"by": "guard", "turns": ["t3"]}), false));
-        assert_eq!(run.json("r")["passed"], json!([{"trigger": "t3", "why": "a chain of 20"}]));
+        ended(&mut run, "guard", &["t3"], false);
+        assert_eq!(json!(run)["passed"], json!([{"trigger": "t3", "why": "a chain of 20"}]));
         run.take(CycleResult::BudgetExhausted { trigger: "t4".into() });
-        assert_eq!(stopped(&run), json!({"by": "budget", "turns": ["t4"]}));
-        run.interrupted = true;
-        run.unheard = Some(("t5".to_owned(), vec!["ada".to_owned()]));
-        assert_eq!(stopped(&run), json!({"by": "person", "turns": ["t5"]}));
+        ended(&mut run, "budget", &["t4"], false);
+        run.is_interrupted = true;
+        run.interrupted = Some(InterruptedTurn { trigger: "t5".to_owned(), unheard: vec!["ada".to_owned()] });
+        ended(&mut run, "person", &["t5"], false);
+        let mut once = SwarmReport::new("r", Until::Once);
+        once.take(CycleResult::Asked { trigger: "t".into(), appended: Vec::new(), failed: Vec::new() });
+        assert_eq!(stopped(&mut once, Until::Once), Json::Null);
     }
 }

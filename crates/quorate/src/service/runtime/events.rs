@@ -1,4 +1,4 @@
-//! Sinks for the events of a runtime: subscribers, and a file with JSON lines.
+//! Sinks for the events of a runtime: one that redacts, and a file with JSON lines.
 
 use std::collections::VecDeque;
 use std::fs::{File, OpenOptions};
@@ -12,16 +12,6 @@ use quorate_kernel::redact::Redactor;
 use quorate_ledger::files;
 
 use crate::service::disk;
-
-/// Passes events on to several sinks, in order.
-#[derive(Default)]
-pub struct FanOut(pub Vec<Arc<dyn Telemetry>>);
-
-impl Telemetry for FanOut {
-    fn emit(&self, event: &Event) {
-        self.0.iter().for_each(|sink| sink.emit(event));
-    }
-}
 
 /// Redacts secrets in error texts before it passes events on.
 pub struct RedactingSink {
