@@ -1,16 +1,21 @@
 //! Statistics on a council over time.
 
-use quorate_diagnostics::Report;
-use serde_json::Value;
+use std::path::Path;
 
 use super::builder::Quorate;
 use super::error::Error;
 use super::service::{audit, runs};
+use super::session::Outcome;
 
+pub use super::service::audit::{
+    AgreementReport, AlteredRun, Amount, AppliedFilter, Audit, AuditRequest, CostsReport, Deliberator,
+    ExecutorCosts, MemberCosts, MonthCosts, PairReport, Producer, ProducerDrift, ProducerWeek, Reviews,
+    SumReport, TypeCosts, TypeDrift, Week,
+};
 pub use quorate_ledger::stats::ReviewFilter;
 
 impl Quorate {
-    /// The statistics of the council that the filter selects; empty for a workspace with neither log nor ledger.
+    /// The statistics of the council, from its log and ledger or from one log alone; empty for a workspace with neither.
     ///
     /// # Errors
     /// If the configuration is refused, or log or ledger cannot be read.
@@ -18,43 +23,43 @@ impl Quorate {
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// # let dir = tempfile::tempdir()?;
-    /// use quorate::{Quorate, audit::ReviewFilter};
+    /// use quorate::Quorate;
+    /// use quorate::audit::AuditRequest;
     ///
     /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
     /// quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
-    /// let audit = quorate.audit(ReviewFilter::default()).await?;
-    /// assert_eq!(audit.to_json()["reviews"], 1);
+    /// let audit = quorate.audit(AuditRequest::default()).await?;
+    /// assert_eq!((audit.reviews, audit.overrides), (1, 0));
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     #[crate::boxed]
-    pub async fn audit(&self, filter: ReviewFilter) -> Result<CouncilAudit, Error> {
-        let request = audit::AuditRequest { filter, reindex: false };
-        if let Some(empty) = audit::empty(&self.environment, &self.places, &request)? {
-            return Ok(CouncilAudit { audit: empty, warnings: Report::new() });
+    pub async fn audit(&self, request: AuditRequest) -> Result<Outcome<Audit>, Error> {
+        let (environment, places) = (&self.environment, &self.places);
+        if let Some(log) = &request.log {
+            let log = self.named_path(log.clone())?;
+            return Ok(audit::audit_file(environment, &log, &request.filter).await?.into());
         }
-        let session = runs::open(&self.environment, &self.places).await?;
-        let audited = audit::audit(&session, request).await;
-        let warnings = session.close().await;
-        Ok(CouncilAudit { audit: audited?, warnings })
-    }
-}
-
-/// The statistics of a council.
-#[derive(Debug, Clone)]
-pub struct CouncilAudit {
-    audit: audit::Audit,
-    warnings: Report,
-}
-
-impl CouncilAudit {
-    /// The report as `quorate audit --format json` prints it; `quorate schema audit` prints its schema.
-    pub fn to_json(&self) -> Value {
-        audit::json(&self.audit)
+        if self.held.is_none()
+            && let Some(empty) = audit::empty(environment, places, &request)?
+        {
+            return Ok(empty.into());
+        }
+        let session = match request.read_only {
+            true => self.open_existing().await?,
+            false => self.open(runs::open(environment, places)).await?,
+        };
+        let audited = audit::audit(&session, &request).await;
+        session.finish(audited).await
     }
 
-    /// The warnings of the workspace.
-    pub fn warnings(&self) -> &Report {
-        &self.warnings
+    /// Writes an audit as the caller laid it out to a file, replacing it. Refuses the audited log and the ledger's own
+    /// files.
+    ///
+    /// # Errors
+    /// If the file cannot be written.
+    pub fn write_audit(&self, audit: &Audit, file: &Path, text: &str) -> Result<(), Error> {
+        let file = self.named_path(file.to_owned())?;
+        Ok(audit::write(&self.environment, audit, &file, text)?)
     }
 }

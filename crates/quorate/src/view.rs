@@ -1,9 +1,11 @@
 //! Outcomes as people read them. An outcome builds one [`Doc`], which is written as text, Markdown or HTML.
 
+mod audit;
 pub mod code_hosts;
 mod decision;
 pub mod doc;
 pub mod layout;
+mod ledger;
 pub mod markdown;
 mod provision;
 pub(crate) mod resolution;

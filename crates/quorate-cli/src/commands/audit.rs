@@ -3,19 +3,14 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use quorate::audit::{AuditRequest, ReviewFilter};
+use quorate::{Error, Quorate, Verdict};
 use quorate_diagnostics::render::TextOptions;
-use quorate_ledger::stats::ReviewFilter;
-use quorate_protocol::policy::Verdict;
 
 use crate::arguments::{PathArguments, since, verdict_parser};
-use crate::exit::{Exit, exit_with_error};
-use crate::exit::{print_warnings, with_session};
-use crate::render::{self, Format};
+use crate::exit::{Exit, end, warn};
+use crate::render::{Format, json_text};
 use crate::terminal::Terminal;
-use quorate::service::audit::{self, Audit, AuditRequest};
-use quorate::service::environment::Environment;
-use quorate::service::error::ServiceError;
-use quorate::service::runs;
 
 /// Summarize a council's log: verdicts, members' behaviour, drift, overrides
 ///
@@ -68,48 +63,32 @@ const VERDICTS: [(Verdict, &str); 4] = [
     (Verdict::Incomplete, "Too few answers to decide"),
 ];
 
-pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
     let format = match arguments.format {
         AuditFormat::Json => Format::Json,
         AuditFormat::Human | AuditFormat::Markdown => Format::Human,
     };
-    let since_ms = match since(&arguments.since, environment.clock.now_ms()) {
-        Ok(since_ms) => since_ms,
-        Err(error) => return exit_with_error(&error, format, terminal),
+    end(print(arguments, quorate, terminal).await, format, terminal)
+}
+
+async fn print(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Result<Exit, Error> {
+    let Arguments { since: start, verdict, artifact_type, log, output, reindex, format, places } = arguments;
+    let quorate = places.apply(quorate);
+    let since_ms = since(&start, quorate.now_ms())?;
+    let verdict = verdict.map(|verdict| verdict.as_str().to_owned());
+    let filter = ReviewFilter { since_ms, verdict, artifact_type };
+    let request = AuditRequest { filter, log, reindex, output: output.clone(), read_only: false };
+    let audit = quorate.audit(request).await?;
+    let options = if output.is_some() { TextOptions::default() } else { terminal.stdout };
+    let text = match format {
+        AuditFormat::Human => audit.doc().text(options),
+        AuditFormat::Markdown => audit.doc().markdown(),
+        AuditFormat::Json => json_text(&audit.value),
     };
-    let verdict = arguments.verdict.map(|verdict| verdict.as_str().to_owned());
-    let filter = ReviewFilter { since_ms, verdict, artifact_type: arguments.artifact_type };
-    let places = arguments.places.path_overrides();
-    let request = AuditRequest { filter, reindex: arguments.reindex };
-    let print = |audit: &Audit| -> Result<Exit, ServiceError> {
-        let options = if arguments.output.is_some() { TextOptions::default() } else { terminal.stdout };
-        let text = match arguments.format {
-            AuditFormat::Human => render::audit::human(audit, options),
-            AuditFormat::Markdown => render::audit::markdown(audit),
-            AuditFormat::Json => format!("{:#}\n", audit::json(audit)),
-        };
-        match &arguments.output {
-            Some(path) => audit::write(environment, audit, path, &text)?,
-            None => terminal.data(&text),
-        }
-        Ok(if audit.altered.is_empty() { Exit::DONE } else { Exit::CHECK_FAILED })
-    };
-    let by_itself = match &arguments.log {
-        Some(log) => Some(audit::audit_file(environment, log, request.filter.clone()).await),
-        None => audit::empty(environment, &places, &request).transpose(),
-    };
-    if let Some(audit) = by_itself {
-        return audit
-            .and_then(|audit| print(&audit))
-            .unwrap_or_else(|error| exit_with_error(&error, format, terminal));
+    warn(&audit.warnings, terminal);
+    match &output {
+        Some(file) => quorate.write_audit(&audit, file, &text)?,
+        None => terminal.data(&text),
     }
-    let opened = runs::open(environment, &places).await;
-    with_session(opened, format, terminal, async |session| {
-        let output = arguments.output.as_deref();
-        output.map_or(Ok(()), |path| session.workspace.guard.ensure_free(environment, path))?;
-        let audit = audit::audit(session, request).await?;
-        print_warnings(session, terminal);
-        print(&audit)
-    })
-    .await
+    Ok(if audit.altered.is_empty() { Exit::DONE } else { Exit::CHECK_FAILED })
 }

@@ -4,9 +4,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use quorate::audit::{AuditRequest, ReviewFilter};
 use quorate::input::Whole;
 use quorate::jobs::{JobStatus, Reporter, Residue};
-use quorate::audit::ReviewFilter;
 use quorate::sweep::{FileFilter, JudgedPolicy, SweepMode, SweepRequest};
 use quorate::{Draft, Producer, RunOptions, Tier, Verdict, VerdictPolicy};
 use schemars::JsonSchema;
@@ -135,8 +135,9 @@ impl Tool for CouncilAudit {
         let since_ms = parse_since(arguments.since.as_deref().unwrap_or("all"), quorate.now_ms())?;
         let verdict = arguments.verdict.map(|verdict| verdict.as_str().to_owned());
         let filter = ReviewFilter { since_ms, verdict, artifact_type: arguments.artifact_type };
-        let audit = async move { quorate.audit(filter).await };
-        Ok(server.run_computation(Box::pin(audit)).await?.to_json().into())
+        let audit = async move { quorate.audit(AuditRequest { filter, ..AuditRequest::default() }).await };
+        let audit = server.run_computation(Box::pin(audit)).await?.value;
+        Ok(serde_json::to_value(audit).expect("an audit is JSON").into())
     }
 }
 

@@ -14,14 +14,13 @@ use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use futures::stream::{self, Stream};
+use quorate::audit::{Audit, AuditRequest, ReviewFilter};
 use quorate::runs::{self, CompareRequest, Comparison, ListedRun, Recorded, RunFilter, RunList, RunsRequest};
-use quorate::service::audit::{self, Audit, AuditReport};
 use quorate::service::error::ServiceError;
 use quorate::service::live::{self, Live};
 use quorate::service::time_text;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::ledger::{Kind, Ledger as _, Record};
-use quorate_ledger::stats::ReviewFilter;
 use quorate_manifest::timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
@@ -478,12 +477,10 @@ pub(crate) async fn load_audit(server: &Arc<Server>, query: AuditQuery) -> Resul
         None => None,
     };
     let filter = ReviewFilter { since_ms, verdict: None, artifact_type: given(query.artifact_type) };
-    let request = audit::AuditRequest { filter, reindex: false };
-    if let Some(empty) = audit::empty(&server.environment, &server.places, &request)? {
-        return Ok(empty);
-    }
-    let session = server.ledger().await?;
-    Ok(server.run_computation(Box::pin(async move { audit::audit(&session, request).await })).await?)
+    let request = AuditRequest { filter, read_only: true, ..AuditRequest::default() };
+    // A workspace without log and ledger has an empty audit.
+    let quorate = server.reading().await.unwrap_or_else(|_| server.quorate.clone());
+    Ok(server.run_computation(Box::pin(async move { quorate.audit(request).await })).await?.value)
 }
 
 pub(crate) struct GetAudit;
@@ -497,12 +494,11 @@ impl Endpoint for GetAudit {
     type Body = Nothing;
 
     fn answer() -> Answer {
-        Answer::json::<AuditReport>("The audit")
+        Answer::json::<Audit>("The audit")
     }
 
     async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let audit = load_audit(&server, call.query).await?;
-        Ok(Json(AuditReport::from(&audit)).into_response())
+        Ok(Json(load_audit(&server, call.query).await?).into_response())
     }
 }
 

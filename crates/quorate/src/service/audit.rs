@@ -2,7 +2,7 @@
 //! the ledger. Its JSON has counts, and rates, which are `null` without a denominator.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use quorate_adapters::executor::{cassette, inline, rubric, script};
 use quorate_diagnostics::{Body, codes};
@@ -18,7 +18,6 @@ use quorate_ledger::stats::{MemberCost, ReviewFilter};
 use quorate_protocol::Name;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::Value;
 
 use super::disk::{self, absolute, display_path};
 use super::environment::Environment;
@@ -28,29 +27,35 @@ use super::session::LedgerSession;
 use super::time_text::{day, instant};
 use super::workspace::{self, PathOverrides};
 
+/// What an audit counts.
 #[derive(Debug, Clone, Default)]
 pub struct AuditRequest {
+    /// The reviews that count.
     pub filter: ReviewFilter,
+    /// A log to count on its own, without ledger or configuration.
+    pub log: Option<PathBuf>,
     /// Whether to read the whole log instead of its index.
     pub reindex: bool,
+    /// Whether a log without a ledger is an error. Otherwise a ledger is created for its index.
+    pub read_only: bool,
+    /// The file that the audit will be written to ([`Quorate::write_audit`](crate::Quorate::write_audit)): an error if it
+    /// belongs to the ledger.
+    pub output: Option<PathBuf>,
 }
 
-#[derive(Debug, Clone)]
-pub struct Audit {
-    /// The log's path, as shown to the user.
-    pub log: String,
-    pub filter: ReviewFilter,
-    pub stats: LogStats,
-    pub producers: Producers,
-    pub agreement: Agreement,
+/// What an audit is made of.
+#[derive(Default)]
+pub(crate) struct Counts {
+    pub(crate) stats: LogStats,
+    pub(crate) producers: Producers,
+    pub(crate) agreement: Agreement,
     /// The costs of the ledger's runs; a log alone has none.
-    pub costs: Costs,
+    pub(crate) costs: Costs,
     /// Runs whose lines or rows differ from their records, with what differs; they are not counted (D13).
-    pub altered: BTreeMap<Name, String>,
+    pub(crate) altered: BTreeMap<Name, String>,
     /// Lines of the log that cannot be read.
-    pub corrupt_lines: u64,
-    /// Whether the log exists.
-    pub log_exists: bool,
+    pub(crate) corrupt_lines: u64,
+    pub(crate) log_exists: bool,
 }
 
 /// An empty audit, for a workspace with neither log nor ledger; creates neither.
@@ -64,17 +69,8 @@ pub fn empty(
 ) -> Result<Option<Audit>, ServiceError> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
     let nothing = !workspace.log.is_file() && !workspace.ledger.may_exist();
-    Ok(nothing.then(|| Audit {
-        log: display_path(environment, &workspace.log),
-        filter: request.filter.clone(),
-        stats: LogStats::default(),
-        producers: Producers::default(),
-        agreement: Agreement::default(),
-        costs: Costs::default(),
-        altered: BTreeMap::new(),
-        corrupt_lines: 0,
-        log_exists: false,
-    }))
+    let log = display_path(environment, &workspace.log);
+    Ok(nothing.then(|| Audit::new(log, &request.filter, Counts::default())))
 }
 
 /// Audits a log on its own, without ledger or configuration.
@@ -85,7 +81,7 @@ pub fn empty(
 pub async fn audit_file(
     environment: &Environment,
     log: &Path,
-    filter: ReviewFilter,
+    filter: &ReviewFilter,
 ) -> Result<Audit, ServiceError> {
     let path = absolute(&environment.directory, log);
     if !path.exists() {
@@ -102,28 +98,21 @@ pub async fn audit_file(
     let store = Store::open_log_only(&path).await?;
     let indexed = council_log::sync(&store, &path).await?;
     let counted = council_log::without_ledger(&store, indexed).await?;
-    let (stats, producers, agreement) = count(&store, &counted, &filter).await?;
-    Ok(Audit {
-        log: display_path(environment, &path),
-        filter,
-        stats,
-        producers,
-        agreement,
-        costs: Costs::default(),
-        altered: counted.altered,
-        corrupt_lines: indexed.corrupt,
-        log_exists: true,
-    })
+    let counts = Counts { corrupt_lines: indexed.corrupt, log_exists: true, ..Counts::default() };
+    let counts = count(&store, counted, filter, counts).await?;
+    Ok(Audit::new(display_path(environment, &path), filter, counts))
 }
 
 /// Counts the lines of a log.
 async fn count(
     store: &Store,
-    counted: &CountedLog,
+    counted: CountedLog,
     filter: &ReviewFilter,
-) -> Result<(LogStats, Producers, Agreement), ServiceError> {
-    let (stats, producers) = stats::stats(store, counted, filter).await?;
-    Ok((stats, producers, stats::agreement(store, counted, filter).await?))
+    counts: Counts,
+) -> Result<Counts, ServiceError> {
+    let (stats, producers) = stats::stats(store, &counted, filter).await?;
+    let agreement = stats::agreement(store, &counted, filter).await?;
+    Ok(Counts { stats, producers, agreement, altered: counted.altered, ..counts })
 }
 
 /// Writes an audit to a file, replacing it. Refuses the audited log and the ledger's own files.
@@ -147,31 +136,30 @@ pub fn write(environment: &Environment, audit: &Audit, path: &Path, text: &str) 
 /// Audits the session's log.
 ///
 /// # Errors
-/// If log or ledger cannot be read.
+/// If log or ledger cannot be read, or the output is a file of the ledger.
 #[crate::boxed]
-pub async fn audit(session: &LedgerSession, request: AuditRequest) -> Result<Audit, ServiceError> {
+pub async fn audit(session: &LedgerSession, request: &AuditRequest) -> Result<Audit, ServiceError> {
+    let (workspace, filter) = (&session.workspace, &request.filter);
+    if let Some(output) = &request.output {
+        workspace.guard.ensure_free(&session.environment, output)?;
+    }
     if request.reindex {
-        council_log::forget_index(&session.store, &session.workspace.log).await?;
+        council_log::forget_index(&session.store, &workspace.log).await?;
     }
     let indexed = session.compared_log_index().await?;
-    let counted = council_log::compare(&session.store, &session.workspace.log, indexed).await?;
-    let (stats, producers, agreement) = count(&session.store, &counted, &request.filter).await?;
-    let costs = Costs::load(session, &request.filter).await?;
-    Ok(Audit {
-        log: display_path(&session.environment, &session.workspace.log),
-        filter: request.filter,
-        stats,
-        producers,
-        agreement,
-        costs,
-        altered: counted.altered,
+    let counted = council_log::compare(&session.store, &workspace.log, indexed).await?;
+    let counts = Counts {
+        costs: Costs::load(session, filter).await?,
         corrupt_lines: indexed.corrupt,
-        log_exists: session.workspace.log.is_file(),
-    })
+        log_exists: workspace.log.is_file(),
+        ..Counts::default()
+    };
+    let counts = count(&session.store, counted, filter, counts).await?;
+    Ok(Audit::new(display_path(&session.environment, &workspace.log), filter, counts))
 }
 
 /// A percentage in the form that every view shows, rounded half up; `None` if `total` is 0.
-pub fn percent(part: u64, total: u64) -> Option<String> {
+pub(crate) fn percent(part: u64, total: u64) -> Option<String> {
     let rounded = (200 * u128::from(part) + u128::from(total)).checked_div(2 * u128::from(total))?;
     Some(format!("{rounded}%"))
 }
@@ -180,25 +168,25 @@ pub fn percent(part: u64, total: u64) -> Option<String> {
 const ASK_NO_MODEL: [&str; 4] = [cassette::KIND, inline::KIND, rubric::KIND, script::KIND];
 
 /// Sums of costs.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Costs {
-    pub all: Sum,
+#[derive(Default)]
+pub(crate) struct Costs {
+    all: Sum,
     /// By executor, with the model that answered or was asked.
-    pub executors: BTreeMap<(String, Option<String>), Sum>,
-    pub members: BTreeMap<String, Sum>,
+    executors: BTreeMap<(String, Option<String>), Sum>,
+    members: BTreeMap<String, Sum>,
     /// By type of artifact; by the ledger's stream for questions outside of runs.
-    pub types: BTreeMap<String, Sum>,
+    types: BTreeMap<String, Sum>,
     /// By month, such as `2026-11`.
-    pub months: BTreeMap<String, Sum>,
+    months: BTreeMap<String, Sum>,
 }
 
 /// Calls, and their cost.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Sum {
-    pub calls: u64,
+#[derive(Default)]
+pub(crate) struct Sum {
+    calls: u64,
     /// Calls of consultations whose price is not known.
-    pub unpriced: u64,
-    pub usage: Usage,
+    unpriced: u64,
+    usage: Usage,
 }
 
 impl Sum {
@@ -213,11 +201,7 @@ impl Sum {
 
 impl Costs {
     /// Sums up the costs that the ledger has recorded.
-    ///
-    /// # Errors
-    /// If the ledger cannot be read.
-    #[crate::boxed]
-    pub async fn load(session: &LedgerSession, filter: &ReviewFilter) -> Result<Costs, ServiceError> {
+    async fn load(session: &LedgerSession, filter: &ReviewFilter) -> Result<Costs, ServiceError> {
         let mut costs = Costs::default();
         session.store.member_costs(filter, |cost| costs.add(cost)).await?;
         Ok(costs)
@@ -243,249 +227,254 @@ pub const SCHEMA: &str = "quorate.audit/v1";
 type Verdicts = BTreeMap<String, u64>;
 
 /// Verdicts, members' behaviour, producers, agreement, drift, overrides and cost of a period
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct AuditReport {
+#[schemars(rename = "AuditReport")]
+pub struct Audit {
     #[schemars(extend("const" = "quorate.audit/v1"))]
     schema: &'static str,
     /// The log that was counted
-    log: String,
+    pub log: String,
     /// Whether the log exists
-    present: bool,
+    pub present: bool,
     /// Lines of the log that cannot be read
-    corrupt_lines: u64,
+    pub corrupt_lines: u64,
     /// Runs whose rows or lines differ from their records; they are not counted
-    altered: Vec<AlteredRun>,
-    filter: AppliedFilter,
+    pub altered: Vec<AlteredRun>,
+    pub filter: AppliedFilter,
     /// Reviews that were counted: without closed ones, and one that was resumed to a verdict once
-    reviews: u64,
+    pub reviews: u64,
     /// Reviews by type of artifact, then by verdict
-    verdicts: BTreeMap<String, Verdicts>,
-    deliberators: Vec<Deliberator>,
+    pub verdicts: BTreeMap<String, Verdicts>,
+    pub deliberators: Vec<Deliberator>,
     /// Weeks, the earliest first
-    weeks: Vec<Week>,
+    pub weeks: Vec<Week>,
     /// Types of artifact whose verdicts became stricter or milder in three weeks in a row
-    drift: Vec<TypeDrift>,
-    producers: Vec<Producer>,
-    agreement: AgreementReport,
-    tokens: Option<u64>,
-    tokens_per_review: Option<f64>,
-    calls: u64,
-    calls_per_review: Option<f64>,
-    elapsed_ms: u64,
-    elapsed_ms_per_review: Option<f64>,
-    costs: CostsReport,
+    pub drift: Vec<TypeDrift>,
+    pub producers: Vec<Producer>,
+    pub agreement: AgreementReport,
+    pub tokens: Option<u64>,
+    /// Reviews that record tokens
+    #[serde(skip)]
+    pub reviews_with_tokens: u64,
+    pub tokens_per_review: Option<f64>,
+    pub calls: u64,
+    pub calls_per_review: Option<f64>,
+    pub elapsed_ms: u64,
+    pub elapsed_ms_per_review: Option<f64>,
+    pub costs: CostsReport,
     /// Reviews that people decided otherwise on
-    overrides: u64,
-    override_rate: Option<f64>,
+    pub overrides: u64,
+    pub override_rate: Option<f64>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct AlteredRun {
-    run: String,
+pub struct AlteredRun {
+    pub run: String,
     /// What differs
-    difference: String,
+    pub difference: String,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct AppliedFilter {
-    since: Option<String>,
-    verdict: Option<String>,
-    artifact_type: Option<String>,
+pub struct AppliedFilter {
+    pub since: Option<String>,
+    pub verdict: Option<String>,
+    pub artifact_type: Option<String>,
 }
 
 /// How a deliberator behaves: counts of reviews, and their shares
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Deliberator {
-    id: String,
-    reviews: u64,
+pub struct Deliberator {
+    pub id: String,
+    pub reviews: u64,
     /// It blocked at the end
-    block: u64,
-    block_rate: Option<f64>,
-    irreducible: u64,
-    irreducible_rate: Option<f64>,
+    pub block: u64,
+    pub block_rate: Option<f64>,
+    pub irreducible: u64,
+    pub irreducible_rate: Option<f64>,
     /// Its block changed from round 1 to round 2
-    flip: u64,
-    flip_rate: Option<f64>,
+    pub flip: u64,
+    pub flip_rate: Option<f64>,
     /// It gave an answer that did not fit
-    schema_failed: u64,
-    schema_failed_rate: Option<f64>,
-    timed_out: u64,
-    timed_out_rate: Option<f64>,
-    avg_r1_score: Option<f64>,
-    avg_r2_score: Option<f64>,
-    reprompts: u64,
+    pub schema_failed: u64,
+    pub schema_failed_rate: Option<f64>,
+    pub timed_out: u64,
+    pub timed_out_rate: Option<f64>,
+    pub avg_r1_score: Option<f64>,
+    pub avg_r2_score: Option<f64>,
+    pub reprompts: u64,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Week {
+pub struct Week {
     /// Its Monday
-    week: String,
+    pub week: String,
     /// Reviews by type of artifact, then by verdict
-    verdicts: BTreeMap<String, Verdicts>,
+    pub verdicts: BTreeMap<String, Verdicts>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct TypeDrift {
-    artifact_type: String,
+pub struct TypeDrift {
+    pub artifact_type: String,
     /// `improving` or `tightening`
-    direction: &'static str,
-    weeks: Vec<String>,
+    pub direction: &'static str,
+    pub weeks: Vec<String>,
     /// The mean verdict of each week: SHIP is 1, REVISE 0.5, HOLD and INCOMPLETE 0
-    means: Vec<f64>,
+    pub means: Vec<f64>,
 }
 
 /// An operator whose artifacts were reviewed
-#[derive(Debug, Serialize, JsonSchema)]
-struct Producer {
-    producer: String,
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Producer {
+    pub producer: String,
     #[serde(flatten)]
-    all: Reviews,
+    pub all: Reviews,
     /// Reviews that people decided otherwise on
-    overrides: u64,
-    override_rate: Option<f64>,
+    pub overrides: u64,
+    pub override_rate: Option<f64>,
     /// Weeks, the earliest first; reviews without a time are in none
-    weeks: Vec<ProducerWeek>,
-    drift: Option<ProducerDrift>,
+    pub weeks: Vec<ProducerWeek>,
+    pub drift: Option<ProducerDrift>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-struct ProducerWeek {
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ProducerWeek {
     /// Its Monday
-    week: String,
+    pub week: String,
+    /// Its Monday, as a day number since the Unix epoch
+    #[serde(skip)]
+    pub monday: i64,
     #[serde(flatten)]
-    all: Reviews,
+    pub all: Reviews,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-struct Reviews {
-    reviews: u64,
-    verdicts: Verdicts,
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Reviews {
+    pub reviews: u64,
+    pub verdicts: Verdicts,
     /// SHIP is 1, REVISE 0.5, HOLD and INCOMPLETE 0
-    mean_verdict: Option<f64>,
+    pub mean_verdict: Option<f64>,
     /// Positions of deliberators in decided reviews
-    positions: u64,
+    pub positions: u64,
     /// Of these, positions that block
-    blocks: u64,
-    block_rate: Option<f64>,
+    pub blocks: u64,
+    pub block_rate: Option<f64>,
     /// Deliberators that scored in decided reviews
-    scores: u64,
+    pub scores: u64,
     /// The mean of each one's last score
-    mean_score: Option<f64>,
+    pub mean_score: Option<f64>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct ProducerDrift {
+pub struct ProducerDrift {
     /// `improving` or `tightening`
-    direction: &'static str,
-    weeks: Vec<String>,
-    means: Vec<f64>,
+    pub direction: &'static str,
+    pub weeks: Vec<String>,
+    pub means: Vec<f64>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct AgreementReport {
+pub struct AgreementReport {
     /// The fewest shared reviews for which a rate is given
-    min_shared: u64,
+    pub min_shared: u64,
     /// Decided reviews in which each deliberator has a position
-    members: BTreeMap<String, u64>,
-    pairs: Vec<PairReport>,
+    pub members: BTreeMap<String, u64>,
+    pub pairs: Vec<PairReport>,
     /// Deliberators that are not paired, since there are too many
-    omitted: u64,
+    pub omitted: u64,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct PairReport {
-    members: [String; 2],
+pub struct PairReport {
+    pub members: [String; 2],
     /// Decided reviews in which both have a position
-    shared: u64,
-    both_block: u64,
-    both_pass: u64,
+    pub shared: u64,
+    pub both_block: u64,
+    pub both_pass: u64,
     /// Only the first one blocks
-    first_blocks: u64,
+    pub first_blocks: u64,
     /// Only the second one blocks
-    second_blocks: u64,
+    pub second_blocks: u64,
     /// The share in which they agree; null below `min_shared`
-    agreement: Option<f64>,
+    pub agreement: Option<f64>,
     /// Cohen's kappa; null below `min_shared`, and where both always take the same position
-    kappa: Option<f64>,
+    pub kappa: Option<f64>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct CostsReport {
-    all: SumReport,
-    executors: Vec<ExecutorCosts>,
-    members: Vec<MemberCosts>,
-    artifact_types: Vec<TypeCosts>,
-    months: Vec<MonthCosts>,
+pub struct CostsReport {
+    pub all: SumReport,
+    pub executors: Vec<ExecutorCosts>,
+    pub members: Vec<MemberCosts>,
+    pub artifact_types: Vec<TypeCosts>,
+    pub months: Vec<MonthCosts>,
 }
 
 /// Calls and what they took, as far as executors say
-#[derive(Debug, Serialize, JsonSchema)]
-struct SumReport {
-    calls: u64,
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct SumReport {
+    pub calls: u64,
     /// Calls without a known price
-    unpriced_calls: u64,
-    tokens_in: Option<u64>,
-    tokens_cached: Option<u64>,
-    tokens_out: Option<u64>,
-    money: Option<Amount>,
+    pub unpriced_calls: u64,
+    pub tokens_in: Option<u64>,
+    pub tokens_cached: Option<u64>,
+    pub tokens_out: Option<u64>,
+    pub money: Option<Amount>,
+    /// The money in billionths of a US dollar
+    #[serde(skip)]
+    pub usd_nanos: Option<u64>,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Amount {
+pub struct Amount {
     /// A decimal number
-    amount: String,
-    currency: String,
+    pub amount: String,
+    pub currency: String,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-struct ExecutorCosts {
-    executor: String,
-    model: Option<String>,
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct ExecutorCosts {
+    pub executor: String,
+    pub model: Option<String>,
     #[serde(flatten)]
-    sum: SumReport,
+    pub sum: SumReport,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-struct MemberCosts {
-    member: String,
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct MemberCosts {
+    pub member: String,
     #[serde(flatten)]
-    sum: SumReport,
+    pub sum: SumReport,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-struct TypeCosts {
-    artifact_type: String,
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct TypeCosts {
+    pub artifact_type: String,
     #[serde(flatten)]
-    sum: SumReport,
+    pub sum: SumReport,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-struct MonthCosts {
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct MonthCosts {
     /// Such as `2026-11`
-    month: String,
+    pub month: String,
     #[serde(flatten)]
-    sum: SumReport,
+    pub sum: SumReport,
 }
 
-/// The value that `--format json` prints.
-pub fn json(audit: &Audit) -> Value {
-    serde_json::to_value(AuditReport::from(audit)).unwrap_or_default()
-}
-
-impl From<&Audit> for AuditReport {
-    fn from(audit: &Audit) -> Self {
-        let stats = &audit.stats;
+impl Audit {
+    pub(crate) fn new(log: String, filter: &ReviewFilter, counts: Counts) -> Audit {
+        let stats = &counts.stats;
         let reviews = stats.reviews();
         let (counting, calls) = stats.calls;
         let (telling, tokens) = stats.tokens;
@@ -494,20 +483,20 @@ impl From<&Audit> for AuditReport {
             verdicts: types.clone(),
         };
         let filter = AppliedFilter {
-            since: audit.filter.since_ms.map(instant),
-            verdict: audit.filter.verdict.clone(),
-            artifact_type: audit.filter.artifact_type.clone(),
+            since: filter.since_ms.map(instant),
+            verdict: filter.verdict.clone(),
+            artifact_type: filter.artifact_type.clone(),
         };
-        let producer_drift = stats::producer_drifts(&audit.producers);
+        let producer_drift = stats::producer_drifts(&counts.producers);
         let producer = |(name, stats): (&String, &ProducerStats)| {
             producer(name, stats, producer_drift.iter().find(|drift| drift.of == *name))
         };
-        AuditReport {
+        Audit {
             schema: SCHEMA,
-            log: audit.log.clone(),
-            present: audit.log_exists,
-            corrupt_lines: audit.corrupt_lines,
-            altered: audit
+            log,
+            present: counts.log_exists,
+            corrupt_lines: counts.corrupt_lines,
+            altered: counts
                 .altered
                 .iter()
                 .map(|(run, what)| AlteredRun { run: run.to_string(), difference: what.clone() })
@@ -518,20 +507,21 @@ impl From<&Audit> for AuditReport {
             deliberators: stats.deliberators.iter().map(|(id, stats)| deliberator(id, stats)).collect(),
             weeks: stats.weeks.iter().map(week).collect(),
             drift: stats::find_drift(stats).into_iter().map(type_drift).collect(),
-            producers: audit.producers.iter().map(producer).collect(),
+            producers: counts.producers.iter().map(producer).collect(),
             agreement: AgreementReport {
                 min_shared: MIN_SHARED,
-                members: audit.agreement.members.clone(),
-                pairs: audit.agreement.pairs.iter().map(|(names, pair)| pair_report(names, pair)).collect(),
-                omitted: audit.agreement.omitted,
+                members: counts.agreement.members.clone(),
+                pairs: counts.agreement.pairs.iter().map(|(names, pair)| pair_report(names, pair)).collect(),
+                omitted: counts.agreement.omitted,
             },
             tokens: (telling > 0).then_some(tokens),
+            reviews_with_tokens: telling,
             tokens_per_review: rate(tokens, telling),
             calls,
             calls_per_review: rate(calls, counting),
             elapsed_ms: stats.elapsed_ms,
             elapsed_ms_per_review: rate(stats.elapsed_ms, reviews),
-            costs: CostsReport::from(&audit.costs),
+            costs: CostsReport::from(&counts.costs),
             overrides: stats.overrides,
             override_rate: rate(stats.overrides, reviews),
         }
@@ -572,6 +562,7 @@ fn type_drift(drift: Drift) -> TypeDrift {
 fn producer(name: &str, stats: &ProducerStats, drift: Option<&Drift>) -> Producer {
     let week = |(monday, counts): (&i64, &ReviewCounts)| ProducerWeek {
         week: day(*monday),
+        monday: *monday,
         all: Reviews::from(counts),
     };
     let drift = drift.map(|drift| {
@@ -650,6 +641,7 @@ impl From<&Sum> for SumReport {
             tokens_in: usage.tokens_in,
             tokens_cached: usage.tokens_cached,
             tokens_out: usage.tokens_out,
+            usd_nanos: usage.usd_nanos,
             money: money.map(|Money { amount, currency }| Amount { amount, currency }),
         }
     }

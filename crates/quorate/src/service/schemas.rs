@@ -97,7 +97,7 @@ impl Output {
             Output::Verify => read(include_str!("schemas/verify.json")),
             Output::Audit => {
                 let schemas = SchemaSettings::draft2020_12().for_serialize().into_generator();
-                let mut schema = schemas.into_root_schema_for::<audit::AuditReport>().to_value();
+                let mut schema = schemas.into_root_schema_for::<audit::Audit>().to_value();
                 schema["$id"] = json!(self.id());
                 schema
             }

@@ -397,6 +397,25 @@ impl Doc {
         Doc::default()
     }
 
+    /// A line for each text; `otherwise` without any.
+    pub fn of_lines<T: Into<Text>>(lines: impl IntoIterator<Item = T>, otherwise: &str) -> Doc {
+        let mut doc = Doc(lines.into_iter().map(|line| Block::Line(line.into())).collect());
+        if doc.is_empty() {
+            doc.line(otherwise);
+        }
+        doc
+    }
+
+    /// A table; `otherwise` without rows.
+    pub fn of_table(table: Table, otherwise: &str) -> Doc {
+        let mut doc = Doc::new();
+        match table.is_empty() {
+            true => doc.line(otherwise),
+            false => doc.table(table),
+        }
+        doc
+    }
+
     /// Whether it shows nothing.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
@@ -795,9 +814,15 @@ fn markdown_tree(entries: &[Entry], depth: usize, out: &mut String) {
 
 fn html_table(table: &Table) -> String {
     let class = |at: usize| if table.is_numeric && at > 0 { " class=\"number\"" } else { "" };
-    let mut out = "<table><thead><tr>".to_owned();
+    let label = html_text(&table.headings.join(", "));
+    let mut out = format!(
+        "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"{label}\"><table><thead><tr>"
+    );
     for (at, heading) in table.headings.iter().enumerate() {
-        let _ = write!(out, "<th scope=\"col\"{}>{}</th>", class(at), html_text(heading));
+        let _ = match heading.is_empty() {
+            true => write!(out, "<td></td>"),
+            false => write!(out, "<th scope=\"col\"{}>{}</th>", class(at), html_text(heading)),
+        };
     }
     out.push_str("</tr></thead><tbody>");
     for row in &table.rows {
@@ -807,7 +832,7 @@ fn html_table(table: &Table) -> String {
         }
         out.push_str("</tr>");
     }
-    out + "</tbody></table>"
+    out + "</tbody></table></div>"
 }
 
 fn html_entry(entry: &Entry) -> String {
