@@ -5,20 +5,13 @@ use std::time::Duration;
 
 use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
+use quorate::input::{parse_duration, parse_money, parse_since};
+use quorate::review::FailOn;
+use quorate::service::workspace::PathOverrides;
+use quorate::{Caps, Error, ErrorKind, NatsServers, Producer, Quorate, RunOptions, Verdict, VerdictPolicy};
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::budget::Caps;
-use quorate_manifest::config::parse_money;
-use quorate_manifest::council::VerdictPolicy;
-use quorate_protocol::policy::{Verdict, policy_of_id};
 
 use super::render::Format;
-use quorate::input::parse_since;
-use quorate::service::environment::NatsServers;
-use quorate::service::report::FailOn;
-use quorate::service::run_spec::Producer;
-use quorate::service::run_spec::RunOptions;
-use quorate::service::workspace::PathOverrides;
-use quorate::{Error, ErrorKind, Quorate};
 
 #[derive(Debug, Clone, Args)]
 pub(super) struct PathArguments {
@@ -141,7 +134,7 @@ impl ExecutorArguments {
             model: self.model.clone(),
             caps: Caps { calls: self.max_calls, tokens: self.max_tokens, usd_nanos: self.max_money },
             timeout: self.timeout,
-            producer: None,
+            ..RunOptions::default()
         }
     }
 }
@@ -166,31 +159,27 @@ impl ReviewArguments {
 #[derive(Debug, Clone, Default, Args)]
 pub(super) struct FailOnArguments {
     /// Exit with 0 on anything milder than this; by default each verdict has its own exit code
-    #[arg(long, value_enum, value_name = "VERDICT")]
-    fail_on: Option<FailOnArgument>,
+    #[arg(long, value_name = "VERDICT", value_parser = fail_on_parser())]
+    fail_on: Option<FailOn>,
 }
 
 impl FailOnArguments {
     pub(super) fn fail_on(&self) -> Option<FailOn> {
-        self.fail_on.map(|threshold| match threshold {
-            FailOnArgument::ShipWithBlocks => FailOn::ShipWithBlocks,
-            FailOnArgument::Revise => FailOn::Revise,
-            FailOnArgument::Hold => FailOn::Hold,
-            FailOnArgument::Incomplete => FailOn::Incomplete,
-        })
+        self.fail_on
     }
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum FailOnArgument {
-    /// SHIP over a block exits with 1, other verdicts as usual
-    ShipWithBlocks,
-    /// SHIP exits with 0, other verdicts as usual
-    Revise,
-    /// REVISE exits with 0, too
-    Hold,
-    /// Every verdict but INCOMPLETE exits with 0
-    Incomplete,
+fn fail_on_parser() -> impl TypedValueParser<Value = FailOn> {
+    one_of([
+        (
+            "ship-with-blocks",
+            FailOn::ShipWithBlocks,
+            "SHIP over a block exits with 1, other verdicts as usual",
+        ),
+        ("revise", FailOn::Revise, "SHIP exits with 0, other verdicts as usual"),
+        ("hold", FailOn::Hold, "REVISE exits with 0, too"),
+        ("incomplete", FailOn::Incomplete, "Every verdict but INCOMPLETE exits with 0"),
+    ])
 }
 
 #[derive(Debug, Clone, Args)]
@@ -227,7 +216,7 @@ pub(super) fn since(text: &str, now_ms: i64) -> Result<Option<i64>, Error> {
 
 /// Parses a duration, as in quorate.toml.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
-    match quorate_manifest::duration::parse(text) {
+    match parse_duration(text) {
         Ok(zero) if zero.is_zero() => Err("it must be longer than nothing".to_owned()),
         Ok(duration) => Ok(duration),
         Err(error) => Err(error.to_string()),
@@ -236,23 +225,30 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 
 /// The parser of a verdict policy.
 fn policy_parser() -> impl TypedValueParser<Value = VerdictPolicy> {
-    let values = VerdictPolicy::ALL.map(|policy| {
-        PossibleValue::new(policy.as_str()).help(match policy {
+    one_of(VerdictPolicy::ALL.map(|policy| {
+        let help = match policy {
             VerdictPolicy::Seed => "HOLD for 3+ blocks, unless none is irreducible and the adjudicator asks for REVISE; else SHIP with the brief",
             VerdictPolicy::Strict => "HOLD for any irreducible objection, and for 3+ blocks unless the adjudicator asks for REVISE; REVISE for 1 or 2; else SHIP",
-        })
-    });
-    PossibleValuesParser::new(values).map(|name| policy_of_id(&name).expect("a listed policy"))
+        };
+        (policy.as_str(), policy, help)
+    }))
 }
 
 /// The parser of a verdict: these, in lower case, each with its help.
 pub(super) fn verdict_parser<const N: usize>(
     verdicts: [(Verdict, &'static str); N],
 ) -> impl TypedValueParser<Value = Verdict> {
-    let values =
-        verdicts.map(|(verdict, help)| PossibleValue::new(verdict.as_str().to_lowercase()).help(help));
-    PossibleValuesParser::new(values).map(|word| {
-        let named = |verdict: &Verdict| verdict.as_str().eq_ignore_ascii_case(&word);
-        Verdict::ALL.into_iter().find(named).expect("a listed verdict")
+    one_of(verdicts.map(|(verdict, help)| (verdict.as_str().to_lowercase(), verdict, help)))
+}
+
+/// The parser of one of these words, each with its value and its help.
+fn one_of<W: Into<clap::builder::Str>, T: Copy + Send + Sync + 'static, const N: usize>(
+    choices: [(W, T, &'static str); N],
+) -> impl TypedValueParser<Value = T> {
+    let choices = choices.map(|(word, value, help)| (word.into(), value, help));
+    let values = choices.clone().map(|(word, _, help)| PossibleValue::new(word).help(help));
+    PossibleValuesParser::new(values).map(move |word| {
+        let chosen = choices.iter().find(|(known, ..)| known.as_str() == word);
+        chosen.map(|(_, value, _)| *value).expect("a listed word")
     })
 }

@@ -242,9 +242,9 @@ async fn run_command(
 ) -> Exit {
     let _ = quorate;
     match command {
-        Command::Review(arguments) => review::run(arguments, environment, terminal).await,
+        Command::Review(arguments) => review::run(arguments, quorate, terminal).await,
         Command::Convene(arguments) => Box::pin(convene::run(arguments, quorate, terminal)).await,
-        Command::Sweep(arguments) => sweep::run(arguments, environment, terminal).await,
+        Command::Sweep(arguments) => sweep::run(arguments, quorate, terminal).await,
         Command::Queue(arguments) => Box::pin(queue::run(arguments, environment, terminal)).await,
         Command::Worker(arguments) => Box::pin(worker::run(arguments, environment, terminal)).await,
         Command::Run(arguments) => run::run(arguments, quorate, terminal).await,

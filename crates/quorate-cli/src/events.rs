@@ -2,8 +2,7 @@
 
 use crate::arguments::EventsArguments;
 use crate::terminal::Terminal;
-use quorate::service::doctor::{CheckStatus, DoctorCheck};
-use quorate::service::environment::{Environment, NatsServers};
+use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
 
 /// How a command uses events.
@@ -88,26 +87,4 @@ impl Events {
             events.close().await;
         }
     }
-}
-
-/// Checks that an event makes the round trip through the configured servers; `None` without servers.
-pub(crate) async fn check(arguments: EventsArguments) -> Option<DoctorCheck> {
-    let servers = arguments.servers()?;
-    let (status, detail) = match round_trip(servers).await {
-        Ok(detail) => (CheckStatus::Passed, detail),
-        Err(error) => (CheckStatus::Failed, error.first_message()),
-    };
-    Some(DoctorCheck { name: "events".to_owned(), status, detail })
-}
-
-#[cfg(feature = "nats")]
-async fn round_trip(servers: NatsServers) -> Result<String, ServiceError> {
-    use quorate::service::commit_events::nats::round_trip;
-    round_trip(&servers).await
-}
-
-#[cfg(not(feature = "nats"))]
-#[expect(clippy::unused_async, reason = "as with NATS")]
-async fn round_trip(_: NatsServers) -> Result<String, ServiceError> {
-    Err(crate::exit::feature_missing("nats"))
 }

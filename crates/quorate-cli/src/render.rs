@@ -1,15 +1,10 @@
 //! Formats the output of commands: a file for each topic, a function for each format. All data comes from the library's
 //! result.
 
-pub(crate) mod audit;
 pub(crate) mod convene;
 pub(crate) mod conversation;
-pub(crate) mod ledger;
-pub(crate) mod overlays;
-pub(crate) mod playbook;
 #[cfg(feature = "postgres")]
 pub(crate) mod queue;
-pub(crate) mod sweep;
 
 pub(crate) use quorate::view::markdown;
 pub(crate) use quorate::view::{Extent, layout, wording};

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 use std::cell::Cell;
-use std::io::{BufRead as _, IsTerminal as _, Write as _};
+use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::sync::OnceLock;
 use std::time::Duration;
 
@@ -178,6 +178,13 @@ fn is_file() -> bool {
 #[cfg(not(unix))]
 fn is_file() -> bool {
     false
+}
+
+/// At most `limit + 1` bytes of standard input.
+pub(super) fn read_stdin(limit: usize) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().take(limit as u64 + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 /// The terminal's width; 100 without a terminal.

@@ -1,7 +1,6 @@
 //! The OpenAPI 3.1 document, from the table of routes and the types that they parse and give.
 
-use quorate::service::runs;
-use quorate::service::schemas::Output;
+use quorate::runs;
 use schemars::generate::{Contract, SchemaSettings};
 use schemars::{Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value, json};
@@ -54,8 +53,7 @@ pub(crate) fn event(_: &mut SchemaGenerator) -> Schema {
 
 /// The report of a run, as `quorate show --format json` prints it.
 pub(crate) fn report_schema(_: &mut SchemaGenerator) -> Schema {
-    let of = |output: Output| json!({"$ref": format!("{COMPONENTS}{}", name(output))});
-    json_schema!({"oneOf": [of(Output::Review), of(Output::Convene)]})
+    json_schema!({"oneOf": PUBLISHED.map(|(_, name)| json!({"$ref": format!("{COMPONENTS}{name}")}))})
 }
 
 /// The description of these routes.
@@ -79,8 +77,8 @@ pub(crate) fn document(routes: &[Route]) -> Value {
         let other = components.insert(name.clone(), schema.clone());
         debug_assert!(other.is_none_or(|other| other == schema), "{name} is taken and given in two forms");
     }
-    for output in [Output::Review, Output::Convene] {
-        add_published(&mut components, output);
+    for (schema, name) in PUBLISHED {
+        add_published(&mut components, schema, name);
     }
     let mut document = json!({
         "openapi": "3.1.0",
@@ -114,26 +112,12 @@ fn remove_null_defaults(value: &mut Value) {
     }
 }
 
-/// The name of a published schema in the document.
-fn name(output: Output) -> &'static str {
-    match output {
-        Output::Review => "ReviewReport",
-        Output::Convene => "ConveneReport",
-        Output::Reviews => "ReviewReports",
-        Output::Estimate => "Estimate",
-        Output::Plan => "Plan",
-        Output::Compare => "Comparison",
-        Output::Audit => "AuditReport",
-        Output::Runs => "Runs",
-        Output::Run => "ConversationRun",
-        Output::Verify => "Verification",
-    }
-}
+/// The published schemas of reports, and the name of each in the document.
+const PUBLISHED: [(&str, &str); 2] = [("review", "ReviewReport"), ("convene", "ConveneReport")];
 
 /// Adds a schema that `quorate schema` publishes, and its definitions under names of their own.
-fn add_published(components: &mut Map<String, Value>, output: Output) {
-    let mut schema = output.json();
-    let name = name(output);
+fn add_published(components: &mut Map<String, Value>, schema: &str, name: &str) {
+    let mut schema = quorate::schemas::find(schema).unwrap_or_default();
     let mut definitions = Map::new();
     if let Some(schema) = schema.as_object_mut() {
         schema.retain(|key, _| !matches!(key.as_str(), "$id" | "$schema"));

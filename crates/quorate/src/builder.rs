@@ -86,13 +86,6 @@ impl Quorate {
         Quorate { places, held: None, ..self.clone() }
     }
 
-    /// The same workspace with this ledger, for a server that keeps it open.
-    #[doc(hidden)]
-    #[must_use]
-    pub fn holding(&self, ledger: Arc<LedgerSession>) -> Quorate {
-        Quorate { held: Some(ledger), ..self.clone() }
-    }
-
     /// The root of the workspace that contains this directory: the outermost directory with a `quorate.toml`, else the
     /// directory itself.
     pub fn root(&self) -> PathBuf {
@@ -133,6 +126,11 @@ impl Quorate {
     /// A path that the caller names. A confined workspace refuses one that leads out.
     pub(crate) fn named_path(&self, path: PathBuf) -> Result<PathBuf, ServiceError> {
         self.root.as_ref().map_or(Ok(path.clone()), |root| root.path(&path))
+    }
+
+    /// The user name that records carry.
+    pub fn user(&self) -> &str {
+        &self.environment.user
     }
 
     /// Replaces the secrets of this workspace in a text for display.

@@ -32,6 +32,7 @@ pub mod doctor;
 mod error;
 mod events;
 pub mod github;
+pub mod hook;
 pub mod http;
 pub mod init;
 pub mod jobs;
@@ -39,8 +40,10 @@ pub mod keys;
 pub mod ledger;
 pub mod locks;
 pub mod manifests;
+pub mod playbook;
 pub mod process;
 pub mod provision;
+pub mod reader;
 pub mod review;
 pub mod runs;
 pub mod schemas;
@@ -78,6 +81,7 @@ pub use session::{Outcome, Session};
 
 /// Values as people write them, and as requests contain them.
 pub mod input {
+    pub use crate::service::artifact::MAX_BYTES as MAX_DRAFT_BYTES;
     pub use crate::service::time_text::{SinceError, Whole, parse_since};
     pub use quorate_manifest::config::parse_money;
     pub use quorate_manifest::duration::{DurationError, parse as parse_duration};

@@ -10,10 +10,12 @@ pub mod markdown;
 mod provision;
 pub(crate) mod resolution;
 pub(crate) mod review;
+mod sweep;
 pub mod wording;
 
 pub use doc::{Doc, Entry, Excerpt, Medium, Table, Text, Tone};
 pub use review::members;
+pub use sweep::ESTIMATE_NOTE;
 
 /// How much of an outcome a document shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,13 +5,9 @@ use std::path::PathBuf;
 use clap::builder::{StyledStr, Styles};
 use clap::{Args, Command, CommandFactory as _};
 use clap_complete::Shell;
-use quorate::service::disk::absolute;
-use quorate::service::environment::Environment;
-use quorate::service::error::ServiceError;
-use quorate::service::{disk, guard};
-use quorate_diagnostics::{Body, codes};
+use quorate::Quorate;
 
-use crate::exit::{Exit, exit_with_error};
+use crate::exit::{Exit, end};
 use crate::render::Format;
 use crate::terminal::Terminal;
 
@@ -118,7 +114,7 @@ pub(super) struct ManArguments {
     out: Option<PathBuf>,
 }
 
-pub(super) fn run_man(arguments: &ManArguments, environment: &Environment, terminal: &Terminal) -> Exit {
+pub(super) fn run_man(arguments: &ManArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
     let command = super::Arguments::command();
     let Some(dir) = &arguments.out else {
         terminal.verbatim(&page(command));
@@ -126,22 +122,7 @@ pub(super) fn run_man(arguments: &ManArguments, environment: &Environment, termi
     };
     let mut pages = Vec::new();
     add_pages(&command, "quorate".to_owned(), &mut pages);
-    if let Err(error) =
-        guard::ensure_folder_free(&absolute(&environment.directory, dir), &dir.display().to_string())
-    {
-        return exit_with_error(&error, Format::Human, terminal);
-    }
-    for (name, text) in pages {
-        if let Err(error) = disk::write_new(&dir.join(&name), &text) {
-            let body = Body::new(format!("cannot write {}: {error}", dir.join(name).display()));
-            return exit_with_error(
-                &ServiceError::configuration(codes::USAGE, body),
-                Format::Human,
-                terminal,
-            );
-        }
-    }
-    Exit::DONE
+    end(quorate.write_new(dir, &pages).map(|()| Exit::DONE), Format::Human, terminal)
 }
 
 /// The page of a command, and those of its subcommands.

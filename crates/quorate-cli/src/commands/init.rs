@@ -5,16 +5,14 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
+use quorate::init::{ADVISED_OPERATOR, InitOutcome, InitTemplate, WiredTool};
+use quorate::ports::Mode;
+use quorate::{Error, ErrorKind, Quorate};
 use quorate_diagnostics::{Body, codes};
-use quorate_manifest::assembly::Mode;
 
-use crate::exit::{Exit, exit_with_error};
+use crate::exit::{Exit, end};
 use crate::render::Format;
 use crate::terminal::Terminal;
-use quorate::service::disk::{absolute, display_path};
-use quorate::service::environment::Environment;
-use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::init::{self, InitTemplate, WiredTool};
 
 /// Write example files to start from; existing files are not changed
 #[derive(Debug, Args)]
@@ -86,55 +84,49 @@ fn mode(word: &str) -> Result<Mode, String> {
     Mode::parse(word).ok_or_else(|| format!("the modes are: {}", Mode::ALL.map(Mode::as_str).join(", ")))
 }
 
-pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+pub(super) fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+    let manifest = |template, named| manifest(template, named, quorate, terminal);
     let written = match arguments.command {
-        InitCommand::Council { dir } => council(&dir, environment, terminal),
+        InitCommand::Council { dir } => council(&dir, quorate, terminal),
         InitCommand::Assembly { mode: None, named } => {
             ask("mode (advisory, voting, peer, hierarchy)", "--mode")
                 .and_then(|word| mode(&word).map_err(|why| usage(&why)))
-                .and_then(|mode| manifest(InitTemplate::Assembly(mode), named, environment, terminal))
+                .and_then(|mode| manifest(InitTemplate::Assembly(mode), named))
         }
-        InitCommand::Assembly { mode: Some(mode), named } => {
-            manifest(InitTemplate::Assembly(mode), named, environment, terminal)
-        }
-        InitCommand::Persona(named) => manifest(InitTemplate::Persona, named, environment, terminal),
-        InitCommand::Playbook(named) => manifest(InitTemplate::Playbook, named, environment, terminal),
-        InitCommand::Runtime(named) => manifest(InitTemplate::Runtime, named, environment, terminal),
-        InitCommand::Wiring { tool, dir, remove: false } => wire(tool, &dir, environment, terminal),
-        InitCommand::Wiring { tool, dir, remove: true } => unwire(tool, &dir, environment, terminal),
+        InitCommand::Assembly { mode: Some(mode), named } => manifest(InitTemplate::Assembly(mode), named),
+        InitCommand::Persona(named) => manifest(InitTemplate::Persona, named),
+        InitCommand::Playbook(named) => manifest(InitTemplate::Playbook, named),
+        InitCommand::Runtime(named) => manifest(InitTemplate::Runtime, named),
+        InitCommand::Wiring { tool, dir, remove: false } => wire(tool, &dir, quorate, terminal),
+        InitCommand::Wiring { tool, dir, remove: true } => unwire(tool, &dir, quorate, terminal),
     };
-    match written {
-        Ok(()) => Exit::DONE,
-        Err(error) => exit_with_error(&error, Format::Human, terminal),
+    end(written.map(|()| Exit::DONE), Format::Human, terminal)
+}
+
+/// Prints the written files, and hints at those that exist.
+fn print(outcome: &InitOutcome, there: &str, quorate: &Quorate, terminal: &Terminal) {
+    for path in &outcome.done {
+        terminal.data(&format!("{}\n", quorate.display_path(path)));
+    }
+    for path in &outcome.same {
+        terminal.hint(&format!("{} {there}", quorate.display_path(path)));
     }
 }
 
-fn council(dir: &Path, environment: &Environment, terminal: &Terminal) -> Result<(), ServiceError> {
-    let written = init::council(&absolute(&environment.directory, dir))?;
-    for path in &written {
-        terminal.data(&format!("{}\n", display_path(environment, path)));
-    }
-    if let Some(draft) = written.iter().find(|path| path.extension().is_some_and(|end| end == "md")) {
-        terminal.hint(&format!("next: quorate review {}", display_path(environment, draft)));
+fn council(dir: &Path, quorate: &Quorate, terminal: &Terminal) -> Result<(), Error> {
+    let written = quorate.init_council(dir)?;
+    print(&written, "", quorate, terminal);
+    if let Some(draft) = written.done.iter().find(|path| path.extension().is_some_and(|end| end == "md")) {
+        terminal.hint(&format!("next: quorate review {}", quorate.display_path(draft)));
     }
     Ok(())
 }
 
-fn wire(
-    tool: WiredTool,
-    dir: &Path,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Result<(), ServiceError> {
-    let wired = init::wire(&absolute(&environment.directory, dir), tool)?;
-    for path in &wired.done {
-        terminal.data(&format!("{}\n", display_path(environment, path)));
-    }
-    for path in &wired.same {
-        terminal.hint(&format!("{} is there already", display_path(environment, path)));
-    }
+fn wire(tool: WiredTool, dir: &Path, quorate: &Quorate, terminal: &Terminal) -> Result<(), Error> {
+    let wired = quorate.wire(dir, tool)?;
+    print(&wired, "is there already", quorate, terminal);
     for (path, text) in &wired.other {
-        let shown = display_path(environment, path);
+        let shown = quorate.display_path(path);
         terminal.status(&format!("{shown} exists and is not changed; add this to it:\n\n{text}"));
     }
     if !wired.done.is_empty() {
@@ -143,20 +135,15 @@ fn wire(
     Ok(())
 }
 
-fn unwire(
-    tool: WiredTool,
-    dir: &Path,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Result<(), ServiceError> {
-    let unwired = init::unwire(&absolute(&environment.directory, dir), tool)?;
+fn unwire(tool: WiredTool, dir: &Path, quorate: &Quorate, terminal: &Terminal) -> Result<(), Error> {
+    let unwired = quorate.unwire(dir, tool)?;
     for path in &unwired.done {
-        terminal.data(&format!("removed {}\n", display_path(environment, path)));
+        terminal.data(&format!("removed {}\n", quorate.display_path(path)));
     }
     for (path, _) in &unwired.other {
         terminal.status(&format!(
             "kept {}, which was changed: remove the parts that call quorate",
-            display_path(environment, path)
+            quorate.display_path(path)
         ));
     }
     Ok(())
@@ -165,33 +152,28 @@ fn unwire(
 fn manifest(
     template: InitTemplate,
     named: NamedArguments,
-    environment: &Environment,
+    quorate: &Quorate,
     terminal: &Terminal,
-) -> Result<(), ServiceError> {
+) -> Result<(), Error> {
     let name = match named.name {
         Some(name) => name,
         None => ask("name, in kebab case", "--name")?,
     };
-    let written = init::manifest(environment, &named.dir, template, &name)?;
-    for path in &written.files {
-        terminal.data(&format!("{}\n", display_path(environment, path)));
-    }
-    for path in &written.existing {
-        terminal.hint(&format!("{} exists and is used unchanged", display_path(environment, path)));
-    }
+    let written = quorate.init_manifest(&named.dir, template, &name)?;
+    print(&written, "exists and is used unchanged", quorate, terminal);
     if matches!(template, InitTemplate::Assembly(Mode::Advisory)) {
-        let advised = init::ADVISED_OPERATOR;
+        let advised = ADVISED_OPERATOR;
         terminal.hint(&format!("advice goes to `{advised}`: `quorate weave {advised}` shows its prompt"));
     }
-    if let Some(main) = written.files.first() {
+    if let Some(main) = written.done.first() {
         let next = if matches!(template, InitTemplate::Assembly(_)) { "resolve" } else { "check" };
-        terminal.hint(&format!("next: quorate {next} {}", display_path(environment, main)));
+        terminal.hint(&format!("next: quorate {next} {}", quorate.display_path(main)));
     }
     Ok(())
 }
 
 /// Asks at the terminal; without one the command line is wrong.
-fn ask(question: &str, flag: &str) -> Result<String, ServiceError> {
+fn ask(question: &str, flag: &str) -> Result<String, Error> {
     let stdin = std::io::stdin();
     if !stdin.is_terminal() {
         return Err(usage(&format!("{flag} is missing")));
@@ -204,10 +186,7 @@ fn ask(question: &str, flag: &str) -> Result<String, ServiceError> {
     }
 }
 
-fn usage(message: &str) -> ServiceError {
-    ServiceError::new(
-        ExitClass::Usage,
-        codes::USAGE,
-        Body::new(message).help("`quorate init --help` shows examples"),
-    )
+fn usage(message: &str) -> Error {
+    let body = Body::new(message).help("`quorate init --help` shows examples");
+    Error::new(ErrorKind::InvalidRequest, codes::USAGE, body)
 }

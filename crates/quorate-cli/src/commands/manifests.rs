@@ -3,23 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use quorate::service::artifact::repository_path;
-use quorate::service::check::{self, CheckOutcome, CheckRequest, FormatMode};
-use quorate::service::disk;
-use quorate::service::environment::Environment;
-use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::resolve::{self, ResolveRequest};
-use quorate::service::schemas::{ANSWERS, Output, answer};
-use quorate_diagnostics::{Body, Report as Diagnostics, codes, render as diagnostic};
-use quorate_manifest::doctype::{self, Doctype};
-use quorate_manifest::loader::Refs;
-use quorate_manifest::tree::MAX_BYTES;
-use quorate_manifest::tree::reader::nearest;
-use quorate_protocol::Json;
+use quorate::manifests::{self, CheckRequest, FormatRequest, Refs, ResolveRequest};
+use quorate::schemas;
+use quorate::{Error, ErrorKind, Quorate};
+use quorate_diagnostics::{Body, Report, codes, render as diagnostic};
+use serde_json::{Value, json};
 
-use crate::exit::{Exit, exit_with_error};
+use crate::exit::{Exit, end, warn};
 use crate::render::{self, Format};
-use crate::terminal::Terminal;
+use crate::terminal::{Terminal, read_stdin};
 
 /// Check manifests, and report every problem
 ///
@@ -87,89 +79,86 @@ impl OutputFormat {
     }
 }
 
-pub(super) async fn run_check(
-    arguments: CheckArguments,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Exit {
-    match &arguments.modularity {
-        Some(dir) => scan_modularity(dir, &arguments.exempt, arguments.format, environment, terminal),
-        None => check_manifests(arguments, environment, terminal),
-    }
+pub(super) fn run_check(arguments: CheckArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+    let format = arguments.format.format();
+    let result = match arguments.modularity.clone() {
+        Some(directory) => scan_modularity(directory, &arguments, quorate, terminal),
+        None => check_manifests(arguments, quorate, terminal),
+    };
+    end(result, format, terminal)
 }
 
-fn check_manifests(arguments: CheckArguments, environment: &Environment, terminal: &Terminal) -> Exit {
-    let format = arguments.format;
-    let (stdin, paths): (Vec<_>, Vec<_>) =
-        arguments.paths.into_iter().partition(|path| path == Path::new("-"));
-    let stdin = match stdin.first().map(|_| disk::read_stdin(MAX_BYTES as u64)).transpose() {
-        Ok(stdin) => stdin,
+/// Standard input, if it is one of the paths, and the other paths.
+fn take_stdin(paths: Vec<PathBuf>, terminal: &Terminal) -> Result<(Option<Vec<u8>>, Vec<PathBuf>), Exit> {
+    let (stdin, paths): (Vec<_>, Vec<_>) = paths.into_iter().partition(|path| path == Path::new("-"));
+    match stdin.first().map(|_| read_stdin(manifests::MAX_BYTES)).transpose() {
+        Ok(text) => Ok((text, paths)),
         Err(error) => {
             terminal.status(&format!("cannot read standard input: {error}"));
-            return Exit::UNUSABLE;
+            Err(Exit::UNUSABLE)
         }
+    }
+}
+
+fn check_manifests(arguments: CheckArguments, quorate: &Quorate, terminal: &Terminal) -> Result<Exit, Error> {
+    let format = arguments.format;
+    let (text, paths) = match take_stdin(arguments.paths, terminal) {
+        Ok(given) => given,
+        Err(exit) => return Ok(exit),
     };
     let refs = if arguments.no_refs { Refs::ShapeOnly } else { Refs::Followed };
-    let request = CheckRequest { paths, root: arguments.root, refs };
-    let outcome = match check::check(environment, &request, stdin) {
-        Ok(outcome) => outcome,
-        Err(error) => return exit_with_error(&error, format.format(), terminal),
-    };
-    let CheckOutcome { files, skipped: passed_over, unreadable, notes, mut report } = outcome;
-    name_for_hosts(&mut report, format, environment);
-    let text = match format {
-        OutputFormat::Json => format!("{:#}\n", diagnostic::machine::check_json(&report, files)),
-        OutputFormat::Concise => diagnostic::concise(&report),
-        format => render::diagnostics(&report, format.format(), terminal.stdout),
-    };
+    let mut outcome = quorate.check(CheckRequest { paths, text, root: arguments.root, refs })?;
+    let text = report_text(&mut outcome.report, format, quorate, terminal, |report| {
+        format!("{:#}\n", diagnostic::machine::check_json(report, outcome.files))
+    });
     terminal.data_as(format.format(), &text);
-    let (refusals, warnings) = (report.refusals.len(), report.warnings.len());
     if format == OutputFormat::Human {
-        notes.iter().for_each(|note| terminal.hint(note));
+        outcome.notes.iter().for_each(|note| terminal.hint(note));
     }
-    let skipped = if passed_over == 0 { String::new() } else { format!(", {passed_over} passed over") };
-    terminal.hint(&format!(
-        "{} checked{skipped}: {}, {}",
-        count_of(files, "file"),
-        count_of(refusals, "refusal"),
-        count_of(warnings, "warning")
-    ));
-    if unreadable > 0 {
-        return Exit::UNUSABLE;
-    }
-    if refusals > 0 || (arguments.strict && warnings > 0) { Exit::CHECK_FAILED } else { Exit::DONE }
+    terminal.hint(&outcome.summary());
+    let has_failed =
+        outcome.report.has_refusals() || (arguments.strict && !outcome.report.warnings.is_empty());
+    Ok(match outcome.unreadable {
+        0 if has_failed => Exit::CHECK_FAILED,
+        0 => Exit::DONE,
+        _ => Exit::UNUSABLE,
+    })
 }
 
-/// Names files from the root of their repository in the formats that code hosts read.
-fn name_for_hosts(report: &mut Diagnostics, format: OutputFormat, environment: &Environment) {
+/// A report in a format. Code hosts read the names of files from the root of their repository.
+fn report_text(
+    report: &mut Report,
+    format: OutputFormat,
+    quorate: &Quorate,
+    terminal: &Terminal,
+    json: impl FnOnce(&Report) -> String,
+) -> String {
     if matches!(format, OutputFormat::Sarif | OutputFormat::Github) {
-        report.rename_files(|file| repository_path(&environment.directory, Path::new(file)));
+        quorate.name_for_code_hosts(report);
     }
-}
-
-fn count_of(count: usize, noun: &str) -> String {
-    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
+    match format {
+        OutputFormat::Json => json(report),
+        OutputFormat::Concise => diagnostic::concise(report),
+        format => render::diagnostics(report, format.format(), terminal.stdout),
+    }
 }
 
 fn scan_modularity(
-    dir: &Path,
-    exempt: &[String],
-    format: OutputFormat,
-    environment: &Environment,
+    directory: PathBuf,
+    arguments: &CheckArguments,
+    quorate: &Quorate,
     terminal: &Terminal,
-) -> Exit {
-    let mut scanned = match check::scan_modularity(&environment.directory.join(dir), dir, exempt) {
-        Ok(scanned) => scanned,
-        Err(error) => return exit_with_error(&error, format.format(), terminal),
+) -> Result<Exit, Error> {
+    let mut scanned = quorate.scan_modularity(directory, &arguments.exempt)?;
+    // The scan has no concise format.
+    let format = match arguments.format {
+        OutputFormat::Concise => OutputFormat::Human,
+        format => format,
     };
-    name_for_hosts(&mut scanned.report, format, environment);
-    terminal
-        .data_as(format.format(), &render::diagnostics(&scanned.report, format.format(), terminal.stdout));
-    let hits = scanned.report.refusals.len();
-    let exempt = if scanned.exempt == 0 { String::new() } else { format!(", {} exempt", scanned.exempt) };
-    let files = count_of(scanned.files, "file");
-    terminal.hint(&format!("{files} scanned{exempt}, {}", count_of(hits, "reference")));
-    if scanned.report.has_refusals() { Exit::CHECK_FAILED } else { Exit::DONE }
+    let text = report_text(&mut scanned.report, format, quorate, terminal, diagnostic::json);
+    terminal.data_as(format.format(), &text);
+    terminal.hint(&scanned.summary());
+    Ok(if scanned.report.has_refusals() { Exit::CHECK_FAILED } else { Exit::DONE })
 }
 
 /// Format manifests: canonical key order and spacing; comments stay
@@ -191,48 +180,36 @@ pub(super) struct FmtArguments {
     check: bool,
 }
 
-pub(super) async fn run_fmt(arguments: FmtArguments, environment: &Environment, terminal: &Terminal) -> Exit {
-    if arguments.paths.iter().any(|path| path == Path::new("-")) {
-        return stdin(&arguments, terminal);
-    }
-    let request = CheckRequest { paths: arguments.paths, root: None, refs: Refs::ShapeOnly };
-    let mode = if arguments.check { FormatMode::Check } else { FormatMode::Write };
-    let outcome = match check::fmt(environment, &request, mode) {
-        Ok(outcome) => outcome,
-        Err(error) => return exit_with_error(&error, Format::Human, terminal),
+pub(super) fn run_fmt(arguments: FmtArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+    end(format_manifests(arguments, quorate, terminal), Format::Human, terminal)
+}
+
+fn format_manifests(arguments: FmtArguments, quorate: &Quorate, terminal: &Terminal) -> Result<Exit, Error> {
+    let dry_run = arguments.check;
+    let paths = match take_stdin(arguments.paths, terminal) {
+        Ok((Some(text), _)) => {
+            let formatted = manifests::format_text(text.clone())?;
+            return Ok(match (dry_run, formatted.as_bytes() == text) {
+                (true, false) => Exit::CHECK_FAILED,
+                (true, true) => Exit::DONE,
+                (false, _) => {
+                    terminal.verbatim(&formatted);
+                    Exit::DONE
+                }
+            });
+        }
+        Ok((None, paths)) => paths,
+        Err(exit) => return Ok(exit),
     };
+    let outcome = quorate.format(FormatRequest { paths, dry_run })?;
     for file in &outcome.changed {
         terminal.data(&format!("{file}\n"));
     }
-    terminal.status(&render::diagnostics(&outcome.report, Format::Human, terminal.stderr));
-    let done = if arguments.check { "not formatted" } else { "formatted" };
+    warn(&outcome.report, terminal);
+    let done = if dry_run { "not formatted" } else { "formatted" };
     terminal.hint(&format!("{} looked at, {} {done}", outcome.files, outcome.changed.len()));
-    let unformatted = arguments.check && !outcome.changed.is_empty();
-    if unformatted || outcome.report.has_refusals() { Exit::CHECK_FAILED } else { Exit::DONE }
-}
-
-fn stdin(arguments: &FmtArguments, terminal: &Terminal) -> Exit {
-    let bytes = match disk::read_stdin(MAX_BYTES as u64) {
-        Ok(bytes) => bytes,
-        Err(error) => {
-            terminal.status(&format!("cannot read standard input: {error}"));
-            return Exit::UNUSABLE;
-        }
-    };
-    match check::fmt_text(bytes.clone()) {
-        Ok(text) if arguments.check => {
-            if text.as_bytes() == bytes {
-                Exit::DONE
-            } else {
-                Exit::CHECK_FAILED
-            }
-        }
-        Ok(text) => {
-            terminal.verbatim(&text);
-            Exit::DONE
-        }
-        Err(error) => exit_with_error(&error, Format::Human, terminal),
-    }
+    let is_unformatted = dry_run && !outcome.changed.is_empty();
+    Ok(if is_unformatted || outcome.report.has_refusals() { Exit::CHECK_FAILED } else { Exit::DONE })
 }
 
 /// Show an assembly with its chain merged, and the origin of each part
@@ -270,51 +247,35 @@ enum ResolveOutputFormat {
     Json,
 }
 
-pub(super) async fn run_resolve(
-    arguments: ResolveArguments,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Exit {
-    let format = if arguments.format == ResolveOutputFormat::Json { Format::Json } else { Format::Human };
-    let refs = if arguments.no_refs { Refs::ShapeOnly } else { Refs::Followed };
-    let request = ResolveRequest { path: arguments.path, root: arguments.root, refs };
-    let view = match resolve::resolve(environment, &request, &*environment.registries) {
-        Ok(view) => view,
-        Err(error) => return exit_with_error(&error, format, terminal),
+pub(super) fn run_resolve(arguments: ResolveArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+    let format = match arguments.format {
+        ResolveOutputFormat::Json => Format::Json,
+        ResolveOutputFormat::Human | ResolveOutputFormat::Yaml => Format::Human,
     };
-    if arguments.format != ResolveOutputFormat::Json {
-        terminal.status(&render::diagnostics(&view.report, Format::Human, terminal.stderr));
+    end(resolve(arguments, quorate, terminal), format, terminal)
+}
+
+fn resolve(arguments: ResolveArguments, quorate: &Quorate, terminal: &Terminal) -> Result<Exit, Error> {
+    let ResolveArguments { path, explain, no_refs, root, format } = arguments;
+    let refs = if no_refs { Refs::ShapeOnly } else { Refs::Followed };
+    let view = quorate.resolve(ResolveRequest { path, root, refs })?;
+    if format != ResolveOutputFormat::Json {
+        warn(&view.report, terminal);
     }
-    let text = match &arguments.explain {
-        None => match arguments.format {
-            ResolveOutputFormat::Human => render::resolve::human(&view, terminal.stdout),
-            ResolveOutputFormat::Yaml => match view.flatten() {
-                Ok(standalone) => render::resolve::yaml(&view, &standalone),
-                Err(error) => return exit_with_error(&error, format, terminal),
-            },
-            ResolveOutputFormat::Json => render::resolve::json(&view),
-        },
-        Some(field) => {
-            let origins = view.explain(field);
-            if origins.is_empty() {
-                let body = Body::new(format!("`{field}` has no value in this assembly"));
-                let body = match view.nearest(field) {
-                    Some(near) => body.help(format!("did you mean `{near}`?")),
-                    None => body.help("`quorate resolve --format json` lists all fields"),
-                };
-                return exit_with_error(&ServiceError::not_found(codes::USAGE, body), format, terminal);
-            }
-            match arguments.format {
-                ResolveOutputFormat::Json => render::resolve::explain_json(&origins),
-                _ => render::resolve::explain(&origins, terminal.stdout),
-            }
+    let json = |value: Value| format!("{value:#}\n");
+    match (explain, format) {
+        (None, ResolveOutputFormat::Human) => terminal.data(&view.doc().text(terminal.stdout)),
+        (None, ResolveOutputFormat::Yaml) => terminal.raw_data(&view.yaml()?),
+        (None, ResolveOutputFormat::Json) => terminal.data(&json(view.json())),
+        (Some(field), format) => {
+            let origins = view.explain(&field)?;
+            terminal.data(&match format {
+                ResolveOutputFormat::Json => json(json!({ "fields": origins })),
+                _ => manifests::origins(&origins).text(terminal.stdout),
+            });
         }
-    };
-    match (arguments.format, &arguments.explain) {
-        (ResolveOutputFormat::Yaml, None) => terminal.raw_data(&text),
-        _ => terminal.data(&text),
     }
-    Exit::DONE
+    Ok(Exit::DONE)
 }
 
 /// The word before the name of an answer's schema.
@@ -340,72 +301,34 @@ pub(super) struct SchemaArguments {
 }
 
 pub(super) fn run_schema(arguments: &SchemaArguments, terminal: &Terminal) -> Exit {
-    match schema_text(arguments.what.as_deref(), arguments.form.as_deref()) {
-        Ok(text) => {
-            terminal.verbatim(&text);
-            Exit::DONE
-        }
-        Err(error) => exit_with_error(&error, Format::Human, terminal),
-    }
+    let text = schema_text(arguments.what.as_deref(), arguments.form.as_deref());
+    let printed = text.map(|text| {
+        terminal.verbatim(&text);
+        Exit::DONE
+    });
+    end(printed, Format::Human, terminal)
 }
 
-fn schema_text(kind: Option<&str>, form: Option<&str>) -> Result<String, ServiceError> {
+fn schema_text(kind: Option<&str>, form: Option<&str>) -> Result<String, Error> {
     match (kind, form) {
-        (None, _) => Ok(all_schemas()),
-        (Some(ANSWER), None) => {
-            Ok(ANSWERS.iter().map(|(word, _, description)| format!("{word:<18} {description}\n")).collect())
+        (None, _) => {
+            let documents = schemas::doctypes().into_iter().chain(schemas::reports());
+            let answers = (ANSWER, "a member's answer: `quorate schema answer` lists the forms");
+            let all = documents.map(|schema| (schema.name, schema.of)).chain([answers]);
+            Ok(all.map(|(word, of)| format!("{word:<14} {of}\n")).collect())
         }
-        (Some(ANSWER), Some(word)) => match answer(word) {
-            Some(schema) => Ok(format!("{schema:#}\n")),
-            None => Err(unknown_schema("answer", word, &ANSWERS.map(|(word, ..)| word))),
-        },
-        (Some(word), None) => match schema(word) {
-            Some(schema) => Ok(format!("{schema:#}\n")),
-            None => {
-                let doctypes = doctypes().map(Doctype::as_str);
-                let words: Vec<&str> =
-                    doctypes.chain(Output::ALL.map(Output::word)).chain([ANSWER]).collect();
-                Err(unknown_schema("doctype or output", word, &words))
-            }
-        },
+        (Some(ANSWER), None) => {
+            let answers = schemas::answers().into_iter();
+            Ok(answers.map(|schema| format!("{:<18} {}\n", schema.name, schema.of)).collect())
+        }
+        (Some(ANSWER), Some(word)) => Ok(format!("{:#}\n", schemas::answer(word)?)),
+        (Some(word), None) => Ok(format!("{:#}\n", schemas::document(word)?)),
         (Some(word), Some(form)) => {
             let body = Body::new(format!("unexpected `{form}` after `{word}`"));
             let help = "only `answer` is followed by a word: `quorate schema answer deliberator`";
-            Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)))
+            Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body.help(help)))
         }
     }
-}
-
-fn doctypes() -> impl Iterator<Item = Doctype> {
-    Doctype::ALL.into_iter().filter(|doctype| doctype::schema(*doctype).is_some())
-}
-
-/// All schemas, one line each.
-fn all_schemas() -> String {
-    let doctypes = doctypes().map(|doctype| {
-        let id = doctype.schema_id().or_else(|| doctype.file_name()).unwrap_or_default();
-        (doctype.as_str(), id)
-    });
-    let outputs = Output::ALL.map(|output| (output.word(), output.id()));
-    let answers = [(ANSWER, "a member's answer: `quorate schema answer` lists the forms")];
-    doctypes.chain(outputs).chain(answers).map(|(word, id)| format!("{word:<14} {id}\n")).collect()
-}
-
-fn schema(word: &str) -> Option<Json> {
-    let matches = |doctype: &Doctype| {
-        [Some(doctype.as_str()), doctype.schema_id(), doctype.file_name()].contains(&Some(word))
-    };
-    let output = Output::ALL.into_iter().find(|output| [output.word(), output.id()].contains(&word));
-    doctypes().find(matches).and_then(doctype::schema).or_else(|| output.map(Output::json))
-}
-
-fn unknown_schema(noun: &str, word: &str, known: &[&str]) -> ServiceError {
-    let body = Body::new(format!("unknown {noun} `{word}`"));
-    let help = match nearest(word, known) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("use one of {}", known.join(", ")),
-    };
-    ServiceError::not_found(codes::USAGE, body.help(help))
 }
 
 /// Explain the code of a diagnostic or an outcome
@@ -508,7 +431,7 @@ pub(super) fn run_explain(arguments: &ExplainArguments, terminal: &Terminal) -> 
                 Some(near) => body.help(format!("did you mean `{near}`?")),
                 None => body.help("run `quorate explain` to list all codes"),
             };
-            exit_with_error(&ServiceError::not_found(codes::USAGE, body), Format::Human, terminal)
+            end(Err(Error::new(ErrorKind::NotFound, codes::USAGE, body)), Format::Human, terminal)
         }
     }
 }

@@ -4,20 +4,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use quorate::service::doctor::{self, CheckStatus, DoctorCheck};
-use quorate::service::environment::Environment;
-use quorate::service::error::ServiceError;
-use quorate::service::provision::{
-    self, EditPolicy, ProvisionOptions, ProvisionOutcome, ProvisionTarget, WriteMode,
-};
-use quorate::service::models;
-use quorate_diagnostics::Report;
-use serde_json::json;
+use quorate::doctor::DoctorRequest;
+use quorate::provision::ProvisionRequest;
+use quorate::view::Doc;
+use quorate::{Error, Quorate, Report};
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::arguments::{EventsArguments, HumanOrJson, PathArguments};
-use crate::events;
-use crate::exit::{Exit, exit_with_error};
-use crate::render::{self, Format};
+use crate::exit::{Exit, end, warn};
 use crate::terminal::Terminal;
 
 /// Install the files of a profile into a folder, check them, and uninstall them
@@ -98,80 +93,71 @@ struct TargetArguments {
 }
 
 impl WriteArguments {
-    fn options(&self) -> ProvisionOptions {
-        ProvisionOptions {
-            run: if self.dry_run { WriteMode::DryRun } else { WriteMode::Apply },
-            policy: if self.force { EditPolicy::Override } else { EditPolicy::Protect },
-        }
+    fn request(&self, all: &TargetArguments) -> ProvisionRequest {
+        ProvisionRequest { into: all.into.clone(), dry_run: self.dry_run, force: self.force }
     }
 }
 
 pub(super) async fn run_provision(
     arguments: ProvisionArguments,
-    environment: &Environment,
+    quorate: &Quorate,
     terminal: &Terminal,
 ) -> Exit {
     let (Verb::Install(Install { all, .. })
     | Verb::Uninstall(Uninstall { all, .. })
     | Verb::Status(StatusArguments { all, .. })
     | Verb::List(all)) = &arguments.verb;
-    let format = all.format;
-    match run_verb(&arguments.verb, all, environment, terminal).await {
-        Ok(exit) => exit,
-        Err(error) => exit_with_error(&error, format.into(), terminal),
-    }
+    end(run_verb(&arguments.verb, all, quorate, terminal).await, all.format.into(), terminal)
 }
 
 async fn run_verb(
     verb: &Verb,
     all: &TargetArguments,
-    environment: &Environment,
+    quorate: &Quorate,
     terminal: &Terminal,
-) -> Result<Exit, ServiceError> {
-    let target = ProvisionTarget::open(environment, all.into.as_deref())?;
-    let options = terminal.stdout;
-    match verb {
+) -> Result<Exit, Error> {
+    let format = all.format;
+    Ok(match verb {
         Verb::Install(install) => {
-            let source = provision::source(environment, &install.profile, &environment.registries)?;
-            let outcome = provision::install(environment, &*source, &target, install.how.options()).await?;
-            Ok(print_outcome(&outcome, render::workspace::Verb::Install, all.format, terminal))
+            let done = quorate.install_profile(&install.profile, install.how.request(all)).await?;
+            print_changes(&done, || done.doc(), &done.report, format, terminal)
         }
         Verb::Uninstall(uninstall) => {
-            let outcome = provision::uninstall(&target, &uninstall.slug, uninstall.how.options())?;
-            Ok(print_outcome(&outcome, render::workspace::Verb::Uninstall, all.format, terminal))
+            let done = quorate.uninstall_profile(&uninstall.slug, uninstall.how.request(all))?;
+            print_changes(&done, || done.doc(), &done.report, format, terminal)
         }
         Verb::Status(status) => {
-            let statuses = provision::status(&target, status.slug.as_deref())?;
-            let mut report = Report::new();
-            statuses.iter().for_each(|status| report.absorb(status.report()));
-            terminal.data(&render::workspace::status(&statuses, &report, all.format, options));
-            print_diagnostics(&report, all.format, terminal);
-            Ok(if report.has_refusals() { Exit::CHECK_FAILED } else { Exit::DONE })
+            let found = quorate.profiles(all.into.clone(), status.slug.as_deref())?;
+            print_changes(&found, || found.doc(), &found.report, format, terminal)
         }
         Verb::List(_) => {
-            let statuses = provision::status(&target, None)?;
-            terminal.data(&render::workspace::list(&statuses, all.format, options));
-            Ok(Exit::DONE)
+            let found = quorate.profiles(all.into.clone(), None)?;
+            print(&json!({"profiles": found.profiles}), || found.list(), format, terminal);
+            Exit::DONE
         }
-    }
+    })
 }
 
-fn print_outcome(
-    outcome: &ProvisionOutcome,
-    verb: render::workspace::Verb,
+/// Prints an outcome with its report, which JSON contains.
+fn print_changes(
+    outcome: &impl Serialize,
+    doc: impl FnOnce() -> Doc,
+    report: &Report,
     format: HumanOrJson,
     terminal: &Terminal,
 ) -> Exit {
-    terminal.data(&render::workspace::outcome(outcome, verb, format, terminal.stdout));
-    print_diagnostics(&outcome.report, format, terminal);
-    if outcome.report.has_refusals() { Exit::CHECK_FAILED } else { Exit::DONE }
+    print(&json!(outcome), doc, format, terminal);
+    if format == HumanOrJson::Human {
+        warn(report, terminal);
+    }
+    if report.has_refusals() { Exit::CHECK_FAILED } else { Exit::DONE }
 }
 
-/// Prints diagnostics for people; JSON output includes them.
-fn print_diagnostics(report: &Report, format: HumanOrJson, terminal: &Terminal) {
-    if format == HumanOrJson::Human {
-        terminal.status(&render::diagnostics(report, Format::Human, terminal.stderr));
-    }
+fn print(json: &Value, doc: impl FnOnce() -> Doc, format: HumanOrJson, terminal: &Terminal) {
+    terminal.data(&match format {
+        HumanOrJson::Human => doc().text(terminal.stdout),
+        HumanOrJson::Json => format!("{json:#}\n"),
+    });
 }
 
 /// Check that everything that a review needs is in place
@@ -195,39 +181,14 @@ pub(super) struct DoctorArguments {
     places: PathArguments,
 }
 
-pub(super) async fn run_doctor(
-    arguments: DoctorArguments,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Exit {
-    let format = arguments.format.into();
-    let timeout = Duration::from_secs(arguments.seconds);
-    let mut checks =
-        match doctor::doctor(environment, &arguments.places.path_overrides(), timeout, arguments.ask).await {
-            Ok(checks) => checks,
-            Err(error) => return exit_with_error(&error, format, terminal),
-        };
-    checks.extend(events::check(arguments.events).await);
-    let text = match arguments.format {
-        HumanOrJson::Human => render::workspace::doctor_checks(&checks, terminal.stdout),
-        HumanOrJson::Json => {
-            let check_json = |check: &DoctorCheck| json!({"name": check.name, "state": status_word(check.status), "detail": check.detail});
-            format!("{:#}\n", json!({"checks": checks.iter().map(check_json).collect::<Vec<_>>()}))
-        }
-    };
-    terminal.data(&text);
-    match checks.iter().any(|check| check.status == CheckStatus::Failed) {
-        true => Exit::UNUSABLE,
-        false => Exit::DONE,
-    }
-}
-
-fn status_word(state: CheckStatus) -> &'static str {
-    match state {
-        CheckStatus::Passed => "good",
-        CheckStatus::Warning => "noted",
-        CheckStatus::Failed => "bad",
-    }
+pub(super) async fn run_doctor(arguments: DoctorArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+    let DoctorArguments { seconds, ask, format, events, places } = arguments;
+    let request = DoctorRequest { timeout: Duration::from_secs(seconds), ask, events: events.servers() };
+    let diagnosis = places.apply(quorate).doctor(request).await.map(|diagnosis| {
+        print(&json!(diagnosis), || diagnosis.doc(), format, terminal);
+        if diagnosis.has_failed() { Exit::UNUSABLE } else { Exit::DONE }
+    });
+    end(diagnosis, format.into(), terminal)
 }
 
 const TIMEOUT: Duration = Duration::from_secs(30);
@@ -250,22 +211,14 @@ pub(super) struct ModelsArguments {
     places: PathArguments,
 }
 
-pub(super) async fn run_models(
-    arguments: ModelsArguments,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Exit {
-    let places = arguments.places.path_overrides();
-    match models::models(environment, &places, &arguments.executor, TIMEOUT).await {
-        Ok(models) => {
-            terminal.data(&match arguments.format {
-                HumanOrJson::Human => models.iter().map(|model| format!("{model}\n")).collect::<String>(),
-                HumanOrJson::Json => {
-                    format!("{:#}\n", json!({"executor": arguments.executor, "models": models}))
-                }
-            });
-            Exit::DONE
-        }
-        Err(error) => exit_with_error(&error, arguments.format.into(), terminal),
-    }
+pub(super) async fn run_models(arguments: ModelsArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+    let ModelsArguments { executor, format, places } = arguments;
+    let listed = places.apply(quorate).models(&executor, TIMEOUT).await.map(|models| {
+        terminal.data(&match format {
+            HumanOrJson::Human => models.iter().map(|model| format!("{model}\n")).collect(),
+            HumanOrJson::Json => format!("{:#}\n", json!({"executor": executor, "models": models})),
+        });
+        Exit::DONE
+    });
+    end(listed, format.into(), terminal)
 }

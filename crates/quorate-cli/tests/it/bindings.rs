@@ -6,7 +6,6 @@ mod typescript;
 
 use std::path::Path;
 
-use quorate::service::schemas::Output;
 use serde_json::{Map, Value};
 
 /// A type of a field.
@@ -43,18 +42,18 @@ struct Class {
 }
 
 /// The outputs with types, the name of each, and what the names of its parts begin with.
-const OUTPUTS: [(Output, &str, &str); 4] = [
-    (Output::Review, "Review", ""),
-    (Output::Convene, "Convening", "Assembly"),
-    (Output::Runs, "Runs", ""),
-    (Output::Verify, "Verification", "Ledger"),
+const OUTPUTS: [(&str, &str, &str); 4] = [
+    ("review", "Review", ""),
+    ("convene", "Convening", "Assembly"),
+    ("runs", "Runs", ""),
+    ("verify", "Verification", "Ledger"),
 ];
 
 /// All classes; one comes after those that it mentions.
 fn classes() -> Vec<Class> {
     let mut found = Vec::new();
     for (output, name, prefix) in OUTPUTS {
-        let schema = output.json();
+        let schema = quorate::schemas::find(output).expect("it is published");
         let mut reader = Reader { schema: &schema, prefix, classes: &mut found };
         reader.class(name, &schema);
     }

@@ -27,6 +27,13 @@ pub fn check_json(report: &Report, files: usize) -> Value {
     })
 }
 
+/// As [`diagnostics_json`].
+impl serde::Serialize for Report {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        diagnostics_json(self).serialize(serializer)
+    }
+}
+
 /// The diagnostics as an array, for embedding in other documents. Unknown values are `null`; `path` is empty at the root.
 pub fn diagnostics_json(report: &Report) -> Value {
     let lines = LineIndexes::new(report);

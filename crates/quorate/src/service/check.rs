@@ -15,7 +15,7 @@ use quorate_manifest::assembly::{Mode, ResolvedAssembly, Signing};
 use quorate_manifest::check::{self, Deduplicator, Discovery, FileOutcome};
 use quorate_manifest::doctype::{self, Doctype};
 use quorate_manifest::document::{self, Syntax};
-use quorate_manifest::format::{self, Order, orders};
+use quorate_manifest::format::{self as layout, Order, orders};
 use quorate_manifest::loader::Refs;
 use quorate_manifest::playbook::{FOLDER, HISTORY_SUFFIX};
 use quorate_manifest::tree::{Problem, decode, yaml};
@@ -39,14 +39,24 @@ use super::{executor, review, runtime, signer};
 /// What to check.
 #[derive(Debug, Clone, Default)]
 pub struct CheckRequest {
-    /// Files, directories, globs, or `-`.
+    /// Files, directories or globs.
     pub paths: Vec<PathBuf>,
+    /// A text to check as well, as a file named `-` in the workspace's root.
+    pub text: Option<Vec<u8>>,
     /// The workspace's root; `None` searches for it.
     pub root: Option<PathBuf>,
     /// Whether to follow refs.
     pub refs: Refs,
 }
 
+impl CheckRequest {
+    /// Checks these files, directories and globs.
+    pub fn new<P: Into<PathBuf>>(paths: impl IntoIterator<Item = P>) -> CheckRequest {
+        CheckRequest { paths: paths.into_iter().map(Into::into).collect(), ..CheckRequest::default() }
+    }
+}
+
+/// What a check found.
 #[derive(Debug, Default)]
 pub struct CheckOutcome {
     /// Manifests checked.
@@ -57,7 +67,28 @@ pub struct CheckOutcome {
     pub unreadable: usize,
     /// For each advisory assembly, the operators whose prompts its advice goes into.
     pub notes: Vec<String>,
+    /// Refusals and warnings.
     pub report: Report,
+}
+
+impl CheckOutcome {
+    /// Its numbers, on one line.
+    pub fn summary(&self) -> String {
+        let skipped = match self.skipped {
+            0 => String::new(),
+            skipped => format!(", {skipped} passed over"),
+        };
+        format!(
+            "{} checked{skipped}: {}, {}",
+            count_of(self.files, "file"),
+            count_of(self.report.refusals.len(), "refusal"),
+            count_of(self.report.warnings.len(), "warning")
+        )
+    }
+}
+
+fn count_of(count: usize, noun: &str) -> String {
+    if count == 1 { format!("1 {noun}") } else { format!("{count} {noun}s") }
 }
 
 /// A workspace's root, and the files to check below it.
@@ -70,17 +101,13 @@ pub(super) struct WorkspaceFiles {
 ///
 /// # Errors
 /// If a path does not exist or cannot be read, or a `quorate.toml` above is refused.
-pub fn check(
-    environment: &Environment,
-    request: &CheckRequest,
-    stdin: Option<Vec<u8>>,
-) -> Result<CheckOutcome, ServiceError> {
+pub fn check(environment: &Environment, request: &CheckRequest) -> Result<CheckOutcome, ServiceError> {
     let mut outcome = CheckOutcome::default();
     let mut deduplicator = Deduplicator::default();
-    for work in collect_files(environment, request)? {
+    for work in collect_files(environment, &request.paths, request.root.as_deref())? {
         check_workspace(environment, request, &work, None, &mut outcome, &mut deduplicator)?;
     }
-    if let Some(bytes) = stdin {
+    if let Some(bytes) = request.text.clone() {
         let root = find_root(environment, request.root.as_deref(), &environment.directory);
         let work = WorkspaceFiles { root, files: BTreeMap::new() };
         check_workspace(environment, request, &work, Some(bytes), &mut outcome, &mut deduplicator)?;
@@ -172,7 +199,7 @@ fn check_workspace(
         for scope in scopes {
             let root = work.root.join(scope.folder());
             let library =
-                Library::open(environment, &PathOverrides::default(), Some(&root), &environment.registries)?;
+                Library::open(environment, &PathOverrides::default(), Some(&root))?;
             let is_checked = |location: &WorkspacePath| work.files.contains_key(location);
             deduplicator.add(inspect::findings(environment, &library, &is_checked), &mut outcome.report);
         }
@@ -257,10 +284,11 @@ fn unknown_members(environment: &Environment, directory: &Path) -> Option<Servic
 /// Collects the named files by workspace.
 pub(super) fn collect_files(
     environment: &Environment,
-    request: &CheckRequest,
+    paths: &[PathBuf],
+    root: Option<&Path>,
 ) -> Result<Vec<WorkspaceFiles>, ServiceError> {
     let mut works: BTreeMap<PathBuf, BTreeMap<WorkspacePath, Discovery>> = BTreeMap::new();
-    for path in &request.paths {
+    for path in paths {
         let named = absolute(&environment.directory, path);
         let (start, files) = match std::fs::metadata(&named) {
             Ok(metadata) if metadata.is_dir() => {
@@ -275,7 +303,7 @@ pub(super) fn collect_files(
             }
             Err(error) => return Err(unreadable(path, &error)),
         };
-        let root = find_root(environment, request.root.as_deref(), &start);
+        let root = find_root(environment, root, &start);
         let work = works.entry(root.clone()).or_default();
         for (file, named) in files {
             let location = manifests::workspace_location(&root, &file)?;
@@ -329,8 +357,9 @@ fn unreadable(path: &Path, error: &std::io::Error) -> ServiceError {
     )
 }
 
+/// What a scan for the council's name found.
 #[derive(Debug)]
-pub struct ScanResult {
+pub struct ScanOutcome {
     /// Scanned files with instructions for agents.
     pub files: usize,
     /// Files of exempt agents.
@@ -339,13 +368,25 @@ pub struct ScanResult {
     pub report: Report,
 }
 
+impl ScanOutcome {
+    /// Its numbers, on one line.
+    pub fn summary(&self) -> String {
+        let exempt = match self.exempt {
+            0 => String::new(),
+            exempt => format!(", {exempt} exempt"),
+        };
+        let hits = count_of(self.report.refusals.len(), "reference");
+        format!("{} scanned{exempt}, {hits}", count_of(self.files, "file"))
+    }
+}
+
 /// Scans the prompts, operators, personas and playbooks of a directory, except those in a folder with the name of an
 /// exempt agent.
 ///
 /// # Errors
 /// If the directory or a file cannot be read, an exempt agent has no file, or no file instructs an agent: such a scan
 /// would prove nothing.
-pub fn scan_modularity(dir: &Path, shown: &Path, exempt: &[String]) -> Result<ScanResult, ServiceError> {
+pub fn scan_modularity(dir: &Path, shown: &Path, exempt: &[String]) -> Result<ScanOutcome, ServiceError> {
     let found = disk::walk(dir).map_err(|error| {
         let body = Body::new(format!("cannot read {}: {error}", shown.display()));
         match error.kind() {
@@ -353,7 +394,7 @@ pub fn scan_modularity(dir: &Path, shown: &Path, exempt: &[String]) -> Result<Sc
             _ => ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body),
         }
     })?;
-    let mut scanned = ScanResult { files: 0, exempt: 0, report: Report::new() };
+    let mut scanned = ScanOutcome { files: 0, exempt: 0, report: Report::new() };
     let mut unseen: BTreeSet<&str> = exempt.iter().map(String::as_str).collect();
     let above = names_of(dir);
     for entry in found {
@@ -464,13 +505,16 @@ fn is_playbook(relative: &Path) -> bool {
     lies_there && name.ends_with(".md") && !name.starts_with('_') && !name.ends_with(HISTORY_SUFFIX)
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FormatMode {
-    Write,
-    /// `--check`: only lists the files that would change.
-    Check,
+/// What to format.
+#[derive(Debug, Clone, Default)]
+pub struct FormatRequest {
+    /// Files, directories or globs.
+    pub paths: Vec<PathBuf>,
+    /// Only list the files that would change.
+    pub dry_run: bool,
 }
 
+/// What was formatted.
 #[derive(Debug, Default)]
 pub struct FormatOutcome {
     /// Manifests read.
@@ -485,16 +529,12 @@ pub struct FormatOutcome {
 ///
 /// # Errors
 /// If a path does not exist, or a file cannot be written.
-pub fn fmt(
-    environment: &Environment,
-    request: &CheckRequest,
-    mode: FormatMode,
-) -> Result<FormatOutcome, ServiceError> {
+pub fn format(environment: &Environment, request: FormatRequest) -> Result<FormatOutcome, ServiceError> {
     let mut outcome = FormatOutcome::default();
-    for work in collect_files(environment, request)? {
+    for work in collect_files(environment, &request.paths, None)? {
         for (location, named) in &work.files {
             let path = work.root.join(location.workspace_relative());
-            format_file(environment, (&work.root, &path), *named, mode, &mut outcome)?;
+            format_file(environment, (&work.root, &path), *named, request.dry_run, &mut outcome)?;
         }
     }
     Ok(outcome)
@@ -504,7 +544,7 @@ fn format_file(
     environment: &Environment,
     (root, path): (&Path, &Path),
     named: Discovery,
-    mode: FormatMode,
+    dry_run: bool,
     outcome: &mut FormatOutcome,
 ) -> Result<(), ServiceError> {
     let file = display_path(environment, path);
@@ -529,7 +569,7 @@ fn format_file(
             if text.as_bytes() == bytes {
                 return Ok(());
             }
-            if mode == FormatMode::Write {
+            if !dry_run {
                 if !disk::is_inside(root, path) {
                     let body = Body::new(format!(
                         "cannot write {file}: it is a link that leads out of the workspace"
@@ -565,7 +605,7 @@ fn format_file(
 ///
 /// # Errors
 /// If it is not a manifest, or cannot be parsed.
-pub fn fmt_text(bytes: Vec<u8>) -> Result<String, ServiceError> {
+pub fn format_text(bytes: Vec<u8>) -> Result<String, ServiceError> {
     match format_bytes("-", "-", bytes) {
         FormatResult::Text(text) => Ok(text),
         FormatResult::NotFormattable => Err(ServiceError::new(
@@ -616,8 +656,8 @@ fn format_bytes(name: &str, shown: &str, bytes: Vec<u8>) -> FormatResult {
     }
     let Some(order) = key_order(doctype) else { return FormatResult::NotFormattable };
     let done = match syntax {
-        Syntax::Yaml => format::format(&text, order),
-        Syntax::Frontmatter => format::frontmatter(&text, order),
+        Syntax::Yaml => layout::format(&text, order),
+        Syntax::Frontmatter => layout::frontmatter(&text, order),
     };
     match done {
         Ok(text) => FormatResult::Text(text),

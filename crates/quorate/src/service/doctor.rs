@@ -6,6 +6,8 @@ mod server;
 
 use std::time::Duration;
 
+#[cfg(not(feature = "nats"))]
+use quorate_diagnostics::{Body, codes};
 use quorate_kernel::clock::rfc3339;
 use quorate_kernel::ports::executor::{AttemptInfo, CallLimit, Executor, Failure};
 use quorate_kernel::ports::extension::Meter;
@@ -13,38 +15,102 @@ use quorate_kernel::{answer, single_call};
 use quorate_ledger::stats::LedgerCounts;
 use quorate_playbook::log::NEVER_GATED;
 use quorate_protocol::{Json, answers};
+use serde::Serialize;
 use serde_json::Map;
 
 use super::disk::{display_ledger, display_path};
-use super::environment::Environment;
+use super::environment::{Environment, NatsServers};
 use super::error::ServiceError;
 use super::executor::{self, SelectedBy, SelectedExecutor};
 use super::playbook::inspect;
 use super::playbook::library::Library;
-use super::registries::Registries;
 use super::run_spec::RunOptions;
 use super::session::{self, LedgerSession};
 use super::trust::{self, Permit};
 use super::workspace::{self, PathOverrides, Workspace};
 use super::{ledger, review, runs};
+use crate::view::{Doc, Table, Text, Tone};
+
+/// How to check a workspace.
+#[derive(Clone)]
+pub struct DoctorRequest {
+    /// The timeout of each call of an executor.
+    pub timeout: Duration,
+    /// Also ask executors that are paid for each question.
+    pub ask: bool,
+    /// Servers through which an event makes a round trip.
+    pub events: Option<NatsServers>,
+}
+
+impl Default for DoctorRequest {
+    fn default() -> Self {
+        DoctorRequest { timeout: Duration::from_secs(60), ask: false, events: None }
+    }
+}
+
+/// The checks of a workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Diagnosis {
+    /// The checks.
+    pub checks: Vec<DoctorCheck>,
+}
 
 /// One check.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DoctorCheck {
+    /// What was checked.
     pub name: String,
+    /// The result.
+    #[serde(rename = "state")]
     pub status: CheckStatus,
+    /// How it is, in a sentence.
     pub detail: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The result of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub enum CheckStatus {
+    /// It works.
+    #[serde(rename = "good")]
     Passed,
     /// It works, with a warning.
+    #[serde(rename = "noted")]
     Warning,
+    /// It does not work.
+    #[serde(rename = "bad")]
     Failed,
 }
 
-/// Runs all checks. `timeout` limits each call of an executor; `ask` allows calls that cost money.
+impl Diagnosis {
+    /// Whether something does not work.
+    pub fn has_failed(&self) -> bool {
+        self.failed() > 0
+    }
+
+    fn failed(&self) -> usize {
+        self.checks.iter().filter(|check| check.status == CheckStatus::Failed).count()
+    }
+
+    /// A line for each check, and their sum.
+    pub fn doc(&self) -> Doc {
+        let mut doc = Doc::new();
+        let word = |status| match status {
+            CheckStatus::Passed => Text::toned(Tone::Good, "ok"),
+            CheckStatus::Warning => Text::toned(Tone::Fair, "note"),
+            CheckStatus::Failed => Text::toned(Tone::Bad, "bad"),
+        };
+        let row = |check: &DoctorCheck| [word(check.status), (&check.name).into(), (&check.detail).into()];
+        doc.table(Table::new(["", "what", "how it is"]).with_rows(self.checks.iter().map(row)));
+        doc.line(match self.failed() {
+            0 => "Everything works.".to_owned(),
+            1 => "1 thing does not work.".to_owned(),
+            more => format!("{more} things do not work."),
+        });
+        doc
+    }
+}
+
+/// Runs all checks.
 ///
 /// # Errors
 /// If the configuration is refused; every other problem is a check.
@@ -52,9 +118,9 @@ pub enum CheckStatus {
 pub async fn doctor(
     environment: &Environment,
     places: &PathOverrides,
-    timeout: Duration,
-    ask: bool,
-) -> Result<Vec<DoctorCheck>, ServiceError> {
+    request: DoctorRequest,
+) -> Result<Diagnosis, ServiceError> {
+    let DoctorRequest { timeout, ask, events } = request;
     let workspace = workspace::load(environment, places, &environment.directory)?;
     session::deny_to_members(&workspace);
     let mut checks = configuration(environment, &workspace);
@@ -90,7 +156,23 @@ pub async fn doctor(
         }
         Err(error) => checks.push(failed("ledger", error_line(&error))),
     }
-    Ok(checks)
+    if let Some(servers) = events {
+        checks.push(match round_trip(&servers).await {
+            Ok(detail) => passed("events", detail),
+            Err(error) => failed("events", error.first_message()),
+        });
+    }
+    Ok(Diagnosis { checks })
+}
+
+#[cfg(feature = "nats")]
+use super::commit_events::nats::round_trip;
+
+#[cfg(not(feature = "nats"))]
+#[expect(clippy::unused_async, reason = "as with NATS")]
+async fn round_trip(_: &NatsServers) -> Result<String, ServiceError> {
+    let body = Body::new("this program was built without the feature `nats`");
+    Err(ServiceError::configuration(codes::FEATURE_MISSING, body))
 }
 
 /// The ledger's size, checkpoint and signatures.
@@ -111,10 +193,11 @@ async fn ledger(environment: &Environment, session: &LedgerSession) -> Vec<Docto
         conversations,
         signed,
         recent,
-        last_checkpoint: sealed,
-        since_checkpoint: unsealed,
+        checkpoint,
+        checkpoint_at_ms,
+        unsealed,
         ..
-    } = &counted.stats;
+    } = &counted.counts;
     checks.push(passed(
         "ledger's size",
         format!(
@@ -122,22 +205,22 @@ async fn ledger(environment: &Environment, session: &LedgerSession) -> Vec<Docto
             if *conversations == 1 { "conversation" } else { "conversations" },
             counted.file_bytes.div_ceil(1024),
             recent.records,
-            ledger::RECENT_DAYS
+            recent.days
         ),
     ));
     let warning = |detail: String| DoctorCheck { name: "seal".into(), status: CheckStatus::Warning, detail };
-    checks.push(match sealed {
+    checks.push(match checkpoint {
         None if *records == 0 => passed("seal", "no records to seal".into()),
         None => warning(format!("{unsealed} records and no checkpoint: run `quorate ledger checkpoint`")),
-        Some((last, _)) if last.note.is_none() => {
+        Some(last) if last.note.is_none() => {
             warning(format!("the last checkpoint, which covers {} records, is unsigned", last.tree.size))
         }
-        Some((last, at_ms)) => passed(
+        Some(last) => passed(
             "seal",
             format!(
                 "the last checkpoint covers {} records, at {}; {unsealed} were appended since",
                 last.tree.size,
-                rfc3339(*at_ms)
+                rfc3339(checkpoint_at_ms.unwrap_or_default())
             ),
         ),
     });
@@ -147,7 +230,7 @@ async fn ledger(environment: &Environment, session: &LedgerSession) -> Vec<Docto
 
 /// Whether the playbooks match their histories and the ledger; `None` without playbooks.
 fn playbooks(environment: &Environment, places: &PathOverrides) -> Option<DoctorCheck> {
-    let library = match Library::open(environment, places, None, &Registries::new()) {
+    let library = match Library::open(environment, places, None) {
         Ok(library) => library,
         Err(error) => return Some(failed("playbooks", error_line(&error))),
     };
@@ -467,4 +550,34 @@ fn error_line(error: &ServiceError) -> String {
         .map(|refusal| format!("{}: {}", refusal.code, refusal.body.message))
         .collect::<Vec<_>>()
         .join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use quorate_diagnostics::render::TextOptions;
+
+    use super::*;
+
+    #[test]
+    fn a_line_for_each_check() {
+        let check = |name: &str, status, detail: &str| DoctorCheck {
+            name: name.to_owned(),
+            status,
+            detail: detail.to_owned(),
+        };
+        let checks = vec![
+            check("ledger", CheckStatus::Passed, ".quorate/ledger.db can be written"),
+            check("log", CheckStatus::Warning, "council_log.jsonl: 2 lines cannot be read"),
+            check("executor claude", CheckStatus::Failed, "no answer within 60 s"),
+        ];
+        insta::assert_snapshot!(Diagnosis { checks }.doc().text(TextOptions::default()), @"
+              what             how it is
+        ────────────────────────────────────────────────────────────────
+        ok    ledger           .quorate/ledger.db can be written
+        note  log              council_log.jsonl: 2 lines cannot be read
+        bad   executor claude  no answer within 60 s
+
+        1 thing does not work.
+        ");
+    }
 }

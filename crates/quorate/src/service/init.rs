@@ -38,26 +38,31 @@ const MAX_NAME_CHARS: usize = 64;
 pub enum InitTemplate {
     /// An ASSEMBLY.md and a persona for each member; for advisory mode also the operator that it advises.
     Assembly(Mode),
+    /// A PERSONA.md.
     Persona,
+    /// A playbook.
     Playbook,
+    /// A runtime's manifest.
     Runtime,
 }
 
-/// The files written, and existing files that are used.
+/// What became of the files.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct InitResult {
-    /// New files; the requested manifest is the first.
-    pub files: Vec<PathBuf>,
-    /// Existing files.
-    pub existing: Vec<PathBuf>,
+pub struct InitOutcome {
+    /// Written or removed files; a requested manifest is the first.
+    pub done: Vec<PathBuf>,
+    /// Existing files that are used unchanged.
+    pub same: Vec<PathBuf>,
+    /// Files with another text, which stay unchanged. Each comes with the text that would have been written.
+    pub other: Vec<(PathBuf, String)>,
 }
 
-/// Writes a council and returns its files. If one of them exists, none is written. A directory outside of any workspace
+/// Writes a council. If one of them exists, none is written. A directory outside of any workspace
 /// gets a `quorate.toml`.
 ///
 /// # Errors
 /// If a file exists or cannot be written.
-pub fn council(dir: &Path) -> Result<Vec<PathBuf>, ServiceError> {
+pub fn council(dir: &Path) -> Result<InitOutcome, ServiceError> {
     let mut files = vec![
         (dir.join("council.yaml"), COUNCIL.to_owned()),
         (dir.join("drafts/example_blog_post.md"), DRAFT.to_owned()),
@@ -75,7 +80,11 @@ pub fn council(dir: &Path) -> Result<Vec<PathBuf>, ServiceError> {
         files.push((dir.join("quorate.toml"), HOST.to_owned()));
     }
     write(dir, &files)?;
-    Ok(files.into_iter().map(|(path, _)| path).collect())
+    Ok(InitOutcome { done: paths(files), ..InitOutcome::default() })
+}
+
+fn paths(files: Vec<(PathBuf, String)>) -> Vec<PathBuf> {
+    files.into_iter().map(|(path, _)| path).collect()
 }
 
 /// Writes a manifest into the directory's workspace, with everything it refers to, so that it checks clean. A workspace
@@ -88,7 +97,7 @@ pub fn manifest(
     dir: &Path,
     what: InitTemplate,
     name: &str,
-) -> Result<InitResult, ServiceError> {
+) -> Result<InitOutcome, ServiceError> {
     check_name(name)?;
     let root = find_root(environment, None, &absolute(&environment.directory, dir));
     let now = rfc3339(environment.clock.now_ms());
@@ -123,8 +132,7 @@ pub fn manifest(
     let host = Some((root.join("quorate.toml"), HOST.to_owned())).filter(|(path, _)| !path.exists());
     let files: Vec<_> = [main].into_iter().chain(new).chain(host).collect();
     write(&root, &files)?;
-    let paths = |files: Vec<(PathBuf, String)>| files.into_iter().map(|(path, _)| path).collect();
-    Ok(InitResult { files: paths(files), existing: paths(kept) })
+    Ok(InitOutcome { done: paths(files), same: paths(kept), other: Vec::new() })
 }
 
 /// The template of a mode, and the personas that it names.
@@ -186,6 +194,22 @@ fn write(root: &Path, files: &[(PathBuf, String)]) -> Result<(), ServiceError> {
     Ok(())
 }
 
+/// Writes files into a directory, where none of them may exist. Both paths are of the directory: one to write to, and one
+/// as the user named it.
+///
+/// # Errors
+/// If the directory belongs to a ledger or to Git, or a file exists or cannot be written.
+pub fn write_new(dir: &Path, shown: &Path, files: &[(String, String)]) -> Result<(), ServiceError> {
+    guard::ensure_folder_free(dir, &shown.display().to_string())?;
+    for (name, text) in files {
+        disk::write_new(&dir.join(name), text).map_err(|error| {
+            let body = Body::new(format!("cannot write {}: {error}", shown.join(name).display()));
+            ServiceError::configuration(codes::USAGE, body)
+        })?;
+    }
+    Ok(())
+}
+
 /// Refuses a directory that is a link, and paths that links lead out of it.
 fn ensure_inside<'a>(root: &'a Path, paths: impl Iterator<Item = &'a Path>) -> Result<(), ServiceError> {
     let leads_out = |path: &Path| path == root && path.is_symlink() || !disk::is_inside(root, path);
@@ -219,27 +243,24 @@ const MAX_VERSION: usize = 32;
 /// A tool that can call Quorate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WiredTool {
+    /// Claude Code.
     Claude,
+    /// Claude Code, as a plugin.
     ClaudePlugin,
+    /// Codex.
     Codex,
+    /// Cursor.
     Cursor,
+    /// GitHub.
     Github,
+    /// GitLab.
     Gitlab,
+    /// pre-commit or prek.
     PreCommit,
 }
 
-/// The files of a wiring, by what was done with each.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub struct WiringResult {
-    /// Written or removed files.
-    pub done: Vec<PathBuf>,
-    /// Files that already had the same text.
-    pub same: Vec<PathBuf>,
-    /// Files with another text, which stay unchanged. Each comes with the text that would have been written.
-    pub other: Vec<(PathBuf, String)>,
-}
-
 impl WiredTool {
+    /// All tools.
     pub const ALL: [WiredTool; 7] = [
         WiredTool::Claude,
         WiredTool::ClaudePlugin,
@@ -328,9 +349,9 @@ impl WiredTool {
 /// # Errors
 /// If a file cannot be read or written, if a link leads out of the directory, or if the tool reads its files only in the
 /// root of a repository and the directory is below it.
-pub fn wire(dir: &Path, tool: WiredTool) -> Result<WiringResult, ServiceError> {
+pub fn wire(dir: &Path, tool: WiredTool) -> Result<InitOutcome, ServiceError> {
     ensure_root(dir, tool)?;
-    let mut result = WiringResult::default();
+    let mut result = InitOutcome::default();
     let mut files = Vec::new();
     for (name, template) in tool.files() {
         let (path, text) = (dir.join(name), template.replace(VERSION, env!("CARGO_PKG_VERSION")));
@@ -341,7 +362,7 @@ pub fn wire(dir: &Path, tool: WiredTool) -> Result<WiringResult, ServiceError> {
         }
     }
     write(dir, &files)?;
-    result.done = files.into_iter().map(|(path, _)| path).collect();
+    result.done = paths(files);
     Ok(result)
 }
 
@@ -349,8 +370,8 @@ pub fn wire(dir: &Path, tool: WiredTool) -> Result<WiringResult, ServiceError> {
 ///
 /// # Errors
 /// If a file cannot be read or removed.
-pub fn unwire(dir: &Path, tool: WiredTool) -> Result<WiringResult, ServiceError> {
-    let mut result = WiringResult::default();
+pub fn unwire(dir: &Path, tool: WiredTool) -> Result<InitOutcome, ServiceError> {
+    let mut result = InitOutcome::default();
     let paths: Vec<PathBuf> = tool.files().iter().map(|(name, _)| dir.join(name)).collect();
     ensure_inside(dir, paths.iter().map(PathBuf::as_path))?;
     for (path, (_, template)) in paths.into_iter().zip(tool.files()) {

@@ -29,7 +29,9 @@ use super::{guard, runtime};
 use crate::service::diff;
 use change::{ChangeError, FileAction, FileChange};
 use files::{FileError, TargetDir};
+use serde::{Serialize, Serializer};
 use setup::SetupError;
+use status::ProfilesStatus;
 
 /// The target folder: the one given, else the workspace's root.
 pub struct ProvisionTarget {
@@ -68,10 +70,10 @@ impl ProvisionTarget {
     }
 
     /// Locks out other processes while files are written.
-    fn lock(&self, run: WriteMode) -> Result<Option<std::fs::File>, ServiceError> {
-        match run {
-            WriteMode::DryRun => Ok(None),
-            WriteMode::Apply => self.files.lock().map(Some).map_err(|error| {
+    fn lock(&self, dry_run: bool) -> Result<Option<std::fs::File>, ServiceError> {
+        match dry_run {
+            true => Ok(None),
+            false => self.files.lock().map(Some).map_err(|error| {
                 let body = Body::new(format!("cannot lock the folder {}: {error}", self.shown));
                 ServiceError::configuration(codes::PROFILE_TARGET, body)
             }),
@@ -120,7 +122,7 @@ pub async fn install(
 ) -> Result<ProvisionOutcome, ServiceError> {
     guard::ensure_folder_free(&target.path, &target.shown)?;
     let package = provisioning.package().await.map_err(package_error)?;
-    let _lock = target.lock(how.run)?;
+    let _lock = target.lock(how.dry_run)?;
     let about = provisioning.about();
     let at = quorate_kernel::clock::rfc3339(environment.clock.now_ms());
     install::install(&target.files, &target.shown, &package, &install::Origin { from: about.from, at }, how)
@@ -135,7 +137,7 @@ pub fn uninstall(
     slug: &str,
     how: ProvisionOptions,
 ) -> Result<ProvisionOutcome, ServiceError> {
-    let _lock = target.lock(how.run)?;
+    let _lock = target.lock(how.dry_run)?;
     install::uninstall(&target.files, &target.shown, slug, how)
 }
 
@@ -143,10 +145,7 @@ pub fn uninstall(
 ///
 /// # Errors
 /// If the named profile is not installed, or the store cannot be read.
-pub fn status(
-    target: &ProvisionTarget,
-    slug: Option<&str>,
-) -> Result<Vec<status::ProfileStatus>, ServiceError> {
+pub fn status(target: &ProvisionTarget, slug: Option<&str>) -> Result<ProfilesStatus, ServiceError> {
     status::status(&target.files, &target.shown, slug)
 }
 
@@ -163,14 +162,6 @@ fn package_error(failure: Failure) -> ServiceError {
     }
 }
 
-/// Whether anything is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WriteMode {
-    Apply,
-    /// Plans the changes without writing.
-    DryRun,
-}
-
 /// The treatment of content that the user has edited since the installation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EditPolicy {
@@ -180,15 +171,20 @@ pub enum EditPolicy {
     Override,
 }
 
+/// How to change the files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProvisionOptions {
-    pub run: WriteMode,
+    /// Plans the changes without writing.
+    pub dry_run: bool,
     pub policy: EditPolicy,
 }
 
-#[derive(Debug)]
+/// The result of an install or an uninstall.
+#[derive(Debug, Serialize)]
 pub struct ProvisionOutcome {
+    /// The profile's name.
     pub slug: String,
+    /// Its version.
     pub version: String,
     /// The version that was installed before, if another was.
     pub previous: Option<String>,
@@ -196,36 +192,51 @@ pub struct ProvisionOutcome {
     pub resumed: bool,
     /// The target folder, as shown to the user.
     pub target: String,
-    pub run: WriteMode,
+    /// Whether the changes were only planned.
+    pub dry_run: bool,
+    /// Whether anything was written.
+    pub written: bool,
     /// Whether neither a file nor the setup changed.
+    #[serde(skip)]
     pub idle: bool,
+    /// Whether the profile was to be uninstalled.
+    #[serde(skip)]
+    pub uninstalls: bool,
     /// The change of each file.
     pub files: Vec<FileReport>,
     /// Refusals and warnings. With a refusal, nothing was written.
+    #[serde(rename = "diagnostics")]
     pub report: Report,
 }
 
 /// The change of a file; in a dry run, the planned change.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct FileReport {
+    /// Its path below the folder.
     pub dest: String,
     /// How it combined with the earlier file.
     pub strategy: &'static str,
+    /// The change.
     pub action: FileAction,
     /// Notes for the user.
     pub notes: Vec<String>,
     /// For an edited file, the difference between the installed and the existing content. In a dry run, the difference
     /// between the existing and the planned content. Otherwise empty.
+    #[serde(serialize_with = "non_empty")]
     pub diff: String,
 }
 
+fn non_empty<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    Some(text).filter(|text| !text.is_empty()).serialize(serializer)
+}
+
 impl FileReport {
-    fn of(change: &FileChange, run: WriteMode) -> FileReport {
+    fn of(change: &FileChange, dry_run: bool) -> FileReport {
         let found = change.found.as_ref().map(|found| &*found.bytes);
-        let diff = match (&change.expected, run) {
-            (Some(expected), _) => diff::unified(&change.dest, Some(expected), found),
-            (None, WriteMode::DryRun) => diff::unified(&change.dest, found, change.result()),
-            (None, WriteMode::Apply) => String::new(),
+        let diff = match &change.expected {
+            Some(expected) => diff::unified(&change.dest, Some(expected), found),
+            None if dry_run => diff::unified(&change.dest, found, change.result()),
+            None => String::new(),
         };
         FileReport {
             dest: change.dest.clone(),

@@ -7,6 +7,7 @@ use quorate_diagnostics::{Body, Place, RefusalCode, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::provisioning::{FileMode, PackageFile, Strategy};
 use quorate_manifest::tree::Problem;
+use serde::Serialize;
 
 use super::EditPolicy;
 use super::files::{Access, FileContent, FileError, TargetFiles};
@@ -45,14 +46,18 @@ pub enum FileWrite {
 }
 
 /// The kind of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum FileAction {
+    /// Creates a file.
     Create,
     /// Changes an existing file.
     Change,
     /// Creates an installed file again that the user removed.
+    #[serde(rename = "put back")]
     PutBack,
     /// Only makes the file executable.
+    #[serde(rename = "make executable")]
     Permit,
     /// The file has the desired content.
     Keep,
@@ -60,26 +65,10 @@ pub enum FileAction {
     Leave,
     /// Restores the earlier content.
     Restore,
+    /// Deletes the file.
     Delete,
     /// The file was edited since, and stays unchanged.
     Edited,
-}
-
-impl FileAction {
-    /// The word in output.
-    pub fn word(self) -> &'static str {
-        match self {
-            FileAction::Create => "create",
-            FileAction::Change => "change",
-            FileAction::PutBack => "put back",
-            FileAction::Permit => "make executable",
-            FileAction::Keep => "keep",
-            FileAction::Leave => "leave",
-            FileAction::Restore => "restore",
-            FileAction::Delete => "delete",
-            FileAction::Edited => "edited",
-        }
-    }
 }
 
 impl FileChange {
@@ -674,11 +663,14 @@ fn change_to(
 }
 
 /// How a file differs from its installed content.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Drift {
     /// The file is unchanged.
+    #[serde(rename = "in place")]
     InPlace,
     /// The file was edited, but the profile's content is intact, or its strategy allows edits.
+    #[serde(rename = "extended")]
     EditedAround,
     /// The profile's content was edited or removed.
     Edited,

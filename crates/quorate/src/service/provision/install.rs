@@ -14,8 +14,7 @@ use super::files::{Access, FileError, TargetFiles};
 use super::setup::{self, Entry, Intent, PROGRAM_DIR, Setup, SetupError, State, Store, read_file};
 use super::share::OtherProfiles;
 use super::{
-    EditPolicy, FileReport, ProvisionOptions, ProvisionOutcome, WriteMode, not_installed, refuse,
-    refuse_edited,
+    EditPolicy, FileReport, ProvisionOptions, ProvisionOutcome, not_installed, refuse, refuse_edited,
 };
 use crate::service::error::{ExitClass, ServiceError};
 
@@ -39,7 +38,7 @@ pub fn install(
     origin: &Origin,
     how: ProvisionOptions,
 ) -> Result<ProvisionOutcome, ServiceError> {
-    if how.run == WriteMode::Apply {
+    if !how.dry_run {
         remove_leftovers(files, package.files().iter().map(|piece| piece.dest.as_str()))?;
     }
     let store = Store::new(files, &package.slug);
@@ -80,7 +79,8 @@ pub fn install(
     let begun = begun_setup(&setup, package, origin, &changes);
     let done = completed_setup(&begun, &changes);
     let idle = !resumed && is_unchanged(&setup, &done, &changes);
-    if how.run == WriteMode::Apply && !report.has_refusals() && !idle {
+    let written = !how.dry_run && !report.has_refusals() && !idle;
+    if written {
         write_install(files, &store, begun, done, &changes, &sharing)?;
     }
     Ok(ProvisionOutcome {
@@ -89,9 +89,11 @@ pub fn install(
         previous,
         resumed,
         target: target.to_owned(),
-        run: how.run,
+        dry_run: how.dry_run,
+        written,
         idle,
-        files: changes.iter().map(|change| FileReport::of(change, how.run)).collect(),
+        uninstalls: false,
+        files: changes.iter().map(|change| FileReport::of(change, how.dry_run)).collect(),
         report,
     })
 }
@@ -417,7 +419,7 @@ pub fn uninstall(
     slug: &str,
     how: ProvisionOptions,
 ) -> Result<ProvisionOutcome, ServiceError> {
-    if how.run == WriteMode::Apply {
+    if !how.dry_run {
         remove_leftovers(files, std::iter::empty())?;
     }
     let store = Store::new(files, slug);
@@ -447,7 +449,8 @@ pub fn uninstall(
         "see the differences above; use `--force` to remove it and keep a copy",
     );
 
-    if how.run == WriteMode::Apply && !report.has_refusals() {
+    let written = !how.dry_run && !report.has_refusals();
+    if written {
         let mut begun = setup.clone();
         begun.state = State::Removing;
         for change in &changes {
@@ -463,9 +466,11 @@ pub fn uninstall(
         previous: None,
         resumed,
         target: target.to_owned(),
-        run: how.run,
+        dry_run: how.dry_run,
+        written,
         idle: false,
-        files: changes.iter().map(|change| FileReport::of(change, how.run)).collect(),
+        uninstalls: true,
+        files: changes.iter().map(|change| FileReport::of(change, how.dry_run)).collect(),
         report,
     })
 }

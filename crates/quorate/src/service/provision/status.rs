@@ -1,57 +1,61 @@
 //! Status: compares the installation with the existing files.
 
-use quorate_diagnostics::{Report, codes};
+use quorate_diagnostics::{Body, Report, codes};
+use serde::Serialize;
 
 use super::change::Drift;
 use super::files::{FileContent, FileError, TargetFiles};
-use super::not_installed;
 use super::setup::{self, ContentKind, InstallRecord, Setup, SetupError, State, Store, read_file};
 use super::share::OtherProfiles;
+use super::{non_empty, not_installed};
 use crate::service::diff;
 use crate::service::error::ServiceError;
 
 /// The state of a profile.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct ProfileStatus {
+    /// Its name.
     pub slug: String,
+    /// Its version.
     pub version: String,
     /// The source of the profile, as the user named it.
     pub from: String,
     /// The time of the installation.
     pub at: String,
+    /// Whether an install or uninstall is unfinished.
     pub state: State,
+    /// Whether all of its content is intact.
+    pub holds: bool,
+    /// Its files.
     pub files: Vec<FileStatus>,
 }
 
 /// The state of a file.
-#[derive(Debug)]
+#[derive(Debug, Serialize)]
 pub struct FileStatus {
+    /// Its path below the folder.
     pub dest: String,
     /// How it combined with the earlier file.
     pub strategy: &'static str,
+    /// How it differs from its installed content.
     pub stands: Drift,
     /// The other profiles with a part in the file.
+    #[serde(skip)]
     pub shared: Vec<String>,
     /// Why the file cannot be read, if so.
     pub note: Option<String>,
     /// The difference between the installed and the existing content.
+    #[serde(serialize_with = "non_empty")]
     pub diff: String,
 }
 
 impl ProfileStatus {
-    /// Whether all of the profile's content is intact.
-    pub fn is_intact(&self) -> bool {
-        let whole = |file: &FileStatus| matches!(file.stands, Drift::InPlace | Drift::EditedAround);
-        self.state == State::Installed && self.files.iter().all(whole)
-    }
-
-    /// The differences from the installation, as refusals.
-    pub fn report(&self) -> Report {
-        let mut report = Report::new();
+    /// Adds the differences from the installation, as refusals.
+    fn refuse(&self, report: &mut Report) {
         let again = format!("install it again from {}", self.from);
         if self.state != State::Installed {
             let what = if self.state == State::Installing { "install" } else { "uninstall" };
-            let body = quorate_diagnostics::Body::new(format!("an {what} of {} was interrupted", self.slug));
+            let body = Body::new(format!("an {what} of {} was interrupted", self.slug));
             report.refuse(
                 codes::PROFILE_DRIFT,
                 body.help("run install or uninstall again; either completes it"),
@@ -68,10 +72,19 @@ impl ProfileStatus {
                 Drift::Edited => format!("{again} with `--force`, which keeps a copy of the edited file"),
                 _ => again.clone(),
             };
-            report.refuse(codes::PROFILE_DRIFT, quorate_diagnostics::Body::new(what).help(help));
+            report.refuse(codes::PROFILE_DRIFT, Body::new(what).help(help));
         }
-        report
     }
+}
+
+/// The states of installed profiles.
+#[derive(Debug, Serialize)]
+pub struct ProfilesStatus {
+    /// The profiles.
+    pub profiles: Vec<ProfileStatus>,
+    /// The differences from the installations, as refusals.
+    #[serde(rename = "diagnostics")]
+    pub report: Report,
 }
 
 /// The status of a profile, or of all.
@@ -82,14 +95,17 @@ pub fn status(
     files: &dyn TargetFiles,
     target: &str,
     slug: Option<&str>,
-) -> Result<Vec<ProfileStatus>, ServiceError> {
+) -> Result<ProfilesStatus, ServiceError> {
     let setups = setup::load_all(files)?;
     if let Some(slug) = slug.filter(|slug| setups.iter().all(|setup| setup.slug != **slug)) {
         let installed: Vec<String> = setups.into_iter().map(|setup| setup.slug).collect();
         return Err(not_installed(slug, target, &installed));
     }
     let selected = setups.into_iter().filter(|setup| slug.is_none_or(|slug| setup.slug == slug));
-    selected.map(|setup| Ok(profile_status(files, setup)?)).collect()
+    let profiles = selected.map(|setup| profile_status(files, setup)).collect::<Result<Vec<_>, _>>()?;
+    let mut report = Report::new();
+    profiles.iter().for_each(|profile| profile.refuse(&mut report));
+    Ok(ProfilesStatus { profiles, report })
 }
 
 fn profile_status(files: &dyn TargetFiles, mut setup: Setup) -> Result<ProfileStatus, SetupError> {
@@ -103,7 +119,9 @@ fn profile_status(files: &dyn TargetFiles, mut setup: Setup) -> Result<ProfileSt
         reports.push(file_status(files, &store, &others, (dest, &setup.at), fact)?);
     }
     let Setup { slug, version, from, at, .. } = setup;
-    Ok(ProfileStatus { slug, version, from, at, state, files: reports })
+    let is_whole = |file: &FileStatus| matches!(file.stands, Drift::InPlace | Drift::EditedAround);
+    let holds = state == State::Installed && reports.iter().all(is_whole);
+    Ok(ProfileStatus { slug, version, from, at, state, holds, files: reports })
 }
 
 fn file_status(

@@ -14,13 +14,13 @@ use tempfile::TempDir;
 use super::change::FileAction;
 use super::files::{Access, FileContent, FileError, TargetDir, TargetFiles};
 use super::install::{self, Origin};
-use super::{EditPolicy, ProvisionOptions, ProvisionOutcome, ServiceError, WriteMode, codes};
+use super::{EditPolicy, ProvisionOptions, ProvisionOutcome, ServiceError, codes};
 use crate::service::provision::change::Drift;
 use crate::service::provision::status;
 
-const REAL: ProvisionOptions = ProvisionOptions { run: WriteMode::Apply, policy: EditPolicy::Protect };
-const FORCED: ProvisionOptions = ProvisionOptions { run: WriteMode::Apply, policy: EditPolicy::Override };
-const DRY: ProvisionOptions = ProvisionOptions { run: WriteMode::DryRun, policy: EditPolicy::Protect };
+const REAL: ProvisionOptions = ProvisionOptions { dry_run: false, policy: EditPolicy::Protect };
+const FORCED: ProvisionOptions = ProvisionOptions { dry_run: false, policy: EditPolicy::Override };
+const DRY: ProvisionOptions = ProvisionOptions { dry_run: true, policy: EditPolicy::Protect };
 
 /// A folder that fails after a number of writes, as if the process had crashed.
 struct Dying<'f> {
@@ -574,8 +574,8 @@ fn values_and_items_come_back_whatever_the_order() {
                 let (other, fresh) = place();
                 left.iter().enumerate().for_each(|(at, which)| install_one(&fresh, &all()[*which], at));
                 assert_eq!(settings(&dir), settings(&other), "{inward:?}, without {which} of {outward:?}");
-                for standing in status::status(&files, ".", None).unwrap() {
-                    assert!(standing.is_intact(), "{inward:?} {outward:?}: {:?}", standing.report());
+                for standing in status::status(&files, ".", None).unwrap().profiles {
+                    assert!(standing.holds, "{inward:?} {outward:?}: {standing:?}");
                 }
             }
             assert_eq!(theirs(dir.path()), before, "{inward:?} {outward:?}");
@@ -602,14 +602,14 @@ fn an_edit_in_between_stays() {
 fn what_another_profile_has_set_is_no_edit_and_it_is_named() {
     let (dir, files) = place();
     (0..2).for_each(|at| install_one(&files, &all()[at], at));
-    let standings = status::status(&files, ".", Some("a")).unwrap();
+    let standings = status::status(&files, ".", Some("a")).unwrap().profiles;
     let file = &standings[0].files[0];
     assert_eq!((file.stands, &*file.shared), (Drift::EditedAround, &["b".to_owned()][..]));
-    assert!(standings[0].is_intact());
+    assert!(standings[0].holds);
     let mut edited = settings(&dir);
     edited["env"]["Y"] = "mine".into();
     std::fs::write(dir.path().join(SETTINGS), edited.to_string()).unwrap();
-    let of = |slug| status::status(&files, ".", Some(slug)).unwrap()[0].files[0].stands;
+    let of = |slug| status::status(&files, ".", Some(slug)).unwrap().profiles[0].files[0].stands;
     assert_eq!((of("a"), of("b")), (Drift::Edited, Drift::EditedAround));
 }
 

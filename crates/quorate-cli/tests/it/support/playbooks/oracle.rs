@@ -1,17 +1,14 @@
 //! What must hold of a workspace's playbooks after whatever was done, read from its files without the code under test.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use quorate::service::check;
-use quorate::service::playbook::inspect;
-use quorate::service::playbook::library::Library;
-use quorate::service::weave::{self, ComposedPrompt, WeaveTarget};
-use quorate::service::workspace::PathOverrides;
-use quorate_manifest::loader::Refs;
+use quorate::manifests::CheckRequest;
+use quorate::playbook::{ComposedPrompt, PartSource, WeaveRequest, WeaveTarget};
+use quorate_diagnostics::codes;
+use quorate_manifest::frontmatter;
+use quorate_manifest::tree::yaml;
 use quorate_playbook::history::{self, Version};
-use quorate_playbook::log::index;
-use quorate_playbook::weave::SkipReason;
 use serde_json::Value;
 
 use super::world::{DAY_MS, World};
@@ -98,24 +95,16 @@ pub fn tokens(text: &str) -> BTreeSet<String> {
 pub async fn prompts(world: &World) -> Vec<ComposedPrompt> {
     let mut prompts = Vec::new();
     for slug in &world.operators {
-        let request = weave::WeaveRequest {
-            target: WeaveTarget::Operator((*slug).to_owned()),
-            assembly: None,
-            skill: None,
-            runtime: None,
-            trying: None,
-            root: None,
-        };
-        let woven =
-            weave::weave(&world.environment, &PathOverrides::default(), &request, &world.registries).await;
-        prompts.push(woven.unwrap_or_else(|stop| panic!("{}: {}", stop.first_message(), world.story())));
+        let request = WeaveRequest::new(WeaveTarget::Operator((*slug).to_owned()));
+        let woven = world.quorate.weave(request).await;
+        prompts.push(woven.unwrap_or_else(|stop| panic!("{stop}: {}", world.story())).value);
     }
     prompts
 }
 
 /// Their texts.
 pub fn texts(prompts: &[ComposedPrompt]) -> Vec<String> {
-    prompts.iter().map(|one| one.woven.prompt.clone()).collect()
+    prompts.iter().map(|one| one.prompt.clone()).collect()
 }
 
 /// What is remembered from one step to the next.
@@ -137,10 +126,7 @@ pub async fn assert_invariants(world: &mut World, memory: &mut History) -> Vec<C
     for (operator, prompt) in world.operators.iter().zip(&prompts) {
         assert_prompt(world, operator, prompt, &read);
     }
-    let library = Library::open(&world.environment, &PathOverrides::default(), None, &world.registries);
-    let library = library.unwrap_or_else(|stop| panic!("{}: {}", stop.first_message(), world.story()));
-    assert_histories(world, memory, &read, &library);
-    assert_index(world, &library);
+    assert_histories(world, memory, &read);
     for operator in &world.operators {
         let now_ms = world.now_ms();
         let counts = |one: &&PlaybookFile| {
@@ -163,44 +149,45 @@ pub async fn assert_invariants(world: &mut World, memory: &mut History) -> Vec<C
 
 /// B3, B6, B7: active, unexpired playbooks that match their history are present; no others are.
 fn assert_prompt(world: &World, operator: &str, prompt: &ComposedPrompt, read: &[PlaybookFile]) {
-    let there = tokens(&prompt.woven.prompt);
+    let there = tokens(&prompt.prompt);
     let mut expected = BTreeSet::new();
     for one in read {
         let is_for = |slug: &str| world.targets.get(slug).is_some_and(|who| who.contains(&operator));
         if !(is_for(&one.slug) && one.is_in_force(world)) {
             continue;
         }
-        let skipped = prompt.woven.skipped.iter().find(|skipped| skipped.id == one.slug);
-        match skipped.map(|skipped| &skipped.reason) {
-            None => drop(expected.insert(one.token())),
-            Some(SkipReason::Replaced(other)) if one.is_block => {
-                assert!(prompt.woven.woven.iter().any(|used| used.id == *other), "{}", world.story());
-            }
-            // A person can have made what was superseded active again.
-            Some(SkipReason::Superseded(by)) => {
-                let other = read.iter().find(|other| other.slug == *by);
-                let takes_its_place = other.is_some_and(|other| {
-                    other.is_in_force(world) && is_for(by) && other.supersedes.contains(&one.slug)
-                });
-                assert!(takes_its_place, "{} is skipped for `{by}`\n  {}", one.slug, world.story());
-            }
-            Some(why) => panic!("{} is skipped: {why}\n  {}", one.slug, world.story()),
+        let Some(skipped) = prompt.skipped.iter().find(|skipped| skipped.id == one.slug) else {
+            expected.insert(one.token());
+            continue;
+        };
+        let by = skipped.why.split('`').nth(1).unwrap_or_default();
+        if one.is_block && skipped.why.ends_with("replaces the same block") {
+            let source = PartSource::Playbook(by.to_owned());
+            assert!(prompt.woven.iter().any(|part| part.source == source), "{}", world.story());
+            continue;
         }
+        // A person can have made what was superseded active again.
+        let other = read.iter().find(|other| other.slug == by);
+        let takes_its_place = skipped.why.ends_with("takes its place")
+            && other.is_some_and(|other| {
+                other.is_in_force(world) && is_for(by) && other.supersedes.contains(&one.slug)
+            });
+        assert!(takes_its_place, "{} is skipped: {}\n  {}", one.slug, skipped.why, world.story());
     }
     assert_eq!(there, expected, "the prompt of {operator}, after\n  {}", world.story());
 }
 
 /// B7: versions rebuild the file, and entries are only ever added.
-fn assert_histories(world: &World, memory: &mut History, read: &[PlaybookFile], library: &Library) {
+fn assert_histories(world: &World, memory: &mut History, read: &[PlaybookFile]) {
     for one in read {
         let by_hand = world.touched_slugs.contains(&one.slug);
         assert_eq!(one.is_faithful(), !by_hand, "{}, after\n  {}", one.slug, world.story());
         if one.versions.is_empty() || by_hand {
             continue;
         }
-        let book =
-            library.book(&one.slug).unwrap_or_else(|| panic!("{}, after\n  {}", one.slug, world.story()));
-        let entries = book.document.root.key("history").expect("it has a history").to_json();
+        let parts = frontmatter::split(&one.text).expect("it has frontmatter");
+        let manifest = yaml::parse(&one.text[parts.yaml]).0.expect("it is read");
+        let entries = manifest.key("history").expect("it has a history").to_json();
         let entries = entries.as_array().expect("a list").clone();
         let before = memory.histories.insert(one.slug.clone(), entries.clone()).unwrap_or_default();
         assert!(entries.starts_with(&before), "{}: {before:#?} {entries:#?}\n  {}", one.slug, world.story());
@@ -211,22 +198,13 @@ fn assert_histories(world: &World, memory: &mut History, read: &[PlaybookFile], 
     }
 }
 
-/// B5: the index is what the files say.
-fn assert_index(world: &World, library: &Library) {
-    let there = std::fs::read_to_string(world.path("playbooks/_index.md")).unwrap_or_default();
-    if !world.may_lag {
-        let playbooks = library.catalogue.books.iter();
-        let playbooks = playbooks.map(|book| (&book.playbook, library.gating(book).is_never_gated()));
-        assert_eq!(there, index(playbooks), "after\n  {}", world.story());
-    }
-}
-
-/// B5: unchanged files are accepted; those changed by hand are named.
+/// B5: unchanged files are accepted; those changed by hand are named. The index is what the files say.
 pub fn assert_checks(world: &World) {
     let paths: Vec<PathBuf> = vec![world.root().to_owned()];
-    let request = check::CheckRequest { paths, root: None, refs: Refs::Followed };
-    let outcome = check::check(&world.environment, &request, None);
-    let outcome = outcome.unwrap_or_else(|stop| panic!("{}: {}", stop.first_message(), world.story()));
+    let outcome = world.quorate.check(CheckRequest { paths, ..CheckRequest::default() });
+    let outcome = outcome.unwrap_or_else(|stop| panic!("{stop}: {}", world.story()));
+    let is_stale = outcome.report.warnings.iter().any(|one| one.code == codes::PLAYBOOK_INDEX_STALE);
+    assert!(world.may_lag || !is_stale, "after\n  {}", world.story());
     let refused: Vec<String> = outcome
         .report
         .refusals
@@ -247,19 +225,15 @@ pub fn assert_checks(world: &World) {
 pub async fn assert_log(world: &World) {
     let log = std::fs::read_to_string(world.path("playbooks/_log.md")).unwrap_or_default();
     let lines: Vec<&str> = log.lines().filter(|line| line.starts_with("- ")).collect();
-    let library = Library::open(&world.environment, &PathOverrides::default(), None, &world.registries)
-        .expect("it opens");
     let records = match world.path(".quorate/ledger.db").is_file() {
-        true => inspect::log(&world.environment, &PathOverrides::default(), &library, None)
-            .await
-            .expect("a ledger"),
+        true => world.quorate.playbooks().log(None).await.expect("a ledger").value.events,
         false => Vec::new(),
     };
-    let logged = records.iter().filter(|one| !COMPOSITION_KINDS.contains(&&*one.kind));
+    let logged = records.iter().filter(|one| !COMPOSITION_KINDS.contains(&&*one.event));
     let logged: Vec<(String, String)> = logged
         .map(|one| {
             let data = one.data.as_ref().expect("it is kept");
-            (one.kind.to_string(), data["slug"].as_str().expect("a slug").to_owned())
+            (one.event.clone(), data["slug"].as_str().expect("a slug").to_owned())
         })
         .collect();
     let said = lines.iter().map(|line| {
