@@ -2,6 +2,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use serde::Serializer;
+
 /// Tells the time that is recorded with events.
 pub trait Clock: Send + Sync {
     /// Milliseconds since the Unix epoch, UTC.
@@ -20,6 +22,25 @@ impl Clock for System {
 }
 
 pub use quorate_manifest::timestamp::{format as rfc3339, parse_lenient as parse_rfc3339};
+
+/// Serializes a time in milliseconds since the Unix epoch as [`rfc3339`] writes it.
+///
+/// # Errors
+/// As the serializer.
+pub fn as_rfc3339<S: Serializer>(ms: &i64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&rfc3339(*ms))
+}
+
+/// As [`as_rfc3339`]; null without a time.
+///
+/// # Errors
+/// As the serializer.
+pub fn as_optional_rfc3339<S: Serializer>(ms: &Option<i64>, serializer: S) -> Result<S::Ok, S::Error> {
+    match ms {
+        Some(ms) => as_rfc3339(ms, serializer),
+        None => serializer.serialize_none(),
+    }
+}
 
 #[cfg(test)]
 mod tests {

@@ -2,6 +2,7 @@
 
 use quorate_kernel::{entropy, record};
 use quorate_protocol::Json;
+use serde::{Serialize, Serializer};
 use serde_json::Map;
 
 use crate::merkle::TreeHead;
@@ -14,21 +15,32 @@ pub const STREAM: &str = "ledger";
 /// The prefix of every ledger's origin.
 pub(crate) const ORIGIN_PREFIX: &str = "quorate/";
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A checkpoint in the ledger's own stream.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CheckpointRecord {
+    /// The ledger's name.
     pub origin: String,
     /// The number of records that it covers, and their root.
+    #[serde(flatten)]
     pub tree: TreeHead,
     /// The signed note; `None` if unsigned.
     pub note: Option<String>,
     /// The verifiers of the note, one line each (see [`crate::note::Verifier`]).
     pub keys: Vec<String>,
     /// The evidence that its keys may follow those of the checkpoint before it.
+    #[serde(skip)]
     pub succession: Succession,
     /// Its number in the ledger's stream.
+    #[serde(rename = "record", serialize_with = "as_record")]
     pub n: u64,
     /// `false` if it is an earlier checkpoint that still covers all records.
+    #[serde(skip)]
     pub is_new: bool,
+}
+
+/// The name of a record in the ledger's own stream.
+pub(crate) fn as_record<S: Serializer>(n: &u64, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(&format_args!("{STREAM}/{n}"))
 }
 
 /// The evidence that a checkpoint's keys may follow those of the signed checkpoint before it, if none of those signed
@@ -64,6 +76,11 @@ impl Succession {
 }
 
 impl CheckpointRecord {
+    /// The root of its tree, in hexadecimal digits.
+    pub fn root(&self) -> String {
+        entropy::hex(&self.tree.root)
+    }
+
     /// Reads the body of a checkpoint's record.
     pub(crate) fn from_data(n: u64, data: &Map<String, Json>) -> Option<CheckpointRecord> {
         let record::Checkpoint { origin, size, root, note, keys, vouched, accepted } =

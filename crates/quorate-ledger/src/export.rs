@@ -27,9 +27,10 @@ use crate::store::tiles::TreeError;
 use crate::store::{CheckpointRecord, STREAM, tiles};
 
 /// The format of an export.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExportFormat {
     /// One JSON object in a line, with proofs.
+    #[default]
     Jsonl,
     /// OTLP/JSON: one document of traces.
     Otel,

@@ -11,6 +11,8 @@ mod leaves;
 use std::convert::Infallible;
 use std::ops::Range;
 
+use quorate_kernel::entropy::hex;
+use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
 use leaves::{check_source_size, range_root};
@@ -24,11 +26,16 @@ pub use leaves::{
 pub type Hash = [u8; 32];
 
 /// Size and root of a tree. A proof always concerns both, because a root alone does not determine the number of leaves.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct TreeHead {
     /// The number of leaves of the tree.
     pub size: u64,
+    #[serde(serialize_with = "as_hex")]
     pub root: Hash,
+}
+
+fn as_hex<S: Serializer>(hash: &Hash, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&hex(hash))
 }
 
 /// The root of the tree without leaves: SHA-256 of nothing.

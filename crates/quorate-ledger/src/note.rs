@@ -11,6 +11,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quorate_kernel::entropy::hex;
+use serde::{Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
 use crate::merkle::{Hash, TreeHead};
@@ -344,6 +345,12 @@ impl fmt::Display for Verifier {
         let mut typed = vec![ED25519_TYPE];
         typed.extend(self.key.as_bytes());
         write!(f, "{}+{}+{}", self.name, hex(&self.id), STANDARD.encode(typed))
+    }
+}
+
+impl Serialize for Verifier {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
     }
 }
 

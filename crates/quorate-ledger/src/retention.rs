@@ -10,10 +10,11 @@ mod plan;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use quorate_kernel::clock::parse_rfc3339;
+use quorate_kernel::clock::{as_rfc3339, parse_rfc3339};
 use quorate_kernel::ports::ledger::{Durability, Entry, Kind, LedgerError};
 use quorate_kernel::record::{self, Erased, Held, RecordRange, RunOpened};
 use quorate_protocol::{Json, Name};
+use serde::Serialize;
 use serde_json::Map;
 
 use crate::record::Head;
@@ -111,10 +112,12 @@ fn to_ranges(numbers: &BTreeSet<u64>) -> Vec<(u64, u64)> {
 }
 
 /// A run under a legal hold.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LegalHold {
+    /// The run.
     pub run: Name,
     /// The start of the hold, in milliseconds since the Unix epoch.
+    #[serde(rename = "since", serialize_with = "as_rfc3339")]
     pub since_ms: i64,
     /// The reason, if one was given.
     pub reason: Option<String>,

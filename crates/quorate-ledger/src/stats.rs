@@ -1,10 +1,10 @@
 //! Statistics of a ledger, and its costs, read from consultations and from comparisons by meaning.
 
-use quorate_kernel::clock::{parse_rfc3339, rfc3339};
+use quorate_kernel::clock::{as_optional_rfc3339, parse_rfc3339, rfc3339};
 use quorate_kernel::ports::executor::Usage;
 use quorate_kernel::ports::ledger::{Kind, LedgerError};
 use quorate_kernel::record::Spent;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::Store;
 use crate::record::Head;
@@ -12,12 +12,13 @@ use crate::store::engine::{Column, sql};
 use crate::store::{CheckpointRecord, STREAM};
 
 /// The contents of a ledger, in numbers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LedgerCounts {
     pub records: u64,
     /// The size of their heads and bodies.
     pub record_bytes: u64,
     /// The size of the bodies.
+    #[serde(skip)]
     pub data_bytes: u64,
     /// The number of records with erased bodies.
     pub erased: u64,
@@ -38,17 +39,25 @@ pub struct LedgerCounts {
     pub bodies: u64,
     /// The size of these texts.
     pub body_bytes: u64,
-    /// Additions since the requested time.
+    /// Additions in the last days.
     pub recent: Recent,
-    /// The last checkpoint and its time, in milliseconds since the Unix epoch.
-    pub last_checkpoint: Option<(CheckpointRecord, i64)>,
+    /// The last checkpoint.
+    pub checkpoint: Option<CheckpointRecord>,
+    /// Its time, in milliseconds since the Unix epoch.
+    #[serde(rename = "checkpoint_at", serialize_with = "as_optional_rfc3339")]
+    pub checkpoint_at_ms: Option<i64>,
     /// The number of records after it.
-    pub since_checkpoint: u64,
+    pub unsealed: u64,
 }
 
-/// Additions since a time, for runs, conversations and all other records.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+/// The number of days that count as recent.
+pub const RECENT_DAYS: i64 = 30;
+
+/// Additions in the last days, for runs, conversations and all other records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Recent {
+    /// The number of days.
+    pub days: i64,
     pub runs: u64,
     pub records: u64,
     /// The size in bytes.
@@ -79,21 +88,20 @@ const RECENT: &str = "SELECT \
     FROM record WHERE SUBSTR(head, 8, 24) >= $2";
 
 impl Store {
-    /// Counts all records, and those since a time in milliseconds since the Unix epoch.
+    /// Counts all records, and those of the last [`RECENT_DAYS`] days before a time in milliseconds since the Unix epoch.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
-    pub async fn stats(&self, since_ms: i64) -> Result<LedgerCounts, LedgerError> {
+    pub async fn stats(&self, now_ms: i64) -> Result<LedgerCounts, LedgerError> {
+        let since_ms = now_ms.saturating_sub(RECENT_DAYS * 24 * 3_600_000);
         let rows = self.rows(sql(COUNTS), &[Column::Int; 13]).await?;
         let recent = self.rows(sql(RECENT).bind(since_ms).bind(rfc3339(since_ms)), &[Column::Int; 3]).await?;
         let count = |at| rows.first().map_or(0, |row| row.count(at));
         let came = |at| recent.first().map_or(0, |row| row.count(at));
-        let last_checkpoint = match self.last_checkpoint().await? {
-            Some(sealed) => {
-                let at_ms = self.checkpoint_time_ms(sealed.n).await?;
-                Some((sealed, at_ms))
-            }
+        let checkpoint = self.last_checkpoint().await?;
+        let checkpoint_at_ms = match &checkpoint {
+            Some(sealed) => Some(self.checkpoint_time_ms(sealed.n).await?),
             None => None,
         };
         Ok(LedgerCounts {
@@ -110,9 +118,10 @@ impl Store {
             bodies: count(8),
             body_bytes: count(9),
             data_bytes: count(10),
-            recent: Recent { runs: came(0), records: came(1), bytes: came(2) },
-            last_checkpoint,
-            since_checkpoint: self.unsealed_records().await?,
+            recent: Recent { days: RECENT_DAYS, runs: came(0), records: came(1), bytes: came(2) },
+            checkpoint,
+            checkpoint_at_ms,
+            unsealed: self.unsealed_records().await?,
         })
     }
 

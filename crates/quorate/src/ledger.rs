@@ -1,28 +1,58 @@
-//! The ledger's verification, and proofs of its runs for outsiders.
+//! The ledger: sealing, verifying, proving, exporting, importing, and erasing answers past their retention. Proofs and
+//! exports are checked without a ledger.
 
-use std::future::{Future, IntoFuture};
-use std::pin::Pin;
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
 
-use quorate_diagnostics::{Body, Report, codes};
+use quorate_diagnostics::{Body, codes};
 use quorate_ledger::note::Verifier;
 use quorate_ledger::prove;
-use serde_json::Value;
 
 use super::builder::Quorate;
 use super::error::{Error, ErrorKind};
-use super::service::ledger::{prove as proving, verify};
-use super::service::runs;
+use super::service::error::ServiceError;
+use super::service::ledger::export::{StagedFile, unwritable};
+use super::service::ledger::{self, export, gc, prove as proving, verify};
+use super::service::report_file::{self, ReportFormat};
+use super::service::session::LedgerSession;
+use super::service::{open_session, runs, workspace};
+use super::session::{OpenSession, Outcome};
 
+pub use super::service::ledger::export::{ExportRequest, Import, ImportRequest};
+pub use super::service::ledger::gc::{Erasure, HoldChange, Holds};
+pub use super::service::ledger::prove::{CheckRequest, ExportCheck};
+pub use super::service::ledger::verify::{Verification, VerifyRequest};
+pub use super::service::ledger::{AcceptKeyRequest, AcceptedKeys, AcceptedRollback, LedgerStats, Sealed};
+pub use super::service::report_file::CheckedProof;
+pub use quorate_ledger::export::{ExportFormat, ExportSummary};
 pub use quorate_ledger::prove::{InvalidProof, Proof, TrustedKey, VerifiedProof};
+pub use quorate_ledger::retention::{LegalHold, PlannedErasure};
 pub use quorate_ledger::signing::PublicKey;
+pub use quorate_ledger::stats::LedgerCounts;
+pub use quorate_ledger::store::CheckpointRecord;
+pub use quorate_ledger::verify::{Divergence, VerifyReport};
 
 impl Quorate {
-    /// Verifies the ledger: its chain, signatures and log. Differences are in the result, not an error. Await it for the
-    /// result; a missing or unreadable ledger is an error.
-    pub fn verify(&self) -> Verifying {
-        let request =
-            verify::VerifyRequest { places: self.places.clone(), ..verify::VerifyRequest::default() };
-        Verifying { quorate: self.clone(), request }
+    /// Verifies the ledger: its chain, signatures and log. Differences are in the result, not an error.
+    ///
+    /// # Errors
+    /// If configuration, keys or witness are unusable, or the ledger does not exist or cannot be read.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// use quorate::{Quorate, ledger::VerifyRequest};
+    ///
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+    /// quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
+    /// assert!(quorate.verify(VerifyRequest::default()).await?.holds());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[crate::boxed]
+    pub async fn verify(&self, request: VerifyRequest) -> Result<Outcome<Verification>, Error> {
+        self.ensure_keys_only(&request.keys)?;
+        Ok(verify::verify(&self.environment, &self.places, &request).await?)
     }
 
     /// The proof of a run's records, or of one of them (`run/n`), for a reader without access to the ledger.
@@ -42,87 +72,238 @@ impl Quorate {
     /// // A verifier needs neither ledger nor workspace, only the ledger's key from a trusted channel.
     /// let checked = ledger::check(&proof, &[], &[])?;
     /// assert!(checked.trusted_key.is_none(), "no trusted key was given");
-    /// assert!(quorate.verify().await?.holds());
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub async fn prove(&self, what: &str) -> Result<Proof, Error> {
-        let session = runs::open_read_only(&self.environment, &self.places).await?;
-        let proof = proving::prove(&session, what).await;
-        session.close().await;
-        Ok(proof?)
-    }
-}
-
-/// A verification that has not started.
-#[derive(Debug, Clone)]
-#[must_use = "nothing happens until it is awaited"]
-pub struct Verifying {
-    quorate: Quorate,
-    request: verify::VerifyRequest,
-}
-
-impl Verifying {
-    /// Trusts the checkpoint over this many records, and verifies only the records after it.
-    pub fn since(mut self, records: u64) -> Self {
-        self.request.since = Some(records.to_string());
-        self
-    }
-
-    /// Keys that must have signed a checkpoint: verifiers' lines, public keys, or files with such lines. A confined
-    /// workspace accepts no files.
-    pub fn keys(mut self, keys: impl IntoIterator<Item = String>) -> Self {
-        self.request.keys.extend(keys);
-        self
-    }
-
     #[crate::boxed]
-    async fn run(self) -> Result<Verified, Error> {
-        let Verifying { quorate, request } = self;
-        let is_key = |text: &str| Verifier::from_text(text).is_ok() || PublicKey::from_text(text).is_ok();
-        if let Some(invalid) = request.keys.iter().find(|key| quorate.root.is_some() && !is_key(key)) {
-            let body = Body::new(format!("`keys` has `{invalid}`, which is not a key")).help(
-                "give a verifier's line, as `quorate keys export ledger --format note` prints it, or a public key",
-            );
-            return Err(Error::new(ErrorKind::Configuration, codes::USAGE, body));
+    pub async fn prove(&self, what: &str) -> Result<Outcome<Proof>, Error> {
+        let session = self.open_ledger().await?;
+        let proof = proving::prove(&session, what).await;
+        session.finish(proof).await
+    }
+
+    /// The proof of all records of a run, given by its id, a prefix of it, or `latest`.
+    ///
+    /// # Errors
+    /// As [`Quorate::prove`].
+    #[crate::boxed]
+    pub async fn prove_run(&self, run: &str) -> Result<Outcome<Proof>, Error> {
+        let session = self.open_ledger().await?;
+        let proof = match session.find_run(run).await {
+            Ok(row) => proving::prove(&session, &row.run).await,
+            Err(error) => Err(error),
+        };
+        session.finish(proof).await
+    }
+
+    /// Verifies the ledger and signs its number of records and the root of their tree. Without new records, the last
+    /// checkpoint. With `signs_unsigned`, first signs the ledger's own records that an older version wrote unsigned.
+    ///
+    /// # Errors
+    /// If the ledger differs from its records, no key can sign it, or it does not answer.
+    #[crate::boxed]
+    pub async fn seal(&self, signs_unsigned: bool) -> Result<Outcome<Sealed>, Error> {
+        let session = self.open(runs::open(&self.environment, &self.places)).await?;
+        let sealed = ledger::checkpoint_verified(&session, signs_unsigned).await;
+        session.finish(sealed).await
+    }
+
+    /// The ledger's size and growth, its last checkpoint and its unsealed records.
+    ///
+    /// # Errors
+    /// If the ledger does not exist or does not answer.
+    #[crate::boxed]
+    pub async fn ledger_stats(&self) -> Result<Outcome<LedgerStats>, Error> {
+        let session = self.open_ledger().await?;
+        let stats = ledger::stats(&session).await;
+        session.finish(stats).await
+    }
+
+    /// Erases members' answers past their retention, permanently; hashes and outcomes stay. A dry run lists them.
+    ///
+    /// # Errors
+    /// If the ledger does not answer; then nothing is erased.
+    #[crate::boxed]
+    pub async fn erase_expired(&self, dry_run: bool) -> Result<Outcome<Erasure>, Error> {
+        let session = self.open_ledger().await?;
+        let erased = gc::gc(&session, dry_run).await;
+        session.finish(erased).await
+    }
+
+    /// Puts a run on legal hold, which protects it from erasure. The run is given by its id, a prefix of it or `latest`, a
+    /// conversation's stream by its whole name.
+    ///
+    /// # Errors
+    /// If there is no such run, the reason is blank, or the ledger rejects the record.
+    #[crate::boxed]
+    pub async fn hold_run(&self, run: &str, reason: Option<&str>) -> Result<Outcome<HoldChange>, Error> {
+        let session = self.open_ledger().await?;
+        let held = gc::hold(&session, run, reason).await;
+        session.finish(held).await
+    }
+
+    /// Releases a run from legal hold: past its retention it may be erased.
+    ///
+    /// # Errors
+    /// If there is no such run, or the ledger rejects the record.
+    #[crate::boxed]
+    pub async fn release_run(&self, run: &str) -> Result<Outcome<HoldChange>, Error> {
+        let session = self.open_ledger().await?;
+        let released = gc::release(&session, run).await;
+        session.finish(released).await
+    }
+
+    /// The runs on legal hold.
+    ///
+    /// # Errors
+    /// If the ledger does not exist or does not answer.
+    #[crate::boxed]
+    pub async fn held_runs(&self) -> Result<Outcome<Holds>, Error> {
+        let session = self.open_ledger().await?;
+        let holds = gc::holds(&session).await;
+        session.finish(holds).await
+    }
+
+    /// Continues with a ledger that was restored from a backup, or that replaces another ledger. Records who accepts the
+    /// loss and why, and signs a new checkpoint.
+    ///
+    /// # Errors
+    /// If the reason is blank, the ledger rejects the record, or the kept checkpoint cannot be moved.
+    #[crate::boxed]
+    pub async fn accept_rollback(&self, reason: &str) -> Result<Outcome<AcceptedRollback>, Error> {
+        let session = self.open_ledger().await?;
+        let accepted = ledger::accept_rollback(&session, reason).await;
+        session.finish(accepted).await
+    }
+
+    /// Continues with a ledger whose key is lost, with keys that no earlier key vouches for. Records who accepts them and
+    /// why.
+    ///
+    /// # Errors
+    /// If the reason is blank, no key is usable, the ledger differs from its records, or a file cannot be written.
+    #[crate::boxed]
+    pub async fn accept_keys(&self, request: AcceptKeyRequest) -> Result<Outcome<AcceptedKeys>, Error> {
+        self.ensure_keys_only(&request.keys)?;
+        let session = self.open_ledger().await?;
+        let accepted = ledger::accept_key(&session, &request).await;
+        session.finish(accepted).await
+    }
+
+    /// Seals the ledger and writes its records in a format for other programs. `None` if the reader closed the pipe.
+    ///
+    /// # Errors
+    /// If there is nothing to export, the ledger differs from its records, or the export cannot be written.
+    #[crate::boxed]
+    pub async fn export(
+        &self,
+        request: &ExportRequest,
+        out: &mut (dyn Write + Send),
+    ) -> Result<Outcome<Option<ExportSummary>>, Error> {
+        let session = self.open_ledger().await?;
+        let written = export::export(&session, request, out).await;
+        session.finish(written).await
+    }
+
+    /// As [`Quorate::export`], to a file that is replaced once the export is complete. It must be a regular file, and not
+    /// the ledger, its keys, its log or the configuration.
+    ///
+    /// # Errors
+    /// As [`Quorate::export`], and if the file cannot be written.
+    #[crate::boxed]
+    pub async fn export_to(
+        &self,
+        request: &ExportRequest,
+        path: &Path,
+    ) -> Result<Outcome<Option<ExportSummary>>, Error> {
+        let path = self.named_path(path.to_owned())?;
+        let session = self.open_ledger().await?;
+        let written = export_to(&session, request, &path).await;
+        session.finish(written).await
+    }
+
+    /// Verifies an export of another ledger, and merges the runs that this ledger lacks, byte for byte. A dry run writes
+    /// nothing.
+    ///
+    /// # Errors
+    /// If the file is not an export, is invalid, has no trusted signer, or contradicts this ledger; then nothing is merged.
+    #[crate::boxed]
+    pub async fn import(&self, request: ImportRequest) -> Result<Outcome<Import>, Error> {
+        self.ensure_keys_only(request.keys.iter().chain(&request.signers))?;
+        self.named_path(PathBuf::from(&request.file))?;
+        let workspace = workspace::load(&self.environment, &self.places, &self.environment.directory)?;
+        if self.held.is_none() && !workspace.ledger.may_exist() {
+            let preview = export::preview(&self.environment, &workspace, &request).await?;
+            if request.dry_run || preview.runs.is_empty() {
+                return Ok(preview.into());
+            }
         }
-        Ok(Verified(verify::verify(&quorate.environment, &request).await?))
+        let session = self.open(open_session::open(self.environment.clone(), workspace)).await?;
+        let imported = export::import(&session, &request).await;
+        session.finish(imported).await
+    }
+
+    /// Checks a proof or a report from its file alone. A report, which `reports` can read, is drawn again from its proof
+    /// and texts; both must be identical, byte for byte.
+    ///
+    /// # Errors
+    /// If the file is not a proof, is invalid, or shows something else than its proof says.
+    pub fn check_proof(
+        &self,
+        request: &CheckRequest,
+        reports: Option<&ReportFormat>,
+    ) -> Result<CheckedProof, Error> {
+        self.ensure_checkable(request)?;
+        Ok(report_file::check_proof(&self.environment, request, reports)?)
+    }
+
+    /// Checks an export from its file alone.
+    ///
+    /// # Errors
+    /// If the file is not an export, or is invalid.
+    pub fn check_export(&self, request: &CheckRequest) -> Result<ExportCheck, Error> {
+        self.ensure_checkable(request)?;
+        Ok(proving::check_export(&self.environment, request)?)
+    }
+
+    async fn open_ledger(&self) -> Result<OpenSession, Error> {
+        self.open(runs::open_read_only(&self.environment, &self.places)).await
+    }
+
+    fn ensure_checkable(&self, request: &CheckRequest) -> Result<(), Error> {
+        self.ensure_keys_only(request.keys.iter().chain(&request.signers))?;
+        if request.file != "-" {
+            self.named_path(PathBuf::from(&request.file))?;
+        }
+        Ok(())
+    }
+
+    /// A confined workspace accepts no files of keys.
+    fn ensure_keys_only<'a>(&self, keys: impl IntoIterator<Item = &'a String>) -> Result<(), Error> {
+        let is_key = |text: &str| Verifier::from_text(text).is_ok() || PublicKey::from_text(text).is_ok();
+        match keys.into_iter().find(|key| self.root.is_some() && !is_key(key)) {
+            Some(invalid) => {
+                let body = Body::new(format!("`keys` has `{invalid}`, which is not a key")).help(
+                    "give a verifier's line, as `quorate keys export ledger --format note` prints it, or a public key",
+                );
+                Err(Error::new(ErrorKind::Configuration, codes::USAGE, body))
+            }
+            None => Ok(()),
+        }
     }
 }
 
-impl IntoFuture for Verifying {
-    type Output = Result<Verified, Error>;
-    type IntoFuture = Pin<Box<dyn Future<Output = Result<Verified, Error>> + Send>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.run())
+async fn export_to(
+    session: &LedgerSession,
+    request: &ExportRequest,
+    path: &Path,
+) -> Result<Option<ExportSummary>, ServiceError> {
+    let mut staged = BufWriter::new(StagedFile::create(session, path)?);
+    let written = export::export(session, request, &mut staged).await?;
+    match staged.into_inner() {
+        Ok(staged) => staged.persist()?,
+        Err(error) => return Err(unwritable(path, error.error())),
     }
-}
-
-/// The result of a verification.
-#[derive(Debug)]
-pub struct Verified(verify::Verification);
-
-impl Verified {
-    /// Whether no difference was found.
-    pub fn holds(&self) -> bool {
-        self.0.report.is_clean()
-    }
-
-    /// The first differences, in words.
-    pub fn differences(&self) -> impl Iterator<Item = &str> {
-        self.0.report.divergences.iter().map(|divergence| &*divergence.what)
-    }
-
-    /// The warnings of the workspace, and checks that were skipped.
-    pub fn warnings(&self) -> &Report {
-        &self.0.warnings
-    }
-
-    /// The report as `quorate ledger verify --format json` prints it.
-    pub fn to_json(&self) -> Value {
-        verify::json(&self.0)
-    }
+    Ok(written)
 }
 
 /// Checks a proof without ledger or workspace: its records were in a ledger whose key signed them.

@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use quorate_diagnostics::render::machine::diagnostics_json;
 use quorate_diagnostics::text::LineIndex;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_manifest::assembly::ResolvedAssembly;
@@ -14,7 +13,7 @@ use serde::{Serialize, Serializer};
 
 use super::builder::Quorate;
 use super::error::Error;
-use super::service::artifact::{self, Subject};
+use super::service::artifact::{self, Draft};
 use super::service::error::{ExitClass, ServiceError};
 use super::service::manifests::{self, Manifests};
 use super::service::playbook::library::{self, KnownOperator};
@@ -28,31 +27,14 @@ pub use quorate_playbook::lock::Trait;
 pub use quorate_protocol::locks::Layer;
 
 /// A text to test against the locked traits of an assembly.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct LockTestRequest {
     /// The assembly, or the directory that holds it.
     pub assembly: PathBuf,
     /// The workspace's root; `None` searches for it.
     pub root: Option<PathBuf>,
     /// The text.
-    pub text: TestedText,
-}
-
-/// A text, and where it comes from.
-#[derive(Debug, Clone)]
-pub enum TestedText {
-    /// The text itself.
-    Text(String),
-    /// A file.
-    File(PathBuf),
-    /// Standard input.
-    Stdin,
-}
-
-impl Default for TestedText {
-    fn default() -> Self {
-        TestedText::Text(String::new())
-    }
+    pub text: Draft,
 }
 
 /// The hits of an assembly's locked traits in a text.
@@ -68,7 +50,6 @@ pub struct LockTest {
     /// The traits, in the order of the merged manifest.
     pub traits: Vec<TestedTrait>,
     /// Warnings about the assembly.
-    #[serde(serialize_with = "as_diagnostics")]
     pub warnings: Report,
     /// The text's name as shown to the user.
     #[serde(skip)]
@@ -126,10 +107,6 @@ pub struct OperatorLocks {
     pub locks: Vec<Arc<Trait>>,
 }
 
-fn as_diagnostics<S: Serializer>(report: &Report, serializer: S) -> Result<S::Ok, S::Error> {
-    diagnostics_json(report).serialize(serializer)
-}
-
 fn as_layer<S: Serializer>(layer: &Layer, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(layer.as_str())
 }
@@ -156,18 +133,11 @@ impl Quorate {
                 Body::new(format!("cannot search for `{}`: {}", recorded[invalid.at].text, invalid.why));
             ServiceError::configuration(codes::PATTERN_INVALID, body)
         })?;
-        let subject = |subject| artifact::read(&subject, &environment.directory);
-        let (name, text) = match text {
-            TestedText::Text(text) => ("text".to_owned(), Arc::from(text)),
-            TestedText::File(file) => {
-                let read = subject(Subject::File(self.named_path(file)?))?;
-                (read.display_name, read.text)
-            }
-            TestedText::Stdin => {
-                let read = subject(Subject::Stdin)?;
-                (read.display_name, read.text)
-            }
-        };
+        if let Draft::File(file) = &text {
+            self.named_path(file.clone())?;
+        }
+        let read = artifact::read(&text, &environment.directory)?;
+        let (name, text) = (read.display_name.clone(), read.text.clone());
         let mut traits = declared_traits(resolved);
         locks.semantic_traits().into_iter().for_each(|at| traits[at].meaning_compared = Some(false));
         let lines = LineIndex::new(&text);

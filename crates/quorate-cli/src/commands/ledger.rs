@@ -4,21 +4,19 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
-use quorate::service::environment::Environment;
-use quorate::service::error::ServiceError;
-use quorate::service::ledger::export::{self, ExportRequest, StagedFile};
-use quorate::service::ledger::prove::{self, CheckProofRequest};
-use quorate::service::ledger::{self, export as exporting, gc, prove as proving, verify};
-use quorate::service::session::LedgerSession;
-use quorate::service::{open_session, report_file, runs, workspace};
-use quorate_ledger::export::{ExportFormat, ExportSummary};
-use quorate_ledger::import::ImportSummary;
+use quorate::ledger::{
+    AcceptKeyRequest, AcceptedKeys, AcceptedRollback, CheckRequest, CheckedProof, Erasure, ExportCheck,
+    ExportFormat, ExportRequest, ExportSummary, HoldChange, Holds, Import, ImportRequest, LedgerStats,
+    Verification, VerifyRequest,
+};
+use quorate::view::Doc;
+use quorate::{Error, Outcome, Quorate};
+use serde::Serialize;
 
 use crate::arguments::{HumanOrJson, OutputArguments, PathArguments};
 use crate::commands::report;
-use crate::exit::{Exit, exit_with_error};
-use crate::exit::{print_result, print_warnings, with_session};
-use crate::render::{self, Format};
+use crate::exit::{Exit, end, exit_with_error, print_outcome, show, warn};
+use crate::render::{Format, json_text};
 use crate::terminal;
 use crate::terminal::Terminal;
 
@@ -263,215 +261,97 @@ enum Verb {
     },
 }
 
-pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
-    use HumanOrJson::{Human, Json};
-    let at = At { environment, terminal };
+pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
     match arguments.verb {
-        Verb::Checkpoint { accept_unsigned, shape } => {
-            let OutputArguments { format, places } = shape;
-            let opened = runs::open(environment, &places.path_overrides()).await;
-            at.print(opened, format, async |session| {
-                if accept_unsigned {
-                    let accepted = ledger::accept_unsigned(session).await?;
-                    terminal.status(&render::ledger::accepted_unsigned(&accepted));
+        Verb::Checkpoint { accept_unsigned, shape: OutputArguments { format, places } } => {
+            let sealed = match places.apply(quorate).seal(accept_unsigned).await {
+                Ok(sealed) => sealed,
+                Err(error) => return exit_with_error(&error, format.into(), terminal),
+            };
+            if sealed.signed.is_some() {
+                terminal.status(&sealed.doc().text(terminal.stderr));
+            }
+            let text = match format {
+                HumanOrJson::Human => sealed.note(),
+                HumanOrJson::Json => json_text(&sealed.value),
+            };
+            print_outcome(&sealed, Format::Human, &text, terminal)
+        }
+        Verb::Stats { shape: OutputArguments { format, places } } => {
+            show(places.apply(quorate).ledger_stats().await, LedgerStats::doc, format, terminal)
+        }
+        Verb::Gc { dry_run, shape: OutputArguments { format, places } } => {
+            let erased = places.apply(quorate).erase_expired(dry_run).await;
+            let unfinished = erased.as_ref().ok().and_then(|erased| erased.unfinished());
+            show_then(unfinished.as_ref(), erased, Erasure::doc, format, terminal)
+        }
+        Verb::Hold { run, reason, list: _, shape: OutputArguments { format, places } } => {
+            let quorate = places.apply(quorate);
+            match run {
+                Some(run) => {
+                    show(quorate.hold_run(&run, reason.as_deref()).await, HoldChange::doc, format, terminal)
                 }
-                let sealed = ledger::checkpoint_verified(session).await?;
-                session.absorb(sealed.report);
-                Ok(match format {
-                    Human => render::ledger::checkpoint(&sealed.sealed),
-                    Json => render::ledger::checkpoint_json(&sealed.sealed),
-                })
-            })
-            .await
+                None => show(quorate.held_runs().await, Holds::doc, format, terminal),
+            }
         }
-        Verb::Stats { shape } => {
-            at.read(&shape, async |session| {
-                let counted = ledger::stats(session).await?;
-                Ok(match shape.format {
-                    Human => render::ledger::stats(&counted, terminal.stdout),
-                    Json => render::ledger::stats_json(&counted),
-                })
-            })
-            .await
+        Verb::Release { run, shape: OutputArguments { format, places } } => {
+            show(places.apply(quorate).release_run(&run).await, HoldChange::doc, format, terminal)
         }
-        Verb::Gc { dry_run, shape } => {
-            let opened = runs::open_read_only(environment, &shape.places.path_overrides()).await;
-            with_session(opened, shape.format.into(), terminal, async |session| {
-                let collected = gc::gc(session, dry_run).await?;
-                let text = match shape.format {
-                    Human => render::ledger::collected(&collected, terminal.stdout),
-                    Json => render::ledger::collected_json(&collected),
-                };
-                let exit = print_result(&text, session, terminal);
-                let unfinished = gc::unfinished_error(&collected);
-                Ok(unfinished.map_or(exit, |error| exit_with_error(&error, Format::Human, terminal)))
-            })
-            .await
+        Verb::AcceptRollback { reason, shape: OutputArguments { format, places } } => {
+            let accepted = places.apply(quorate).accept_rollback(&reason).await;
+            show(accepted, AcceptedRollback::doc, format, terminal)
         }
-        Verb::Hold { run, reason, list: _, shape } => {
-            at.read(&shape, async |session| {
-                Ok(match (&run, shape.format) {
-                    (Some(run), format) => {
-                        render_change(&gc::hold(session, run, reason.as_deref()).await?, format)
-                    }
-                    (None, Human) => render::ledger::holds(&gc::holds(session).await?, terminal.stdout),
-                    (None, Json) => render::ledger::holds_json(&gc::holds(session).await?),
-                })
-            })
-            .await
-        }
-        Verb::Release { run, shape } => {
-            at.read(&shape, async |session| {
-                Ok(render_change(&gc::release(session, &run).await?, shape.format))
-            })
-            .await
-        }
-        Verb::AcceptRollback { reason, shape } => {
-            at.read(&shape, async |session| {
-                let accepted = ledger::accept_rollback(session, &reason).await?;
-                Ok(match shape.format {
-                    Human => render::ledger::accepted(&accepted),
-                    Json => render::ledger::accepted_json(&accepted),
-                })
-            })
-            .await
-        }
-        Verb::AcceptKey { reason, keys, shape } => {
-            let request = ledger::AcceptKeyRequest { reason, keys };
-            at.read(&shape, async |session| {
-                let accepted = ledger::accept_key(session, &request).await?;
-                Ok(match shape.format {
-                    Human => render::ledger::accepted_keys(&accepted),
-                    Json => render::ledger::accepted_keys_json(&accepted),
-                })
-            })
-            .await
+        Verb::AcceptKey { reason, keys, shape: OutputArguments { format, places } } => {
+            let accepted = places.apply(quorate).accept_keys(AcceptKeyRequest { reason, keys }).await;
+            show(accepted, AcceptedKeys::doc, format, terminal)
         }
         Verb::Verify { since, witness, keys, strict, shape: OutputArguments { format, places } } => {
-            let request =
-                verify::VerifyRequest { since, witness, keys, strict, places: places.path_overrides() };
-            verify_ledger(&request, format, environment, terminal).await
+            let request = VerifyRequest { since, witness, keys, strict };
+            let verified = places.apply(quorate).verify(request).await;
+            let divergence = verified.as_ref().ok().and_then(|verified| verified.divergence());
+            show_then(divergence.as_ref(), verified, Verification::doc, format, terminal)
         }
         Verb::CheckProof { file, keys, signers, format } => {
-            check_proof_file(&prove::CheckProofRequest { file, keys, signers }, format, environment, terminal)
+            let request = CheckRequest { file, keys, signers };
+            let checked = quorate.check_proof(&request, report::FORMAT.as_ref()).map(Outcome::from);
+            let distrust = checked.as_ref().ok().and_then(|checked| checked.distrust());
+            show_then(distrust.as_ref(), checked, CheckedProof::doc, format, terminal)
         }
-        Verb::CheckExport { file, keys, signers, format } => check_export_file(
-            &prove::CheckProofRequest { file, keys, signers },
-            format,
-            environment,
-            terminal,
-        ),
+        Verb::CheckExport { file, keys, signers, format } => {
+            let checked = quorate.check_export(&CheckRequest { file, keys, signers }).map(Outcome::from);
+            let distrust = checked.as_ref().ok().and_then(|checked| checked.distrust());
+            show_then(distrust.as_ref(), checked, ExportCheck::doc, format, terminal)
+        }
         Verb::Export { runs, since, format, out, places } => {
-            let request = export_request(runs, since, format);
-            run_export(&request, out.as_deref(), &places, environment, terminal).await
+            let format = match format {
+                ExportFormatArgument::Jsonl => ExportFormat::Jsonl,
+                ExportFormatArgument::Otel => ExportFormat::Otel,
+                ExportFormatArgument::Csv => ExportFormat::Csv,
+            };
+            let request = ExportRequest { runs, since, format };
+            let exported = run_export(&request, out.as_deref(), &places.apply(quorate), terminal).await;
+            end(exported, Format::Human, terminal)
         }
-        Verb::Import { file, keys, signers, dry_run, shape } => {
-            let request = export::ImportRequest { file, keys, signers, dry_run };
-            Box::pin(run_import(&request, &shape, environment, terminal)).await
+        Verb::Import { file, keys, signers, dry_run, shape: OutputArguments { format, places } } => {
+            let request = ImportRequest { file, keys, signers, dry_run };
+            show(places.apply(quorate).import(request).await, Import::doc, format, terminal)
         }
-        Verb::Prove { what, places } => run_prove(&what, &places, environment, terminal).await,
+        Verb::Prove { what, places } => {
+            end(run_prove(&what, &places.apply(quorate), terminal).await, Format::Human, terminal)
+        }
     }
 }
 
-/// The ledger and the output of a subcommand.
-struct At<'a> {
-    environment: &'a Environment,
-    terminal: &'a Terminal,
-}
-
-impl At<'_> {
-    /// Prints what a use case gives at a ledger that is opened without a lock.
-    async fn read(
-        &self,
-        shape: &OutputArguments,
-        text: impl AsyncFnOnce(&LedgerSession) -> Result<String, ServiceError>,
-    ) -> Exit {
-        let opened = runs::open_read_only(self.environment, &shape.places.path_overrides()).await;
-        self.print(opened, shape.format, text).await
-    }
-
-    async fn print(
-        &self,
-        opened: Result<LedgerSession, ServiceError>,
-        format: HumanOrJson,
-        text: impl AsyncFnOnce(&LedgerSession) -> Result<String, ServiceError>,
-    ) -> Exit {
-        let printed = with_session(opened, format.into(), self.terminal, async |session| {
-            Ok(print_result(&text(session).await?, session, self.terminal))
-        });
-        Box::pin(printed).await
-    }
-}
-
-fn render_change(changed: &gc::HoldChange, format: HumanOrJson) -> String {
-    match format {
-        HumanOrJson::Human => render::ledger::hold_changed(changed),
-        HumanOrJson::Json => render::ledger::hold_changed_json(changed),
-    }
-}
-
-async fn verify_ledger(
-    request: &verify::VerifyRequest,
+/// Shows an outcome. The command fails with `error`, if there is one.
+fn show_then<T: Serialize>(
+    error: Option<&Error>,
+    outcome: Result<Outcome<T>, Error>,
+    doc: fn(&T) -> Doc,
     format: HumanOrJson,
-    environment: &Environment,
     terminal: &Terminal,
 ) -> Exit {
-    let verified = match verify::verify(environment, request).await {
-        Ok(verified) => verified,
-        Err(error) => return exit_with_error(&error, format.into(), terminal),
-    };
-    if !verified.warnings.is_empty() {
-        terminal.status(&render::diagnostics(&verified.warnings, Format::Human, terminal.stderr));
-    }
-    terminal.data(&match format {
-        HumanOrJson::Human => render::ledger::verification(&verified, terminal.stdout),
-        HumanOrJson::Json => format!("{:#}\n", verify::json(&verified)),
-    });
-    match verified.report.is_clean() {
-        true => Exit::DONE,
-        false => exit_with_error(&verify::divergence_error(&verified), Format::Human, terminal),
-    }
-}
-
-fn check_proof_file(
-    request: &CheckProofRequest,
-    format: HumanOrJson,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Exit {
-    let report_file::CheckedProof { proven, is_report } =
-        match report_file::check_proof(environment, request, report::FORMAT.as_ref()) {
-            Ok(checked) => checked,
-            Err(error) => return exit_with_error(&error, format.into(), terminal),
-        };
-    terminal.data(&match format {
-        HumanOrJson::Human => render::ledger::proven(&proven, is_report, terminal.stdout),
-        HumanOrJson::Json => render::ledger::proven_json(&proven, is_report),
-    });
-    match proven.trusted_key {
-        Some(_) => Exit::DONE,
-        None => exit_with_error(&report_file::unvouched_proof(request, &proven), Format::Human, terminal),
-    }
-}
-
-fn check_export_file(
-    request: &CheckProofRequest,
-    format: HumanOrJson,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Exit {
-    let checked = match prove::check_export(environment, request) {
-        Ok(checked) => checked,
-        Err(error) => return exit_with_error(&error, format.into(), terminal),
-    };
-    terminal.data(&match format {
-        HumanOrJson::Human => render::ledger::export_checked(&checked),
-        HumanOrJson::Json => render::ledger::export_checked_json(&checked),
-    });
-    match checked.vouched {
-        Some(_) => Exit::DONE,
-        None => exit_with_error(&prove::unvouched_export(request, &checked), Format::Human, terminal),
-    }
+    let exit = show(outcome, doc, format, terminal);
+    error.map_or(exit, |error| exit_with_error(error, Format::Human, terminal))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -484,104 +364,34 @@ enum ExportFormatArgument {
     Csv,
 }
 
-fn export_request(runs: Vec<String>, since: Option<String>, format: ExportFormatArgument) -> ExportRequest {
-    let form = match format {
-        ExportFormatArgument::Jsonl => ExportFormat::Jsonl,
-        ExportFormatArgument::Otel => ExportFormat::Otel,
-        ExportFormatArgument::Csv => ExportFormat::Csv,
-    };
-    ExportRequest { runs, since, form }
-}
-
 async fn run_export(
     request: &ExportRequest,
     out: Option<&Path>,
-    places: &PathArguments,
-    environment: &Environment,
+    quorate: &Quorate,
     terminal: &Terminal,
-) -> Exit {
-    let opened = runs::open_read_only(environment, &places.path_overrides()).await;
-    with_session(opened, Format::Human, terminal, async |session| {
-        let written = write_export(session, request, out, terminal).await?;
-        print_warnings(session, terminal);
-        if let (Some(written), Some(out)) = (written, out) {
-            terminal.hint(&render::ledger::export_written(&written, &out.display().to_string()));
-        }
-        Ok(Exit::DONE)
-    })
-    .await
-}
-
-async fn write_export(
-    session: &LedgerSession,
-    request: &ExportRequest,
-    out: Option<&Path>,
-    terminal: &Terminal,
-) -> Result<Option<ExportSummary>, ServiceError> {
-    let Some(path) = out else {
-        if terminal::is_read_by_runner() {
+) -> Result<Exit, Error> {
+    let exported = match out {
+        Some(path) => quorate.export_to(request, path).await?,
+        None if terminal::is_read_by_runner() => {
             let mut text = Vec::new();
-            let written = exporting::export(session, request, &mut text).await?;
+            let exported = quorate.export(request, &mut text).await?;
             terminal.exact(&String::from_utf8_lossy(&text))?;
-            return Ok(written);
+            exported
         }
-        return exporting::export(session, request, &mut BufWriter::new(std::io::stdout())).await;
+        None => quorate.export(request, &mut BufWriter::new(std::io::stdout())).await?,
     };
-    let mut staged = BufWriter::new(StagedFile::create(session, path)?);
-    let written = exporting::export(session, request, &mut staged).await?;
-    match staged.into_inner() {
-        Ok(staged) => staged.persist()?,
-        Err(error) => return Err(exporting::unwritable(path, error.error())),
+    warn(&exported.warnings, terminal);
+    if let (Some(ExportSummary { records, bodies, signatures, .. }), Some(out)) = (&exported.value, out) {
+        let file = out.display();
+        terminal.hint(&format!("{file}: {records} records, {bodies} texts, {signatures} signatures"));
     }
-    Ok(written)
+    Ok(Exit::DONE)
 }
 
-async fn run_import(
-    request: &export::ImportRequest,
-    shape: &OutputArguments,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Exit {
-    let OutputArguments { format, places } = shape;
-    let shown = |imported: &ImportSummary| match format {
-        HumanOrJson::Human => render::ledger::imported(imported, request.dry_run),
-        HumanOrJson::Json => render::ledger::imported_json(imported, request.dry_run),
-    };
-    let workspace = match workspace::load(environment, &places.path_overrides(), &environment.directory) {
-        Ok(workspace) => workspace,
-        Err(error) => return exit_with_error(&error, (*format).into(), terminal),
-    };
-    if !workspace.ledger.may_exist() {
-        match export::preview(environment, &workspace, request).await {
-            Err(error) => return exit_with_error(&error, (*format).into(), terminal),
-            Ok(imported) if request.dry_run || imported.runs.is_empty() => {
-                terminal.data(&shown(&imported));
-                return Exit::DONE;
-            }
-            Ok(_) => {}
-        }
-    }
-    let opened = open_session::open(environment.clone(), workspace).await;
-    with_session(opened, (*format).into(), terminal, async |session| {
-        let imported = export::import(session, request).await?;
-        Ok(print_result(&shown(&imported), session, terminal))
-    })
-    .await
-}
-
-async fn run_prove(
-    what: &str,
-    places: &PathArguments,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Exit {
-    let opened = runs::open_read_only(environment, &places.path_overrides()).await;
-    with_session(opened, Format::Human, terminal, async |session| {
-        let proof = proving::prove(session, what).await?;
-        let text = proof.text().map_err(|error| ServiceError::bug(error.to_string()))?;
-        print_warnings(session, terminal);
-        terminal.exact(&text)?;
-        Ok(Exit::DONE)
-    })
-    .await
+async fn run_prove(what: &str, quorate: &Quorate, terminal: &Terminal) -> Result<Exit, Error> {
+    let proof = quorate.prove(what).await?;
+    let text = proof.text().expect("a proof is JSON");
+    warn(&proof.warnings, terminal);
+    terminal.exact(&text)?;
+    Ok(Exit::DONE)
 }

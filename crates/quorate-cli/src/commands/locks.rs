@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, Subcommand};
-use quorate::locks::{LockTest, LockTestRequest, OperatorLocks, TestedText};
-use quorate::{Outcome, Quorate};
+use quorate::locks::{LockTest, LockTestRequest, OperatorLocks};
+use quorate::{Draft, Outcome, Quorate};
 
 use crate::arguments::{HumanOrJson, PathArguments};
 use crate::exit::{Exit, show, warn};
@@ -88,9 +88,9 @@ struct TestArguments {
 
 fn run_test(arguments: TestArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
     let text = match (arguments.text, arguments.file) {
-        (Some(text), _) => TestedText::Text(text),
-        (None, Some(file)) if file != Path::new("-") => TestedText::File(file),
-        (None, _) => TestedText::Stdin,
+        (Some(text), _) => Draft::Text { name: "text".to_owned(), text },
+        (None, Some(file)) if file != Path::new("-") => Draft::File(file),
+        (None, _) => Draft::Stdin,
     };
     let request = LockTestRequest { assembly: arguments.path, root: arguments.root, text };
     let tested = quorate.test_locks(request);

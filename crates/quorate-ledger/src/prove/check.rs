@@ -7,8 +7,8 @@ use quorate_kernel::entropy::{hex, sha256_hex, unhex};
 use quorate_kernel::ports::ledger::Kind;
 use quorate_kernel::record::{self, Outcome, Override};
 use quorate_protocol::Json;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Serialize, Serializer};
 use serde_json::Map;
 
 use super::{ChainChecker, CheckedRecord, GapRule, PROOF_VERSION, Proof, ProvableRecord};
@@ -22,12 +22,15 @@ use crate::store::{CheckpointRecord, STREAM};
 pub const MAX_PROOF_BYTES: usize = 64 << 20;
 
 /// The result of a valid proof.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VerifiedProof {
+    /// The ledger's name.
     pub origin: String,
     /// Its size and root.
+    #[serde(flatten)]
     pub tree: TreeHead,
     /// The trusted key; `None` means that a forger could have made the proof.
+    #[serde(rename = "vouched")]
     pub trusted_key: Option<Verifier>,
     /// The keys that signed the checkpoint.
     pub keys: Vec<Verifier>,
@@ -35,7 +38,7 @@ pub struct VerifiedProof {
 }
 
 /// A proven record.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProvenRecord {
     pub run: String,
     /// Its number in the run.
@@ -46,24 +49,32 @@ pub struct ProvenRecord {
     /// Its index in the ledger's order.
     pub index: u64,
     /// Its body, if the proof includes it.
+    #[serde(serialize_with = "is_included")]
     pub data: Option<Map<String, Json>>,
     /// The time of the record, in milliseconds since the Unix epoch.
+    #[serde(skip)]
     pub at_ms: i64,
     /// The keys that signed it.
     pub signers: Vec<KeyId>,
     /// The run's verdict, if this record is its outcome.
     pub verdict: Option<String>,
     /// The person's decision, if this record is an override.
+    #[serde(rename = "override")]
     pub override_decision: Option<OverrideDecision>,
 }
 
+fn is_included<S: Serializer>(data: &Option<Map<String, Json>>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_bool(data.is_some())
+}
+
 /// A person's decision in an override. The outcome remains in the ledger.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OverrideDecision {
     /// The person's decision.
     pub verdict: String,
     pub by: Option<String>,
     /// The council's verdict, as the override quotes it.
+    #[serde(rename = "council_verdict")]
     pub council: Option<String>,
 }
 

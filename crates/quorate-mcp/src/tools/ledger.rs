@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use quorate::input::Whole;
+use quorate::ledger::VerifyRequest;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -38,12 +39,14 @@ impl Tool for LedgerVerify {
         arguments: VerifyArguments,
         _: &Caller,
     ) -> Result<Object, Failure> {
-        let verifying = server.quorate.verify().keys(arguments.keys.unwrap_or_default());
-        let verifying = match arguments.since {
-            Some(size) => verifying.since(size.get()),
-            None => verifying,
+        let request = VerifyRequest {
+            since: arguments.since.map(|size| size.get().to_string()),
+            keys: arguments.keys.unwrap_or_default(),
+            ..VerifyRequest::default()
         };
-        Ok(server.run_computation(verifying.into_future()).await?.to_json().into())
+        let quorate = server.quorate.clone();
+        let verified = server.run_computation(Box::pin(async move { quorate.verify(request).await })).await?;
+        Ok(serde_json::to_value(&verified.value).expect("a verification is JSON").into())
     }
 }
 
@@ -73,7 +76,7 @@ impl Tool for LedgerProve {
         let quorate = server.quorate.clone();
         let proof = async move { quorate.prove(&arguments.what).await };
         let proof = server.run_computation(Box::pin(proof)).await?;
-        Ok(serde_json::to_value(proof).expect("a proof is JSON").into())
+        Ok(serde_json::to_value(&proof.value).expect("a proof is JSON").into())
     }
 }
 

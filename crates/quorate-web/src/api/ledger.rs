@@ -6,13 +6,10 @@ use axum::Json;
 use axum::http::HeaderValue;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
-use quorate::service::error::ServiceError;
-use quorate::service::ledger;
-use quorate::service::ledger::prove;
+use quorate::ledger::{CheckpointRecord, LedgerStats};
+use quorate::view::wording::instant;
+use quorate::{Error, ErrorKind};
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::entropy;
-use quorate_ledger::store::CheckpointRecord;
-use quorate_manifest::timestamp;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -63,26 +60,22 @@ pub(crate) struct Checkpoint {
 }
 
 impl Checkpoint {
-    fn of(checkpoint: &CheckpointRecord, at_ms: i64) -> Checkpoint {
-        Checkpoint {
-            origin: checkpoint.origin.clone(),
-            size: checkpoint.tree.size,
-            root: entropy::hex(&checkpoint.tree.root),
-            at: timestamp::format(at_ms),
-            note: checkpoint.note.clone(),
-            keys: checkpoint.keys.clone(),
-        }
+    fn of(checkpoint: CheckpointRecord, at_ms: i64) -> Checkpoint {
+        let root = checkpoint.root();
+        let CheckpointRecord { origin, tree, note, keys, .. } = checkpoint;
+        Checkpoint { origin, size: tree.size, root, at: instant(at_ms), note, keys }
     }
 }
 
 /// Counts what the ledger holds.
 pub(crate) async fn load(server: &Arc<Server>) -> Result<Ledger, Failure> {
-    let session = server.ledger().await?;
-    let counted = server.run_computation(Box::pin(async move { ledger::stats(&session).await })).await?;
-    let stats = counted.stats;
+    let quorate = server.reading().await?;
+    let counted = server.run_computation(Box::pin(async move { quorate.ledger_stats().await })).await?;
+    let LedgerStats { ledger, file_bytes, counts: stats } = counted.value;
+    let at_ms = stats.checkpoint_at_ms.unwrap_or_default();
     Ok(Ledger {
-        ledger: counted.ledger,
-        bytes: counted.file_bytes,
+        ledger,
+        bytes: file_bytes,
         records: stats.records,
         erased: stats.erased,
         runs: stats.runs,
@@ -90,8 +83,8 @@ pub(crate) async fn load(server: &Arc<Server>) -> Result<Ledger, Failure> {
         signed: stats.signed,
         imported: stats.imported,
         held: stats.held,
-        checkpoint: stats.last_checkpoint.map(|(checkpoint, at_ms)| Checkpoint::of(&checkpoint, at_ms)),
-        unsealed: stats.since_checkpoint,
+        checkpoint: stats.checkpoint.map(|checkpoint| Checkpoint::of(checkpoint, at_ms)),
+        unsealed: stats.unsealed,
     })
 }
 
@@ -130,7 +123,7 @@ impl Endpoint for GetCheckpoint {
         let Some(checkpoint) = load(&server).await?.checkpoint else {
             let body =
                 Body::new("the ledger has no checkpoint yet").help("`quorate ledger checkpoint` makes one");
-            return Err(ServiceError::not_found(codes::RECORD_UNSEALED, body).into());
+            return Err(Error::new(ErrorKind::NotFound, codes::RECORD_UNSEALED, body).into());
         };
         Ok(Json(checkpoint).into_response())
     }
@@ -151,16 +144,10 @@ impl Endpoint for GetProof {
     }
 
     async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let session = server.ledger().await?;
+        let quorate = server.reading().await?;
         let run = call.part("run").to_owned();
-        let proved = async move {
-            let run = session.find_run(&run).await?.run;
-            prove::prove(&session, &run).await
-        };
-        let proof = server.run_computation(Box::pin(proved)).await?;
-        let text = proof.text().map_err(|error| {
-            ServiceError::configuration(codes::PROOF_INVALID, Body::new(error.to_string()))
-        })?;
+        let proof = server.run_computation(Box::pin(async move { quorate.prove_run(&run).await })).await?;
+        let text = proof.text().expect("a proof is JSON");
         Ok(([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response())
     }
 }

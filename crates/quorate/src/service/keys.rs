@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use quorate_adapters::process;
 use quorate_diagnostics::{Body, codes};
+use quorate_kernel::clock::as_optional_rfc3339;
 use quorate_ledger::Store;
 use quorate_ledger::keys::{self, KeyDirectory, KeyFileError, KeyPurpose};
 use quorate_ledger::note::Verifier;
@@ -28,7 +29,6 @@ use zeroize::Zeroizing;
 use super::disk::{self, Disk, Text, absolute, display_path};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError, error_chain};
-use super::time_text::as_optional_instant;
 use super::trust::requests::TrustRequest;
 use super::workspace::{self, Workspace};
 use super::{guard, trust};
@@ -391,13 +391,13 @@ pub struct KeyEntry {
     /// The source of its secret half, for people.
     pub from: Option<String>,
     /// The time from which its signatures count, in milliseconds since the Unix epoch.
-    #[serde(rename = "not_before", serialize_with = "as_optional_instant")]
+    #[serde(rename = "not_before", serialize_with = "as_optional_rfc3339")]
     pub not_before_ms: Option<i64>,
     /// The time until which they count.
-    #[serde(rename = "not_after", serialize_with = "as_optional_instant")]
+    #[serde(rename = "not_after", serialize_with = "as_optional_rfc3339")]
     pub not_after_ms: Option<i64>,
     /// The time from which it is revoked.
-    #[serde(rename = "revoked_at", serialize_with = "as_optional_instant")]
+    #[serde(rename = "revoked_at", serialize_with = "as_optional_rfc3339")]
     pub revoked_at_ms: Option<i64>,
 }
 

@@ -20,8 +20,9 @@ use quorate_ledger::local_checkpoints::CheckpointFiles;
 use quorate_ledger::prove::TrustedKey;
 use quorate_ledger::signing::{KeyId, PublicKey, SecretKey, SigningContext, Voucher};
 use quorate_ledger::stats::LedgerCounts;
-use quorate_ledger::store::{STREAM, Succession};
+use quorate_ledger::store::{CheckpointRecord, STREAM, Succession};
 use quorate_ledger::verify::{Divergence, LedgerPart};
+use serde::Serialize;
 
 use super::disk::{self, Text, absolute, display_ledger};
 use super::environment::Environment;
@@ -30,24 +31,24 @@ use super::keys::{SigningKey, WorkspaceKeys, public_key};
 use super::sealing::{self, SealResult, Sealer};
 use super::session::LedgerSession;
 
-/// The number of days that count as recent.
-pub const RECENT_DAYS: i64 = 30;
-
-#[derive(Debug, Clone)]
+/// The contents of a ledger, in numbers.
+#[derive(Debug, Clone, Serialize)]
 pub struct LedgerStats {
     /// The ledger's path as shown to the user.
     pub ledger: String,
     /// The size of its files, or of its tables on a server, in bytes.
     pub file_bytes: u64,
-    pub stats: LedgerCounts,
+    /// The numbers.
+    #[serde(flatten)]
+    pub counts: LedgerCounts,
 }
 
+/// Counts the records, texts and runs of a ledger.
 ///
 /// # Errors
 /// If the ledger does not answer.
 #[crate::boxed]
 pub async fn stats(session: &LedgerSession) -> Result<LedgerStats, ServiceError> {
-    let since_ms = session.environment.clock.now_ms().saturating_sub(RECENT_DAYS * 24 * 3_600_000);
     let address = session.store.address();
     let bytes = match address.file() {
         Some(path) => file_bytes(path),
@@ -56,7 +57,7 @@ pub async fn stats(session: &LedgerSession) -> Result<LedgerStats, ServiceError>
     Ok(LedgerStats {
         ledger: display_ledger(&session.environment, address),
         file_bytes: bytes,
-        stats: session.store.stats(since_ms).await?,
+        counts: session.store.stats(session.environment.clock.now_ms()).await?,
     })
 }
 
@@ -154,8 +155,8 @@ pub async fn known_signers(session: &LedgerSession) -> Vec<PublicKey> {
     known
 }
 
-/// A request to accept_key keys.
-#[derive(Debug, Clone)]
+/// A request to accept keys.
+#[derive(Debug, Clone, Default)]
 pub struct AcceptKeyRequest {
     /// Why no earlier key can vouch.
     pub reason: String,
@@ -163,10 +164,11 @@ pub struct AcceptKeyRequest {
     pub keys: Vec<String>,
 }
 
-/// The result.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Accepted keys of a ledger.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AcceptedKeys {
     /// The keys that count from now on; empty if an earlier key vouched for each of the ledger's keys.
+    #[serde(rename = "accepted")]
     pub keys: Vec<KeyId>,
     /// The size of the last checkpoint.
     pub size: u64,
@@ -278,20 +280,51 @@ fn own_key(sealing: &Sealer<'_>) -> Result<std::sync::Arc<quorate_ledger::signin
     Err(ServiceError::configuration(codes::LEDGER_UNSIGNED, body.help(help)))
 }
 
-/// Verifies the whole ledger, and seals it as [`checkpoint`] does. The user who runs it accepts the ledger: from now on
-/// this machine knows it.
+/// The last checkpoint of a ledger, after new records were sealed.
+#[derive(Debug, Clone, Serialize)]
+pub struct Sealed {
+    /// The checkpoint.
+    #[serde(flatten)]
+    pub checkpoint: CheckpointRecord,
+    /// Whether it was made now.
+    #[serde(rename = "fresh")]
+    pub is_new: bool,
+    /// The numbers of the ledger's own records that were signed belatedly, if that was requested.
+    #[serde(skip)]
+    pub signed: Option<Vec<u64>>,
+}
+
+impl Sealed {
+    /// The signed note; for an unsigned checkpoint the content of a note.
+    pub fn note(&self) -> String {
+        self.checkpoint.note.clone().unwrap_or_else(|| self.checkpoint.unsigned_text())
+    }
+}
+
+/// Verifies the whole ledger, and seals it as [`checkpoint`] does; with `signs_unsigned`, first signs the ledger's own
+/// records that an older version left unsigned. The user who runs it accepts the ledger: from now on this machine knows
+/// it.
 ///
 /// # Errors
 /// As [`checkpoint`], and if the ledger differs from its records.
 #[crate::boxed]
-pub async fn checkpoint_verified(session: &LedgerSession) -> Result<SealResult, ServiceError> {
+pub async fn checkpoint_verified(
+    session: &LedgerSession,
+    signs_unsigned: bool,
+) -> Result<Sealed, ServiceError> {
+    let signed = match signs_unsigned {
+        true => Some(accept_unsigned(session).await?),
+        false => None,
+    };
     let sealing = session.sealer();
     // A rollback has its own help, which differs from that for an altered ledger.
     sealing.check_continuity().await?;
     verify::ensure_sealable(session, |_| true).await?;
     let sealed = sealing.seal().await?;
     accept_here(session, &sealed);
-    Ok(sealed)
+    session.absorb(sealed.report);
+    let is_new = sealed.sealed.is_new;
+    Ok(Sealed { checkpoint: sealed.sealed, is_new, signed })
 }
 
 /// Records that a person accepted this ledger on this machine.
@@ -326,7 +359,7 @@ pub async fn after_rollback(session: &LedgerSession) -> Result<SealResult, Servi
 /// If the key is missing, the ledger does not answer, or anything else differs from the records: a signature would make
 /// forged records look genuine.
 #[crate::boxed]
-pub async fn accept_unsigned(session: &LedgerSession) -> Result<Vec<u64>, ServiceError> {
+async fn accept_unsigned(session: &LedgerSession) -> Result<Vec<u64>, ServiceError> {
     let key = session.sealer().required_key().await?;
     let unsigned = session.store.unsigned_ledger_records().await?;
     let is_unsigned = |divergence: &Divergence| {
@@ -372,8 +405,10 @@ pub async fn seal_again(session: &LedgerSession) -> Result<Report, ServiceError>
 }
 
 /// An accepted rollback.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct AcceptedRollback {
+    /// Whether there was a rollback to accept.
+    pub accepted: bool,
     /// How the ledger departs from its local copies; `None` if it does not, so that nothing changed.
     pub departs: Option<String>,
     /// The size of the checkpoint that replaces the copies.
@@ -424,5 +459,5 @@ pub async fn accept_rollback(
     accept_here(session, &done);
     let size = done.sealed.tree.size;
     session.absorb(done.report);
-    Ok(AcceptedRollback { departs, size })
+    Ok(AcceptedRollback { accepted: departs.is_some(), departs, size })
 }

@@ -7,25 +7,12 @@ use jiff::Timestamp;
 use quorate_kernel::clock::parse_rfc3339;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serializer};
+use serde::{Deserialize, Deserializer};
 use serde_json::Number;
 
 /// RFC 3339, UTC, with milliseconds.
 pub fn instant(ms: i64) -> String {
     strftime(ms, "%Y-%m-%dT%H:%M:%S%.3fZ")
-}
-
-/// Serializes a time as [`instant`] writes it.
-pub(crate) fn as_instant<S: Serializer>(ms: &i64, serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.serialize_str(&instant(*ms))
-}
-
-/// As [`as_instant`]; null without a time.
-pub(crate) fn as_optional_instant<S: Serializer>(ms: &Option<i64>, serializer: S) -> Result<S::Ok, S::Error> {
-    match ms {
-        Some(ms) => as_instant(ms, serializer),
-        None => serializer.serialize_none(),
-    }
 }
 
 /// The date of a day number since the Unix epoch.

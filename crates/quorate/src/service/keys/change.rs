@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::clock::as_rfc3339;
 use quorate_ledger::keys::{KeyFileError, KeyPurpose};
 use quorate_ledger::signing::{KeyId, PublicKey, SecretKey, SigningContext, Voucher};
 use quorate_ledger::store::Succession;
@@ -14,7 +15,6 @@ use serde::Serialize;
 
 use super::super::error::{ExitClass, ServiceError};
 use super::super::session::LedgerSession;
-use super::super::time_text::as_instant;
 use super::super::{disk, ledger, sealing};
 use super::{KeyringFile, SigningKey, WorkspaceKeys, find_in_keyring};
 
@@ -273,7 +273,7 @@ pub struct KeyRevocation {
     /// The key.
     pub id: KeyId,
     /// The time from which its signatures do not count, in milliseconds since the Unix epoch.
-    #[serde(rename = "revoked_at", serialize_with = "as_instant")]
+    #[serde(rename = "revoked_at", serialize_with = "as_rfc3339")]
     pub revoked_at_ms: i64,
     /// The keyring's path as shown to the user.
     #[serde(skip)]

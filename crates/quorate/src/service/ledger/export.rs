@@ -1,5 +1,6 @@
 //! Exports sealed records, and imports runs of another ledger from its export.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use quorate_ledger::prove::TrustedKey;
 use quorate_ledger::signing::{PublicKey, SecretKey};
 use quorate_ledger::store::STREAM;
 use quorate_protocol::Name;
+use serde::Serialize;
 
 use super::super::disk::{self, Text, absolute};
 use super::super::environment::Environment;
@@ -24,14 +26,15 @@ use super::super::time_text;
 use super::super::workspace::Workspace;
 use super::{prove, verify};
 
-#[derive(Debug, Clone)]
+/// The records of an export, and its format.
+#[derive(Debug, Clone, Default)]
 pub struct ExportRequest {
     /// Runs, by prefixes of their ids, or streams; empty for all.
     pub runs: Vec<String>,
     /// A checkpoint (`<size>`, `ledger/<n>`, a note's file) or a time.
     pub since: Option<String>,
     /// The format.
-    pub form: ExportFormat,
+    pub format: ExportFormat,
 }
 
 /// A temporary file that replaces its target when it is complete.
@@ -120,7 +123,7 @@ async fn write_export(
         selection.since = checkpoint_size(session, since).await?;
     }
     let known = super::known_signers(session).await;
-    let written = match session.store.export(&selection, request.form, &known, out).await {
+    let written = match session.store.export(&selection, request.format, &known, out).await {
         Err(ExportError::Write(error)) if error.kind() == std::io::ErrorKind::BrokenPipe => return Ok(None),
         done => done.map_err(|error| export_error(session, error))?,
     };
@@ -209,15 +212,61 @@ pub fn unwritable(path: &Path, error: &std::io::Error) -> ServiceError {
     )
 }
 
-#[derive(Debug, Clone)]
+/// An export to import.
+#[derive(Debug, Clone, Default)]
 pub struct ImportRequest {
+    /// The file of the export.
     pub file: String,
-    /// `--key`.
+    /// The other ledger's keys that a person has from its owner: verifiers' lines, public keys, or files of these.
     pub keys: Vec<String>,
-    /// `--signer`.
+    /// Keys that may sign records: public keys, or files of these; empty for any.
     pub signers: Vec<String>,
     /// Whether it is a dry run.
     pub dry_run: bool,
+}
+
+/// The result of an import.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Import {
+    /// Whether it was a dry run.
+    pub dry_run: bool,
+    /// The number of new records of each run.
+    pub runs: BTreeMap<String, u64>,
+    /// The number of runs that existed here unchanged.
+    pub known: u64,
+    /// The streams that were not merged because they are not runs.
+    pub passed_over: BTreeSet<String>,
+    /// The other ledger's name.
+    pub origin: String,
+    /// The number of records of its tree.
+    pub size: u64,
+    /// The root of the tree, in hexadecimal digits.
+    pub root: String,
+    /// The trusted key that signed the export.
+    pub key: String,
+    /// SHA-256 of the file.
+    pub file_sha256: String,
+    /// The number of records in the file.
+    #[serde(skip)]
+    pub records: u64,
+}
+
+impl Import {
+    fn of(imported: ImportSummary, dry_run: bool) -> Import {
+        let ImportSummary { verified, runs, unchanged_runs, skipped_streams } = imported;
+        Import {
+            dry_run,
+            runs,
+            known: unchanged_runs,
+            passed_over: skipped_streams,
+            origin: verified.header.origin,
+            size: verified.header.size,
+            root: verified.header.root,
+            key: verified.key,
+            file_sha256: verified.file_sha256,
+            records: verified.totals.records,
+        }
+    }
 }
 
 /// The checked inputs of an import.
@@ -295,11 +344,14 @@ pub async fn preview(
     environment: &Environment,
     workspace: &Workspace,
     request: &ImportRequest,
-) -> Result<ImportSummary, ServiceError> {
+) -> Result<Import, ServiceError> {
     let ready = PreparedImport::of(environment, &WorkspaceKeys::of(environment, workspace), request)?;
     let file =
         ready.open().map_err(|error| import_error(request, ImportError::InvalidExport(error.into())))?;
-    import::preview(file, &ready.terms()).await.map_err(|error| import_error(request, error))
+    let imported = import::preview(file, &ready.terms()).await;
+    imported
+        .map(|imported| Import::of(imported, request.dry_run))
+        .map_err(|error| import_error(request, error))
 }
 
 /// Verifies an export, merges records that this ledger lacks, then seals.
@@ -307,7 +359,7 @@ pub async fn preview(
 /// # Errors
 /// If the file is not an export, is invalid, has no trusted signer, or contradicts this ledger; then nothing is merged.
 #[crate::boxed]
-pub async fn import(session: &LedgerSession, request: &ImportRequest) -> Result<ImportSummary, ServiceError> {
+pub async fn import(session: &LedgerSession, request: &ImportRequest) -> Result<Import, ServiceError> {
     let mut ready = PreparedImport::of(&session.environment, session.keys(), request)?;
     if !request.dry_run {
         ready.key = Some(session.sealer().required_key().await?);
@@ -317,7 +369,7 @@ pub async fn import(session: &LedgerSession, request: &ImportRequest) -> Result<
     if !request.dry_run && !imported.runs.is_empty() {
         session.absorb(super::checkpoint(session).await?.report);
     }
-    Ok(imported)
+    Ok(Import::of(imported, request.dry_run))
 }
 
 fn import_error(request: &ImportRequest, error: ImportError) -> ServiceError {

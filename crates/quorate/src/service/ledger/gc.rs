@@ -9,23 +9,29 @@ use quorate_ledger::retention::{ErasurePlan, LegalHold, PlannedErasure, Retentio
 use quorate_ledger::store::lease::LockOutcome;
 use quorate_ledger::store::{ErasureReport, WipeMode};
 use quorate_protocol::Name;
+use serde::{Serialize, Serializer};
+use serde_json::json;
 
 use super::super::disk::{display_ledger, display_path};
 use super::super::error::{ExitClass, ServiceError};
 use super::super::finalize::{drops_answers_at_end, record_run_ended};
 use super::super::run_opened::is_assembly_opening;
 use super::super::session::LedgerSession;
+use super::super::time_text::instant;
+use crate::error::Error;
 
 /// Erased answers; in a dry run, those that would be erased.
-#[derive(Debug, Clone)]
-pub struct GcResult {
+#[derive(Debug, Clone, Serialize)]
+pub struct Erasure {
     /// The ledger's path as shown to the user.
     pub ledger: String,
     /// Whether it was a dry run.
     pub dry_run: bool,
     /// The erased records, by run.
+    #[serde(rename = "erased", serialize_with = "as_erased")]
     pub due: Vec<PlannedErasure>,
     /// Logs with answers of an erased run, by path as shown to the user.
+    #[serde(skip)]
     pub logs: Vec<String>,
     /// Expired runs on hold.
     pub held: Vec<Name>,
@@ -37,12 +43,36 @@ pub struct GcResult {
     pub elsewhere: Option<&'static str>,
 }
 
+fn as_erased<S: Serializer>(due: &[PlannedErasure], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(due.iter().map(|due| {
+        json!({
+            "run": &*due.run,
+            "ended": due.ended_ms.map(instant),
+            "reason": due.period.reason(),
+            "days": due.period.days(),
+            "records": due.records,
+            "count": due.count(),
+            "bytes": due.bytes,
+            "bodies": due.texts,
+            "log": due.log_path,
+        })
+    }))
+}
+
+impl Erasure {
+    /// The error after which erased texts may remain; the erasure continues when it is repeated.
+    pub fn unfinished(&self) -> Option<Error> {
+        let body = erasure_incomplete(&self.ledger, self.remains.as_deref()?);
+        Some(ServiceError::configuration(codes::ERASURE_UNFINISHED, body).into())
+    }
+}
+
 /// Erases expired answers; with `dry_run` it only lists them.
 ///
 /// # Errors
 /// If the ledger does not answer. Then nothing is erased.
 #[crate::boxed]
-pub async fn gc(session: &LedgerSession, dry_run: bool) -> Result<GcResult, ServiceError> {
+pub async fn gc(session: &LedgerSession, dry_run: bool) -> Result<Erasure, ServiceError> {
     let now_ms = session.environment.clock.now_ms();
     let days = session.workspace.config.ledger.retention_days;
     let unsaid = default_retention(days);
@@ -68,7 +98,7 @@ pub async fn gc(session: &LedgerSession, dry_run: bool) -> Result<GcResult, Serv
             logs.push(log);
         }
     }
-    Ok(GcResult {
+    Ok(Erasure {
         ledger: display_ledger(&session.environment, session.store.address()),
         dry_run,
         due: erased.runs,
@@ -78,12 +108,6 @@ pub async fn gc(session: &LedgerSession, dry_run: bool) -> Result<GcResult, Serv
         remains: erased.residue,
         elsewhere: erased.server_residue,
     })
-}
-
-/// The advice if erased texts may remain.
-pub fn unfinished_error(collected: &GcResult) -> Option<ServiceError> {
-    let body = erasure_incomplete(&collected.ledger, collected.remains.as_deref()?);
-    Some(ServiceError::configuration(codes::ERASURE_UNFINISHED, body))
 }
 
 fn erasure_incomplete(ledger: &str, why: &str) -> Body {
@@ -131,13 +155,21 @@ fn default_retention(days: Option<u32>) -> impl Fn(&RunOpened) -> Option<u32> + 
 }
 
 /// The hold of a run, and whether it changed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct HoldChange {
+    /// The run.
     pub run: Name,
     /// Whether the run is on hold now.
     pub held: bool,
     /// Whether this command changed it.
     pub fresh: bool,
+}
+
+/// The runs on hold.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Holds {
+    /// The oldest hold first.
+    pub holds: Vec<LegalHold>,
 }
 
 /// Puts a run on hold. Idempotent.
@@ -167,13 +199,13 @@ pub async fn release(session: &LedgerSession, prefix: &str) -> Result<HoldChange
     set_hold(session, prefix, false, None).await
 }
 
-/// The runs on hold, the oldest hold first.
+/// The runs on hold.
 ///
 /// # Errors
 /// If the ledger does not answer.
 #[crate::boxed]
-pub async fn holds(session: &LedgerSession) -> Result<Vec<LegalHold>, ServiceError> {
-    Ok(session.store.holds().await?)
+pub async fn holds(session: &LedgerSession) -> Result<Holds, ServiceError> {
+    Ok(Holds { holds: session.store.holds().await? })
 }
 
 async fn set_hold(

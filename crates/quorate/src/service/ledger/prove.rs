@@ -7,17 +7,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::ledger::{Kind, Ledger as _};
-use quorate_ledger::export::jsonl::{ExportHeader, ExportReader, ExportTotals, InvalidExport};
+use quorate_ledger::export::jsonl::{ExportReader, InvalidExport};
 use quorate_ledger::prove::{Proof, ProveError};
 use quorate_ledger::store::STREAM;
 use quorate_ledger::verify::{Divergence, LedgerPart};
 use quorate_protocol::Name;
+use serde::Serialize;
 
 use super::super::disk::{self, absolute};
 use super::super::environment::Environment;
 use super::super::error::{ExitClass, ServiceError, error_chain};
 use super::super::session::LedgerSession;
 use super::verify;
+use crate::error::Error;
 
 /// The proof of a record (`<run>/<n>`), or of all records of a run or a stream. A prefix of a run's id suffices.
 ///
@@ -125,34 +127,62 @@ pub(super) fn unsealed_error(session: &LedgerSession, what: &str) -> ServiceErro
     ServiceError::configuration(codes::RECORD_UNSEALED, Body::new(what).help(help))
 }
 
+/// A file to check without ledger or workspace.
 #[derive(Debug, Clone, Default)]
-pub struct CheckProofRequest {
-    /// The file of the proof or the report, or `-` for standard input.
+pub struct CheckRequest {
+    /// The file, or `-` for standard input.
     pub file: String,
-    /// `--key`.
+    /// The ledger's keys that a person has from its owner: verifiers' lines, public keys, or files of these.
     pub keys: Vec<String>,
-    /// `--signer`.
+    /// Keys that may sign records: public keys, or files of these; empty for any.
     pub signers: Vec<String>,
 }
 
 /// A verified export.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ExportCheck {
-    pub header: ExportHeader,
-    /// The number of lines by kind.
-    pub counted: ExportTotals,
-    /// The trusted key that signed its checkpoint; `None` means that the export proves nothing.
-    pub vouched: Option<String>,
+    /// Whether a trusted key signed its checkpoint; otherwise it proves nothing.
+    pub holds: bool,
+    /// That key.
+    pub key: Option<String>,
+    /// The ledger's name.
+    pub origin: String,
+    /// The number of records of the ledger's tree.
+    pub size: u64,
+    /// The root of the tree, in hexadecimal digits.
+    pub root: String,
+    /// The number of records before those of the export; `None` if it starts at the first one.
+    pub from: Option<u64>,
+    /// The selected runs; `None` for all.
+    pub runs: Option<Vec<String>>,
+    /// The number of records in it.
+    pub records: u64,
+    /// The number of texts.
+    pub texts: u64,
+    /// The number of signatures over records.
+    pub signatures: u64,
+    #[serde(skip)]
+    distrust: Option<String>,
+}
+
+impl ExportCheck {
+    /// The error of an export whose key is not trusted.
+    pub fn distrust(&self) -> Option<Error> {
+        self.distrust.as_ref().map(|why| untrusted(why).into())
+    }
+}
+
+/// The error of a proof or an export whose key is not trusted.
+pub(in crate::service) fn untrusted(why: &str) -> ServiceError {
+    let help = "get the ledger's key from its owner over another channel (`quorate keys export ledger`) and pass it with `--key`";
+    ServiceError::new(ExitClass::Refused, codes::KEY_UNVOUCHED, Body::new(why).help(help))
 }
 
 /// Checks an export, line by line.
 ///
 /// # Errors
 /// If it is not an export, or is invalid.
-pub fn check_export(
-    environment: &Environment,
-    request: &CheckProofRequest,
-) -> Result<ExportCheck, ServiceError> {
+pub fn check_export(environment: &Environment, request: &CheckRequest) -> Result<ExportCheck, ServiceError> {
     let trusted = super::ledger_keys(environment, &request.keys)?;
     let signers = super::signer_keys(environment, &request.signers)?;
     let input: Box<dyn BufRead> = match request.file.as_str() {
@@ -174,27 +204,29 @@ pub fn check_export(
     let mut reader = ExportReader::open(input, &signers).map_err(refused)?;
     while reader.next_entry().map_err(refused)?.is_some() {}
     let (header, counted) = (reader.header().clone(), reader.totals().clone());
-    Ok(ExportCheck { vouched: reader.trusted_key(&trusted), header, counted })
-}
-
-/// The warning about an export whose key is not trusted.
-pub fn unvouched_export(request: &CheckProofRequest, checked: &ExportCheck) -> ServiceError {
-    let why = match (checked.header.keys.as_slice(), request.keys.is_empty()) {
-        ([], _) => "its checkpoint is unsigned, so it proves nothing".to_owned(),
-        (keys, true) => format!("it verifies against {}, but that key is not trusted", keys.join(" and ")),
-        (keys, false) => {
-            format!("it verifies against {}, which is not one of the given keys", keys.join(" and "))
-        }
+    let key = reader.trusted_key(&trusted);
+    let keys = header.keys.join(" and ");
+    let why = match (header.keys.is_empty(), request.keys.is_empty()) {
+        (true, _) => "its checkpoint is unsigned, so it proves nothing".to_owned(),
+        (_, true) => format!("it verifies against {keys}, but that key is not trusted"),
+        (_, false) => format!("it verifies against {keys}, which is not one of the given keys"),
     };
-    let help = "get the ledger's key from its owner over another channel (`quorate keys export ledger`) and pass it with `--key`";
-    ServiceError::new(
-        ExitClass::Refused,
-        codes::KEY_UNVOUCHED,
-        Body::new(format!("{}: {why}", request.file)).help(help),
-    )
+    Ok(ExportCheck {
+        holds: key.is_some(),
+        distrust: key.is_none().then(|| format!("{}: {why}", request.file)),
+        key,
+        origin: header.origin,
+        size: header.size,
+        root: header.root,
+        from: header.from.map(|from| from.size),
+        runs: header.runs,
+        records: counted.records,
+        texts: counted.bodies,
+        signatures: counted.signatures,
+    })
 }
 
-fn unreadable_export(request: &CheckProofRequest, error: &std::io::Error) -> ServiceError {
+fn unreadable_export(request: &CheckRequest, error: &std::io::Error) -> ServiceError {
     match error.kind() {
         std::io::ErrorKind::NotFound => ServiceError::not_found(
             codes::EXPORT_INVALID,
@@ -205,7 +237,7 @@ fn unreadable_export(request: &CheckProofRequest, error: &std::io::Error) -> Ser
     }
 }
 
-fn invalid_export(request: &CheckProofRequest, why: &str) -> ServiceError {
+fn invalid_export(request: &CheckRequest, why: &str) -> ServiceError {
     let body = Body::new(format!("cannot read {} as an export: {why}", request.file));
     ServiceError::configuration(
         codes::EXPORT_INVALID,

@@ -18,6 +18,7 @@ use quorate_ledger::verify::{
     VerifyError, VerifyOptions, VerifyReport,
 };
 use quorate_ledger::witness::Witness;
+use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
 use super::super::confined::Root;
@@ -32,19 +33,21 @@ use super::super::trust::requests::Trust;
 use super::super::witness::Witness as Configured;
 use super::super::workspace::{self, PathOverrides, Workspace, find_root};
 use super::super::{sealing, talks};
+use crate::error::Error;
+use crate::session::Outcome;
 
+/// What a verification compares the ledger with, besides its own keys, its log and the configured witness.
 #[derive(Debug, Clone, Default)]
 pub struct VerifyRequest {
-    /// `--since`: a size, `ledger/<n>`, or a file with a signed checkpoint.
+    /// A trusted checkpoint, so that only later records are verified: a number of records, `ledger/<n>`, or a file with a
+    /// signed checkpoint.
     pub since: Option<String>,
-    /// `--witness`.
+    /// A file of checkpoints in place of the configured witness.
     pub witness: Option<String>,
-    /// `--key`.
+    /// Keys that must have signed a checkpoint: verifiers' lines, public keys, or files of these.
     pub keys: Vec<String>,
-    /// `--strict`: unsigned and unsealed records are divergences, and so is the lack of a local checkpoint.
+    /// Whether unsigned and unsealed records are divergences, and so is the lack of a local checkpoint.
     pub strict: bool,
-    /// The paths of configuration and ledger.
-    pub places: PathOverrides,
 }
 
 /// The result of a verification.
@@ -56,8 +59,8 @@ pub struct Verification {
     pub log: String,
     /// The witness as shown to the user.
     pub witness: Option<String>,
+    /// The checks and their results.
     pub report: VerifyReport,
-    pub warnings: Diagnostics,
 }
 
 /// Verifies the ledger of the working directory.
@@ -68,9 +71,10 @@ pub struct Verification {
 #[crate::boxed]
 pub async fn verify(
     environment: &Environment,
+    places: &PathOverrides,
     request: &VerifyRequest,
-) -> Result<Verification, ServiceError> {
-    let mut workspace = workspace::load(environment, &request.places, &environment.directory)?;
+) -> Result<Outcome<Verification>, ServiceError> {
+    let mut workspace = workspace::load(environment, places, &environment.directory)?;
     let mut warnings = std::mem::take(&mut workspace.report);
     let ledger = display_ledger(environment, &workspace.ledger);
     if !workspace.ledger.may_exist() {
@@ -122,7 +126,7 @@ pub async fn verify(
     report.divergence_count += altered.len() as u64;
     report.divergences.extend(altered);
     let log = display_path(environment, &workspace.log);
-    Ok(Verification { ledger, log, witness: witness_shown, report, warnings })
+    Ok(Outcome { value: Verification { ledger, log, witness: witness_shown, report }, warnings })
 }
 
 /// Refuses to export or prove records of a ledger that diverges. `concerns` tells whether a divergence affects those
@@ -234,51 +238,57 @@ async fn ensure_report(
         None => return Ok(report),
     };
     let others = (found.len() as u64 + unlisted).saturating_sub(1);
-    let body =
-        Body::new(divergence_message(&display_ledger(&session.environment, address), Some(first), others));
+    let body = Body::new(divergence_message(&display_ledger(&session.environment, address), first, others));
     Err(ServiceError::new(class, codes::LEDGER_CORRUPT, body.help(help)))
 }
 
-/// The advice for a divergent ledger.
-pub fn divergence_error(verified: &Verification) -> ServiceError {
-    let Verification { ledger, report, .. } = verified;
-    let body = Body::new(divergence_message(
-        ledger,
-        report.divergences.first(),
-        report.divergence_count.saturating_sub(1),
-    ));
-    let parts = || report.divergences.iter().map(|divergence| divergence.part);
-    if parts().all(|part| part == LedgerPart::Conversation) {
-        return ServiceError::new(
-            ExitClass::Refused,
-            codes::CONVERSATION_ALTERED,
-            body.help(conversation::HELP),
-        );
+impl Serialize for Verification {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        json(self).serialize(serializer)
     }
-    let is_rollback =
-        report.divergences.iter().any(|divergence| divergence.part == LedgerPart::LocalCheckpoint);
-    let help = match is_rollback {
-        false if report.ledger_key_signed == Some(false) || report.key_changes.own_refused => {
-            "keep the files as they are; put the key back that signed the ledger; where that is lost and you have replaced it, \
-             see `quorate explain quorate:ledger_key_missing`"
-        }
-        true => {
-            "keep the files as they are, and compare them with a copy; where a backup was restored or another ledger was \
-             begun on purpose, `quorate ledger accept-rollback --reason \"…\"` continues from the present ledger"
-        }
-        false => {
-            "keep the files unchanged, and compare them with a copy; see `quorate explain quorate:ledger_diverges`"
-        }
-    };
-    ServiceError::new(ExitClass::Refused, codes::LEDGER_DIVERGES, body.help(help))
 }
 
-fn divergence_message(ledger: &str, first: Option<&Divergence>, others: u64) -> String {
-    let ledger = match first {
-        Some(first) if first.part == LedgerPart::Conversation => "a conversation",
-        _ => ledger,
-    };
-    let first = first.map_or_else(String::new, ToString::to_string);
+impl Verification {
+    /// Whether nothing differs.
+    pub fn holds(&self) -> bool {
+        self.report.is_clean()
+    }
+
+    /// The error of a ledger that differs from its records, with advice.
+    pub fn divergence(&self) -> Option<Error> {
+        let Verification { ledger, report, .. } = self;
+        let first = report.divergences.first()?;
+        let others = report.divergence_count.saturating_sub(1);
+        let body = Body::new(divergence_message(ledger, first, others));
+        let is_all_of = |part| report.divergences.iter().all(|divergence| divergence.part == part);
+        let is_rollback =
+            report.divergences.iter().any(|divergence| divergence.part == LedgerPart::LocalCheckpoint);
+        let (code, help) = if is_all_of(LedgerPart::Conversation) {
+            (codes::CONVERSATION_ALTERED, conversation::HELP)
+        } else if is_rollback {
+            (
+                codes::LEDGER_DIVERGES,
+                "keep the files as they are, and compare them with a copy; where a backup was restored or another ledger \
+                 was begun on purpose, `quorate ledger accept-rollback --reason \"…\"` continues from the present ledger",
+            )
+        } else if report.ledger_key_signed == Some(false) || report.key_changes.own_refused {
+            (
+                codes::LEDGER_DIVERGES,
+                "keep the files as they are; put the key back that signed the ledger; where that is lost and you have \
+                 replaced it, see `quorate explain quorate:ledger_key_missing`",
+            )
+        } else {
+            (
+                codes::LEDGER_DIVERGES,
+                "keep the files unchanged, and compare them with a copy; see `quorate explain quorate:ledger_diverges`",
+            )
+        };
+        Some(ServiceError::new(ExitClass::Refused, code, body.help(help)).into())
+    }
+}
+
+fn divergence_message(ledger: &str, first: &Divergence, others: u64) -> String {
+    let ledger = if first.part == LedgerPart::Conversation { "a conversation" } else { ledger };
     let more = match others {
         0 => String::new(),
         more => format!(" (and {more} more)"),
@@ -426,7 +436,7 @@ pub const SCHEMA: &str = "quorate.verify/v1";
 /// last_signed, kept: {copies, size, unreadable}, rollbacks: [{record, by, reason}], accepted_keys: [{record, key, by,
 /// reason}], witness, cosigned: {witness, size, at}, log, open, texts, found, divergences: [{kind, part, run, n, place,
 /// until, what}]}`.
-pub fn json(verified: &Verification) -> Value {
+fn json(verified: &Verification) -> Value {
     let Verification { ledger, log, witness, report, .. } = verified;
     let VerifyReport {
         tree, origin, since, records, erased, streams, texts, divergence_count: found, ..
@@ -514,7 +524,7 @@ async fn divergences(
     let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
     let registries: &Registries = &environment.registries;
     let mut divergences = Vec::new();
-    for talk in talks::list(environment, &Root::open(root.to_owned())?, registries)? {
+    for talk in talks::list(environment, &Root::open(root.to_owned())?)? {
         let request = runtime::RuntimeRequest {
             path: talk.path.clone(),
             root: Some(root.to_owned()),
