@@ -25,9 +25,9 @@ use super::service::artifact::{self, Artifact};
 use super::service::disk;
 use super::service::environment::Environment;
 use super::service::error::ServiceError;
-use super::service::report::{FailOn, Review, verdict_exit_code};
+use super::service::report::{Review, verdict_exit_code};
 use super::service::report_file::{self, ReportScope};
-use super::service::review::{self, ReviewOutcome, ReviewRequest};
+use super::service::review::{self, ReviewOutcome, ReviewRequest, severity};
 use super::service::schemas::REVIEWS;
 use super::service::session::LedgerSession;
 use super::service::workspace::PathOverrides;
@@ -54,8 +54,6 @@ pub struct GithubRequest {
     pub patterns: Vec<String>,
     /// How each text is reviewed. The caps apply to all texts together.
     pub review: ReviewRequest,
-    /// The mildest verdict that fails; default: each verdict has its own exit code.
-    pub fail_on: Option<FailOn>,
     /// Where the verdicts go.
     pub target: GithubTarget,
 }
@@ -260,10 +258,9 @@ impl Quorate {
         let outer = Environment { keeps_ledgers: false, ..self.environment.clone() };
         let places = self.places.clone();
         Run::new(move |observer, interruption| async move {
-            let GithubRequest { patterns, review, fail_on, target } = request;
+            let GithubRequest { patterns, review, target } = request;
             let warnings = Report::new();
-            let mut task =
-                Task { patterns, review, fail_on, outer, places, observer, interruption, warnings };
+            let mut task = Task { patterns, review, outer, places, observer, interruption, warnings };
             let ended = match target {
                 GithubTarget::Step { base, reports } => {
                     task.review_step(base.as_deref(), reports.as_ref()).await
@@ -278,23 +275,10 @@ impl Quorate {
     }
 }
 
-/// The severity of an exit code among those of several reviews.
-pub(crate) fn severity(code: u8) -> u8 {
-    match code {
-        0 => 0,
-        6 => 1,
-        1 => 2,
-        2 => 3,
-        3 => 4,
-        _ => 5,
-    }
-}
-
 /// A call of [`Quorate::github`].
 struct Task {
     patterns: Vec<String>,
     review: ReviewRequest,
-    fail_on: Option<FailOn>,
     /// That of the caller.
     outer: Environment,
     places: PathOverrides,
@@ -432,7 +416,7 @@ impl Task {
                 Some(Ok(ReviewOutcome::Judged(review))) => {
                     *caps = left(*caps, &review);
                     // Its name is from the repository's root already.
-                    Ok(Review { fail_on: self.fail_on, repository_path: None, ..*review })
+                    Ok(Review { repository_path: None, ..*review })
                 }
                 Some(Ok(ReviewOutcome::Skipped { tier, .. })) => {
                     Err(unusable(format!("{path} has tier {tier}, which is not reviewed"), "ignore tiers"))
@@ -671,12 +655,5 @@ mod tests {
         assert!(text.contains("… and 200 more texts."), "{text}");
         assert!(text.ends_with("shown here.\n"), "{text}");
         assert_eq!(text.matches("<details>").count(), text.matches("</details>").count());
-    }
-
-    #[test]
-    fn the_worst_verdict_wins_and_what_is_no_verdict_is_worse() {
-        let mut codes = [70, 6, 3, 0, 2, 1, 130, 5, 4];
-        codes.sort_by_key(|code| (severity(*code), *code));
-        assert_eq!(codes, [0, 6, 1, 2, 3, 4, 5, 70, 130]);
     }
 }

@@ -94,9 +94,10 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
     let review = ReviewRequest {
         policy: review.policy(),
         options: review.answers.options(),
+        fail_on: fail.fail_on(),
         ..ReviewRequest::default()
     };
-    let request = GithubRequest { patterns, review, fail_on: fail.fail_on(), target };
+    let request = GithubRequest { patterns, review, target };
     let progress = Progress::new(terminal.shows_progress);
     let reviewed = Box::pin(interrupt::finish(quorate.github(request), &progress)).await;
     progress.clear();

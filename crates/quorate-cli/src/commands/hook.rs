@@ -1,29 +1,21 @@
 //! `quorate hook`: reviews for the hooks of other tools, in the exit codes that each of them understands.
-//!
-//! Tools send their events on standard input; this module reads the path of the written file from them.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use clap::{Args, Subcommand};
-use quorate::service::environment::Environment;
-use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::report::{FailOn, Review};
-use quorate::service::review::{ReviewRequest, TierPolicy, WrittenOutcome, WrittenScope};
-use quorate::service::{disk, review};
+use quorate::hook::{Passing, Tool, WrittenOutcome, WrittenRequest, WrittenScope};
+use quorate::{Error, ErrorKind, Quorate, Review, ReviewRequest};
 use quorate_diagnostics::{Body, codes};
-use quorate_protocol::policy::Verdict;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::arguments::{FailOnArguments, PathArguments, ReviewArguments};
-use crate::exit::print_warnings;
-use crate::exit::{Exit, exit_with_error};
-use crate::interrupt::{Interrupted, until_interrupted};
+use crate::exit::{Exit, exit_with_error, warn};
+use crate::interrupt;
 use crate::progress::Progress;
 use crate::render::layout::one_line;
-use crate::render::{self, Extent, Format};
-use crate::terminal::Terminal;
+use crate::render::{Extent, Format};
+use crate::terminal::{Terminal, read_stdin};
 
 /// Review what a tool has just written, and answer as its hooks do
 ///
@@ -74,90 +66,66 @@ struct Settings {
     places: PathArguments,
 }
 
-/// Whether a file passes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Passing {
-    Passes,
-    /// The verdict fails.
-    Fails,
-    /// The review has no verdict.
-    Undecided,
-}
-
-pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
-    let (event, settings) = match arguments.host {
+pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+    let (tool, settings) = match arguments.host {
         Host::PreCommit { files, settings } => {
-            return Box::pin(pre_commit(&files, &settings, environment, terminal)).await;
+            return Box::pin(pre_commit(&files, &settings, quorate, terminal)).await;
         }
-        Host::Claude(settings) => (claude(), settings),
-        Host::Cursor(settings) => (cursor(), settings),
+        Host::Claude(settings) => (Tool::ClaudeCode, settings),
+        Host::Cursor(settings) => (Tool::Cursor, settings),
     };
-    let is_claude = event.is_claude;
-    let path = match event.read(&environment.directory) {
+    let path = match read_stdin(Tool::MAX_EVENT_BYTES).map_err(unreadable).and_then(|e| tool.written_file(&e))
+    {
         Ok(Some(path)) => path,
         // The tool wrote no file.
         Ok(None) => return Exit::DONE,
         Err(error) => return exit_with_error(&error, Format::Human, terminal),
     };
-    let ended = Box::pin(review(&path, WrittenScope::Watched, &settings, environment, terminal)).await;
-    let report = match ended {
-        Ok(Some(WrittenOutcome::Judged(report))) => report,
-        Ok(Some(WrittenOutcome::NotDue { why })) => {
-            terminal.hint(&format!("{}: {why}", one_line(&path.display().to_string())));
-            return Exit::DONE;
-        }
-        Ok(None) => return Exit::INTERRUPTED,
+    let review = match Box::pin(review(&path, WrittenScope::Watched, &settings, quorate, terminal)).await {
+        Ok(Some(review)) => review,
+        Ok(None) => return Exit::DONE,
         Err(error) => return exit_with_error(&error, Format::Human, terminal),
     };
-    let mut brief = render::report(&report, Format::Markdown, Extent::Screen, terminal.stderr);
-    if report.overridden.is_some() {
+    let mut brief = review.doc(Extent::Screen).markdown();
+    if review.overridden.is_some() {
         // The brief comes from the council, not from an override.
-        brief = format!("{}: {}\n\n{brief}", decided(&report), one_line(&why(&report)));
+        brief =
+            format!("{}: {}\n\n{brief}", one_line(&review.decided()), one_line(&review.decisive_reason()));
     }
-    match (passing(&report), is_claude) {
+    match (review.passing(), tool) {
         (Passing::Passes, _) => Exit::DONE,
-        (Passing::Fails, true) => {
-            terminal.status(brief.trim_end());
-            Exit::BLOCKED
-        }
-        (Passing::Fails, false) => {
+        (Passing::Fails, Tool::Cursor) => {
             terminal.data(&format!("{}\n", json!({"additional_context": brief})));
             Exit::DONE
         }
-        (Passing::Undecided, _) => {
+        (passing, _) => {
             terminal.status(brief.trim_end());
-            Exit::CHECK_FAILED
+            if passing == Passing::Fails { Exit::BLOCKED } else { Exit::CHECK_FAILED }
         }
     }
 }
 
 /// Reviews named files; the worst of them decides.
-async fn pre_commit(
-    files: &[PathBuf],
-    settings: &Settings,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Exit {
+async fn pre_commit(files: &[PathBuf], settings: &Settings, quorate: &Quorate, terminal: &Terminal) -> Exit {
     let mut worst = Passing::Passes;
     for file in files {
-        let path = environment.directory.join(file);
-        let passing = match review(&path, WrittenScope::Named, settings, environment, terminal).await {
-            Ok(Some(WrittenOutcome::Judged(report))) => {
-                let passing = passing(&report);
-                let mut line = format!("{} {}", decided(&report), one_line(&report.artifact));
+        let passing = match review(file, WrittenScope::Named, settings, quorate, terminal).await {
+            Ok(Some(review)) => {
+                let passing = review.passing();
+                let mut line = format!("{} {}", one_line(&review.decided()), one_line(&review.artifact));
                 if passing != Passing::Passes {
-                    let _ = write!(line, ": {}\n  quorate show {}", one_line(&why(&report)), report.run);
+                    let why = one_line(&review.decisive_reason());
+                    let _ = write!(line, ": {why}\n  quorate show {}", review.run);
                 }
                 terminal.data(&format!("{line}\n"));
                 passing
             }
-            Ok(Some(WrittenOutcome::NotDue { why })) => {
-                terminal.hint(&format!("{}: {why}", one_line(&file.display().to_string())));
-                Passing::Passes
-            }
-            Ok(None) => return Exit::INTERRUPTED,
+            Ok(None) => Passing::Passes,
             Err(error) => {
-                exit_with_error(&error, Format::Human, terminal);
+                let exit = exit_with_error(&error, Format::Human, terminal);
+                if error.kind() == ErrorKind::Interrupted {
+                    return exit;
+                }
                 Passing::Undecided
             }
         };
@@ -166,146 +134,37 @@ async fn pre_commit(
     if worst == Passing::Passes { Exit::DONE } else { Exit::CHECK_FAILED }
 }
 
-/// Reviews one file if it is due; `None` after an interruption.
+/// Reviews one file; `None` if it is not due.
 async fn review(
-    path: &Path,
+    file: &Path,
     scope: WrittenScope,
     settings: &Settings,
-    environment: &Environment,
+    quorate: &Quorate,
     terminal: &Terminal,
-) -> Result<Option<WrittenOutcome>, ServiceError> {
-    let request = ReviewRequest {
-        artifact_type: None,
-        tier: None,
-        tier_policy: match scope {
-            WrittenScope::Watched => TierPolicy::Obey,
-            WrittenScope::Named => TierPolicy::Ignore,
-        },
+) -> Result<Option<Review>, Error> {
+    let review = ReviewRequest {
         policy: settings.review.policy(),
         options: settings.review.answers.options(),
+        fail_on: settings.fail.fail_on(),
+        ..ReviewRequest::default()
     };
-    let opened = review::open_written(environment, &settings.places.path_overrides(), path, scope).await?;
-    let Some(opened) = opened else {
-        return Ok(Some(WrittenOutcome::NotDue { why: "no folder of `watch.paths` has it".to_owned() }));
-    };
-    let progress = Arc::new(Progress::new(terminal.shows_progress));
-    let reviewed = until_interrupted(Box::pin(opened.review(&request, progress.clone()))).await;
+    let quorate = settings.places.clone().apply(quorate);
+    let reviewing = quorate.review_written(WrittenRequest { file: file.to_owned(), scope, review });
+    let progress = Progress::new(terminal.shows_progress);
+    let reviewed = interrupt::finish(reviewing, &progress).await;
     progress.clear();
-    let done = match reviewed {
-        Err(Interrupted) => Ok(None),
-        Ok(Err(error)) => {
-            if error.is_ledger_unavailable() {
-                opened.session.interrupt();
-            }
-            Err(error)
+    let reviewed = reviewed?;
+    warn(&reviewed.warnings, terminal);
+    Ok(match reviewed.value {
+        WrittenOutcome::Judged(review) => Some(*review),
+        WrittenOutcome::NotDue(why) => {
+            terminal.hint(&format!("{}: {why}", one_line(&file.display().to_string())));
+            None
         }
-        Ok(Ok(mut written)) => {
-            if let WrittenOutcome::Judged(report) = &mut written {
-                // By default every verdict but SHIP fails.
-                report.fail_on = settings.fail.fail_on().or(Some(FailOn::Revise));
-            }
-            Ok(Some(written))
-        }
-    };
-    print_warnings(&opened.session, terminal);
-    opened.session.close().await;
-    done
+    })
 }
 
-/// The verdict that counts: a person's, if there is one.
-fn decided(report: &Review) -> String {
-    match &report.overridden {
-        Some(decision) => format!("{} (by {})", decision.verdict, one_line(&decision.by)),
-        None => report.verdict_word().to_owned(),
-    }
-}
-
-/// The most important reason of a failing verdict.
-fn why(report: &Review) -> String {
-    match &report.overridden {
-        Some(decision) => decision.reason.clone(),
-        None => report.first_fix().unwrap_or_else(|| report.because.clone()),
-    }
-}
-
-fn passing(report: &Review) -> Passing {
-    let mut counted = report.clone();
-    if let Some(decision) = &report.overridden {
-        counted.verdict = Verdict::read(&decision.verdict);
-        // A person who overrides with SHIP has seen the blocks.
-        if counted.verdict == Some(Verdict::Ship) {
-            return Passing::Passes;
-        }
-    }
-    match counted.verdict {
-        None | Some(Verdict::Incomplete) => Passing::Undecided,
-        _ if counted.exit_code() == 0 => Passing::Passes,
-        _ => Passing::Fails,
-    }
-}
-
-/// The largest event, in bytes: some contain the whole written text.
-const MAX_BYTES: u64 = 16 * 1024 * 1024;
-
-/// The tools that write a file.
-const WRITING: [&str; 4] = ["Write", "Edit", "MultiEdit", "NotebookEdit"];
-
-/// The format of a tool's event.
-struct Event {
-    is_claude: bool,
-    tool: &'static str,
-    /// JSON pointers to the file's path; the first existing one counts.
-    paths: &'static [&'static str],
-    /// A JSON pointer to the base directory of a relative path.
-    directory: &'static str,
-}
-
-fn claude() -> Event {
-    Event {
-        is_claude: true,
-        tool: "Claude Code",
-        paths: &["/tool_input/file_path", "/tool_input/notebook_path"],
-        directory: "/cwd",
-    }
-}
-
-fn cursor() -> Event {
-    Event {
-        is_claude: false,
-        tool: "Cursor",
-        paths: &["/file_path", "/tool_input/file_path"],
-        directory: "/workspace_roots/0",
-    }
-}
-
-impl Event {
-    /// Reads standard input and returns the path of the written file; `None` for an event without one.
-    ///
-    /// # Errors
-    /// If standard input is not such an event.
-    fn read(&self, directory: &Path) -> Result<Option<PathBuf>, ServiceError> {
-        let no_event = |why: String| {
-            let body = Body::new(format!("standard input is not an event of {}: {why}", self.tool));
-            let help = "run `quorate init wiring` to configure the tool's hooks";
-            ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help))
-        };
-        let bytes = disk::read_stdin(MAX_BYTES).map_err(|error| no_event(error.to_string()))?;
-        if bytes.len() as u64 > MAX_BYTES {
-            return Err(no_event(format!("it has more than {} MiB", MAX_BYTES / (1024 * 1024))));
-        }
-        let event: Value = serde_json::from_slice(&bytes).map_err(|error| no_event(error.to_string()))?;
-        if !event.is_object() {
-            return Err(no_event("it is not a JSON object".to_owned()));
-        }
-        let Some(written) = self.paths.iter().find_map(|pointer| event.pointer(pointer)) else {
-            // Tools that write no file have no path. Without the tool's name the event is invalid.
-            return match event["tool_name"].as_str() {
-                Some(tool) if !WRITING.contains(&tool) => Ok(None),
-                _ => Err(no_event("it does not name the written file".to_owned())),
-            };
-        };
-        let written = written.as_str().ok_or_else(|| no_event("the file's path is not text".to_owned()))?;
-        let start = event.pointer(self.directory).and_then(Value::as_str).map_or(directory, Path::new);
-        Ok(Some(directory.join(start).join(written)))
-    }
+fn unreadable(error: std::io::Error) -> Error {
+    let body = Body::new(format!("cannot read the event on standard input: {error}"));
+    Error::new(ErrorKind::InvalidRequest, codes::USAGE, body)
 }

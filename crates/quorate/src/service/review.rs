@@ -17,9 +17,7 @@ use quorate_kernel::budget::Caps;
 use quorate_kernel::extensions::Extensions;
 use quorate_kernel::observer::Observer;
 use quorate_kernel::record::{RunOpened, TierSource};
-use quorate_ledger::Store;
 use quorate_ledger::council_log::IndexedLog;
-use quorate_ledger::local_checkpoints::CheckpointFiles;
 use quorate_ledger::store::lease::{LockOutcome, RunGuard};
 use quorate_manifest::config::CouncilMember;
 use quorate_manifest::council::tiers::{self, UNCLASSIFIED};
@@ -30,14 +28,12 @@ use quorate_protocol::{Json, Name, Part, PartKind, Protocol};
 use serde_json::{Map, json};
 use tokio::time::Instant;
 
-use super::artifact::{self, Artifact, Subject};
-use super::disk::{self, display_ledger, display_path};
+use super::artifact::Artifact;
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
 use super::estimate::{self, Estimate};
 use super::executor::{self, NamedModel, SelectedBy, SelectedExecutor, ensure_one_executor, with_model};
-use super::report::{self, Review};
-use super::run_opened::ensure_shown_artifact;
+use super::report::{self, FailOn, Review};
 use super::run_spec::{
     Fingerprint, NewRun, PreparedMember, ProtocolSetup, RunOptions, RunSpec, check_producer,
 };
@@ -46,7 +42,7 @@ use super::signer::Signer;
 use super::tier_model::TierModel;
 use super::trust::Permit;
 use super::workspace::{self, PathOverrides, Workspace};
-use super::{budget, finalize, manifests, open_session, sealing};
+use super::{budget, finalize, manifests, open_session};
 
 /// How a draft is reviewed.
 #[derive(Debug, Clone, Default)]
@@ -59,6 +55,8 @@ pub struct ReviewRequest {
     pub tier_policy: TierPolicy,
     /// The verdict policy; default: the council's.
     pub policy: Option<VerdictPolicy>,
+    /// The mildest verdict whose exit code is not 0; `None` gives every verdict its own code.
+    pub fail_on: Option<FailOn>,
     /// The options of the run.
     pub options: RunOptions,
 }
@@ -92,6 +90,28 @@ pub enum ReviewOutcome {
     },
 }
 
+impl ReviewOutcome {
+    /// The exit code of a command with this outcome.
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            ReviewOutcome::Judged(review) => review.exit_code(),
+            ReviewOutcome::Skipped { .. } => 6,
+        }
+    }
+}
+
+/// The severity of an exit code among those of several reviews.
+pub(crate) fn severity(code: u8) -> u8 {
+    match code {
+        0 => 0,
+        6 => 1,
+        1 => 2,
+        2 => 3,
+        3 => 4,
+        _ => 5,
+    }
+}
+
 /// The interval between checks whether another process has judged the text.
 const TEXT_POLL_INTERVAL: Duration = Duration::from_millis(200);
 
@@ -104,7 +124,7 @@ const TEXT_WAIT: Duration = Duration::from_secs(15 * 60);
 /// # Errors
 /// If the ledger does not answer, or another process holds the text for too long.
 #[crate::boxed]
-pub(in crate::service) async fn hold_text(
+pub(crate) async fn hold_text(
     session: &LedgerSession,
     sha256: &str,
 ) -> Result<Option<RunGuard>, ServiceError> {
@@ -240,6 +260,7 @@ pub async fn review(
     let input = ReviewInput { artifact, artifact_type, tier: tier.number(), tier_source };
     let mut report = start(&spec, session, &input, indexed, permit, observer).await?;
     report.notes.extend(unread_prompts(&spec, session));
+    report.fail_on = request.fail_on;
     Ok(ReviewOutcome::Judged(Box::new(report)))
 }
 
@@ -329,7 +350,7 @@ pub(super) fn adjudicator_executor(
 
 /// The caps of a review: those of the options, else the configured ones.
 pub(super) fn caps(workspace: &Workspace, options: &RunOptions) -> Caps {
-    options.caps.or(budget::configured(&workspace.config))
+    options.caps_within(budget::configured(&workspace.config))
 }
 
 /// Refuses a table `[council.members.<id>]` for a member that the council does not have.
@@ -589,154 +610,4 @@ pub fn unread_prompts(spec: &RunSpec<Setup>, session: &LedgerSession) -> Option<
         "The {kind} reads no prompts: those of {} had no effect. `--executor NAME` asks a model.",
         ids.join(", ")
     ))
-}
-
-/// Which files are reviewed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum WrittenScope {
-    /// Files below the folders that the council watches, for a tool that reports every file.
-    Watched,
-    /// All files, since the user has chosen them.
-    Named,
-}
-
-/// The result for a file.
-#[derive(Debug)]
-pub enum WrittenOutcome {
-    /// Its content was judged, now or before.
-    Judged(Box<Review>),
-    /// It is not reviewed.
-    NotDue {
-        /// The reason, without a full stop.
-        why: String,
-    },
-}
-
-/// A file's review before it starts.
-pub struct WrittenReview {
-    pub session: LedgerSession,
-    artifact: artifact::Artifact,
-}
-
-/// Opens a session for a file of a tool; `None` if the council does not watch its folder.
-///
-/// # Errors
-/// If the file cannot be read, or configuration or ledger are unusable.
-#[crate::boxed]
-pub async fn open_written(
-    environment: &Environment,
-    places: &PathOverrides,
-    path: &Path,
-    scope: WrittenScope,
-) -> Result<Option<WrittenReview>, ServiceError> {
-    let start = path.parent().unwrap_or(&environment.directory);
-    let workspace = workspace::load(environment, places, start)?;
-    if scope == WrittenScope::Watched && !is_watched(&workspace, path)? {
-        return Ok(None);
-    }
-    let read = artifact::read(&Subject::File(path.to_owned()), &environment.directory)?;
-    // The name that a sweep uses.
-    let artifact = artifact::Artifact { display_name: display_path(environment, path), ..read };
-    workspace.guard.ensure_unrecorded(&artifact)?;
-    let has_runs = ensure_known(environment, &workspace).await?;
-    let session = open_session::open_for_writing(environment.clone(), workspace).await?;
-    if !has_runs {
-        // From now on this machine knows the ledger, even if this command is killed.
-        session.seal().await;
-    }
-    Ok(Some(WrittenReview { session, artifact }))
-}
-
-impl WrittenReview {
-    /// Reviews it, unless this council has judged the same content.
-    ///
-    /// # Errors
-    /// If the executor is refused, the ledger fails, or the members of the run that judged the same content saw another
-    /// text.
-    #[crate::boxed]
-    pub async fn review(
-        &self,
-        request: &ReviewRequest,
-        observer: Arc<dyn Observer>,
-    ) -> Result<WrittenOutcome, ServiceError> {
-        let WrittenReview { session, artifact } = self;
-        let spec = build(&session.environment, &session.workspace, &request.options, request.policy)?;
-        let _alone = hold_text(session, &artifact.sha256).await?;
-        // A person's decision on a text takes precedence over any council's, earlier or later.
-        let mut earlier = session.store.last_decision(&artifact.sha256).await?;
-        if earlier.is_none() {
-            let council = spec.fingerprint("").combined();
-            earlier = session.store.last_judgement(&council, &artifact.sha256).await?;
-        }
-        if let Some(run) = earlier {
-            let history = session.partial_history(&run).await?;
-            ensure_shown_artifact(&history)?;
-            let report = report::load_from(session, &history).await?;
-            // The earlier run may have had another name for the same text.
-            return Ok(WrittenOutcome::Judged(Box::new(Review {
-                artifact: artifact.display_name.clone(),
-                ..report
-            })));
-        }
-        Ok(match review(session, artifact.clone(), request, observer).await? {
-            ReviewOutcome::Judged(report) => WrittenOutcome::Judged(report),
-            ReviewOutcome::Skipped { tier, artifact_type, .. } => {
-                WrittenOutcome::NotDue { why: format!("tier {tier} (type {artifact_type}) is not reviewed") }
-            }
-        })
-    }
-}
-
-/// Whether a file is below a folder that the council watches, and not one of Quorate's own files. Follows links. A
-/// missing folder keeps its configured path, so files below it are not found.
-///
-/// # Errors
-/// If none of the watched folders exists, because then no file would ever be reviewed.
-fn is_watched(workspace: &Workspace, path: &Path) -> Result<bool, ServiceError> {
-    let council = &workspace.council;
-    let watched: Vec<_> = council.watch.paths.iter().map(|written| council.dir.join(written)).collect();
-    let folders: Vec<_> = watched.iter().filter_map(|folder| disk::canonical(folder)).collect();
-    if folders.is_empty() && !watched.is_empty() {
-        let body = Body::new("cannot read any of the folders of `watch.paths`");
-        let help = "create them, or correct their names in council.yaml";
-        return Err(ServiceError::configuration(codes::COUNCIL_INVALID, body.help(help)));
-    }
-    let real = disk::canonical_or_new(path);
-    let own = [Some(&*workspace.log), workspace.ledger.file()];
-    Ok(folders.iter().any(|folder| real.starts_with(folder)) && !own.contains(&Some(path)))
-}
-
-/// Refuses a ledger that this machine neither created nor accepted, such as one that came with a checkout: its
-/// verdicts, and the people's decisions in it, would let texts pass. Returns `true` if the ledger contains runs.
-async fn ensure_known(environment: &Environment, workspace: &Workspace) -> Result<bool, ServiceError> {
-    if !workspace.ledger.may_exist() {
-        return Ok(false);
-    }
-    let store = Store::open_read_only(&workspace.ledger).await?;
-    let known = async {
-        if store.runs(1).await?.is_empty() {
-            return Ok(None);
-        }
-        let origin = store.last_checkpoint().await?.map(|sealed| sealed.origin);
-        let files = CheckpointFiles::new(&workspace.ledger, environment.state_dir.as_deref());
-        let kept = files.read(origin.as_deref());
-        // Files beside the ledger may have come with it; every command that writes makes a copy in the state directory.
-        let is_known = !kept.copies.is_empty()
-            && origin.as_deref().is_some_and(|origin| files.is_known(origin))
-            && sealing::rollback_reason(environment, &store, &kept).await?.is_none();
-        Ok(Some(is_known))
-    };
-    let known: Result<Option<bool>, ServiceError> = known.await;
-    store.close().await;
-    match known? {
-        None => return Ok(false),
-        Some(true) => return Ok(true),
-        Some(false) => {}
-    }
-    let ledger = display_ledger(environment, &workspace.ledger);
-    let body =
-        Body::new(format!("the ledger {ledger} was not created on this machine, or was changed elsewhere"));
-    let help = "its verdicts and decisions would count: look at `quorate ledger verify` and `quorate runs`; \
-                run `quorate ledger checkpoint` to accept it here";
-    Err(ServiceError::configuration(codes::LEDGER_UNKNOWN, body.help(help)))
 }
