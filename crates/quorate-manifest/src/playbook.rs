@@ -6,7 +6,7 @@ pub mod load;
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::pattern;
@@ -120,7 +120,7 @@ pub enum Weaving {
 }
 
 /// Whether a playbook is woven.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum Status {
@@ -186,7 +186,7 @@ pub struct Entry {
 }
 
 /// The kind of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum EntryKind {
@@ -205,7 +205,7 @@ pub enum EntryKind {
 }
 
 /// The test of a promotion.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum Gate {
@@ -303,4 +303,56 @@ pub enum TargetKind {
     Skill,
     /// A runtime.
     Runtime,
+}
+
+impl Status {
+    /// The value in a manifest.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Status::Shadow => "shadow",
+            Status::Active => "active",
+            Status::Archived => "archived",
+        }
+    }
+}
+
+impl EntryKind {
+    /// The value in a manifest.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            EntryKind::Created => "created",
+            EntryKind::Delta => "delta",
+            EntryKind::Promoted => "promoted",
+            EntryKind::Archived => "archived",
+            EntryKind::Superseded => "superseded",
+            EntryKind::LockViolation => "lock-violation",
+        }
+    }
+}
+
+impl Gate {
+    /// All gates.
+    pub const ALL: [Gate; 4] = [Gate::AB, Gate::Scorer, Gate::Human, Gate::Governance];
+
+    /// The value in a manifest.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Gate::AB => "a-b",
+            Gate::Scorer => "scorer",
+            Gate::Human => "human",
+            Gate::Governance => "governance",
+        }
+    }
+}
+
+impl TargetKind {
+    /// The value in a manifest.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            TargetKind::Operator => "operator",
+            TargetKind::Role => "role",
+            TargetKind::Skill => "skill",
+            TargetKind::Runtime => "runtime",
+        }
+    }
 }

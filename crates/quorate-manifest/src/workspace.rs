@@ -145,6 +145,11 @@ impl Scope {
         }
     }
 
+    /// The path from the workspace's root of a file in the scope.
+    pub fn path(&self, path: &str) -> String {
+        join(&self.folder(), path)
+    }
+
     pub fn tenant(&self) -> Option<&str> {
         match self {
             Scope::Workspace => None,

@@ -27,6 +27,7 @@ use std::fmt;
 
 use quorate_manifest::tree::open::sha256_hex;
 use quorate_protocol::locks::fold;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::lock::text::{expand_contraction, folded, raw_words};
@@ -47,7 +48,7 @@ pub struct Thresholds {
 }
 
 /// The evidence so far.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct TestResult {
     /// How many outcomes there are with the playbook.
     pub with: u32,
@@ -62,18 +63,13 @@ pub struct TestResult {
     pub threshold: f64,
     /// How many outcomes each side has to have.
     pub min_sample: u32,
-}
-
-impl TestResult {
     /// Whether the gate opens.
-    pub fn passes(&self) -> bool {
-        self.with.min(self.without) >= self.min_sample && self.evidence >= self.threshold
-    }
+    pub passes: bool,
 }
 
 impl fmt::Display for TestResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let TestResult { with, without, wins, losses, evidence, threshold: needed, min_sample } = self;
+        let TestResult { with, without, wins, losses, evidence, threshold: needed, min_sample, .. } = self;
         write!(
             f,
             "{with} with it, {without} without (at least {min_sample} each): {wins} better, {losses} worse; "
@@ -196,7 +192,7 @@ pub fn compare_attempts<'t>(
         }
     }
     let own = compare_pairs(&own, terms);
-    if own.passes() { compare_pairs(&similar, terms) } else { own }
+    if own.passes { compare_pairs(&similar, terms) } else { own }
 }
 
 fn run_test(pairs: impl Iterator<Item = (f64, f64)>, sizes: (usize, usize), terms: Thresholds) -> TestResult {
@@ -207,15 +203,11 @@ fn run_test(pairs: impl Iterator<Item = (f64, f64)>, sizes: (usize, usize), term
         gambler.bet(won);
     }
     let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-    TestResult {
-        with: count(sizes.0),
-        without: count(sizes.1),
-        wins,
-        losses,
-        evidence: gambler.best,
-        threshold: 1.0 / terms.error_rate,
-        min_sample: terms.min_sample,
-    }
+    let (with, without) = (count(sizes.0), count(sizes.1));
+    let Thresholds { min_sample, error_rate } = terms;
+    let (evidence, threshold) = (gambler.best, 1.0 / error_rate);
+    let passes = with.min(without) >= min_sample && evidence >= threshold;
+    TestResult { with, without, wins, losses, evidence, threshold, min_sample, passes }
 }
 
 /// Whether the side with the playbook won; `None` for a tie.
@@ -337,16 +329,16 @@ mod tests {
                 .flat_map(|_| [outcome("a", Side::With, with), outcome("a", Side::Without, without)])
                 .collect()
         };
-        let passes = |n: usize| compare(&lots(1.0, 0.0, n), TERMS).passes();
+        let passes = |n: usize| compare(&lots(1.0, 0.0, n), TERMS).passes;
         let first = (1..30).find(|n| passes(*n)).unwrap();
         assert_eq!(first, 8, "eight wins in a row, which also is the minimum");
         assert!(passes(29));
-        assert!(!compare(&lots(0.0, 1.0, 8), TERMS).passes());
-        assert!(!compare(&lots(1.0, 1.0, 8), TERMS).passes());
+        assert!(!compare(&lots(0.0, 1.0, 8), TERMS).passes);
+        assert!(!compare(&lots(1.0, 1.0, 8), TERMS).passes);
         // Nothing is made of one side that has none.
         let alone: Vec<Outcome> = (0..9).map(|_| outcome("a", Side::With, 1.0)).collect();
         let finding = compare(&alone, TERMS);
-        assert_eq!((finding.with, finding.without, finding.passes()), (9, 0, false));
+        assert_eq!((finding.with, finding.without, finding.passes), (9, 0, false));
         assert_eq!(compare(&lots(f64::NAN, 0.0, 1), TERMS).wins, 0);
     }
 
@@ -384,7 +376,7 @@ mod tests {
             .collect();
         let finding = compare(&mixed, TERMS);
         assert_eq!((finding.wins, finding.losses, finding.with, finding.without), (0, 0, 20, 20));
-        assert!(!finding.passes());
+        assert!(!finding.passes);
     }
 
     #[test]
@@ -451,7 +443,7 @@ mod tests {
         let trials = 2_000;
         let passed = (0..trials).filter(|_| {
             let pairs: Vec<(f64, f64)> = (0..400).map(|_| (coin(), coin())).collect();
-            compare_pairs(&pairs, TERMS).passes()
+            compare_pairs(&pairs, TERMS).passes
         });
         let share = passed.count() as f64 / f64::from(trials);
         println!("{share} of {trials} gates opened for what is no better");
@@ -465,7 +457,7 @@ mod tests {
         (0..attempts).any(|attempt| {
             let text = TextIdentity::new(&text_of(attempt));
             trials.extend((0..40).map(|_| (text.clone(), (coin(), coin()))));
-            compare_attempts(&text, trials.iter().map(|(of, pair)| (of, *pair)), TERMS).passes()
+            compare_attempts(&text, trials.iter().map(|(of, pair)| (of, *pair)), TERMS).passes
         })
     }
 
@@ -510,15 +502,15 @@ mod tests {
         let pairs = |of, pair, count| std::iter::repeat_n((of, pair), count);
         let (won, lost) = ((1.0, 0.0), (0.0, 1.0));
         // Attempts add up.
-        assert!(!compare_attempts(&text, pairs(&text, won, 7), TERMS).passes());
-        assert!(compare_attempts(&text, pairs(&text, won, 7).chain(pairs(&text, won, 1)), TERMS).passes());
+        assert!(!compare_attempts(&text, pairs(&text, won, 7), TERMS).passes);
+        assert!(compare_attempts(&text, pairs(&text, won, 7).chain(pairs(&text, won, 1)), TERMS).passes);
         // A proven text lends no evidence to a changed one, and a failed one weighs on it.
         let lent = compare_attempts(&text, pairs(&similar, won, 40).chain(pairs(&text, won, 1)), TERMS);
-        assert_eq!((lent.passes(), lent.wins), (false, 1));
+        assert_eq!((lent.passes, lent.wins), (false, 1));
         let burdened = compare_attempts(&text, pairs(&similar, lost, 40).chain(pairs(&text, won, 8)), TERMS);
-        assert_eq!((burdened.passes(), burdened.losses), (false, 40));
+        assert_eq!((burdened.passes, burdened.losses), (false, 40));
         let free = compare_attempts(&text, pairs(&other, lost, 40).chain(pairs(&text, won, 8)), TERMS);
-        assert!(free.passes());
+        assert!(free.passes);
     }
 
     #[test]
@@ -531,7 +523,7 @@ mod tests {
             f64::from(u8::from((state >> 33) % 100 < share))
         };
         let pairs: Vec<(f64, f64)> = (0..120).map(|_| (better(80), better(40))).collect();
-        assert!(compare_pairs(&pairs, TERMS).passes());
+        assert!(compare_pairs(&pairs, TERMS).passes);
     }
 }
 

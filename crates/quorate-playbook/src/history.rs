@@ -8,6 +8,8 @@
 use std::fmt::Write as _;
 
 use quorate_manifest::tree::open::sha256_hex;
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Value;
 
 use crate::log::{code_span, escaped, one_line};
@@ -30,9 +32,10 @@ const UNMERGED: &str =
     "a merge of two histories was left unresolved; keep one side and add the versions of the other anew";
 
 /// One version of a playbook's file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Version {
     /// Which one, from 1.
+    #[serde(rename = "version")]
     pub n: u32,
     /// When it was written, in RFC 3339.
     pub at: String,
@@ -40,6 +43,7 @@ pub struct Version {
     pub event: String,
     /// What was done, in words.
     pub summary: String,
+    /// The author, if known.
     pub by: Option<String>,
     /// The whole file of that version.
     pub text: String,

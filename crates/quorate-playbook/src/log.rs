@@ -129,7 +129,7 @@ pub fn index<'p>(playbooks: impl IntoIterator<Item = (&'p Playbook, bool)>) -> S
         );
     }
     for (playbook, never_gated) in all {
-        let status = status_rank(playbook.status).1;
+        let status = playbook.status.as_str();
         let status = if never_gated { format!("{status}, {NEVER_GATED}") } else { status.to_owned() };
         let locks = playbook.lock_check.iter().map(|lock| cell(lock)).collect::<Vec<_>>().join(", ");
         let _ = writeln!(
@@ -150,12 +150,12 @@ pub fn priority(playbook: &Playbook) -> u8 {
     playbook.priority.unwrap_or(DEFAULT_PRIORITY)
 }
 
-/// Where a status stands, and its word.
-fn status_rank(status: Status) -> (u8, &'static str) {
+/// Where a status stands in lists.
+pub fn status_rank(status: Status) -> u8 {
     match status {
-        Status::Active => (0, "active"),
-        Status::Shadow => (1, "shadow"),
-        Status::Archived => (2, "archived"),
+        Status::Active => 0,
+        Status::Shadow => 1,
+        Status::Archived => 2,
     }
 }
 

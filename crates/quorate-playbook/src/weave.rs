@@ -215,6 +215,13 @@ pub struct Candidate {
     pub violations: Vec<Violation>,
 }
 
+impl Candidate {
+    /// Whether it is to be woven at a time, apart from locks and other playbooks.
+    pub fn is_active(&self, now_ms: i64) -> bool {
+        self.status == Status::Active && self.overlay.expires_ms.is_none_or(|expires| expires > now_ms)
+    }
+}
+
 /// A prompt, and what might be one.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Composition {

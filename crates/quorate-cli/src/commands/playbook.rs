@@ -1,26 +1,22 @@
 //! `quorate playbook`: its subcommands, and the questions that it asks a person at the terminal.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand, ValueEnum};
-use quorate::service::artifact::{self, Subject};
-use quorate::service::environment::Environment;
-use quorate::service::error::ServiceError;
-use quorate::service::playbook::consultant::Judge;
-use quorate::service::playbook::library::Library;
-use quorate::service::playbook::promote::{promote, unknown_playbook};
-use quorate::service::playbook::propose::{Proposal, ProposalOutcome, Proposer};
-use quorate::service::playbook::traits::ExceptionRequest;
-use quorate::service::playbook::writer::LibraryWriter;
-use quorate::service::playbook::{Answer, Approver, GateClosed};
-use quorate::service::playbook::{inspect, propose, reflect, repair, rollback};
-use quorate::service::registries::Registries;
-use quorate_manifest::playbook::Gate;
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser as _};
+use clap::{Args, Subcommand};
+use quorate::playbook::{
+    Approval, Approver, ArchivedPlaybooks, ExceptionRequest, Gate, GateClosed, PlaybookDetails,
+    PlaybookHistory, PlaybookList, PlaybookLog, Promotion, ProposeRequest, Proposed, ReflectRequest,
+    Reflection, Repairs, Rollback, StatusChange,
+};
+use quorate::view::Doc;
+use quorate::{Draft, Error, Outcome, Quorate};
+use quorate_diagnostics::Report;
+use serde::Serialize;
 
 use crate::arguments::{HumanOrJson, PathArguments};
-use crate::exit::{Exit, exit_with_error};
-use crate::exit::{print_error, print_warnings};
+use crate::exit::{Exit, end, print_outcome, show, warn};
 use crate::render;
 use crate::terminal::{Terminal, status_text};
 
@@ -66,7 +62,7 @@ enum Verb {
     /// Archive a playbook
     Archive(Archive),
     /// Restore an earlier version of a playbook
-    Rollback(Rollback),
+    Rollback(RollbackArguments),
     /// Archive expired playbooks
     Sweep(AllArguments),
     /// Finish interrupted changes, record manual edits in the histories, and rebuild the index
@@ -160,23 +156,22 @@ struct Promote {
     #[arg(value_name = "SLUG")]
     slug: String,
     /// The gate that it must pass
-    #[arg(long, value_enum)]
-    gate: GateArgument,
+    #[arg(long, value_name = "GATE", value_parser = gate_parser())]
+    gate: Gate,
     #[command(flatten)]
     common: CommonArguments,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum GateArgument {
-    /// Outcomes in the ledger are better with it than without
-    #[value(name = "a-b")]
-    AB,
-    /// The scorer of quorate.toml approves
-    Scorer,
-    /// A person at this terminal approves
-    Human,
-    /// The assembly that quorate.toml names votes for it
-    Governance,
+fn gate_parser() -> impl TypedValueParser<Value = Gate> {
+    let help = |gate| match gate {
+        Gate::AB => "Outcomes in the ledger are better with it than without",
+        Gate::Scorer => "The scorer of quorate.toml approves",
+        Gate::Human => "A person at this terminal approves",
+        Gate::Governance => "The assembly that quorate.toml names votes for it",
+    };
+    let gates = Gate::ALL.map(|gate| PossibleValue::new(gate.as_str()).help(help(gate)));
+    PossibleValuesParser::new(gates)
+        .try_map(|word| Gate::ALL.into_iter().find(|gate| gate.as_str() == word).ok_or("no such gate"))
 }
 
 #[derive(Debug, Args)]
@@ -192,7 +187,7 @@ struct Archive {
 }
 
 #[derive(Debug, Args)]
-struct Rollback {
+struct RollbackArguments {
     /// The playbook's slug
     #[arg(value_name = "SLUG")]
     slug: String,
@@ -203,170 +198,121 @@ struct Rollback {
     common: CommonArguments,
 }
 
-pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
     let common = arguments.verb.common().clone();
-    if let Some(exit) = inspect(&arguments.verb, &common, environment, terminal).await {
-        return exit;
-    }
-    let (registries, format) = (&*environment.registries, common.format);
-    let (places, root) = (common.places.path_overrides(), common.root.as_deref());
-    let opened = match &arguments.verb {
-        Verb::Repair(_) => LibraryWriter::open_with_pending(environment, &places, root, registries).await,
-        _ => LibraryWriter::open(environment, &places, root, registries).await,
-    };
-    let mut keeping = match opened {
-        Ok(keeping) => keeping,
-        Err(error) => return exit_with_error(&error, format.into(), terminal),
-    };
-    let changed = Box::pin(change(arguments.verb, &mut keeping, registries, format, terminal)).await;
-    let exit = match changed {
-        Ok((text, exit)) => {
-            print_warnings(&keeping.session, terminal);
-            terminal.data(&text);
-            exit
+    let format = common.format;
+    let quorate = common.places.apply(quorate);
+    let playbooks =
+        match common.root.map_or_else(|| Ok(quorate.playbooks()), |root| quorate.playbooks().in_folder(root))
+        {
+            Ok(playbooks) => playbooks,
+            Err(error) => return end(Err(error), format.into(), terminal),
+        };
+    let person = |question| Box::new(TerminalApprover { name: quorate.user().to_owned(), question });
+    match arguments.verb {
+        Verb::List(_) => inspect(playbooks.list(), PlaybookList::doc, format, terminal),
+        Verb::Show(arguments) => {
+            inspect(playbooks.show(&arguments.slug), PlaybookDetails::doc, format, terminal)
         }
-        Err(error) => print_error(&error, &keeping.session, format.into(), terminal),
-    };
-    keeping.session.close().await;
-    exit
-}
-
-/// Runs a subcommand that changes something; returns its output and exit code.
-async fn change(
-    verb: Verb,
-    keeping: &mut LibraryWriter,
-    registries: &Registries,
-    format: HumanOrJson,
-    terminal: &Terminal,
-) -> Result<(String, Exit), ServiceError> {
-    let user = keeping.session.environment.user.clone();
-    let proposer_for = |operator: Option<String>| Proposer { by: user.clone(), operator };
-    Ok(match verb {
-        Verb::Propose(arguments) => {
-            let subject = match arguments.file.to_str() {
-                Some("-") => Subject::Stdin,
-                _ => Subject::File(arguments.file.clone()),
-            };
-            let read = artifact::read(&subject, &keeping.session.environment.directory)?;
-            let name = if read.display_name == "-" { "standard input" } else { &*read.display_name };
-            let proposals = propose::parse(&read.text, name)?;
-            let reason = arguments.reason.unwrap_or_default();
-            let reason = keeping.session.workspace.redaction.redactor.redact(&reason).0;
-            let mut person = TerminalApprover { name: user.clone(), question: Question::Except };
-            let excepting =
-                ExceptionRequest { traits: &arguments.except_trait, reason: &reason, person: &mut person };
-            let excepting = Some(excepting).filter(|request| !request.traits.is_empty());
-            submit(
-                keeping,
-                &proposals,
-                &proposer_for(arguments.operator),
-                excepting,
-                registries,
-                format,
-                terminal,
-            )
-            .await?
+        Verb::History(arguments) => {
+            inspect(playbooks.history(&arguments.slug), PlaybookHistory::doc, format, terminal)
+        }
+        Verb::Log(arguments) => {
+            inspect(playbooks.log(arguments.slug.as_deref()).await, PlaybookLog::doc, format, terminal)
         }
         Verb::Reflect(arguments) => {
-            let reflected = reflect::reflect(
-                keeping,
-                &arguments.operator,
-                &arguments.from,
-                arguments.executor.as_deref(),
+            let Reflect { operator, from, executor, dry_run: is_dry_run, .. } = arguments;
+            let reflected = playbooks.reflect(ReflectRequest { operator, from, executor, is_dry_run }).await;
+            end(
+                reflected.map(|reflected| print_reflection(reflected, format, terminal)),
+                format.into(),
+                terminal,
             )
-            .await?;
-            terminal.status(&render::playbook::reflected(&reflected));
-            if arguments.dry_run {
-                for unusable in reflected.proposals.iter().filter_map(render::playbook::unusable) {
-                    terminal.status(&unusable);
-                }
-                return Ok((render::playbook::proposals(&reflected.proposals), Exit::DONE));
-            }
-            let proposer = Proposer { by: reflected.by.clone(), operator: Some(arguments.operator) };
-            submit(keeping, &reflected.proposals, &proposer, None, registries, format, terminal).await?
+        }
+        Verb::Propose(arguments) => {
+            let Propose { file, operator, except_trait: traits, reason, .. } = arguments;
+            let (reason, person) = (reason.unwrap_or_default(), person(Question::Except));
+            let exception = ExceptionRequest { traits, reason, person };
+            let exception = Some(exception).filter(|request| !request.traits.is_empty());
+            let source = if file == Path::new("-") { Draft::Stdin } else { Draft::File(file) };
+            let proposed = playbooks.propose(ProposeRequest { source, operator, exception }).await;
+            print_proposed(proposed, format, terminal)
         }
         Verb::Emit(arguments) => {
-            let proposals = propose::proposals_of_run(keeping, &arguments.run).await?;
-            submit(keeping, &proposals, &proposer_for(None), None, registries, format, terminal).await?
+            print_proposed(playbooks.propose_advice(&arguments.run).await, format, terminal)
         }
         Verb::Promote(arguments) => {
-            let gate = match arguments.gate {
-                GateArgument::AB => Gate::AB,
-                GateArgument::Scorer => Gate::Scorer,
-                GateArgument::Human => Gate::Human,
-                GateArgument::Governance => Gate::Governance,
-            };
-            let mut person = TerminalApprover { name: user.clone(), question: Question::Weave };
-            let promoted = promote(keeping, &arguments.slug, gate, &mut person, &user, registries);
-            let outcome = Box::pin(promoted).await?;
-            let exit = if outcome.promoted.is_some() { Exit::DONE } else { REFUSED };
-            if format != HumanOrJson::Json {
-                terminal.status(&render::diagnostics(&outcome.report, format.into(), terminal.stderr));
-            }
-            (render::playbook::promoted(&outcome, format), exit)
+            let asking = person(Question::Weave);
+            let promoted = playbooks.promote(&arguments.slug, arguments.gate, asking).await;
+            let reports = |promotion: &Promotion| vec![promotion.report.clone()];
+            show_decision(promoted, reports, |it| it.promoted, Promotion::doc, format, terminal)
         }
         Verb::Shadow(arguments) => {
-            let version = rollback::move_to_shadow(keeping, &arguments.slug, &user, registries).await?;
-            (render::playbook::status_changed(&arguments.slug, version, "in shadow", format), Exit::DONE)
+            show(playbooks.shadow(&arguments.slug).await, StatusChange::doc, format, terminal)
         }
         Verb::Archive(arguments) => {
-            let version =
-                rollback::archive(keeping, &arguments.slug, &arguments.reason, &user, registries).await?;
-            (render::playbook::status_changed(&arguments.slug, version, "archived", format), Exit::DONE)
+            let archived = playbooks.archive(&arguments.slug, &arguments.reason).await;
+            show(archived, StatusChange::doc, format, terminal)
         }
         Verb::Rollback(arguments) => {
-            let rolled =
-                rollback::rollback(keeping, &arguments.slug, arguments.to, &user, registries).await?;
-            (render::playbook::rolled_back(&arguments.slug, arguments.to, &rolled, format), Exit::DONE)
+            let rolled = playbooks.rollback(&arguments.slug, arguments.to).await;
+            show(rolled, Rollback::doc, format, terminal)
         }
-        Verb::Sweep(_) => {
-            let swept = rollback::archive_expired(keeping, &user, registries).await?;
-            (render::playbook::swept(&swept, format), Exit::DONE)
-        }
-        Verb::Repair(_) => {
-            let repaired = repair::repair(keeping, &user, registries).await?;
-            (render::playbook::repaired(&repaired, format), Exit::DONE)
-        }
-        Verb::List(_) | Verb::Show(_) | Verb::History(_) | Verb::Log(_) => (String::new(), Exit::DONE),
-    })
+        Verb::Sweep(_) => show(playbooks.sweep().await, ArchivedPlaybooks::doc, format, terminal),
+        Verb::Repair(_) => show(playbooks.repair().await, Repairs::doc, format, terminal),
+    }
 }
 
-/// Submits proposals.
-async fn submit(
-    keeping: &mut LibraryWriter,
-    proposals: &[Proposal],
-    proposer: &Proposer,
-    excepting: Option<ExceptionRequest<'_>>,
-    registries: &Registries,
+/// Prints what was read. Its warnings are about files, and JSON has no place for them.
+fn inspect<T: Serialize>(
+    outcome: Result<Outcome<T>, Error>,
+    doc: impl FnOnce(&T) -> Doc,
     format: HumanOrJson,
     terminal: &Terminal,
-) -> Result<(String, Exit), ServiceError> {
-    let judge = Judge::of(keeping)?;
-    let outcomes: Vec<ProposalOutcome> =
-        propose::propose(keeping, proposals, proposer, judge.as_ref(), excepting, registries).await?;
-    if format != HumanOrJson::Json {
-        for outcome in &outcomes {
-            terminal.status(&render::diagnostics(&outcome.report, format.into(), terminal.stderr));
-        }
-    }
-    let refused = outcomes.iter().any(|outcome| outcome.accepted.is_none());
-    let text = render::playbook::proposed(&outcomes, &keeping.session.environment, format);
-    Ok((text, if refused { REFUSED } else { Exit::DONE }))
+) -> Exit {
+    let quiet = |outcome: Outcome<T>| Outcome { value: outcome.value, warnings: Report::new() };
+    let outcome = if format == HumanOrJson::Json { outcome.map(quiet) } else { outcome };
+    show(outcome, doc, format, terminal)
 }
 
-impl Verb {
-    fn common(&self) -> &CommonArguments {
-        match self {
-            Verb::List(arguments) | Verb::Sweep(arguments) | Verb::Repair(arguments) => &arguments.common,
-            Verb::Show(arguments) | Verb::History(arguments) | Verb::Shadow(arguments) => &arguments.common,
-            Verb::Log(arguments) => &arguments.common,
-            Verb::Reflect(arguments) => &arguments.common,
-            Verb::Propose(arguments) => &arguments.common,
-            Verb::Emit(arguments) => &arguments.common,
-            Verb::Promote(arguments) => &arguments.common,
-            Verb::Archive(arguments) => &arguments.common,
-            Verb::Rollback(arguments) => &arguments.common,
+/// Prints a result, and in words why something was refused; a refusal has its own exit code.
+fn show_decision<T: Serialize>(
+    outcome: Result<Outcome<T>, Error>,
+    reports: impl FnOnce(&T) -> Vec<Report>,
+    is_accepted: impl FnOnce(&T) -> bool,
+    doc: impl FnOnce(&T) -> Doc,
+    format: HumanOrJson,
+    terminal: &Terminal,
+) -> Exit {
+    let mut refused = false;
+    if let Ok(outcome) = &outcome {
+        refused = !is_accepted(outcome);
+        if format == HumanOrJson::Human {
+            reports(outcome).iter().for_each(|report| warn(report, terminal));
         }
+    }
+    match show(outcome, doc, format, terminal) {
+        Exit::DONE if refused => REFUSED,
+        exit => exit,
+    }
+}
+
+fn print_proposed(
+    proposed: Result<Outcome<Proposed>, Error>,
+    format: HumanOrJson,
+    terminal: &Terminal,
+) -> Exit {
+    let reports = |proposed: &Proposed| proposed.proposals.iter().map(|one| one.report.clone()).collect();
+    show_decision(proposed, reports, Proposed::is_accepted, Proposed::doc, format, terminal)
+}
+
+fn print_reflection(reflected: Outcome<Reflection>, format: HumanOrJson, terminal: &Terminal) -> Exit {
+    terminal.status(&reflected.doc().text(terminal.stderr));
+    let Outcome { value, warnings } = reflected;
+    let deltas = render::json_text(&value.deltas());
+    match value.proposed {
+        Some(value) => print_proposed(Ok(Outcome { value, warnings }), format, terminal),
+        None => print_outcome(&Outcome { value: (), warnings }, format.into(), &deltas, terminal),
     }
 }
 
@@ -403,7 +349,7 @@ impl Question {
 }
 
 impl Approver for TerminalApprover {
-    fn ask(&mut self, text: &str) -> Result<Answer, GateClosed> {
+    fn ask(&mut self, text: &str) -> Result<Approval, GateClosed> {
         if !std::io::stdin().is_terminal() {
             let help = self.question.no_terminal_help();
             return Err(GateClosed::new("cannot ask for approval: standard input is not a terminal", help));
@@ -415,7 +361,7 @@ impl Approver for TerminalApprover {
             Question::Weave => prompt_line("Why? (a line, or nothing) ")?,
             Question::Except => String::new(),
         };
-        Ok(Answer { yes, why: reason.trim().to_owned(), by: self.name.clone() })
+        Ok(Approval { yes, why: reason.trim().to_owned(), by: self.name.clone() })
     }
 }
 
@@ -426,68 +372,5 @@ fn prompt_line(question: &str) -> Result<String, GateClosed> {
     match read {
         Ok(_) => Ok(answer),
         Err(error) => Err(GateClosed::new(format!("the answer cannot be read: {error}"), "try again")),
-    }
-}
-
-/// Runs a subcommand; `None` if it changes something.
-async fn inspect(
-    verb: &Verb,
-    common: &CommonArguments,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Option<Exit> {
-    if !matches!(verb, Verb::List(_) | Verb::Show(_) | Verb::History(_) | Verb::Log(_)) {
-        return None;
-    }
-    Some(match text(verb, common, environment, terminal).await {
-        Ok(text) => {
-            terminal.data(&text);
-            Exit::DONE
-        }
-        Err(error) => exit_with_error(&error, common.format.into(), terminal),
-    })
-}
-
-async fn text(
-    verb: &Verb,
-    common: &CommonArguments,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Result<String, ServiceError> {
-    let (places, format, options) = (common.places.path_overrides(), common.format, terminal.stdout);
-    let library = Library::open(environment, &places, common.root.as_deref(), &environment.registries)?;
-    if format != HumanOrJson::Json {
-        let slug = match verb {
-            Verb::Show(arguments) | Verb::History(arguments) => Some(&*arguments.slug),
-            _ => None,
-        };
-        let report = library.integrity_report(slug);
-        terminal.status(&render::diagnostics(&report, format.into(), terminal.stderr));
-    }
-    let record = |slug: &str| {
-        let playbook = library.book(slug).ok_or_else(|| unknown_playbook(slug))?;
-        Ok::<_, ServiceError>((playbook, library.record(playbook)?))
-    };
-    match verb {
-        Verb::Show(arguments) => {
-            let (playbook, record) = record(&arguments.slug)?;
-            Ok(render::playbook::show(
-                &library,
-                playbook,
-                &record,
-                environment.clock.now_ms(),
-                format,
-                options,
-            ))
-        }
-        Verb::History(arguments) => {
-            let (playbook, record) = record(&arguments.slug)?;
-            Ok(render::playbook::history(&library, playbook, &record, format, options))
-        }
-        Verb::Log(arguments) => {
-            let records = inspect::log(environment, &places, &library, arguments.slug.as_deref()).await?;
-            Ok(render::playbook::log(&records, format, options))
-        }
-        _ => Ok(render::playbook::list(&library, environment.clock.now_ms(), format, options)),
     }
 }

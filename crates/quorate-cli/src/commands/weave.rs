@@ -4,14 +4,13 @@ use std::path::PathBuf;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::{Args, Subcommand, ValueEnum};
-use quorate::service::environment::Environment;
-use quorate::service::overlays::{self, OverlayFilter};
-use quorate::service::runs;
-use quorate::service::weave::{self, WeaveRequest, WeaveTarget};
+use quorate::Quorate;
+use quorate::playbook::{
+    EvictedOverlays, ExpiredOverlay, ListedOverlay, OverlayFilter, OverlayList, WeaveRequest, WeaveTarget,
+};
 
 use crate::arguments::{HumanOrJson, PathArguments};
-use crate::exit::{Exit, exit_with_error};
-use crate::exit::{print_result, with_session};
+use crate::exit::{Exit, exit_with_error, show, warn};
 use crate::render::{self, Format};
 use crate::terminal::Terminal;
 
@@ -66,11 +65,7 @@ enum PromptFormat {
     Diff,
 }
 
-pub(super) async fn run_weave(
-    arguments: WeaveArguments,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Exit {
+pub(super) async fn run_weave(arguments: WeaveArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
     let form = arguments.format;
     let target = match (arguments.operator, arguments.persona) {
         (Some(operator), _) => WeaveTarget::Operator(operator),
@@ -78,27 +73,25 @@ pub(super) async fn run_weave(
     };
     let WeaveArguments { assembly, skill, runtime, trying, root, .. } = arguments;
     let request = WeaveRequest { target, assembly, skill, runtime, trying, root };
-    let format = if form == PromptFormat::Json { Format::Json } else { Format::Human };
-    match weave::weave(environment, &arguments.places.path_overrides(), &request, &environment.registries)
-        .await
-    {
-        Ok(woven) => {
-            terminal.status(&render::diagnostics(&woven.report, Format::Human, terminal.stderr));
-            if form == PromptFormat::Text && !arguments.explain {
-                terminal.hint(&render::overlays::weave_summary(&woven));
-            }
-            match form {
-                PromptFormat::Text if arguments.explain => {
-                    terminal.data(&render::overlays::weave_explanation(&woven))
-                }
-                PromptFormat::Text => terminal.raw_data(&render::overlays::woven_prompt(&woven)),
-                PromptFormat::Json => terminal.data(&render::overlays::weave_json(&woven)),
-                PromptFormat::Diff => terminal.data(&render::overlays::weave_diff(&woven)),
-            }
-            Exit::DONE
+    let woven = match arguments.places.apply(quorate).weave(request).await {
+        Ok(woven) => woven,
+        Err(error) => {
+            let format = if form == PromptFormat::Json { Format::Json } else { Format::Human };
+            return exit_with_error(&error, format, terminal);
         }
-        Err(error) => exit_with_error(&error, format, terminal),
+    };
+    warn(&woven.warnings, terminal);
+    match form {
+        PromptFormat::Text if arguments.explain => terminal.data(&woven.doc().text(terminal.stdout)),
+        PromptFormat::Text => {
+            terminal.hint(&woven.summary().text(terminal.stderr));
+            let end = if woven.prompt.ends_with('\n') { "" } else { "\n" };
+            terminal.raw_data(&format!("{}{end}", woven.prompt));
+        }
+        PromptFormat::Json => terminal.data(&render::json_text(&woven.value)),
+        PromptFormat::Diff => terminal.data(&woven.diff()),
     }
+    Exit::DONE
 }
 
 /// List and remove the advice of advisory runs in agents' prompts
@@ -151,37 +144,25 @@ struct OverlayArguments {
 
 pub(super) async fn run_overlays(
     arguments: OverlaysArguments,
-    environment: &Environment,
+    quorate: &Quorate,
     terminal: &Terminal,
 ) -> Exit {
-    let (format, places) = match &arguments.verb {
-        Verb::List(all) | Verb::Sweep(all) => (all.format, all.places.path_overrides()),
-        Verb::Show(single) | Verb::Expire(single) => (single.format, single.places.path_overrides()),
-    };
-    let filter = |assembly: Option<&str>| OverlayFilter::for_directory(environment, assembly);
-    let opened = runs::open_read_only(environment, &places).await;
-    let now_ms = environment.clock.now_ms();
-    let options = terminal.stdout;
-    with_session(opened, format.into(), terminal, async |session| {
-        let text = match &arguments.verb {
-            Verb::List(all) => {
-                let listed = overlays::list(session, &filter(all.assembly.as_deref())).await?;
-                render::overlays::list(&listed, now_ms, format, options)
-            }
-            Verb::Show(arguments) => {
-                let listed = overlays::find(session, &filter(None), &arguments.overlay).await?;
-                render::overlays::show(&listed, now_ms, format, options)
-            }
-            Verb::Expire(arguments) => render::overlays::expired(
-                &overlays::expire(session, &filter(None), &arguments.overlay).await?,
-                format,
-            ),
-            Verb::Sweep(all) => {
-                let evicted = overlays::sweep(session, &filter(all.assembly.as_deref())).await?;
-                render::overlays::swept(&evicted, format)
-            }
-        };
-        Ok(print_result(&text, session, terminal))
-    })
-    .await
+    match arguments.verb {
+        Verb::List(ListArguments { assembly, format, places }) => {
+            let listed = places.apply(quorate).overlays(OverlayFilter { assembly }).await;
+            show(listed, OverlayList::doc, format, terminal)
+        }
+        Verb::Show(OverlayArguments { overlay, format, places }) => {
+            let shown = places.apply(quorate).overlay(&overlay).await;
+            show(shown, ListedOverlay::doc, format, terminal)
+        }
+        Verb::Expire(OverlayArguments { overlay, format, places }) => {
+            let expired = places.apply(quorate).expire_overlay(&overlay).await;
+            show(expired, ExpiredOverlay::doc, format, terminal)
+        }
+        Verb::Sweep(ListArguments { assembly, format, places }) => {
+            let swept = places.apply(quorate).sweep_overlays(OverlayFilter { assembly }).await;
+            show(swept, EvictedOverlays::doc, format, terminal)
+        }
+    }
 }

@@ -12,13 +12,8 @@ use std::sync::Mutex;
 use crate::support::playbooks::oracle;
 use crate::support::playbooks::world;
 use oracle::{History, PlaybookFile, assert_checks, assert_invariants, assert_log, prompts, texts};
-use quorate::service::error::ServiceError;
-use quorate::service::playbook::promote::promote;
-use quorate::service::playbook::propose::{self, Proposer, propose};
-use quorate::service::playbook::writer::LibraryWriter;
-use quorate::service::playbook::{repair, rollback};
-use quorate::service::workspace::PathOverrides;
-use quorate_manifest::playbook::Gate;
+use quorate::playbook::{Gate, ProposeRequest, Proposed};
+use quorate::{Draft, Error, Outcome};
 use serde_json::{Value, json};
 use world::{DAY_MS, FixedAnswer, World};
 
@@ -130,15 +125,13 @@ async fn live(seed: u64, counts: &mut Counts) {
         if world.chance.percent(35) {
             // B7: what was done last can be taken back, to the byte.
             world.note(format!("at once roll {slug} back to {version}"), None);
-            let mut keeping = world.keeping().await.unwrap_or_else(|stop| panic!("{}", stop.first_message()));
-            let rolled = rollback::rollback(&mut keeping, &slug, version, "ada", &world.registries).await;
-            keeping.session.close().await;
+            let rolled = world.quorate.playbooks().rollback(&slug, version).await;
             if let Err(stop) = rolled {
                 // By hand there may be more active ones than the cap has room for, and each counts.
-                if stop.first_message().contains("already has") {
+                if stop.to_string().contains("already has") {
                     continue;
                 }
-                panic!("{}, after\n  {}", stop.first_message(), world.story());
+                panic!("{stop}, after\n  {}", world.story());
             }
             let after = texts(&assert_invariants(&mut world, &mut memory).await);
             assert_eq!(after, earlier, "after\n  {}", world.story());
@@ -169,7 +162,7 @@ async fn step(world: &mut World, memory: &mut History) -> Came {
 }
 
 /// The result of a change: files were written, so the index is true.
-fn settle(world: &mut World, what: String, result: &Result<(), ServiceError>) -> bool {
+fn settle<T>(world: &mut World, what: String, result: &Result<T, Error>) -> bool {
     world.note(what, result.as_ref().err());
     if result.is_ok() {
         world.may_lag = false;
@@ -230,16 +223,9 @@ async fn proposed(world: &mut World) -> Came {
         set(&mut delta, bad);
     }
     let text = delta.to_string();
-    let mut keeping = match world.keeping().await {
-        Ok(keeping) => keeping,
-        Err(stop) => panic!("{}, after\n  {}", stop.first_message(), world.story()),
-    };
-    let proposals = propose::parse(&text, "delta.json").expect("it reads");
-    let proposer = Proposer { by: "ada".to_owned(), operator: None };
-    let outcomes = propose(&mut keeping, &proposals, &proposer, None, None, &world.registries).await;
-    keeping.session.close().await;
-    let accepted = outcomes.as_ref().is_ok_and(|all| all[0].accepted.is_some());
-    let why = outcomes.as_ref().ok().and_then(|all| all[0].report.refusals.first());
+    let outcomes = submit(world, &text).await;
+    let accepted = outcomes.as_ref().is_ok_and(|all| all.proposals[0].accepted);
+    let why = outcomes.as_ref().ok().and_then(|all| all.proposals[0].report.refusals.first());
     let why = why.map_or(String::new(), |one| one.body.message.clone());
     world.note(format!("propose {text}: accepted {accepted} {why}"), outcomes.as_ref().err());
     assert!(!(accepted && is_bad), "{}", world.story());
@@ -256,22 +242,17 @@ fn some(world: &mut World) -> Option<PlaybookFile> {
     (!files.is_empty()).then(|| PlaybookFile::read(&files[world.pick(files.len())]))
 }
 
-async fn keep(world: &World) -> LibraryWriter {
-    world
-        .keeping()
-        .await
-        .unwrap_or_else(|stop| panic!("{}, after\n  {}", stop.first_message(), world.story()))
+/// Proposes a delta.
+async fn submit(world: &World, delta: &str) -> Result<Outcome<Proposed>, Error> {
+    let source = Draft::Text { name: "delta.json".to_owned(), text: delta.to_owned() };
+    world.quorate.playbooks().propose(ProposeRequest { source, operator: None, exception: None }).await
 }
 
 async fn revised(world: &mut World) -> Came {
     let Some(one) = some(world) else { return ("nothing", None) };
     let delta = json!({"op": "revise", "slug": one.slug, "body": world.fragment(), "summary": "Said again."});
-    let proposals = propose::parse(&delta.to_string(), "delta.json").expect("it reads");
-    let proposer = Proposer { by: "ada".to_owned(), operator: None };
-    let mut keeping = keep(world).await;
-    let outcomes = propose(&mut keeping, &proposals, &proposer, None, None, &world.registries).await;
-    keeping.session.close().await;
-    let accepted = outcomes.as_ref().is_ok_and(|all| all[0].accepted.is_some());
+    let outcomes = submit(world, &delta.to_string()).await;
+    let accepted = outcomes.as_ref().is_ok_and(|all| all.proposals[0].accepted);
     world.note(format!("revise {}: {accepted}", one.slug), outcomes.as_ref().err());
     assert!(!accepted || (one.status == "shadow" && one.is_faithful()), "{}", world.story());
     if accepted {
@@ -286,12 +267,8 @@ async fn promoted(world: &mut World) -> Came {
     let gate = [Gate::Human, Gate::Human, Gate::Human, Gate::Human, Gate::AB, Gate::Scorer, Gate::Governance]
         [world.pick(7)];
     let yes = world.chance.percent(85);
-    let mut keeping = keep(world).await;
-    let mut person = FixedAnswer(yes);
-    let outcome =
-        Box::pin(promote(&mut keeping, &one.slug, gate, &mut person, "ada", &world.registries)).await;
-    keeping.session.close().await;
-    let passed = outcome.as_ref().is_ok_and(|outcome| outcome.promoted.is_some());
+    let outcome = world.quorate.playbooks().promote(&one.slug, gate, Box::new(FixedAnswer(yes))).await;
+    let passed = outcome.as_ref().is_ok_and(|outcome| outcome.promoted);
     let why = outcome.as_ref().ok().and_then(|one| one.report.refusals.first());
     let why = why.map_or(String::new(), |one| one.body.message.clone());
     world.note(
@@ -312,15 +289,12 @@ async fn promoted(world: &mut World) -> Came {
 
 async fn settled(world: &mut World, archives: bool) -> Came {
     let Some(one) = some(world) else { return ("nothing", None) };
-    let mut keeping = keep(world).await;
+    let playbooks = world.quorate.playbooks();
     let result = match archives {
-        true => {
-            rollback::archive(&mut keeping, &one.slug, "It does no good.", "ada", &world.registries).await
-        }
-        false => rollback::move_to_shadow(&mut keeping, &one.slug, "ada", &world.registries).await,
+        true => playbooks.archive(&one.slug, "It does no good.").await,
+        false => playbooks.shadow(&one.slug).await,
     };
-    keeping.session.close().await;
-    let done = settle(world, format!("archive {} ({archives})", one.slug), &result.map(drop));
+    let done = settle(world, format!("archive {} ({archives})", one.slug), &result);
     match (done, archives) {
         (true, true) => ("archived", Some(one.slug)),
         (true, false) => ("shadowed", Some(one.slug)),
@@ -331,10 +305,8 @@ async fn settled(world: &mut World, archives: bool) -> Came {
 async fn rolled_back(world: &mut World) -> Came {
     let Some(one) = some(world) else { return ("nothing", None) };
     let to = 1 + u32::try_from(world.chance.below(u64::from(one.version()))).expect("it is small");
-    let mut keeping = keep(world).await;
-    let result = rollback::rollback(&mut keeping, &one.slug, to, "ada", &world.registries).await;
-    keeping.session.close().await;
-    if settle(world, format!("roll {} back to {to}", one.slug), &result.map(drop)) {
+    let result = world.quorate.playbooks().rollback(&one.slug, to).await;
+    if settle(world, format!("roll {} back to {to}", one.slug), &result) {
         ("rolled back", Some(one.slug))
     } else {
         ("not rolled back", None)
@@ -342,10 +314,8 @@ async fn rolled_back(world: &mut World) -> Came {
 }
 
 async fn swept(world: &mut World) -> Came {
-    let mut keeping = keep(world).await;
-    let result = rollback::archive_expired(&mut keeping, "ada", &world.registries).await;
-    keeping.session.close().await;
-    let swept = result.as_ref().map(Clone::clone).unwrap_or_default();
+    let result = world.quorate.playbooks().sweep().await;
+    let swept = result.as_ref().map(|swept| swept.archived.clone()).unwrap_or_default();
     world.note(format!("sweep {swept:?}"), result.as_ref().err());
     assert!(result.is_ok() || !world.touched_slugs.is_empty(), "{}", world.story());
     if swept.is_empty() {
@@ -356,18 +326,8 @@ async fn swept(world: &mut World) -> Came {
 }
 
 async fn repaired(world: &mut World) -> Came {
-    let opened = LibraryWriter::open_with_pending(
-        &world.environment,
-        &PathOverrides::default(),
-        None,
-        &world.registries,
-    )
-    .await;
-    let mut keeping =
-        opened.unwrap_or_else(|stop| panic!("{}, after\n  {}", stop.first_message(), world.story()));
-    let result = repair::repair(&mut keeping, "ada", &world.registries).await;
-    keeping.session.close().await;
-    let done = result.as_ref().map(Clone::clone).unwrap_or_default();
+    let result = world.quorate.playbooks().repair().await;
+    let done = result.as_ref().map(|repairs| repairs.done.clone()).unwrap_or_default();
     world.note(format!("repair: {done:?}"), result.as_ref().err());
     assert!(result.is_ok(), "{}", world.story());
     world.touched_slugs.clear();

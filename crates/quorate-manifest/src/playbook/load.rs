@@ -314,11 +314,7 @@ fn operator_names(loader: &Loader<'_>, from: &WorkspacePath) -> Arc<OperatorName
 }
 
 fn folder(scope: &Scope) -> Option<WorkspacePath> {
-    let folder = match scope.folder() {
-        top if top.is_empty() => FOLDER.to_owned(),
-        tenant => format!("{tenant}/{FOLDER}"),
-    };
-    WorkspacePath::new(&folder).ok()
+    WorkspacePath::new(&scope.path(FOLDER)).ok()
 }
 
 fn walk(loader: &Loader<'_>, folder: &WorkspacePath, depth: usize, found: &mut Vec<WorkspacePath>) {

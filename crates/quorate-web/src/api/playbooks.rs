@@ -4,42 +4,18 @@ use std::sync::Arc;
 
 use axum::Json;
 use axum::response::{IntoResponse as _, Response};
-use quorate::service::error::ServiceError;
-use quorate::service::playbook::library::Library;
-use quorate::service::playbook::overview::{self, ListedPlaybook, PlaybookView, sorted};
-use quorate::service::playbook::promote::unknown_playbook;
-use schemars::JsonSchema;
-use serde::Serialize;
+use quorate::playbook::{PlaybookList, PlaybookView};
+use quorate::{Error, Outcome};
 
 use crate::Server;
 use crate::endpoint::{Answer, Call, Endpoint, Method, Nothing};
 use crate::failure::Failure;
 
-/// The playbooks of the workspace.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Playbooks {
-    /// Active ones first, in the order of weaving
-    playbooks: Vec<ListedPlaybook>,
-}
-
-/// The library of the workspace.
-pub(crate) fn library(server: &Server) -> Result<Library, ServiceError> {
-    Library::open(&server.environment, &server.places, Some(server.root.dir()), &server.registries)
-}
-
-/// The playbooks, active ones first, and what is wrong with the files of others.
-pub(crate) async fn list(server: &Arc<Server>) -> Result<(Vec<ListedPlaybook>, Vec<String>), Failure> {
-    let within = server.clone();
-    let listed = async move {
-        let library = library(&within)?;
-        let now_ms = within.environment.clock.now_ms();
-        let all =
-            sorted(&library).into_iter().map(|file| ListedPlaybook::of(&library, file, now_ms)).collect();
-        let report = library.integrity_report(None);
-        let problems = report.refusals.iter().map(|refusal| refusal.body.message.clone());
-        Ok::<_, ServiceError>((all, problems.collect()))
-    };
-    Ok(server.run_computation(Box::pin(listed)).await?)
+/// The playbooks, active ones first; the warnings are about files.
+pub(crate) async fn list(server: &Arc<Server>) -> Result<Outcome<PlaybookList>, Failure> {
+    let playbooks = server.quorate.playbooks();
+    let listed = server.run_computation(Box::pin(async move { playbooks.list() })).await?;
+    Ok(listed.map(PlaybookList::in_weaving_order))
 }
 
 pub(crate) struct GetPlaybooks;
@@ -52,24 +28,18 @@ impl Endpoint for GetPlaybooks {
     type Body = Nothing;
 
     fn answer() -> Answer {
-        Answer::json::<Playbooks>("The playbooks")
+        Answer::json::<PlaybookList>("The playbooks")
     }
 
     async fn call(server: Arc<Server>, _: Call<Self>) -> Result<Response, Failure> {
-        let (playbooks, _) = list(&server).await?;
-        Ok(Json(Playbooks { playbooks }).into_response())
+        Ok(Json(list(&server).await?.value).into_response())
     }
 }
 
 /// A playbook.
 pub(crate) async fn load_playbook(server: &Arc<Server>, slug: String) -> Result<PlaybookView, Failure> {
-    let ledger = server.reader.session(&server.environment, &server.places).await?;
-    let within = server.clone();
-    let view = async move {
-        let library = library(&within)?;
-        let file = library.book(&slug).ok_or_else(|| unknown_playbook(&slug))?;
-        overview::view(&library, file, ledger.as_deref(), within.environment.clock.now_ms()).await
-    };
+    let quorate = server.reader.open_if_present().await?;
+    let view = async move { Ok::<_, Error>(quorate.playbooks().view(&slug).await?.value) };
     Ok(server.run_computation(Box::pin(view)).await?)
 }
 

@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::response::Response;
-use quorate::service::diff;
-use quorate::service::diff::{Change, Piece};
-use quorate::service::playbook::overview::{
-    DRIFTED, ListedPlaybook, PlaybookView, ShownEvidence, ShownVersion, Trial, VERSION_COLUMNS,
+use quorate::playbook::{
+    Change, DRIFTED, ListedPlaybook, Piece, PlaybookHistory, PromptChange, ShownEvidence, ShownVersion,
+    Trial, words_between,
 };
 
 use super::chart::Course;
@@ -31,7 +30,9 @@ pub(super) async fn show(server: &Arc<Server>) -> Response {
 
 async fn page(server: &Arc<Server>) -> Result<PlaybooksPage, Failure> {
     let frame = Frame::new(server, "Playbooks", "playbooks", "quorate playbook list".to_owned());
-    let (playbooks, problems) = list(server).await?;
+    let listed = list(server).await?;
+    let problems = listed.warnings.refusals.iter().map(|refusal| refusal.body.message.clone()).collect();
+    let playbooks = listed.value.playbooks;
     Ok(PlaybooksPage { frame: frame.with_json("/api/v1/playbooks".to_owned()), playbooks, problems })
 }
 
@@ -47,21 +48,22 @@ struct PlaybookPage {
     facts: Vec<(&'static str, String)>,
     warning: Option<&'static str>,
     body: String,
-    columns: [&'static str; 5],
-    versions: Vec<VersionView>,
+    /// The table of the versions.
+    versions: String,
+    changes: Vec<VersionChange>,
     evidence: Vec<ShownEvidence>,
     trial: Option<TrialView>,
     prompts: Vec<PromptView>,
 }
 
-struct VersionView {
-    version: ShownVersion,
+struct VersionChange {
+    version: u32,
     /// How its file differs from the version before.
     pieces: Vec<Word>,
 }
 
 struct TrialView {
-    verdict: String,
+    verdict: &'static str,
     facts: Vec<(&'static str, String)>,
     course: Option<Course>,
     /// The number of each pair, and the evidence after it.
@@ -90,65 +92,50 @@ pub(super) async fn show_playbook(server: &Arc<Server>, slug: &str) -> Response 
 
 async fn playbook_page(server: &Arc<Server>, slug: &str) -> Result<PlaybookPage, Failure> {
     let view = load_playbook(server, slug.to_owned()).await?;
-    let slug = view.playbook.slug.clone();
+    let facts = view.state.facts();
+    let listed = view.state.playbook;
+    let slug = listed.slug.clone();
     let frame = Frame::new(server, slug.clone(), "playbooks", format!("quorate playbook history {slug}"));
-    let warning = match (view.drifted, view.intact) {
+    let warning = match (view.state.drifted, view.state.intact) {
         (true, _) => Some(DRIFTED),
         (false, false) => Some("The file is not what the ledger has: quorate playbook list says why."),
         (false, true) => None,
     };
+    let prompt = |change: PromptChange| PromptView {
+        operator: change.operator,
+        skipped: change.skipped,
+        pieces: words(&change.diff),
+    };
+    let changes = changes(&view.versions);
+    let attempts = view.state.attempts;
+    let history = PlaybookHistory { slug: slug.clone(), versions: view.versions, drifted: false, attempts };
     Ok(PlaybookPage {
         frame: frame.with_json(format!("/api/v1/playbooks/{slug}")),
-        facts: facts(&view),
+        facts,
         warning,
-        columns: VERSION_COLUMNS,
-        versions: versions(view.versions),
+        versions: history.doc().html(),
+        changes,
         trial: view.trial.map(trial),
-        prompts: view
-            .prompts
-            .iter()
-            .map(|change| PromptView {
-                operator: change.operator.clone(),
-                skipped: change.skipped.clone(),
-                pieces: words(&change.diff),
-            })
-            .collect(),
+        prompts: view.prompts.into_iter().map(prompt).collect(),
         evidence: view.evidence,
-        body: view.body,
-        title: view.playbook.title,
+        body: view.state.body,
+        title: listed.title,
         slug,
     })
 }
 
-fn facts(view: &PlaybookView) -> Vec<(&'static str, String)> {
-    let listed = &view.playbook;
-    let status = listed.status_words(view.drifted, view.intact);
-    let facts = [
-        ("Status", status),
-        ("Version", view.version.map_or_else(|| "none yet".to_owned(), |version| version.to_string())),
-        ("Priority", listed.priority.to_string()),
-        ("Operators", listed.operators.join(", ")),
-        ("Keeps", listed.lock_check.join(", ")),
-        ("Attempts", if view.attempts.attempts > 0 { view.attempts.to_string() } else { String::new() }),
-        ("File", listed.file.clone()),
-    ];
-    facts.into_iter().filter(|(_, value)| !value.is_empty()).collect()
-}
-
-/// The versions, as `quorate playbook history` lists them.
-fn versions(all: Vec<ShownVersion>) -> Vec<VersionView> {
-    let mut before = String::new();
-    let mut views: Vec<VersionView> = Vec::new();
-    for version in all {
-        let pieces = if before.is_empty() { Vec::new() } else { words(&diff::words(&before, &version.text)) };
-        before.clone_from(&version.text);
-        views.push(VersionView { version, pieces });
-    }
-    views
+/// What each version changes.
+fn changes(versions: &[ShownVersion]) -> Vec<VersionChange> {
+    let change = |pair: &[ShownVersion]| VersionChange {
+        version: pair[1].version.n,
+        pieces: words(&words_between(&pair[0].version.text, &pair[1].version.text)),
+    };
+    versions.windows(2).map(change).filter(|change| !change.pieces.is_empty()).collect()
 }
 
 fn trial(trial: Trial) -> TrialView {
-    let verdict = match trial.passes {
+    let result = trial.result;
+    let verdict = match result.passes {
         true => "The gate a-b would open.",
         false => "The gate a-b is not passed.",
     };
@@ -160,21 +147,21 @@ fn trial(trial: Trial) -> TrialView {
         outcome: run.outcome.to_uppercase(),
     });
     TrialView {
-        verdict: verdict.to_owned(),
+        verdict,
         facts: vec![
-            ("Outcomes with it", format!("{} of at least {}", trial.with, trial.min_sample)),
-            ("without it", format!("{} of at least {}", trial.without, trial.min_sample)),
-            ("Pairs won", trial.wins.to_string()),
-            ("lost", trial.losses.to_string()),
-            ("Evidence", format!("{:.1}", trial.evidence)),
-            ("needed", format!("{:.1}", trial.threshold)),
+            ("Outcomes with it", format!("{} of at least {}", result.with, result.min_sample)),
+            ("without it", format!("{} of at least {}", result.without, result.min_sample)),
+            ("Pairs won", result.wins.to_string()),
+            ("lost", result.losses.to_string()),
+            ("Evidence", format!("{:.1}", result.evidence)),
+            ("needed", format!("{:.1}", result.threshold)),
         ],
         pairs: (1..)
             .zip(&trial.course)
             .map(|(pair, evidence)| (pair, format!("{evidence:.2}")))
             .take(MAX_ROWS)
             .collect(),
-        course: chart::course(&trial.course, trial.threshold),
+        course: chart::course(&trial.course, result.threshold),
         runs: runs.collect(),
         omitted,
     }

@@ -274,15 +274,6 @@ pub fn shadows(shadows: &[ShadowPrompt]) -> Json {
     shadows.iter().map(|shadow| (shadow.id.clone(), one(&shadow.prompt))).collect()
 }
 
-/// The status as users read it.
-pub fn inactive_label(status: Status) -> Option<&'static str> {
-    match status {
-        Status::Active => None,
-        Status::Shadow => Some("in shadow"),
-        Status::Archived => Some("archived"),
-    }
-}
-
 fn body(text: &str) -> ledger::Body {
     ledger::Body { sha256: sha256_hex(text.as_bytes()), text: text.into() }
 }

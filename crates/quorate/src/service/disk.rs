@@ -263,6 +263,16 @@ pub enum Text {
     Missing,
 }
 
+impl Text {
+    /// The text; empty without a file.
+    pub fn unwrap_or_default(self) -> String {
+        match self {
+            Text::Present(text) => text,
+            Text::Missing => String::new(),
+        }
+    }
+}
+
 /// The text of a file.
 ///
 /// # Errors

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use quorate_diagnostics::invisible::find_invisible;
 use quorate_diagnostics::{Body, codes};
+use quorate_kernel::clock::rfc3339;
 use quorate_kernel::entropy;
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Ledger as _, LedgerError, Record};
@@ -14,14 +15,16 @@ use quorate_manifest::timestamp;
 use quorate_protocol::assembly::Setup;
 use quorate_protocol::overlay::{Eviction, EvictionReason, Overlay, OverlaySet};
 use quorate_protocol::{Json, Name};
+use serde::Serialize;
 use serde_json::json;
 use tokio::sync::Mutex;
 
 use super::compose::Projection;
-use super::environment::Environment;
 use super::error::ServiceError;
 use super::session::LedgerSession;
 use super::{manifests, run_opened};
+use crate::view::layout::{one_line, truncate};
+use crate::view::{Doc, Table, Text, Tone};
 
 /// The prefix of an assembly's overlay stream.
 const STREAM_PREFIX: &str = "overlays/";
@@ -179,39 +182,143 @@ async fn append_with_retry(
     }
 }
 
-/// Selects overlays by tenant and assembly.
+/// Selects overlays. In a tenant's folder only those of its assemblies are selected (M10).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OverlayFilter {
-    /// Selects the assemblies of this tenant; `None` selects all.
-    pub tenant: Option<String>,
-    /// Selects this assembly, by its name in its scope.
+    /// Selects this assembly, by its name in its scope; `None` selects all
     pub assembly: Option<String>,
 }
 
 impl OverlayFilter {
-    /// The filter for the scope that the working directory is in (M10).
-    pub fn for_directory(environment: &Environment, assembly: Option<&str>) -> Self {
-        let (_, scope) = manifests::root_and_scope(environment, None);
-        OverlayFilter { tenant: scope.tenant().map(str::to_owned), assembly: assembly.map(str::to_owned) }
-    }
-
-    async fn streams(&self, store: &Store) -> Result<Vec<Name>, ServiceError> {
-        let before = self.tenant.as_ref().map_or_else(String::new, |tenant| format!("{tenant}/"));
+    async fn streams(&self, session: &LedgerSession) -> Result<Vec<Name>, ServiceError> {
+        let (_, scope) = manifests::root_and_scope(&session.environment, None);
+        let before = scope.tenant().map_or_else(String::new, |tenant| format!("{tenant}/"));
         match &self.assembly {
             // The name may already carry the tenant, as listings write it.
             Some(assembly) if assembly.starts_with(&before) => Ok(vec![stream_of(assembly)]),
             Some(assembly) => Ok(vec![stream_of(&format!("{before}{assembly}"))]),
-            None => Ok(store.streams(&format!("{STREAM_PREFIX}{before}")).await?),
+            None => Ok(session.store.streams(&format!("{STREAM_PREFIX}{before}")).await?),
         }
     }
 }
 
-/// An entry of the overlay list.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OverlayEntry {
+/// Overlays of advisory runs
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OverlayList {
+    /// Active ones by descending weight, then expired ones that no sweep has evicted
+    pub overlays: Vec<ListedOverlay>,
+}
+
+/// An overlay, and whether it is in force
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ListedOverlay {
+    #[serde(flatten)]
     pub overlay: Overlay,
-    /// Whether it is in force now.
+    /// Whether it is in force now
+    #[serde(rename = "holds")]
     pub active: bool,
+    /// When it was added, RFC 3339
+    pub added: String,
+    /// When it expires, RFC 3339
+    pub expires: String,
+    /// How long it is still in force, in words
+    #[serde(skip)]
+    pub time_left: String,
+}
+
+impl ListedOverlay {
+    fn new(overlay: Overlay, now_ms: i64) -> ListedOverlay {
+        // Rounded down to minutes, so that fourteen days stay fourteen days a second later.
+        let minutes = (overlay.expires_ms - now_ms).max(0) / 60_000;
+        let hours = (minutes + 30) / 60;
+        ListedOverlay {
+            active: overlay.is_active(now_ms),
+            added: rfc3339(overlay.added_ms),
+            expires: rfc3339(overlay.expires_ms),
+            time_left: match (overlay.is_active(now_ms), hours) {
+                (false, _) => "expired".to_owned(),
+                (true, 48..) => format!("{} d", (hours + 12) / 24),
+                (true, _) => format!("{hours} h"),
+            },
+            overlay,
+        }
+    }
+
+    fn operator(&self) -> &str {
+        if self.overlay.operator.is_empty() { "(no operator)" } else { &self.overlay.operator }
+    }
+
+    /// The text, and all facts.
+    pub fn doc(&self) -> Doc {
+        let overlay = &self.overlay;
+        let mut doc = Doc::new();
+        doc.title(Text::strong(&overlay.overlay));
+        doc.prose(&overlay.text);
+        doc.facts([
+            ("assembly", overlay.assembly.clone()),
+            ("operator", self.operator().to_owned()),
+            ("run", overlay.run.clone()),
+            ("member", overlay.member.clone()),
+            ("rule", overlay.rule.clone()),
+            ("severity", overlay.severity.to_string()),
+            ("priority", overlay.priority.to_string()),
+            ("added", self.added.clone()),
+            ("expires", format!("{} ({})", self.expires, self.time_left)),
+        ]);
+        doc
+    }
+}
+
+/// The longest text in a list, in characters.
+const MAX_LISTED_CHARS: usize = 60;
+
+impl OverlayList {
+    /// A table of the overlays.
+    pub fn doc(&self) -> Doc {
+        let mut table = Table::new(["overlay", "priority", "left", "assembly", "operator", "text"]);
+        for one in &self.overlays {
+            let overlay = &one.overlay;
+            let tone = if one.active { Tone::Plain } else { Tone::Absent };
+            table.row([
+                Text::strong(&overlay.overlay),
+                overlay.priority.to_string().into(),
+                Text::toned(tone, &one.time_left),
+                (&overlay.assembly).into(),
+                one.operator().into(),
+                truncate(&one_line(&overlay.text), MAX_LISTED_CHARS).into(),
+            ]);
+        }
+        Doc::of_table(table, "no overlays")
+    }
+}
+
+/// An overlay that was evicted before its time
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ExpiredOverlay {
+    /// Its id
+    pub expired: String,
+}
+
+impl ExpiredOverlay {
+    /// The result in words.
+    pub fn doc(&self) -> Doc {
+        Doc::of_lines([format!("{} has expired", self.expired)], "")
+    }
+}
+
+/// The overlays that were evicted
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EvictedOverlays {
+    pub evicted: Vec<Eviction>,
+}
+
+impl EvictedOverlays {
+    /// Their ids.
+    pub fn doc(&self) -> Doc {
+        let ids: Vec<&str> = self.evicted.iter().map(|eviction| eviction.overlay.as_str()).collect();
+        let swept = (!ids.is_empty()).then(|| format!("swept: {}", ids.join(", ")));
+        Doc::of_lines(swept, "nothing to sweep")
+    }
 }
 
 /// The overlays that the filter selects: active ones by descending weight, then expired ones that no sweep has evicted.
@@ -219,17 +326,16 @@ pub struct OverlayEntry {
 /// # Errors
 /// When the ledger does not answer.
 #[crate::boxed]
-pub async fn list(session: &LedgerSession, whose: &OverlayFilter) -> Result<Vec<OverlayEntry>, ServiceError> {
+pub async fn list(session: &LedgerSession, whose: &OverlayFilter) -> Result<OverlayList, ServiceError> {
     let now_ms = session.environment.clock.now_ms();
-    let mut listed = Vec::new();
-    for stream in whose.streams(&session.store).await? {
+    let mut overlays = Vec::new();
+    for stream in whose.streams(session).await? {
         let (standing, _) = load_stream(&session.store, &stream).await?;
-        let active = standing.active(now_ms).into_iter().cloned();
-        listed.extend(active.map(|overlay| OverlayEntry { overlay, active: true }));
-        let over = standing.all().iter().filter(|one| !one.is_active(now_ms)).cloned();
-        listed.extend(over.map(|overlay| OverlayEntry { overlay, active: false }));
+        let over = standing.all().iter().filter(|one| !one.is_active(now_ms));
+        let listed = standing.active(now_ms).into_iter().chain(over).cloned();
+        overlays.extend(listed.map(|overlay| ListedOverlay::new(overlay, now_ms)));
     }
-    Ok(listed)
+    Ok(OverlayList { overlays })
 }
 
 async fn streams(store: &Store, assembly: Option<&str>) -> Result<Vec<Name>, ServiceError> {
@@ -239,19 +345,14 @@ async fn streams(store: &Store, assembly: Option<&str>) -> Result<Vec<Name>, Ser
     }
 }
 
-/// Finds an overlay by its id or a unique prefix of it.
+/// Finds an overlay of the working directory's scope by its id or a unique prefix of it.
 ///
 /// # Errors
 /// If none or several match.
 #[crate::boxed]
-pub async fn find(
-    session: &LedgerSession,
-    whose: &OverlayFilter,
-    prefix: &str,
-) -> Result<OverlayEntry, ServiceError> {
-    let all = list(session, whose).await?;
-    let mut found: Vec<OverlayEntry> =
-        all.into_iter().filter(|one| one.overlay.overlay.starts_with(&prefix.to_lowercase())).collect();
+pub async fn find(session: &LedgerSession, prefix: &str) -> Result<ListedOverlay, ServiceError> {
+    let mut found = list(session, &OverlayFilter::default()).await?.overlays;
+    found.retain(|one| one.overlay.overlay.starts_with(&prefix.to_lowercase()));
     match found.len() {
         1 => Ok(found.remove(0)),
         0 => {
@@ -271,12 +372,8 @@ pub async fn find(
 /// # Errors
 /// As [`find`], and if the ledger does not answer.
 #[crate::boxed]
-pub async fn expire(
-    session: &LedgerSession,
-    whose: &OverlayFilter,
-    prefix: &str,
-) -> Result<Overlay, ServiceError> {
-    let overlay = find(session, whose, prefix).await?.overlay;
+pub async fn expire(session: &LedgerSession, prefix: &str) -> Result<ExpiredOverlay, ServiceError> {
+    let overlay = find(session, prefix).await?.overlay;
     let gone = Eviction {
         overlay: overlay.overlay.clone(),
         why: EvictionReason::Person,
@@ -287,7 +384,7 @@ pub async fn expire(
         (Vec::new(), there.then(|| gone.clone()).into_iter().collect())
     })
     .await?;
-    Ok(overlay)
+    Ok(ExpiredOverlay { expired: overlay.overlay })
 }
 
 /// Evicts every expired overlay and returns the evictions.
@@ -295,14 +392,14 @@ pub async fn expire(
 /// # Errors
 /// When the ledger does not answer.
 #[crate::boxed]
-pub async fn sweep(session: &LedgerSession, whose: &OverlayFilter) -> Result<Vec<Eviction>, ServiceError> {
+pub async fn sweep(session: &LedgerSession, whose: &OverlayFilter) -> Result<EvictedOverlays, ServiceError> {
     let mut evicted = Vec::new();
-    for stream in whose.streams(&session.store).await? {
+    for stream in whose.streams(session).await? {
         let leaving =
             |standing: &OverlaySet, now_ms| (Vec::new(), standing.evictions(&[], usize::MAX, now_ms));
         evicted.extend(append_with_retry(session, &stream, leaving).await?);
     }
-    Ok(evicted)
+    Ok(EvictedOverlays { evicted })
 }
 
 /// The overlays that were not evicted, of one assembly or of all. It includes expired overlays, which a weave filters.

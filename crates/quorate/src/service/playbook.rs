@@ -34,11 +34,14 @@ pub struct GateEvidence {
 /// Why a gate stays closed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GateClosed {
+    /// The reason.
     pub message: String,
+    /// What to do.
     pub help: String,
 }
 
 impl GateClosed {
+    /// A reason, and what to do.
     pub fn new(message: impl Into<String>, help: impl Into<String>) -> Self {
         GateClosed { message: message.into(), help: help.into() }
     }
@@ -50,20 +53,22 @@ pub trait Approver: Send {
     ///
     /// # Errors
     /// If no person can be asked.
-    fn ask(&mut self, shown: &str) -> Result<Answer, GateClosed>;
+    fn ask(&mut self, question: &str) -> Result<Approval, GateClosed>;
 }
 
 /// A person's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct Approval {
+    /// Whether the person agrees.
     pub yes: bool,
     /// The reason, in one line; it may be empty.
     pub why: String,
+    /// The person's name, which is recorded.
     pub by: String,
 }
 
 /// Adds untrusted text as a quotation, with invisible characters escaped.
-pub fn push_quote(text: &mut String, quoted: &str) {
+fn push_quote(text: &mut String, quoted: &str) {
     for line in escape_invisible(quoted).lines() {
         text.push_str(&format!("> {line}\n"));
     }

@@ -7,77 +7,169 @@ use quorate_kernel::entropy::sha256_hex;
 use quorate_ledger::Store;
 use quorate_manifest::loader::{Loader, Refs};
 use quorate_manifest::playbook::{FOLDER, Status};
-use quorate_manifest::workspace::{Scope, WorkspacePath};
+use quorate_manifest::workspace::Scope;
 use quorate_playbook::bind::{RUNTIME, SKILL};
+use quorate_playbook::log::NEVER_GATED;
 use quorate_playbook::persona::BasePrompt;
-use quorate_playbook::weave::{Candidate, Composition, ShadowPrompt, WovenPrompt};
-use quorate_protocol::overlay;
+use quorate_playbook::weave::{Composition, Placement, ShadowPrompt, WovenOverlay};
+use quorate_protocol::Json;
+use serde::Serialize;
 
 use super::compose::{self, Sources};
+use super::diff::unified;
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
 use super::manifests::{Manifests, root_and_scope};
 use super::overlays;
 use super::playbook::change::pending_change;
-use super::playbook::library::{Catalogue, KnownOperator, full_ref, load_operator, persona_prompt};
+use super::playbook::library::{
+    Catalogue, KnownOperator, LoadedOperator, full_ref, load_operator, operators_of, persona_prompt,
+};
 use super::playbook::traits::Exceptions;
-use super::registries::Registries;
 use super::workspace::{self, PathOverrides, Workspace};
+use crate::view::{Doc, Text};
 
+/// Whose prompt to compose, and in which circumstances
 #[derive(Debug, Clone)]
 pub struct WeaveRequest {
+    /// Whose prompt it is, as a slug or a `ws://` ref
     pub target: WeaveTarget,
-    /// Weaves only the overlays of this assembly, whatever operator they are for.
+    /// Weaves only the overlays of this assembly, whatever operator they are for
     pub assembly: Option<String>,
-    /// The skill in use; `None` for every skill of the operator.
+    /// The skill in use; `None` for every skill of the operator
     pub skill: Option<String>,
-    /// The runtime in which the operator works; `None` for the runtime of its manifest.
+    /// The runtime in which the operator works; `None` for the runtime of its manifest
     pub runtime: Option<String>,
-    /// A shadow playbook to weave as if it were active.
+    /// A shadow playbook to weave as if it were active
     pub trying: Option<String>,
-    /// The workspace's root; `None` searches for it.
+    /// The workspace's root; `None` searches for it
     pub root: Option<PathBuf>,
 }
 
-/// The owner of the prompt, as a slug or a `ws://` ref.
-#[derive(Debug, Clone, PartialEq, Eq)]
+impl WeaveRequest {
+    /// The prompt of an operator or a persona, with all of its active playbooks and overlays.
+    pub fn new(target: WeaveTarget) -> Self {
+        WeaveRequest { target, assembly: None, skill: None, runtime: None, trying: None, root: None }
+    }
+}
+
+/// Whose prompt it is
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum WeaveTarget {
-    /// An operator, which playbooks can target.
+    /// An operator, which playbooks can target
     Operator(String),
-    /// A persona, with the overlays of all operators that have it.
+    /// A persona, with the overlays of all operators that have it
     Persona(String),
 }
 
-/// A composed prompt and its parts.
-#[derive(Debug)]
+/// A composed prompt and its parts
+#[derive(Debug, Clone, Serialize)]
 pub struct ComposedPrompt {
-    /// The ref of the operator or persona.
-    pub reference: String,
-    /// Whether it is an operator's.
-    pub is_operator: bool,
-    /// The prompt before weaving.
-    pub base: String,
-    pub woven: WovenPrompt,
-    /// Shadow playbooks, which are computed but not in the prompt.
-    pub shadows: Vec<ShadowPrompt>,
-    /// The shadow playbook that was requested.
-    pub trying: Option<String>,
-    /// The woven overlays of assemblies.
-    pub overlays: Vec<overlay::Overlay>,
-    /// Inactive playbooks that target the operator, with their status.
-    pub resting: Vec<(String, &'static str)>,
-    /// The active playbooks that passed no gate.
-    pub never_gated: Vec<String>,
-    /// SHA-256 of the prompt, in hexadecimal.
+    /// Whose prompt it is, as a ref
+    #[serde(flatten)]
+    pub target: WeaveTarget,
+    /// An estimate of the prompt's tokens: a fourth of its characters
+    pub tokens: usize,
+    /// The prompt
+    pub prompt: String,
+    /// SHA-256 of the prompt, in hexadecimal
     pub sha256: String,
-    /// Warnings, and problems of playbooks.
-    pub report: Report,
+    /// The woven playbooks and overlays, in the order of the prompt
+    pub woven: Vec<WovenPart>,
+    /// The playbooks and overlays that were not woven
+    pub skipped: Vec<SkippedPart>,
+    /// The shadow playbook that was requested
+    pub trying: Option<String>,
+    /// The hash of the prompt with each playbook in shadow, or why there is none
+    pub shadows: Json,
+    /// The prompt before weaving
+    #[serde(skip)]
+    pub base: String,
+}
+
+/// A playbook or an overlay in a prompt
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct WovenPart {
+    /// The playbook or overlay
+    #[serde(flatten)]
+    pub source: PartSource,
+    /// The priority that it was woven with
+    pub priority: u8,
+    /// The block that it replaces
+    pub block: Option<String>,
+    /// Whether a playbook is active although no gate passed its text
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub never_gated: Option<bool>,
+    /// The run of an overlay, and the author of its words
+    #[serde(skip)]
+    pub origin: Option<(String, String)>,
+}
+
+/// Where a part of a prompt comes from
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PartSource {
+    /// A playbook, by its slug
+    Playbook(String),
+    /// An overlay of an advisory run, by its id
+    Overlay(String),
+}
+
+/// A playbook or an overlay that is not in the prompt
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SkippedPart {
+    /// The playbook's slug, or the overlay's id
+    pub id: String,
+    /// The reason
+    pub why: String,
 }
 
 impl ComposedPrompt {
-    /// An estimate of the prompt's tokens: a fourth of its characters.
-    pub fn tokens(&self) -> usize {
-        self.woven.prompt.chars().count().div_ceil(4)
+    /// The playbooks and overlays that were woven, and those that were not.
+    pub fn summary(&self) -> Doc {
+        let mut facts: Vec<(&str, Text)> = Vec::new();
+        for part in &self.woven {
+            let (PartSource::Playbook(id) | PartSource::Overlay(id)) = &part.source;
+            let mut text = format!("{id} at priority {}", part.priority);
+            if let Some((run, member)) = &part.origin {
+                text.push_str(&format!(" (run {run}, {member})"));
+            }
+            if let Some(block) = &part.block {
+                text.push_str(&format!(" in place of `{block}`"));
+            }
+            if part.never_gated == Some(true) {
+                text.push_str(&format!(", {NEVER_GATED}"));
+            }
+            facts.push(("woven:", text.into()));
+        }
+        if let Some(slug) = &self.trying {
+            facts.push(("trying:", format!("{slug}, in this prompt only").into()));
+        }
+        facts.extend(
+            self.skipped.iter().map(|part| ("skipped:", format!("{}: {}", part.id, part.why).into())),
+        );
+        let mut doc = Doc::new();
+        doc.facts(facts);
+        if self.woven.is_empty() && self.trying.is_none() {
+            doc.line("nothing is woven in");
+        }
+        doc
+    }
+
+    /// The summary, and the length and hash of the prompt.
+    pub fn doc(&self) -> Doc {
+        let mut doc = self.summary();
+        let characters = self.prompt.chars().count();
+        let size = format!("{characters} characters, about {} tokens, sha256 {}", self.tokens, self.sha256);
+        doc.facts([("prompt:", size)]);
+        doc
+    }
+
+    /// What weaving changes, as a unified diff; empty without changes.
+    pub fn diff(&self) -> String {
+        let (WeaveTarget::Operator(reference) | WeaveTarget::Persona(reference)) = &self.target;
+        unified(reference, Some(self.base.as_bytes()), Some(self.prompt.as_bytes()))
     }
 }
 
@@ -91,13 +183,12 @@ pub async fn weave(
     environment: &Environment,
     places: &PathOverrides,
     request: &WeaveRequest,
-    registries: &Registries,
-) -> Result<ComposedPrompt, ServiceError> {
+) -> Result<(ComposedPrompt, Report), ServiceError> {
     let (root, scope) = root_and_scope(environment, request.root.as_deref());
     let manifests = Manifests::open(environment, &root, Refs::Followed)?;
-    let loader = manifests.loader(registries);
+    let loader = manifests.loader(&*environment.registries);
     let workspace = workspace::load(environment, places, &root)?;
-    let (reference, base, known, mut report) = target_prompt(&loader, &scope, request, &workspace)?;
+    let (target, base, known, mut report) = target_prompt(&loader, &scope, request, &workspace)?;
     report.absorb(workspace.report.clone());
     let catalogue = match request.target {
         WeaveTarget::Operator(_) => Catalogue::open(&loader, &scope, &workspace.ledger),
@@ -138,31 +229,51 @@ pub async fn weave(
             report.warn(codes::WEAVE_UNRECORDED, unrecorded(&error.first_message()));
         }
     }
-    let status = |candidate: &Candidate| {
-        Some((candidate.overlay.id.clone(), compose::inactive_label(candidate.status)?))
-    };
-    let resting = sources.candidates().iter().filter_map(status).collect();
     report.absorb(catalogue.report);
     let Composition { mut woven, shadows } = composed;
     if let Some(slug) = &request.trying {
         woven.prompt = trial_prompt(slug, &shadows)?;
     }
-    let sha256 = sha256_hex(woven.prompt.as_bytes());
-    let (is_operator, base) = (matches!(request.target, WeaveTarget::Operator(_)), sources.base().render());
-    let (trying, overlays, never_gated) = (request.trying.clone(), advice, sources.never_gated().to_vec());
-    Ok(ComposedPrompt {
-        reference,
-        is_operator,
-        base,
-        woven,
-        shadows,
-        trying,
-        overlays,
-        resting,
-        never_gated,
-        sha256,
-        report,
-    })
+    let part = |piece: WovenOverlay| {
+        let overlay = advice.iter().find(|overlay| overlay.overlay == piece.id);
+        WovenPart {
+            priority: piece.priority,
+            block: match piece.placement {
+                Placement::Appended => None,
+                Placement::Block(block) => Some(block),
+            },
+            never_gated: overlay.is_none().then(|| sources.never_gated().contains(&piece.id)),
+            origin: overlay.map(|overlay| (overlay.run.clone(), overlay.member.clone())),
+            source: match overlay {
+                Some(_) => PartSource::Overlay(piece.id),
+                None => PartSource::Playbook(piece.id),
+            },
+        }
+    };
+    let skipped = woven.skipped.iter().map(|piece| (&piece.id, piece.reason.to_string()));
+    let candidates = sources.candidates().iter();
+    let inactive = candidates.filter(|candidate| request.trying.as_ref() != Some(&candidate.overlay.id));
+    let inactive = inactive.filter_map(|candidate| {
+        let status = match candidate.status {
+            Status::Active => return None,
+            Status::Shadow => "in shadow",
+            Status::Archived => "archived",
+        };
+        Some((&candidate.overlay.id, format!("it is {status}")))
+    });
+    let skipped = skipped.chain(inactive).map(|(id, why)| SkippedPart { id: id.clone(), why });
+    let composed = ComposedPrompt {
+        target,
+        tokens: woven.prompt.chars().count().div_ceil(4),
+        sha256: sha256_hex(woven.prompt.as_bytes()),
+        skipped: skipped.collect(),
+        woven: woven.woven.into_iter().map(part).collect(),
+        prompt: woven.prompt,
+        trying: request.trying.clone(),
+        shadows: compose::shadows(&shadows),
+        base: sources.base().render(),
+    };
+    Ok((composed, report))
 }
 
 /// A failure to record is only a warning, because the prompt is for display.
@@ -187,7 +298,7 @@ fn trial_prompt(slug: &str, shadows: &[ShadowPrompt]) -> Result<String, ServiceE
 }
 
 /// The ref, the prompt, the operators whose overlays and playbooks are woven, and warnings.
-type TargetPrompt = (String, BasePrompt, Vec<KnownOperator>, Report);
+type TargetPrompt = (WeaveTarget, BasePrompt, Vec<KnownOperator>, Report);
 
 fn target_prompt(
     loader: &Loader<'_>,
@@ -200,7 +311,7 @@ fn target_prompt(
             let reference = full_ref(written, "personas");
             let (base, report, _) = persona_prompt(loader, scope, &reference)?;
             let known = operators_with_persona(loader, scope, &reference, workspace);
-            Ok((reference, base, known, report))
+            Ok((WeaveTarget::Persona(reference), base, known, report))
         }
         WeaveTarget::Operator(written) => {
             let reference = full_ref(written, "operators");
@@ -214,7 +325,7 @@ fn target_prompt(
                     known.subject = known.subject.replace(axis, value);
                 }
             }
-            Ok((reference, base, vec![known], report))
+            Ok((WeaveTarget::Operator(reference), base, vec![known], report))
         }
     }
 }
@@ -227,16 +338,9 @@ pub(super) fn operators_with_persona(
     workspace: &Workspace,
 ) -> Vec<KnownOperator> {
     let exceptions = Exceptions::of(workspace, scope);
-    let folder = match scope.folder() {
-        top if top.is_empty() => "operators".to_owned(),
-        tenant => format!("{tenant}/operators"),
+    let has_it = |loaded: &LoadedOperator| {
+        loaded.operator.persona.as_deref().is_some_and(|persona| full_ref(persona, "personas") == reference)
     };
-    let Ok(location) = WorkspacePath::new(&folder) else { return Vec::new() };
-    let is_it = |slug: &String| {
-        let operating = load_operator(loader, scope, &format!("ws://operators/{slug}")).ok()?;
-        let persona = operating.operator.persona.as_deref()?;
-        (full_ref(persona, "personas") == reference)
-            .then(|| KnownOperator::new(operating, &workspace.config, &exceptions))
-    };
-    loader.folder_names(&location).iter().filter_map(is_it).collect()
+    let loaded = operators_of(loader, scope).flatten().filter(has_it);
+    loaded.map(|loaded| KnownOperator::new(loaded, &workspace.config, &exceptions)).collect()
 }

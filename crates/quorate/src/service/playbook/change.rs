@@ -20,6 +20,7 @@ use quorate_kernel::record::{self, PlaybookEventData};
 use quorate_ledger::Store;
 use quorate_ledger::export::jsonl;
 use quorate_manifest::playbook::FOLDER;
+use quorate_manifest::playbook::edit::Edit;
 use quorate_manifest::timestamp;
 use quorate_manifest::workspace::Scope;
 use quorate_playbook::log::{self, Line};
@@ -27,6 +28,7 @@ use quorate_protocol::{Json, Name};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
+use super::versions::{NewVersion, VersionedFile};
 use crate::service::disk::{self, Text, display_path};
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
@@ -75,6 +77,26 @@ impl PlaybookChange {
             files: Vec::new(),
             events: Vec::new(),
         }
+    }
+
+    /// Adds the next version of a playbook, and its event with `words`. `edit` changes the current text, or that of `from`.
+    ///
+    /// # Errors
+    /// If the text cannot be edited.
+    pub(super) fn add_version(
+        &mut self,
+        file: &VersionedFile,
+        step: &NewVersion<'_>,
+        from: Option<&str>,
+        (event, words, mut data): (PlaybookEvent, &str, Json),
+        edit: impl FnOnce(&mut Edit, &str),
+    ) -> Result<u32, ServiceError> {
+        let (files, version) = file.next_version(step, from, &timestamp::format(self.at_ms), edit)?;
+        self.files.extend(files);
+        data["version"] = json!(version.n);
+        data["sha256"] = json!(sha256_hex(version.text.as_bytes()));
+        self.events.push(ChangeEvent::new(event, &file.slug, words, data));
+        Ok(version.n)
     }
 
     /// Paths are relative to a folder, so that the folder may be moved before the change is finished.
@@ -269,19 +291,17 @@ pub fn playbook_stream(scope: &Scope) -> Name {
     }
 }
 
-/// The log of a playbooks' folder.
-pub const LOG_FILE: &str = "_log.md";
+/// The log of a playbooks' folder; empty without one.
+fn read_log(folder: &Path) -> io::Result<String> {
+    disk::read_text(&folder.join(log::FILE_NAME)).map(Text::unwrap_or_default)
+}
 
 /// Adds a line for each unlogged event. `scope` is the folder that writes must stay in.
 ///
 /// # Errors
 /// If it cannot be read or written.
 pub fn append_lines(scope: &Path, folder: &Path, at_ms: i64, events: &[ChangeEvent]) -> io::Result<()> {
-    let path = folder.join(LOG_FILE);
-    let current = match disk::read_text(&path)? {
-        Text::Present(text) => text,
-        Text::Missing => String::new(),
-    };
+    let current = read_log(folder)?;
     let at = timestamp::format(at_ms);
     let lines = events
         .iter()
@@ -292,7 +312,11 @@ pub fn append_lines(scope: &Path, folder: &Path, at_ms: i64, events: &[ChangeEve
     }
     // Appends instead of rewriting: another process may be adding a line.
     let whole = log::append(&current, &new);
-    disk::append_below(scope, &path, whole.get(current.len()..).unwrap_or_default().as_bytes())
+    disk::append_below(
+        scope,
+        &folder.join(log::FILE_NAME),
+        whole.get(current.len()..).unwrap_or_default().as_bytes(),
+    )
 }
 
 /// Restores missing lines from the ledger; returns the text and their number.
@@ -300,20 +324,16 @@ pub fn append_lines(scope: &Path, folder: &Path, at_ms: i64, events: &[ChangeEve
 /// # Errors
 /// If it cannot be read.
 pub fn restore_lines(folder: &Path, records: &[Record]) -> io::Result<Option<(String, usize)>> {
-    let current = match disk::read_text(&folder.join(LOG_FILE))? {
-        Text::Present(text) => text,
-        Text::Missing => String::new(),
-    };
+    let current = read_log(folder)?;
     let lines: Vec<String> = records.iter().filter_map(record_line).collect();
     Ok(log::restore(&current, &lines))
 }
 
 /// The line of a record; `None` for a trial of a scorer, which is only in the ledger.
 fn record_line(record: &Record) -> Option<String> {
-    let data = record.data.as_ref().filter(|_| record.kind != PlaybookEvent::Tried.as_str())?;
-    let text = |key: &str| data.get(key).and_then(Json::as_str);
+    let data = playbook_event(record).filter(|_| record.kind != PlaybookEvent::Tried.as_str())?;
     let at = timestamp::format(record.at_ms);
-    Some(Line { at: &at, event: &record.kind, slug: text("slug")?, words: text("words")? }.to_string())
+    Some(Line { at: &at, event: &record.kind, slug: &data.slug?, words: &data.words? }.to_string())
 }
 
 /// The number of changes of playbooks that the log lacks. Events of weaves do not count, since a weave may run in a
@@ -322,10 +342,7 @@ fn record_line(record: &Record) -> Option<String> {
 /// # Errors
 /// If it cannot be read.
 pub fn count_missing_lines(folder: &Path, records: &[Record]) -> io::Result<usize> {
-    let current = match disk::read_text(&folder.join(LOG_FILE))? {
-        Text::Present(text) => text,
-        Text::Missing => String::new(),
-    };
+    let current = read_log(folder)?;
     let known: BTreeSet<&str> = current.lines().map(str::trim_end).collect();
     let is_change = |record: &&Record| {
         ![PlaybookEvent::Composed, PlaybookEvent::Skipped].iter().any(|kind| record.kind == kind.as_str())
@@ -336,7 +353,7 @@ pub fn count_missing_lines(folder: &Path, records: &[Record]) -> io::Result<usiz
 }
 
 /// Whether the log mentions a playbook.
-pub fn log_mentions(folder: &Path, slug: &str, words: &str) -> bool {
-    let Ok(Text::Present(there)) = disk::read_text(&folder.join(LOG_FILE)) else { return false };
-    there.lines().any(|line| line.contains(&format!("`{slug}`")) && line.contains(words))
+fn log_mentions(folder: &Path, slug: &str, words: &str) -> bool {
+    let mentions = |line: &str| line.contains(&format!("`{slug}`")) && line.contains(words);
+    read_log(folder).is_ok_and(|log| log.lines().any(mentions))
 }

@@ -62,7 +62,7 @@ impl Consultant {
         let call = SingleCall {
             stream: STREAM.into(),
             ledger: keeping.session.ledger(),
-            clock: keeping.session.environment.clock.clone(),
+            clock: environment.clock.clone(),
             redactor: workspace.redaction.redactor.clone(),
             caps,
             observer: Arc::new(NoopObserver),
@@ -142,7 +142,7 @@ impl Judge {
         operators: &[String],
         report: &mut Report,
     ) -> Result<(), ServiceError> {
-        let now_ms = keeping.session.environment.clock.now_ms();
+        let now_ms = keeping.now_ms();
         for known in keeping.library.operators.iter().filter(|known| operators.contains(&known.slug)) {
             let candidates = keeping.library.candidates_for(known);
             let prompt = compose(&known.base, &candidates, &[], &known.locks(), now_ms).woven.prompt;

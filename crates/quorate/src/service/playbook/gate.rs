@@ -18,19 +18,20 @@ use quorate_playbook::gate::{
 use quorate_playbook::log::priority;
 use quorate_playbook::weave::{Composition, compose};
 use quorate_protocol::Name;
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::json;
 
 use super::change::{ChangeEvent, PlaybookChange, append_new_events, playbook_stream};
 use super::library::Library;
 use super::propose::contradictions_of;
-use super::versions::{NewAttempt, RecordedVersions, gate_word};
+use super::versions::{NewAttempt, RecordedVersions};
 use super::writer::LibraryWriter;
 use super::{Approver, GateClosed, GateEvidence, push_quote};
-use crate::service::artifact::{Artifact, Subject};
+use crate::service::artifact::{Artifact, Draft};
 use crate::service::convene::{self, ConveneRequest, Inputs, spec};
 use crate::service::disk::absolute;
 use crate::service::error::ServiceError;
-use crate::service::registries::Registries;
 use crate::service::run_spec::RunOptions;
 use crate::service::session::LedgerSession;
 use crate::service::trust;
@@ -47,15 +48,13 @@ pub async fn attempt(
     gate: Gate,
     attempt: &NewAttempt,
     asked: &mut dyn Approver,
-    registries: &Registries,
 ) -> Result<Result<GateEvidence, GateClosed>, ServiceError> {
-    let playbooks = &keeping.library.workspace.config.playbooks;
-    let terms = Thresholds { min_sample: playbooks.min_sample, error_rate: playbooks.error_rate };
+    let terms = keeping.library.thresholds();
     match gate {
-        Gate::AB => attempt_ab(keeping, book, terms).await,
-        Gate::Scorer => attempt_scorer(keeping, book, attempt, terms).await,
+        Gate::AB => Box::pin(attempt_ab(keeping, book)).await,
+        Gate::Scorer => Box::pin(attempt_scorer(keeping, book, attempt, terms)).await,
         Gate::Human => Ok(attempt_human(keeping, book, asked)),
-        Gate::Governance => Box::pin(attempt_governance(keeping, book, registries)).await,
+        Gate::Governance => Box::pin(attempt_governance(keeping, book)).await,
     }
 }
 
@@ -71,17 +70,13 @@ pub async fn attempt(
 ///
 /// # Errors
 /// When the ledger does not answer.
-#[crate::boxed]
-pub async fn attempt_ab(
+async fn attempt_ab(
     keeping: &LibraryWriter,
     book: &PlaybookFile,
-    terms: Thresholds,
 ) -> Result<Result<GateEvidence, GateClosed>, ServiceError> {
-    let Evaluation { result: finding, counted, .. } =
-        evaluate_ab(&keeping.library, &keeping.session, book, terms).await?;
-    if finding.passes() {
-        let reference =
-            counted.last().map_or_else(|| "ledger".to_owned(), |last| format!("runs/{}", last.run));
+    let Trial { result: finding, runs, .. } = evaluate_ab(&keeping.library, &keeping.session, book).await?;
+    if finding.passes {
+        let reference = runs.last().map_or_else(|| "ledger".to_owned(), |last| format!("runs/{}", last.run));
         return Ok(Ok(GateEvidence { kind: "run", reference, note: finding.to_string() }));
     }
     let operator = keeping
@@ -96,26 +91,28 @@ pub async fn attempt_ab(
     Ok(Err(GateClosed::new(finding.to_string(), help)))
 }
 
-/// The test of the outcomes so far.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Evaluation {
+/// The test of the gate a-b, as of now
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct Trial {
+    #[serde(flatten)]
     pub result: TestResult,
-    /// The runs that count, in the order in which they ended.
-    pub counted: Vec<CountedRun>,
-    /// The evidence after each pair that is not a tie.
+    /// The evidence after each pair that is no tie
     pub course: Vec<f64>,
+    /// The runs that count, in the order in which they ended
+    pub runs: Vec<TrialRun>,
 }
 
-/// A run that counts.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CountedRun {
-    pub run: Name,
-    /// Whether its text was made with the playbook.
-    pub side: Side,
-    /// The operator that made the text.
+/// A run that counts in a trial
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct TrialRun {
+    pub run: String,
+    /// Whether its text was made with the playbook
+    pub with: bool,
+    /// The operator that made the text
     pub made_by: String,
-    /// The verdict, or the result of an assembly.
+    /// The verdict or outcome
     pub outcome: String,
+    /// What the outcome is worth; more is better
     pub score: f64,
 }
 
@@ -128,8 +125,8 @@ pub async fn evaluate_ab(
     library: &Library,
     session: &LedgerSession,
     book: &PlaybookFile,
-    terms: Thresholds,
-) -> Result<Evaluation, ServiceError> {
+) -> Result<Trial, ServiceError> {
+    let terms = library.thresholds();
     let slug = &book.playbook.slug;
     let operators: Vec<&str> =
         library.operators_for(&book.playbook).into_iter().map(|(known, _)| &*known.slug).collect();
@@ -163,14 +160,14 @@ pub async fn evaluate_ab(
         }
     }
     let (own, similar) = (own.evaluate(terms), similar.evaluate(terms));
-    Ok(if own.result.passes() { similar } else { own })
+    Ok(if own.result.passes { similar } else { own })
 }
 
 /// Outcomes of one test.
 #[derive(Default)]
 struct Tally {
     outcomes: Vec<Outcome>,
-    counted: Vec<CountedRun>,
+    runs: Vec<TrialRun>,
     once: SeenTexts,
 }
 
@@ -184,9 +181,9 @@ impl Tally {
             return;
         }
         let word = history.outcome().and_then(|outcome| outcome.word().map(str::to_owned));
-        self.counted.push(CountedRun {
-            run: run.clone(),
-            side: outcome.side,
+        self.runs.push(TrialRun {
+            run: run.to_string(),
+            with: outcome.side == Side::With,
             made_by: producer.map(|producer| producer.operator.clone()).unwrap_or_default(),
             outcome: word.unwrap_or_default(),
             score: outcome.score,
@@ -194,9 +191,9 @@ impl Tally {
         self.outcomes.push(outcome.clone());
     }
 
-    fn evaluate(self, terms: Thresholds) -> Evaluation {
+    fn evaluate(self, terms: Thresholds) -> Trial {
         let (result, course) = (compare(&self.outcomes, terms), course(&self.outcomes));
-        Evaluation { result, counted: self.counted, course }
+        Trial { result, course, runs: self.runs }
     }
 }
 
@@ -265,8 +262,7 @@ const MAX_TRIALS_FACTOR: u32 = 5;
 ///
 /// # Errors
 /// If the file that names the command is not trusted, or the ledger does not answer. A failing command keeps the gate closed.
-#[crate::boxed]
-pub async fn attempt_scorer(
+async fn attempt_scorer(
     keeping: &LibraryWriter,
     book: &PlaybookFile,
     attempt: &NewAttempt,
@@ -282,7 +278,7 @@ pub async fn attempt_scorer(
         TrustRequest { file: config.path(), acts: vec![process::command_side_effect(command, &config.dir)] };
     trust::admit(environment, vec![need])?;
     let slug = &book.playbook.slug;
-    let now_ms = keeping.session.environment.clock.now_ms();
+    let now_ms = keeping.now_ms();
     let mut prompts = Vec::new();
     for (known, _) in keeping.library.operators_for(&book.playbook) {
         let candidates = keeping.library.candidates_for(known);
@@ -331,24 +327,24 @@ pub async fn attempt_scorer(
                 )));
             }
         };
-        let mut data = json!({"gate": gate_word(Gate::Scorer), "scores": scores});
+        let mut data = json!({"gate": Gate::Scorer, "scores": scores});
         match trial {
             0 => attempt.add_to(&mut data),
             _ => data["attempt"] = json!(attempt.id),
         }
         let words = format!("trial {trial}: {} with it, {} without", scores.with, scores.without);
-        let mut change = PlaybookChange::new_at(keeping.session.environment.clock.now_ms());
+        let mut change = PlaybookChange::new_at(keeping.now_ms());
         change.events.push(ChangeEvent::new(PlaybookEvent::Tried, slug, words, data));
         append_new_events(store, &playbook_stream(&keeping.library.scope), &change, Vec::new(), &mut next)
             .await?;
         pairs.push((scores.with, scores.without));
-        if result(&pairs).passes() {
+        if result(&pairs).passes {
             break;
         }
     }
     let finding = result(&pairs);
     let note = finding.to_string();
-    if pairs.is_empty() || !finding.passes() {
+    if pairs.is_empty() || !finding.passes {
         return Ok(Err(GateClosed::new(
             note,
             "revise the playbook, or archive it: the scorer measured no improvement",
@@ -362,7 +358,7 @@ pub async fn attempt_scorer(
 ///
 /// # Errors
 /// If no person can be asked, or the answer is no.
-pub fn attempt_human(
+fn attempt_human(
     keeping: &LibraryWriter,
     book: &PlaybookFile,
     asked: &mut dyn Approver,
@@ -384,7 +380,7 @@ pub fn attempt_human(
 
 /// The question for a person or an assembly: first our description, then the playbook's text, quoted so that it cannot pass
 /// for ours.
-pub fn describe_promotion(keeping: &LibraryWriter, book: &PlaybookFile) -> String {
+fn describe_promotion(keeping: &LibraryWriter, book: &PlaybookFile) -> String {
     let playbook = &book.playbook;
     let matched = keeping.library.operators_for(playbook);
     let operators: Vec<&str> = matched.iter().map(|(known, _)| &*known.slug).collect();
@@ -414,7 +410,7 @@ pub fn describe_promotion(keeping: &LibraryWriter, book: &PlaybookFile) -> Strin
             push_quote(&mut text, block_text);
         }
     }
-    let now_ms = keeping.session.environment.clock.now_ms();
+    let now_ms = keeping.now_ms();
     for found in contradictions_of(&keeping.library, playbook, book.text(), now_ms) {
         text.push_str(&format!("\n## It states the opposite of `{}`, which is active\n\n", found.active));
         push_quote(&mut text, &found.active_sentence);
@@ -439,11 +435,9 @@ pub fn describe_promotion(keeping: &LibraryWriter, book: &PlaybookFile) -> Strin
 ///
 /// # Errors
 /// If the assembly is refused or the ledger fails.
-#[crate::boxed]
-pub async fn attempt_governance(
+async fn attempt_governance(
     keeping: &LibraryWriter,
     book: &PlaybookFile,
-    registries: &Registries,
 ) -> Result<Result<GateEvidence, GateClosed>, ServiceError> {
     let configuration = &keeping.library.workspace.config;
     let Some((written, _)) = &configuration.playbooks.governance else {
@@ -459,7 +453,7 @@ pub async fn attempt_governance(
     let text = describe_promotion(keeping, book);
     let name = format!("{}.md", book.playbook.slug);
     let (session, environment) = (&keeping.session, &keeping.session.environment);
-    let proposal = |_: &Subject| {
+    let proposal = |_: &Draft| {
         Ok(Artifact {
             display_name: name.clone(),
             path: None,
@@ -468,7 +462,7 @@ pub async fn attempt_governance(
         })
     };
     let (input, workspace) =
-        convene::prepare_with(environment, keeping.places(), &request, registries, proposal)?;
+        convene::prepare_with(environment, keeping.places(), &request, &environment.registries, proposal)?;
     let spec = spec::build(environment, &workspace, &input, &request.options)?;
     let report = convene::convene(session, &input, &spec, Arc::new(NoopObserver)).await?;
     let result = report.decision.as_ref().map_or("incomplete", |decision| &decision.result);

@@ -1,33 +1,29 @@
 //! Inspects playbooks: their list, histories, conflicts with each other, and records.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, Place, Report, codes};
-use quorate_kernel::ports::ledger::{Ledger as _, Record as Recorded};
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::document::Document;
 use quorate_manifest::loader::{OpenResult, Refs};
 use quorate_manifest::playbook::{HISTORY_SUFFIX, Playbook, PlaybookFile, Status, load};
 use quorate_manifest::workspace::WorkspacePath;
 use quorate_playbook::contradiction::contradictions;
-use quorate_playbook::curate::{Objection, objections_to};
+use quorate_playbook::curate::Objection;
 use quorate_playbook::gate::GOVERNANCE_PRIORITY;
-use quorate_playbook::log::priority;
+use quorate_playbook::log::{self, priority};
 use quorate_playbook::weave::Candidate;
 use serde_json::Value;
 
-use super::change::{self, LOG_FILE, pending_change, playbook_event, playbook_stream};
+use super::change::{self, pending_change};
 use super::library::{self, Gating, Library, never_gated_body};
-use super::versions::RecordedVersions;
-use super::writer::{INDEX_FILE, LibraryWriter, render_index};
+use super::versions::{RecordedVersions, history_path};
+use super::writer::{LibraryWriter, render_index};
 use crate::service::disk::{self, Text, display_path};
 use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError};
 use crate::service::manifests::Manifests;
-use crate::service::registries::Registries;
-use crate::service::runs;
-use crate::service::workspace::PathOverrides;
 
 /// The share of the cap on active playbooks, in percent, that triggers a warning.
 const CROWDED_PERCENT: usize = 75;
@@ -39,10 +35,9 @@ const CROWDED_PERCENT: usize = 75;
 pub(super) fn parse_playbook(
     keeping: &LibraryWriter,
     text: &str,
-    registries: &Registries,
 ) -> Result<(Playbook, Option<Value>, String), ServiceError> {
     let manifests = Manifests::open(&keeping.session.environment, &keeping.library.root, Refs::ShapeOnly)?;
-    let loader = manifests.loader(registries);
+    let loader = manifests.loader(&*keeping.session.environment.registries);
     let unusable = |report: Report| ServiceError::from_report(ExitClass::Configuration, report);
     let location = WorkspacePath::new("playbooks/version.md").map_err(|_| unusable(Report::new()))?;
     let document = match loader.open_bytes(&location, text.as_bytes().to_vec()) {
@@ -112,7 +107,7 @@ pub fn findings(
         );
     }
     check_log(environment, library, &folder, &mut report);
-    let index = folder.join(INDEX_FILE);
+    let index = folder.join(log::INDEX_FILE_NAME);
     let current = disk::read_text(&index).unwrap_or(Text::Missing);
     let is_true = matches!(&current, Text::Present(text) if *text == render_index(library));
     if !is_true && (kept || current != Text::Missing) {
@@ -166,7 +161,7 @@ fn check_prompts(
     if book.playbook.status == Status::Archived {
         return;
     }
-    for objection in objections_to(&library.affected(&book.playbook, book.text(), standing), now_ms) {
+    for objection in library.objections(&book.playbook, book.text(), standing, now_ms) {
         let place = match &objection {
             // A shadow playbook replaces nothing yet, and the active ones may change: the gate checks it when it is
             // promoted.
@@ -243,7 +238,7 @@ fn warn_contradictions(
 
 /// Warns if the log lacks changes that the ledger has, or ends in the middle of a line.
 fn check_log(environment: &Environment, library: &Library, folder: &Path, report: &mut Report) {
-    let path = folder.join(LOG_FILE);
+    let path = folder.join(log::FILE_NAME);
     let records = RecordedVersions::records_blocking(&library.workspace.ledger, &library.scope);
     let is_cut = matches!(disk::read_text(&path), Ok(Text::Present(text)) if !text.is_empty() && !text.ends_with('\n'));
     let shown = display_path(environment, &path);
@@ -261,11 +256,7 @@ fn check_log(environment: &Environment, library: &Library, folder: &Path, report
 /// Warns if an operator has, or will soon have, too many active playbooks.
 fn warn_crowded(library: &Library, operator: &str, all: &[Candidate], now_ms: i64, report: &mut Report) {
     let most = library.workspace.config.playbooks.max_active;
-    let active = |candidate: &&Candidate| {
-        candidate.status == Status::Active
-            && candidate.overlay.expires_ms.is_none_or(|expires| expires > now_ms)
-    };
-    let count = all.iter().filter(active).count();
+    let count = all.iter().filter(|candidate| candidate.is_active(now_ms)).count();
     if count * 100 > most * CROWDED_PERCENT {
         let body =
             Body::new(format!("`{operator}` has {count} active playbooks, and at most {most} are allowed"));
@@ -275,20 +266,15 @@ fn warn_crowded(library: &Library, operator: &str, all: &[Candidate], now_ms: i6
 }
 
 /// Histories without a playbook.
-pub(super) fn orphaned_histories(library: &Library, folder: &Path) -> Vec<std::path::PathBuf> {
-    let known: BTreeSet<std::path::PathBuf> = library
+pub(super) fn orphaned_histories(library: &Library, folder: &Path) -> Vec<PathBuf> {
+    let known: BTreeSet<PathBuf> = library
         .catalogue
         .books
         .iter()
-        .map(|book| {
-            super::versions::history_path(
-                &library.root.join(book.path.workspace_relative()),
-                &book.playbook.slug,
-            )
-        })
+        .map(|book| history_path(&library.root.join(book.path.workspace_relative()), &book.playbook.slug))
         .collect();
     let found = disk::walk(folder).unwrap_or_default().into_iter().map(|one| one.path);
-    let is_history = |path: &std::path::PathBuf| {
+    let is_history = |path: &PathBuf| {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let beside = name.strip_suffix(HISTORY_SUFFIX).map(|slug| path.with_file_name(format!("{slug}.md")));
         // A history beside a refused file belongs to that file; a truncated history counts as none.
@@ -301,25 +287,4 @@ pub(super) fn orphaned_histories(library: &Library, folder: &Path) -> Vec<std::p
 /// Whether a file has no complete frontmatter, so that the loader skips it.
 fn lacks_frontmatter(path: &Path) -> bool {
     matches!(disk::read_text(path), Ok(Text::Present(text)) if !text.trim_start_matches('\u{feff}').starts_with("---") || !text.contains("\n---"))
-}
-
-/// Records of playbooks, oldest first; only those of `slug`, if given.
-///
-/// # Errors
-/// If the ledger does not exist, or does not answer.
-#[crate::boxed]
-pub async fn log(
-    environment: &Environment,
-    places: &PathOverrides,
-    library: &Library,
-    slug: Option<&str>,
-) -> Result<Vec<Recorded>, ServiceError> {
-    let session = runs::open_read_only(environment, places).await?;
-    let records = session.store.records(&playbook_stream(&library.scope)).await;
-    session.close().await;
-    let of_it = |record: &Recorded| match slug {
-        None => true,
-        Some(slug) => playbook_event(record).and_then(|event| event.slug).as_deref() == Some(slug),
-    };
-    Ok(records?.into_iter().filter(of_it).collect())
 }

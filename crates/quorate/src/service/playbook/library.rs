@@ -23,8 +23,8 @@ use quorate_manifest::playbook::{
 use quorate_manifest::workspace::{Scope, WorkspacePath};
 use quorate_manifest::{frontmatter, persona, timestamp};
 use quorate_playbook::bind::{Binding, BindingIndex, MatchKind, RUNTIME, Subject};
-use quorate_playbook::curate::AffectedOperator;
-use quorate_playbook::gate::{GOVERNANCE_PRIORITY, TextIdentity};
+use quorate_playbook::curate::{AffectedOperator, Objection, objections_to};
+use quorate_playbook::gate::{GOVERNANCE_PRIORITY, TextIdentity, Thresholds};
 use quorate_playbook::lock::{Locks, Trait};
 use quorate_playbook::log::{NEVER_GATED, priority};
 use quorate_playbook::persona::BasePrompt;
@@ -33,11 +33,10 @@ use quorate_protocol::assembly;
 use serde_json::Value;
 
 use super::traits::{self, Exceptions};
-use super::versions::{AttemptCount, RecordedVersions, VersionedFile, gate_word};
+use super::versions::{AttemptCount, RecordedVersions, VersionedFile};
 use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError};
 use crate::service::manifests::{self, Manifests, file_not_found};
-use crate::service::registries::Registries;
 use crate::service::workspace::{self, PathOverrides, Workspace};
 
 pub struct Library {
@@ -63,14 +62,19 @@ impl Library {
         environment: &Environment,
         places: &PathOverrides,
         root: Option<&Path>,
-        registries: &Registries,
     ) -> Result<Self, ServiceError> {
         let (root, scope) = manifests::root_and_scope(environment, root);
         let workspace = workspace::load(environment, places, &root)?;
         let manifests = Manifests::open(environment, &root, Refs::Followed)?;
-        let loader = manifests.loader(registries);
+        let loader = manifests.loader(&*environment.registries);
         let exceptions = Exceptions::of(&workspace, &scope);
-        let (operators, report) = load_operators(&loader, &scope, &workspace, &exceptions);
+        let (mut operators, mut report) = (Vec::new(), Report::new());
+        for loaded in operators_of(&loader, &scope) {
+            match loaded {
+                Ok(loaded) => operators.push(KnownOperator::new(loaded, &workspace.config, &exceptions)),
+                Err(error) => report.absorb(*error.report),
+            }
+        }
         Ok(Library {
             catalogue: Catalogue::open(&loader, &scope, &workspace.ledger),
             root,
@@ -88,9 +92,32 @@ impl Library {
         self.root.join(self.scope.folder()).join(FOLDER)
     }
 
+    /// The time of the workspace's clock.
+    pub fn now_ms(&self) -> i64 {
+        self.environment.clock.now_ms()
+    }
+
+    /// How the gates weigh evidence.
+    pub fn thresholds(&self) -> Thresholds {
+        let settings = &self.workspace.config.playbooks;
+        Thresholds { min_sample: settings.min_sample, error_rate: settings.error_rate }
+    }
+
     /// A playbook by its slug.
     pub fn book(&self, slug: &str) -> Option<&PlaybookFile> {
         self.catalogue.book(slug)
+    }
+
+    /// A playbook by its slug.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn find(&self, slug: &str) -> Result<&PlaybookFile, ServiceError> {
+        self.book(slug).ok_or_else(|| {
+            let body = Body::new(format!("unknown playbook `{slug}`"));
+            let help = "run `quorate playbook list` to see the available playbooks";
+            ServiceError::not_found(codes::PLAYBOOK_UNKNOWN, body.help(help))
+        })
     }
 
     /// A playbook's file with its versions, compared with the ledger.
@@ -151,13 +178,20 @@ impl Library {
         bound.map(|(book, _)| known.candidate(&book.playbook, book.text())).collect()
     }
 
-    /// Checks a proposal against all operators it targets; returns their candidates.
-    pub fn affected<'s>(
-        &'s self,
+    /// The operators that a playbook targets, each with the playbooks for it.
+    pub fn standing_for(&self, playbook: &Playbook) -> Vec<(String, Vec<Candidate>)> {
+        let matched = self.operators_for(playbook).into_iter();
+        matched.map(|(known, _)| (known.slug.clone(), self.candidates_for(known))).collect()
+    }
+
+    /// Checks a text of a playbook for all operators that it targets. `standing` are the playbooks for them.
+    pub fn objections(
+        &self,
         playbook: &Playbook,
         text: &str,
-        standing: &'s [(String, Vec<Candidate>)],
-    ) -> Vec<AffectedOperator<'s>> {
+        standing: &[(String, Vec<Candidate>)],
+        now_ms: i64,
+    ) -> Vec<Objection> {
         let of =
             |slug: &str| standing.iter().find(|(known, _)| known == slug).map_or(&[][..], |(_, all)| all);
         let matched = self.operators_for(playbook).into_iter();
@@ -167,33 +201,18 @@ impl Library {
             existing: of(&known.slug),
             proposal: known.candidate(playbook, text),
         });
-        affected.collect()
+        objections_to(&affected.collect::<Vec<_>>(), now_ms)
     }
 }
 
-/// The operators of a scope; refused ones are left out and reported.
-fn load_operators(
+/// The operators of a scope, by slug.
+pub(crate) fn operators_of(
     loader: &Loader<'_>,
     scope: &Scope,
-    workspace: &Workspace,
-    exceptions: &Exceptions,
-) -> (Vec<KnownOperator>, Report) {
-    let mut report = Report::new();
-    let folder = match scope.folder() {
-        top if top.is_empty() => "operators".to_owned(),
-        tenant => format!("{tenant}/operators"),
-    };
-    let Ok(location) = WorkspacePath::new(&folder) else { return (Vec::new(), report) };
-    let mut slugs = loader.folder_names(&location);
-    slugs.sort();
-    let mut known = Vec::new();
-    for slug in slugs {
-        match load_operator(loader, scope, &format!("ws://operators/{slug}")) {
-            Ok(operating) => known.push(KnownOperator::new(operating, &workspace.config, exceptions)),
-            Err(error) => report.absorb(*error.report),
-        }
-    }
-    (known, report)
+) -> impl Iterator<Item = Result<LoadedOperator, ServiceError>> {
+    let folder = WorkspacePath::new(&scope.path("operators")).ok();
+    let slugs = folder.map(|folder| loader.folder_names(&folder)).unwrap_or_default();
+    slugs.into_iter().map(|slug| load_operator(loader, scope, &format!("ws://operators/{slug}")))
 }
 
 /// An operator with its locks and exceptions.
@@ -250,7 +269,7 @@ impl KnownOperator {
 }
 
 /// What selectors match of an operator.
-pub(super) fn operator_subject(operator: &Operator) -> Subject {
+fn operator_subject(operator: &Operator) -> Subject {
     let subject = Subject::from_operator(operator);
     match &operator.runtime {
         Some(runtime) => subject.replace(RUNTIME, runtime),
@@ -376,7 +395,7 @@ impl Gating {
             Some(gate) => {
                 format!(
                     "`{slug}` {reach}, which only governance promotes, and it passed the gate `{}`",
-                    gate_word(gate)
+                    gate.as_str()
                 )
             }
             None => format!("`{slug}` {reach}, which only governance promotes, and was {NEVER_GATED}"),
@@ -400,28 +419,13 @@ pub fn never_gated_body(slug: &str) -> Body {
 /// The active playbooks that target all operators of a scope by patterns. Operators are read only if there is a pattern.
 pub fn targeting_all(books: &[PlaybookFile], loader: &Loader<'_>, scope: &Scope) -> BTreeSet<String> {
     let mut subjects: Option<Vec<Subject>> = None;
+    let load = || operators_of(loader, scope).flatten().map(|one| operator_subject(&one.operator)).collect();
     let active = books.iter().map(|book| &book.playbook).filter(|book| book.status == Status::Active);
     let targets_all = active.filter(|playbook| {
         let binding = Binding::new(playbook);
-        binding.has_patterns()
-            && binding.targets_all(subjects.get_or_insert_with(|| operator_subjects(loader, scope)).iter())
+        binding.has_patterns() && binding.targets_all(subjects.get_or_insert_with(&load).iter())
     });
     targets_all.map(|playbook| playbook.slug.clone()).collect()
-}
-
-fn operator_subjects(loader: &Loader<'_>, scope: &Scope) -> Vec<Subject> {
-    let folder = match scope.folder() {
-        top if top.is_empty() => "operators".to_owned(),
-        tenant => format!("{tenant}/operators"),
-    };
-    let Ok(location) = WorkspacePath::new(&folder) else { return Vec::new() };
-    let load = |slug: &String| load_operator(loader, scope, &format!("ws://operators/{slug}")).ok();
-    loader
-        .folder_names(&location)
-        .iter()
-        .filter_map(load)
-        .map(|one| operator_subject(&one.operator))
-        .collect()
 }
 
 #[derive(Debug, Default)]
@@ -534,13 +538,13 @@ impl From<Catalog> for Catalogue {
 }
 
 /// An operator with its prompt.
-pub(in crate::service) struct LoadedOperator {
-    pub(in crate::service) operator: Operator,
+pub(crate) struct LoadedOperator {
+    pub(crate) operator: Operator,
     /// Its persona's prompt, or its own body if it has no persona.
-    pub(in crate::service) base: BasePrompt,
+    pub(crate) base: BasePrompt,
     /// The value of `metadata.quorate.locks` in each document of its persona.
-    pub(in crate::service) persona_locks: Vec<Value>,
-    pub(in crate::service) report: Report,
+    pub(crate) persona_locks: Vec<Value>,
+    pub(crate) report: Report,
 }
 
 /// Loads an operator by its ref.
@@ -613,10 +617,10 @@ pub(crate) fn full_ref(written: &str, collection: &str) -> String {
 }
 
 /// A persona's prompt, warnings, and the locks of each of its documents.
-pub(in crate::service) type PersonaPrompt = (BasePrompt, Report, Vec<Value>);
+pub(crate) type PersonaPrompt = (BasePrompt, Report, Vec<Value>);
 
 /// Loads a persona's prompt.
-pub(in crate::service) fn persona_prompt(
+pub(crate) fn persona_prompt(
     loader: &Loader<'_>,
     scope: &Scope,
     reference: &str,

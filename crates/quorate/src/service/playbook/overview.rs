@@ -1,23 +1,29 @@
-//! Playbooks for views: the list of a scope, and a single playbook with its versions, its evidence, and its effect on
-//! prompts.
+//! What is shown of playbooks: the list of a scope, one playbook with its versions, its evidence and its effect on prompts,
+//! and the ledger's records of them.
 
 use std::cmp::Reverse;
 
-use quorate_manifest::playbook::{Entry, PlaybookFile, Status};
-use quorate_playbook::gate::{Side, Thresholds};
+use quorate_kernel::clock::rfc3339;
+use quorate_kernel::ports::ledger::{Ledger as _, Record};
+use quorate_manifest::playbook::load::is_over;
+use quorate_manifest::playbook::{Gate, PlaybookFile, Status};
 use quorate_playbook::history::Version;
-use quorate_playbook::log::{NEVER_GATED, priority};
+use quorate_playbook::log::{NEVER_GATED, priority, status_rank};
 use quorate_playbook::weave::{Candidate, compose};
+use quorate_protocol::Json;
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Map;
 
-use super::gate::{self, CountedRun, Evaluation};
-use super::library::Library;
-use super::rollback::{has_expired, status_word};
-use super::versions::{AttemptCount, VersionedFile, gate_word};
+use super::change::{playbook_event, playbook_stream};
+use super::gate::{Trial, evaluate_ab};
+use super::library::{KnownOperator, Library};
+use super::versions::{AttemptCount, VersionedFile};
 use crate::service::diff::{self, Piece};
 use crate::service::error::ServiceError;
 use crate::service::session::LedgerSession;
+use crate::view::wording::minute;
+use crate::view::{Doc, Table, Text, Tone};
 
 /// A playbook of a list
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -25,7 +31,8 @@ pub struct ListedPlaybook {
     pub slug: String,
     pub title: String,
     /// active, shadow or archived
-    pub status: &'static str,
+    #[schemars(with = "String")]
+    pub status: Status,
     /// From 0 to 100; higher priorities are woven first
     pub priority: u8,
     /// The operators that it is for
@@ -40,9 +47,15 @@ pub struct ListedPlaybook {
     pub file: String,
 }
 
-/// A playbook with its versions and its evidence
+/// The playbooks of a workspace, or of a tenant
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct PlaybookView {
+pub struct PlaybookList {
+    pub playbooks: Vec<ListedPlaybook>,
+}
+
+/// A playbook as it is now
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct PlaybookState {
     #[serde(flatten)]
     pub playbook: ListedPlaybook,
     /// The current version; null without changes
@@ -53,12 +66,54 @@ pub struct PlaybookView {
     pub intact: bool,
     /// What agents are told
     pub body: String,
+    #[serde(flatten)]
+    pub attempts: AttemptCount,
+}
+
+/// A playbook, what it may touch, and what it rests on
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlaybookDetails {
+    #[serde(flatten)]
+    pub state: PlaybookState,
+    /// The locked traits that it may touch
+    pub exceptions: Vec<AllowedTouch>,
+    #[serde(skip)]
+    pub supersedes: Vec<String>,
+    #[serde(skip)]
+    pub evidence: Vec<ShownEvidence>,
+}
+
+/// A locked trait that a playbook may touch
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AllowedTouch {
+    #[serde(rename = "trait")]
+    pub locked: String,
+    /// Who allowed it
+    pub by: String,
+    pub reason: String,
+}
+
+/// The versions of a playbook
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlaybookHistory {
+    pub slug: String,
+    /// The oldest first
+    pub versions: Vec<ShownVersion>,
+    /// Whether the file was edited without a new version
+    pub drifted: bool,
+    #[serde(flatten)]
+    pub attempts: AttemptCount,
+}
+
+/// A playbook with its versions, its evidence and its effect
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct PlaybookView {
+    #[serde(flatten)]
+    pub state: PlaybookState,
     /// The changes, the oldest first
     pub versions: Vec<ShownVersion>,
     /// What the playbook rests on, as its file has it
     pub evidence: Vec<ShownEvidence>,
-    #[serde(flatten)]
-    pub attempts: AttemptCount,
     /// Outcomes of work with the playbook against work without it; null without a ledger, and for an archived playbook
     pub trial: Option<Trial>,
     /// What it changes in each operator's prompt
@@ -68,19 +123,34 @@ pub struct PlaybookView {
 /// A version of a playbook
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ShownVersion {
-    /// Which one, from 1
-    pub version: u32,
-    /// When it was written, RFC 3339
-    pub at: String,
-    /// created, delta, promoted, archived or superseded
-    pub event: String,
-    pub summary: String,
-    pub by: Option<String>,
+    #[serde(flatten)]
+    pub version: Version,
     /// The gate that a promotion passed
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub gate: Option<&'static str>,
-    /// The whole file
-    pub text: String,
+    #[schemars(with = "Option<String>")]
+    pub gate: Option<Gate>,
+}
+
+/// The ledger's records of playbooks
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct PlaybookLog {
+    /// The oldest first
+    pub events: Vec<LoggedEvent>,
+}
+
+/// A record of a playbook
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LoggedEvent {
+    /// Its number in the stream
+    pub n: u64,
+    /// RFC 3339
+    pub at: String,
+    /// The kind of record
+    pub event: String,
+    /// Its fields; `None` if they were erased
+    pub data: Option<Map<String, Json>>,
+    #[serde(skip)]
+    at_ms: i64,
 }
 
 /// An entry of a playbook's evidence
@@ -90,44 +160,6 @@ pub struct ShownEvidence {
     #[serde(rename = "ref")]
     pub reference: String,
     pub note: Option<String>,
-}
-
-/// The test of the gate a-b, as of now
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct Trial {
-    /// How many outcomes there are with the playbook
-    pub with: u32,
-    pub without: u32,
-    /// How many outcomes each side needs
-    pub min_sample: u32,
-    /// Pairs in which the one with it was better
-    pub wins: u32,
-    /// Pairs in which the one without it was better
-    pub losses: u32,
-    /// The highest evidence so far; it starts at 1
-    pub evidence: f64,
-    /// What the evidence has to reach
-    pub threshold: f64,
-    /// Whether the gate would open
-    pub passes: bool,
-    /// The evidence after each pair that is no tie
-    pub course: Vec<f64>,
-    /// The runs that count, in the order in which they ended
-    pub runs: Vec<TrialRun>,
-}
-
-/// A run that counts in a trial
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-pub struct TrialRun {
-    pub run: String,
-    /// Whether its text was made with the playbook
-    pub with: bool,
-    /// The operator that made the text
-    pub made_by: String,
-    /// The verdict or outcome
-    pub outcome: String,
-    /// What the outcome is worth; more is better
-    pub score: f64,
 }
 
 /// What a playbook changes in an operator's prompt
@@ -141,17 +173,17 @@ pub struct PromptChange {
 }
 
 impl ListedPlaybook {
-    pub fn of(library: &Library, file: &PlaybookFile, now_ms: i64) -> ListedPlaybook {
+    fn of(library: &Library, file: &PlaybookFile, now_ms: i64) -> ListedPlaybook {
         let playbook = &file.playbook;
         let operators = library.operators_for(playbook).into_iter().map(|(known, _)| known.slug.clone());
         ListedPlaybook {
             slug: playbook.slug.clone(),
             title: playbook.title.clone(),
-            status: status_word(playbook.status),
+            status: playbook.status,
             priority: priority(playbook),
             operators: operators.collect(),
             lock_check: playbook.lock_check.clone(),
-            expired: has_expired(file, now_ms) && playbook.status != Status::Archived,
+            expired: is_over(playbook, now_ms) && playbook.status != Status::Archived,
             never_gated: library.gating(file).is_never_gated(),
             file: file.path.workspace_relative(),
         }
@@ -159,67 +191,218 @@ impl ListedPlaybook {
 
     /// The status in a list.
     pub fn status_word(&self) -> String {
-        let status = if self.expired { "expired" } else { self.status };
+        let status = if self.expired { "expired" } else { self.status.as_str() };
         if self.never_gated { format!("{status}, {NEVER_GATED}") } else { status.to_owned() }
+    }
+}
+
+impl PlaybookList {
+    /// All playbooks of a library, in the order of their files.
+    pub(crate) fn of(library: &Library) -> PlaybookList {
+        let listed = |file| ListedPlaybook::of(library, file, library.now_ms());
+        PlaybookList { playbooks: library.catalogue.books.iter().map(listed).collect() }
+    }
+
+    /// Active ones first, in the order of weaving.
+    #[must_use]
+    pub fn in_weaving_order(mut self) -> PlaybookList {
+        let rank = |one: &ListedPlaybook| (status_rank(one.status), Reverse(one.priority), one.slug.clone());
+        self.playbooks.sort_by_key(rank);
+        self
+    }
+
+    /// A table of the playbooks, in the order of weaving.
+    pub fn doc(&self) -> Doc {
+        let mut table = Table::new(["playbook", "status", "priority", "operators", "title"]);
+        for one in self.clone().in_weaving_order().playbooks {
+            let tone = if one.expired { Tone::Absent } else { Tone::Plain };
+            table.row([
+                Text::strong(&one.slug),
+                Text::toned(tone, one.status_word()),
+                one.priority.to_string().into(),
+                one.operators.join(", ").into(),
+                one.title.into(),
+            ]);
+        }
+        Doc::of_table(table, "no playbooks")
+    }
+}
+
+impl PlaybookState {
+    fn of(library: &Library, file: &PlaybookFile, record: &VersionedFile) -> PlaybookState {
+        PlaybookState {
+            playbook: ListedPlaybook::of(library, file, library.now_ms()),
+            version: record.last().map(|last| last.n),
+            drifted: record.has_drifted(),
+            intact: record.is_intact(),
+            body: file.text().to_owned(),
+            attempts: library.catalogue.attempts(file.text()),
+        }
     }
 
     /// The status, with the problems of the file.
-    pub fn status_words(&self, drifted: bool, intact: bool) -> String {
-        let gating = if self.never_gated { format!(", {NEVER_GATED}") } else { String::new() };
-        let status = format!("{}{gating}", self.status);
-        match (self.expired, drifted, intact) {
+    fn status_words(&self) -> String {
+        let gating = if self.playbook.never_gated { format!(", {NEVER_GATED}") } else { String::new() };
+        let status = format!("{}{gating}", self.playbook.status.as_str());
+        match (self.playbook.expired, self.drifted, self.intact) {
             (true, ..) => format!("{status}, expired"),
             (_, true, _) => format!("{status}, edited by hand since its last version"),
             (_, _, false) => format!("{status}, differs from the ledger"),
             _ => status,
         }
     }
+
+    /// Everything but its text, each with a label.
+    pub fn facts(&self) -> Vec<(&'static str, String)> {
+        let listed = &self.playbook;
+        let facts = [
+            ("slug", listed.slug.clone()),
+            ("file", listed.file.clone()),
+            ("status", self.status_words()),
+            ("version", self.version.map_or_else(|| "none yet".to_owned(), |version| version.to_string())),
+            ("priority", listed.priority.to_string()),
+            ("operators", listed.operators.join(", ")),
+            ("lock_check", listed.lock_check.join(", ")),
+            ("attempts", if self.attempts.attempts > 0 { self.attempts.to_string() } else { String::new() }),
+        ];
+        facts.into_iter().filter(|(_, value)| !value.is_empty()).collect()
+    }
 }
 
-/// The columns of a list of versions.
-pub const VERSION_COLUMNS: [&str; 5] = ["version", "at", "what", "by", "in words"];
+impl PlaybookDetails {
+    pub(crate) fn of(library: &Library, slug: &str) -> Result<PlaybookDetails, ServiceError> {
+        let file = library.find(slug)?;
+        let allowed = library.exceptions.allowed(slug, file.text()).into_iter();
+        let exceptions = allowed.map(|exception| AllowedTouch {
+            locked: exception.locked.clone(),
+            by: exception.by.clone(),
+            reason: exception.reason.clone(),
+        });
+        Ok(PlaybookDetails {
+            state: PlaybookState::of(library, file, &library.record(file)?),
+            exceptions: exceptions.collect(),
+            supersedes: file.playbook.supersedes.clone().unwrap_or_default(),
+            evidence: ShownEvidence::all(file),
+        })
+    }
 
-/// The hint below a list of versions if the file was edited since the last one.
+    /// The text and all facts.
+    pub fn doc(&self) -> Doc {
+        let mut doc = Doc::new();
+        doc.title(Text::strong(&self.state.playbook.title));
+        doc.prose(&self.state.body);
+        let mut facts = self.state.facts();
+        if !self.supersedes.is_empty() {
+            facts.push(("supersedes", self.supersedes.join(", ")));
+        }
+        let touch = |one: &AllowedTouch| {
+            ("exception", format!("may touch {}, says {}: {}", one.locked, one.by, one.reason))
+        };
+        facts.extend(self.exceptions.iter().map(touch));
+        let evidence = |one: &ShownEvidence| {
+            let note = one.note.as_deref().map_or(String::new(), |note| format!(": {note}"));
+            ("evidence", format!("{}{note}", one.reference))
+        };
+        facts.extend(self.evidence.iter().map(evidence));
+        doc.facts(facts);
+        doc
+    }
+}
+
+impl PlaybookHistory {
+    pub(crate) fn of(library: &Library, slug: &str) -> Result<PlaybookHistory, ServiceError> {
+        let file = library.find(slug)?;
+        let record = library.record(file)?;
+        Ok(PlaybookHistory {
+            versions: ShownVersion::all(&record, file),
+            drifted: record.has_drifted(),
+            attempts: library.catalogue.attempts(file.text()),
+            slug: record.slug,
+        })
+    }
+
+    /// A table of the versions, and how often gates were asked.
+    pub fn doc(&self) -> Doc {
+        let mut table = Table::new(["version", "at", "what", "by", "in words"]);
+        for ShownVersion { version, .. } in &self.versions {
+            let Version { n, at, event, summary, by, .. } = version;
+            let by = by.as_deref().unwrap_or_default();
+            table.row([Text::strong(n.to_string()), at.into(), event.into(), by.into(), summary.into()]);
+        }
+        let mut doc = Doc::of_table(table, &format!("no records of {} yet", self.slug));
+        if self.attempts.attempts > 0 {
+            doc.line(format!("attempts to promote this text: {}", self.attempts));
+        }
+        if self.drifted {
+            doc.line(DRIFTED);
+        }
+        doc
+    }
+}
+
+/// The hint about a file that was edited since its last version.
 pub const DRIFTED: &str = "It was edited by hand since: run `quorate playbook repair` to accept the change.";
 
 impl ShownVersion {
-    /// The versions of a playbook, the oldest first.
-    pub fn all(record: &VersionedFile, file: &PlaybookFile) -> Vec<ShownVersion> {
+    /// The versions of a playbook, the oldest first, with the gates from the playbook's own history.
+    fn all(record: &VersionedFile, file: &PlaybookFile) -> Vec<ShownVersion> {
         let entries = file.playbook.history.as_deref().unwrap_or_default();
-        record.versions.iter().map(|version| ShownVersion::of(version).with_gate(entries)).collect()
-    }
-
-    fn of(version: &Version) -> ShownVersion {
-        ShownVersion {
-            version: version.n,
-            at: version.at.clone(),
-            event: version.event.clone(),
-            summary: version.summary.clone(),
-            by: version.by.clone(),
-            gate: None,
-            text: version.text.clone(),
-        }
-    }
-
-    /// Adds the gate from the playbook's own history.
-    fn with_gate(self, entries: &[Entry]) -> ShownVersion {
-        let entry = entries.iter().find(|entry| entry.at == self.at && self.event == "promoted");
-        ShownVersion { gate: entry.and_then(|entry| entry.gate).map(gate_word), ..self }
+        let shown = |version: &Version| {
+            let is_it = |at: &str| at == version.at && version.event == "promoted";
+            let entry = entries.iter().find(|entry| is_it(&entry.at));
+            ShownVersion { version: version.clone(), gate: entry.and_then(|entry| entry.gate) }
+        };
+        record.versions.iter().map(shown).collect()
     }
 }
 
-/// The playbooks of a scope, active ones first, in the order of weaving.
-pub fn sorted(library: &Library) -> Vec<&PlaybookFile> {
-    let mut sorted: Vec<&PlaybookFile> = library.catalogue.books.iter().collect();
-    sorted.sort_by_key(|file| {
-        let rank = match file.playbook.status {
-            Status::Active => 0,
-            Status::Shadow => 1,
-            Status::Archived => 2,
+impl ShownEvidence {
+    fn all(file: &PlaybookFile) -> Vec<ShownEvidence> {
+        let evidence = file.playbook.evidence.iter();
+        evidence
+            .map(|one| ShownEvidence { reference: one.reference.clone(), note: one.note.clone() })
+            .collect()
+    }
+}
+
+impl PlaybookLog {
+    /// The records of a library's playbooks; only those of `slug`, if given.
+    #[crate::boxed]
+    pub(crate) async fn of(
+        session: &LedgerSession,
+        library: &Library,
+        slug: Option<&str>,
+    ) -> Result<PlaybookLog, ServiceError> {
+        let records = session.store.records(&playbook_stream(&library.scope)).await?;
+        let is_of = |record: &Record| {
+            slug.is_none_or(|slug| {
+                playbook_event(record).and_then(|event| event.slug).as_deref() == Some(slug)
+            })
         };
-        (rank, Reverse(priority(&file.playbook)), file.playbook.slug.clone())
-    });
-    sorted
+        let event = |record: Record| LoggedEvent {
+            n: record.n,
+            at: rfc3339(record.at_ms),
+            event: record.kind.to_string(),
+            data: record.data,
+            at_ms: record.at_ms,
+        };
+        Ok(PlaybookLog { events: records.into_iter().filter(is_of).map(event).collect() })
+    }
+
+    /// A table of the records.
+    pub fn doc(&self) -> Doc {
+        let mut table = Table::new(["at (UTC)", "event", "playbook", "in words"]);
+        for LoggedEvent { event, data, at_ms, .. } in &self.events {
+            let text = |key: &str| data.as_ref().and_then(|data| data.get(key)?.as_str()).unwrap_or_default();
+            table.row([
+                minute(*at_ms).into(),
+                Text::strong(event),
+                text("slug").into(),
+                text("words").into(),
+            ]);
+        }
+        Doc::of_table(table, "nothing is recorded")
+    }
 }
 
 /// A playbook with its versions and its evidence. Without a ledger it has no trial.
@@ -231,69 +414,31 @@ pub async fn view(
     library: &Library,
     file: &PlaybookFile,
     ledger: Option<&LedgerSession>,
-    now_ms: i64,
 ) -> Result<PlaybookView, ServiceError> {
-    let record: VersionedFile = library.record(file)?;
-    let playbook = &file.playbook;
-    let evidence = playbook.evidence.iter();
-    let trial = match ledger.filter(|_| playbook.status != Status::Archived) {
-        Some(session) => {
-            let settings = &library.workspace.config.playbooks;
-            let terms = Thresholds { min_sample: settings.min_sample, error_rate: settings.error_rate };
-            Some(Trial::of(gate::evaluate_ab(library, session, file, terms).await?))
-        }
+    let record = library.record(file)?;
+    let trial = match ledger.filter(|_| file.playbook.status != Status::Archived) {
+        Some(session) => Some(evaluate_ab(library, session, file).await?),
         None => None,
     };
     Ok(PlaybookView {
-        playbook: ListedPlaybook::of(library, file, now_ms),
-        version: record.last().map(|last| last.n),
-        drifted: record.has_drifted(),
-        intact: record.is_intact(),
-        body: file.text().to_owned(),
+        state: PlaybookState::of(library, file, &record),
         versions: ShownVersion::all(&record, file),
-        evidence: evidence
-            .map(|one| ShownEvidence { reference: one.reference.clone(), note: one.note.clone() })
-            .collect(),
-        attempts: library.catalogue.attempts(file.text()),
+        evidence: ShownEvidence::all(file),
         trial,
-        prompts: prompts(library, file, now_ms),
+        prompts: prompts(library, file),
     })
 }
 
-impl Trial {
-    fn of(evaluation: Evaluation) -> Trial {
-        let Evaluation { result, counted, course } = evaluation;
-        let run = |counted: CountedRun| TrialRun {
-            run: counted.run.to_string(),
-            with: counted.side == Side::With,
-            made_by: counted.made_by,
-            outcome: counted.outcome,
-            score: counted.score,
-        };
-        Trial {
-            with: result.with,
-            without: result.without,
-            min_sample: result.min_sample,
-            wins: result.wins,
-            losses: result.losses,
-            evidence: result.evidence,
-            threshold: result.threshold,
-            passes: result.passes(),
-            course,
-            runs: counted.into_iter().map(run).collect(),
-        }
-    }
-}
-
 /// The prompt of each operator with and without a playbook that is not archived. Overlays of advisory runs are left out.
-fn prompts(library: &Library, file: &PlaybookFile, now_ms: i64) -> Vec<PromptChange> {
+fn prompts(library: &Library, file: &PlaybookFile) -> Vec<PromptChange> {
     let playbook = &file.playbook;
     if playbook.status == Status::Archived {
         return Vec::new();
     }
     let redactor = &library.workspace.redaction.redactor;
     let matched = library.operators_for(playbook).into_iter();
-    let change = |(known, _): (&super::library::KnownOperator, _)| {
+    let now_ms = library.now_ms();
+    let change = |(known, _): (&KnownOperator, _)| {
         let mut others = library.candidates_for(known);
         others.retain(|candidate| candidate.overlay.id != playbook.slug);
         let own = Candidate { status: Status::Active, ..known.candidate(playbook, file.text()) };

@@ -1,37 +1,58 @@
 //! Promote: a shadow playbook passes a gate and is woven from then on (B6). Archives the playbooks it supersedes.
 
 use quorate_diagnostics::{Body, Report, codes};
-use quorate_kernel::entropy::{self, sha256_hex};
+use quorate_kernel::attempts::object;
 use quorate_kernel::ports::ledger::PlaybookEvent;
 use quorate_manifest::playbook::{EntryKind, Gate, Playbook, PlaybookFile, Status};
-use quorate_manifest::timestamp;
-use quorate_playbook::curate::objections_to;
-use quorate_playbook::gate::{GOVERNANCE_PRIORITY, TextIdentity};
+use quorate_playbook::gate::GOVERNANCE_PRIORITY;
 use quorate_playbook::log::priority;
 use quorate_playbook::weave::Candidate;
-use serde_json::{Map, Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use super::change::{ChangeEvent, PlaybookChange};
 use super::library::replacement;
-use super::propose::{check_superseded, warn_contradictions};
-use super::versions::{NewAttempt, NewVersion, RecordedVersions, VersionedFile, gate_word};
+use super::propose::{check_superseded, refusals_in_words, warn_contradictions};
+use super::versions::{NewAttempt, NewVersion, RecordedVersions, VersionedFile, set_status};
 use super::writer::LibraryWriter;
 use super::{Approver, GateEvidence};
 use crate::service::error::ServiceError;
-use crate::service::registries::Registries;
+use crate::view::{Doc, Text};
 
-/// The result of a promotion.
-#[derive(Debug)]
-pub struct PromotionOutcome {
+/// The result of a promotion
+#[derive(Debug, Serialize)]
+pub struct Promotion {
     pub slug: String,
-    /// The gate's message.
+    /// The gate's message
+    #[serde(rename = "said")]
     pub gate_message: Option<String>,
-    /// The new version, if it was promoted.
-    pub promoted: Option<u32>,
-    /// The playbooks archived with it.
+    /// The new version, if the gate opened
+    pub version: Option<u32>,
+    /// Whether the playbook is active now
+    pub promoted: bool,
+    /// The playbooks that it superseded
     pub archived: Vec<String>,
-    /// Why it was not promoted, and warnings.
+    /// Why it was not promoted, and warnings
+    #[serde(rename = "diagnostics")]
     pub report: Report,
+}
+
+impl Promotion {
+    /// The result in words.
+    pub fn doc(&self) -> Doc {
+        let mut doc = Doc::new();
+        let slug = Text::strong(&self.slug);
+        let Some(version) = self.version else {
+            doc.line(slug.and(" was not promoted"));
+            return doc;
+        };
+        let note = self.gate_message.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
+        doc.line(slug.and(format!(" is active: version {version}{note}")));
+        for slug in &self.archived {
+            doc.line(Text::strong(slug).and(" is archived"));
+        }
+        doc
+    }
 }
 
 /// Promotes a playbook, if the gate opens.
@@ -41,100 +62,73 @@ pub struct PromotionOutcome {
 #[crate::boxed]
 pub async fn promote(
     keeping: &mut LibraryWriter,
-    slug: &str,
+    slug: String,
     gate: Gate,
-    asked: &mut dyn Approver,
-    by: &str,
-    registries: &Registries,
-) -> Result<PromotionOutcome, ServiceError> {
-    let environment = keeping.session.environment.clone();
-    let now_ms = environment.clock.now_ms();
-    let book = find_playbook(keeping, slug)?.clone();
-    let record = keeping.library.record(&book)?;
-    record.ensure_intact(&environment)?;
-    let mut report = Report::new();
-    check_preconditions(keeping, &book, gate, now_ms, &mut report);
-    warn_contradictions(&keeping.library, &book.playbook, book.text(), now_ms, &mut report);
-    let mut note = None;
+    mut asked: Box<dyn Approver>,
+) -> Result<Promotion, ServiceError> {
+    let (book, record) = keeping.intact(&slug)?;
+    let mut outcome = Promotion {
+        slug,
+        gate_message: None,
+        version: None,
+        promoted: false,
+        archived: Vec::new(),
+        report: Report::new(),
+    };
+    let now_ms = keeping.now_ms();
+    let report = &mut outcome.report;
+    check_preconditions(keeping, &book, gate, now_ms, report);
+    warn_contradictions(&keeping.library, &book.playbook, book.text(), now_ms, report);
     let mut passed = None;
     let mut attempt = None;
     if !report.has_refusals() {
-        let new =
-            NewAttempt { id: entropy::hex(&entropy::bytes::<8>()), text: TextIdentity::new(book.text()) };
+        let new = NewAttempt::new(book.text());
         // Fails if the ledger cannot be read: without the records, the attempt would start a new test.
         let recorded = RecordedVersions::load(&keeping.session.store, &keeping.library.scope).await?;
         let ordinal = match recorded.trials.count(&new.text).attempts {
             0 => String::new(),
             before => format!("; attempt {}", before + 1),
         };
-        match super::gate::attempt(keeping, &book, gate, &new, asked, registries).await? {
+        match super::gate::attempt(keeping, &book, gate, &new, &mut *asked).await? {
             Ok(mut through) => {
                 through.note.push_str(&ordinal);
-                note = Some(through.note.clone());
+                outcome.gate_message = Some(through.note.clone());
                 passed = Some(through);
             }
             Err(why) => {
-                let body = Body::new(format!(
-                    "`{slug}` does not pass the gate `{}`: {}{ordinal}",
-                    gate_word(gate),
-                    why.message
-                ));
-                report.refuse(codes::PROMOTION_DENIED, body.help(why.help));
+                let (slug, gate) = (&outcome.slug, gate.as_str());
+                let message = format!("`{slug}` does not pass the gate `{gate}`: {}{ordinal}", why.message);
+                report.refuse(codes::PROMOTION_DENIED, Body::new(message).help(why.help));
             }
         }
         attempt = Some(new);
     }
     // A gate may take long; the time is that of the decision.
-    let now_ms = environment.clock.now_ms();
-    let mut change = PlaybookChange::new_at(now_ms);
-    let Some(passed) = passed else {
-        let words = report
-            .refusals
-            .iter()
-            .map(|refusal| format!("{}: {}", refusal.code.as_str(), refusal.body.message));
-        let words = format!("not promoted: {}", words.collect::<Vec<_>>().join("; "));
-        let mut data = json!({"gate": gate_word(gate), "by": by});
-        attempt.iter().for_each(|attempt| attempt.add_to(&mut data));
-        change.events.push(ChangeEvent::new(PlaybookEvent::Rejected, slug, words, data));
-        keeping.commit(&change, registries).await?;
-        return Ok(PromotionOutcome {
-            slug: slug.to_owned(),
-            gate_message: note,
-            promoted: None,
-            archived: Vec::new(),
-            report,
-        });
-    };
-    let (version, archived) =
-        record_promotion(keeping, &book.playbook, &record, gate, &passed, by, now_ms, &mut change)?;
-    let promoted = change.events.iter_mut().find(|event| event.slug == slug);
-    attempt.iter().zip(promoted).for_each(|(attempt, event)| attempt.add_to(&mut event.data));
-    keeping.record_pattern_matches(&book.playbook, &mut change);
-    keeping.commit(&change, registries).await?;
-    Ok(PromotionOutcome {
-        slug: slug.to_owned(),
-        gate_message: note,
-        promoted: Some(version),
-        archived,
-        report,
-    })
-}
-
-/// A playbook by its slug.
-///
-/// # Errors
-/// If it does not exist.
-pub fn find_playbook<'k>(keeping: &'k LibraryWriter, slug: &str) -> Result<&'k PlaybookFile, ServiceError> {
-    keeping.library.book(slug).ok_or_else(|| unknown_playbook(slug))
-}
-
-/// The error of an unknown playbook.
-pub fn unknown_playbook(slug: &str) -> ServiceError {
-    let body = Body::new(format!("unknown playbook `{slug}`"));
-    ServiceError::not_found(
-        codes::PLAYBOOK_UNKNOWN,
-        body.help("run `quorate playbook list` to see the available playbooks"),
-    )
+    let mut change = PlaybookChange::new_at(keeping.now_ms());
+    match passed {
+        Some(passed) => {
+            outcome.archived = archive_superseded(keeping, &book.playbook, &record, &mut change)?;
+            let version = add_promotion(keeping, &record, gate, &passed, &outcome.archived, &mut change)?;
+            // The files of superseded playbooks come first: if the process dies in between, neither is woven, rather
+            // than both. The events begin with the promotion.
+            change.events.rotate_right(1);
+            (outcome.version, outcome.promoted) = (Some(version), true);
+        }
+        None => {
+            let words = format!("not promoted: {}", refusals_in_words(&outcome.report));
+            let data = json!({"gate": gate, "by": keeping.user()});
+            change.events.push(ChangeEvent::new(PlaybookEvent::Rejected, &outcome.slug, words, data));
+        }
+    }
+    attempt
+        .iter()
+        .zip(change.events.first_mut())
+        .for_each(|(attempt, event)| attempt.add_to(&mut event.data));
+    if outcome.promoted {
+        keeping.record_pattern_matches(&book.playbook, &mut change);
+    }
+    keeping.commit(&change).await?;
+    Ok(outcome)
 }
 
 /// Conditions that apply to every gate.
@@ -213,8 +207,7 @@ fn check_preconditions(
             "correct its targets with another proposal".to_owned(),
         );
     }
-    let candidates: Vec<(String, Vec<Candidate>)> =
-        matched.iter().map(|(known, _)| (known.slug.clone(), library.candidates_for(known))).collect();
+    let candidates = library.standing_for(playbook);
     let most = library.workspace.config.playbooks.max_active;
     let expired = matched
         .first()
@@ -234,7 +227,7 @@ fn check_preconditions(
             );
         }
     }
-    for objection in objections_to(&library.affected(playbook, book.text(), &candidates), now_ms) {
+    for objection in library.objections(playbook, book.text(), &candidates, now_ms) {
         report.refuse(objection.code(), Body::new(objection.to_string()).help(objection.help()));
     }
 }
@@ -258,79 +251,58 @@ fn carried_trait(keeping: &LibraryWriter, playbook: &Playbook) -> Option<(String
 pub(super) fn count_active_beside(all: &[Candidate], playbook: &Playbook, now_ms: i64) -> usize {
     let superseded = playbook.supersedes.as_deref().unwrap_or_default();
     let counts = |candidate: &&Candidate| {
-        candidate.status == Status::Active
-            && candidate.overlay.expires_ms.is_none_or(|expires| expires > now_ms)
+        candidate.is_active(now_ms)
             && candidate.overlay.id != playbook.slug
             && !superseded.contains(&candidate.overlay.id)
     };
     all.iter().filter(counts).count()
 }
 
-#[expect(clippy::too_many_arguments, reason = "a promotion consists of all of these")]
-fn record_promotion(
+/// Archives the playbooks that a promoted one supersedes; returns their slugs.
+fn archive_superseded(
     keeping: &LibraryWriter,
     playbook: &Playbook,
     record: &VersionedFile,
-    gate: Gate,
-    passed: &GateEvidence,
-    by: &str,
-    now_ms: i64,
     change: &mut PlaybookChange,
-) -> Result<(u32, Vec<String>), ServiceError> {
-    let environment = &keeping.session.environment;
-    let at = timestamp::format(now_ms);
+) -> Result<Vec<String>, ServiceError> {
     let slug = &playbook.slug;
-    let summary = format!("passed the gate {}: {}", gate_word(gate), passed.note);
-    let step =
-        NewVersion { kind: EntryKind::Promoted, summary: &truncate(&summary), by, gate: Some(gate), at: &at };
-    let (files, version) = record.next_version(&step, None, |edit| {
-        edit.set_string("status", "active");
-        edit.set_string("updated_at", &at);
-        edit.push_item("evidence", &evidence_entry(passed));
-    })?;
-    let promoted = files;
+    let author = format!("{slug}@v{}", record.next_n());
     let mut archived = Vec::new();
-    let mut events = Vec::new();
     for other in playbook.supersedes.iter().flatten() {
         let Some(book) = keeping.library.book(other) else { continue };
         if book.playbook.status == Status::Archived {
             continue;
         }
-        let record = keeping.library.record(book)?;
-        record.ensure_intact(environment)?;
-        let author = format!("{slug}@v{}", version.n);
+        let record = keeping.intact_record(book)?;
         let summary = format!("`{slug}` took its place");
-        let step =
-            NewVersion { kind: EntryKind::Superseded, summary: &summary, by: &author, gate: None, at: &at };
-        let (files, gone) = record.next_version(&step, None, |edit| {
-            edit.set_string("status", "archived");
-            edit.set_string("updated_at", &at);
-        })?;
-        change.files.extend(files);
-        let data =
-            json!({"version": gone.n, "sha256": sha256_hex(gone.text.as_bytes()), "superseded_by": slug});
-        events.push(ChangeEvent::new(
-            PlaybookEvent::Archived,
-            other,
-            format!("superseded by `{slug}`"),
-            data,
-        ));
+        let step = NewVersion::new(EntryKind::Superseded, &summary, &author);
+        let words = format!("superseded by `{slug}`");
+        let event = (PlaybookEvent::Archived, &*words, json!({"superseded_by": slug}));
+        change.add_version(&record, &step, None, event, set_status(Status::Archived))?;
         archived.push(other.clone());
     }
-    // After the superseded playbooks: if the process dies in between, neither is woven, rather than both.
-    change.files.extend(promoted);
-    let data = json!({
-        "version": version.n, "sha256": sha256_hex(version.text.as_bytes()), "gate": gate_word(gate), "by": by,
-        "evidence": passed.reference, "supersedes": archived,
-    });
-    change.events.push(ChangeEvent::new(PlaybookEvent::Promoted, slug, summary, data));
-    change.events.extend(events);
-    Ok((version.n, archived))
+    Ok(archived)
 }
 
-fn evidence_entry(passed: &GateEvidence) -> Map<String, Value> {
-    let entry = json!({"kind": passed.kind, "ref": passed.reference, "note": truncate(&passed.note)});
-    entry.as_object().cloned().unwrap_or_default()
+/// Makes a playbook active; returns its version.
+fn add_promotion(
+    keeping: &LibraryWriter,
+    record: &VersionedFile,
+    gate: Gate,
+    passed: &GateEvidence,
+    archived: &[String],
+    change: &mut PlaybookChange,
+) -> Result<u32, ServiceError> {
+    let by = keeping.user();
+    let words = format!("passed the gate {}: {}", gate.as_str(), passed.note);
+    let summary = truncate(&words);
+    let step = NewVersion { gate: Some(gate), ..NewVersion::new(EntryKind::Promoted, &summary, by) };
+    let data = json!({"gate": gate, "by": by, "evidence": passed.reference, "supersedes": archived});
+    change.add_version(record, &step, None, (PlaybookEvent::Promoted, &words, data), |edit, at| {
+        set_status(Status::Active)(edit, at);
+        let entry = json!({"kind": passed.kind, "ref": passed.reference, "note": truncate(&passed.note)});
+        edit.push_item("evidence", &object(entry));
+    })
 }
 
 /// Shortens a text for a history.

@@ -6,12 +6,11 @@
 //! Fragments of an advisory run can become proposals, each with its mentor's id below `metadata`. Advice lasts two weeks as
 //! an overlay, and becomes permanent as a playbook that passes a gate.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use quorate_diagnostics::invisible::first_invisible;
 use quorate_diagnostics::{Body, RefusalCode, Report, codes};
-use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{Kind, Ledger as _, PlaybookEvent};
 use quorate_kernel::record::Fragment;
 use quorate_kernel::redact::Redactor;
@@ -19,17 +18,18 @@ use quorate_ledger::runs::PrefixMatch;
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::document::Document;
 use quorate_manifest::loader::{OpenResult, Refs};
-use quorate_manifest::playbook::edit::{self, Edit};
-use quorate_manifest::playbook::{self, EntryKind, EvidenceKind, Playbook, Status, TargetKind, load};
+use quorate_manifest::playbook::edit;
+use quorate_manifest::playbook::{self, EntryKind, EvidenceKind, Playbook, Status, load};
 use quorate_manifest::timestamp;
 use quorate_manifest::workspace::WorkspacePath;
 use quorate_playbook::bind::MatchKind;
 use quorate_playbook::contradiction::{Contradiction, contradictions};
-use quorate_playbook::curate::{Objection, objections_to};
+use quorate_playbook::curate::Objection;
 use quorate_playbook::delta::{Add, Delta, DeltaError, Revise};
 use quorate_playbook::weave::Candidate;
 use quorate_protocol::Json;
 use quorate_protocol::locks::fold;
+use serde::Serialize;
 use serde_json::{Map, json};
 
 use super::change::{ChangeEvent, PlaybookChange, first_match_event};
@@ -39,10 +39,11 @@ use super::library::Library;
 use super::traits::ExceptionRequest;
 use super::versions::{NewVersion, VersionedFile};
 use super::writer::LibraryWriter;
+use crate::service::disk::display_path;
 use crate::service::error::{ExitClass, ServiceError};
 use crate::service::manifests::Manifests;
-use crate::service::registries::Registries;
 use crate::service::{check, run_opened};
+use crate::view::{Doc, Text};
 
 /// A proposal.
 #[derive(Debug, Clone)]
@@ -61,24 +62,56 @@ pub enum Proposal {
     },
 }
 
-/// The result of a proposal.
-#[derive(Debug)]
+/// The results of proposals
+#[derive(Debug, Serialize)]
+pub struct Proposed {
+    pub proposals: Vec<ProposalOutcome>,
+}
+
+/// The result of a proposal
+#[derive(Debug, Serialize)]
 pub struct ProposalOutcome {
-    /// The slug, if known.
+    /// Empty if unknown
     pub slug: String,
-    /// Whether it was accepted.
-    pub accepted: Option<AcceptedProposal>,
-    /// Why not, and warnings.
+    /// Whether the playbook is in shadow now
+    pub accepted: bool,
+    /// Its file, if it was accepted
+    pub file: Option<String>,
+    /// Its new version, if it was accepted
+    pub version: Option<u32>,
+    /// The operators that it targets, if it was accepted
+    pub operators: Option<Vec<String>>,
+    /// Why it was refused, and warnings
+    #[serde(rename = "diagnostics")]
     pub report: Report,
 }
 
-/// A proposal that was accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct AcceptedProposal {
-    pub path: PathBuf,
-    pub version: u32,
-    /// The operators that it targets.
-    pub operators: Vec<String>,
+impl Proposed {
+    /// Whether no proposal was refused.
+    pub fn is_accepted(&self) -> bool {
+        self.proposals.iter().all(|proposal| proposal.accepted)
+    }
+
+    /// A line for each proposal.
+    pub fn doc(&self) -> Doc {
+        let line = |proposal: &ProposalOutcome| match proposal {
+            ProposalOutcome { slug, version: Some(version), file: Some(file), operators, .. } => {
+                let operators = operators.as_deref().unwrap_or_default().join(", ");
+                Text::strong(slug)
+                    .and(format!(" is in shadow: version {version}, for {operators}, in {file}"))
+            }
+            ProposalOutcome { slug, .. } if slug.is_empty() => "a proposal was refused".into(),
+            ProposalOutcome { slug, .. } => Text::strong(slug).and(" was refused"),
+        };
+        Doc::of_lines(self.proposals.iter().map(line), "nothing is proposed")
+    }
+}
+
+/// The codes and messages of refusals.
+pub(super) fn refusals_in_words(report: &Report) -> String {
+    let refusals = report.refusals.iter();
+    let words = refusals.map(|refusal| format!("{}: {}", refusal.code.as_str(), refusal.body.message));
+    words.collect::<Vec<_>>().join("; ")
 }
 
 /// Reads proposals: a manifest with frontmatter, a delta, a list of deltas, or an object with `deltas`.
@@ -127,23 +160,25 @@ pub fn proposal_from_json(value: Json) -> Proposal {
 /// Processes proposals. A person may allow the traits that `excepting` names.
 ///
 /// # Errors
-/// If a file cannot be written or read; a refused proposal is an outcome.
+/// If a file cannot be written or read, or the judge cannot be asked; a refused proposal is an outcome.
+#[crate::boxed]
 pub async fn propose(
     keeping: &mut LibraryWriter,
     proposals: &[Proposal],
     proposer: &Proposer,
-    judge: Option<&Judge>,
-    mut excepting: Option<ExceptionRequest<'_>>,
-    registries: &Registries,
-) -> Result<Vec<ProposalOutcome>, ServiceError> {
+    mut excepting: Option<ExceptionRequest>,
+) -> Result<Proposed, ServiceError> {
+    let judge = Judge::of(keeping)?;
     let redactor = keeping.session.workspace.redaction.redactor.clone();
+    if let Some(excepting) = &mut excepting {
+        excepting.reason = redactor.redact(&excepting.reason).0;
+    }
     let mut outcomes = Vec::new();
     for proposal in proposals {
         let proposal = redact(proposal, &redactor);
-        outcomes
-            .push(propose_one(keeping, &proposal, proposer, judge, excepting.as_mut(), registries).await?);
+        outcomes.push(propose_one(keeping, &proposal, proposer, judge.as_ref(), excepting.as_mut()).await?);
     }
-    Ok(outcomes)
+    Ok(Proposed { proposals: outcomes })
 }
 
 /// A proposal with secrets redacted: it goes into prompts, files and the ledger.
@@ -176,10 +211,9 @@ async fn propose_one(
     proposal: &Proposal,
     proposer: &Proposer,
     judge: Option<&Judge>,
-    excepting: Option<&mut ExceptionRequest<'_>>,
-    registries: &Registries,
+    excepting: Option<&mut ExceptionRequest>,
 ) -> Result<ProposalOutcome, ServiceError> {
-    let at_ms = keeping.session.environment.clock.now_ms();
+    let at_ms = keeping.now_ms();
     let mut draft = DraftBuilder {
         at: timestamp::format(at_ms),
         slug: String::new(),
@@ -187,9 +221,9 @@ async fn propose_one(
         document: None,
     };
     let drafted = match proposal {
-        Proposal::Manifest { text, shown } => draft.build_manifest(keeping, text, shown, registries),
+        Proposal::Manifest { text, shown } => draft.build_manifest(keeping, text, shown),
         Proposal::Delta(delta) => match &**delta {
-            Delta::Add(add) => draft.build_add(keeping, add, proposer, registries),
+            Delta::Add(add) => draft.build_add(keeping, add, proposer),
             Delta::Revise(revise) => draft.build_revision(keeping, revise, proposer),
         },
         Proposal::Unusable { slug, misread } => {
@@ -199,38 +233,35 @@ async fn propose_one(
             Ok(None)
         }
     }?;
-    let DraftBuilder { slug, mut report, at, .. } = draft;
+    let DraftBuilder { slug, report, .. } = draft;
+    let mut outcome =
+        ProposalOutcome { slug, accepted: false, file: None, version: None, operators: None, report };
     let mut change = PlaybookChange::new_at(at_ms);
-    let accepted = match drafted {
-        Some(drafted) => {
-            let (affected, allowed) = examine(keeping, &drafted, excepting, &mut report, at_ms).await?;
-            if let (false, Some(judge)) = (report.has_refusals(), judge) {
-                let Draft { playbook, text, document, .. } = &drafted;
-                judge.judge(keeping, playbook, text, document.as_deref(), &affected, &mut report).await?;
-            }
-            match report.has_refusals() {
-                true => None,
-                false => {
-                    change.events.extend(allowed);
-                    Some(drafted.accept(keeping, proposer, &at, &affected, &mut change)?)
-                }
-            }
+    if let Some(drafted) = drafted {
+        let report = &mut outcome.report;
+        let (affected, allowed) = examine(keeping, &drafted, excepting, report, at_ms).await?;
+        if let (false, Some(judge)) = (report.has_refusals(), judge) {
+            let Draft { playbook, text, document, .. } = &drafted;
+            judge.judge(keeping, playbook, text, document.as_deref(), &affected, report).await?;
         }
-        None => None,
-    };
-    if accepted.is_none() {
-        let codes: Vec<&str> = report.refusals.iter().map(|refusal| refusal.code.as_str()).collect();
-        let words = report
-            .refusals
-            .iter()
-            .map(|refusal| format!("{}: {}", refusal.code.as_str(), refusal.body.message));
-        let words = words.collect::<Vec<_>>().join("; ");
+        if !report.has_refusals() {
+            change.events.extend(allowed);
+            outcome.accepted = true;
+            outcome.file = Some(display_path(&keeping.session.environment, &drafted.record.path));
+            outcome.version = Some(drafted.accept(keeping, proposer, &affected, &mut change)?);
+            outcome.operators = Some(affected);
+        }
+    }
+    if !outcome.accepted {
+        let refusals = &outcome.report.refusals;
+        let codes: Vec<&str> = refusals.iter().map(|refusal| refusal.code.as_str()).collect();
         let data = json!({"codes": codes, "by": proposer.by});
-        let slug = if slug.is_empty() { "?" } else { &slug };
+        let slug = if outcome.slug.is_empty() { "?" } else { &outcome.slug };
+        let words = refusals_in_words(&outcome.report);
         change.events.push(ChangeEvent::new(PlaybookEvent::Rejected, slug, words, data));
     }
-    keeping.commit(&change, registries).await?;
-    Ok(ProposalOutcome { slug, accepted, report })
+    keeping.commit(&change).await?;
+    Ok(outcome)
 }
 
 impl Draft {
@@ -255,44 +286,38 @@ impl Draft {
         }
     }
 
-    /// Adds the files to a change.
+    /// Adds the version to a change; returns its number.
     fn accept(
         self,
         keeping: &LibraryWriter,
         proposer: &Proposer,
-        at: &str,
         affected: &[String],
         change: &mut PlaybookChange,
-    ) -> Result<AcceptedProposal, ServiceError> {
-        let kind = if self.manifest.is_some() { EntryKind::Created } else { EntryKind::Delta };
-        let step = NewVersion { kind, summary: one_line(&self.summary), by: &proposer.by, gate: None, at };
-        let (created, text) = (self.playbook.created_at.is_none(), self.text.clone());
+    ) -> Result<u32, ServiceError> {
+        let (by, summary) = (&proposer.by, one_line(&self.summary));
         let is_new = self.manifest.is_some();
-        let (files, version) =
-            self.record.next_version(&step, self.manifest.as_deref(), |edit: &mut Edit| {
-                if created {
-                    edit.set_string("created_at", at);
-                }
-                edit.set_string("updated_at", at);
-                if !is_new {
-                    edit.set_body(&format!("{text}\n"));
-                }
-                self.evidence.iter().for_each(|item| edit.push_item("evidence", item));
-            })?;
-        change.files.extend(files);
-        let slug = &self.playbook.slug;
-        let data = json!({
-            "version": version.n, "sha256": sha256_hex(version.text.as_bytes()), "operators": affected,
-            "by": proposer.by,
-        });
-        if is_new {
-            let words = format!("proposed by {}, for {}", proposer.by, affected.join(", "));
-            change.events.push(ChangeEvent::new(PlaybookEvent::Registered, slug, words, data.clone()));
+        let kind = if is_new { EntryKind::Created } else { EntryKind::Delta };
+        let words = format!("version {} is in shadow: {summary}", self.record.next_n());
+        let event = (PlaybookEvent::Shadowed, &*words, json!({"operators": affected, "by": by}));
+        let (step, from) = (NewVersion::new(kind, summary, by), self.manifest.as_deref());
+        let version = change.add_version(&self.record, &step, from, event, |edit, at| {
+            if self.playbook.created_at.is_none() {
+                edit.set_string("created_at", at);
+            }
+            edit.set_string("updated_at", at);
+            if !is_new {
+                edit.set_body(&format!("{}\n", self.text));
+            }
+            self.evidence.iter().for_each(|item| edit.push_item("evidence", item));
+        })?;
+        if is_new && let Some(shadowed) = change.events.pop() {
+            let words = format!("proposed by {by}, for {}", affected.join(", "));
+            let data = shadowed.data.clone();
+            change.events.push(ChangeEvent::new(PlaybookEvent::Registered, &shadowed.slug, words, data));
+            change.events.push(shadowed);
         }
-        let words = format!("version {} is in shadow: {}", version.n, one_line(&self.summary));
-        change.events.push(ChangeEvent::new(PlaybookEvent::Shadowed, slug, words, data));
         keeping.record_pattern_matches(&self.playbook, change);
-        Ok(AcceptedProposal { path: self.record.path, version: version.n, operators: affected.to_vec() })
+        Ok(version)
     }
 }
 
@@ -300,7 +325,7 @@ impl Draft {
 async fn examine(
     keeping: &LibraryWriter,
     drafted: &Draft,
-    excepting: Option<&mut ExceptionRequest<'_>>,
+    excepting: Option<&mut ExceptionRequest>,
     report: &mut Report,
     now_ms: i64,
 ) -> Result<(Vec<String>, Option<ChangeEvent>), ServiceError> {
@@ -326,9 +351,8 @@ async fn examine(
     }
     check_superseded(library, playbook, report);
     warn_contradictions(library, playbook, &drafted.text, now_ms, report);
-    let candidates: Vec<(String, Vec<Candidate>)> =
-        matched.iter().map(|(known, _)| (known.slug.clone(), library.candidates_for(known))).collect();
-    let mut objections = objections_to(&library.affected(playbook, &drafted.text, &candidates), now_ms);
+    let standing = library.standing_for(playbook);
+    let mut objections = library.objections(playbook, &drafted.text, &standing, now_ms);
     // Do not ask a person about a proposal that is refused anyway.
     let allowed = match excepting {
         Some(excepting) if !report.has_refusals() => {
@@ -496,7 +520,6 @@ impl DraftBuilder {
         keeping: &LibraryWriter,
         text: &str,
         shown: &str,
-        registries: &Registries,
     ) -> Result<Option<Draft>, ServiceError> {
         let path = keeping.session.environment.directory.join(shown);
         if let Some(book) = keeping.library.catalogue.books.iter().find(|book| {
@@ -508,11 +531,10 @@ impl DraftBuilder {
             self.slug.clone_from(&book.playbook.slug);
             let body = Body::new(format!("`{}` already exists among the playbooks", book.playbook.slug));
             let help = format!("run `quorate playbook promote {} --gate …` to make it active", self.slug);
-            self.refuse(codes::SLUG_DUPLICATE, body.help(help));
-            return Ok(None);
+            return self.refuse(codes::SLUG_DUPLICATE, body.help(help));
         }
         let name = Path::new(shown).file_name().map_or("-", |name| name.to_str().unwrap_or("-"));
-        let drafted = self.build_text(keeping, text, name, registries)?;
+        let drafted = self.build_text(keeping, text, name)?;
         Ok(drafted.map(|drafted| Draft { document: self.document.take(), ..drafted }))
     }
 
@@ -521,15 +543,13 @@ impl DraftBuilder {
         keeping: &LibraryWriter,
         add: &Add,
         proposer: &Proposer,
-        registries: &Registries,
     ) -> Result<Option<Draft>, ServiceError> {
         let mut manifest = add.manifest(&self.at);
         self.slug.clone_from(&add.slug);
         if add.targets.is_none() && add.selector.is_none() {
             let Some(operator) = &proposer.operator else {
                 let body = Body::new("the delta has no targets");
-                self.refuse(codes::DELTA_INVALID, body.help("give it `targets` or a `selector`"));
-                return Ok(None);
+                return self.refuse(codes::DELTA_INVALID, body.help("give it `targets` or a `selector`"));
             };
             manifest.insert("targets".to_owned(), json!([{"kind": "operator", "ref": operator}]));
         }
@@ -537,15 +557,13 @@ impl DraftBuilder {
             let provenance = format!("{} at {}", proposer.by, self.at);
             manifest.insert("evidence".to_owned(), json!([{"kind": "human", "ref": provenance}]));
         }
-        let text = match edit::render(&manifest, &format!("{}\n", add.body.trim())) {
-            Ok(text) => text,
+        match edit::render(&manifest, &format!("{}\n", add.body.trim())) {
+            Ok(text) => self.build_text(keeping, &text, &format!("{}.md", add.slug)),
             Err(why) => {
                 let body = Body::new(format!("cannot write the delta as a playbook: {why}"));
-                self.refuse(codes::PLAYBOOK_INVALID, body);
-                return Ok(None);
+                self.refuse(codes::PLAYBOOK_INVALID, body)
             }
-        };
-        self.build_text(keeping, &text, &format!("{}.md", add.slug), registries)
+        }
     }
 
     /// Loads a manifest with the usual checks, beside the existing playbooks.
@@ -554,20 +572,18 @@ impl DraftBuilder {
         keeping: &LibraryWriter,
         text: &str,
         name: &str,
-        registries: &Registries,
     ) -> Result<Option<Draft>, ServiceError> {
         let library = &keeping.library;
         let manifests = Manifests::open(&keeping.session.environment, &library.root, Refs::Followed)?;
-        let loader = manifests.loader(registries);
+        let loader = manifests.loader(&*keeping.session.environment.registries);
         // The first playbook keeps the slug.
         drop(playbook::load_all(&loader, &library.scope));
-        let Ok(location) = WorkspacePath::new(&in_scope(library.scope.folder(), name)) else {
+        let Ok(location) = WorkspacePath::new(&library.scope.path(name)) else {
             let body = Body::new(format!("`{name}` cannot be the name of a file here"));
-            self.refuse(
+            return self.refuse(
                 codes::PLAYBOOK_INVALID,
                 body.help("a slug has lower-case letters, digits and dashes"),
             );
-            return Ok(None);
         };
         let document = match loader.open_bytes(&location, text.as_bytes().to_vec()) {
             OpenResult::Document(document) if document.doctype == Doctype::Playbook => document,
@@ -578,8 +594,7 @@ impl DraftBuilder {
             OpenResult::Document(_) | OpenResult::Missing | OpenResult::Unreadable(_) => {
                 let body = Body::new(format!("{name} is not a playbook"))
                     .help("begin it with `schema: playbooks/v1`");
-                self.refuse(codes::PLAYBOOK_INVALID, body);
-                return Ok(None);
+                return self.refuse(codes::PLAYBOOK_INVALID, body);
             }
         };
         self.document = Some(Arc::clone(&document));
@@ -593,19 +608,19 @@ impl DraftBuilder {
                 let body = Body::new("a proposal must begin in shadow, and this one has `status: active`");
                 let body = body.at(document.value_place("status"));
                 let help = "propose it with `status: shadow`, then run `quorate playbook promote`";
-                self.refuse(codes::PROMOTION_DENIED, body.help(help));
+                self.report.refuse(codes::PROMOTION_DENIED, body.help(help));
             }
             Status::Archived => {
                 let body = Body::new("a proposal must begin in shadow, and this one has `status: archived`");
-                self.refuse(codes::DELTA_INVALID, body.at(document.value_place("status")));
+                self.report.refuse(codes::DELTA_INVALID, body.at(document.value_place("status")));
             }
         }
         if playbook.history.as_ref().is_some_and(|entries| !entries.is_empty()) {
             let body = Body::new("a proposal cannot have a `history`");
             let help = "remove `history`: Quorate writes it";
-            self.refuse(codes::HISTORY_MUTATION, body.at(document.key_place("history")).help(help));
+            self.report.refuse(codes::HISTORY_MUTATION, body.at(document.key_place("history")).help(help));
         }
-        let path = library.root.join(in_scope(library.scope.folder(), &file_path(&playbook)));
+        let path = library.root.join(library.scope.path(&file_path(&playbook)));
         let summary = playbook.title.clone();
         let record = VersionedFile { slug: playbook.slug.clone(), path, ..VersionedFile::default() };
         let (text, body) = (text.to_owned(), document.body().trim().to_owned());
@@ -630,11 +645,10 @@ impl DraftBuilder {
         self.slug.clone_from(&revise.slug);
         let Some(book) = library.book(&revise.slug) else {
             let body = Body::new(format!("cannot revise `{}`: no playbook has this slug", revise.slug));
-            self.refuse(
+            return self.refuse(
                 codes::DELTA_INVALID,
                 body.help("run `quorate playbook list` to see the available playbooks"),
             );
-            return Ok(None);
         };
         if book.playbook.status != Status::Shadow {
             let body = Body::new(format!(
@@ -642,8 +656,7 @@ impl DraftBuilder {
                 revise.slug
             ));
             let help = format!("propose another playbook with `supersedes: [{}]`", revise.slug);
-            self.refuse(codes::PROMOTION_DENIED, body.help(help));
-            return Ok(None);
+            return self.refuse(codes::PROMOTION_DENIED, body.help(help));
         }
         let is_for = |operator: &String| {
             library.operators_for(&book.playbook).iter().any(|(known, _)| known.slug == *operator)
@@ -653,15 +666,13 @@ impl DraftBuilder {
                 "`{}` does not target `{operator}`, whose runs this was learned from",
                 revise.slug
             ));
-            self.refuse(codes::DELTA_INVALID, body);
-            return Ok(None);
+            return self.refuse(codes::DELTA_INVALID, body);
         }
         let record = library.record(book)?;
         record.ensure_intact(&keeping.session.environment)?;
         if fold(revise.body.trim()) == fold(book.text()) {
             let body = Body::new(format!("`{}` already has this text", revise.slug));
-            self.refuse(codes::DELTA_INVALID, body);
-            return Ok(None);
+            return self.refuse(codes::DELTA_INVALID, body);
         }
         let evidence = match revise.evidence.clone() {
             Some(Json::Array(all)) => all.into_iter().filter_map(|one| one.as_object().cloned()).collect(),
@@ -683,8 +694,10 @@ impl DraftBuilder {
         }))
     }
 
-    fn refuse(&mut self, code: RefusalCode, body: Body) {
+    /// Refuses a proposal that cannot be drafted.
+    fn refuse(&mut self, code: RefusalCode, body: Body) -> Result<Option<Draft>, ServiceError> {
         self.report.refuse(code, body);
+        Ok(None)
     }
 }
 
@@ -696,24 +709,11 @@ fn file_path(playbook: &Playbook) -> String {
             let bare = only.reference.rsplit('/').next().unwrap_or_default();
             let plain = !bare.is_empty()
                 && bare.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-');
-            let word = match only.kind {
-                TargetKind::Operator => "operator",
-                TargetKind::Role => "role",
-                TargetKind::Skill => "skill",
-                TargetKind::Runtime => "runtime",
-            };
-            plain.then(|| format!("{word}/{bare}/"))
+            plain.then(|| format!("{}/{bare}/", only.kind.as_str()))
         }
         _ => None,
     };
     format!("{}/{}{slug}.md", playbook::FOLDER, folder.unwrap_or_default())
-}
-
-fn in_scope(folder: impl AsRef<str>, path: &str) -> String {
-    match folder.as_ref() {
-        "" => path.to_owned(),
-        tenant => format!("{tenant}/{path}"),
-    }
 }
 
 /// The maximum length of a title made of a fragment, in characters.

@@ -17,12 +17,13 @@ use serde_json::json;
 
 use super::consultant::Consultant;
 use super::library::KnownOperator;
-use super::propose::{Proposal, proposal_from_json};
-use super::rollback::status_word;
+use super::propose::{Proposal, Proposed, Proposer, proposal_from_json, propose};
 use super::writer::LibraryWriter;
 use crate::service::error::ServiceError;
 use crate::service::run_opened::is_assembly;
 use crate::service::{overlays, report};
+use crate::view::Doc;
+use crate::view::wording::amount;
 
 /// The default number of runs.
 const MAX_RUNS: u32 = 200;
@@ -35,13 +36,54 @@ const ROLE: &str = "# Reflection\n\nYou look at what came of an agent's work and
     is told already, and nothing at all where the runs do not show a pattern. Give the runs that show it as evidence.";
 const TASK: &str = "Propose what the agent should learn from these runs.";
 
-/// The result of a reflection.
+/// What the reflector reads
+#[derive(Debug, Clone, Default)]
+pub struct ReflectRequest {
+    /// The operator, by the name of its folder in `operators/`
+    pub operator: String,
+    /// Only these runs, by id; without any, the newest ones on the operator's work
+    pub from: Vec<String>,
+    /// The executor that reflects; by default `reflector` of quorate.toml, else the rubric
+    pub executor: Option<String>,
+    /// Leaves the proposals to the caller
+    pub is_dry_run: bool,
+}
+
+/// The result of a reflection
 #[derive(Debug)]
 pub struct Reflection {
-    pub proposals: Vec<Proposal>,
-    /// The number of runs read.
+    pub(super) proposals: Vec<Proposal>,
+    /// The number of runs read
     pub runs: usize,
+    /// The executor
     pub by: String,
+    /// The results of the proposals; `None` in a dry run
+    pub proposed: Option<Proposed>,
+}
+
+impl Reflection {
+    /// The proposals as JSON, which can be proposed later.
+    pub fn deltas(&self) -> Json {
+        let deltas = self.proposals.iter().filter_map(|proposal| match proposal {
+            Proposal::Delta(delta) => Some(delta),
+            Proposal::Manifest { .. } | Proposal::Unusable { .. } => None,
+        });
+        json!({"deltas": deltas.collect::<Vec<_>>()})
+    }
+
+    /// The executor, and how much it read and proposes; in a dry run also what was unusable.
+    pub fn doc(&self) -> Doc {
+        let mut doc = Doc::new();
+        let (runs, playbooks) =
+            (amount(self.runs as u64, "run"), amount(self.proposals.len() as u64, "playbook"));
+        doc.line(format!("{} has read {runs} and proposes {playbooks}", self.by));
+        for proposal in self.proposals.iter().filter(|_| self.proposed.is_none()) {
+            if let Proposal::Unusable { slug, misread } = proposal {
+                doc.line(format!("skipped `{slug}`: {}", misread.reason));
+            }
+        }
+        doc
+    }
 }
 
 /// Lets the reflector read an operator's runs.
@@ -50,11 +92,10 @@ pub struct Reflection {
 /// If the operator or a run is unknown, no executor is available, or the executor does not answer.
 #[crate::boxed]
 pub async fn reflect(
-    keeping: &LibraryWriter,
-    operator: &str,
-    from: &[String],
-    executor: Option<&str>,
+    keeping: &mut LibraryWriter,
+    request: ReflectRequest,
 ) -> Result<Reflection, ServiceError> {
+    let ReflectRequest { operator, from, executor, .. } = &request;
     let slug = operator.rsplit('/').next().unwrap_or(operator);
     let Some(known) = keeping.library.operators.iter().find(|known| known.slug == slug) else {
         let body = Body::new(format!("unknown operator `{operator}`"));
@@ -88,7 +129,13 @@ pub async fn reflect(
         .into_iter()
         .map(|object| restrict_to(proposal_from_json(Json::Object(object)), slug))
         .collect();
-    Ok(Reflection { proposals, runs: runs.len(), by: asking.name().to_owned() })
+    let (by, runs) = (asking.name().to_owned(), runs.len());
+    let mut reflection = Reflection { proposals, runs, by, proposed: None };
+    if !request.is_dry_run {
+        let proposer = Proposer { by: reflection.by.clone(), operator: Some(operator.clone()) };
+        reflection.proposed = Some(propose(keeping, &reflection.proposals, &proposer, None).await?);
+    }
+    Ok(reflection)
 }
 
 /// A reflection on an operator may propose only for this operator: refuses a delta that names another.
@@ -137,7 +184,7 @@ async fn prompt_parts(
     for candidate in &candidates {
         let title = keeping.library.book(&candidate.overlay.id).map(|book| book.playbook.title.as_str());
         playbooks.push(json!({
-            "slug": candidate.overlay.id, "title": title, "status": status_word(candidate.status),
+            "slug": candidate.overlay.id, "title": title, "status": candidate.status,
             "priority": candidate.overlay.priority, "body": candidate.overlay.text,
         }));
     }

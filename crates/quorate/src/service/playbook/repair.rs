@@ -11,117 +11,112 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::PlaybookEvent;
 use quorate_manifest::playbook::{EntryKind, HISTORY_SUFFIX, Playbook, PlaybookFile, Status};
-use quorate_manifest::timestamp;
-use quorate_playbook::history;
+use quorate_playbook::{history, log};
+use serde::Serialize;
 use serde_json::json;
 
-use super::change::{ChangeEvent, ChangedFile, FileState, PENDING_FILE, PlaybookChange, file_state};
+use super::change::{ChangedFile, FileState, PENDING_FILE, PlaybookChange, file_state};
 use super::inspect::{orphaned_histories, parse_playbook};
 use super::versions::NewVersion;
-use super::writer::{INDEX_FILE, LibraryWriter};
+use super::writer::LibraryWriter;
 use crate::service::disk::{self, Text, display_path};
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
-use crate::service::registries::Registries;
+use crate::view::Doc;
 
-/// Repairs, and returns descriptions of what it did.
+/// What a repair has done
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Repairs {
+    /// Each step in words
+    pub done: Vec<String>,
+}
+
+impl Repairs {
+    /// A line for each step.
+    pub fn doc(&self) -> Doc {
+        Doc::of_lines(&self.done, "nothing to repair")
+    }
+}
+
+/// Repairs the playbooks.
 ///
 /// # Errors
 /// If a file cannot be read or written, or a history is incomplete.
 #[crate::boxed]
-pub async fn repair(
-    keeping: &mut LibraryWriter,
-    by: &str,
-    registries: &Registries,
-) -> Result<Vec<String>, ServiceError> {
+pub async fn repair(keeping: &mut LibraryWriter) -> Result<Repairs, ServiceError> {
     let environment = keeping.session.environment.clone();
     let mut done = Vec::new();
     let folder = keeping.library.folder();
+    let shown = |path: &Path| display_path(&environment, path);
     let pending = folder.join(PENDING_FILE);
-    match disk::read_text(&pending) {
-        Ok(Text::Missing) => {}
-        Ok(Text::Present(text)) => {
-            let change = PlaybookChange::read(&text, &keeping.scope_dir()).map_err(|error| {
-                let body =
-                    Body::new(format!("cannot read {}: {error}", display_path(&environment, &pending)));
-                let help = "if the file is truncated, remove it and run `quorate check`: no part of the change was written";
-                ServiceError::configuration(codes::PLAYBOOK_UNFINISHED, body.help(help))
-            })?;
-            // A planted plan must not make another user write files other than playbooks.
-            if let Some(file) = change.files.iter().find(|file| !is_playbook_file(&folder, &file.path)) {
-                let (plan, file) =
-                    (display_path(&environment, &pending), display_path(&environment, &file.path));
-                let body = Body::new(format!("{plan} writes {file}, which is not a playbook file"));
-                let help = "inspect it and remove it: Quorate did not write it";
-                return Err(ServiceError::configuration(codes::PLAYBOOK_UNFINISHED, body.help(help)));
-            }
-            let plan = sha256_hex(text.as_bytes());
-            if !keeping.has_begun(&plan) {
-                let shown = display_path(&environment, &pending);
-                let body =
-                    Body::new(format!("cannot finish {shown}: the change was not started with this ledger"));
-                let help = "inspect it and remove it: it may come from another workspace or program. Files that it wrote \
-                            count as edited by hand";
-                return Err(ServiceError::configuration(codes::PLAYBOOK_UNFINISHED, body.help(help)));
-            }
-            for file in &change.files {
-                if file_state(file)? == FileState::Other {
-                    done.push(format!(
-                        "kept {}, which was edited since the change was interrupted",
-                        display_path(&environment, &file.path)
-                    ));
-                }
-            }
-            keeping.apply(&change, &plan, registries).await?;
-            let events = change.events.iter().map(|event| format!("`{}`, {}", event.slug, event.words));
-            done.push(match &*events.collect::<Vec<_>>().join("; ") {
-                // Restoring a playbook has no event.
-                "" => "finished the interrupted change".to_owned(),
-                events => format!("finished the interrupted change: {events}"),
-            });
+    let text = disk::read_text(&pending).map_err(|error| {
+        let body = Body::new(format!("cannot read {}: {error}", shown(&pending)));
+        ServiceError::configuration(codes::FILE_UNREADABLE, body)
+    })?;
+    if let Text::Present(text) = text {
+        let plan = shown(&pending);
+        let unusable = |message: String, help: &str| {
+            ServiceError::configuration(codes::PLAYBOOK_UNFINISHED, Body::new(message).help(help))
+        };
+        let change = PlaybookChange::read(&text, &keeping.scope_dir()).map_err(|error| {
+            let help = "if the file is truncated, remove it and run `quorate check`: no part of the change was written";
+            unusable(format!("cannot read {plan}: {error}"), help)
+        })?;
+        // A planted plan must not make another user write files other than playbooks.
+        if let Some(file) = change.files.iter().find(|file| !is_playbook_file(&folder, &file.path)) {
+            let message = format!("{plan} writes {}, which is not a playbook file", shown(&file.path));
+            return Err(unusable(message, "inspect it and remove it: Quorate did not write it"));
         }
-        Err(error) => {
-            let body = Body::new(format!("cannot read {}: {error}", display_path(&environment, &pending)));
-            return Err(ServiceError::configuration(codes::FILE_UNREADABLE, body));
+        let hash = sha256_hex(text.as_bytes());
+        if !keeping.has_begun(&hash) {
+            let message = format!("cannot finish {plan}: the change was not started with this ledger");
+            let help = "inspect it and remove it: it may come from another workspace or program. Files that it wrote \
+                        count as edited by hand";
+            return Err(unusable(message, help));
         }
+        for file in &change.files {
+            if file_state(file)? == FileState::Other {
+                let file = shown(&file.path);
+                done.push(format!("kept {file}, which was edited since the change was interrupted"));
+            }
+        }
+        keeping.apply(&change, &hash).await?;
+        let events = change.events.iter().map(|event| format!("`{}`, {}", event.slug, event.words));
+        done.push(match &*events.collect::<Vec<_>>().join("; ") {
+            // Restoring a playbook has no event.
+            "" => "finished the interrupted change".to_owned(),
+            events => format!("finished the interrupted change: {events}"),
+        });
     }
     for path in orphaned_histories(&keeping.library, &folder) {
-        let text = match disk::read_text(&path) {
-            Ok(Text::Present(text)) => text,
-            _ => continue,
-        };
+        let Ok(Text::Present(text)) = disk::read_text(&path) else { continue };
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let versions = history::parse(&text).map_err(|broken| {
-            let body = Body::new(format!("{} was edited: {broken}", display_path(&environment, &path)));
-            ServiceError::configuration(
-                codes::HISTORY_MUTATION,
-                body.help("restore it from a copy, or remove it"),
-            )
+            let body = Body::new(format!("{} was edited: {broken}", shown(&path)));
+            let help = "restore it from a copy, or remove it";
+            ServiceError::configuration(codes::HISTORY_MUTATION, body.help(help))
         })?;
         let (Some(slug), Some(last)) = (name.strip_suffix(HISTORY_SUFFIX), versions.last()) else { continue };
-        let mut change = PlaybookChange::new_at(environment.clock.now_ms());
+        let mut change = PlaybookChange::new_at(keeping.now_ms());
         let file = path.with_file_name(format!("{slug}.md"));
-        let current = match disk::read_text(&file) {
-            Ok(Text::Present(current)) => current,
-            _ => String::new(),
-        };
+        let current = disk::read_text(&file).map(Text::unwrap_or_default).unwrap_or_default();
         // Truncated text is restored; edited text stays.
         if !last.text.starts_with(&current) {
-            let body = Body::new(format!("{} is no longer a playbook", display_path(&environment, &file)));
+            let body = Body::new(format!("{} is no longer a playbook", shown(&file)));
             let help = "rewrite its frontmatter; or remove the file and run `quorate playbook repair` again";
             return Err(ServiceError::configuration(codes::HISTORY_MUTATION, body.help(help)));
         }
         change.files.push(ChangedFile::new(file, &current, last.text.clone()));
-        keeping.commit(&change, registries).await?;
+        keeping.commit(&change).await?;
         done.push(format!("restored `{slug}` to version {}; archive it if it should not be woven", last.n));
     }
     for book in keeping.library.catalogue.books.clone() {
-        if let Some(what) = adopt_manual_edit(keeping, &book, by, registries).await? {
+        if let Some(what) = adopt_manual_edit(keeping, &book).await? {
             done.push(what);
         }
     }
     // An empty index is not written, but a stale one is.
-    let is_wanted = !keeping.library.catalogue.books.is_empty() || folder.join(INDEX_FILE).exists();
+    let is_wanted = !keeping.library.catalogue.books.is_empty() || folder.join(log::INDEX_FILE_NAME).exists();
     if is_wanted && !keeping.write_index()? {
         done.push("updated the index".to_owned());
     }
@@ -136,7 +131,7 @@ pub async fn repair(
         1 => done.push("restored a line of the log".to_owned()),
         n => done.push(format!("restored {n} lines of the log")),
     }
-    Ok(done)
+    Ok(Repairs { done })
 }
 
 /// Removes temporary files of killed processes; this process holds the write lock. Returns their number.
@@ -163,10 +158,7 @@ fn is_playbook_file(folder: &Path, path: &Path) -> bool {
 async fn adopt_manual_edit(
     keeping: &mut LibraryWriter,
     book: &PlaybookFile,
-    by: &str,
-    registries: &Registries,
 ) -> Result<Option<String>, ServiceError> {
-    let environment = keeping.session.environment.clone();
     let record = keeping.library.record(book)?;
     let is_foreign = record.contradicts_ledger() && !record.lacks_versions();
     let is_edited = record.has_drifted() && record.last().is_some();
@@ -174,20 +166,26 @@ async fn adopt_manual_edit(
         return Ok(None);
     }
     let base = record.last().map_or(&record.text, |last| &last.text);
-    let (before, entries, fragment) = parse_playbook(keeping, base, registries)?;
+    let (before, entries, fragment) = parse_playbook(keeping, base)?;
     let is_same =
         !is_foreign && agent_visible(&before, &fragment) == agent_visible(&book.playbook, book.text());
     let steps_back = book.playbook.status == Status::Active && !is_same;
-    let now_ms = environment.clock.now_ms();
-    let at = timestamp::format(now_ms);
     let summary = match (is_foreign, steps_back) {
         (true, true) => "adopted from the file, and back in shadow",
         (true, false) => "adopted from the file",
         (false, true) => "changed by hand, and back in shadow",
         (false, false) => "changed by hand",
     };
-    let step = NewVersion { kind: EntryKind::Delta, summary, by, gate: None, at: &at };
-    let (files, version) = record.next_version(&step, None, |edit| {
+    let mut change = PlaybookChange::new_at(keeping.now_ms());
+    let event = match (steps_back, book.playbook.status) {
+        (false, Status::Active) => PlaybookEvent::Registered,
+        (_, Status::Archived) => PlaybookEvent::Archived,
+        _ => PlaybookEvent::Shadowed,
+    };
+    let step = NewVersion::new(EntryKind::Delta, summary, keeping.user());
+    let words = format!("version {}: {summary}", record.next_n());
+    let event = (event, &*words, json!({"by": keeping.user()}));
+    change.add_version(&record, &step, None, event, |edit, at| {
         // Entries are append-only, also for manual edits.
         match &entries {
             Some(entries) => edit.set_json("history", entries),
@@ -197,22 +195,13 @@ async fn adopt_manual_edit(
             edit.set_string("status", "shadow");
         }
         if !is_same {
-            edit.set_string("updated_at", &at);
+            edit.set_string("updated_at", at);
         }
     })?;
-    let mut change = PlaybookChange::new_at(now_ms);
-    change.files = files;
-    let event = match (steps_back, book.playbook.status) {
-        (false, Status::Active) => PlaybookEvent::Registered,
-        (_, Status::Archived) => PlaybookEvent::Archived,
-        _ => PlaybookEvent::Shadowed,
-    };
-    let data = json!({"version": version.n, "sha256": sha256_hex(version.text.as_bytes()), "by": by});
+    keeping.commit(&change).await?;
     let slug = &book.playbook.slug;
-    change.events.push(ChangeEvent::new(event, slug, format!("version {}: {summary}", version.n), data));
-    keeping.commit(&change, registries).await?;
     let what = if is_foreign { "added" } else { "added the manual edit of" };
-    Ok(Some(format!("{what} `{slug}` to its history, as version {}: {summary}", version.n)))
+    Ok(Some(format!("{what} `{slug}` to its history, as {words}")))
 }
 
 /// The parts of a playbook that affect agents, with normalized line ends, since Git may change those.

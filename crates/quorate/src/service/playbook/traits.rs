@@ -14,20 +14,19 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use quorate_diagnostics::invisible::first_invisible;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
-use quorate_kernel::ports::ledger::{Kind, Ledger as _, PlaybookEvent, Record};
+use quorate_kernel::ports::ledger::{Kind, PlaybookEvent, Record};
 use quorate_kernel::record::{LockException, PlaybookEventData};
-use quorate_ledger::Store;
 use quorate_ledger::store::address::StoreAddress;
 use quorate_manifest::config::Lock;
 use quorate_manifest::operator::Operator;
 use quorate_manifest::workspace::Scope;
 use quorate_playbook::curate::Objection;
 use quorate_playbook::lock::{Locks, Trait, Violation, built_in, lexicon};
-use quorate_protocol::Name;
 use serde_json::{Value, json};
 
 use super::Approver;
-use super::change::{ChangeEvent, playbook_event, playbook_stream};
+use super::change::{ChangeEvent, playbook_event};
+use super::versions::RecordedVersions;
 use crate::service::workspace::Workspace;
 
 /// The locked traits of an operator, by id. `persona_locks` are the locks in its persona's documents.
@@ -162,28 +161,18 @@ fn add(
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Exception {
-    pub slug: String,
-    /// The id of the trait that it may touch.
-    pub locked: String,
-    /// SHA-256 of the text that may.
-    pub text: String,
-    pub by: String,
-    pub reason: String,
-}
-
 /// The exceptions of a scope, read once, when a text first touches a trait.
 #[derive(Debug, Clone, Default)]
 pub struct Exceptions {
-    of: Option<(StoreAddress, Name)>,
-    read: Arc<OnceLock<Vec<Exception>>>,
+    of: Option<(StoreAddress, Scope)>,
+    /// Each with the playbook's slug.
+    read: Arc<OnceLock<Vec<(String, LockException)>>>,
 }
 
 impl Exceptions {
     /// The exceptions that a workspace's ledger records for a scope.
     pub fn of(workspace: &Workspace, scope: &Scope) -> Self {
-        Exceptions { of: Some((workspace.ledger.clone(), playbook_stream(scope))), read: Arc::default() }
+        Exceptions { of: Some((workspace.ledger.clone(), scope.clone())), read: Arc::default() }
     }
 
     /// Removes the touches of a text that an exception allows.
@@ -196,55 +185,40 @@ impl Exceptions {
     }
 
     /// The exceptions of a text.
-    pub fn allowed(&self, slug: &str, text: &str) -> Vec<&Exception> {
+    pub fn allowed(&self, slug: &str, text: &str) -> Vec<&LockException> {
         let hash = text_hash(text);
-        self.all().iter().filter(|exception| exception.slug == slug && exception.text == hash).collect()
-    }
-
-    fn all(&self) -> &[Exception] {
         // An unreadable ledger allows nothing.
-        self.read.get_or_init(|| {
-            let of = self.of.clone().filter(|(address, _)| address.may_exist());
-            of.and_then(|(address, stream)| read_exceptions(address, stream)).unwrap_or_default()
-        })
+        let all = self.read.get_or_init(|| {
+            let of = self.of.as_ref();
+            let records = of.map(|(ledger, scope)| RecordedVersions::records_blocking(ledger, scope));
+            records.iter().flatten().flat_map(exceptions_of_record).collect()
+        });
+        let allowed = all.iter().filter(|(of, exception)| of == slug && exception.text == hash);
+        allowed.map(|(_, exception)| exception).collect()
     }
 }
 
-/// Reads a ledger from synchronous code, on its own thread.
-fn read_exceptions(address: StoreAddress, stream: Name) -> Option<Vec<Exception>> {
-    let read = async move {
-        let store = Store::open_at(&address).await.ok()?.store;
-        let records = store.records(&stream).await;
-        store.close().await;
-        Some(records.ok()?.iter().flat_map(exceptions_of_record).collect())
-    };
-    let run = move || tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?.block_on(read);
-    std::thread::spawn(run).join().ok()?
-}
-
-fn exceptions_of_record(record: &Record) -> Vec<Exception> {
+fn exceptions_of_record(record: &Record) -> Vec<(String, LockException)> {
     let registered =
         record.is(Kind::Playbook(PlaybookEvent::Registered)).then(|| playbook_event(record)).flatten();
     let Some(registered) = registered else { return Vec::new() };
     let slug = registered.slug.unwrap_or_default();
-    let exception = |one: LockException| {
-        let LockException { locked, text, by, reason } = one;
-        Exception { slug: slug.clone(), locked, text, by, reason }
-    };
-    registered.exceptions.into_iter().map(exception).collect()
+    registered.exceptions.into_iter().map(|exception| (slug.clone(), exception)).collect()
 }
 
 /// Exceptions that a proposer requests, and the person who decides.
-pub struct ExceptionRequest<'a> {
+pub struct ExceptionRequest {
     /// The ids of the traits.
-    pub traits: &'a [String],
-    pub reason: &'a str,
-    pub person: &'a mut dyn Approver,
+    pub traits: Vec<String>,
+    /// Why the text does not harm them.
+    pub reason: String,
+    /// Who decides.
+    pub person: Box<dyn Approver>,
 }
 
-impl ExceptionRequest<'_> {
+impl ExceptionRequest {
     /// Removes the objections that a person allows, and returns what to record.
-    pub fn allow(
+    pub(super) fn allow(
         &mut self,
         slug: &str,
         text: &str,
@@ -267,7 +241,7 @@ impl ExceptionRequest<'_> {
             );
             return None;
         }
-        if self.reason.trim().is_empty() || first_invisible(self.reason).is_some() {
+        if self.reason.trim().is_empty() || first_invisible(&self.reason).is_some() {
             refuse(
                 "the reason of the exception is empty, or has an invisible character".to_owned(),
                 "give the reason why the text does not harm the trait with `--reason`".to_owned(),

@@ -10,20 +10,21 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::attempts::object;
+use quorate_kernel::entropy::{self, sha256_hex};
 use quorate_kernel::ports::ledger::{Ledger as _, PlaybookEvent, Record};
 use quorate_kernel::record::PlaybookEventData;
 use quorate_ledger::Store;
 use quorate_ledger::store::address::StoreAddress;
 use quorate_manifest::playbook::edit::{Edit, EditError};
-use quorate_manifest::playbook::{EntryKind, Gate, HISTORY_SUFFIX, PlaybookFile};
+use quorate_manifest::playbook::{EntryKind, Gate, HISTORY_SUFFIX, PlaybookFile, Status};
 use quorate_manifest::workspace::Scope;
 use quorate_playbook::gate::TextIdentity;
 use quorate_playbook::history::{self, Version};
 use quorate_protocol::Json;
 use schemars::JsonSchema;
 use serde::{Deserialize as _, Serialize};
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::change::{ChangedFile, playbook_event, playbook_stream};
 use crate::service::disk::{self, Text, display_path};
@@ -54,8 +55,20 @@ pub struct NewVersion<'s> {
     pub by: &'s str,
     /// The gate that was passed.
     pub gate: Option<Gate>,
-    /// Its time, in RFC 3339.
-    pub at: &'s str,
+}
+
+impl<'s> NewVersion<'s> {
+    pub fn new(kind: EntryKind, summary: &'s str, by: &'s str) -> Self {
+        NewVersion { kind, summary, by, gate: None }
+    }
+}
+
+/// Sets a status.
+pub(super) fn set_status(status: Status) -> impl FnOnce(&mut Edit, &str) {
+    move |edit, at| {
+        edit.set_string("status", status.as_str());
+        edit.set_string("updated_at", at);
+    }
 }
 
 impl VersionedFile {
@@ -67,13 +80,11 @@ impl VersionedFile {
         let path = root.join(book.path.workspace_relative());
         let slug = book.playbook.slug.clone();
         let history_path = history_path(&path, &slug);
-        let read = |path: &Path| match disk::read_text(path) {
-            Ok(Text::Present(text)) => Ok(text),
-            Ok(Text::Missing) => Ok(String::new()),
-            Err(error) => {
+        let read = |path: &Path| {
+            disk::read_text(path).map(Text::unwrap_or_default).map_err(|error| {
                 let body = Body::new(format!("cannot read {}: {error}", display_path(environment, path)));
-                Err(ServiceError::configuration(codes::FILE_UNREADABLE, body))
-            }
+                ServiceError::configuration(codes::FILE_UNREADABLE, body)
+            })
         };
         let (text, history) = (read(&path)?, read(&history_path)?);
         let versions = match history.is_empty() {
@@ -186,7 +197,7 @@ impl VersionedFile {
         }
     }
 
-    /// The files of the next version. `edit` changes the current text, or that of `from`.
+    /// The files of the next version. `edit` changes the current text, or that of `from`; it gets the time.
     ///
     /// # Errors
     /// If the text cannot be edited.
@@ -194,68 +205,50 @@ impl VersionedFile {
         &self,
         step: &NewVersion<'_>,
         from: Option<&str>,
-        edit: impl FnOnce(&mut Edit),
+        at: &str,
+        edit: impl FnOnce(&mut Edit, &str),
     ) -> Result<(Vec<ChangedFile>, Version), ServiceError> {
         let n = self.next_n();
         let mut editing = Edit::new(from.unwrap_or(&self.text)).map_err(|why| self.unusable(&why))?;
-        edit(&mut editing);
-        editing.push_item("history", &self.entry(step, n));
+        edit(&mut editing, at);
+        let mut entry = json!({
+            "at": at, "kind": step.kind, "summary": step.summary,
+            "source": format!("{}{HISTORY_SUFFIX}#v{n}", self.slug), "by": step.by,
+        });
+        if let Some(gate) = step.gate {
+            entry["gate"] = json!(gate);
+        }
+        editing.push_item("history", &object(entry));
         let text = editing.finish().map_err(|why| self.unusable(&why))?;
-        self.files_with(step, n, text)
-    }
-
-    /// The files for a text as the next version.
-    fn files_with(
-        &self,
-        step: &NewVersion<'_>,
-        n: u32,
-        text: String,
-    ) -> Result<(Vec<ChangedFile>, Version), ServiceError> {
-        let broken = |broken: history::HistoryFileError| {
-            let body = Body::new(format!("cannot add to the history of `{}`: {broken}", self.slug));
-            ServiceError::configuration(codes::HISTORY_MUTATION, body)
-        };
         let version = Version {
             n,
-            at: step.at.to_owned(),
-            event: kind_word(step.kind).to_owned(),
+            at: at.to_owned(),
+            event: step.kind.as_str().to_owned(),
             summary: step.summary.to_owned(),
             by: Some(step.by.to_owned()),
             text,
         };
+        let by_hand = Version {
+            n: 1,
+            event: EntryKind::Created.as_str().to_owned(),
+            summary: "found in the workspace".to_owned(),
+            by: None,
+            text: self.text.clone(),
+            ..version.clone()
+        };
+        let is_by_hand = self.versions.is_empty() && !self.text.is_empty();
         let mut history = self.history.clone();
-        if self.versions.is_empty() && !self.text.is_empty() {
-            let by_hand = Version {
-                n: 1,
-                event: kind_word(EntryKind::Created).to_owned(),
-                summary: "found in the workspace".to_owned(),
-                by: None,
-                text: self.text.clone(),
-                ..version.clone()
-            };
-            history = history::append(&history, &self.slug, &by_hand).map_err(broken)?;
+        for version in is_by_hand.then_some(&by_hand).into_iter().chain([&version]) {
+            history = history::append(&history, &self.slug, version).map_err(|broken| {
+                let body = Body::new(format!("cannot add to the history of `{}`: {broken}", self.slug));
+                ServiceError::configuration(codes::HISTORY_MUTATION, body)
+            })?;
         }
-        let history = history::append(&history, &self.slug, &version).map_err(broken)?;
         let files = vec![
             ChangedFile::new(history_path(&self.path, &self.slug), &self.history, history),
             ChangedFile::new(self.path.clone(), &self.text, version.text.clone()),
         ];
         Ok((files, version))
-    }
-
-    /// The entry of the playbook's own `history` for a version.
-    fn entry(&self, step: &NewVersion<'_>, n: u32) -> Map<String, Value> {
-        let mut entry = json!({
-            "at": step.at, "kind": kind_word(step.kind), "summary": step.summary,
-            "source": format!("{}{HISTORY_SUFFIX}#v{n}", self.slug), "by": step.by,
-        });
-        if let Some(gate) = step.gate {
-            entry["gate"] = json!(gate_word(gate));
-        }
-        match entry {
-            Value::Object(entry) => entry,
-            _ => Map::new(),
-        }
     }
 
     fn unusable(&self, why: &EditError) -> ServiceError {
@@ -281,26 +274,6 @@ fn highest_named(book: &PlaybookFile) -> u32 {
 /// The path of a playbook's history.
 pub fn history_path(path: &Path, slug: &str) -> PathBuf {
     path.with_file_name(format!("{slug}{HISTORY_SUFFIX}"))
-}
-
-pub fn kind_word(kind: EntryKind) -> &'static str {
-    match kind {
-        EntryKind::Created => "created",
-        EntryKind::Delta => "delta",
-        EntryKind::Promoted => "promoted",
-        EntryKind::Archived => "archived",
-        EntryKind::Superseded => "superseded",
-        EntryKind::LockViolation => "lock-violation",
-    }
-}
-
-pub fn gate_word(gate: Gate) -> &'static str {
-    match gate {
-        Gate::AB => "a-b",
-        Gate::Scorer => "scorer",
-        Gate::Human => "human",
-        Gate::Governance => "governance",
-    }
 }
 
 /// The recorded versions of a playbook.
@@ -406,6 +379,11 @@ pub struct NewAttempt {
 }
 
 impl NewAttempt {
+    /// A new attempt on a text.
+    pub fn new(text: &str) -> Self {
+        NewAttempt { id: entropy::hex(&entropy::bytes::<8>()), text: TextIdentity::new(text) }
+    }
+
     /// Adds it to the data of a record.
     pub fn add_to(&self, data: &mut Json) {
         data["attempt"] = json!(self.id);

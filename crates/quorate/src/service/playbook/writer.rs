@@ -1,6 +1,7 @@
 //! The library with its write lock: only one process may change playbooks at a time.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_diagnostics::{Body, codes};
@@ -9,71 +10,64 @@ use quorate_kernel::ports::ledger::{self, Ledger as _, PlaybookEvent};
 use quorate_ledger::keys::KeyDirectory;
 use quorate_ledger::store::lease::RunLock;
 use quorate_manifest::frontmatter;
+use quorate_manifest::playbook::PlaybookFile;
 use quorate_playbook::gate::TextIdentity;
 use quorate_playbook::log;
 use serde_json::json;
 
 use super::change::{
-    self, ChangeEvent, FileState, LOG_FILE, PENDING_FILE, PlaybookChange, append_events, file_state,
-    pending_change, playbook_stream,
+    self, ChangeEvent, FileState, PENDING_FILE, PlaybookChange, append_events, file_state, pending_change,
+    playbook_stream,
 };
 use super::library::Library;
+use super::versions::VersionedFile;
 use crate::service::disk::{self, Text, display_path};
 use crate::service::environment::Environment;
 use crate::service::error::{ServiceError, error_chain};
-use crate::service::open_session;
-use crate::service::registries::Registries;
 use crate::service::session::LedgerSession;
-use crate::service::workspace::PathOverrides;
+use crate::service::workspace::{self, PathOverrides};
+use crate::service::{manifests, open_session};
 
-/// The index of all playbooks.
-pub const INDEX_FILE: &str = "_index.md";
 /// How long a change waits for the lock. A proposal is quick, and many may arrive at once.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// Opens the ledger of the workspace that contains `folder`, or of the working directory's.
+///
+/// # Errors
+/// If the configuration is refused, or the ledger cannot be opened.
+#[crate::boxed]
+pub async fn open_session(
+    environment: &Environment,
+    places: &PathOverrides,
+    folder: Option<&Path>,
+) -> Result<LedgerSession, ServiceError> {
+    let (root, _) = manifests::root_and_scope(environment, folder);
+    let workspace = workspace::load(environment, places, &root)?;
+    open_session::open(environment.clone(), workspace).await
+}
+
 /// The library of the process that holds the lock.
 pub struct LibraryWriter {
-    pub session: LedgerSession,
+    pub session: Arc<LedgerSession>,
     pub library: Library,
     places: PathOverrides,
     _hold: RunLock,
 }
 
 impl LibraryWriter {
-    /// Opens library and ledger for a change. Holds the lock until the writer is dropped.
+    /// Opens the library for a change. Holds the lock until the writer is dropped.
     ///
     /// # Errors
-    /// If a file cannot be opened, another process holds the lock, or a change was interrupted.
+    /// If the ledger or a file cannot be opened, or another process holds the lock.
     #[crate::boxed]
     pub async fn open(
-        environment: &Environment,
+        session: Arc<LedgerSession>,
         places: &PathOverrides,
-        root: Option<&Path>,
-        registries: &Registries,
+        folder: Option<&Path>,
     ) -> Result<Self, ServiceError> {
-        let keeping = LibraryWriter::open_with_pending(environment, places, root, registries).await?;
-        match pending_change(environment, &keeping.library.folder()) {
-            Some(body) => Err(ServiceError::configuration(codes::PLAYBOOK_UNFINISHED, body)),
-            None => Ok(keeping),
-        }
-    }
-
-    /// As [`LibraryWriter::open`], for a command that finishes an interrupted change.
-    ///
-    /// # Errors
-    /// As [`LibraryWriter::open`], except for an interrupted change.
-    #[crate::boxed]
-    pub async fn open_with_pending(
-        environment: &Environment,
-        places: &PathOverrides,
-        root: Option<&Path>,
-        registries: &Registries,
-    ) -> Result<Self, ServiceError> {
-        let mut library = Library::open(environment, places, root, registries)?;
-        let workspace = crate::service::workspace::load(environment, places, &library.root)?;
-        let session = open_session::open(environment.clone(), workspace).await?;
         session.ensure_writable()?;
-        let name = playbook_stream(&library.scope).replace('/', "-");
+        let (_, scope) = manifests::root_and_scope(&session.environment, folder);
+        let name = playbook_stream(&scope).replace('/', "-");
         let hold = RunLock::acquire_within(session.store.dir(), &name, LOCK_TIMEOUT).await;
         let hold = hold.map_err(|error| {
             let body = Body::new(format!("cannot lock the playbooks: {error}"));
@@ -86,9 +80,47 @@ impl LibraryWriter {
             ));
             return Err(ServiceError::configuration(codes::RUN_MOVED, body.help("try again later")));
         };
-        // Includes changes that other processes made before the lock was acquired.
-        library = Library::open(environment, places, root, registries)?;
+        let library = Library::open(&session.environment, places, folder)?;
         Ok(LibraryWriter { session, library, places: places.clone(), _hold: hold })
+    }
+
+    /// Refuses a library with an interrupted change.
+    ///
+    /// # Errors
+    /// `playbook_unfinished`.
+    pub fn ensure_finished(&self) -> Result<(), ServiceError> {
+        let pending = pending_change(&self.session.environment, &self.library.folder());
+        let refused = |body| Err(ServiceError::configuration(codes::PLAYBOOK_UNFINISHED, body));
+        pending.map_or(Ok(()), refused)
+    }
+
+    /// The time of the workspace's clock.
+    pub fn now_ms(&self) -> i64 {
+        self.session.environment.clock.now_ms()
+    }
+
+    /// The author of changes.
+    pub fn user(&self) -> &str {
+        &self.session.environment.user
+    }
+
+    /// A playbook with its versions, which must match the file and the ledger.
+    ///
+    /// # Errors
+    /// If there is none, its files cannot be read, or they differ.
+    pub fn intact(&self, slug: &str) -> Result<(PlaybookFile, VersionedFile), ServiceError> {
+        let book = self.library.find(slug)?;
+        Ok((book.clone(), self.intact_record(book)?))
+    }
+
+    /// The versions of a playbook, which must match the file and the ledger.
+    ///
+    /// # Errors
+    /// If its files cannot be read, or they differ.
+    pub fn intact_record(&self, book: &PlaybookFile) -> Result<VersionedFile, ServiceError> {
+        let record = self.library.record(book)?;
+        record.ensure_intact(&self.session.environment)?;
+        Ok(record)
     }
 
     /// Writes a change and the index.
@@ -96,11 +128,7 @@ impl LibraryWriter {
     /// # Errors
     /// If a file was edited meanwhile, or cannot be written. `repair` finishes an interrupted change.
     #[crate::boxed]
-    pub async fn commit(
-        &mut self,
-        change: &PlaybookChange,
-        registries: &Registries,
-    ) -> Result<(), ServiceError> {
+    pub async fn commit(&mut self, change: &PlaybookChange) -> Result<(), ServiceError> {
         let folder = self.library.folder();
         for file in &change.files {
             if file_state(file)? == FileState::Other {
@@ -113,11 +141,13 @@ impl LibraryWriter {
             }
         }
         // Reports unwritable files before any write.
-        let own_files = [INDEX_FILE, LOG_FILE, PENDING_FILE].map(|name| folder.join(name));
+        let own_files = [log::INDEX_FILE_NAME, log::FILE_NAME, PENDING_FILE].map(|name| folder.join(name));
         for path in &own_files {
             self.session.workspace.guard.ensure_free(&self.session.environment, path)?;
         }
-        for path in change.files.iter().map(|file| file.path.clone()).chain([folder.join(INDEX_FILE)]) {
+        for path in
+            change.files.iter().map(|file| file.path.clone()).chain([folder.join(log::INDEX_FILE_NAME)])
+        {
             self.session.workspace.guard.ensure_free(&self.session.environment, &path)?;
             disk::can_write_below(&self.scope_dir(), &path).map_err(|error| {
                 let path = display_path(&self.session.environment, &path);
@@ -134,7 +164,7 @@ impl LibraryWriter {
             ServiceError::configuration(codes::FILE_UNWRITABLE, Body::new(error_chain(&error)).help(help))
         })?;
         self.write(&folder.join(PENDING_FILE), &pending)?;
-        self.apply(change, &plan, registries).await
+        self.apply(change, &plan).await
     }
 
     /// Continues a change from any step. `plan` is the SHA-256 of its `_pending.json`.
@@ -142,12 +172,7 @@ impl LibraryWriter {
     /// # Errors
     /// If a file cannot be written.
     #[crate::boxed]
-    pub async fn apply(
-        &mut self,
-        change: &PlaybookChange,
-        plan: &str,
-        registries: &Registries,
-    ) -> Result<(), ServiceError> {
+    pub async fn apply(&mut self, change: &PlaybookChange, plan: &str) -> Result<(), ServiceError> {
         for file in &change.files {
             if file_state(file)? == FileState::Before {
                 self.write(&file.path, &file.text)?;
@@ -157,12 +182,13 @@ impl LibraryWriter {
         self.record(change).await?;
         // A refused proposal only leaves a line in the log (B5).
         if !change.files.is_empty() {
-            self.refresh(registries)?;
+            let root = self.library.root.join(self.library.scope.folder());
+            self.library = Library::open(&self.session.environment, &self.places, Some(&root))?;
             self.write_index()?;
         }
         let folder = self.library.folder();
         change::append_lines(&self.scope_dir(), &folder, change.at_ms, &change.events)
-            .map_err(|error| self.unwritable(&folder.join(LOG_FILE), &error))?;
+            .map_err(|error| self.unwritable(&folder.join(log::FILE_NAME), &error))?;
         disk::remove(&self.library.folder().join(PENDING_FILE))
             .map_err(|error| self.unwritable(PENDING_FILE.as_ref(), &error))?;
         // A note that remains belongs to a recorded change, and finishing that again changes nothing.
@@ -180,22 +206,12 @@ impl LibraryWriter {
         KeyDirectory::new(self.session.workspace.ledger.dir())
     }
 
-    /// Reloads the library.
-    ///
-    /// # Errors
-    /// As [`Library::open`].
-    pub fn refresh(&mut self, registries: &Registries) -> Result<(), ServiceError> {
-        let root = self.library.root.join(self.library.scope.folder());
-        self.library = Library::open(&self.session.environment, &self.places, Some(&root), registries)?;
-        Ok(())
-    }
-
     /// Writes the index if it is outdated; returns whether it was up to date.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn write_index(&self) -> Result<bool, ServiceError> {
-        let path = self.library.folder().join(INDEX_FILE);
+        let path = self.library.folder().join(log::INDEX_FILE_NAME);
         let text = render_index(&self.library);
         if matches!(disk::read_text(&path), Ok(Text::Present(there)) if there == text) {
             return Ok(true);
@@ -211,7 +227,7 @@ impl LibraryWriter {
     pub async fn restore_log_lines(&self) -> Result<usize, ServiceError> {
         let folder = self.library.folder();
         let records = self.session.store.records(&playbook_stream(&self.library.scope)).await?;
-        let path = folder.join(LOG_FILE);
+        let path = folder.join(log::FILE_NAME);
         match change::restore_lines(&folder, &records).map_err(|error| self.unwritable(&path, &error))? {
             None => Ok(0),
             Some((text, missing)) => self.write(&path, &text).map(|()| missing),

@@ -6,13 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use quorate::service::environment::Environment;
-use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::playbook::writer::LibraryWriter;
-use quorate::service::playbook::{Answer, Approver, GateClosed};
-use quorate::service::registries::Registries;
-use quorate::service::trust::requests::Trust;
-use quorate::service::workspace::PathOverrides;
+use quorate::playbook::{Approval, Approver, GateClosed};
+use quorate::{Error, ErrorKind, Quorate, Trust};
 use quorate_kernel::clock::Clock;
 use quorate_testkit::scripted::Rng;
 use tempfile::TempDir;
@@ -48,8 +43,8 @@ impl Clock for ManualClock {
 pub struct FixedAnswer(pub bool);
 
 impl Approver for FixedAnswer {
-    fn ask(&mut self, _: &str) -> Result<Answer, GateClosed> {
-        Ok(Answer { yes: self.0, why: "Drawn.".to_owned(), by: "ada".to_owned() })
+    fn ask(&mut self, _: &str) -> Result<Approval, GateClosed> {
+        Ok(Approval { yes: self.0, why: "Drawn.".to_owned(), by: "ada".to_owned() })
     }
 }
 
@@ -57,8 +52,7 @@ impl Approver for FixedAnswer {
 pub struct World {
     dir: TempDir,
     hands: Arc<ManualClock>,
-    pub environment: Environment,
-    pub registries: Registries,
+    pub quorate: Quorate,
     pub chance: Rng,
     /// The slugs of the existing operators.
     pub operators: Vec<&'static str>,
@@ -87,21 +81,21 @@ impl World {
         };
         let dir = dir.expect("a directory");
         let hands = Arc::new(ManualClock(AtomicI64::new(1_800_000_000_000)));
-        let environment = Environment {
-            state_dir: Some(dir.path().join("state")),
-            trust: Trust::default().trusting_all(),
-            user: "ada".to_owned(),
-            clock: Arc::clone(&hands) as Arc<dyn Clock>,
-            ..Environment::new(dir.path())
-        };
+        let quorate = Quorate::builder()
+            .workspace(dir.path())
+            .state_dir(dir.path().join("state"))
+            .trust(Trust::Workspace)
+            .user("ada")
+            .clock(Arc::clone(&hands) as Arc<dyn Clock>)
+            .build()
+            .expect("an empty workspace");
         let operators = OPERATORS.iter().take(2 + usize::from(chance.percent(60)));
         let operators: Vec<&'static str> = operators.map(|one| one.0).collect();
         let cap = if chance.percent(50) { 12 } else { 2 };
         let mut world = World {
             dir,
             hands,
-            environment,
-            registries: Registries::new(),
+            quorate,
             chance,
             operators,
             targets: BTreeMap::new(),
@@ -207,7 +201,7 @@ impl World {
     }
 
     pub fn now_ms(&self) -> i64 {
-        self.environment.clock.now_ms()
+        self.quorate.now_ms()
     }
 
     /// Time goes by.
@@ -242,17 +236,12 @@ impl World {
         self.files().into_iter().find(|path| path.file_stem().is_some_and(|stem| stem == slug))
     }
 
-    /// Takes hold of the playbooks.
-    pub async fn keeping(&self) -> Result<LibraryWriter, ServiceError> {
-        LibraryWriter::open(&self.environment, &PathOverrides::default(), None, &self.registries).await
-    }
-
     /// Notes a step; an internal error is never expected.
-    pub fn note(&mut self, what: String, stop: Option<&ServiceError>) {
-        let said = stop.map_or(String::new(), |stop| format!(" -> {}", stop.first_message()));
+    pub fn note(&mut self, what: String, stop: Option<&Error>) {
+        let said = stop.map_or(String::new(), |stop| format!(" -> {stop}"));
         self.steps.push(format!("{what}{said}"));
         if let Some(stop) = stop {
-            assert_ne!(stop.class, ExitClass::Bug, "{}", self.story());
+            assert_ne!(stop.kind(), ErrorKind::Bug, "{}", self.story());
         }
     }
 
