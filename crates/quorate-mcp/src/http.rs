@@ -25,7 +25,7 @@ use axum::{Router, middleware};
 use futures::{Stream, StreamExt as _};
 use hyper_util::service::TowerToHyperService;
 use quorate::ErrorKind;
-use quorate::http::{TokenHash, accept, bearer_token, is_for};
+use quorate::http::{TokenHash, accept, bearer_token, bind, is_for};
 use quorate_diagnostics::{Body, codes};
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
@@ -83,16 +83,7 @@ impl McpListener {
                 Body::new(message).help(help),
             ));
         }
-        let cannot = |error: std::io::Error| {
-            let body = Body::new(format!("cannot listen on {}: {error}", options.address));
-            quorate::Error::new(
-                ErrorKind::Configuration,
-                codes::ADDRESS_UNUSABLE,
-                body.help("name another with `--http ADDR:PORT`"),
-            )
-        };
-        let listener = TcpListener::bind(options.address).await.map_err(cannot)?;
-        let address = listener.local_addr().map_err(cannot)?;
+        let (listener, address) = bind(options.address, "name another with `--http ADDR:PORT`").await?;
         Ok(McpListener { listener, address, options })
     }
 

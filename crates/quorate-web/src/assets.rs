@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
+use quorate::http::sha256_hex;
 use quorate_diagnostics::codes;
-use quorate_kernel::entropy::sha256_hex;
 
 use crate::failure::Failure;
 

@@ -149,12 +149,12 @@ impl Route {
         headers: HeaderMap,
         bytes: Bytes,
     ) -> Response {
-        let redactor = server.environment.redactor.clone();
+        let quorate = server.quorate.clone();
         let answered = match (self.respond)(server, path, query.unwrap_or_default(), headers, bytes) {
             Ok(answered) => answered.await,
             Err(failure) => Err(failure),
         };
-        answered.unwrap_or_else(|failure| failure.redacted(&redactor).into_response())
+        answered.unwrap_or_else(|failure| failure.redacted(&quorate).into_response())
     }
 
     /// Its operation in the OpenAPI document.

@@ -3,8 +3,7 @@
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::redaction::CurrentRedactor;
+use quorate::{Error, ErrorKind, Quorate};
 use quorate_diagnostics::{RefusalCode, codes};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -48,40 +47,35 @@ impl Failure {
 
 impl Failure {
     /// Without the secrets of this process.
-    pub(crate) fn redacted(mut self, redactor: &CurrentRedactor) -> Failure {
-        self.problem.message = redactor.redact_text(&self.problem.message);
-        self.problem.help = self.problem.help.map(|help| redactor.redact_text(&help));
+    pub(crate) fn redacted(mut self, quorate: &Quorate) -> Failure {
+        self.problem.message = quorate.redact_text(&self.problem.message);
+        self.problem.help = self.problem.help.map(|help| quorate.redact_text(&help));
         self
     }
 }
 
-impl From<ServiceError> for Failure {
-    fn from(error: ServiceError) -> Failure {
-        let first = error.report.refusals.first();
+impl<E: Into<Error>> From<E> for Failure {
+    fn from(error: E) -> Failure {
+        let error = error.into();
+        let first = error.report().refusals.first();
         let code = first.map_or(codes::USAGE, |refusal| refusal.code);
         let busy =
             [codes::RUN_MOVED, codes::RUN_DECIDED, codes::RUN_OPEN, codes::RUN_IMPORTED, codes::RUN_NOT_HELD];
-        let status = match error.class {
-            _ if error.is_ledger_unavailable() => StatusCode::SERVICE_UNAVAILABLE,
+        let status = match error.kind() {
+            ErrorKind::Ledger => StatusCode::SERVICE_UNAVAILABLE,
             _ if code == codes::JOBS_BUSY => StatusCode::TOO_MANY_REQUESTS,
             _ if busy.contains(&code) => StatusCode::CONFLICT,
-            ExitClass::NotFound => StatusCode::NOT_FOUND,
-            ExitClass::Refused | ExitClass::Configuration => StatusCode::UNPROCESSABLE_ENTITY,
-            ExitClass::Usage => StatusCode::BAD_REQUEST,
-            ExitClass::Bug | ExitClass::Interrupted => StatusCode::INTERNAL_SERVER_ERROR,
+            ErrorKind::NotFound => StatusCode::NOT_FOUND,
+            ErrorKind::Refused | ErrorKind::Configuration | ErrorKind::Untrusted => {
+                StatusCode::UNPROCESSABLE_ENTITY
+            }
+            ErrorKind::InvalidRequest => StatusCode::BAD_REQUEST,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        let problem = Problem {
-            code: code.as_str().to_owned(),
-            message: error.first_message(),
-            help: first.and_then(|refusal| refusal.body.help.clone()),
-        };
-        Failure { status, problem }
-    }
-}
-
-impl From<quorate::Error> for Failure {
-    fn from(error: quorate::Error) -> Failure {
-        ServiceError::from(error).into()
+        let (message, help) = first
+            .map(|refusal| (refusal.body.message.clone(), refusal.body.help.clone()))
+            .unwrap_or_default();
+        Failure { status, problem: Problem { code: code.as_str().to_owned(), message, help } }
     }
 }
 

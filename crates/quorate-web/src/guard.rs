@@ -17,9 +17,8 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use quorate::http::{Origin, TokenHash, bearer_token, is_for, single_header};
+use quorate::http::{Origin, TokenHash, bearer_token, is_for, new_secret, single_header};
 use quorate_diagnostics::codes;
-use quorate_kernel::entropy;
 use serde::Deserialize;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::time::Instant;
@@ -90,7 +89,7 @@ impl Guard {
             return None;
         }
         *link = TokenHash::of(next);
-        let session = secret_text();
+        let session = new_secret();
         let mut sessions = lock(&self.sessions);
         let at = sessions.keys().next_back().map_or(0, |last| last + 1);
         sessions.insert(at, (TokenHash::of(&session), Instant::now() + SESSION_LIFETIME));
@@ -150,11 +149,6 @@ impl Guard {
     }
 }
 
-/// A secret of 256 bits, as text.
-pub(crate) fn secret_text() -> String {
-    entropy::hex(&entropy::bytes::<32>())
-}
-
 /// Passes permitted requests on, and adds the headers to every response.
 pub(crate) async fn check_request(State(guard): State<Arc<Guard>>, request: Request, next: Next) -> Response {
     let is_api = request.uri().path().starts_with("/api/");
@@ -201,7 +195,7 @@ struct OpenQuery {
 /// Begins a session, if the secret is right, and leads to the runs. `used` is told the secret of the next link.
 pub(crate) fn begin_session(guard: &Guard, used: &UnboundedSender<String>, query: &str) -> Response {
     let query = serde_urlencoded::from_str(query).unwrap_or(OpenQuery { t: String::new() });
-    let next = secret_text();
+    let next = new_secret();
     let Some(cookie) = guard.begin_session(&query.t, &next) else {
         return pages::refused(&Failure::new(
             StatusCode::UNAUTHORIZED,

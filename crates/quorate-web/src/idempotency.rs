@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
 use axum::http::{HeaderMap, HeaderName, StatusCode};
+use quorate::http::sha256_hex;
 use quorate_diagnostics::codes;
-use quorate_kernel::entropy::sha256_hex;
 use serde_json::Value;
 use tokio::sync::OnceCell;
 

@@ -6,9 +6,8 @@ use std::sync::Arc;
 use axum::Router;
 use axum::middleware;
 use hyper_util::service::TowerToHyperService;
-use quorate::http::accept;
-use quorate::{Error, ErrorKind};
-use quorate_diagnostics::{Body, codes};
+use quorate::Error;
+use quorate::http::{accept, bind, new_secret};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 
@@ -31,18 +30,9 @@ impl Listener {
     /// When the port is unavailable.
     pub async fn open(options: &WebServerOptions) -> Result<Listener, Error> {
         let wanted = SocketAddr::from((Ipv4Addr::LOCALHOST, options.port));
-        let cannot = |error: std::io::Error| {
-            let body = Body::new(format!("cannot listen on {wanted}: {error}"));
-            Error::new(
-                ErrorKind::Configuration,
-                codes::ADDRESS_UNUSABLE,
-                body.help("choose another port with `--port N`"),
-            )
-        };
-        let listener = TcpListener::bind(wanted).await.map_err(cannot)?;
-        let address = listener.local_addr().map_err(cannot)?;
-        let token = options.token.clone().unwrap_or_else(guard::secret_text);
-        Ok(Listener { listener, address, token, link: guard::secret_text() })
+        let (listener, address) = bind(wanted, "choose another port with `--port N`").await?;
+        let token = options.token.clone().unwrap_or_else(new_secret);
+        Ok(Listener { listener, address, token, link: new_secret() })
     }
 
     /// The address of the pages and the API.

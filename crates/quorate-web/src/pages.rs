@@ -34,81 +34,56 @@ use live_run::LiveView;
 /// The response of a page.
 type Shown = Pin<Box<dyn Future<Output = Response> + Send>>;
 
+/// The parts of a path that are in braces.
+type Parts = BTreeMap<String, String>;
+
 /// A page without its types.
 pub(crate) struct Page {
     pub(crate) path: &'static str,
-    pub(crate) show: fn(Arc<Server>, BTreeMap<String, String>, String) -> Shown,
+    pub(crate) show: Box<dyn Fn(Arc<Server>, Parts, String) -> Shown + Send + Sync>,
+}
+
+fn page<W>(path: &'static str, show: impl Fn(Arc<Server>, Parts, String) -> W + Send + Sync + 'static) -> Page
+where
+    W: Future<Output = Response> + Send + 'static,
+{
+    Page { path, show: Box::new(move |server, parts, query| Box::pin(show(server, parts, query))) }
 }
 
 /// All pages, besides the link that begins a session.
 pub(crate) fn all() -> Vec<Page> {
     vec![
-        Page {
-            path: "/",
-            show: |server, _, query| Box::pin(async move { runs::show(&server, &query).await }),
-        },
-        Page {
-            path: "/runs/{run}",
-            show: |server, path, _| {
-                Box::pin(
-                    async move { runs::show_run(&server, path.get("run").map_or("", String::as_str)).await },
-                )
-            },
-        },
-        Page {
-            path: "/runs/{run}/proof",
-            show: |server, path, _| {
-                Box::pin(async move {
-                    ledger::show_proof(&server, path.get("run").map_or("", String::as_str)).await
-                })
-            },
-        },
-        Page {
-            path: "/runs/{run}/report.html",
-            show: |server, path, _| {
-                Box::pin(async move {
-                    ledger::show_report(&server, path.get("run").map_or("", String::as_str)).await
-                })
-            },
-        },
-        Page { path: "/verify", show: |server, _, _| Box::pin(async move { ledger::show_verify(&server) }) },
-        Page {
-            path: "/runs/{run}/live",
-            show: |server, path, _| {
-                Box::pin(async move { live_run::show(&server, part(&path, "run")).await })
-            },
-        },
-        Page {
-            path: "/compare",
-            show: |server, _, query| Box::pin(async move { compare::show(&server, &query).await }),
-        },
-        Page { path: "/talks", show: |server, _, _| Box::pin(async move { talks::show(&server).await }) },
-        Page {
-            path: "/talks/{talk}",
-            show: |server, path, query| {
-                Box::pin(async move { talks::show_talk(&server, part(&path, "talk"), &query).await })
-            },
-        },
-        Page {
-            path: "/playbooks",
-            show: |server, _, _| Box::pin(async move { playbooks::show(&server).await }),
-        },
-        Page {
-            path: "/playbooks/{slug}",
-            show: |server, path, _| {
-                Box::pin(async move { playbooks::show_playbook(&server, part(&path, "slug")).await })
-            },
-        },
-        Page {
-            path: "/audit",
-            show: |server, _, query| Box::pin(async move { audit::show(&server, &query).await }),
-        },
-        Page { path: "/ledger", show: |server, _, _| Box::pin(async move { ledger::show(&server).await }) },
+        page("/", |server, _, query| async move { runs::show(&server, &query).await }),
+        page(
+            "/runs/{run}",
+            |server, path, _| async move { runs::show_run(&server, part(&path, "run")).await },
+        ),
+        page("/runs/{run}/proof", |server, path, _| async move {
+            ledger::show_proof(&server, part(&path, "run")).await
+        }),
+        page("/runs/{run}/report.html", |server, path, _| async move {
+            ledger::show_report(&server, part(&path, "run")).await
+        }),
+        page("/verify", |server, _, _| async move { ledger::show_verify(&server) }),
+        page("/runs/{run}/live", |server, path, _| async move {
+            live_run::show(&server, part(&path, "run")).await
+        }),
+        page("/compare", |server, _, query| async move { compare::show(&server, &query).await }),
+        page("/talks", |server, _, _| async move { talks::show(&server).await }),
+        page("/talks/{talk}", |server, path, query| async move {
+            talks::show_talk(&server, part(&path, "talk"), &query).await
+        }),
+        page("/playbooks", |server, _, _| async move { playbooks::show(&server).await }),
+        page("/playbooks/{slug}", |server, path, _| async move {
+            playbooks::show_playbook(&server, part(&path, "slug")).await
+        }),
+        page("/audit", |server, _, query| async move { audit::show(&server, &query).await }),
+        page("/ledger", |server, _, _| async move { ledger::show(&server).await }),
     ]
 }
 
 /// A part of a path.
-fn part<'p>(path: &'p BTreeMap<String, String>, name: &str) -> &'p str {
+fn part<'p>(path: &'p Parts, name: &str) -> &'p str {
     path.get(name).map_or("", String::as_str)
 }
 
@@ -155,7 +130,7 @@ fn respond(server: &Server, page: Result<impl Template, Failure>) -> Response {
         Ok(Err(error)) => {
             refused(&Failure::new(StatusCode::INTERNAL_SERVER_ERROR, codes::USAGE, error.to_string(), ""))
         }
-        Err(failure) => refused(&failure.redacted(&server.environment.redactor)),
+        Err(failure) => refused(&failure.redacted(&server.quorate)),
     }
 }
 

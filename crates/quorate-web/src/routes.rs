@@ -12,7 +12,7 @@ use axum::http::header::CONNECTION;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodRouter, delete, get, post};
-use quorate::service::artifact;
+use quorate::input::MAX_DRAFT_BYTES;
 use quorate_diagnostics::codes;
 use tokio::sync::mpsc::UnboundedSender;
 
@@ -22,7 +22,7 @@ use crate::guard::{self, Guard, OPEN};
 use crate::{Server, api, assets, openapi, pages};
 
 /// The largest body: a text of the maximum size, escaped, and the other fields.
-const MAX_BODY_BYTES: usize = 2 * artifact::MAX_BYTES as usize + 64 * 1024;
+const MAX_BODY_BYTES: usize = 2 * MAX_DRAFT_BYTES as usize + 64 * 1024;
 
 /// The routes of the API, without those that change something if the server is read-only.
 pub(crate) fn api(read_only: bool) -> Vec<Route> {
@@ -66,7 +66,7 @@ pub(crate) fn router(server: &Arc<Server>, guard: &Arc<Guard>, used: UnboundedSe
         router = router.route(route.path, api_route(Arc::new(route), server));
     }
     for page in pages::all() {
-        let (server, show) = (server.clone(), page.show);
+        let (server, show) = (server.clone(), Arc::new(page.show));
         let answer = async move |path: Result<RawPathParams, RawPathParamsRejection>,
                                  RawQuery(query): RawQuery| match path {
             Ok(path) => show(server, parts(&path), query.unwrap_or_default()).await,

@@ -8,13 +8,15 @@ use std::str::FromStr;
 use ::http::header::{AUTHORIZATION, HOST};
 use ::http::uri::Authority;
 use ::http::{HeaderMap, HeaderName, Uri};
-use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::entropy;
 
 #[cfg(feature = "http-server")]
 mod server;
 
 #[cfg(feature = "http-server")]
-pub use server::{Deadlines, accept};
+pub use server::{Deadlines, accept, bind};
+
+pub use quorate_kernel::entropy::sha256_hex;
 
 /// The origin of a web page that may send requests: `scheme://host:port`.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -93,6 +95,11 @@ impl TokenHash {
             given.bytes().zip(self.0.bytes()).fold(0, |differ, (left, right)| differ | (left ^ right));
         std::hint::black_box(differ) == 0 && given.len() == self.0.len()
     }
+}
+
+/// A new secret of 256 bits, as text.
+pub fn new_secret() -> String {
+    entropy::hex(&entropy::bytes::<32>())
 }
 
 /// The bearer token of a request; empty without one.

@@ -2,6 +2,7 @@
 //! for a bounded time, whether or not it knows a token. The front ends own routes and responses.
 
 use std::error::Error;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use ::http::{Request, Response};
@@ -9,7 +10,10 @@ use hyper::body::{Body, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::Service;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use quorate_diagnostics::codes;
 use tokio::net::{TcpListener, TcpStream};
+
+use crate::ErrorKind;
 
 /// The pause after a connection that could not be accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -27,6 +31,22 @@ impl Default for Deadlines {
     fn default() -> Self {
         Deadlines { headers: Duration::from_secs(10), body: Duration::from_secs(30) }
     }
+}
+
+/// Binds an address; returns the listener with its own address, which has a port if `address` has port 0.
+///
+/// # Errors
+/// If the address is unavailable; `help` says what to do.
+pub async fn bind(address: SocketAddr, help: &str) -> Result<(TcpListener, SocketAddr), crate::Error> {
+    let bound = async {
+        let listener = TcpListener::bind(address).await?;
+        let address = listener.local_addr()?;
+        Ok((listener, address))
+    };
+    bound.await.map_err(|error: std::io::Error| {
+        let body = quorate_diagnostics::Body::new(format!("cannot listen on {address}: {error}")).help(help);
+        crate::Error::new(ErrorKind::Configuration, codes::ADDRESS_UNUSABLE, body)
+    })
 }
 
 /// Accepts connections until the future is dropped. Each is a task of its own.
