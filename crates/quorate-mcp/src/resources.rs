@@ -25,7 +25,7 @@ const MAX_LISTED: u32 = 50;
 pub(super) async fn list(state: &Arc<ServerState>) -> Vec<Resource> {
     let within = state.clone();
     let newest = state.run_computation(Box::pin(async move { newest(&within).await })).await;
-    let schema = |PublishedSchema { name, about }: PublishedSchema| {
+    let schema = |PublishedSchema { name, about, .. }: PublishedSchema| {
         Resource::new(format!("{SCHEMAS}{name}"), format!("schema {name}"))
             .with_description(about)
             .with_mime_type(JSON)
