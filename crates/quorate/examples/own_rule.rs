@@ -5,8 +5,8 @@
 #![expect(clippy::disallowed_methods, reason = "it writes its own workspace")]
 
 use async_trait::async_trait;
-use quorate::Quorate;
 use quorate::ports::{Mode, RuleKind, extension};
+use quorate::{AssemblyVerdict, Quorate};
 use serde_json::{Value, json};
 
 /// Passes when no member votes no, however few vote yes.
@@ -63,6 +63,6 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .gather("custom:last-year", WithLastYear)
         .build()?;
     let decision = quorate.convene("ASSEMBLY.md").proposal("proposal.md").await?;
-    println!("board: {}", decision.verdict().unwrap_or("undecided"));
+    println!("board: {}", decision.verdict.map_or("undecided", AssemblyVerdict::as_str));
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Convening an assembly: [`Convening`] configures it, [`Decision`] is its result.
 
 use std::future::{Future, IntoFuture};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
@@ -11,9 +11,8 @@ use quorate_protocol::assembly::Setup;
 use super::builder::Quorate;
 use super::error::Error;
 use super::events::Run;
-use super::review::Draft;
-use super::service::artifact::Subject;
-use super::service::convene::{self, ConveneInput, ConveneRequest, spec};
+use super::service::artifact::Draft;
+use super::service::convene::{self, ConveneInput, DueStatus, plan, spec};
 use super::service::open_session;
 use super::service::run_spec::{Producer, RunOptions, RunSpec};
 use super::service::runs::Recorded;
@@ -25,6 +24,7 @@ pub use super::service::convene::report::{
     AppliedRule, AssemblyVerdict, Consultation, Contribution, CountedVote, Decision, ExactRatio, Fragment,
     Member, Message, Needed, Node, Objection, Risk, Rollup, Violation, VoteCount,
 };
+pub use super::service::convene::{ConveneRequest, Inputs};
 
 impl Quorate {
     /// Convenes an assembly: an `ASSEMBLY.md`, or the directory that holds it. The method of its mode names its
@@ -35,7 +35,7 @@ impl Quorate {
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// # let dir = tempfile::tempdir()?;
-    /// use quorate::{AssemblyVerdict, Quorate};
+    /// use quorate::{AssemblyVerdict, Draft, Quorate};
     ///
     /// std::fs::write(dir.path().join("quorate.toml"), "strict_chain = true\n")?;
     /// std::fs::write(
@@ -55,18 +55,23 @@ impl Quorate {
     ///     dir.path().join("personas/cfo/PERSONA.md"),
     ///     "---\nschema: persona/v1\nname: cfo\ntitle: CFO\ndescription: Counts.\nversion: 1.0.0\n---\n",
     /// )?;
-    /// std::fs::write(dir.path().join("proposal.md"), "# A second region\n\nResolution: open it.\n")?;
     ///
     /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
-    /// let decision = quorate.convene("ASSEMBLY.md").proposal("proposal.md").await?;
+    /// let text = "# A second region\n\nResolution: open it.\n".to_owned();
+    /// let proposal = Draft::Text { name: "proposal.md".to_owned(), text };
+    /// let decision = quorate.convene("ASSEMBLY.md").proposal(proposal).await?;
     /// // The rubric votes for a member only by the lists of its persona; this one has none, so it abstains.
     /// assert_eq!(decision.verdict, Some(AssemblyVerdict::Fail));
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn convene(&self, assembly: impl Into<PathBuf>) -> Convening {
-        let request = ConveneRequest { path: assembly.into(), ..ConveneRequest::default() };
-        Convening { quorate: self.clone(), request, text: None }
+        self.convening(ConveneRequest { path: assembly.into(), ..ConveneRequest::default() })
+    }
+
+    /// As [`convene`](Self::convene), with the whole request at once.
+    pub fn convening(&self, request: ConveneRequest) -> Convening {
+        Convening { quorate: self.clone(), request }
     }
 }
 
@@ -76,8 +81,15 @@ impl Quorate {
 pub struct Convening {
     quorate: Quorate,
     request: ConveneRequest,
-    /// The subject, if it was given as a text.
-    text: Option<String>,
+}
+
+/// How a run that starts only if it is due ended.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ConveneOutcome {
+    /// The assembly was convened.
+    Decided(Box<Decision>),
+    /// The assembly is not due, for this reason.
+    NotDue(String),
 }
 
 impl Convening {
@@ -94,20 +106,9 @@ impl Convening {
         Ok(self)
     }
 
-    /// The name of a subject. An assembly has one subject, so the first text that is given is it.
-    fn subject(&mut self, draft: Draft) -> Option<PathBuf> {
-        Some(match draft {
-            Draft::File(file) => file,
-            Draft::Text { name, text } => {
-                self.text.get_or_insert(text);
-                name.into()
-            }
-        })
-    }
-
     /// Advisory mode: the conversation to advise on.
     pub fn conversation(mut self, draft: impl Into<Draft>) -> Self {
-        self.request.inputs.conversation = self.subject(draft.into());
+        self.request.inputs.conversation = Some(draft.into());
         self
     }
 
@@ -131,7 +132,7 @@ impl Convening {
 
     /// Voting mode: the proposal.
     pub fn proposal(mut self, draft: impl Into<Draft>) -> Self {
-        self.request.inputs.proposal = self.subject(draft.into());
+        self.request.inputs.proposal = Some(draft.into());
         self
     }
 
@@ -143,7 +144,7 @@ impl Convening {
 
     /// Peer mode: the topic.
     pub fn topic(mut self, draft: impl Into<Draft>) -> Self {
-        self.request.inputs.topic = self.subject(draft.into());
+        self.request.inputs.topic = Some(draft.into());
         self
     }
 
@@ -155,7 +156,7 @@ impl Convening {
 
     /// Hierarchy mode: the request to assess.
     pub fn request(mut self, draft: impl Into<Draft>) -> Self {
-        self.request.inputs.request = self.subject(draft.into());
+        self.request.inputs.request = Some(draft.into());
         self
     }
 
@@ -211,39 +212,71 @@ impl Convening {
 
     /// Starts the run, as a stream of events.
     pub fn start(self) -> Run<Outcome<Decision>> {
+        self.start_when(Due::Ignored).map(|convened| {
+            convened.map(|outcome| match outcome {
+                ConveneOutcome::Decided(decision) => *decision,
+                ConveneOutcome::NotDue(_) => unreachable!("it is convened in any case"),
+            })
+        })
+    }
+
+    /// As [`start`](Self::start), but convenes the assembly only if it is due by the `defaults` of its manifest.
+    pub fn start_if_due(self) -> Run<Outcome<ConveneOutcome>> {
+        self.start_when(Due::Required)
+    }
+
+    fn start_when(self, due: Due) -> Run<Outcome<ConveneOutcome>> {
         Run::new(move |observer, interruption| async move {
             let (quorate, input, spec, workspace) = self.prepare()?;
             let session = quorate.open(open_session::open(quorate.environment.clone(), workspace)).await?;
+            if due == Due::Required {
+                match convene::check_due(&session, &input, &spec).await {
+                    Ok(DueStatus::Due) => {}
+                    Ok(DueStatus::NotDue(why)) => {
+                        return session.finish(Ok(ConveneOutcome::NotDue(why))).await;
+                    }
+                    Err(error) => return session.finish(Err(error)).await,
+                }
+            }
             let decided = |recorded| match recorded {
                 Recorded::Decision(decision) => Some(*decision),
                 Recorded::Review(_) => None,
             };
             let convened = convene::convene(&session, &input, &spec, observer);
             let convened = session.until_interrupted(&interruption, convened, decided).await;
-            session.finish(convened).await
+            session.finish(convened.map(|decision| ConveneOutcome::Decided(Box::new(decision)))).await
         })
+    }
+
+    /// Plans the run: whom it would ask in which order, with the prompts. Asks no member and creates no ledger.
+    ///
+    /// # Errors
+    /// If the manifest, the subject or the configuration is unusable, or an existing ledger cannot be read.
+    #[crate::boxed]
+    pub async fn plan(self) -> Result<Outcome<Plan>, Error> {
+        let (quorate, input, spec, workspace) = self.prepare()?;
+        let plan = plan::build(&quorate.environment, &workspace, &input, &spec).await?;
+        Ok(Outcome { value: plan, warnings: workspace.report })
     }
 
     /// Reads everything that the run needs, and asks no member.
     fn prepare(self) -> Result<(Quorate, ConveneInput, RunSpec<Setup>, Workspace), Error> {
-        let Convening { quorate, request, text } = self.locate()?;
+        let Convening { quorate, request } = self.locate()?;
         let environment = &quorate.environment;
-        let read = |subject: &Subject| {
-            let name = match subject {
-                Subject::File(file) => file.as_path(),
-                Subject::Stdin => Path::new("-"),
-            };
-            quorate.read_draft(match text {
-                Some(text) => Draft::Text { name: name.display().to_string(), text },
-                None => Draft::File(name.to_owned()),
-            })
-        };
+        let read = |draft: &Draft| quorate.read_draft(draft.clone());
         let registries = &*environment.registries;
         let (input, workspace) =
             convene::prepare_with(environment, &quorate.places, &request, registries, read)?;
         let spec = spec::build(environment, &workspace, &input, &request.options)?;
         Ok((quorate, input, spec, workspace))
     }
+}
+
+/// Whether an assembly that is not due is convened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Due {
+    Required,
+    Ignored,
 }
 
 impl IntoFuture for Convening {

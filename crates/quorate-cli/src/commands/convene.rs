@@ -1,24 +1,20 @@
 //! `quorate convene`.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::builder::{NonEmptyStringValueParser, PossibleValuesParser, TypedValueParser as _};
 use clap::{Args, ValueEnum};
-use quorate_manifest::assembly::Trigger;
+use quorate::convene::{ConveneOutcome, ConveneRequest, Inputs};
+use quorate::runs::Recorded;
+use quorate::{Draft, Outcome, Quorate, RunOptions, Trigger};
 
-use super::print_report::{self, decided_report};
+use super::print_report;
 use crate::arguments::{ExecutorArguments, PathArguments, ProducerArguments, QueueArguments};
-use crate::exit::{Exit, exit_with_error};
-use crate::exit::{print_error, print_warnings};
-use crate::interrupt::{Interrupted, until_interrupted};
+use crate::exit::{Exit, end, print_outcome, warn};
+use crate::interrupt::finish;
 use crate::progress::Progress;
 use crate::render::{self, Format};
 use crate::terminal::Terminal;
-use quorate::service::convene::{self, ConveneRequest, DueStatus, Inputs, check_due, spec};
-use quorate::service::environment::Environment;
-use quorate::service::open_session;
-use quorate::service::run_spec::RunOptions;
 
 /// Convene an assembly: guidance, a vote, a discussion among peers, or an assessment up a hierarchy
 ///
@@ -115,82 +111,57 @@ fn trigger() -> impl clap::builder::TypedValueParser<Value = Trigger> {
     })
 }
 
-pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
     let format = Format::from(arguments.format);
-    let registries = &*environment.registries;
     let request = ConveneRequest {
         path: arguments.path,
         root: arguments.root,
         inputs: Inputs {
-            conversation: arguments.conversation,
+            conversation: arguments.conversation.map(Draft::File),
             phase: arguments.phase,
             trigger: arguments.trigger,
             sentinel_first: arguments.sentinel_first,
-            proposal: arguments.proposal,
+            proposal: arguments.proposal.map(Draft::File),
             class: arguments.class,
-            topic: arguments.topic,
+            topic: arguments.topic.map(Draft::File),
             rounds: arguments.rounds,
-            request: arguments.request,
+            request: arguments.request.map(Draft::File),
         },
         options: RunOptions { producer: arguments.producer.producer(), ..arguments.answers.options() },
     };
     if arguments.queue.enqueue {
         let places = arguments.places.path_overrides();
         let queue = Queueing { request, queue: arguments.queue, force: arguments.force };
-        return Box::pin(queueing::run(queue, &places, format, environment, terminal)).await;
+        return Box::pin(queueing::run(queue, &places, format, quorate.environment(), terminal)).await;
     }
-    let (input, workspace) =
-        match convene::prepare(environment, &arguments.places.path_overrides(), &request, registries) {
-            Ok(input) => input,
-            Err(error) => return exit_with_error(&error, format, terminal),
-        };
-    let spec = match spec::build(environment, &workspace, &input, &request.options) {
-        Ok(spec) => spec,
-        Err(error) => return exit_with_error(&error, format, terminal),
-    };
+    let convening = arguments.places.apply(quorate).convening(request);
     if arguments.dry_run {
-        return match convene::plan::build(environment, &workspace, &input, &spec).await {
-            Ok(plan) => {
-                terminal.status(&render::diagnostics(&workspace.report, Format::Human, terminal.stderr));
-                terminal.data(&render::convene::plan(&plan, format, terminal.stdout));
-                Exit::DONE
-            }
-            Err(error) => exit_with_error(&error, format, terminal),
-        };
+        let planned = convening.plan().await.map(|plan| {
+            print_outcome(&plan, format, &render::convene::plan(&plan, format, terminal.stdout), terminal)
+        });
+        return end(planned, format, terminal);
     }
-    let session = match open_session::open(environment.clone(), workspace).await {
-        Ok(session) => session,
-        Err(error) => return exit_with_error(&error, format, terminal),
-    };
-    if arguments.if_due {
-        let exit = match check_due(&session, &input, &spec).await {
-            Ok(DueStatus::Due) => None,
-            Ok(DueStatus::NotDue(why)) => {
-                print_warnings(&session, terminal);
-                terminal.hint(&format!("not due: {why}"));
-                Some(Exit::SKIPPED)
-            }
-            Err(error) => Some(print_error(&error, &session, format, terminal)),
-        };
-        if let Some(exit) = exit {
-            session.close().await;
-            return exit;
+    let progress = Progress::new(terminal.shows_progress);
+    let convened = match arguments.if_due {
+        true => finish(convening.start_if_due(), &progress).await,
+        false => {
+            let convened = finish(convening.start(), &progress).await;
+            convened.map(|outcome| outcome.map(|decision| ConveneOutcome::Decided(Box::new(decision))))
         }
-    }
-    let progress = Arc::new(Progress::new(terminal.shows_progress));
-    let convened = convene::convene(&session, &input, &spec, progress.clone());
-    let convened = until_interrupted(Box::pin(convened)).await;
+    };
     progress.clear();
-    let exit = match convened {
-        Err(Interrupted) => {
-            let report = decided_report(&progress, &session, terminal).await;
-            print_report::interrupted(report.as_ref(), &session, format, terminal)
+    let printed = convened.map(|Outcome { value, warnings }| match value {
+        ConveneOutcome::Decided(decision) => {
+            let recorded = Outcome { value: Recorded::Decision(decision), warnings };
+            print_report::recorded(&recorded, format, terminal)
         }
-        Ok(Ok(report)) => print_report::assembly(&report, &session, format, terminal),
-        Ok(Err(error)) => print_error(&error, &session, format, terminal),
-    };
-    session.close().await;
-    exit
+        ConveneOutcome::NotDue(why) => {
+            warn(&warnings, terminal);
+            terminal.hint(&format!("not due: {why}"));
+            Exit::SKIPPED
+        }
+    });
+    end(printed, format, terminal)
 }
 
 /// What is queued in place of being done.

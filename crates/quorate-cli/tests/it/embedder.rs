@@ -1,6 +1,7 @@
 //! Locks by meaning (L4): the program's own embedder, or the one of quorate.toml, is asked where text finds nothing; one
 //! that fails keeps the outcome from being written; without one text alone counts, with a warning.
 
+use std::future::IntoFuture as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -8,15 +9,7 @@ use std::time::Duration;
 
 use crate::support;
 use async_trait::async_trait;
-use quorate::service::convene::Inputs;
-use quorate::service::convene::report::Decision;
-use quorate::service::convene::spec;
-use quorate::service::convene::{self, ConveneRequest};
-use quorate::service::environment::Environment;
-use quorate::service::open_session;
-use quorate::service::registries::Registries;
-use quorate::service::workspace::PathOverrides;
-use quorate_kernel::observer::NoopObserver;
+use quorate::{Decision, Quorate, Trust};
 use quorate_kernel::ports::extension::{Embedder, Meter};
 use serde_json::{Value, json};
 use support::assembly::{advice, answers, write};
@@ -59,33 +52,24 @@ fn place() -> TestDir {
     place
 }
 
-fn held(place: &TestDir, registries: &Registries) -> Decision {
-    let environment = Environment {
-        state_dir: Some(place.path("state")),
-        registries: Arc::new(registries.clone()),
-        trust: quorate::service::trust::requests::Trust::default().trusting_all(),
-        ..Environment::new(place.root())
-    };
-    let asked = Inputs { conversation: Some(place.path("talk.md")), ..Inputs::default() };
-    let request =
-        ConveneRequest { path: place.path("ASSEMBLY.md"), inputs: asked, ..ConveneRequest::default() };
+fn held(place: &TestDir, embedder: Temperature) -> Decision {
+    let quorate = Quorate::builder()
+        .workspace(place.root())
+        .state_dir(place.path("state"))
+        .trust(Trust::Workspace)
+        .embedder(embedder)
+        .build()
+        .unwrap();
+    let convening = quorate.convene(place.path("ASSEMBLY.md")).conversation(place.path("talk.md"));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let (called, workspace) =
-            convene::prepare(&environment, &PathOverrides::default(), &request, registries).unwrap();
-        let spec = spec::build(&environment, &workspace, &called, &request.options).unwrap();
-        let session = open_session::open(environment, workspace).await.unwrap();
-        let report = convene::convene(&session, &called, &spec, Arc::new(NoopObserver)).await.unwrap();
-        session.close().await;
-        report
-    })
+    runtime.block_on(convening.into_future()).unwrap().value
 }
 
 #[test]
 fn what_means_the_same_is_dropped() {
     // L4
     let place = place();
-    let report = held(&place, &Registries::new().with_embedder(Arc::new(Temperature { broken: false })));
+    let report = held(&place, Temperature { broken: false });
     let kept: Vec<&str> = report.fragments.iter().map(|one| one.member.as_str()).collect();
     assert_eq!(kept, ["bob"]);
     let violation = &report.violations[0];
@@ -99,7 +83,7 @@ fn what_means_the_same_is_dropped() {
 fn what_cannot_be_compared_is_not_written() {
     // L4
     let place = place();
-    let report = held(&place, &Registries::new().with_embedder(Arc::new(Temperature { broken: true })));
+    let report = held(&place, Temperature { broken: true });
     assert_eq!(report.fragments, []);
     assert!(report.violations.iter().all(|one| one.code == "lock_unchecked"), "{:?}", report.violations);
     assert_eq!(report.violations.len(), 2);

@@ -73,10 +73,10 @@ impl Tool for CouncilReview {
         let draft = draft(arguments.path, arguments.text, arguments.name)?;
         let mut reviewing = server.quorate.review(draft).load()?.options(RunOptions {
             executor: named_executor(arguments.executor)?,
-            model: None,
             caps: run_caps(arguments.max_calls, arguments.max_tokens, arguments.max_money.as_deref())?,
             timeout: parse_timeout(arguments.timeout.as_deref())?,
             producer: Producer::from_flags(arguments.made_by.as_deref(), &arguments.trying),
+            ..RunOptions::default()
         });
         if let Some(artifact_type) = arguments.artifact_type {
             reviewing = reviewing.artifact_type(artifact_type);
@@ -204,15 +204,14 @@ impl Tool for CouncilSweep {
             policy: arguments.policy,
             options: RunOptions {
                 executor: named_executor(arguments.executor)?,
-                model: None,
                 caps: run_caps(arguments.max_calls, arguments.max_tokens, arguments.max_money.as_deref())?,
                 timeout: parse_timeout(arguments.timeout.as_deref())?,
-                producer: None,
+                ..RunOptions::default()
             },
         };
         let quorate = server.quorate.clone();
         let work = |reporter: Arc<Reporter<Failure>>| async move {
-            Ok(quorate.sweep(request, reporter).await?.to_json())
+            Ok(quorate.sweep(request, reporter).finish().await?.to_json())
         };
         server.jobs.start(arguments.wait_ms.duration(), caller, Residue::Runs, work).await
     }
@@ -330,10 +329,10 @@ impl Tool for AssemblyConvene {
     ) -> Result<JobStatus, Failure> {
         let options = RunOptions {
             executor: named_executor(arguments.executor)?,
-            model: None,
             caps: run_caps(arguments.max_calls, arguments.max_tokens, arguments.max_money.as_deref())?,
             timeout: parse_timeout(arguments.timeout.as_deref())?,
             producer: Producer::from_flags(arguments.made_by.as_deref(), &arguments.trying),
+            ..RunOptions::default()
         };
         let mut convening = server.quorate.convene(arguments.assembly).locate()?.options(options);
         if let Some(conversation) = arguments.conversation {

@@ -8,22 +8,18 @@ use std::time::Duration;
 use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
+use quorate::convene::{ConveneRequest, Inputs};
 use quorate::jobs::Reporter;
 use quorate::jobs::{JobStatus, Patient, Residue};
-use quorate::runs::{OverrideRequest, ResumeRequest};
-use quorate::service::artifact::{self, Artifact};
-use quorate::service::convene::{self, ConveneInput, Inputs, spec};
-use quorate::service::live::LiveState;
-use quorate::service::review::{self, ReviewOutcome, TierPolicy};
+use quorate::runs::{LiveState, OverrideRequest, ResumeRequest};
 use quorate::service::run_spec::RunOptions;
 use quorate::service::runs::{self, Recorded};
 use quorate::service::time_text::Whole;
-use quorate::service::workspace::Workspace;
-use quorate::service::{budget, open_session, resume};
+use quorate::service::{budget, resume};
+use quorate::{Draft, ReviewRequest, Tier};
 use quorate_diagnostics::codes;
 use quorate_kernel::budget::Caps;
 use quorate_manifest::config::{Configuration, parse_money};
-use quorate_manifest::council::tiers::Tier;
 use quorate_protocol::Name;
 use quorate_protocol::policy::Verdict;
 use schemars::JsonSchema;
@@ -73,16 +69,25 @@ impl Limits {
         self.caps_within(budget::configured(config))
     }
 
+    /// These limits as options of a run.
+    fn options(&self) -> Result<RunOptions, Failure> {
+        Ok(RunOptions { caps: self.given()?, default_calls: Some(DEFAULT_CALLS), ..RunOptions::default() })
+    }
+
     /// These limits; those that are configured where there are some; else a number of calls.
     pub(crate) fn caps_within(&self, configured: Caps) -> Result<Caps, Failure> {
+        let caps = self.given()?;
+        let bounded = caps != Caps::default() || configured != Caps::default();
+        Ok(if bounded { caps } else { Caps { calls: Some(DEFAULT_CALLS), ..caps } })
+    }
+
+    fn given(&self) -> Result<Caps, Failure> {
         let money = self.money.as_deref().map(parse_money).transpose();
         let usd_nanos = money.map_err(|error| {
             Failure::usage(format!("`budget.money`: {error}"), "write an amount and USD, for example 5 USD")
         })?;
         let calls = self.calls.and_then(|calls| calls.get().try_into().ok());
-        let caps = Caps { calls, tokens: self.tokens.map(Whole::get), usd_nanos };
-        let bounded = caps != Caps::default() || configured != Caps::default();
-        Ok(if bounded { caps } else { Caps { calls: Some(DEFAULT_CALLS), ..caps } })
+        Ok(Caps { calls, tokens: self.tokens.map(Whole::get), usd_nanos })
     }
 }
 
@@ -143,20 +148,22 @@ pub(crate) struct ReviewBody {
 }
 
 impl ReviewBody {
-    fn artifact(&self, server: &Server) -> Result<Artifact, Failure> {
+    fn draft(&self) -> Result<Draft, Failure> {
         match (&self.path, &self.text) {
-            (Some(path), None) => Ok(server.root.artifact(path)?),
-            (None, Some(text)) => {
-                let name = self.name.clone().unwrap_or_else(|| artifact::title_of(text));
-                Ok(artifact::from_bytes(name, None, Ok(text.clone().into_bytes()))?)
-            }
+            (Some(path), None) => Ok(Draft::from(path)),
+            (None, Some(text)) => Ok(Draft::of_text(text.clone(), self.name.clone())),
             (Some(_), Some(_)) => Err(Failure::usage("there are both `path` and `text`", "leave one out")),
             (None, None) => Err(Failure::usage("there is nothing to review", "send `path` or `text`")),
         }
     }
 
-    fn tier(&self) -> Option<Tier> {
-        self.tier.and_then(|number| Tier::from_number(number.get()))
+    fn request(&self) -> Result<ReviewRequest, Failure> {
+        Ok(ReviewRequest {
+            artifact_type: self.artifact_type.clone(),
+            tier: self.tier.and_then(|number| Tier::from_number(number.get())),
+            options: self.budget.options()?,
+            ..ReviewRequest::default()
+        })
     }
 }
 
@@ -174,30 +181,9 @@ impl Endpoint for PostReviews {
     }
 
     async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let (artifact, tier, body) = (call.body.artifact(&server)?, call.body.tier(), call.body.clone());
-        let within = server.clone();
+        let reviewing = server.quorate.review(call.body.draft()?).request(call.body.request()?).load()?;
         let work = |observer: Arc<Reporter<Failure>>| async move {
-            let session = review::open_session(&within.environment, &within.places, &artifact).await?;
-            let reviewed = match body.budget.caps(&session.workspace.config) {
-                Ok(caps) => {
-                    let request = review::ReviewRequest {
-                        artifact_type: body.artifact_type,
-                        tier,
-                        tier_policy: TierPolicy::Ignore,
-                        policy: None,
-                        options: RunOptions { caps, ..RunOptions::default() },
-                    };
-                    review::review(&session, artifact, &request, observer).await.map_err(Failure::from)
-                }
-                Err(failure) => Err(failure),
-            };
-            session.close().await;
-            match reviewed? {
-                ReviewOutcome::Judged(report) => Ok(report.to_json()),
-                ReviewOutcome::Skipped { .. } => {
-                    unreachable!("a text that is named is reviewed in any tier")
-                }
-            }
+            Ok(reviewing.start().finish_with(&*observer).await?.to_json())
         };
         start(&server, &call, Self::PATH, work).await
     }
@@ -240,53 +226,32 @@ enum Subject {
     },
 }
 
-impl Subject {
-    fn name(&self) -> PathBuf {
-        match self {
-            Subject::Path(path) => path.clone(),
-            Subject::Text { text, name } => name.clone().unwrap_or_else(|| artifact::title_of(text)).into(),
+impl From<Subject> for Draft {
+    fn from(subject: Subject) -> Draft {
+        match subject {
+            Subject::Path(path) => Draft::File(path),
+            Subject::Text { text, name } => Draft::of_text(text, name),
         }
     }
 }
 
 impl ConveneBody {
-    /// Reads the manifest and the subject from below the root.
-    fn input(self, server: &Server) -> Result<(ConveneInput, Workspace, RunOptions), Failure> {
-        let (path, root) = server.root.manifest(&server.environment, &self.assembly)?;
-        let name_of = |subject: &Option<Subject>| subject.as_ref().map(Subject::name);
-        let inputs = Inputs {
-            conversation: name_of(&self.conversation),
-            phase: self.phase.clone(),
-            trigger: None,
-            sentinel_first: false,
-            proposal: name_of(&self.proposal),
-            class: self.class.clone(),
-            topic: name_of(&self.topic),
-            rounds: self.rounds.and_then(|rounds| rounds.get().try_into().ok()),
-            request: name_of(&self.request),
-        };
-        let subjects = [&self.conversation, &self.proposal, &self.topic, &self.request];
-        let inline = subjects.into_iter().flatten().find_map(|subject| match subject {
-            Subject::Text { text, .. } => Some(text.clone()),
-            Subject::Path(_) => None,
-        });
-        let read = |subject: &artifact::Subject| match (inline, subject) {
-            // An assembly has one subject, so the given text is it.
-            (Some(text), artifact::Subject::File(name)) => {
-                artifact::from_bytes(name.display().to_string(), None, Ok(text.into_bytes()))
-            }
-            (Some(text), artifact::Subject::Stdin) => {
-                artifact::from_bytes("-".to_owned(), None, Ok(text.into_bytes()))
-            }
-            (None, artifact::Subject::File(path)) => server.root.artifact(path),
-            (None, artifact::Subject::Stdin) => server.root.artifact("-".as_ref()),
-        };
-        let request =
-            convene::ConveneRequest { path, root: Some(root), inputs, options: RunOptions::default() };
-        let (input, workspace) =
-            convene::prepare_with(&server.environment, &server.places, &request, &server.registries, read)?;
-        let caps = self.budget.caps(&workspace.config)?;
-        Ok((input, workspace, RunOptions { caps, ..request.options }))
+    fn request(self) -> Result<ConveneRequest, Failure> {
+        Ok(ConveneRequest {
+            path: self.assembly,
+            inputs: Inputs {
+                conversation: self.conversation.map(Draft::from),
+                phase: self.phase,
+                proposal: self.proposal.map(Draft::from),
+                class: self.class,
+                topic: self.topic.map(Draft::from),
+                rounds: self.rounds.and_then(|rounds| rounds.get().try_into().ok()),
+                request: self.request.map(Draft::from),
+                ..Inputs::default()
+            },
+            options: self.budget.options()?,
+            ..ConveneRequest::default()
+        })
     }
 }
 
@@ -304,14 +269,9 @@ impl Endpoint for PostConvenings {
     }
 
     async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let (within, body) = (server.clone(), call.body.clone());
+        let convening = server.quorate.convening(call.body.clone().request()?);
         let work = |observer: Arc<Reporter<Failure>>| async move {
-            let (input, workspace, options) = body.input(&within)?;
-            let spec = spec::build(&within.environment, &workspace, &input, &options)?;
-            let session = open_session::open(within.environment.clone(), workspace).await?;
-            let convened = convene::convene(&session, &input, &spec, observer).await;
-            session.close().await;
-            Ok(convened?.to_json())
+            Ok(convening.start().finish_with(&*observer).await?.to_json())
         };
         start(&server, &call, Self::PATH, work).await
     }
@@ -340,8 +300,7 @@ impl Endpoint for PostResume {
     }
 
     async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let session = server.ledger().await?;
-        let run = session.find_run(call.part("run")).await?.run;
+        let run = server.reading().await?.find_run(call.part("run")).await?;
         let (within, body, path) = (server.clone(), call.body.clone(), format!("/api/v1/runs/{run}/resume"));
         let work = |observer: Arc<Reporter<Failure>>| async move {
             if let Some((job, _)) = within.jobs.find_by_run(&run) {
@@ -410,7 +369,7 @@ impl Endpoint for PostOverride {
     }
 
     async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let run = server.ledger().await?.find_run(call.part("run")).await?.run;
+        let run = server.reading().await?.find_run(call.part("run")).await?;
         let OverrideBody { verdict, reason, by } = call.body.clone();
         let verdict = match verdict {
             DecidedVerdict::Ship => Verdict::Ship,
@@ -516,7 +475,7 @@ impl Endpoint for PostCancel {
     }
 
     async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let run = server.ledger().await?.find_run(call.part("run")).await?.run;
+        let run = server.reading().await?.find_run(call.part("run")).await?;
         let Some((job, _)) = server.jobs.find_by_run(&run) else {
             return Err(not_held(&run, load_live(&server, run.to_string()).await?.state));
         };

@@ -17,13 +17,6 @@ use super::error::{ExitClass, ServiceError};
 /// The size limit of an artifact, in bytes.
 pub const MAX_BYTES: u64 = 2 * 1024 * 1024;
 
-/// Where an artifact comes from.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Subject {
-    File(PathBuf),
-    Stdin,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Artifact {
     /// As the user named it; `-` for standard input.
@@ -35,14 +28,56 @@ pub struct Artifact {
     pub sha256: String,
 }
 
+/// A text to decide on. A path converts into a file; the file `-` is standard input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Draft {
+    /// A file of the workspace.
+    File(PathBuf),
+    /// A text without a file.
+    Text {
+        /// Replaces the path in records, in the log and for tier rules; its extension determines the format.
+        name: String,
+        /// The text itself.
+        text: String,
+    },
+}
+
+impl Draft {
+    /// A text with this name; by default its first heading or line.
+    pub fn of_text(text: String, name: Option<String>) -> Draft {
+        Draft::Text { name: name.unwrap_or_else(|| title_of(&text)), text }
+    }
+}
+
+impl From<PathBuf> for Draft {
+    fn from(file: PathBuf) -> Self {
+        Draft::File(file)
+    }
+}
+
+impl<P: AsRef<Path> + ?Sized> From<&P> for Draft {
+    fn from(file: &P) -> Self {
+        Draft::File(file.as_ref().to_owned())
+    }
+}
+
+impl From<String> for Draft {
+    fn from(file: String) -> Self {
+        Draft::File(file.into())
+    }
+}
+
 /// Reads an artifact. `directory` is where relative paths start.
 ///
 /// # Errors
 /// If it does not exist, is unreadable, is not text, or is too large; each has its code.
-pub fn read(subject: &Subject, directory: &Path) -> Result<Artifact, ServiceError> {
-    let (shown, path, bytes) = match subject {
-        Subject::Stdin => ("-".to_owned(), None, disk::read_stdin(MAX_BYTES)),
-        Subject::File(file) => {
+pub fn read(draft: &Draft, directory: &Path) -> Result<Artifact, ServiceError> {
+    let (shown, path, bytes) = match draft {
+        Draft::File(file) if file.as_os_str() == "-" => {
+            ("-".to_owned(), None, disk::read_stdin(MAX_BYTES))
+        }
+        Draft::Text { name, text } => (name.clone(), None, Ok(text.clone().into_bytes())),
+        Draft::File(file) => {
             // Records store a path as UTF-8. A lossy conversion could give two files the same name, and the file could
             // not be found again.
             if file.to_str().is_none() {
@@ -170,15 +205,13 @@ fn is_lfs_pointer(bytes: &[u8]) -> bool {
         && has(b"\nsize ")
 }
 
-/// The named artifacts.
-#[derive(Debug)]
-pub struct SubjectList {
+/// The named drafts.
+#[derive(Debug, Clone)]
+pub struct Drafts {
     /// Without duplicates, in the order given; matches of a pattern by path.
-    pub subjects: Vec<Subject>,
+    pub drafts: Vec<Draft>,
     /// Whether the caller gave a single name that is not a pattern.
     pub is_single: bool,
-    /// Warnings about skipped matches.
-    pub report: Report,
 }
 
 /// Expands names: `-` is standard input; a name with `*`, `?`, `[` or `{` is a pattern unless a file has that name. As
@@ -187,26 +220,31 @@ pub struct SubjectList {
 ///
 /// # Errors
 /// If a pattern is invalid or matches nothing, or standard input is named twice.
-pub fn expand_subjects(environment: &Environment, names: &[PathBuf]) -> Result<SubjectList, ServiceError> {
-    let mut named = SubjectList { subjects: Vec::new(), is_single: true, report: Report::new() };
+pub fn expand_drafts(
+    environment: &Environment,
+    names: &[PathBuf],
+    report: &mut Report,
+) -> Result<Drafts, ServiceError> {
+    let mut named = Drafts { drafts: Vec::new(), is_single: true };
     let mut seen = BTreeSet::new();
     for name in names {
         if name.as_os_str() == "-" {
-            if named.subjects.contains(&Subject::Stdin) {
+            let stdin = Draft::File(name.clone());
+            if named.drafts.contains(&stdin) {
                 return Err(usage("standard input is named twice", "pass `-` once"));
             }
-            named.subjects.push(Subject::Stdin);
+            named.drafts.push(stdin);
             continue;
         }
         let files = match pattern(name, &environment.directory) {
             Some(written) => {
                 named.is_single = false;
-                matching_files(environment, written, &mut named.report)?
+                matching_files(environment, written, report)?
             }
             None => vec![name.clone()],
         };
         let new = files.into_iter().filter(|file| seen.insert(environment.directory.join(file)));
-        named.subjects.extend(new.map(Subject::File));
+        named.drafts.extend(new.map(Draft::File));
     }
     named.is_single &= names.len() == 1;
     Ok(named)

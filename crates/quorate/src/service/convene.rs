@@ -19,7 +19,7 @@ use quorate_protocol::assembly::{AssemblyRequest, HostOptions, Setup};
 use quorate_protocol::{Name, gather};
 use serde_json::json;
 
-use super::artifact::{self, Artifact, Subject};
+use super::artifact::{self, Artifact, Draft};
 use super::budget;
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
@@ -55,8 +55,8 @@ pub fn prepare(
     request: &ConveneRequest,
     registries: &Registries,
 ) -> Result<(ConveneInput, Workspace), ServiceError> {
-    prepare_with(environment, places, request, registries, |subject| {
-        artifact::read(subject, &environment.directory)
+    prepare_with(environment, places, request, registries, |draft| {
+        artifact::read(draft, &environment.directory)
     })
 }
 
@@ -69,7 +69,7 @@ pub fn prepare_with(
     places: &PathOverrides,
     request: &ConveneRequest,
     registries: &Registries,
-    read: impl FnOnce(&Subject) -> Result<Artifact, ServiceError>,
+    read: impl FnOnce(&Draft) -> Result<Artifact, ServiceError>,
 ) -> Result<(ConveneInput, Workspace), ServiceError> {
     let resolving = resolve::ResolveRequest {
         path: request.path.clone(),
@@ -151,7 +151,7 @@ fn reload_input(session: &LedgerSession, history: &History) -> Result<ConveneInp
     let view = resolve::resolve(&session.environment, &resolving, &*session.environment.registries)
         .map_err(refused_as_configuration)?;
     let subject = match &opened.artifact_path {
-        Some(path) => artifact::read(&Subject::File(PathBuf::from(path)), &session.environment.directory)?,
+        Some(path) => artifact::read(&Draft::File(PathBuf::from(path)), &session.environment.directory)?,
         // Standard input is consumed; only the ledger has its text.
         None => Artifact {
             display_name: opened.subject.clone().unwrap_or_else(|| "-".to_owned()),
@@ -280,11 +280,11 @@ pub struct ConveneInput {
 /// The default phase of an advisory run.
 const DEFAULT_PHASE: &str = "session";
 
-/// Command-line inputs; files are paths, or `-` for standard input.
+/// The inputs of a run: the subject, and what its mode asks for besides.
 #[derive(Debug, Clone, Default)]
 pub struct Inputs {
     /// Advisory: the conversation.
-    pub conversation: Option<PathBuf>,
+    pub conversation: Option<Draft>,
     /// Advisory: the phase.
     pub phase: Option<String>,
     /// Advisory: the event that triggered the request.
@@ -292,15 +292,15 @@ pub struct Inputs {
     /// Advisory: whether the sentinels come first.
     pub sentinel_first: bool,
     /// Voting: the proposal.
-    pub proposal: Option<PathBuf>,
+    pub proposal: Option<Draft>,
     /// Voting: its class.
     pub class: Option<String>,
     /// Peer: the topic.
-    pub topic: Option<PathBuf>,
+    pub topic: Option<Draft>,
     /// Peer: the maximum number of rounds.
     pub rounds: Option<u32>,
     /// Hierarchy: the request to assess.
-    pub request: Option<PathBuf>,
+    pub request: Option<Draft>,
 }
 
 impl Inputs {
@@ -308,7 +308,7 @@ impl Inputs {
     ///
     /// # Errors
     /// If an input is missing, or belongs to another mode.
-    pub fn request_for(&self, mode: Mode) -> Result<(AssemblyRequest, Subject), ServiceError> {
+    fn request_for(&self, mode: Mode) -> Result<(AssemblyRequest, Draft), ServiceError> {
         let given_flags = [
             ("--conversation", Mode::Advisory, self.conversation.is_some()),
             ("--phase", Mode::Advisory, self.phase.is_some()),
@@ -328,7 +328,7 @@ impl Inputs {
                 format!("`{flag}` is for {} mode, and this assembly is {}", other.as_str(), mode.as_str());
             return Err(usage(message, format!("it takes {needed}")));
         }
-        let (file, request) = match mode {
+        let (subject, request) = match mode {
             Mode::Advisory => {
                 let phase = self.phase.clone().unwrap_or_else(|| DEFAULT_PHASE.to_owned());
                 let trigger = self.trigger.unwrap_or(Trigger::Manual).as_str().to_owned();
@@ -339,15 +339,11 @@ impl Inputs {
             Mode::Peer => (&self.topic, AssemblyRequest::Peer { rounds: self.rounds }),
             Mode::Hierarchy => (&self.request, AssemblyRequest::Hierarchy),
         };
-        let Some(file) = file else {
+        let Some(subject) = subject else {
             let message = format!("this assembly is {}: name its subject", mode.as_str());
             return Err(usage(message, format!("it takes {needed}")));
         };
-        let subject = match file.as_os_str() == "-" {
-            true => Subject::Stdin,
-            false => Subject::File(file.clone()),
-        };
-        Ok((request, subject))
+        Ok((request, subject.clone()))
     }
 }
 

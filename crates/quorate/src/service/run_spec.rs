@@ -481,10 +481,22 @@ pub struct RunOptions {
     pub model: Option<String>,
     /// The limits on calls, tokens and money.
     pub caps: Caps,
+    /// The most calls if neither these options nor the workspace limit the run.
+    pub default_calls: Option<u32>,
     /// The deadline of each invocation.
     pub timeout: Option<Duration>,
     /// The producer of the run's subject.
     pub producer: Option<Producer>,
+}
+
+impl RunOptions {
+    /// The limits of a run in a workspace with these configured ones.
+    pub(crate) fn caps_within(&self, configured: Caps) -> Caps {
+        match self.caps.or(configured) {
+            caps if caps == Caps::default() => Caps { calls: self.default_calls, ..caps },
+            caps => caps,
+        }
+    }
 }
 
 /// An operator that produced an artifact.

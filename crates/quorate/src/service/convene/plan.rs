@@ -196,8 +196,8 @@ fn deferred(spec: &RunSpec<Setup>, first: &[Question]) -> (Vec<DeferredQuestion>
 }
 
 impl Plan {
-    /// The object that `--format json` prints.
-    pub fn json(&self) -> Json {
+    /// The plan as `quorate convene --dry-run --format json` prints it; `quorate schema plan` prints its schema.
+    pub fn to_json(&self) -> Json {
         let question = |question: &Question| {
             json!({
                 "invocation": question.invocation, "member": question.member, "executor": question.executor,

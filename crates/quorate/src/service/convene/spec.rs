@@ -114,7 +114,7 @@ pub fn build(
         fingerprint,
         extensions: registries.extensions(),
         embedder,
-        caps: options.caps.or(budget::configured(&workspace.config)),
+        caps: options.caps_within(budget::configured(&workspace.config)),
         wall: workspace.config.budget.wall,
         options: options.clone(),
     })

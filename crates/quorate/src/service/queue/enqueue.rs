@@ -22,14 +22,14 @@ use super::bundle::{Audit, Bundle, BundleKind};
 
 use super::lines::QueueingLog;
 use super::{Covered, QueueOptions, TaskBody, TaskWaiter, check_name, ensure_queue};
-use crate::service::artifact::Artifact;
+use crate::service::artifact::{Artifact, Draft};
 use crate::service::convene::{self, ConveneInput, ConveneRequest, Inputs};
 use crate::service::environment::Environment;
 use crate::service::error::ServiceError;
 use crate::service::run_spec::RunSpec;
 use crate::service::session::LedgerSession;
 use crate::service::sweep::{
-    DueFile, Found, JudgedPolicy, SweepReport, SweepRequest, SweptFile, SweptOutcome, find,
+    DueFile, Found, JudgedPolicy, Sweep, SweepRequest, SweptFile, SweptOutcome, find,
 };
 use crate::service::workspace::{PathOverrides, Workspace};
 use crate::service::{disk, review, signer};
@@ -233,7 +233,7 @@ pub async fn enqueue_sweep(
     session: &LedgerSession,
     request: &SweepRequest,
     queue: &QueueOptions,
-) -> Result<SweepReport, ServiceError> {
+) -> Result<Sweep, ServiceError> {
     ensure_queue(session)?;
     let workspace = &session.workspace;
     let spec = review::build(&session.environment, workspace, &request.options, request.policy)?;
@@ -290,7 +290,7 @@ pub async fn enqueue_sweep(
         }
     }
     files.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(SweepReport { files, estimate: None })
+    Ok(Sweep { files, ..Sweep::default() })
 }
 
 /// Reads and redacts a draft for the queue.
@@ -350,7 +350,10 @@ pub fn prepare_convenings(
         [conversation, proposal, topic, request].into_iter().find_map(Option::take)
     };
     let mut request = request.clone();
-    let folder = named(&mut request.inputs.clone()).filter(|path| environment.directory.join(path).is_dir());
+    let folder = match named(&mut request.inputs.clone()) {
+        Some(Draft::File(path)) if environment.directory.join(&path).is_dir() => Some(path),
+        _ => None,
+    };
     let Some(folder) = folder else {
         let (input, workspace) = convene::prepare(environment, places, &request, registries)?;
         return Ok((vec![input], workspace));
@@ -358,8 +361,8 @@ pub fn prepare_convenings(
     let (mut inputs, mut workspace) = (Vec::new(), None);
     for file in subject_files(&environment.directory, &folder)? {
         let Inputs { conversation, proposal, topic, request: asked, .. } = &mut request.inputs;
-        for path in [conversation, proposal, topic, asked].into_iter().flatten() {
-            path.clone_from(&file);
+        for draft in [conversation, proposal, topic, asked].into_iter().flatten() {
+            *draft = Draft::File(file.clone());
         }
         let (input, loaded) = convene::prepare(environment, places, &request, registries)?;
         inputs.push(input);

@@ -1,0 +1,265 @@
+//! A hierarchy: what its root passes up, and the tree with each node's input, answer and output. Long chains without a
+//! change are folded, levels beyond a depth continue in a separate tree, and members beyond a limit are counted.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{Assessment, diagrams, last_status, names, severity_text};
+use crate::service::convene::report::{Decision, Member, Node};
+use crate::view::wording::amount;
+use crate::view::{Doc, Entry, Medium, Text, Tone};
+
+/// The most members shown.
+const MEMBERS: usize = 150;
+/// Chains of at least this many members without a change are folded.
+const MIN_FOLDED_CHAIN: usize = 4;
+/// The most levels of one tree.
+const LEVELS: usize = 8;
+/// The most members named in a sentence.
+const NAMED: usize = 8;
+/// The most quotes shown.
+const QUOTES: usize = 12;
+
+pub(super) fn add(decision: &Decision, doc: &mut Doc) {
+    if let Some(rollup) = &decision.rollup {
+        doc.heading("Passed up by the root");
+        doc.line(Text::from("severity ").and(severity_text(rollup.severity)));
+        for (label, text) in [("concern", &rollup.concern), ("suggestion", &rollup.suggestion)] {
+            if !text.trim().is_empty() {
+                doc.line(Text::faint(label));
+                doc.passage(text.as_str());
+            }
+        }
+        if !rollup.evidence.is_empty() {
+            doc.line(Text::faint("evidence"));
+            doc.items(rollup.evidence.iter().take(QUOTES).map(|quote| format!("“{quote}”")));
+            if let more @ 1.. = rollup.evidence.len().saturating_sub(QUOTES) {
+                doc.line(format!("… and {more} more"));
+            }
+        }
+    }
+    let forest = Forest::of(decision);
+    doc.only(Medium::Markdown, diagrams::tree(&forest));
+    let mut drawing = Drawing { forest: &forest, shown: 0, folded: 0, later: VecDeque::new() };
+    if !forest.roots.is_empty() {
+        doc.heading("Tree");
+        doc.tree(drawing.entries(&forest.roots, 0));
+    }
+    while let Some(at) = drawing.later.pop_front().filter(|_| drawing.shown < MEMBERS) {
+        let TreeNode { member, children, .. } = &forest.tree_nodes[at];
+        doc.heading(format!("Tree, below {}", member.id));
+        doc.tree(drawing.entries(children, 0));
+    }
+    let reached: usize = forest.roots.iter().map(|root| 1 + forest.descendant_count(*root)).sum();
+    let more = reached.saturating_sub(drawing.shown + drawing.folded);
+    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
+    for node in &decision.nodes {
+        *counts.entry(&node.status).or_default() += 1;
+    }
+    if counts.len() > 1 || (more > 0 && !counts.is_empty()) {
+        let counts: Vec<String> =
+            counts.iter().map(|(status, count)| format!("{count} {}", status.replace('_', " "))).collect();
+        doc.line(format!("{}: {}.", amount(decision.nodes.len() as u64, "node"), counts.join(", ")));
+    }
+    decision.add_more(doc, more, "more member");
+}
+
+/// A member in the tree.
+pub(super) struct TreeNode<'r> {
+    pub(super) member: &'r Member,
+    /// Its result; `None` while the run is undecided.
+    pub(super) node: Option<&'r Node>,
+    /// Indices of the members that report to it, in roster order.
+    pub(super) children: Vec<usize>,
+}
+
+/// All members, by their index in the roster.
+pub(super) struct Forest<'r> {
+    decision: &'r Decision,
+    pub(super) tree_nodes: Vec<TreeNode<'r>>,
+    pub(super) roots: Vec<usize>,
+}
+
+impl<'r> Forest<'r> {
+    fn of(decision: &'r Decision) -> Forest<'r> {
+        let places: BTreeMap<&str, usize> =
+            decision.members.iter().enumerate().map(|(at, member)| (&*member.id, at)).collect();
+        let nodes: BTreeMap<&str, &Node> = decision.nodes.iter().map(|node| (&*node.member, node)).collect();
+        let tree_node = |member: &'r Member| TreeNode {
+            member,
+            node: nodes.get(&*member.id).copied(),
+            children: Vec::new(),
+        };
+        let mut tree_nodes: Vec<TreeNode<'r>> = decision.members.iter().map(tree_node).collect();
+        let mut roots = Vec::new();
+        for (at, member) in decision.members.iter().enumerate() {
+            match member.parent.as_deref().and_then(|parent| places.get(parent)) {
+                Some(parent) => tree_nodes[*parent].children.push(at),
+                None => roots.push(at),
+            }
+        }
+        Forest { decision, tree_nodes, roots }
+    }
+
+    /// The number of direct and indirect reports of a member.
+    fn descendant_count(&self, at: usize) -> usize {
+        let (mut open, mut count) = (vec![at], 0);
+        while let Some(at) = open.pop() {
+            count += self.tree_nodes[at].children.len();
+            open.extend(&self.tree_nodes[at].children);
+        }
+        count
+    }
+
+    /// The foldable chain below a node: its length, its first and its last node.
+    fn chain(&self, at: usize) -> Option<(usize, usize, usize)> {
+        let [first] = self.tree_nodes[at].children[..] else { return None };
+        let (mut length, mut last, mut next) = (0, first, first);
+        while self.is_uniform(next, at) {
+            (length, last) = (length + 1, next);
+            next = self.tree_nodes[next].children[0];
+        }
+        (length >= MIN_FOLDED_CHAIN).then_some((length, first, last))
+    }
+
+    /// Whether a node passes to one, from one, with the same result as another.
+    fn is_uniform(&self, at: usize, as_one: usize) -> bool {
+        let result = |at: usize| {
+            let node = self.tree_nodes[at].node;
+            (node.map(|node| &*node.status), node.and_then(|node| Some(node.output.as_ref()?.severity)))
+        };
+        let is_plain = matches!(result(at).0, None | Some("passed" | "answered" | "not_asked"));
+        is_plain && self.tree_nodes[at].children.len() == 1 && result(at) == result(as_one)
+    }
+}
+
+/// Trees that are being drawn.
+struct Drawing<'f, 'r> {
+    forest: &'f Forest<'r>,
+    /// The number of members that have an entry.
+    shown: usize,
+    /// The number of members in folded chains.
+    folded: usize,
+    /// Members below which a tree of its own continues.
+    later: VecDeque<usize>,
+}
+
+impl Drawing<'_, '_> {
+    fn entries(&mut self, places: &[usize], level: usize) -> Vec<Entry> {
+        let mut entries = Vec::new();
+        for at in places {
+            if self.shown >= MEMBERS {
+                break;
+            }
+            entries.push(self.entry(*at, level));
+        }
+        entries
+    }
+
+    /// A member with what is below it.
+    fn entry(&mut self, at: usize, level: usize) -> Entry {
+        self.shown += 1;
+        let forest = self.forest;
+        let TreeNode { member, children, .. } = &forest.tree_nodes[at];
+        let mut entry = entry(forest, at);
+        let below = if children.is_empty() {
+            Vec::new()
+        } else if level + 1 >= LEVELS {
+            self.later.push_back(at);
+            let below = amount(forest.descendant_count(at) as u64, "member");
+            vec![Entry::from(format!("… {below} below {}: drawn further down", member.id))]
+        } else if let Some((length, first, last)) = forest.chain(at) {
+            self.folded += length;
+            let id = |at: usize| &forest.tree_nodes[at].member.id;
+            let members = amount(length as u64, "member");
+            let text =
+                format!("⋮ {members} one below the other pass up the same: {} … {}", id(first), id(last));
+            let mut folded = Entry::from(text);
+            folded.body.tree(self.entries(&forest.tree_nodes[last].children, level + 2));
+            vec![folded]
+        } else {
+            self.entries(children, level + 1)
+        };
+        if !below.is_empty() {
+            entry.body.tree(below);
+        }
+        entry
+    }
+}
+
+/// A member: its name, what it saw, its answer and its output.
+fn entry(forest: &Forest<'_>, at: usize) -> Entry {
+    let TreeNode { member, node, children } = &forest.tree_nodes[at];
+    let mut line = Text::strong(&member.id).and(format!("  {}", member.role));
+    if let Some(output) = node.and_then(|node| node.output.as_ref()) {
+        line = line.and("  ").and(severity_text(output.severity));
+    }
+    let (label, tone) = match node.map(|node| &*node.status) {
+        Some("passed") => (String::new(), Tone::Plain),
+        Some("passed_up") => ("passed up without it".to_owned(), Tone::Fair),
+        Some("refused") => ("refused".to_owned(), Tone::Bad),
+        None if member.status == "answered" => (String::new(), Tone::Plain),
+        status => (status.unwrap_or(&member.status).replace('_', " "), Tone::Absent),
+    };
+    if !label.is_empty() {
+        line = line.and("  ").and(Text::toned(tone, format!("[{label}]")));
+    }
+    let assessment = Assessment::of(member);
+    let said = match &assessment {
+        Some(Assessment { severity, concern, suggestion: "", .. }) => format!("{severity}: {concern}"),
+        Some(Assessment { severity, concern, suggestion, .. }) => {
+            format!("{severity}: {concern} Do: {suggestion}")
+        }
+        None => last_status(member),
+    };
+    let saw = (!children.is_empty()).then(|| ("saw", seen(forest, children)));
+    let concern = assessment.as_ref().map(|assessment| assessment.concern);
+    let up = node.and_then(|node| passed_up(forest.decision, node, concern)).map(|up| ("up", up));
+    let mut body = Doc::new();
+    body.facts(saw.into_iter().chain([("said", said)]).chain(up));
+    Entry { line, body }
+}
+
+/// What the reports of a member passed up.
+fn seen(forest: &Forest<'_>, children: &[usize]) -> String {
+    let child_text = |at: &usize| {
+        let TreeNode { member, node, .. } = &forest.tree_nodes[*at];
+        let passed = match node.map(|node| (node, node.output.as_ref())) {
+            Some((_, Some(output))) => output.severity.to_string(),
+            Some((node, None)) => node.status.replace('_', " "),
+            // Before the decision only its answer exists.
+            None => match Assessment::of(member) {
+                Some(assessment) => assessment.severity.to_string(),
+                None => member.status.replace('_', " "),
+            },
+        };
+        format!("{} {passed}", member.id)
+    };
+    names(&children.iter().map(child_text).collect::<Vec<_>>(), NAMED)
+}
+
+/// A node's output and how it came about; `None` for the answer of a leaf.
+fn passed_up(decision: &Decision, node: &Node, said: Option<&str>) -> Option<String> {
+    if node.status == "refused" {
+        let reason = decision.refusal_of(&format!("node/{}", node.member));
+        return Some(format!("nothing: what it would pass up {}", reason.as_deref().unwrap_or("is refused")));
+    }
+    let output = node.output.as_ref()?;
+    let of = match node.from.is_empty() {
+        true => String::new(),
+        false => format!(", of {}", names(&node.from, NAMED)),
+    };
+    let by = match (&node.rule, &*node.status) {
+        (Some(rule), _) => {
+            let applied = decision.rules.iter().find(|applied| applied.id == *rule);
+            format!("by {rule}{}{of}", applied.map_or_else(String::new, |rule| format!(" ({})", rule.kind)))
+        }
+        (None, "passed_up") => format!("without it, the gravest below{of}"),
+        (None, _) if node.from.is_empty() => return None,
+        (None, _) => format!("no rule{of}"),
+    };
+    let concern = match said == Some(output.concern.trim()) {
+        true => String::new(),
+        false => format!(": {}", output.concern),
+    };
+    Some(format!("{} {by}{concern}", output.severity))
+}
