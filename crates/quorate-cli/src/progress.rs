@@ -11,9 +11,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use indicatif::ProgressDrawTarget;
-use quorate::service::sweep::{SweepObserver, SweptFile, SweptOutcome};
-use quorate::{Error, Run};
-use quorate_kernel::observer::{Observer, RunEvent};
+use quorate::sweep::{SweepObserver, SweptFile, SweptOutcome};
+use quorate::{Error, Event, Observer, Run};
 
 use crate::environment;
 use crate::interrupt::{interrupt_next, until_interrupted};
@@ -84,28 +83,28 @@ impl Progress {
 }
 
 impl Observer for Progress {
-    fn observe(&self, event: RunEvent) {
-        if let RunEvent::Opened { run } = &event {
+    fn observe(&self, event: Event) {
+        if let Event::Opened { run } = &event {
             *lock(&self.run) = Some(run.to_string());
         }
         match (&self.display, event) {
-            (Display::Lines(lines), RunEvent::Asked { invocation, .. }) => lines.asked(&invocation),
-            (Display::Lines(lines), RunEvent::Retried { invocation, why, .. }) => {
+            (Display::Lines(lines), Event::Asked { invocation, .. }) => lines.asked(&invocation),
+            (Display::Lines(lines), Event::Retried { invocation, why, .. }) => {
                 lines.asked_again(&invocation, &why);
             }
-            (Display::Lines(lines), RunEvent::Answered { invocation, status, took, .. }) => {
+            (Display::Lines(lines), Event::Answered { invocation, status, took, .. }) => {
                 lines.ended(&invocation, status.as_str(), took);
             }
-            (Display::Live(live), RunEvent::Asked { invocation, member, step }) => {
+            (Display::Live(live), Event::Asked { invocation, member, step }) => {
                 live.asked(&invocation, &member, &step);
             }
-            (Display::Live(live), RunEvent::Writing { invocation, bytes, .. }) => {
+            (Display::Live(live), Event::Writing { invocation, bytes, .. }) => {
                 live.writing(&invocation, bytes);
             }
-            (Display::Live(live), RunEvent::Retried { invocation, why, .. }) => {
+            (Display::Live(live), Event::Retried { invocation, why, .. }) => {
                 live.asked_again(&invocation, &why)
             }
-            (Display::Live(live), RunEvent::Answered { invocation, status, took, .. }) => {
+            (Display::Live(live), Event::Answered { invocation, status, took, .. }) => {
                 live.ended(&invocation, status.as_str(), took);
             }
             _ => {}

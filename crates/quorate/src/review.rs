@@ -1,25 +1,31 @@
 //! Reviewing a text: [`Reviewing`] configures it, [`Review`] is its result.
 
 use std::borrow::Cow;
-use std::fmt::Write as _;
 use std::future::{Future, IntoFuture};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::pin::Pin;
 use std::time::Duration;
 
+use quorate_diagnostics::Report;
+use quorate_diagnostics::render::machine::diagnostics_json;
 use quorate_manifest::council::VerdictPolicy;
 use quorate_manifest::council::tiers::Tier;
+use quorate_protocol::policy::Verdict;
+use serde_json::{Value, json};
 
 use super::builder::Quorate;
-use super::error::Error;
+use super::error::{Error, ErrorKind};
 use super::events::Run;
-use super::service::artifact::{self, Artifact, Subject};
+use super::service::artifact::{self, Artifact};
 use super::service::error::ServiceError;
-use super::service::review;
+use super::service::review::{self, severity};
 use super::service::run_spec::{Producer, RunOptions};
 use super::service::runs::Recorded;
+use super::service::schemas::REVIEWS;
 use super::session::Outcome;
 
+pub use super::service::artifact::{Draft, Drafts};
+pub use super::service::estimate::{Estimate, Estimates};
 pub use super::service::member_usage::{Failure, MemberUsage};
 pub use super::service::report::{Answer, Deliberator, FailOn, Finding, LedgerLocation, Override, Review};
 pub use super::service::review::{ReviewOutcome, ReviewRequest, TierPolicy};
@@ -58,57 +64,34 @@ impl Quorate {
         self.review(Draft::Text { name: name.into(), text: text.into() })
     }
 
+    /// The drafts with these names: `-` is standard input; a name with `*`, `?`, `[` or `{` is a pattern unless a file has
+    /// that name. As in a shell, `*` stays in its directory and hidden files need a pattern with a dot; `**` descends into
+    /// all directories. The warnings name matches that were skipped.
+    ///
+    /// # Errors
+    /// If a pattern is invalid or matches nothing, or standard input is named twice.
+    ///
+    /// ```
+    /// use quorate::{Draft, Quorate};
+    ///
+    /// let dir = tempfile::tempdir()?;
+    /// std::fs::write(dir.path().join("a.md"), "The meeting moved to Tuesday.\n")?;
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+    /// assert_eq!(quorate.drafts(&["*.md".into()])?.drafts, [Draft::from("a.md")]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn drafts(&self, names: &[PathBuf]) -> Result<Outcome<Drafts>, Error> {
+        let mut warnings = Report::new();
+        let drafts = artifact::expand_drafts(&self.environment, names, &mut warnings);
+        Outcome::of(drafts, warnings)
+    }
+
     /// Reads a draft. A confined workspace reads only files below its root.
     pub(crate) fn read_draft(&self, draft: Draft) -> Result<Artifact, ServiceError> {
-        match (draft, &self.root) {
-            (Draft::Text { name, text }, _) => artifact::from_bytes(name, None, Ok(text.into_bytes())),
-            (Draft::File(file), Some(root)) => root.artifact(&file),
-            (Draft::File(file), None) => artifact::read(&Subject::File(file), &self.environment.directory),
+        match (&draft, &self.root) {
+            (Draft::File(file), Some(root)) => root.artifact(file),
+            _ => artifact::read(&draft, &self.environment.directory),
         }
-    }
-}
-
-/// A text to decide on. A path converts into a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Draft {
-    /// A file of the workspace.
-    File(PathBuf),
-    /// A text without a file.
-    Text {
-        /// Replaces the path in records, in the log and for tier rules; its extension determines the format.
-        name: String,
-        /// The text itself.
-        text: String,
-    },
-}
-
-impl From<PathBuf> for Draft {
-    fn from(file: PathBuf) -> Self {
-        Draft::File(file)
-    }
-}
-
-impl From<&PathBuf> for Draft {
-    fn from(file: &PathBuf) -> Self {
-        Draft::File(file.clone())
-    }
-}
-
-impl From<&Path> for Draft {
-    fn from(file: &Path) -> Self {
-        Draft::File(file.to_owned())
-    }
-}
-
-impl From<&str> for Draft {
-    fn from(file: &str) -> Self {
-        Draft::File(file.into())
-    }
-}
-
-impl From<String> for Draft {
-    fn from(file: String) -> Self {
-        Draft::File(file.into())
     }
 }
 
@@ -226,6 +209,34 @@ impl Reviewing {
         self
     }
 
+    /// Checks that the draft can be reviewed: valid configuration, available executor, enforceable caps. Needs no ledger.
+    ///
+    /// # Errors
+    /// If draft, configuration or executor are unusable.
+    pub fn check(&self) -> Result<(), Error> {
+        let Quorate { environment, places, .. } = &self.quorate;
+        let artifact = self.artifact()?;
+        Ok(review::check(environment, places, &artifact, &self.request)?)
+    }
+
+    /// The expected cost; empty if the request obeys tiers and the draft's tier is skipped. Asks no member, and neither
+    /// needs nor creates a ledger.
+    ///
+    /// # Errors
+    /// If draft, configuration or executor are unusable.
+    pub fn estimate(&self) -> Result<Estimate, Error> {
+        let Quorate { environment, places, .. } = &self.quorate;
+        let artifact = self.artifact()?;
+        Ok(review::estimate(environment, places, &artifact, &self.request)?)
+    }
+
+    fn artifact(&self) -> Result<Cow<'_, Artifact>, ServiceError> {
+        Ok(match &self.subject {
+            ReviewSubject::Named(draft) => Cow::Owned(self.quorate.read_draft(draft.clone())?),
+            ReviewSubject::Loaded(artifact) => Cow::Borrowed(artifact),
+        })
+    }
+
     /// Starts the review, as a stream of [`Event`](crate::Event)s. The draft is reviewed in any tier.
     pub fn start(mut self) -> Run<Outcome<Review>> {
         self.request.tier_policy = TierPolicy::Ignore;
@@ -240,16 +251,16 @@ impl Reviewing {
     /// As [`start`](Self::start), but skips the draft if the request obeys tiers and its tier is not reviewed.
     pub fn start_tiered(self) -> Run<Outcome<ReviewOutcome>> {
         Run::new(move |observer, interruption| async move {
-            let Reviewing { quorate, subject, request } = self;
-            let artifact = match subject {
-                ReviewSubject::Named(draft) => quorate.read_draft(draft)?,
-                ReviewSubject::Loaded(artifact) => artifact,
-            };
+            let artifact = self.artifact()?.into_owned();
+            let Reviewing { quorate, request, .. } = self;
             let opening = review::open_session(&quorate.environment, &quorate.places, &artifact);
             let session = quorate.open(opening).await?;
             let reviewed = review::review(&session, artifact, &request, observer);
             let decided = |recorded| match recorded {
-                Recorded::Review(review) => Some(ReviewOutcome::Judged(review)),
+                Recorded::Review(mut review) => {
+                    review.fail_on = request.fail_on;
+                    Some(ReviewOutcome::Judged(review))
+                }
                 Recorded::Decision(_) => None,
             };
             let reviewed = session.until_interrupted(&interruption, reviewed, decided).await;
@@ -267,23 +278,57 @@ impl IntoFuture for Reviewing {
     }
 }
 
-impl Review {
-    /// Verdict, reason, reasoning and revision brief as plain text.
-    pub fn brief(&self) -> String {
-        let mut text = format!("{} {}\n", self.verdict_word(), self.artifact);
-        if let Some(decision) = &self.overridden {
-            let _ = writeln!(
-                text,
-                "A person ({}) decided {}: {}",
-                decision.by, decision.verdict, decision.reason
-            );
+/// The result of one of several drafts.
+#[derive(Debug)]
+pub struct ReviewedDraft {
+    /// The draft's name.
+    pub name: String,
+    /// The result of its review.
+    pub result: Result<ReviewOutcome, Error>,
+}
+
+impl ReviewedDraft {
+    /// The exit code of a command with this review alone.
+    pub fn exit_code(&self) -> u8 {
+        match &self.result {
+            Ok(outcome) => outcome.exit_code(),
+            Err(error) => error.exit_code(),
         }
-        let parts = [Some(&self.because), Some(&self.reasoning), self.revision_brief.as_ref()];
-        for part in parts.into_iter().flatten() {
-            if !part.is_empty() && !text.contains(part.as_str()) {
-                let _ = write!(text, "\n{}\n", part.trim_end());
-            }
-        }
-        text
     }
+
+    /// The verdict, or why there is none, in a few words.
+    pub fn word(&self) -> &'static str {
+        match &self.result {
+            Ok(ReviewOutcome::Judged(review)) => review.verdict.map_or("OPEN", Verdict::as_str),
+            Ok(ReviewOutcome::Skipped { .. }) => "skipped by its tier",
+            Err(error) if error.kind() == ErrorKind::Interrupted => "interrupted",
+            Err(_) => "not reviewed",
+        }
+    }
+
+    /// Its object in the JSON of several reviews.
+    pub fn to_json(&self) -> Value {
+        let other =
+            |key: &str, value: Value| json!({"artifact": self.name, "exit": self.exit_code(), key: value});
+        match &self.result {
+            Ok(ReviewOutcome::Judged(review)) => review.to_json(),
+            Ok(ReviewOutcome::Skipped { tier, artifact_type, reason }) => {
+                other("skipped", json!({"tier": tier, "artifact_type": artifact_type, "tier_reason": reason}))
+            }
+            Err(error) if error.kind() == ErrorKind::Interrupted => other("diagnostics", json!([])),
+            Err(error) => other("diagnostics", diagnostics_json(error.report())),
+        }
+    }
+}
+
+/// The exit code of a command with several reviews: that of the worst one.
+pub fn worst_exit_code(codes: impl IntoIterator<Item = u8>) -> u8 {
+    codes.into_iter().max_by_key(|code| severity(*code)).unwrap_or(0)
+}
+
+/// Several reviews as `quorate review --format json` prints them.
+pub fn reviews_json(reviews: &[ReviewedDraft]) -> Value {
+    let exit = worst_exit_code(reviews.iter().map(ReviewedDraft::exit_code));
+    let reviews: Vec<Value> = reviews.iter().map(ReviewedDraft::to_json).collect();
+    json!({"schema": REVIEWS, "exit": exit, "reviews": reviews})
 }

@@ -1,27 +1,28 @@
 //! Sweeping a workspace: reviewing all watched files that are due.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use globset::GlobBuilder;
-use quorate_diagnostics::{Body, Report, codes};
-use serde_json::Value;
+use quorate_diagnostics::{Body, codes};
 
 use super::builder::Quorate;
 use super::error::{Error, ErrorKind};
-use super::service::sweep::SweepReport;
+use super::events::{Interruption, Run};
+use super::service::error::ServiceError;
 use super::service::{runs, sweep};
+use super::session::{OpenSession, Outcome};
 
-pub use super::service::estimate::Estimate;
+pub use super::service::estimate::{Estimate, ExecutorEstimate};
+#[cfg(feature = "postgres")]
+pub use super::service::queue::QueueOptions;
 pub use super::service::sweep::{
-    FileFilter, JudgedPolicy, SweepMode, SweepObserver, SweepRequest, SweptFile, SweptOutcome,
+    FileFilter, JudgedPolicy, Sweep, SweepMode, SweepObserver, SweepRequest, SweptFile, SweptOutcome,
 };
 
 impl Quorate {
     /// Reviews the files below the council's `watch.paths` that are due. A confined workspace skips files outside of its
-    /// root.
-    ///
-    /// # Errors
-    /// If no folder can be read, the executor is refused, or the ledger fails.
+    /// root. It fails if no folder can be read, the executor is refused, or the ledger fails. An interruption ends it with
+    /// the files that were reviewed.
     ///
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
@@ -44,27 +45,91 @@ impl Quorate {
     /// std::fs::write(dir.path().join("drafts/post.md"), "The meeting moved to Tuesday at ten.\n")?;
     /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
     /// let request = SweepRequest { mode: SweepMode::DryRun, ..SweepRequest::default() };
-    /// let sweep = quorate.sweep(request, Arc::new(())).await?;
-    /// assert_eq!(sweep.files()[0].path, "drafts/post.md");
+    /// let sweep = quorate.sweep(request, Arc::new(())).finish().await?;
+    /// assert_eq!(sweep.files[0].path, "drafts/post.md");
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    #[crate::boxed]
-    pub async fn sweep(
+    #[must_use = "nothing happens until it is polled"]
+    pub fn sweep(&self, mut request: SweepRequest, observer: Arc<dyn SweepObserver>) -> Run<Outcome<Sweep>> {
+        request.filter.below = self.root.as_ref().map(|root| root.dir().to_owned()).or(request.filter.below);
+        let quorate = self.clone();
+        Run::new(move |_, interruption| async move {
+            let session = quorate.open(runs::open_for_writing(&quorate.environment, &quorate.places)).await?;
+            let ended = Arc::new(Ended { observer, files: Mutex::default() });
+            let sweeping = sweep::sweep(&session, &request, ended.clone());
+            let swept = ended.until_interrupted(&session, &interruption, sweeping).await;
+            session.finish(swept).await
+        })
+    }
+
+    /// As [`sweep`](Self::sweep), but queues the reviews for workers, and with `wait` waits until they have ended. The ledger
+    /// is in a Postgres database.
+    #[cfg(feature = "postgres")]
+    #[must_use = "nothing happens until it is polled"]
+    pub fn enqueue_sweep(
         &self,
-        mut request: SweepRequest,
+        request: SweepRequest,
+        queue: QueueOptions,
+        wait: bool,
         observer: Arc<dyn SweepObserver>,
-    ) -> Result<Sweep, Error> {
-        if let Some(root) = &self.root {
-            request.filter.below = Some(root.dir().to_owned());
+    ) -> Run<Outcome<Sweep>> {
+        use super::service::queue::{self, enqueue, manage};
+
+        let quorate = self.clone();
+        Run::new(move |_, interruption| async move {
+            let opening = queue::open_for_writing(&quorate.environment, &quorate.places);
+            let session = quorate.open(opening).await?;
+            let ended = Arc::new(Ended { observer, files: Mutex::default() });
+            let sweeping = async {
+                let mut swept = enqueue::enqueue_sweep(&session, &request, &queue).await?;
+                if wait {
+                    manage::wait_for_sweep(&session, &mut swept, &*ended).await?;
+                }
+                Ok(swept)
+            };
+            let swept = ended.until_interrupted(&session, &interruption, sweeping).await;
+            session.finish(swept).await
+        })
+    }
+}
+
+/// Keeps the files that have ended, for the result of an interrupted sweep.
+struct Ended {
+    observer: Arc<dyn SweepObserver>,
+    files: Mutex<Vec<SweptFile>>,
+}
+
+impl Ended {
+    async fn until_interrupted(
+        &self,
+        session: &OpenSession,
+        interruption: &Interruption,
+        sweeping: impl Future<Output = Result<Sweep, ServiceError>> + Send,
+    ) -> Result<Sweep, ServiceError> {
+        tokio::select! {
+            biased;
+            swept = sweeping => return swept,
+            () = interruption.requested() => session.interrupt(),
         }
-        let session = Arc::new(runs::open_for_writing(&self.environment, &self.places).await?);
-        let swept = sweep::sweep(&session, &request, observer).await;
-        let warnings = match Arc::into_inner(session) {
-            Some(session) => session.close().await,
-            None => Report::new(),
-        };
-        Ok(Sweep { report: swept?, warnings })
+        let mut files = std::mem::take(&mut *self.files.lock().unwrap_or_else(PoisonError::into_inner));
+        files.sort_by(|left, right| left.path.cmp(&right.path));
+        Ok(Sweep { files, estimate: None, is_interrupted: true })
+    }
+}
+
+impl SweepObserver for Ended {
+    fn planned(&self, reviews: usize) {
+        self.observer.planned(reviews);
+    }
+
+    fn started(&self, path: &str) {
+        self.observer.started(path);
+    }
+
+    fn ended(&self, swept: &SweptFile) {
+        self.observer.ended(swept);
+        self.files.lock().unwrap_or_else(PoisonError::into_inner).push(swept.clone());
     }
 }
 
@@ -79,35 +144,6 @@ impl FileFilter {
             Error::new(ErrorKind::Configuration, codes::USAGE, body)
         })?;
         Ok(FileFilter { below: None, pattern: Some(glob.compile_matcher()) })
-    }
-}
-
-/// The result of a sweep.
-#[derive(Debug, Clone)]
-pub struct Sweep {
-    report: SweepReport,
-    warnings: Report,
-}
-
-impl Sweep {
-    /// The result for every file, by path.
-    pub fn files(&self) -> &[SweptFile] {
-        &self.report.files
-    }
-
-    /// The expected cost of the reviews, in a dry run.
-    pub fn estimate(&self) -> Option<&Estimate> {
-        self.report.estimate.as_ref()
-    }
-
-    /// The warnings of the workspace, and files that could not be read.
-    pub fn warnings(&self) -> &Report {
-        &self.warnings
-    }
-
-    /// The report as `quorate sweep --format json` prints it.
-    pub fn to_json(&self) -> Value {
-        sweep::json(&self.report)
     }
 }
 

@@ -4,34 +4,16 @@
 //! `--dry-run` estimates the cost; it asks no member, and neither needs nor creates a ledger.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use quorate::service::artifact::{self, Artifact};
-use quorate::service::environment::Environment;
-use quorate::service::error::{ExitClass, ServiceError};
-use quorate::service::estimate::Estimate;
-use quorate::service::report::Review;
-use quorate::service::review::{self, ReviewOutcome, ReviewRequest, TierPolicy};
-use quorate::service::run_spec::RunOptions;
-use quorate::service::runs::Recorded;
-use quorate::service::schemas::REVIEWS;
-use quorate::service::session::LedgerSession;
-use quorate::service::workspace::PathOverrides;
-use quorate::service::{estimate, review as reviews};
-use quorate_adapters::executor::{llm, rubric};
-use quorate_diagnostics::render::machine::diagnostics_json;
+use quorate::review::{Estimates, ReviewOutcome, ReviewedDraft, Reviewing, TierPolicy, reviews_json};
+use quorate::{Error, ErrorKind, Outcome, Quorate, Review, ReviewRequest, RunOptions, Tier};
 use quorate_diagnostics::{Body, codes};
-use quorate_manifest::council::tiers::Tier;
-use serde_json::{Value, json};
 
-use super::print_report;
 use crate::arguments::{FailOnArguments, PathArguments, ProducerArguments, ReviewArguments};
 use crate::environment::variable;
-use crate::exit::print_warnings;
-use crate::exit::{Exit, exit_with_error};
-use crate::interrupt::{Interrupted, interrupt_next, until_interrupted};
+use crate::exit::{Exit, exit_with_error, warn};
 use crate::progress::Progress;
 use crate::render::{self, Extent, Format};
 use crate::terminal::Terminal;
@@ -82,351 +64,189 @@ pub(super) struct Arguments {
     places: PathArguments,
 }
 
-pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
     let format = arguments.format;
-    let expanded = match artifact::expand_subjects(environment, &arguments.files) {
-        Ok(expanded) => expanded,
+    let (settings, is_single, reviewings) = match prepare(arguments, quorate, terminal) {
+        Ok(prepared) => prepared,
         Err(error) => return exit_with_error(&error, format, terminal),
     };
-    if !expanded.report.is_empty() {
-        terminal.status(&render::diagnostics(&expanded.report, Format::Human, terminal.stderr));
+    if settings.is_dry_run {
+        return match estimate(reviewings, format) {
+            Ok(estimates) => print_estimates(&estimates, format, terminal),
+            Err(error) => exit_with_error(&error, format, terminal),
+        };
     }
-    let read = |subject| artifact::read(subject, &environment.directory);
-    let artifacts: Result<Vec<Artifact>, ServiceError> = expanded.subjects.iter().map(read).collect();
-    let artifacts = match artifacts {
-        Ok(artifacts) => artifacts,
-        Err(error) => return exit_with_error(&error, format, terminal),
-    };
-    let settings = ReviewSettings {
-        format,
-        extent: if arguments.full { Extent::Full } else { Extent::Screen },
-        fail: arguments.fail,
-        places: arguments.places.path_overrides(),
-        request: ReviewRequest {
-            artifact_type: arguments.artifact_type,
-            tier: arguments.tier.and_then(|tier| Tier::from_number(u64::from(tier))),
-            tier_policy: if arguments.tiered { TierPolicy::Obey } else { TierPolicy::Ignore },
-            policy: arguments.review.policy(),
-            options: RunOptions {
-                producer: arguments.producer.producer(),
-                ..arguments.review.answers.options()
-            },
-        },
-    };
-    if arguments.dry_run {
-        return estimate_all(&artifacts, &settings, environment, terminal);
+    // If a later text cannot be reviewed, not even the first one is.
+    if !is_single && let Some(error) = reviewings.iter().find_map(|reviewing| reviewing.check().err()) {
+        return exit_with_error(&error, format, terminal);
     }
-    let artifact = match <[Artifact; 1]>::try_from(artifacts) {
-        Ok([artifact]) if expanded.is_single => artifact,
-        Ok(of_pattern) => {
-            return Box::pin(review_all(of_pattern.into(), &settings, environment, terminal)).await;
-        }
-        Err(artifacts) => return Box::pin(review_all(artifacts, &settings, environment, terminal)).await,
-    };
-    let name = artifact.display_name.clone();
-    let (outcome, session) = Box::pin(review(artifact, &settings, environment, terminal)).await;
-    if matches!(outcome, Outcome::Skipped { .. }) {
-        match format {
-            // Without a review, the output has the form of several reviews.
-            Format::Json => {
-                let reviews = all_json(std::iter::once((&*name, &outcome)), Exit::SKIPPED);
-                terminal.data(&format!("{reviews:#}\n"));
+    let names: Vec<String> = reviewings.iter().map(|reviewing| reviewing.name().into_owned()).collect();
+    let mut done: Vec<ReviewedDraft> = Vec::with_capacity(names.len());
+    for (reviewing, name) in reviewings.into_iter().zip(&names) {
+        let reviewed = Progress::new(terminal.shows_progress).follow(reviewing.start_tiered());
+        let result = Box::pin(reviewed).await.map(|Outcome { value, warnings }| {
+            warn(&warnings, terminal);
+            value
+        });
+        if let Ok(ReviewOutcome::Judged(review)) = &result
+            && (is_single || !matches!(format, Format::Json | Format::Sarif | Format::Gitlab))
+        {
+            if !done.is_empty() {
+                terminal.data("\n");
             }
-            Format::Sarif => terminal.data(&render::sarif(&[])),
-            Format::Gitlab => terminal.data(&render::gitlab(&[])),
-            Format::Human | Format::Markdown | Format::Github => {}
+            let text = render::report(review, format, settings.extent, terminal.stdout);
+            terminal.data_as(format, &text);
+        }
+        let continues = result.is_ok();
+        done.push(ReviewedDraft { name: name.clone(), result });
+        if !continues {
+            break;
         }
     }
-    let exit = match outcome {
-        Outcome::Judged(report) => {
-            print(&report, format, settings.extent, terminal);
-            hint_at_model(&report, &settings, terminal);
-            Exit::verdict(report.exit_code())
+    if is_single {
+        end_single(done, &settings, terminal)
+    } else {
+        end_several(&names, &done, format, terminal)
+    }
+}
+
+/// The options that apply to every text.
+struct Settings {
+    format: Format,
+    extent: Extent,
+    is_dry_run: bool,
+    /// Whether an executor is named.
+    has_executor: bool,
+}
+
+/// Reads all texts.
+fn prepare(
+    arguments: Arguments,
+    quorate: &Quorate,
+    terminal: &Terminal,
+) -> Result<(Settings, bool, Vec<Reviewing>), Error> {
+    let quorate = arguments.places.apply(quorate);
+    let request = ReviewRequest {
+        artifact_type: arguments.artifact_type,
+        tier: arguments.tier.and_then(|tier| Tier::from_number(u64::from(tier))),
+        tier_policy: if arguments.tiered { TierPolicy::Obey } else { TierPolicy::Ignore },
+        policy: arguments.review.policy(),
+        fail_on: arguments.fail.fail_on(),
+        options: RunOptions { producer: arguments.producer.producer(), ..arguments.review.answers.options() },
+    };
+    let settings = Settings {
+        format: arguments.format,
+        extent: if arguments.full { Extent::Full } else { Extent::Screen },
+        is_dry_run: arguments.dry_run,
+        has_executor: request.options.executor.is_some(),
+    };
+    let named = quorate.drafts(&arguments.files)?;
+    warn(&named.warnings, terminal);
+    let reviewing = |draft| quorate.review(draft).request(request.clone()).load();
+    let reviewings = named.value.drafts.into_iter().map(reviewing).collect::<Result<_, _>>()?;
+    Ok((settings, named.value.is_single, reviewings))
+}
+
+/// Ends a command with one text, whose report is printed.
+fn end_single(done: Vec<ReviewedDraft>, settings: &Settings, terminal: &Terminal) -> Exit {
+    let exit = worst(&done);
+    match &done[..] {
+        [ReviewedDraft { result: Ok(ReviewOutcome::Judged(review)), .. }] => {
+            hint_at_model(review, settings, terminal);
         }
-        Outcome::Skipped { tier, artifact_type, reason } => {
-            let by_model = reason.map_or(String::new(), |reason| {
-                format!(" (a model said: {})", crate::render::layout::one_line(&reason))
+        [ReviewedDraft { result: Ok(ReviewOutcome::Skipped { tier, artifact_type, reason }), .. }] => {
+            match settings.format {
+                // Without a review, the output has the form of several reviews.
+                Format::Json => terminal.data(&format!("{:#}\n", reviews_json(&done))),
+                Format::Sarif => terminal.data(&render::sarif(&[])),
+                Format::Gitlab => terminal.data(&render::gitlab(&[])),
+                Format::Human | Format::Markdown | Format::Github => {}
+            }
+            let by_model = reason.as_ref().map_or(String::new(), |reason| {
+                format!(" (a model said: {})", render::layout::one_line(reason))
             });
             terminal.hint(&format!(
                 "skipped: tier {tier} (type {artifact_type}) is not reviewed{by_model}; leave --tiered out to review it"
             ));
-            Exit::SKIPPED
         }
-        Outcome::Failed(error) => exit_with_error(&error, format, terminal),
-        Outcome::Interrupted => Exit::INTERRUPTED,
-    };
-    // The report is final: it does not wait for the ledger to be folded.
-    if let Some(session) = session {
-        session.close().await;
+        [ReviewedDraft { result: Err(error), .. }] => {
+            exit_with_error(error, settings.format, terminal);
+        }
+        _ => {}
     }
     exit
 }
 
-/// The options that apply to every text.
-#[derive(Clone)]
-pub(super) struct ReviewSettings {
-    pub(super) format: Format,
-    pub(super) extent: Extent,
-    pub(super) fail: FailOnArguments,
-    pub(super) places: PathOverrides,
-    pub(super) request: ReviewRequest,
+/// Ends a command with several texts. A text that cannot be reviewed has ended the batch; the reports before it are printed.
+fn end_several(names: &[String], done: &[ReviewedDraft], format: Format, terminal: &Terminal) -> Exit {
+    let reports: Vec<&Review> = done
+        .iter()
+        .filter_map(|reviewed| match &reviewed.result {
+            Ok(ReviewOutcome::Judged(review)) => Some(&**review),
+            _ => None,
+        })
+        .collect();
+    let failed = done.last().and_then(|reviewed| reviewed.result.as_ref().err());
+    match format {
+        Format::Json | Format::Sarif | Format::Gitlab => {
+            terminal.data(&match format {
+                Format::Json => format!("{:#}\n", reviews_json(done)),
+                Format::Sarif => render::sarif(&reports),
+                _ => render::gitlab(&reports),
+            });
+            let shown =
+                failed.filter(|error| format == Format::Gitlab || error.kind() == ErrorKind::Interrupted);
+            shown.into_iter().for_each(|error| drop(exit_with_error(error, Format::Human, terminal)));
+        }
+        Format::Human | Format::Markdown | Format::Github => {
+            if let Some(error) = failed {
+                exit_with_error(error, format, terminal);
+            }
+            let mut summary = String::from("\n");
+            for (at, name) in names.iter().enumerate() {
+                let word = done.get(at).map_or("not reached", ReviewedDraft::word);
+                summary.push_str(&format!("{word:<10}  {name}\n"));
+            }
+            terminal.hint(&summary);
+        }
+    }
+    worst(done)
 }
 
-/// The result of one text.
-pub(super) enum Outcome {
-    Judged(Box<Review>),
-    /// Its tier is not reviewed.
-    Skipped {
-        tier: u8,
-        artifact_type: String,
-        /// The reason for the tier, if a model chose it.
-        reason: Option<String>,
-    },
-    Failed(ServiceError),
-    /// The command was interrupted, and has printed how to resume.
-    Interrupted,
-}
-
-/// Reviews one text and prints the warnings. The caller prints the result, and then closes the ledger.
-pub(super) async fn review(
-    artifact: Artifact,
-    settings: &ReviewSettings,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> (Outcome, Option<LedgerSession>) {
-    let session = match review::open_session(environment, &settings.places, &artifact).await {
-        Ok(session) => session,
-        Err(error) => return (Outcome::Failed(error), None),
-    };
-    let progress = Arc::new(Progress::new(terminal.shows_progress));
-    let reviewed = review::review(&session, artifact, &settings.request, progress.clone());
-    let reviewed = until_interrupted(Box::pin(reviewed)).await;
-    progress.clear();
-    let ended = match reviewed {
-        Err(Interrupted) => match print_report::decided_report(&progress, &session, terminal).await {
-            Some(Recorded::Review(report)) => {
-                interrupt_next();
-                Outcome::Judged(report)
-            }
-            Some(Recorded::Decision(_)) | None => Outcome::Interrupted,
-        },
-        Ok(Ok(ReviewOutcome::Judged(report))) => Outcome::Judged(report),
-        Ok(Ok(ReviewOutcome::Skipped { tier, artifact_type, reason })) => {
-            Outcome::Skipped { tier, artifact_type, reason }
-        }
-        Ok(Err(error)) => {
-            if error.is_ledger_unavailable() {
-                session.interrupt();
-            }
-            Outcome::Failed(error)
-        }
-    };
-    print_warnings(&session, terminal);
-    let ended = match ended {
-        Outcome::Judged(mut report) => {
-            report.fail_on = settings.fail.fail_on();
-            Outcome::Judged(report)
-        }
-        outcome => outcome,
-    };
-    (ended, Some(session))
+fn worst(done: &[ReviewedDraft]) -> Exit {
+    Exit::verdict(quorate::review::worst_exit_code(done.iter().map(ReviewedDraft::exit_code)))
 }
 
 /// Hints at a model if the rubric answered and the environment has a key. The rubric stays the default, since models cost money.
-fn hint_at_model(report: &Review, settings: &ReviewSettings, terminal: &Terminal) {
-    let is_default = settings.request.options.executor.is_none() && report.executor == rubric::KIND;
+fn hint_at_model(review: &Review, settings: &Settings, terminal: &Terminal) {
     let is_set = |name: &str| variable(name).is_some_and(|value| !value.trim().is_empty());
-    if is_default
+    if !settings.has_executor
         && terminal.shows_progress
-        && let Some((preset, name)) = llm::with_key(is_set)
+        && let Some((preset, name)) = review.executor_with_key(is_set)
     {
         terminal.hint(&format!("{name} is set: `--executor {preset}` asks a model in place of the rubric"));
     }
 }
 
-fn print(report: &Review, format: Format, extent: Extent, terminal: &Terminal) {
-    terminal.data_as(format, &render::report(report, format, extent, terminal.stdout));
-}
-
-/// Reviews one text after the other. A text that cannot be reviewed ends the batch; the reports before it are printed.
-async fn review_all(
-    artifacts: Vec<Artifact>,
-    settings: &ReviewSettings,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Exit {
-    let names: Vec<String> = artifacts.iter().map(|artifact| artifact.display_name.clone()).collect();
-    for artifact in &artifacts {
-        // If a later text cannot be reviewed, not even the first one is.
-        if let Err(error) = reviews::check(environment, &settings.places, artifact, &settings.request) {
-            return exit_with_error(&error, settings.format, terminal);
-        }
-    }
-    let mut done = Vec::with_capacity(artifacts.len());
-    for artifact in artifacts {
-        let reviewed = review(artifact, settings, environment, terminal);
-        let (outcome, session) = Box::pin(reviewed).await;
-        if let Outcome::Judged(report) = &outcome
-            && !matches!(settings.format, Format::Json | Format::Sarif | Format::Gitlab)
-        {
-            if !done.is_empty() {
-                terminal.data("\n");
-            }
-            print(report, settings.format, settings.extent, terminal);
-        }
-        if let Some(session) = session {
-            session.close().await;
-        }
-        let continues = matches!(outcome, Outcome::Judged(_) | Outcome::Skipped { .. });
-        done.push(outcome);
-        if !continues {
-            break;
-        }
-    }
-    let exit = worst(done.iter().map(exit_of));
-    match settings.format {
-        Format::Json => {
-            terminal.data(&format!("{:#}\n", all_json(names.iter().map(String::as_str).zip(&done), exit)));
-        }
-        Format::Sarif => terminal.data(&render::sarif(&reports(&done))),
-        Format::Gitlab => {
-            terminal.data(&render::gitlab(&reports(&done)));
-            if let Some(Outcome::Failed(error)) = done.last() {
-                terminal.status(&render::diagnostics(&error.report, Format::Human, terminal.stderr));
-            }
-        }
-        Format::Human | Format::Markdown | Format::Github => {
-            if let Some(Outcome::Failed(error)) = done.last() {
-                exit_with_error(error, settings.format, terminal);
-            }
-            terminal.hint(&batch_summary(&names, &done));
-        }
-    }
-    exit
-}
-
-/// The exit code of a command with several reviews.
-pub(in crate::commands) fn worst(exits: impl Iterator<Item = Exit>) -> Exit {
-    exits.max_by_key(|exit| rank(*exit)).unwrap_or(Exit::DONE)
-}
-
-/// The severity of an exit code among those of several reviews.
-pub(in crate::commands) fn rank(exit: Exit) -> u8 {
-    match exit.code() {
-        0 => 0,
-        6 => 1,
-        1 => 2,
-        2 => 3,
-        3 => 4,
-        _ => 5,
-    }
-}
-
-pub(in crate::commands) fn exit_of(ended: &Outcome) -> Exit {
-    match ended {
-        Outcome::Judged(report) => Exit::verdict(report.exit_code()),
-        Outcome::Skipped { .. } => Exit::SKIPPED,
-        Outcome::Failed(error) => Exit::verdict(error.class.code()),
-        Outcome::Interrupted => Exit::INTERRUPTED,
-    }
-}
-
-fn reports(done: &[Outcome]) -> Vec<&Review> {
-    done.iter()
-        .filter_map(|ended| match ended {
-            Outcome::Judged(report) => Some(&**report),
-            Outcome::Skipped { .. } | Outcome::Failed(_) | Outcome::Interrupted => None,
-        })
-        .collect()
-}
-
-/// Each review as one object, in the given order; one without a verdict has the reason.
-pub(in crate::commands) fn all_json<'r>(
-    reviews: impl Iterator<Item = (&'r str, &'r Outcome)>,
-    exit: Exit,
-) -> Value {
-    let review_json = |(name, outcome): (&str, &Outcome)| match outcome {
-        Outcome::Judged(report) => report.to_json(),
-        Outcome::Skipped { tier, artifact_type, reason } => {
-            let skipped = json!({"tier": tier, "artifact_type": artifact_type, "tier_reason": reason});
-            json!({"artifact": name, "exit": exit_of(outcome).code(), "skipped": skipped})
-        }
-        Outcome::Failed(error) => {
-            json!({"artifact": name, "exit": exit_of(outcome).code(), "diagnostics": diagnostics_json(&error.report)})
-        }
-        Outcome::Interrupted => json!({"artifact": name, "exit": exit_of(outcome).code(), "diagnostics": []}),
-    };
-    let reviews: Vec<Value> = reviews.map(review_json).collect();
-    json!({"schema": REVIEWS, "exit": exit.code(), "reviews": reviews})
-}
-
-/// One line for each text, in the given order.
-fn batch_summary(names: &[String], done: &[Outcome]) -> String {
-    let word = |ended: &Outcome| match ended {
-        Outcome::Judged(report) => report.verdict.map_or("OPEN", quorate_protocol::policy::Verdict::as_str),
-        Outcome::Skipped { .. } => "skipped by its tier",
-        Outcome::Failed(_) => "not reviewed",
-        Outcome::Interrupted => "interrupted",
-    };
-    let mut text = String::from("\n");
-    for (at, name) in names.iter().enumerate() {
-        let word = done.get(at).map_or("not reached", word);
-        text.push_str(&format!("{word:<10}  {name}\n"));
-    }
-    text
-}
-
-fn estimate_all(
-    artifacts: &[Artifact],
-    settings: &ReviewSettings,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Exit {
-    let format = settings.format;
+fn estimate(reviewings: Vec<Reviewing>, format: Format) -> Result<Estimates, Error> {
     if !matches!(format, Format::Human | Format::Json) {
         let body = Body::new("`--dry-run` prints no verdict").help("use `--format human` or `--format json`");
-        return exit_with_error(&ServiceError::new(ExitClass::Usage, codes::USAGE, body), format, terminal);
+        return Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body));
     }
-    let mut total = Estimate::default();
-    let mut texts = Vec::new();
-    for artifact in artifacts {
-        match review::estimate(environment, &settings.places, artifact, &settings.request) {
-            Ok(estimate) => {
-                total.add(estimate.clone());
-                texts.push((&artifact.display_name, estimate));
-            }
-            Err(error) => return exit_with_error(&error, format, terminal),
-        }
+    let mut estimates = Estimates::default();
+    for reviewing in reviewings {
+        estimates.drafts.push((reviewing.name().into_owned(), reviewing.estimate()?));
     }
-    if format == Format::Json {
-        let texts = texts.iter().map(|(name, estimate)| {
-            let mut text = estimate.json();
-            text["artifact"] = json!(name);
-            text
-        });
-        let texts: Vec<_> = texts.collect();
-        let all = json!({"schema": estimate::SCHEMA, "texts": texts, "total": total.json()});
-        terminal.data(&format!("{all:#}\n"));
-        return Exit::DONE;
-    }
-    for (name, estimate) in &texts {
-        terminal.data(&render::sweep::estimate_text(name, estimate, terminal.stdout));
-    }
-    if texts.len() > 1 {
-        terminal.data(&render::sweep::estimate_text("All of them", &total, terminal.stdout));
-    }
-    terminal.status(render::sweep::ESTIMATE_NOTE);
-    Exit::DONE
+    Ok(estimates)
 }
 
-#[cfg(test)]
-mod tests {
-    use super::{Exit, rank};
-
-    #[test]
-    fn the_worst_verdict_wins_and_what_is_no_verdict_is_worse() {
-        let mut codes = [70, 6, 3, 0, 2, 1, 130, 5, 4].map(Exit::verdict);
-        codes.sort_by_key(|exit| (rank(*exit), exit.code()));
-        assert_eq!(codes.map(Exit::code), [0, 6, 1, 2, 3, 4, 5, 70, 130]);
+fn print_estimates(estimates: &Estimates, format: Format, terminal: &Terminal) -> Exit {
+    match format {
+        Format::Json => terminal.data(&format!("{:#}\n", estimates.to_json())),
+        _ => {
+            terminal.data(&estimates.doc().text(terminal.stdout));
+            terminal.status(quorate::view::ESTIMATE_NOTE);
+        }
     }
+    Exit::DONE
 }

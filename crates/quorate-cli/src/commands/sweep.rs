@@ -1,25 +1,15 @@
 //! `quorate sweep`.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use clap::Args;
+use quorate::Quorate;
+use quorate::sweep::{JudgedPolicy, SweepMode, SweepRequest};
 
 use crate::arguments::{HumanOrJson, PathArguments, QueueArguments, ReviewArguments, since};
-use crate::exit::{Exit, exit_with_error};
-use crate::exit::{print_error, print_warnings};
-use crate::interrupt::{Interrupted, until_interrupted};
-use crate::progress::SweepProgress;
-use crate::render;
+use crate::exit::{Exit, exit_with_error, warn};
+use crate::progress::{Progress, SweepProgress};
 use crate::terminal::Terminal;
-use quorate::service::environment::Environment;
-use quorate::service::error::ServiceError;
-use quorate::service::runs;
-use quorate::service::session::LedgerSession;
-use quorate::service::sweep::{
-    self, JudgedPolicy, SweepMode, SweepObserver, SweepReport, SweepRequest, SweptFile,
-};
-#[cfg(not(feature = "postgres"))]
-use quorate::service::workspace::PathOverrides;
 
 /// Review every due file below watch.paths that was not judged yet
 ///
@@ -55,9 +45,9 @@ pub(super) struct Arguments {
     places: PathArguments,
 }
 
-pub(super) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
+pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
     let format = arguments.format.into();
-    let since_ms = match since(&arguments.since, environment.clock.now_ms()) {
+    let since_ms = match since(&arguments.since, quorate.now_ms()) {
         Ok(since_ms) => since_ms,
         Err(error) => return exit_with_error(&error, format, terminal),
     };
@@ -65,120 +55,43 @@ pub(super) async fn run(arguments: Arguments, environment: &Environment, termina
         since_ms,
         judged: if arguments.force { JudgedPolicy::Repeat } else { JudgedPolicy::Skip },
         mode: if arguments.dry_run { SweepMode::DryRun } else { SweepMode::Run },
-        filter: sweep::FileFilter::default(),
         jobs: usize::from(arguments.jobs),
         policy: arguments.review.policy(),
         options: arguments.review.answers.options(),
+        ..SweepRequest::default()
     };
-    let places = arguments.places.path_overrides();
-    let opened = match arguments.queue.enqueue {
-        true => open_queue(environment, &places).await,
-        false => runs::open_for_writing(environment, &places).await,
+    let quorate = arguments.places.apply(quorate);
+    let progress = Arc::new(SweepProgress::new(terminal.shows_progress));
+    let sweeping = match arguments.queue.enqueue {
+        false => quorate.sweep(request, progress.clone()),
+        #[cfg(feature = "postgres")]
+        true => {
+            quorate.enqueue_sweep(request, arguments.queue.options(), arguments.queue.wait, progress.clone())
+        }
+        #[cfg(not(feature = "postgres"))]
+        true => return exit_with_error(&crate::exit::feature_missing("postgres"), format, terminal),
     };
-    let session = match opened {
-        Ok(session) => session,
+    // A sweep reports to its own observer.
+    let swept = Progress::new(false).follow(sweeping).await;
+    progress.clear();
+    let swept = match swept {
+        Ok(swept) => swept,
         Err(error) => return exit_with_error(&error, format, terminal),
     };
-    let session = Arc::new(session);
-    let progress = Arc::new(RecordingProgress {
-        progress: SweepProgress::new(terminal.shows_progress),
-        ended: Mutex::default(),
-    });
-    let result = match arguments.queue.enqueue {
-        true => until_interrupted(enqueue(&session, &request, &arguments.queue, progress.clone())).await,
-        false => until_interrupted(sweep::sweep(&session, &request, progress.clone())).await,
-    };
-    progress.progress.clear();
-    let print = |all: &SweepReport| {
+    if !swept.is_interrupted || !swept.files.is_empty() {
+        warn(&swept.warnings, terminal);
         terminal.data(&match arguments.format {
-            HumanOrJson::Human => render::sweep::human(all, terminal.stdout),
-            HumanOrJson::Json => format!("{:#}\n", sweep::json(all)),
+            HumanOrJson::Human => swept.doc().text(terminal.stdout),
+            HumanOrJson::Json => format!("{:#}\n", swept.to_json()),
         });
-    };
-    let exit = match result {
-        Err(Interrupted) => {
-            session.interrupt();
-            let mut files = std::mem::take(&mut *progress.ended());
-            files.sort_by(|left, right| left.path.cmp(&right.path));
-            if !files.is_empty() {
-                print(&SweepReport { files, estimate: None });
+    }
+    if swept.is_interrupted {
+        terminal.status(match arguments.queue.enqueue {
+            true => "interrupted; what is queued stays queued, and `quorate queue status` shows it",
+            false => {
+                "interrupted; `quorate runs` lists the open runs, and the next sweep continues with the rest"
             }
-            terminal.status(match arguments.queue.enqueue {
-                true => "interrupted; what is queued stays queued, and `quorate queue status` shows it",
-                false => "interrupted; `quorate runs` lists the open runs, and the next sweep continues with the rest",
-            });
-            Exit::INTERRUPTED
-        }
-        Ok(Ok(all)) => {
-            print_warnings(&session, terminal);
-            print(&all);
-            Exit::verdict(sweep::exit_code(&all.files))
-        }
-        Ok(Err(error)) => print_error(&error, &session, format, terminal),
-    };
-    if let Some(session) = Arc::into_inner(session) {
-        session.close().await;
+        });
     }
-    exit
-}
-
-/// Queues the due files, and waits for them with `--wait`.
-#[cfg(feature = "postgres")]
-async fn enqueue(
-    session: &Arc<LedgerSession>,
-    request: &SweepRequest,
-    queue: &QueueArguments,
-    progress: Arc<RecordingProgress>,
-) -> Result<SweepReport, ServiceError> {
-    let mut report =
-        quorate::service::queue::enqueue::enqueue_sweep(session, request, &queue.options()).await?;
-    if queue.wait {
-        quorate::service::queue::manage::wait_for_sweep(session, &mut report, &*progress).await?;
-    }
-    Ok(report)
-}
-
-#[cfg(feature = "postgres")]
-use quorate::service::queue::open_for_writing as open_queue;
-
-#[cfg(not(feature = "postgres"))]
-async fn open_queue(_: &Environment, _: &PathOverrides) -> Result<LedgerSession, ServiceError> {
-    Err(crate::exit::feature_missing("postgres"))
-}
-
-#[cfg(not(feature = "postgres"))]
-async fn enqueue(
-    _: &Arc<LedgerSession>,
-    _: &SweepRequest,
-    _: &QueueArguments,
-    _: Arc<RecordingProgress>,
-) -> Result<SweepReport, ServiceError> {
-    Err(crate::exit::feature_missing("postgres"))
-}
-
-/// Shows the progress of a sweep, and keeps its results in case it is interrupted.
-struct RecordingProgress {
-    progress: SweepProgress,
-    ended: Mutex<Vec<SweptFile>>,
-}
-
-impl RecordingProgress {
-    fn ended(&self) -> MutexGuard<'_, Vec<SweptFile>> {
-        self.ended.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl SweepObserver for RecordingProgress {
-    fn planned(&self, reviews: usize) {
-        self.progress.planned(reviews);
-    }
-
-    fn started(&self, path: &str) {
-        self.progress.started(path);
-    }
-
-    fn ended(&self, swept: &SweptFile) {
-        self.progress.ended(swept);
-        RecordingProgress::ended(self).push(swept.clone());
-    }
+    Exit::verdict(swept.exit_code())
 }

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use indicatif::{ProgressDrawTarget, TermLike};
-use quorate_protocol::policy::Verdict;
+use quorate::Verdict;
 
 use super::Glyphs;
 use super::*;
-use quorate::service::sweep::SweptOutcome;
+use quorate::sweep::SweptOutcome;
 
 const WIDTH: usize = 60;
 
@@ -247,11 +247,11 @@ fn a_bar_for_a_sweep() {
 fn unwatched_progress_remembers_the_run_and_shows_nothing() {
     let progress = Progress::new(false);
     assert_eq!(progress.run(), None);
-    progress.observe(RunEvent::Opened { run: "r7k2m9q4xa1bc".into() });
+    progress.observe(Event::Opened { run: "r7k2m9q4xa1bc".into() });
     let (invocation, member, step) = ("r1/skeptic".into(), "skeptic".into(), "r1".into());
-    progress.observe(RunEvent::Asked { invocation, member, step });
+    progress.observe(Event::Asked { invocation, member, step });
     let (invocation, member, step) = ("r1/skeptic".into(), "skeptic".into(), "r1".into());
-    progress.observe(RunEvent::Answered {
+    progress.observe(Event::Answered {
         invocation,
         member,
         step,

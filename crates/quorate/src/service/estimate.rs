@@ -33,12 +33,43 @@ pub struct Estimate {
     pub executors: Vec<ExecutorEstimate>,
 }
 
+/// The expected cost of reviews, by draft.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Estimates {
+    /// The drafts with their expected cost.
+    pub drafts: Vec<(String, Estimate)>,
+}
+
+impl Estimates {
+    /// The expected cost of all reviews.
+    pub fn total(&self) -> Estimate {
+        let mut total = Estimate::default();
+        self.drafts.iter().for_each(|(_, estimate)| total.add(estimate.clone()));
+        total
+    }
+
+    /// The estimates as `quorate review --dry-run --format json` prints them.
+    pub fn to_json(&self) -> Json {
+        let draft = |(name, estimate): &(String, Estimate)| {
+            let mut object = estimate.json();
+            object["artifact"] = json!(name);
+            object
+        };
+        let texts: Vec<Json> = self.drafts.iter().map(draft).collect();
+        json!({"schema": SCHEMA, "texts": texts, "total": self.total().json()})
+    }
+}
+
 /// The expected cost of one executor, without re-prompts and retries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExecutorEstimate {
+    /// The executor's name.
     pub name: String,
+    /// Its model, if it names one.
     pub model: Option<String>,
+    /// Whether it asks a model.
     pub asks_a_model: bool,
+    /// The number of calls.
     pub calls: u64,
     /// The expected cost of the calls; money is `None` if the price is unknown.
     pub expected: Usage,

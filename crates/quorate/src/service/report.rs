@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorate_adapters::executor::{llm, rubric};
 use quorate_kernel::attempts::Cost;
 use quorate_kernel::history::History;
 use quorate_kernel::ports::executor::Usage;
@@ -415,6 +416,12 @@ impl Review {
         (!self.model_asked).then(|| format!("{}: {found}; content not judged", self.kind))
     }
 
+    /// An executor that asks a model, and the variable with its key, if the rubric answered and a variable with a key is
+    /// set.
+    pub fn executor_with_key(&self, is_set: impl Fn(&str) -> bool) -> Option<(&'static str, &'static str)> {
+        llm::with_key(is_set).filter(|_| self.executor == rubric::KIND)
+    }
+
     /// Adds the cost and the answer of the model that classified the tier.
     fn add_sorting(&mut self, opened: &RunOpened) {
         let Some(source) = &opened.tier_source else { return };
@@ -653,12 +660,7 @@ pub(super) fn of_own_run(session: &LedgerSession, history: &History, text: Arc<s
     report(session, history, Some(text), false)
 }
 
-fn report(
-    session: &LedgerSession,
-    history: &History,
-    text: Option<Arc<str>>,
-    imported: bool,
-) -> Review {
+fn report(session: &LedgerSession, history: &History, text: Option<Arc<str>>, imported: bool) -> Review {
     let mut report = Review::of(history, text);
     report.repository_path = match &*report.artifact {
         "-" => None,

@@ -17,9 +17,9 @@ use quorate_protocol::{Name, Part, PartKind};
 use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
-use super::artifact::{self, Artifact, Subject};
+use super::artifact::{self, Artifact, Draft};
 use super::disk::{self, FileEntry, display_path};
-use super::error::ServiceError;
+use super::error::{ExitClass, ServiceError};
 use super::estimate::Estimate;
 use super::report::Review;
 use super::resume::ResumeRequest;
@@ -112,17 +112,22 @@ pub struct SweptFile {
     pub path: String,
     /// Its tier; 0 if the file was not read.
     pub tier: u8,
+    /// Its type, by the council's tier rules.
     pub artifact_type: String,
     /// The model's reason for the tier, if a model chose it.
     pub tier_reason: Option<String>,
+    /// What became of it.
     pub outcome: SweptOutcome,
 }
 
 /// What a sweep did with a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SweptOutcome {
+    /// The council has judged it.
     Judged {
+        /// The run's id.
         run: String,
+        /// The verdict.
         verdict: Verdict,
         /// The first thing to change, if any.
         fix: Option<String>,
@@ -137,6 +142,7 @@ pub enum SweptOutcome {
     AlreadyJudged,
     /// It is in the queue.
     Queued {
+        /// The run's id.
         run: String,
         /// `ready`, `leased`, `done`, `dead` or `cancelled`.
         state: &'static str,
@@ -144,7 +150,10 @@ pub enum SweptOutcome {
         is_new: bool,
     },
     /// It could not be reviewed.
-    Failed { why: String },
+    Failed {
+        /// The first message of the error.
+        why: String,
+    },
 }
 
 /// Receives a sweep's progress.
@@ -176,11 +185,13 @@ impl<F: Send + Sync + 'static> SweepObserver for Reporter<F> {
 
 /// The result of a sweep.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct SweepReport {
+pub struct Sweep {
     /// The result for every file, by path.
     pub files: Vec<SweptFile>,
     /// The expected cost of the reviews, in a dry run.
     pub estimate: Option<Estimate>,
+    /// Whether the caller interrupted it, so that files are missing.
+    pub is_interrupted: bool,
 }
 
 /// Sweeps. Neither an empty nor a large set of files is an error.
@@ -192,7 +203,7 @@ pub async fn sweep(
     session: &Arc<LedgerSession>,
     request: &SweepRequest,
     watcher: Arc<dyn SweepObserver>,
-) -> Result<SweepReport, ServiceError> {
+) -> Result<Sweep, ServiceError> {
     let spec = review::build(&session.environment, &session.workspace, &request.options, request.policy)?;
     let permit = match request.mode {
         SweepMode::Run => Some(spec.admit(&session.environment)?),
@@ -201,7 +212,7 @@ pub async fn sweep(
     let Found { mut files, due, estimate, judged } = find(session, request, &spec, permit).await?;
     let undecided = session.store.undecided_runs(&spec.fingerprint("").combined()).await?;
     watcher.planned(due.len());
-    let Some(permit) = permit else { return Ok(SweepReport { files, estimate }) };
+    let Some(permit) = permit else { return Ok(Sweep { files, estimate, is_interrupted: false }) };
     let (session, options, policy) = (Arc::clone(session), request.options.clone(), request.policy);
     let skips_judged_by = match request.judged {
         JudgedPolicy::Skip => Some(spec.fingerprint("").combined()),
@@ -234,7 +245,7 @@ pub async fn sweep(
         }
     }
     files.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(SweepReport { files, estimate })
+    Ok(Sweep { files, estimate, is_interrupted: false })
 }
 
 /// State that all reviews of a sweep share.
@@ -326,31 +337,32 @@ impl SweepRun {
     }
 }
 
-/// The worst exit class of a sweep: 0 if everything due was judged, 3 if something is INCOMPLETE or failed.
-pub fn exit_code(all: &[SweptFile]) -> u8 {
-    let bad = |file: &SweptFile| match &file.outcome {
-        SweptOutcome::Judged { verdict, .. } => *verdict == Verdict::Incomplete,
-        // It was queued before, and a dead task does not continue by itself.
-        SweptOutcome::Queued { state, .. } => *state == "dead",
-        SweptOutcome::Failed { .. } => true,
-        _ => false,
-    };
-    if all.iter().any(bad) { 3 } else { 0 }
-}
-
-/// The start of a span that ends now.
-pub fn since(session: &LedgerSession, text: &str) -> Result<Option<i64>, super::time_text::SinceError> {
-    super::time_text::parse_since(text, session.environment.clock.now_ms())
-}
-
-/// `{"files": [{path, tier, artifact_type, tier_reason, fate, run, verdict, why, fix_first}]}`, in the order given. A dry run
-/// adds `estimate`, and a queued file its `state`.
-pub fn json(report: &SweepReport) -> Value {
-    let mut all = json!({ "files": report.files.iter().map(object).collect::<Vec<_>>() });
-    if let Some(estimate) = &report.estimate {
-        all["estimate"] = estimate.json();
+impl Sweep {
+    /// 0 if everything due was judged, 3 if something is INCOMPLETE or failed, 130 after an interruption.
+    pub fn exit_code(&self) -> u8 {
+        let is_bad = |file: &SweptFile| match &file.outcome {
+            SweptOutcome::Judged { verdict, .. } => *verdict == Verdict::Incomplete,
+            // It was queued before, and a dead task does not continue by itself.
+            SweptOutcome::Queued { state, .. } => *state == "dead",
+            SweptOutcome::Failed { .. } => true,
+            _ => false,
+        };
+        match () {
+            () if self.is_interrupted => ExitClass::Interrupted.code(),
+            () if self.files.iter().any(is_bad) => 3,
+            () => 0,
+        }
     }
-    all
+
+    /// The sweep as `quorate sweep --format json` prints it: `{"files": [{path, tier, artifact_type, tier_reason, fate, run,
+    /// verdict, why, fix_first}]}`, in the order given. A dry run adds `estimate`, and a queued file its `state`.
+    pub fn to_json(&self) -> Value {
+        let mut all = json!({ "files": self.files.iter().map(object).collect::<Vec<_>>() });
+        if let Some(estimate) = &self.estimate {
+            all["estimate"] = estimate.json();
+        }
+        all
+    }
 }
 
 fn object(file: &SweptFile) -> Value {
@@ -505,7 +517,7 @@ async fn sort_by_model(
     found: &[FileEntry],
 ) -> Result<BTreeMap<String, SortedText>, ServiceError> {
     let council = &session.workspace.council;
-    let read = |path: PathBuf| artifact::read(&Subject::File(path), &session.environment.directory).ok();
+    let read = |path: PathBuf| artifact::read(&Draft::File(path), &session.environment.directory).ok();
     // Each text is read again when its question is put, since all texts together may exceed memory. The triage reports
     // unreadable files.
     let mut questions: BTreeMap<String, PathBuf> = BTreeMap::new();
@@ -572,7 +584,7 @@ impl DueFile {
     }
 
     fn read(&self, session: &LedgerSession) -> Result<Artifact, ServiceError> {
-        artifact::read(&Subject::File(self.path.clone()), &session.environment.directory)
+        artifact::read(&Draft::File(self.path.clone()), &session.environment.directory)
     }
 }
 
@@ -599,7 +611,7 @@ fn triage(
     if classified.tier == Tier::Two {
         return Triage::Now(swept(Tier::Two, None, SweptOutcome::TierSkipped));
     }
-    let sha256 = match artifact::read(&Subject::File(found.path.clone()), &session.environment.directory) {
+    let sha256 = match artifact::read(&Draft::File(found.path.clone()), &session.environment.directory) {
         Ok(artifact) => artifact.sha256,
         Err(error) => {
             return Triage::Now(swept(

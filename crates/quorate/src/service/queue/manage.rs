@@ -18,7 +18,7 @@ use super::{EndedTask, TaskWaiter, ensure_queue, pause_poll};
 use crate::service::error::{ExitClass, ServiceError};
 use crate::service::report;
 use crate::service::session::LedgerSession;
-use crate::service::sweep::{SweepObserver, SweepReport, SweptOutcome};
+use crate::service::sweep::{SweepObserver, Sweep, SweptOutcome};
 
 /// How many tasks are in the queue, and what is paused.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -223,7 +223,7 @@ async fn in_other_state(
 #[crate::boxed]
 pub async fn wait_for_sweep(
     session: &LedgerSession,
-    report: &mut SweepReport,
+    report: &mut Sweep,
     observer: &dyn SweepObserver,
 ) -> Result<(), ServiceError> {
     let mut files: BTreeMap<Name, Vec<usize>> = BTreeMap::new();

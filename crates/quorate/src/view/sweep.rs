@@ -1,46 +1,65 @@
-//! The result of a sweep, and the estimated cost of reviews.
+//! The documents of sweeps, and of the expected cost of reviews.
 
-use quorate::service::estimate::{Estimate, ExecutorEstimate};
-use quorate::service::sweep::{SweepReport, SweptFile, SweptOutcome};
-use quorate_diagnostics::render::TextOptions;
 use quorate_kernel::ports::executor::Usage;
 use quorate_protocol::policy::Verdict;
 
-use super::layout::{Paint, finish, one_line};
-use super::layout::{hanging, prose, table};
+use super::doc::{Doc, Table, Text, Tone};
 use super::wording::{amount, cost, digit_groups, dollars};
+use crate::service::estimate::{Estimate, Estimates, ExecutorEstimate};
+use crate::service::sweep::{Sweep, SweptFile, SweptOutcome};
 
 /// The most files listed with their fix.
 const MAX_FIX_FIRST: usize = 5;
 
-/// As text. Skipped files are only counted, unless a model said their tier.
-pub(crate) fn human(report: &SweepReport, options: TextOptions) -> String {
-    let all = &report.files[..];
-    let rows: Vec<Vec<String>> = all.iter().filter_map(row).collect();
-    let mut out = String::new();
-    if !rows.is_empty() {
-        out.push_str(&table(&["verdict", "artifact", "type", "tier", "run"], rows, 0, options.width));
-        out.push('\n');
+/// The note below estimates.
+pub const ESTIMATE_NOTE: &str =
+    "No member was asked, and nothing was recorded. Each re-prompt or retry is one more call.";
+
+impl Sweep {
+    /// The sweep as people read it. Skipped files are only counted, unless a model said their tier.
+    pub fn doc(&self) -> Doc {
+        let mut doc = Doc::new();
+        let rows = self.files.iter().filter_map(row);
+        doc.table(Table::new(["verdict", "artifact", "type", "tier", "run"]).with_rows(rows));
+        doc.line(summary(&self.files));
+        if let Some(estimate) = self.estimate.as_ref().filter(|estimate| !estimate.executors.is_empty()) {
+            estimate.add_to(&mut doc, "All of them");
+            doc.end_section();
+            doc.line(ESTIMATE_NOTE);
+        }
+        let first = fix_first(&self.files);
+        if !first.is_empty() {
+            doc.heading("Fix first");
+        }
+        doc.items(first.into_iter().map(|(file, verdict, fix)| {
+            let word = Text::toned(Tone::of_word(verdict.as_str()), verdict.as_str());
+            word.and(format!(" {}: {fix}", file.path))
+        }));
+        doc
     }
-    out.push_str(&prose(&summary(all), 0, options.width));
-    if let Some(estimate) = report.estimate.as_ref().filter(|estimate| !estimate.executors.is_empty()) {
-        out.push_str(&estimate_text("All of them", estimate, options));
-        out.push_str(&prose(ESTIMATE_NOTE, 0, options.width));
+}
+
+impl Estimates {
+    /// The estimates as people read them, without [`ESTIMATE_NOTE`].
+    pub fn doc(&self) -> Doc {
+        let mut doc = Doc::new();
+        self.drafts.iter().for_each(|(name, estimate)| estimate.add_to(&mut doc, name));
+        if self.drafts.len() > 1 {
+            self.total().add_to(&mut doc, "All of them");
+        }
+        doc
     }
-    let first = fix_first(all);
-    if !first.is_empty() {
-        out.push_str(&format!("\n{}\n", Paint::Strong.on("Fix first")));
+}
+
+impl Estimate {
+    /// The calls, and the cost by executor.
+    fn add_to(&self, doc: &mut Doc, name: &str) {
+        match self.executors.is_empty() {
+            true => doc.heading(format!("{name}: asks no member")),
+            false => doc.heading(format!("{name}: {}", amount(self.calls(), "call"))),
+        }
+        self.executors.iter().for_each(|executor| doc.line(line(executor)));
     }
-    for (file, verdict, fix) in first {
-        let text = format!(
-            "{} {}: {}",
-            Paint::of_verdict(verdict).on(verdict.as_str()),
-            one_line(&file.path),
-            one_line(fix)
-        );
-        out.push_str(&hanging("-", &text, 2, options.width));
-    }
-    finish(&out, options)
 }
 
 /// Fixes in order of urgency: HOLD before REVISE, then the order of the files.
@@ -57,21 +76,27 @@ fn fix_first(all: &[SweptFile]) -> Vec<(&SweptFile, Verdict, &str)> {
     first
 }
 
-fn row(file: &SweptFile) -> Option<Vec<String>> {
-    let (verdict, run) = match &file.outcome {
+fn row(file: &SweptFile) -> Option<Vec<Text>> {
+    let (word, run) = match &file.outcome {
         SweptOutcome::Judged { run, verdict, .. } => {
-            (Paint::of_verdict(*verdict).on(verdict.as_str()), one_line(run))
+            (Text::toned(Tone::of_word(verdict.as_str()), verdict.as_str()), &**run)
         }
-        SweptOutcome::Due => (Paint::Faint.on("due"), String::new()),
-        SweptOutcome::Queued { run, state, .. } => (Paint::Faint.on(state), one_line(run)),
-        SweptOutcome::Failed { why: reason } => (Paint::Absent.on("failed"), one_line(reason)),
+        SweptOutcome::Due => (Text::faint("due"), ""),
+        SweptOutcome::Queued { run, state, .. } => (Text::faint(*state), &**run),
+        SweptOutcome::Failed { why } => (Text::toned(Tone::Absent, "failed"), &**why),
         // A model's decision not to review is shown: the text itself may have persuaded the model.
         SweptOutcome::TierSkipped | SweptOutcome::NotSampled => {
-            (Paint::Faint.on("skipped"), one_line(file.tier_reason.as_deref()?))
+            (Text::faint("skipped"), file.tier_reason.as_deref()?)
         }
         SweptOutcome::AlreadyJudged => return None,
     };
-    Some(vec![verdict, one_line(&file.path), one_line(&file.artifact_type), file.tier.to_string(), run])
+    Some(vec![
+        word,
+        (&file.path).into(),
+        (&file.artifact_type).into(),
+        file.tier.to_string().into(),
+        run.into(),
+    ])
 }
 
 /// One sentence: the number of files, by result.
@@ -99,29 +124,12 @@ fn summary(all: &[SweptFile]) -> String {
     if listed.is_empty() { format!("{files}.") } else { format!("{files}: {}.", listed.join(", ")) }
 }
 
-/// One text: its calls, and the cost by executor.
-pub(crate) fn estimate_text(name: &str, estimate: &Estimate, options: TextOptions) -> String {
-    let name = one_line(name);
-    if estimate.executors.is_empty() {
-        return finish(&prose(&format!("{name}: asks no member"), 0, options.width), options);
-    }
-    let mut out = prose(&format!("{name}: {}", amount(estimate.calls(), "call")), 0, options.width);
-    for executor in &estimate.executors {
-        out.push_str(&prose(&line(executor), 2, options.width));
-    }
-    finish(&out, options)
-}
-
-/// The note below the estimates.
-pub(crate) const ESTIMATE_NOTE: &str =
-    "No member was asked, and nothing was recorded. Each re-prompt or retry is one more call.";
-
 fn line(executor: &ExecutorEstimate) -> String {
     let name = match &executor.model {
         Some(model) if !executor.name.contains(model.as_str()) => {
-            format!("{} (model {})", one_line(&executor.name), one_line(model))
+            format!("{} (model {model})", executor.name)
         }
-        _ => one_line(&executor.name),
+        _ => executor.name.clone(),
     };
     let calls = amount(executor.calls, "call");
     if !executor.asks_a_model {
@@ -144,6 +152,8 @@ fn line(executor: &ExecutorEstimate) -> String {
 
 #[cfg(test)]
 mod tests {
+    use quorate_diagnostics::render::TextOptions;
+
     use super::*;
 
     #[test]
@@ -168,8 +178,8 @@ mod tests {
             file("c.md", SweptOutcome::TierSkipped),
             file("d.md", SweptOutcome::AlreadyJudged),
         ];
-        let report = SweepReport { files: all.to_vec(), estimate: None };
-        insta::assert_snapshot!(human(&report, TextOptions::default()), @"
+        let report = Sweep { files: all.to_vec(), ..Sweep::default() };
+        insta::assert_snapshot!(report.doc().text(TextOptions::default()), @"
         verdict  artifact  type  tier  run
         ────────────────────────────────────────────
         SHIP     a.md      post  1     r7k2m9q4xa1bc
@@ -183,8 +193,8 @@ mod tests {
           - HOLD ab.md: line 9: Say for how long.
           - REVISE aa.md: line 3: Name the source.
         ");
-        insta::assert_snapshot!(human(&SweepReport::default(), TextOptions::default()), @"0 files.");
-        let object = quorate::service::sweep::json(&report);
+        insta::assert_snapshot!(Sweep::default().doc().text(TextOptions::default()), @"0 files.");
+        let object = report.to_json();
         assert_eq!(object["files"][0]["verdict"], "SHIP");
         assert_eq!(object["files"][2]["fix_first"], "line 9: Say for how long.");
         assert_eq!(object["files"][4]["fate"], "tier_skipped");
