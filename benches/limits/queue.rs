@@ -199,7 +199,7 @@ fn latency(
             let (ready, shown) = (ready.clone(), shown.clone());
             watching.spawn(async move {
                 let _events = events;
-                let Ok(mut watcher) = Watcher::all(&session).await else { return };
+                let Ok(mut watcher) = Watcher::new(Arc::new(session), None).await else { return };
                 let _ = ready.send(());
                 while let Ok(event) = watcher.next().await {
                     let number = event.run.trim_start_matches("rbench").parse().unwrap_or_default();

@@ -2,8 +2,7 @@
 //! and show or return what the command line shows.
 //!
 //! `routes` is the URL map; `endpoint` defines a route of the API, and `api/` has one file for each; `pages/` has one file
-//! and one template for each page. `guard` checks every request first, `reader` holds the ledger that is shown,
-//! `talks` the open conversations, and `follow` tells watchers about new records.
+//! and one template for each page. `guard` checks every request first, and `talks` holds the open conversations.
 
 mod api;
 mod assets;
@@ -14,7 +13,6 @@ mod idempotency;
 mod listener;
 mod openapi;
 mod pages;
-mod reader;
 pub mod report;
 mod routes;
 mod talks;
@@ -24,6 +22,7 @@ use std::sync::{Arc, OnceLock};
 
 pub use quorate::http::Deadlines;
 use quorate::jobs::{Jobs, run_on_own_thread};
+use quorate::reader::Reader;
 use quorate::service::confined::Root;
 use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
@@ -37,8 +36,6 @@ use tokio::sync::Semaphore;
 use failure::Failure;
 use idempotency::Answered;
 pub use listener::Listener;
-use reader::Followers;
-use reader::Reader;
 use talks::Talks;
 
 /// The most concurrent computations outside of jobs. Further requests wait.
@@ -67,9 +64,9 @@ pub struct Server {
     places: PathOverrides,
     registries: Registries,
     root: Root,
+    /// The ledger, open for reading.
     reader: Reader,
     jobs: Jobs<Failure>,
-    followers: Followers,
     talks: Talks,
     answered: Answered,
     read_permits: Semaphore,
@@ -93,10 +90,9 @@ impl Server {
             environment,
             places: quorate.places().clone(),
             registries: Registries::new(),
+            reader: Reader::new(quorate.clone()),
             quorate,
-            reader: Reader::default(),
             jobs: Jobs::default(),
-            followers: Followers::default(),
             talks: Talks::default(),
             answered: Answered::default(),
             read_permits: Semaphore::new(MAX_CONCURRENT_READS),
@@ -114,12 +110,12 @@ impl Server {
 
     /// The ledger, which must exist.
     async fn ledger(&self) -> Result<Arc<LedgerSession>, ServiceError> {
-        self.reader.existing(&self.environment, &self.places).await
+        self.reader.session().await
     }
 
     /// The workspace with its ledger, which must exist, opened for reading.
     async fn reading(&self) -> Result<Quorate, quorate::Error> {
-        Ok(self.quorate.holding(self.ledger().await?))
+        self.reader.open().await
     }
 
     /// Runs a computation on a thread of its own.

@@ -26,6 +26,8 @@
 
 pub mod audit;
 mod builder;
+#[cfg(feature = "nats")]
+pub mod commit_events;
 pub mod convene;
 pub mod conversation;
 pub mod doctor;
@@ -40,6 +42,7 @@ pub mod keys;
 pub mod ledger;
 pub mod locks;
 pub mod manifests;
+pub mod metrics;
 pub mod playbook;
 pub mod process;
 pub mod provision;
@@ -64,7 +67,7 @@ pub use builder::{Builder, Quorate, Trust};
 pub use convene::{AssemblyVerdict, Convening, Decision};
 pub use conversation::{Conversation, Turn};
 pub use error::{Error, ErrorKind};
-pub use events::{Event, Observer, Run};
+pub use events::{Event, Observer, Run, Status};
 pub use quorate_diagnostics::Report;
 pub use quorate_kernel::budget::Caps;
 pub use quorate_manifest::assembly::{ResolvedAssembly, Trigger};

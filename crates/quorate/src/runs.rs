@@ -4,15 +4,19 @@ use super::builder::Quorate;
 use super::error::Error;
 use super::events::Run;
 use super::review::Review;
-use super::service::live::Watcher;
+use super::service::live::{self, Watcher};
 use super::service::{compare, finalize, resume, runs};
 use super::session::{OpenSession, Outcome};
+use quorate_protocol::Name;
 
 pub use super::service::compare::{
     CompareRequest, ComparedKind, ComparedRun, Comparison, Findings, KeptFinding, PositionChange,
 };
 pub use super::service::finalize::{MAX_BY_CHARS, MAX_REASON_CHARS, OverrideRequest};
-pub use super::service::live::{WatchEvent, WatchEventKind};
+pub use super::service::live::{
+    Amounts, Live, LiveMember, LiveState, Question, QuestionState, RunRecord, RunRecords, WatchEvent,
+    WatchEventKind,
+};
 pub use super::service::resume::{Replay, ResumeRequest};
 pub use super::service::runs::{ListedRun, MODES, Recorded, RunList, RunsRequest, VERDICTS};
 pub use quorate_kernel::history::Difference;
@@ -91,6 +95,63 @@ impl Quorate {
         let session = self.open_existing().await?;
         let overridden = finalize::override_run(&session, &request).await;
         session.finish(overridden).await
+    }
+
+    /// The records of a run after the one with the number `after`, at most 1,000.
+    ///
+    /// # Errors
+    /// If the run does not exist, or the ledger does not answer.
+    #[crate::boxed]
+    pub async fn records(&self, run: &str, after: Option<u64>) -> Result<Outcome<RunRecords>, Error> {
+        let session = self.open_existing().await?;
+        let records = live::records(&session, run, after).await;
+        session.finish(records).await
+    }
+
+    /// How far a run is: each member's questions, and what was spent of the budget.
+    ///
+    /// # Errors
+    /// If the run does not exist, or the ledger does not answer.
+    #[crate::boxed]
+    pub async fn live(&self, run: &str) -> Result<Outcome<Live>, Error> {
+        let session = self.open_existing().await?;
+        let live = live::load(&session, run).await;
+        session.finish(live).await
+    }
+
+    /// The id of a run by a prefix of it or `latest`.
+    ///
+    /// # Errors
+    /// If none or several match.
+    #[crate::boxed]
+    pub async fn find_run(&self, run: &str) -> Result<Name, Error> {
+        let session = self.open_existing().await?;
+        let found = session.find_run(run).await;
+        Ok(session.finish(found).await?.value.run)
+    }
+
+    /// The process that works on a run that has not ended, or whose answers are incomplete.
+    ///
+    /// # Errors
+    /// If the run does not exist, or the ledger does not answer.
+    #[crate::boxed]
+    pub async fn run_state(&self, run: &str) -> Result<LiveState, Error> {
+        let session = self.open_existing().await?;
+        let state = async { live::driver(&session, &session.find_run(run).await?.run).await };
+        let state = state.await;
+        Ok(session.finish(state).await?.value)
+    }
+
+    /// The newest decided run before this one on the same artifact.
+    ///
+    /// # Errors
+    /// If the run does not exist, or the ledger does not answer.
+    #[crate::boxed]
+    pub async fn previous_run(&self, run: &str) -> Result<Option<Name>, Error> {
+        let session = self.open_existing().await?;
+        let previous = async { compare::previous(&session, &session.find_run(run).await?.run).await };
+        let previous = previous.await;
+        Ok(session.finish(previous).await?.value)
     }
 
     /// Follows a run from its beginning, or with `None` all runs from now on, in any process.

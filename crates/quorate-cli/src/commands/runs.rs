@@ -202,7 +202,7 @@ pub(super) struct WatchArguments {
 
 pub(super) async fn run_watch(arguments: WatchArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
     let format = arguments.format;
-    let mut events = match Events::connect(arguments.events, Role::Listens, quorate.environment()).await {
+    let mut events = match Events::connect(arguments.events, Role::Listens, quorate).await {
         Ok(events) => events,
         Err(error) => return exit_with_error(&error, format.into(), terminal),
     };

@@ -15,20 +15,19 @@ use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
 use futures::stream::{self, Stream};
 use quorate::audit::{Audit, AuditRequest, ReviewFilter};
-use quorate::runs::{self, CompareRequest, Comparison, ListedRun, Recorded, RunFilter, RunList, RunsRequest};
-use quorate::service::error::ServiceError;
-use quorate::service::live::{self, Live};
-use quorate::service::time_text;
+use quorate::input::parse_since;
+use quorate::reader::Follower;
+use quorate::runs::{
+    self, CompareRequest, Comparison, ListedRun, Live, Recorded, RunFilter, RunList, RunRecord, RunRecords,
+    RunsRequest,
+};
+use quorate::{Error, ErrorKind};
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::ports::ledger::{Kind, Ledger as _, Record};
-use quorate_manifest::timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use crate::endpoint::{Answer, Call, Endpoint, Method, Nothing};
 use crate::failure::Failure;
-use crate::reader::Followed;
 use crate::{Server, openapi};
 
 /// The most runs of one answer.
@@ -76,11 +75,9 @@ impl Query {
         // Forms send what is not filled in as empty texts.
         let given = |value: &Option<String>| value.clone().filter(|value| !value.is_empty());
         let since_ms = match given(&self.since) {
-            Some(text) => {
-                time_text::parse_since(&text, server.environment.clock.now_ms()).map_err(|error| {
-                    Failure::usage(format!("`since`: {error}"), "write 24h, 7d, a date, or all")
-                })?
-            }
+            Some(text) => parse_since(&text, server.quorate.now_ms()).map_err(|error| {
+                Failure::usage(format!("`since`: {error}"), "write 24h, 7d, a date, or all")
+            })?,
             None => None,
         };
         let verdict = one_of("verdict", given(&self.verdict), &runs::VERDICTS)?;
@@ -170,48 +167,12 @@ impl Endpoint for GetRun {
     }
 }
 
-/// The most records of one answer.
-const MAX_RECORDS: usize = 1_000;
-
-/// A record of a run.
-#[derive(Debug, Serialize, JsonSchema)]
-struct ShownRecord {
-    /// Its number in the run, from 0
-    n: u64,
-    /// What it is: `run.opened`, `consultation`, `outcome`, …
-    kind: String,
-    /// When it happened, RFC 3339 in UTC
-    at: String,
-    /// What it says; null where it was erased
-    data: Option<Map<String, Value>>,
-}
-
-impl From<&Record> for ShownRecord {
-    fn from(record: &Record) -> Self {
-        ShownRecord {
-            n: record.n,
-            kind: record.kind.clone(),
-            at: timestamp::format(record.at_ms),
-            data: record.data.clone(),
-        }
-    }
-}
-
 /// Which records are given.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct RecordsQuery {
     /// Only records after the one with this number
     after: Option<u64>,
-}
-
-/// Records of a run, in order.
-#[derive(Debug, Serialize, JsonSchema)]
-struct Records {
-    records: Vec<ShownRecord>,
-    /// The `after` that gives the next ones, if there are more
-    #[serde(skip_serializing_if = "Option::is_none")]
-    next: Option<u64>,
 }
 
 pub(crate) struct GetRecords;
@@ -224,24 +185,14 @@ impl Endpoint for GetRecords {
     type Body = Nothing;
 
     fn answer() -> Answer {
-        Answer::json::<Records>("The records")
+        Answer::json::<RunRecords>("The records")
     }
 
     async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let session = server.ledger().await?;
+        let quorate = server.reading().await?;
         let (run, after) = (call.part("run").to_owned(), call.query.after);
-        let read = async move {
-            let run = session.find_run(&run).await?.run;
-            Ok::<_, Failure>(
-                session.store.records(&run).await.map_err(quorate::service::error::ServiceError::from)?,
-            )
-        };
-        let all = server.run_computation(Box::pin(read)).await?;
-        let wanted = all.iter().filter(|record| after.is_none_or(|after| record.n > after));
-        let records: Vec<ShownRecord> = wanted.take(MAX_RECORDS).map(ShownRecord::from).collect();
-        let last = records.last().map(|record| record.n);
-        let next = last.filter(|last| all.last().is_some_and(|record| record.n > *last));
-        Ok(Json(Records { records, next }).into_response())
+        let read = async move { quorate.records(&run, after).await };
+        Ok(Json(server.run_computation(Box::pin(read)).await?.value).into_response())
     }
 }
 
@@ -287,7 +238,7 @@ impl Endpoint for GetCompare {
 
 /// An event of a stream of records.
 fn record_event(schemas: &mut SchemaGenerator) -> Schema {
-    let record = schemas.subschema_for::<ShownRecord>();
+    let record = schemas.subschema_for::<RunRecord>();
     json_schema!({
         "type": "object",
         "required": ["event", "data"],
@@ -318,11 +269,9 @@ impl Endpoint for GetEvents {
     }
 
     async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let session = server.ledger().await?;
-        let run = session.find_run(call.part("run")).await?.run;
+        let follower = server.reader.follow(call.part("run")).await?;
         let next = next_record(&call.headers)?;
-        let followed = server.followers.follow(&session, &run);
-        Ok(Sse::new(record_events(followed, next))
+        Ok(Sse::new(record_events(follower, next))
             .keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
             .into_response())
     }
@@ -337,23 +286,21 @@ fn next_record(headers: &HeaderMap) -> Result<u64, Failure> {
     })
 }
 
-fn record_events(followed: Arc<Followed>, next: u64) -> impl Stream<Item = Result<Event, Infallible>> {
-    let records = followed.records();
-    stream::unfold(Some((followed, records, next)), |state| async move {
-        let (followed, mut records, next) = state?;
+fn record_events(follower: Follower, next: u64) -> impl Stream<Item = Result<Event, Infallible>> {
+    stream::unfold(Some((follower, next)), |state| async move {
+        let (mut follower, next) = state?;
         loop {
-            let seen = records.borrow_and_update().clone();
-            let at = usize::try_from(next).unwrap_or(usize::MAX);
-            if let Some(record) = seen.records.get(at) {
+            let seen = follower.seen();
+            if let Some(record) = seen.record(next) {
                 let event = Event::default().event("record").id(record.n.to_string());
-                let event = event.json_data(ShownRecord::from(&**record)).expect("a record is JSON");
-                return Some((Ok(event), Some((followed, records, next + 1))));
+                let event = event.json_data(record).expect("a record is JSON");
+                return Some((Ok(event), Some((follower, next + 1))));
             }
-            if seen.records.last().is_some_and(|last| last.is(Kind::RunEnded)) {
+            if seen.has_ended() {
                 // Browsers drop an event without data.
                 return Some((Ok(Event::default().event("end").data("{}")), None));
             }
-            if seen.is_lost || records.changed().await.is_err() {
+            if seen.is_lost() || !follower.changed().await {
                 return None;
             }
         }
@@ -362,14 +309,8 @@ fn record_events(followed: Arc<Followed>, next: u64) -> impl Stream<Item = Resul
 
 /// How far a run is that an id, the beginning of one, or `latest` names.
 pub(crate) async fn load_live(server: &Arc<Server>, run: String) -> Result<Live, Failure> {
-    let session = server.ledger().await?;
-    let read = async move {
-        let run = session.find_run(&run).await?.run;
-        let driver = live::driver(&session, &run).await?;
-        let records = session.store.records(&run).await.map_err(ServiceError::from)?;
-        live::live(&run, &records.into_iter().map(Arc::new).collect::<Vec<_>>(), driver)
-    };
-    let live = server.run_computation(Box::pin(read)).await?;
+    let quorate = server.reading().await?;
+    let live = server.run_computation(Box::pin(async move { quorate.live(&run).await })).await?.value;
     Ok(live_with_job(server, live))
 }
 
@@ -417,39 +358,33 @@ impl Endpoint for GetLiveEvents {
     }
 
     async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let session = server.ledger().await?;
-        let run = session.find_run(call.part("run")).await?.run;
-        let followed = server.followers.follow(&session, &run);
-        let events = live_events(server, followed);
+        let follower = server.reader.follow(call.part("run")).await?;
+        let events = live_events(server, follower);
         Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
     }
 }
 
-fn live_events(
-    server: Arc<Server>,
-    followed: Arc<Followed>,
-) -> impl Stream<Item = Result<Event, Infallible>> {
-    let records = followed.records();
-    stream::unfold(Some((server, followed, records, None::<Live>)), |state| async move {
-        let (server, followed, mut records, last) = state?;
+fn live_events(server: Arc<Server>, follower: Follower) -> impl Stream<Item = Result<Event, Infallible>> {
+    stream::unfold(Some((server, follower, None::<Live>)), |state| async move {
+        let (server, mut follower, last) = state?;
         loop {
-            let seen = records.borrow_and_update().clone();
-            if let Some(live) = seen.live(followed.run()) {
+            let seen = follower.seen();
+            if let Some(live) = seen.live() {
                 let live = live_with_job(&server, live);
                 if last.as_ref() != Some(&live) {
                     let event = Event::default().event("state").json_data(&live).expect("it is JSON");
-                    return Some((Ok(event), Some((server, followed, records, Some(live)))));
+                    return Some((Ok(event), Some((server, follower, Some(live)))));
                 }
                 if live.ended {
                     // Browsers drop an event without data.
                     return Some((Ok(Event::default().event("end").data("{}")), None));
                 }
             }
-            if seen.is_lost {
+            if seen.is_lost() {
                 return None;
             }
             tokio::select! {
-                changed = records.changed() => if changed.is_err() { return None },
+                is_changed = follower.changed() => if !is_changed { return None },
                 () = tokio::time::sleep(INTERVAL) => {}
             }
         }
@@ -472,14 +407,14 @@ pub(crate) struct AuditQuery {
 pub(crate) async fn load_audit(server: &Arc<Server>, query: AuditQuery) -> Result<Audit, Failure> {
     let given = |value: Option<String>| value.filter(|value| !value.is_empty());
     let since_ms = match given(query.since) {
-        Some(text) => time_text::parse_since(&text, server.environment.clock.now_ms())
+        Some(text) => parse_since(&text, server.quorate.now_ms())
             .map_err(|error| Failure::usage(format!("`since`: {error}"), "write 24h, 7d, a date, or all"))?,
         None => None,
     };
     let filter = ReviewFilter { since_ms, verdict: None, artifact_type: given(query.artifact_type) };
     let request = AuditRequest { filter, read_only: true, ..AuditRequest::default() };
     // A workspace without log and ledger has an empty audit.
-    let quorate = server.reading().await.unwrap_or_else(|_| server.quorate.clone());
+    let quorate = server.reader.open_if_present().await?;
     Ok(server.run_computation(Box::pin(async move { quorate.audit(request).await })).await?.value)
 }
 
@@ -529,7 +464,7 @@ impl Endpoint for GetArtifact {
         };
         let Some(text) = &report.text else {
             let body = Body::new(format!("the text of run {} is no longer kept", report.run));
-            return Err(ServiceError::not_found(codes::BODY_EVICTED, body).into());
+            return Err(Error::new(ErrorKind::NotFound, codes::BODY_EVICTED, body).into());
         };
         let kind = [(CONTENT_TYPE, HeaderValue::from_static(TEXT))];
         Ok((kind, text.to_string()).into_response())

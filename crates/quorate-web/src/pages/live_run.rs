@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::response::Response;
-use quorate::service::live::{Amounts, Live, LiveState, Question, QuestionState};
+use quorate::runs::{Amounts, Live, LiveMember, LiveState, Question, QuestionState};
 
 use super::wording::{Mark, digit_groups};
 use super::{Frame, respond};
@@ -42,7 +42,7 @@ pub(super) struct LiveView {
 
 impl LiveView {
     pub(super) fn of(server: &Server, live: &Live) -> LiveView {
-        let row = |member: &quorate::service::live::LiveMember| {
+        let row = |member: &LiveMember| {
             let cell = |step: &String| {
                 let question = member.questions.iter().find(|question| question.step == *step);
                 question.map(question_words).unwrap_or_default()

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use askama::Template;
 use axum::response::Response;
 use quorate::AssemblyVerdict;
+use quorate::Verdict;
 use quorate::runs::{ListedRun, MODES, Recorded, VERDICTS};
-use quorate::service::{self, compare};
-use quorate_protocol::policy::Verdict;
 
 use super::live_run::LiveView;
 use super::{Frame, Surroundings, assembly_run, query, respond, review_run};
@@ -97,15 +96,15 @@ async fn load_run(server: &Arc<Server>, run: &str) -> Result<(Recorded, Surround
             report.verdict == Some(AssemblyVerdict::Incomplete),
         ),
     };
-    let session = server.ledger().await?;
+    let quorate = server.reading().await?;
     let live = match is_open {
         true => Some(LiveView::of(server, &load_live(server, run.clone()).await?)),
         false => None,
     };
     let is_driven = match &live {
         Some(live) => live.is_driven,
-        None => is_incomplete && service::live::driver(&session, &run.as_str().into()).await?.is_driven(),
+        None => is_incomplete && quorate.run_state(&run).await?.is_driven(),
     };
-    let previous = compare::previous(&session, &run.as_str().into()).await?;
-    Ok((report, Surroundings { live, is_driven, previous: previous.map(|previous| previous.to_string()) }))
+    let previous = quorate.previous_run(&run).await?.map(|previous| previous.to_string());
+    Ok((report, Surroundings { live, is_driven, previous }))
 }

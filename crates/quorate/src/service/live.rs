@@ -11,10 +11,11 @@ use quorate_kernel::ports::ledger::{Kind, Ledger as _, Record};
 use quorate_kernel::record::{Attempt, Consultation, Money, Outcome, Override, RunIntent, RunOpened, Status};
 use quorate_ledger::store::lease::Driver;
 use quorate_manifest::timestamp;
-use quorate_protocol::Name;
 use quorate_protocol::modes::council::ADJUDICATOR;
+use quorate_protocol::{Json, Name};
 use schemars::JsonSchema;
 use serde::Serialize;
+use serde_json::Map;
 
 use super::commit_events::CommitEventReader;
 use super::error::ServiceError;
@@ -111,6 +112,74 @@ pub async fn driver(session: &LedgerSession, run: &Name) -> Result<LiveState, Se
         None if session.store.is_imported(run).await? => LiveState::Imported,
         None => LiveState::Interrupted,
     })
+}
+
+/// A record of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "ShownRecord")]
+pub struct RunRecord {
+    /// Its number in the run, from 0
+    pub n: u64,
+    /// What it is: `run.opened`, `consultation`, `outcome`, …
+    pub kind: String,
+    /// When it happened, RFC 3339 in UTC
+    pub at: String,
+    /// What it says; null where it was erased
+    pub data: Option<Map<String, Json>>,
+}
+
+impl From<&Record> for RunRecord {
+    fn from(record: &Record) -> Self {
+        RunRecord {
+            n: record.n,
+            kind: record.kind.clone(),
+            at: timestamp::format(record.at_ms),
+            data: record.data.clone(),
+        }
+    }
+}
+
+/// Records of a run, in order.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(rename = "Records")]
+pub struct RunRecords {
+    pub records: Vec<RunRecord>,
+    /// The `after` that gives the next ones, if there are more
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<u64>,
+}
+
+/// The most records that are read at once.
+const MAX_RECORDS: usize = 1_000;
+
+/// The records of a run after the one with a number.
+///
+/// # Errors
+/// If there is no such run, or the ledger does not answer.
+#[crate::boxed]
+pub async fn records(
+    session: &LedgerSession,
+    prefix: &str,
+    after: Option<u64>,
+) -> Result<RunRecords, ServiceError> {
+    let all = session.store.records(&session.find_run(prefix).await?.run).await?;
+    let wanted = all.iter().filter(|record| after.is_none_or(|after| record.n > after));
+    let records: Vec<RunRecord> = wanted.take(MAX_RECORDS).map(RunRecord::from).collect();
+    let last = records.last().map(|record| record.n);
+    let next = last.filter(|last| all.last().is_some_and(|record| record.n > *last));
+    Ok(RunRecords { records, next })
+}
+
+/// The run that an id, a prefix of one or `latest` names, as it is now.
+///
+/// # Errors
+/// If there is no such run, or the ledger does not answer.
+#[crate::boxed]
+pub async fn load(session: &LedgerSession, prefix: &str) -> Result<Live, ServiceError> {
+    let run = session.find_run(prefix).await?.run;
+    let driver = driver(session, &run).await?;
+    let records = session.store.records(&run).await?;
+    live(&run, &records.into_iter().map(Arc::new).collect::<Vec<_>>(), driver)
 }
 
 /// Calls, tokens and money; null where unknown or without a cap

@@ -389,6 +389,25 @@ impl Recorded {
             Recorded::Decision(decision) => decision.to_json(),
         }
     }
+
+    /// The outcome and its reasons as plain text.
+    pub fn brief(&self) -> String {
+        let review = match self {
+            Recorded::Review(review) => review,
+            Recorded::Decision(decision) => return decision.brief(),
+        };
+        let mut text = format!("{} {}\n", review.verdict_word(), review.artifact);
+        if let Some(report::Override { by, verdict, reason, .. }) = &review.overridden {
+            text.push_str(&format!("A person ({by}) decided {verdict}: {reason}\n"));
+        }
+        let parts = [Some(&review.because), Some(&review.reasoning), review.revision_brief.as_ref()];
+        for part in parts.into_iter().flatten() {
+            if !part.is_empty() && !text.contains(part.as_str()) {
+                text.push_str(&format!("\n{}\n", part.trim_end()));
+            }
+        }
+        text
+    }
 }
 
 /// Whether a run is an assembly's.
