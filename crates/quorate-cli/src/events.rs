@@ -2,8 +2,7 @@
 
 use crate::arguments::EventsArguments;
 use crate::terminal::Terminal;
-use quorate::service::environment::Environment;
-use quorate::service::error::ServiceError;
+use quorate::{Error, Quorate};
 
 /// How a command uses events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +17,7 @@ pub(crate) enum Role {
 }
 
 /// The connection, if servers are configured.
-pub(crate) struct Events(#[cfg(feature = "nats")] Option<quorate::service::commit_events::nats::NatsEvents>);
+pub(crate) struct Events(#[cfg(feature = "nats")] Option<quorate::commit_events::NatsEvents>);
 
 impl Events {
     /// Connects the events of an environment to the configured servers.
@@ -29,9 +28,9 @@ impl Events {
     pub(crate) async fn connect(
         arguments: EventsArguments,
         role: Role,
-        environment: &Environment,
-    ) -> Result<Events, ServiceError> {
-        use quorate::service::commit_events::nats::{Heard, NatsEvents, NatsOptions};
+        quorate: &Quorate,
+    ) -> Result<Events, Error> {
+        use quorate::commit_events::{Heard, NatsOptions};
         let Some(servers) = arguments.servers() else { return Ok(Events(None)) };
         let (publishes, listens) = match role {
             Role::Works => (true, Some(Heard::Tasks)),
@@ -39,16 +38,12 @@ impl Events {
             Role::Both => (true, Some(Heard::Runs)),
         };
         let options = NatsOptions { servers, publishes, listens };
-        Ok(Events(Some(NatsEvents::connect(&environment.commit_events, &options).await?)))
+        Ok(Events(Some(quorate.connect_events(&options).await?)))
     }
 
     #[cfg(not(feature = "nats"))]
     #[expect(clippy::unused_async, reason = "as with NATS")]
-    pub(crate) async fn connect(
-        arguments: EventsArguments,
-        _: Role,
-        _: &Environment,
-    ) -> Result<Events, ServiceError> {
+    pub(crate) async fn connect(arguments: EventsArguments, _: Role, _: &Quorate) -> Result<Events, Error> {
         match arguments.servers() {
             None => Ok(Events()),
             Some(_) => Err(crate::exit::feature_missing("nats")),

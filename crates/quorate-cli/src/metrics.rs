@@ -2,35 +2,27 @@
 
 use std::net::SocketAddr;
 
-use quorate::service::environment::Environment;
-use quorate::service::error::ServiceError;
-#[cfg(feature = "serve")]
-use quorate::service::workspace::PathOverrides;
+use quorate::{Error, Quorate};
 
-/// Serves the metrics of this environment at an address, if one is configured; returns the environment to use.
+/// Serves the metrics of a workspace at an address, if one is configured; returns the workspace to use.
 ///
 /// # Errors
 /// If the address is unavailable, or this build has no metrics.
 #[cfg(feature = "metrics")]
-pub(crate) fn serve(
-    address: Option<SocketAddr>,
-    environment: &Environment,
-) -> Result<Environment, ServiceError> {
+pub(crate) fn serve(address: Option<SocketAddr>, quorate: &Quorate) -> Result<Quorate, Error> {
     use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
-    use quorate::service::metrics::{APPEND_SECONDS, describe};
+    use quorate::metrics::{APPEND_SECONDS, describe};
     use quorate_diagnostics::{Body, codes};
 
     /// The bounds of buckets, in seconds: for database operations, and for model calls.
     const FAST: [f64; 12] = [0.001, 0.002_5, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0];
     const SLOW: [f64; 12] = [0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0];
 
-    let Some(address) = address else { return Ok(environment.clone()) };
+    let Some(address) = address else { return Ok(quorate.clone()) };
     let unusable = |why: &dyn std::fmt::Display| {
         let body = Body::new(format!("cannot listen on {address}: {why}"));
-        ServiceError::configuration(
-            codes::ADDRESS_UNUSABLE,
-            body.help("choose another address with `--metrics`"),
-        )
+        let body = body.help("choose another address with `--metrics`");
+        Error::new(quorate::ErrorKind::Configuration, codes::ADDRESS_UNUSABLE, body)
     };
     if address.port() == 0 {
         return Err(unusable(&"Prometheus needs to know the port, and 0 is none"));
@@ -41,21 +33,17 @@ pub(crate) fn serve(
         builder.and_then(|b| b.set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SLOW));
     builder.and_then(PrometheusBuilder::install).map_err(|error| unusable(&error))?;
     describe();
-    Ok(Environment { is_metered: true, ..environment.clone() })
+    Ok(quorate.metered())
 }
 
 /// Runs `work`; counts the queue meanwhile if metrics are enabled.
 #[cfg(feature = "serve")]
-pub(crate) async fn count_queue_during<T>(
-    work: impl Future<Output = T>,
-    environment: &Environment,
-    places: &PathOverrides,
-) -> T {
+pub(crate) async fn count_queue_during<T>(work: impl Future<Output = T>, quorate: &Quorate) -> T {
     #[cfg(feature = "postgres")]
-    let counting = quorate::service::metrics::queue::count_of_workspace(environment, places);
+    let counting = quorate.count_queue();
     #[cfg(not(feature = "postgres"))]
     let counting = {
-        let _ = (environment, places);
+        let _ = quorate;
         std::future::pending::<std::convert::Infallible>()
     };
     tokio::select! {
@@ -65,12 +53,9 @@ pub(crate) async fn count_queue_during<T>(
 }
 
 #[cfg(not(feature = "metrics"))]
-pub(crate) fn serve(
-    address: Option<SocketAddr>,
-    environment: &Environment,
-) -> Result<Environment, ServiceError> {
+pub(crate) fn serve(address: Option<SocketAddr>, quorate: &Quorate) -> Result<Quorate, Error> {
     match address {
-        None => Ok(environment.clone()),
+        None => Ok(quorate.clone()),
         Some(_) => Err(crate::exit::feature_missing("metrics")),
     }
 }

@@ -23,12 +23,8 @@ use std::sync::{Arc, OnceLock};
 pub use quorate::http::Deadlines;
 use quorate::jobs::{Jobs, run_on_own_thread};
 use quorate::reader::Reader;
-use quorate::service::confined::Root;
-use quorate::service::environment::Environment;
 use quorate::service::error::ServiceError;
-use quorate::service::registries::Registries;
 use quorate::service::session::LedgerSession;
-use quorate::service::workspace::PathOverrides;
 use quorate::{Error, Quorate};
 use serde_json::Value;
 use tokio::sync::Semaphore;
@@ -59,11 +55,6 @@ pub struct WebServerOptions {
 pub struct Server {
     /// The workspace, confined to its root, for routes that append to the ledger; [`Server::reading`] is for the others.
     quorate: Quorate,
-    /// The environment, with the root as working directory.
-    environment: Environment,
-    places: PathOverrides,
-    registries: Registries,
-    root: Root,
     /// The ledger, open for reading.
     reader: Reader,
     jobs: Jobs<Failure>,
@@ -84,12 +75,7 @@ impl Server {
     pub fn open(quorate: &Quorate, options: &WebServerOptions) -> Result<Arc<Server>, Error> {
         let within = quorate.in_directory(options.root.clone().unwrap_or_else(|| quorate.root()));
         let quorate = within.confined()?;
-        let environment = quorate.environment().clone();
         let server = Server {
-            root: Root::open(environment.directory.clone())?,
-            environment,
-            places: quorate.places().clone(),
-            registries: Registries::new(),
             reader: Reader::new(quorate.clone()),
             quorate,
             jobs: Jobs::default(),

@@ -72,12 +72,6 @@ impl Quorate {
         &self.environment
     }
 
-    /// The council file and the ledger, for front ends that still call the hidden `service`.
-    #[doc(hidden)]
-    pub fn places(&self) -> &PathOverrides {
-        &self.places
-    }
-
     /// The same workspace with another council file or ledger; `None` keeps the present one.
     #[must_use]
     pub fn with_paths(&self, council: Option<PathBuf>, ledger: Option<PathBuf>) -> Quorate {

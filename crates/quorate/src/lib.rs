@@ -47,7 +47,9 @@ pub mod playbook;
 pub mod process;
 pub mod provision;
 pub mod reader;
-pub mod review;
+pub #[cfg(feature = "postgres")]
+pub mod queue;
+mod review;
 pub mod runs;
 pub mod schemas;
 #[allow(missing_docs, reason = "no part of what programs embed: the front ends of this workspace call it")]

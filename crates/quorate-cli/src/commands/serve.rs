@@ -83,9 +83,7 @@ mod served {
     }
 
     async fn serve(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Result<Exit, Error> {
-        let places = arguments.places.path_overrides();
-        let environment = metrics::serve(arguments.metrics, quorate.environment())?;
-        let quorate = &Quorate::from_parts(environment, places.clone());
+        let quorate = &arguments.places.apply(&metrics::serve(arguments.metrics, quorate)?);
         let options = WebServerOptions {
             port: arguments.port,
             token: crate::environment::token(arguments.token_env.as_deref(), codes::REQUEST_REFUSED)?,
@@ -93,7 +91,7 @@ mod served {
             read_only: arguments.read_only,
             deadlines: Deadlines::default(),
         };
-        let mut events = Events::connect(arguments.events, Role::Both, quorate.environment()).await?;
+        let mut events = Events::connect(arguments.events, Role::Both, quorate).await?;
         let server = Server::open(quorate, &options)?;
         let listener = Listener::open(&options).await?;
         // Once the server has printed its link, a signal is its regular end.
@@ -106,7 +104,7 @@ mod served {
         let served = listener.serve(&server, |link| {
             terminal.hint(&format!("the link was used; for another browser: {link}"));
         });
-        let served = metrics::count_queue_during(served, quorate.environment(), &places);
+        let served = metrics::count_queue_during(served, quorate);
         let (Ok(()) | Err(Interrupted)) = until_interrupted(events.during(served, terminal)).await;
         server.close();
         events.close().await;

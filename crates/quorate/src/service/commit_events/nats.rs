@@ -43,6 +43,7 @@ const TELL_TIMEOUT: Duration = Duration::from_secs(1);
 /// The servers, the credentials, and what the connection is for.
 #[derive(Clone)]
 pub struct NatsOptions {
+    /// The servers.
     pub servers: NatsServers,
     /// Whether to announce this process's commits to others.
     pub publishes: bool,

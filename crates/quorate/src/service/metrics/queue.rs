@@ -57,7 +57,7 @@ pub(in crate::service) fn waits_for_quota(pool: &str, wait: Duration) {
 }
 
 /// Counts the queue of a workspace's ledger every five seconds until the future is dropped. A ledger in a file has no queue.
-pub async fn count_of_workspace(environment: &Environment, places: &PathOverrides) -> Infallible {
+pub(crate) async fn count_of_workspace(environment: &Environment, places: &PathOverrides) -> Infallible {
     if !environment.is_metered {
         return pending().await;
     }
