@@ -10,7 +10,6 @@ use quorate::service::environment::Environment;
 use quorate::service::manifests::Manifests;
 use quorate::service::playbook::library::Catalogue;
 use quorate::service::playbook::library::Library;
-use quorate::service::registries::Registries;
 use quorate::service::workspace::PathOverrides;
 use quorate_diagnostics::Report;
 use quorate_ledger::store::address::StoreAddress;
@@ -65,10 +64,9 @@ pub(super) fn inside(what: &str, dir: &Path) -> Result<Duration, Failure> {
         trust: quorate::service::trust::requests::Trust::default().trusting_all(),
         ..Environment::new(dir)
     };
-    let registries = Registries::new();
     let manifests =
         Manifests::open(&environment, dir, Refs::Followed).map_err(|stop| stop.first_message())?;
-    let round = manifests.loader(&registries);
+    let round = manifests.loader(&*environment.registries);
     let start = Instant::now();
     let shelf = playbook::load_all(&round, &Scope::Workspace);
     let loaded = start.elapsed();
@@ -78,8 +76,8 @@ pub(super) fn inside(what: &str, dir: &Path) -> Result<Duration, Failure> {
     if what == "load" {
         return Ok(loaded);
     }
-    let library = Library::open(&environment, &PathOverrides::default(), None, &registries)
-        .map_err(|stop| stop.first_message())?;
+    let library =
+        Library::open(&environment, &PathOverrides::default(), None).map_err(|stop| stop.first_message())?;
     let ledger = StoreAddress::File(dir.join(".quorate/ledger.db"));
     match what {
         "cold" | "warm" => {

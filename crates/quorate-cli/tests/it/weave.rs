@@ -83,10 +83,10 @@ fn what_is_for_an_operator_is_woven_in_order() {
     let ran = place.run(&["weave", "alice"]).assert_code(0);
     assert_eq!(ran.stdout, WOVEN);
     for said in [
-        "woven:   first at priority  70",
-        "brisk at priority  50 in place of `voice`",
-        "skipped: over: it has expired",
-        "skipped: shade: it is in shadow",
+        "first at priority 70",
+        "brisk at priority 50 in place of `voice`",
+        "over: it has expired",
+        "shade: it is in shadow",
     ] {
         ran.assert_stderr_contains(said);
     }
@@ -111,7 +111,7 @@ fn a_shadow_leaves_no_trace_in_the_prompt() {
 fn it_is_shown_in_words_as_json_and_as_a_diff() {
     let place = workspace();
     let explained = place.run(&["weave", "alice", "--explain"]).assert_code(0).stdout;
-    assert!(explained.contains("skipped: shade") && explained.contains("about 13 tokens"), "{explained}");
+    assert!(explained.contains("shade: it is in shadow") && explained.contains("about 13 tokens"), "{explained}");
     let json = place.run(&["weave", "alice", "--format", "json"]).assert_code(0).json();
     let woven: Vec<&str> =
         json["woven"].as_array().unwrap().iter().filter_map(|one| one["playbook"].as_str()).collect();

@@ -27,7 +27,7 @@ use super::playbook::library::{
 };
 use super::playbook::traits::Exceptions;
 use super::workspace::{self, PathOverrides, Workspace};
-use crate::view::{Doc, Text};
+use crate::view::Doc;
 
 /// Whose prompt to compose, and in which circumstances
 #[derive(Debug, Clone)]
@@ -128,7 +128,25 @@ pub struct SkippedPart {
 impl ComposedPrompt {
     /// The playbooks and overlays that were woven, and those that were not.
     pub fn summary(&self) -> Doc {
-        let mut facts: Vec<(&str, Text)> = Vec::new();
+        let mut doc = Doc::new();
+        doc.facts(self.facts());
+        if self.woven.is_empty() && self.trying.is_none() {
+            doc.line("nothing is woven in");
+        }
+        doc
+    }
+
+    /// The summary, and the length and hash of the prompt.
+    pub fn doc(&self) -> Doc {
+        let mut doc = Doc::new();
+        let characters = self.prompt.chars().count();
+        let size = format!("{characters} characters, about {} tokens, sha256 {}", self.tokens, self.sha256);
+        doc.facts(self.facts().into_iter().chain([("prompt", size)]));
+        doc
+    }
+
+    fn facts(&self) -> Vec<(&'static str, String)> {
+        let mut facts = Vec::new();
         for part in &self.woven {
             let (PartSource::Playbook(id) | PartSource::Overlay(id)) = &part.source;
             let mut text = format!("{id} at priority {}", part.priority);
@@ -141,29 +159,13 @@ impl ComposedPrompt {
             if part.never_gated == Some(true) {
                 text.push_str(&format!(", {NEVER_GATED}"));
             }
-            facts.push(("woven:", text.into()));
+            facts.push(("woven", text));
         }
         if let Some(slug) = &self.trying {
-            facts.push(("trying:", format!("{slug}, in this prompt only").into()));
+            facts.push(("trying", format!("{slug}, in this prompt only")));
         }
-        facts.extend(
-            self.skipped.iter().map(|part| ("skipped:", format!("{}: {}", part.id, part.why).into())),
-        );
-        let mut doc = Doc::new();
-        doc.facts(facts);
-        if self.woven.is_empty() && self.trying.is_none() {
-            doc.line("nothing is woven in");
-        }
-        doc
-    }
-
-    /// The summary, and the length and hash of the prompt.
-    pub fn doc(&self) -> Doc {
-        let mut doc = self.summary();
-        let characters = self.prompt.chars().count();
-        let size = format!("{characters} characters, about {} tokens, sha256 {}", self.tokens, self.sha256);
-        doc.facts([("prompt:", size)]);
-        doc
+        facts.extend(self.skipped.iter().map(|part| ("skipped", format!("{}: {}", part.id, part.why))));
+        facts
     }
 
     /// What weaving changes, as a unified diff; empty without changes.
@@ -285,7 +287,7 @@ fn unrecorded(why: &str) -> Body {
 /// The prompt with a shadow playbook woven in.
 fn trial_prompt(slug: &str, shadows: &[ShadowPrompt]) -> Result<String, ServiceError> {
     let refused = |message: String, help: &str| {
-        Err(ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help)))
+        Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, Body::new(message).help(help)))
     };
     match shadows.iter().find(|shadow| shadow.id == slug).map(|shadow| &shadow.prompt) {
         Some(Ok(prompt)) => Ok(prompt.clone()),

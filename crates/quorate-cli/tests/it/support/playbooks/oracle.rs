@@ -200,7 +200,7 @@ fn assert_histories(world: &World, memory: &mut History, read: &[PlaybookFile]) 
 
 /// B5: unchanged files are accepted; those changed by hand are named. The index is what the files say.
 pub fn assert_checks(world: &World) {
-    let paths: Vec<PathBuf> = vec![world.root().to_owned()];
+    let paths = vec![world.root().to_owned()];
     let outcome = world.quorate.check(CheckRequest { paths, ..CheckRequest::default() });
     let outcome = outcome.unwrap_or_else(|stop| panic!("{stop}: {}", world.story()));
     let is_stale = outcome.report.warnings.iter().any(|one| one.code == codes::PLAYBOOK_INDEX_STALE);
