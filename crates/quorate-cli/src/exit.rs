@@ -62,48 +62,11 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// An error that ends a command.
-pub(super) trait CommandError {
-    fn problems(&self) -> &Report;
-    fn exit(&self) -> Exit;
-    /// Warnings to print before it.
-    fn warnings(&self) -> Option<&Report>;
-}
-
-impl CommandError for Error {
-    fn problems(&self) -> &Report {
-        self.report()
-    }
-
-    fn exit(&self) -> Exit {
-        Exit(self.exit_code())
-    }
-
-    fn warnings(&self) -> Option<&Report> {
-        Some(self.warnings())
-    }
-}
-
-/// For commands that still call the hidden `service`.
-impl CommandError for ServiceError {
-    fn problems(&self) -> &Report {
-        &self.report
-    }
-
-    fn exit(&self) -> Exit {
-        Exit(self.class.code())
-    }
-
-    fn warnings(&self) -> Option<&Report> {
-        None
-    }
-}
-
 /// Prints the error of a command, after its warnings, to standard error; in a machine's format to standard output.
-pub(super) fn exit_with_error(error: &impl CommandError, format: Format, terminal: &Terminal) -> Exit {
-    error.warnings().into_iter().for_each(|warnings| warn(warnings, terminal));
-    let report = error.problems();
-    if error.exit() == Exit::INTERRUPTED {
+pub(super) fn exit_with_error(error: &Error, format: Format, terminal: &Terminal) -> Exit {
+    warn(error.warnings(), terminal);
+    let report = error.report();
+    if error.exit_code() == Exit::INTERRUPTED.code() {
         let message = report.refusals.first().map_or("", |refusal| &refusal.body.message);
         terminal.status(message);
         return Exit::INTERRUPTED;
@@ -119,7 +82,7 @@ pub(super) fn exit_with_error(error: &impl CommandError, format: Format, termina
             terminal.data_as(format, &render::diagnostics(report, format, terminal.stdout))
         }
     }
-    error.exit()
+    Exit(error.exit_code())
 }
 
 /// The end of a command: its exit, or its error.

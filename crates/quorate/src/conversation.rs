@@ -457,7 +457,7 @@ impl Conversation {
         EventFile::open(&absolute(&quorate.environment.directory, path), ended).map_err(|unusable| {
             let (class, help) = match unusable {
                 OpenError::NotAnEventFile => {
-                    (ExitClass::Usage, "name a new file, or one that `--events` has written")
+                    (ExitClass::InvalidRequest, "name a new file, or one that `--events` has written")
                 }
                 OpenError::Io(_) => (ExitClass::Configuration, "name a file that can be written"),
             };

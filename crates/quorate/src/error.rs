@@ -5,8 +5,6 @@ use std::fmt;
 use quorate_diagnostics::render::concise;
 use quorate_diagnostics::{Body, RefusalCode, Report, codes};
 
-use super::service::error::{ExitClass, ServiceError};
-
 /// The kind of an error, for programs to match on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
@@ -44,17 +42,36 @@ impl fmt::Display for ErrorKind {
     }
 }
 
+impl ErrorKind {
+    /// The exit code of a command that ends with an error of this kind.
+    pub fn code(self) -> u8 {
+        match self {
+            ErrorKind::Refused => 1,
+            ErrorKind::NotFound => 4,
+            ErrorKind::Untrusted | ErrorKind::Configuration | ErrorKind::Ledger => 5,
+            ErrorKind::InvalidRequest => 64,
+            ErrorKind::Bug => 70,
+            ErrorKind::Interrupted => 130,
+        }
+    }
+}
+
 /// Why an operation failed. The [kind](Error::kind) is for programs, the [report](Error::report) for people: codes,
 /// places and help.
 #[derive(Debug)]
 pub struct Error {
-    error: ServiceError,
+    /// The kind that its author gave; [`Error::kind`] also regards the codes.
+    #[doc(hidden)]
+    pub class: ErrorKind,
+    /// Its problems; never empty.
+    #[doc(hidden)]
+    pub report: Box<Report>,
     warnings: Box<Report>,
 }
 
 impl Error {
-    /// An error with one problem, for front ends and extensions. A [`Ledger`](ErrorKind::Ledger) or
-    /// [`Untrusted`](ErrorKind::Untrusted) error is recognized by its code.
+    /// An error with one problem. A [`Ledger`](ErrorKind::Ledger) or [`Untrusted`](ErrorKind::Untrusted) error is
+    /// recognized by its code.
     ///
     /// ```
     /// use quorate::{Error, ErrorKind};
@@ -65,36 +82,69 @@ impl Error {
     /// assert_eq!((error.kind(), error.exit_code()), (ErrorKind::InvalidRequest, 64));
     /// ```
     pub fn new(kind: ErrorKind, code: RefusalCode, body: Body) -> Self {
-        let class = match kind {
-            ErrorKind::NotFound => ExitClass::NotFound,
-            ErrorKind::Refused => ExitClass::Refused,
-            ErrorKind::Untrusted | ErrorKind::Configuration | ErrorKind::Ledger => ExitClass::Configuration,
-            ErrorKind::InvalidRequest => ExitClass::Usage,
-            ErrorKind::Bug => ExitClass::Bug,
-            ErrorKind::Interrupted => ExitClass::Interrupted,
-        };
-        ServiceError::new(class, code, body).into()
+        let mut report = Report::new();
+        report.refuse(code, body);
+        Error::from_report(kind, report)
+    }
+
+    /// An error with these problems. The report must contain a refusal.
+    pub fn from_report(kind: ErrorKind, report: Report) -> Self {
+        Error { class: kind, report: Box::new(report), warnings: Box::default() }
+    }
+
+    /// Invalid configuration or input.
+    pub fn configuration(code: RefusalCode, body: Body) -> Self {
+        Error::new(ErrorKind::Configuration, code, body)
+    }
+
+    /// Something that was named does not exist.
+    pub fn not_found(code: RefusalCode, body: Body) -> Self {
+        Error::new(ErrorKind::NotFound, code, body)
+    }
+
+    pub(crate) fn invalid_request(message: impl Into<String>) -> Self {
+        Error::new(ErrorKind::InvalidRequest, codes::USAGE, Body::new(message))
+    }
+
+    /// An error in the program itself.
+    pub(crate) fn bug(message: impl Into<String>) -> Self {
+        let help = "report this as a bug of Quorate, with the run's id and the output of `quorate --version`";
+        Error::new(ErrorKind::Bug, codes::BUG, Body::new(message.into()).help(help))
+    }
+
+    /// A write to a ledger that was opened read-only.
+    pub(crate) fn ledger_closed(ledger: &str, why: &str) -> Self {
+        let body = Body::new(format!("cannot write to the ledger {ledger}: {why}"));
+        let help = "make it writable or pass another ledger with `--ledger`; `quorate show` and `quorate ledger verify` still read this one";
+        Error::configuration(codes::LEDGER_CLOSED, body.help(help))
+    }
+
+    /// Turns an altered ledger into a negative answer (exit 1) instead of unusable input, and keeps the report.
+    pub(crate) fn corrupt_as_refused(self) -> Self {
+        let altered = [codes::LEDGER_CORRUPT, codes::LEDGER_DIVERGES, codes::RUN_ALTERED];
+        let corrupt = self.report.refusals.first().is_some_and(|refusal| altered.contains(&refusal.code));
+        Error { class: if corrupt { ErrorKind::Refused } else { self.class }, ..self }
     }
 
     /// Decides how a program reacts; the report may hold several codes.
     pub fn kind(&self) -> ErrorKind {
-        let untrusted =
-            self.error.report.refusals.iter().any(|refusal| refusal.code == codes::WORKSPACE_UNTRUSTED);
-        match self.error.class {
+        let untrusted = self.report.refusals.iter().any(|refusal| refusal.code == codes::WORKSPACE_UNTRUSTED);
+        match self.class {
             _ if untrusted => ErrorKind::Untrusted,
-            _ if self.error.is_ledger_unavailable() => ErrorKind::Ledger,
-            ExitClass::NotFound => ErrorKind::NotFound,
-            ExitClass::Refused => ErrorKind::Refused,
-            ExitClass::Configuration => ErrorKind::Configuration,
-            ExitClass::Usage => ErrorKind::InvalidRequest,
-            ExitClass::Bug => ErrorKind::Bug,
-            ExitClass::Interrupted => ErrorKind::Interrupted,
+            _ if self.is_ledger_unavailable() => ErrorKind::Ledger,
+            kind => kind,
         }
+    }
+
+    /// Whether the ledger does not answer; the command then skips later queries.
+    pub(crate) fn is_ledger_unavailable(&self) -> bool {
+        let of_ledger = [codes::LEDGER_UNAVAILABLE, codes::LEDGER_IN_DOUBT];
+        self.report.refusals.iter().any(|refusal| of_ledger.contains(&refusal.code))
     }
 
     /// Every problem, each with a code, and a place and a help if known.
     pub fn report(&self) -> &Report {
-        &self.error.report
+        &self.report
     }
 
     /// The warnings of the workspace and of the call, which did not cause the error.
@@ -102,26 +152,23 @@ impl Error {
         &self.warnings
     }
 
-    pub(crate) fn with_warnings(error: ServiceError, warnings: Report) -> Self {
-        Error { error, warnings: Box::new(warnings) }
+    pub(crate) fn with_warnings(error: Error, warnings: Report) -> Self {
+        Error { warnings: Box::new(warnings), ..error }
     }
 
     /// The code of the first problem, which `quorate explain` describes.
     pub fn code(&self) -> &str {
-        self.report().refusals.first().map_or("", |refusal| refusal.code.as_str())
+        self.report.refusals.first().map_or("", |refusal| refusal.code.as_str())
     }
 
-    pub(crate) fn first_message(&self) -> String {
-        self.error.first_message()
+    /// The message of the first problem.
+    pub fn first_message(&self) -> String {
+        self.report.refusals.first().map_or_else(String::new, |refusal| refusal.body.message.clone())
     }
 
     /// The exit code of a command that ends with this error.
     pub fn exit_code(&self) -> u8 {
-        self.error.class.code()
-    }
-
-    pub(crate) fn invalid_request(message: impl Into<String>) -> Self {
-        Error::new(ErrorKind::InvalidRequest, codes::USAGE, Body::new(message))
+        self.class.code()
     }
 }
 
@@ -133,16 +180,3 @@ impl fmt::Display for Error {
 }
 
 impl std::error::Error for Error {}
-
-impl From<ServiceError> for Error {
-    fn from(error: ServiceError) -> Self {
-        Error { error, warnings: Box::default() }
-    }
-}
-
-/// For the front ends that still call the hidden `service`.
-impl From<Error> for ServiceError {
-    fn from(error: Error) -> Self {
-        error.error
-    }
-}

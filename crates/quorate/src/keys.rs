@@ -125,7 +125,7 @@ impl Quorate {
             KeyFormat::Note => {
                 let body = Body::new("only the ledger's key signs notes");
                 let help = "write `quorate keys export ledger --format note`";
-                Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)))
+                Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body.help(help)))
             }
         };
         Outcome::of(text, warnings)

@@ -26,6 +26,7 @@
 
 pub mod audit;
 mod builder;
+pub mod cluster;
 #[cfg(feature = "nats")]
 pub mod commit_events;
 pub mod convene;
@@ -47,9 +48,10 @@ pub mod playbook;
 pub mod process;
 pub mod provision;
 pub mod reader;
-pub #[cfg(feature = "postgres")]
+pub mod reports;
+#[cfg(feature = "postgres")]
 pub mod queue;
-mod review;
+pub mod review;
 pub mod runs;
 pub mod schemas;
 #[allow(missing_docs, reason = "no part of what programs embed: the front ends of this workspace call it")]

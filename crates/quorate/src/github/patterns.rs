@@ -106,7 +106,7 @@ impl Glob {
 /// If a pattern matches no path, or not the paths that it suggests.
 fn ensure_fits_a_path(pattern: &str) -> Result<(), ServiceError> {
     let refuse = |message: String, help: &str| {
-        Err(ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help)))
+        Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, Body::new(message).help(help)))
     };
     if pattern.trim().is_empty() {
         return refuse("a pattern is empty".to_owned(), "write one such as 'drafts/**/*.md'");

@@ -318,7 +318,7 @@ fn matcher(pattern: &str, written: &str) -> Result<GlobMatcher, ServiceError> {
 }
 
 fn usage(message: &str, help: &str) -> ServiceError {
-    ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help))
+    ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, Body::new(message).help(help))
 }
 
 /// The path of an existing file from the root of the repository, with `/`. As in git, a link to a folder counts as that

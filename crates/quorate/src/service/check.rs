@@ -329,7 +329,7 @@ fn glob(environment: &Environment, pattern: &Path) -> Result<Vec<(PathBuf, Disco
     }
     let matcher = GlobBuilder::new(&text).literal_separator(true).build().map_err(|error| {
         ServiceError::new(
-            ExitClass::Usage,
+            ExitClass::InvalidRequest,
             codes::USAGE,
             Body::new(format!("`{text}` is not a glob: {}", error.kind())),
         )

@@ -403,7 +403,7 @@ fn flags_of(mode: Mode) -> &'static str {
 }
 
 fn usage(message: String, help: String) -> ServiceError {
-    ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help))
+    ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, Body::new(message).help(help))
 }
 
 /// A proposal must not be empty or contain text that only a machine reads.

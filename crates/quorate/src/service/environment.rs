@@ -130,7 +130,7 @@ const SCOPES: [[&str; 2]; 3] =
 #[crate::boxed]
 pub async fn decider(environment: &Environment, by: Option<&str>) -> Result<String, ServiceError> {
     let refused = |message: &str, help: &str| {
-        Err(ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help)))
+        Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, Body::new(message).help(help)))
     };
     match by.map(str::trim) {
         Some("") => refused(

@@ -1,101 +1,10 @@
-//! Errors of use cases: coded refusals and their exit class.
+//! The errors of inner crates as errors of the library.
 
-use quorate_diagnostics::{Body, RefusalCode, Report, codes};
+use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::ledger;
 use quorate_kernel::{driver, history};
 
-/// The exit classes that every command shares.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ExitClass {
-    /// A named run, file or key does not exist.
-    NotFound,
-    /// A requested manifest is refused.
-    Refused,
-    /// Configuration or input is invalid.
-    Configuration,
-    /// The command line is invalid.
-    Usage,
-    /// A bug in Quorate.
-    Bug,
-    /// The caller interrupted the work.
-    Interrupted,
-}
-
-impl ExitClass {
-    /// The process's exit code.
-    pub fn code(self) -> u8 {
-        match self {
-            ExitClass::Refused => 1,
-            ExitClass::NotFound => 4,
-            ExitClass::Configuration => 5,
-            ExitClass::Usage => 64,
-            ExitClass::Bug => 70,
-            ExitClass::Interrupted => 130,
-        }
-    }
-}
-
-/// A failed use case.
-#[derive(Debug)]
-pub struct ServiceError {
-    /// The exit class of the process.
-    pub class: ExitClass,
-    /// The refusals; never empty.
-    pub report: Box<Report>,
-}
-
-impl ServiceError {
-    pub fn new(class: ExitClass, code: RefusalCode, body: Body) -> Self {
-        let mut report = Report::new();
-        report.refuse(code, body);
-        ServiceError { class, report: Box::new(report) }
-    }
-
-    /// `report` must contain a refusal.
-    pub fn from_report(class: ExitClass, report: Report) -> Self {
-        ServiceError { class, report: Box::new(report) }
-    }
-
-    /// The message of the first refusal.
-    pub fn first_message(&self) -> String {
-        self.report.refusals.first().map_or_else(String::new, |refusal| refusal.body.message.clone())
-    }
-
-    /// Whether the ledger does not answer; the command then skips later queries.
-    pub fn is_ledger_unavailable(&self) -> bool {
-        let of_ledger = [codes::LEDGER_UNAVAILABLE, codes::LEDGER_IN_DOUBT];
-        self.report.refusals.iter().any(|refusal| of_ledger.contains(&refusal.code))
-    }
-
-    /// An error in the program itself.
-    pub fn bug(message: impl Into<String>) -> Self {
-        let help = "report this as a bug of Quorate, with the run's id and the output of `quorate --version`";
-        ServiceError::new(ExitClass::Bug, codes::BUG, Body::new(message.into()).help(help))
-    }
-
-    pub fn configuration(code: RefusalCode, body: Body) -> Self {
-        ServiceError::new(ExitClass::Configuration, code, body)
-    }
-
-    /// A write to a ledger that was opened read-only.
-    pub fn ledger_closed(ledger: &str, why: &str) -> Self {
-        let body = Body::new(format!("cannot write to the ledger {ledger}: {why}"));
-        let help = "make it writable or pass another ledger with `--ledger`; `quorate show` and `quorate ledger verify` still read this one";
-        ServiceError::configuration(codes::LEDGER_CLOSED, body.help(help))
-    }
-
-    /// Turns an altered ledger into a negative answer (exit 1) instead of unusable input, and keeps the report.
-    pub fn corrupt_as_refused(self) -> Self {
-        let altered = [codes::LEDGER_CORRUPT, codes::LEDGER_DIVERGES, codes::RUN_ALTERED];
-        let corrupt = self.report.refusals.first().is_some_and(|refusal| altered.contains(&refusal.code));
-        ServiceError { class: if corrupt { ExitClass::Refused } else { self.class }, ..self }
-    }
-
-    /// Something that was named does not exist.
-    pub fn not_found(code: RefusalCode, body: Body) -> Self {
-        ServiceError::new(ExitClass::NotFound, code, body)
-    }
-}
+pub use crate::error::{Error as ServiceError, ErrorKind as ExitClass};
 
 impl From<ledger::LedgerError> for ServiceError {
     fn from(error: ledger::LedgerError) -> Self {

@@ -410,7 +410,7 @@ fn asks_no_model(model: NamedModel<'_>, executor: &str) -> ServiceError {
     let body = Body::new(format!("cannot use the model `{}`: `{executor}` asks no model", model.name));
     let help = "name an executor that asks one: `--executor claude`, anthropic, openai, ollama, or a table of quorate.toml";
     match model.table {
-        None => ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)),
+        None => ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body.help(help)),
         Some(table) => {
             let place = table.model.as_ref().map_or(&table.place, |(_, place)| place);
             let body = body.at(place.clone()).help("remove `model`, or name an executor that asks a model");
@@ -446,7 +446,7 @@ pub fn ensure_one_executor<'a>(
     ));
     let help =
         "add `--executor NAME` to ask all through one, or set `model` where each member's executor is named";
-    Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)))
+    Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body.help(help)))
 }
 
 /// The keys that every executor accepts.

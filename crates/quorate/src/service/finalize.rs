@@ -189,7 +189,7 @@ pub async fn override_run(
     if reason.trim().is_empty() {
         let body = Body::new("an override needs a reason")
             .help("give the reason with `--reason`: the next review learns from it");
-        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
+        return Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body));
     }
     ensure_short("reason", reason, MAX_REASON_CHARS)?;
     ensure_short("by", by.as_deref().unwrap_or_default(), MAX_BY_CHARS)?;
@@ -234,7 +234,7 @@ async fn try_record(
             "cannot override run {run}: it is an assembly's, and only a review's verdict can be overridden"
         ))
         .help("convene the assembly again, or decide otherwise where its outcome is used");
-        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body).into());
+        return Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body).into());
     }
     let Some(council) = history.outcome().and_then(|outcome| outcome.verdict) else {
         return Err(undecided_error(session, run, &history).await?.into());
@@ -287,5 +287,5 @@ fn ensure_short(name: &str, text: &str, limit: usize) -> Result<(), ServiceError
     }
     let body = Body::new(format!("`{name}` has {count} characters; the limit is {limit}"))
         .help("shorten it, and name a document with the details");
-    Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body))
+    Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body))
 }

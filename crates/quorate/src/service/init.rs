@@ -156,7 +156,7 @@ fn check_name(name: &str) -> Result<(), ServiceError> {
         let body = Body::new(format!(
             "`{name}` is the name of a device on Windows and cannot be the name of a file"
         ));
-        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help("give it another name")));
+        return Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body.help("give it another name")));
     }
     if kebab {
         return Ok(());
@@ -165,7 +165,7 @@ fn check_name(name: &str) -> Result<(), ServiceError> {
     let help = format!(
         "use 2 to {MAX_NAME_CHARS} lower-case letters, digits and dashes, beginning with a letter: release-board"
     );
-    Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)))
+    Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body.help(help)))
 }
 
 /// `release-board` as `Release Board`.
@@ -409,7 +409,7 @@ fn ensure_root(dir: &Path, tool: WiredTool) -> Result<(), ServiceError> {
         tool.word(),
         shell_quoted(&root.to_string_lossy())
     ));
-    Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body))
+    Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body))
 }
 
 /// Whether a text is the template filled in by any version.

@@ -190,7 +190,7 @@ pub async fn accept_key(
     if reason.is_empty() {
         let body = Body::new("cannot accept a key: the reason is empty")
             .help("state in `--reason` why the earlier key cannot sign any more");
-        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
+        return Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body));
     }
     session.ensure_writable()?;
     let sealing = session.sealer();
@@ -428,7 +428,7 @@ pub async fn accept_rollback(
     if reason.trim().is_empty() {
         let body = Body::new("cannot accept a rollback: the reason is empty")
             .help("state in `--reason` what was restored, and from where");
-        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
+        return Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body));
     }
     let origin = session.store.last_checkpoint().await?.map(|sealed| sealed.origin);
     let copies = CheckpointFiles::new(session.store.address(), session.environment.state_dir.as_deref());

@@ -70,7 +70,7 @@ pub fn workspace_location(root: &Path, file: &Path) -> Result<WorkspacePath, Ser
     below(root, file).or_else(really).ok_or_else(|| {
         let message = format!("{} is not in the workspace {}", file.display(), root.display());
         ServiceError::new(
-            ExitClass::Usage,
+            ExitClass::InvalidRequest,
             codes::USAGE,
             Body::new(message).help("pass a directory above it with `--root`"),
         )

@@ -551,7 +551,7 @@ pub async fn start(
     if input.artifact_type.chars().count() > MAX_TYPE_CHARS {
         let body = Body::new(format!("the type of the text has more than {MAX_TYPE_CHARS} characters"));
         return Err(ServiceError::new(
-            ExitClass::Usage,
+            ExitClass::InvalidRequest,
             codes::USAGE,
             body.help("shorten it to a word or two"),
         ));

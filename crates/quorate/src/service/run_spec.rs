@@ -569,7 +569,7 @@ pub fn check_producer(
         if Binding::new(&book.playbook).matches(&subject).is_none() {
             let body = Body::new(format!("the playbook `{slug}` does not target `{}`", producer.operator));
             let help = format!("run `quorate playbook show {slug}` to see its targets");
-            return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)));
+            return Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body.help(help)));
         }
     }
     Ok(())
@@ -590,7 +590,7 @@ fn unknown(message: String, written: &str, known: &[String], otherwise: &str) ->
         Some(near) => format!("did you mean `{near}`?"),
         None => otherwise.to_owned(),
     };
-    ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help))
+    ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, Body::new(message).help(help))
 }
 
 /// X7: a resume asks the same members about the same text.

@@ -46,7 +46,6 @@ use super::{budget, executor, metrics, overlays, trust};
 use build::Ports;
 use load::ComposedPrompts;
 
-use crate::error::Error;
 
 #[cfg(feature = "nats")]
 pub use quorate_adapters::executor::remote::server::ServeEvent;
@@ -372,12 +371,6 @@ impl From<turn::TurnError> for ServiceError {
                 Body::new(message).help("start after the existing turns with `quorate run --from-now`"),
             ),
         }
-    }
-}
-
-impl From<substrate::SubstrateError> for Error {
-    fn from(error: substrate::SubstrateError) -> Self {
-        ServiceError::from(error).into()
     }
 }
 

@@ -312,7 +312,7 @@ fn malformed_address(text: &str, chosen: Option<&Path>) -> ServiceError {
         Body::new(format!("cannot use the ledger address `{shown}`: it does not begin with `postgres://`"));
     let body = body.help("write `postgres://user@host/database`; for a file of such a name, write `./NAME`");
     // A given path is an invalid command line; a configured one is an invalid file.
-    let class = if chosen.is_some() { ExitClass::Usage } else { ExitClass::Configuration };
+    let class = if chosen.is_some() { ExitClass::InvalidRequest } else { ExitClass::Configuration };
     ServiceError::new(class, codes::LEDGER_ADDRESS, body)
 }
 

@@ -303,7 +303,7 @@ fn find_revocable(
     if at_ms != 0 && at_ms < FIRST_KEYS_MS {
         let body = Body::new(format!("{} is earlier than any key", timestamp::format(at_ms)));
         let help = "give the earliest time at which another person may have had the key, or `--at all` for everything that it signed";
-        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)));
+        return Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body.help(help)));
     }
     let revoked_at_ms = listed(&ring, &public).and_then(|key| key.revoked_at_ms);
     if let Some(before_ms) = revoked_at_ms.filter(|before_ms| *before_ms < at_ms) {

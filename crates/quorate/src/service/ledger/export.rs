@@ -159,7 +159,7 @@ async fn checkpoint_size(session: &LedgerSession, since: &str) -> Result<u64, Se
         Ok(Some(at_ms)) => Ok(session.store.records_before(at_ms).await?),
         Err(error) => {
             let help = "give a time, or a checkpoint: its size, `ledger/<n>`, or the file of a note";
-            Err(ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(error.to_string()).help(help)))
+            Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, Body::new(error.to_string()).help(help)))
         }
     }
 }

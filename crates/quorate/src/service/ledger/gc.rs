@@ -184,7 +184,7 @@ pub async fn hold(
 ) -> Result<HoldChange, ServiceError> {
     if reason.is_some_and(|reason| reason.trim().is_empty()) {
         let body = Body::new("the reason of a hold is empty").help("give a reason, or leave `--reason` out");
-        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
+        return Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body));
     }
     let reason = reason.map(|reason| session.workspace.redaction.redactor.redact(reason.trim()).0);
     set_hold(session, prefix, true, reason).await

@@ -593,7 +593,7 @@ fn load_document(
         let kind = doctype.as_str();
         let body = Body::new(format!("`{reference}` is not a ref to a manifest of the kind `{kind}`"));
         let help = format!("write its slug, or ws://{kind}s/<slug>");
-        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)));
+        return Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body.help(help)));
     };
     match loader.read(&location, doctype) {
         ReadResult::Document(document) => Ok(document),

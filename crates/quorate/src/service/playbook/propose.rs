@@ -731,7 +731,7 @@ pub async fn proposals_of_run(keeping: &LibraryWriter, prefix: &str) -> Result<V
     let (Some(setup), Some(fragments)) = (run_opened::assembly_setup(&history), fragments) else {
         let body = Body::new(format!("run {run} has no advice"));
         let help = "name a run of an advisory assembly: `quorate runs` lists all runs";
-        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body.help(help)));
+        return Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body.help(help)));
     };
     let known = keeping.library.operators.iter();
     let targets: Vec<Json> = known

@@ -80,7 +80,7 @@ pub async fn rollback(keeping: &mut LibraryWriter, slug: String, to: u32) -> Res
     let version = record.version(to)?.clone();
     if record.last().is_some_and(|last| last.n == to) {
         let body = Body::new(format!("`{slug}` is already at version {to}"));
-        return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
+        return Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body));
     }
     let now_ms = keeping.now_ms();
     let mut change = PlaybookChange::new_at(now_ms);

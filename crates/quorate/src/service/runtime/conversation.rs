@@ -122,7 +122,7 @@ pub(crate) fn check_message(text: &str, by: &str) -> Result<(), ServiceError> {
 }
 
 fn invalid_message(message: &str, help: &str) -> ServiceError {
-    ServiceError::new(ExitClass::Usage, codes::USAGE, Body::new(message).help(help))
+    ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, Body::new(message).help(help))
 }
 
 /// The writer of a turn, if it is not the author. The process of a member may write as a person or as that member.
@@ -145,7 +145,7 @@ pub fn author_origin(runtime: &Runtime, by: &str, rule: AuthorRule) -> Result<Op
             };
             let help = "use another name, or `quorate say --yes` to write in the participant's name and mark the turn";
             Err(ServiceError::new(
-                ExitClass::Usage,
+                ExitClass::InvalidRequest,
                 codes::AUTHOR_IS_PARTICIPANT,
                 Body::new(message).help(help),
             ))
