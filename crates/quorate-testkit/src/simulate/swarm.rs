@@ -7,7 +7,7 @@ mod conversation;
 mod life;
 mod process;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -290,7 +290,7 @@ pub struct Boundaries {
     pub simulations: usize,
     /// Each disturbance, with the step at which it came.
     pub disturbed: BTreeSet<(&'static str, &'static str)>,
-    /// Each disturbance comes at every step, or at every second one.
+    /// Each disturbance comes at every step of a kind, or at every second one.
     stride: usize,
 }
 
@@ -303,7 +303,7 @@ pub async fn simulate_boundaries(seed: u64) -> Result<Boundaries, Violation> {
     disturb_every(1, seed).await
 }
 
-/// As [`simulate_boundaries`], with each disturbance at every second step: the even and the odd ones in turn.
+/// As [`simulate_boundaries`], with each disturbance at every second step of each kind.
 ///
 /// # Errors
 /// As [`simulate_boundaries`].
@@ -337,11 +337,15 @@ impl Boundaries {
         let undisturbed = simulate(LifePlan::default()).await;
         let steps = undisturbed.map_err(|what| Violation::new(seed, what))?;
         self.simulations += 1;
-        for (index, (disturbance, plan)) in DISTURBANCES.into_iter().enumerate() {
-            let sampled = |at: &usize| (at + index + seed as usize).is_multiple_of(self.stride);
-            let sampled: Vec<usize> = (0..steps.len().min(most)).filter(sampled).collect();
-            for at in sampled {
-                let step = steps[at];
+        for (disturbance, plan) in DISTURBANCES {
+            let mut seen: BTreeMap<&str, usize> = BTreeMap::new();
+            for (at, step) in steps.iter().enumerate().take(most) {
+                // The first step of each kind is always disturbed.
+                let earlier = seen.entry(step).or_default();
+                *earlier += 1;
+                if !(*earlier - 1).is_multiple_of(self.stride) {
+                    continue;
+                }
                 let violated = |what| {
                     let life = before.len();
                     Violation::new(seed, format!("{disturbance} at step {at} of life {life}, {step}: {what}"))
