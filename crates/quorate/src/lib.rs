@@ -26,7 +26,6 @@
 
 pub mod audit;
 mod builder;
-pub mod cluster;
 #[cfg(feature = "nats")]
 pub mod commit_events;
 pub mod convene;

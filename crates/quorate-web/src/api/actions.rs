@@ -9,27 +9,69 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use quorate::convene::{ConveneRequest, Inputs};
+use quorate::input::{Whole, parse_money};
 use quorate::jobs::Reporter;
 use quorate::jobs::{JobStatus, Patient, Residue};
 use quorate::runs::{LiveState, OverrideRequest, ResumeRequest};
-use quorate::service::run_spec::RunOptions;
-use quorate::service::runs::{self, Recorded};
-use quorate::service::time_text::Whole;
-use quorate::service::{budget, resume};
-use quorate::{Draft, ReviewRequest, Tier};
+use quorate::{Caps, Draft, Name, ReviewRequest, RunOptions, Tier, Verdict};
 use quorate_diagnostics::codes;
-use quorate_kernel::budget::Caps;
-use quorate_manifest::config::{Configuration, parse_money};
-use quorate_protocol::Name;
-use quorate_protocol::policy::Verdict;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::runs::load_live;
-use crate::endpoint::{Answer, Call, Endpoint, Method, Nothing};
+use crate::endpoint::{Answer, Call, Nothing, Route};
 use crate::failure::Failure;
 use crate::{Server, openapi};
+
+/// The routes.
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::post(
+            "/api/v1/reviews",
+            "Has a council review a text: a job, whose result is the run's report",
+            Answer::accepted::<Started>("The job that reviews it"),
+            post_reviews,
+        ),
+        Route::post(
+            "/api/v1/convenings",
+            "Convenes an assembly: a job, whose result is the run's report",
+            Answer::accepted::<Started>("The job that convenes it"),
+            post_convenings,
+        ),
+        Route::post(
+            "/api/v1/runs/{run}/resume",
+            "Continues a run that a crash, an interruption or a missing answer stopped: a job",
+            Answer::accepted::<Started>("The job that continues it"),
+            post_resume,
+        ),
+        Route::post(
+            "/api/v1/runs/{run}/override",
+            "Records a person's decision beside the council's verdict, with its reason",
+            Answer { schema: openapi::report_schema, ..Answer::json::<()>("The report, with the decision") },
+            post_override,
+        ),
+        Route::get(
+            "/api/v1/jobs/{job}",
+            "How far a job is, or its result; a job that failed answers with its failure",
+            Answer::json::<JobStatus>("The job"),
+            get_job,
+        ),
+        Route::get(
+            "/api/v1/jobs/{job}",
+            "Ends a job, with its members; a run that was recorded can be resumed",
+            Answer::json::<CancelledJob>("Whether it was ended"),
+            delete_job,
+        )
+        .delete(),
+        Route::post(
+            "/api/v1/runs/{run}/cancel",
+            "Ends the work on a run that this server started, with its members; the run can be resumed",
+            Answer::json::<CancelledRun>("Whether it was ended"),
+            post_cancel,
+        ),
+    ]
+}
 
 /// How long an answer waits for the run to be recorded.
 const RUN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -64,11 +106,6 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// These limits; those of `host` where it has some; else a number of calls.
-    pub(crate) fn caps(&self, config: &Configuration) -> Result<Caps, Failure> {
-        self.caps_within(budget::configured(config))
-    }
-
     /// These limits as options of a run.
     fn options(&self) -> Result<RunOptions, Failure> {
         Ok(RunOptions { caps: self.given()?, default_calls: Some(DEFAULT_CALLS), ..RunOptions::default() })
@@ -92,9 +129,9 @@ impl Limits {
 }
 
 /// Starts work, unless a request with the same key has started it before.
-pub(crate) async fn start<E: Endpoint, W>(
+pub(crate) async fn start<B, W>(
     server: &Arc<Server>,
-    call: &Call<E>,
+    call: &Call<Nothing, B>,
     path: &str,
     work: impl FnOnce(Arc<Reporter<Failure>>) -> W,
 ) -> Result<Response, Failure>
@@ -119,7 +156,7 @@ where
         let started = Started { job: status.job.clone(), run: run.or_else(of_result) };
         Ok((StatusCode::ACCEPTED, json!(started)))
     };
-    let route = format!("{} {path}", E::METHOD.word());
+    let route = format!("post {path}");
     let (status, started) = server.answered.once(&route, &call.headers, &call.bytes, started).await?;
     Ok((status, Json(started)).into_response())
 }
@@ -167,26 +204,12 @@ impl ReviewBody {
     }
 }
 
-pub(crate) struct PostReviews;
-
-impl Endpoint for PostReviews {
-    const METHOD: Method = Method::Post;
-    const PATH: &'static str = "/api/v1/reviews";
-    const ABOUT: &'static str = "Has a council review a text: a job, whose result is the run's report";
-    type Query = Nothing;
-    type Body = ReviewBody;
-
-    fn answer() -> Answer {
-        Answer::accepted::<Started>("The job that reviews it")
-    }
-
-    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let reviewing = server.quorate.review(call.body.draft()?).request(call.body.request()?).load()?;
-        let work = |observer: Arc<Reporter<Failure>>| async move {
-            Ok(reviewing.start().finish_with(&*observer).await?.to_json())
-        };
-        start(&server, &call, Self::PATH, work).await
-    }
+async fn post_reviews(server: Arc<Server>, call: Call<Nothing, ReviewBody>) -> Result<Response, Failure> {
+    let reviewing = server.quorate.review(call.body.draft()?).request(call.body.request()?).load()?;
+    let work = |observer: Arc<Reporter<Failure>>| async move {
+        Ok(reviewing.start().finish_with(&*observer).await?.to_json())
+    };
+    start(&server, &call, "/api/v1/reviews", work).await
 }
 
 /// What an assembly is asked for. Who its members are, and who answers for them, is configured in its files.
@@ -255,26 +278,12 @@ impl ConveneBody {
     }
 }
 
-pub(crate) struct PostConvenings;
-
-impl Endpoint for PostConvenings {
-    const METHOD: Method = Method::Post;
-    const PATH: &'static str = "/api/v1/convenings";
-    const ABOUT: &'static str = "Convenes an assembly: a job, whose result is the run's report";
-    type Query = Nothing;
-    type Body = ConveneBody;
-
-    fn answer() -> Answer {
-        Answer::accepted::<Started>("The job that convenes it")
-    }
-
-    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let convening = server.quorate.convening(call.body.clone().request()?);
-        let work = |observer: Arc<Reporter<Failure>>| async move {
-            Ok(convening.start().finish_with(&*observer).await?.to_json())
-        };
-        start(&server, &call, Self::PATH, work).await
-    }
+async fn post_convenings(server: Arc<Server>, call: Call<Nothing, ConveneBody>) -> Result<Response, Failure> {
+    let convening = server.quorate.convening(call.body.clone().request()?);
+    let work = |observer: Arc<Reporter<Failure>>| async move {
+        Ok(convening.start().finish_with(&*observer).await?.to_json())
+    };
+    start(&server, &call, "/api/v1/convenings", work).await
 }
 
 /// How a run is continued. The answers that it has are kept.
@@ -285,52 +294,26 @@ pub(crate) struct ResumeBody {
     budget: Option<Limits>,
 }
 
-pub(crate) struct PostResume;
-
-impl Endpoint for PostResume {
-    const METHOD: Method = Method::Post;
-    const PATH: &'static str = "/api/v1/runs/{run}/resume";
-    const ABOUT: &'static str =
-        "Continues a run that a crash, an interruption or a missing answer stopped: a job";
-    type Query = Nothing;
-    type Body = ResumeBody;
-
-    fn answer() -> Answer {
-        Answer::accepted::<Started>("The job that continues it")
-    }
-
-    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let run = server.reading().await?.find_run(call.part("run")).await?;
-        let (within, body, path) = (server.clone(), call.body.clone(), format!("/api/v1/runs/{run}/resume"));
-        let work = |observer: Arc<Reporter<Failure>>| async move {
-            if let Some((job, _)) = within.jobs.find_by_run(&run) {
-                return Err(Failure::new(
-                    StatusCode::CONFLICT,
-                    codes::RUN_MOVED,
-                    format!("this server works on run {run} already, in the job {job}"),
-                    format!(
-                        "wait for it with `GET /api/v1/jobs/{job}`, or end it with `POST /api/v1/runs/{run}/cancel`"
-                    ),
-                ));
-            }
-            observer.continues(&run);
-            let opened = runs::open_run_as_recorded(&within.environment, within.places.clone(), &run);
-            let (session, run) = Box::pin(opened).await?;
-            let caps = body.budget.map(|budget| budget.caps(&session.workspace.config)).transpose();
-            let resumed = match caps {
-                Ok(caps) => {
-                    let options = RunOptions { caps: caps.unwrap_or_default(), ..RunOptions::default() };
-                    let request = ResumeRequest { options, ..ResumeRequest::default() };
-                    let resumed = resume::resume(&session, &run, &request, observer);
-                    Box::pin(resumed).await.map_err(Failure::from)
-                }
-                Err(failure) => Err(failure),
-            };
-            session.close().await;
-            Ok(resumed?.to_json())
-        };
-        start(&server, &call, &path, work).await
-    }
+async fn post_resume(server: Arc<Server>, call: Call<Nothing, ResumeBody>) -> Result<Response, Failure> {
+    let run = server.reading().await?.find_run(call.part("run")).await?;
+    let (within, body, path) = (server.clone(), call.body.clone(), format!("/api/v1/runs/{run}/resume"));
+    let work = |observer: Arc<Reporter<Failure>>| async move {
+        if let Some((job, _)) = within.jobs.find_by_run(&run) {
+            return Err(Failure::new(
+                StatusCode::CONFLICT,
+                codes::RUN_MOVED,
+                format!("this server works on run {run} already, in the job {job}"),
+                format!(
+                    "wait for it with `GET /api/v1/jobs/{job}`, or end it with `POST /api/v1/runs/{run}/cancel`"
+                ),
+            ));
+        }
+        observer.continues(&run);
+        let options = body.budget.map(|budget| budget.options()).transpose()?.unwrap_or_default();
+        let request = ResumeRequest { run: run.to_string(), options, ..ResumeRequest::default() };
+        Ok(within.quorate.resume(request).finish_with(&*observer).await?.to_json())
+    };
+    start(&server, &call, &path, work).await
 }
 
 /// A person's decision.
@@ -355,38 +338,24 @@ enum DecidedVerdict {
     Hold,
 }
 
-pub(crate) struct PostOverride;
-
-impl Endpoint for PostOverride {
-    const METHOD: Method = Method::Post;
-    const PATH: &'static str = "/api/v1/runs/{run}/override";
-    const ABOUT: &'static str = "Records a person's decision beside the council's verdict, with its reason";
-    type Query = Nothing;
-    type Body = OverrideBody;
-
-    fn answer() -> Answer {
-        Answer { schema: openapi::report_schema, ..Answer::json::<()>("The report, with the decision") }
-    }
-
-    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let run = server.reading().await?.find_run(call.part("run")).await?;
-        let OverrideBody { verdict, reason, by } = call.body.clone();
-        let verdict = match verdict {
-            DecidedVerdict::Ship => Verdict::Ship,
-            DecidedVerdict::Revise => Verdict::Revise,
-            DecidedVerdict::Hold => Verdict::Hold,
-        };
-        let request = OverrideRequest { run: run.to_string(), verdict, reason, by };
-        let quorate = server.quorate.clone();
-        let recorded = async {
-            let decided = async move { quorate.override_verdict(request).await };
-            let report = server.run_computation(Box::pin(decided)).await?;
-            Ok((StatusCode::OK, report.to_json()))
-        };
-        let route = format!("post /api/v1/runs/{run}/override");
-        let (status, report) = server.answered.once(&route, &call.headers, &call.bytes, recorded).await?;
-        Ok((status, Json(report)).into_response())
-    }
+async fn post_override(server: Arc<Server>, call: Call<Nothing, OverrideBody>) -> Result<Response, Failure> {
+    let run = server.reading().await?.find_run(call.part("run")).await?;
+    let OverrideBody { verdict, reason, by } = call.body.clone();
+    let verdict = match verdict {
+        DecidedVerdict::Ship => Verdict::Ship,
+        DecidedVerdict::Revise => Verdict::Revise,
+        DecidedVerdict::Hold => Verdict::Hold,
+    };
+    let request = OverrideRequest { run: run.to_string(), verdict, reason, by };
+    let quorate = server.quorate.clone();
+    let recorded = async {
+        let decided = async move { quorate.override_verdict(request).await };
+        let report = server.run_computation(Box::pin(decided)).await?;
+        Ok((StatusCode::OK, report.to_json()))
+    };
+    let route = format!("post /api/v1/runs/{run}/override");
+    let (status, report) = server.answered.once(&route, &call.headers, &call.bytes, recorded).await?;
+    Ok((status, Json(report)).into_response())
 }
 
 /// The longest wait.
@@ -401,30 +370,16 @@ pub(crate) struct JobQuery {
     wait_ms: Option<u64>,
 }
 
-pub(crate) struct GetJob;
-
-impl Endpoint for GetJob {
-    const METHOD: Method = Method::Get;
-    const PATH: &'static str = "/api/v1/jobs/{job}";
-    const ABOUT: &'static str = "How far a job is, or its result; a job that failed answers with its failure";
-    type Query = JobQuery;
-    type Body = Nothing;
-
-    fn answer() -> Answer {
-        Answer::json::<JobStatus>("The job")
+async fn get_job(server: Arc<Server>, call: Call<JobQuery>) -> Result<Response, Failure> {
+    let wait_ms = call.query.wait_ms.unwrap_or(0);
+    if wait_ms > MAX_WAIT_MS {
+        return Err(Failure::usage(
+            format!("`wait_ms` is {wait_ms}"),
+            format!("it is at most {MAX_WAIT_MS}"),
+        ));
     }
-
-    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let wait_ms = call.query.wait_ms.unwrap_or(0);
-        if wait_ms > MAX_WAIT_MS {
-            return Err(Failure::usage(
-                format!("`wait_ms` is {wait_ms}"),
-                format!("it is at most {MAX_WAIT_MS}"),
-            ));
-        }
-        let status = server.jobs.poll(call.part("job"), Duration::from_millis(wait_ms), &Patient).await?;
-        Ok(Json(status).into_response())
-    }
+    let status = server.jobs.poll(call.part("job"), Duration::from_millis(wait_ms), &Patient).await?;
+    Ok(Json(status).into_response())
 }
 
 /// What became of a job.
@@ -434,22 +389,8 @@ struct CancelledJob {
     cancelled: bool,
 }
 
-pub(crate) struct DeleteJob;
-
-impl Endpoint for DeleteJob {
-    const METHOD: Method = Method::Delete;
-    const PATH: &'static str = "/api/v1/jobs/{job}";
-    const ABOUT: &'static str = "Ends a job, with its members; a run that was recorded can be resumed";
-    type Query = Nothing;
-    type Body = Nothing;
-
-    fn answer() -> Answer {
-        Answer::json::<CancelledJob>("Whether it was ended")
-    }
-
-    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        Ok(Json(CancelledJob { cancelled: server.jobs.cancel(call.part("job")).await? }).into_response())
-    }
+async fn delete_job(server: Arc<Server>, call: Call) -> Result<Response, Failure> {
+    Ok(Json(CancelledJob { cancelled: server.jobs.cancel(call.part("job")).await? }).into_response())
 }
 
 /// The job that held the run.
@@ -460,28 +401,13 @@ struct CancelledRun {
     cancelled: bool,
 }
 
-pub(crate) struct PostCancel;
-
-impl Endpoint for PostCancel {
-    const METHOD: Method = Method::Post;
-    const PATH: &'static str = "/api/v1/runs/{run}/cancel";
-    const ABOUT: &'static str =
-        "Ends the work on a run that this server started, with its members; the run can be resumed";
-    type Query = Nothing;
-    type Body = Nothing;
-
-    fn answer() -> Answer {
-        Answer::json::<CancelledRun>("Whether it was ended")
-    }
-
-    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let run = server.reading().await?.find_run(call.part("run")).await?;
-        let Some((job, _)) = server.jobs.find_by_run(&run) else {
-            return Err(not_held(&run, load_live(&server, run.to_string()).await?.state));
-        };
-        let cancelled = server.jobs.cancel(&job).await?;
-        Ok(Json(CancelledRun { job, cancelled }).into_response())
-    }
+async fn post_cancel(server: Arc<Server>, call: Call) -> Result<Response, Failure> {
+    let run = server.reading().await?.find_run(call.part("run")).await?;
+    let Some((job, _)) = server.jobs.find_by_run(&run) else {
+        return Err(not_held(&run, load_live(&server, run.to_string()).await?.state));
+    };
+    let cancelled = server.jobs.cancel(&job).await?;
+    Ok(Json(CancelledRun { job, cancelled }).into_response())
 }
 
 /// The refusal for a run that no job of this server works on.

@@ -2,11 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use quorate::service::convene::report::{
-    AppliedRule, Decision, Member, Message, Needed, Node, VoteCount,
-};
-use quorate_protocol::Json;
-use serde_json::Map;
+use quorate::convene::{AppliedRule, Decision, Member, Message, Needed, Node, VoteCount};
+use serde_json::{Map, Value};
 
 use super::at::At;
 use super::chart::{self, Segment};
@@ -40,11 +37,11 @@ impl Reason {
     /// The vote in an answer, if there is one. `at` is the record of the answer, `decided` the decision of the outcome.
     pub(crate) fn of(
         member: &str,
-        answer: &Map<String, Json>,
+        answer: &Map<String, Value>,
         at: At,
         (decision, decided): (&VoteCount, &At),
     ) -> Option<Reason> {
-        let text = |key: &str| answer.get(key).and_then(Json::as_str).map(str::to_owned);
+        let text = |key: &str| answer.get(key).and_then(Value::as_str).map(str::to_owned);
         let withheld = decision.votes.iter().enumerate().find(|(_, vote)| vote.member == member);
         let withheld = withheld.and_then(|(place, vote)| Some((place, vote.withheld.clone()?)));
         let (reason, reason_at) = match withheld {

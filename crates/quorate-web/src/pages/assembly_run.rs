@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use askama::Template;
-use quorate::service::convene::report::{
-    AppliedRule, AssemblyVerdict, CountedVote, Decision, Fragment, Message, Node, Violation, VoteCount,
+use quorate::convene::{
+    AppliedRule, AssemblyVerdict, CountedVote, Decision, Fragment, Member, Message, Node, Violation,
+    VoteCount,
 };
 
 use super::Frame;
@@ -259,7 +260,7 @@ pub(crate) fn tree(nodes: &[Node], outcome: &At) -> Vec<Branch> {
 }
 
 fn asked(report: &Decision) -> Vec<AskedMember> {
-    let member = |member: &quorate::service::convene::report::Member| AskedMember {
+    let member = |member: &quorate::convene::Member| AskedMember {
         id: member.id.clone(),
         role: member.role.clone(),
         status: plain(&member.status),

@@ -1,6 +1,6 @@
 //! A reviewed text as numbered lines, with what was found marked where it is.
 
-use quorate::service::report::Finding;
+use quorate::Finding;
 
 /// A line of a text.
 pub(crate) struct Line {

@@ -3,18 +3,14 @@
 use std::sync::Arc;
 
 use askama::Template;
-use quorate::service::compare;
-use quorate::service::member_usage::MemberUsage;
-use quorate::service::report::{Answer, Deliberator, Finding, Review};
+use quorate::review::{self, Deliberator, Finding, MemberUsage, Piece, Review};
 
 use super::Frame;
-use quorate_protocol::answers::{self, deliberator::Round};
 
 use super::Surroundings;
 use super::at::{At, Form};
 use super::document::{self, Line};
 use super::live_run::LiveView;
-use super::playbooks::{Word, words};
 use super::wording::{Mark, digit_groups, duration, instant, minute, plain, usage, usd};
 use crate::Server;
 
@@ -45,7 +41,7 @@ pub(super) struct ReviewPage {
     findings: Vec<ShownFinding>,
     positions: Vec<Position>,
     /// How a deliberator's words differ between the rounds.
-    rewordings: Vec<(String, Vec<Word>)>,
+    rewordings: Vec<(String, Vec<Piece>)>,
     members: Vec<MemberRow>,
 }
 
@@ -118,8 +114,8 @@ pub(super) fn page(server: &Arc<Server>, report: Review, around: Surroundings) -
     let mut positions: Vec<Position> =
         report.deliberators.iter().map(|one| position(report.rounds, one, Places::default())).collect();
     positions.sort_by_key(|position| !position.has_changed);
-    let rewordings = compare::positions(&report).into_iter().filter(|held| !held.rewording.is_empty());
-    let rewordings = rewordings.map(|held| (held.id, words(&held.rewording))).collect();
+    let rewordings = report.positions().into_iter().filter(|held| !held.rewording.is_empty());
+    let rewordings = rewordings.map(|held| (held.id, held.rewording)).collect();
     ReviewPage {
         frame: frame.with_json(format!("/api/v1/runs/{}", report.run)),
         mark: Mark::of((word != "OPEN").then_some(word)),
@@ -198,56 +194,33 @@ pub(crate) struct Places {
 }
 
 pub(crate) fn position(rounds: u8, deliberator: &Deliberator, places: Places) -> Position {
-    let last = if rounds == 1 { Round::First } else { Round::Second };
-    let first = stance(&deliberator.round1, Round::First, &places.first);
-    let second = stance(&deliberator.round2, last, &places.second);
+    let held = deliberator.position(rounds);
     Position {
         at: places.counted,
-        id: deliberator.id.clone(),
-        has_changed: deliberator.round2.answer.is_some()
-            && (&first.word, first.is_irreducible, &first.score)
-                != (&second.word, second.is_irreducible, &second.score),
-        counted: plain(&deliberator.counted),
-        is_ungrounded: deliberator.ungrounded,
-        first,
-        second,
+        id: held.id,
+        has_changed: held.has_changed,
+        counted: plain(&held.counted),
+        is_ungrounded: held.is_ungrounded,
+        first: stance(&held.first, &places.first),
+        second: stance(&held.second, &places.second),
     }
 }
 
-fn stance(given: &Answer, round: Round, at: &At) -> Stance {
-    let read =
-        given.answer.clone().and_then(|answer| answers::deliberator::Answer::read(round, &answer.into()));
-    let message_at = at.to("/text");
-    let Some(read) = read else {
-        let (word, word_at) = match given.status == "answered" {
-            true => ("unreadable".to_owned(), String::new()),
-            false => (plain(&given.status), at.shown("/status", Form::Plain)),
-        };
-        return Stance {
-            word,
-            class: "none",
-            is_irreducible: false,
-            score: None,
-            message: given.message.clone(),
-            word_at,
-            score_at: String::new(),
-            message_at,
-        };
-    };
-    let block = if read.would_block { "blocks" } else { "passes" };
+fn stance(held: &review::Stance, at: &At) -> Stance {
+    let read = held.read.as_ref();
     Stance {
-        word: match read.verdict {
-            Some(lean) if read.would_block => format!("{}, blocks", lean.as_str()),
-            Some(lean) => lean.as_str().to_owned(),
-            None => block.to_owned(),
+        word: plain(&held.words()),
+        class: read.map_or("none", |read| if read.would_block { "bad" } else { "good" }),
+        is_irreducible: read.is_some_and(|read| read.irreducible),
+        score: read.and_then(|read| read.score).map(|score| format!("{score:.1}")),
+        message: held.message.clone().filter(|_| read.is_none()),
+        word_at: match read {
+            Some(_) => at.shown("/answer", Form::Stance),
+            None if held.status == "unreadable" => String::new(),
+            None => at.shown("/status", Form::Plain),
         },
-        class: if read.would_block { "bad" } else { "good" },
-        is_irreducible: read.irreducible,
-        score: read.score.map(|score| format!("{score:.1}")),
-        message: None,
-        word_at: at.shown("/answer", Form::Stance),
-        score_at: at.shown("/answer", Form::Score),
-        message_at,
+        score_at: read.map_or_else(String::new, |_| at.shown("/answer", Form::Score)),
+        message_at: at.to("/text"),
     }
 }
 

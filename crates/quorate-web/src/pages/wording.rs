@@ -1,9 +1,9 @@
 //! Words that several pages show.
 
-use quorate::service::time_text::dollars;
-pub(super) use quorate::service::time_text::duration;
-pub(crate) use quorate::service::time_text::{digit_groups, instant, minute};
-use quorate_kernel::ports::executor::Usage;
+use quorate::review::Usage;
+use quorate::view::wording::dollars;
+pub(super) use quorate::view::wording::duration;
+pub(crate) use quorate::view::wording::{digit_groups, instant, minute};
 
 /// A verdict or outcome: its word, and a shape besides its colour.
 pub(crate) struct Mark {

@@ -331,9 +331,7 @@ async fn review(session: &LedgerSession, history: &History) -> Result<Content, S
         issue: finding.issue.clone(),
         fix: finding.fix.clone(),
     };
-    let mut held = positions(&report);
-    let order = |id: &str| report.deliberators.iter().position(|one| one.id == id);
-    held.sort_by_key(|position| order(&position.id));
+    let held = report.deliberators.iter().map(|one| one.position(report.rounds));
     Ok(Content {
         kind: ComparedKind::Review,
         run: compared(
@@ -344,7 +342,7 @@ async fn review(session: &LedgerSession, history: &History) -> Result<Content, S
         artifact: report.artifact.clone(),
         artifact_type: report.artifact_type.clone(),
         findings: report.findings.iter().map(finding).collect(),
-        positions: held.iter().map(|position| (position.id.clone(), position.last().all_words())).collect(),
+        positions: held.map(|position| (position.id.clone(), position.last().all_words())).collect(),
         note: note(history),
     })
 }
@@ -504,8 +502,11 @@ fn plain(text: &str) -> String {
 /// A deliberator's position in both rounds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Position {
+    /// The deliberator's id.
     pub id: String,
+    /// Its first answer.
     pub first: Stance,
+    /// Its second answer.
     pub second: Stance,
     /// The answer that counted; empty while the run is undecided.
     pub counted: String,
@@ -576,34 +577,42 @@ impl Stance {
     }
 }
 
-/// The positions of a review, those that changed first.
-pub fn positions(report: &Review) -> Vec<Position> {
-    let mut all: Vec<Position> =
-        report.deliberators.iter().map(|one| Position::of(report.rounds, one)).collect();
-    all.sort_by_key(|position| (!position.has_changed, position.rewording.is_empty()));
-    all
+impl Review {
+    /// The positions of its deliberators, those that changed first.
+    pub fn positions(&self) -> Vec<Position> {
+        let mut all: Vec<Position> = self.deliberators.iter().map(|one| one.position(self.rounds)).collect();
+        all.sort_by_key(|position| (!position.has_changed, position.rewording.is_empty()));
+        all
+    }
 }
 
-impl Position {
-    fn of(rounds: u8, deliberator: &Deliberator) -> Position {
+impl Deliberator {
+    /// Its first and its second answer in a council with this number of rounds.
+    pub fn stances(&self, rounds: u8) -> [Stance; 2] {
         let last = if rounds == 1 { Round::First } else { Round::Second };
-        let first = Stance::of(&deliberator.round1, Round::First);
-        let second = Stance::of(&deliberator.round2, last);
+        [Stance::of(&self.round1, Round::First), Stance::of(&self.round2, last)]
+    }
+
+    /// Its position in a council with this number of rounds.
+    pub fn position(&self, rounds: u8) -> Position {
+        let [first, second] = self.stances(rounds);
         let rewording = match (first.text(), second.text()) {
             (Some(first), Some(second)) => diff::words(&first, &second),
             _ => Vec::new(),
         };
         Position {
-            id: deliberator.id.clone(),
-            counted: deliberator.counted.clone(),
-            is_ungrounded: deliberator.ungrounded,
-            has_changed: deliberator.round2.answer.is_some() && first.decision() != second.decision(),
+            id: self.id.clone(),
+            counted: self.counted.clone(),
+            is_ungrounded: self.ungrounded,
+            has_changed: self.round2.answer.is_some() && first.decision() != second.decision(),
             first,
             second,
             rewording,
         }
     }
+}
 
+impl Position {
     /// Its last position.
     pub fn last(&self) -> &Stance {
         if self.second.read.is_some() { &self.second } else { &self.first }
@@ -631,7 +640,7 @@ mod position_tests {
             blocks: false,
             ungrounded: false,
         };
-        Position::of(2, &deliberator)
+        deliberator.position(2)
     }
 
     #[test]
