@@ -149,9 +149,6 @@ impl std::fmt::Debug for Quorate {
     }
 }
 
-/// Registers an extension with the host; the error is a message for the caller.
-type Addition = Box<dyn FnOnce(Registries) -> Result<Registries, String>>;
-
 /// Configures a [`Quorate`]. [`Builder::build`] fails without [`Builder::workspace`].
 #[derive(Default)]
 pub struct Builder {
@@ -166,7 +163,9 @@ pub struct Builder {
     user: Option<String>,
     clock: Option<Arc<dyn Clock>>,
     variables: Vec<(String, String)>,
-    additions: Vec<Addition>,
+    registries: Registries,
+    /// The first extension that cannot be registered.
+    refused: Option<String>,
 }
 
 impl Builder {
@@ -261,79 +260,80 @@ impl Builder {
     /// Registers an executor that is built from the settings of its table.
     #[must_use]
     pub fn executor_with(
-        self,
+        mut self,
         kind: &str,
         new: impl Fn(&Settings) -> Result<Arc<dyn Executor>, ConfigError> + Send + Sync + 'static,
     ) -> Self {
-        let kind = kind.to_owned();
-        self.with(move |registries| registries.with_executor(&kind, new).map_err(|error| error.to_string()))
+        let added = self.registries.registry_mut().executor(kind, new);
+        self.checked(added)
     }
 
     /// Registers a synthesis rule under a kind that assemblies can name.
     #[must_use]
-    pub fn rule(self, name: &str, kind: RuleKind, rule: impl Rule + 'static) -> Self {
-        let name = name.to_owned();
-        self.with(move |registries| {
-            registries.with_rule(&name, kind, Arc::new(rule)).map_err(|error| error.to_string())
-        })
+    pub fn rule(mut self, name: &str, kind: RuleKind, rule: impl Rule + 'static) -> Self {
+        let added = self.registries.add_rule(name, kind, Arc::new(rule));
+        self.checked(added)
     }
 
     /// Registers a gather strategy for assemblies; its name begins with `custom:`.
     #[must_use]
-    pub fn gather(self, strategy: &str, gather: impl Gather + 'static) -> Self {
-        let strategy = strategy.to_owned();
-        self.with(move |registries| {
-            registries.with_gather(&strategy, Arc::new(gather)).map_err(|error| error.to_string())
-        })
+    pub fn gather(mut self, strategy: &str, gather: impl Gather + 'static) -> Self {
+        let added = self.registries.add_gather(strategy, Arc::new(gather));
+        self.checked(added)
     }
 
     /// Registers the embedder that compares texts for assemblies with `matchMode: semantic`.
     #[must_use]
-    pub fn embedder(self, embedder: impl Embedder + 'static) -> Self {
-        self.with(|registries| Ok(registries.with_embedder(Arc::new(embedder))))
+    pub fn embedder(mut self, embedder: impl Embedder + 'static) -> Self {
+        self.registries.set_embedder(Arc::new(embedder));
+        self
     }
 
     /// Registers a substrate under a kind that runtime manifests can name.
     #[must_use]
     pub fn substrate(
-        self,
+        mut self,
         kind: &str,
         new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> + Send + Sync + 'static,
     ) -> Self {
-        let kind = kind.to_owned();
-        self.with(move |registries| registries.with_substrate(&kind, new).map_err(|error| error.to_string()))
+        let added = self.registries.registry_mut().substrate(kind, new);
+        self.checked(added)
     }
 
     /// Registers a dispatcher under a kind that runtime manifests can name.
     #[must_use]
     pub fn dispatcher(
-        self,
+        mut self,
         kind: &str,
         new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError> + Send + Sync + 'static,
     ) -> Self {
-        let kind = kind.to_owned();
-        self.with(move |registries| registries.with_dispatcher(&kind, new).map_err(|error| error.to_string()))
+        let added = self.registries.registry_mut().dispatcher(kind, new);
+        self.checked(added)
     }
 
     /// Registers a store for participants' memory under a kind that runtime manifests can name.
     #[must_use]
     pub fn state(
-        self,
+        mut self,
         kind: &str,
         new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> + Send + Sync + 'static,
     ) -> Self {
-        let kind = kind.to_owned();
-        self.with(move |registries| registries.with_state(&kind, new).map_err(|error| error.to_string()))
+        let added = self.registries.registry_mut().state(kind, new);
+        self.checked(added)
     }
 
     /// Adds a lifecycle listener that receives conversation events after the hooks of the manifest.
     #[must_use]
-    pub fn lifecycle(self, lifecycle: impl Lifecycle + 'static) -> Self {
-        self.with(|registries| Ok(registries.with_lifecycle(Arc::new(lifecycle))))
+    pub fn lifecycle(mut self, lifecycle: impl Lifecycle + 'static) -> Self {
+        self.registries.add_lifecycle(Arc::new(lifecycle));
+        self
     }
 
-    fn with(mut self, addition: impl FnOnce(Registries) -> Result<Registries, String> + 'static) -> Self {
-        self.additions.push(Box::new(addition));
+    /// Keeps the reason why an extension was not registered.
+    fn checked(mut self, added: Result<(), impl ToString>) -> Self {
+        if let Err(error) = added {
+            self.refused.get_or_insert_with(|| error.to_string());
+        }
         self
     }
 
@@ -366,12 +366,11 @@ impl Builder {
         let directory = self
             .workspace
             .ok_or_else(|| Error::invalid_request("no workspace was named: `Builder::workspace`"))?;
-        let mut registries = Registries::new();
-        for addition in self.additions {
-            registries = addition(registries).map_err(Error::invalid_request)?;
+        if let Some(refused) = self.refused {
+            return Err(Error::invalid_request(refused));
         }
         let mut environment = Environment::new(absolute(&directory)?);
-        environment.registries = Arc::new(registries);
+        environment.registries = Arc::new(self.registries);
         environment.inventory = Some(trust::decide::inventory_of_workspace);
         environment.ledger = self.ledger;
         environment.state_dir = self.state_dir;

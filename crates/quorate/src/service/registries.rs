@@ -6,12 +6,9 @@ use std::sync::Arc;
 
 use quorate_adapters::default_registry;
 use quorate_kernel::extensions::Extensions;
-use quorate_kernel::ports::dispatcher::{Dispatcher, State};
-use quorate_kernel::ports::executor::{ConfigError, Executor, Settings};
 use quorate_kernel::ports::extension::{Embedder, Gather, Rule};
-use quorate_kernel::ports::substrate::Substrate;
 use quorate_kernel::ports::telemetry::Lifecycle;
-use quorate_kernel::registry::{BuildContext, Duplicate, Registry};
+use quorate_kernel::registry::Registry;
 use quorate_ledger::signing::{InvalidKey, PublicKey};
 use quorate_manifest::assembly::MatchMode;
 use quorate_manifest::capabilities::{PublicKeyError, RuleKind, TraitReach};
@@ -24,7 +21,7 @@ use regex::RegexBuilder;
 const MAX_PATTERN_BYTES: usize = 1 << 20;
 
 /// The registries of a running program.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Registries {
     rules: Rules,
     gathers: BTreeSet<String>,
@@ -43,124 +40,68 @@ impl fmt::Debug for Lifecycles {
     }
 }
 
-/// Why a gather strategy cannot be registered.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum StrategyError {
-    /// Its name does not begin with `custom:`.
-    #[error("the gather strategy `{0}` must begin with `custom:`")]
-    Name(String),
-    /// The name is taken.
-    #[error("the gather strategy `{0}` is registered twice")]
-    Duplicate(String),
+impl Default for Registries {
+    /// The built-in adapters only.
+    fn default() -> Self {
+        Registries {
+            rules: Rules::built_in(),
+            gathers: gather::BUILT_IN.map(str::to_owned).into(),
+            extensions: Extensions::default(),
+            registry: Arc::new(built_in_registry()),
+            lifecycles: Lifecycles::default(),
+        }
+    }
 }
 
 impl Registries {
     /// The built-in adapters only.
     pub fn new() -> Self {
-        let gathers = gather::BUILT_IN.map(str::to_owned).into();
-        Registries {
-            rules: Rules::built_in(),
-            gathers,
-            extensions: Extensions::default(),
-            registry: Arc::new(built_in_registry()),
-            lifecycles: Lifecycles::default(),
-        }
+        Registries::default()
     }
 
     /// Registers a kind of synthesis rule.
     ///
     /// # Errors
     /// If the kind exists, or its parameters' schema is invalid.
-    pub fn with_rule(
-        mut self,
+    pub(crate) fn add_rule(
+        &mut self,
         name: &str,
         kind: RuleKind,
         rule: Arc<dyn Rule>,
-    ) -> Result<Self, RegisterRuleError> {
+    ) -> Result<(), RegisterRuleError> {
         self.rules.register(name, kind)?;
         self.extensions.rules.insert(name.to_owned(), rule);
-        Ok(self)
+        Ok(())
     }
 
     /// Registers a gather strategy; its name begins with `custom:`.
     ///
     /// # Errors
     /// If the strategy exists, or its name lacks the prefix.
-    pub fn with_gather(mut self, strategy: &str, gathers: Arc<dyn Gather>) -> Result<Self, StrategyError> {
+    pub(crate) fn add_gather(&mut self, strategy: &str, gathers: Arc<dyn Gather>) -> Result<(), String> {
         if !strategy.starts_with(gather::CUSTOM_PREFIX) {
-            return Err(StrategyError::Name(strategy.to_owned()));
+            return Err(format!("the gather strategy `{strategy}` must begin with `custom:`"));
         }
         if !self.gathers.insert(strategy.to_owned()) {
-            return Err(StrategyError::Duplicate(strategy.to_owned()));
+            return Err(format!("the gather strategy `{strategy}` is registered twice"));
         }
         self.extensions.gathers.insert(strategy.to_owned(), gathers);
-        Ok(self)
+        Ok(())
     }
 
     /// Sets the embedder that compares texts by meaning.
-    #[must_use]
-    pub fn with_embedder(mut self, embedder: Arc<dyn Embedder>) -> Self {
+    pub(crate) fn set_embedder(&mut self, embedder: Arc<dyn Embedder>) {
         self.extensions.embedder = Some(embedder);
-        self
-    }
-
-    /// Registers a kind of executor.
-    ///
-    /// # Errors
-    /// If the kind exists.
-    pub fn with_executor(
-        mut self,
-        kind: &str,
-        new: impl Fn(&Settings) -> Result<Arc<dyn Executor>, ConfigError> + Send + Sync + 'static,
-    ) -> Result<Self, Duplicate> {
-        Arc::make_mut(&mut self.registry).executor(kind, new)?;
-        Ok(self)
-    }
-
-    /// Registers a kind of substrate.
-    ///
-    /// # Errors
-    /// If the kind exists.
-    pub fn with_substrate(
-        mut self,
-        kind: &str,
-        new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> + Send + Sync + 'static,
-    ) -> Result<Self, Duplicate> {
-        Arc::make_mut(&mut self.registry).substrate(kind, new)?;
-        Ok(self)
-    }
-
-    /// Registers a kind of dispatcher.
-    ///
-    /// # Errors
-    /// If the kind exists.
-    pub fn with_dispatcher(
-        mut self,
-        kind: &str,
-        new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn Dispatcher>, ConfigError> + Send + Sync + 'static,
-    ) -> Result<Self, Duplicate> {
-        Arc::make_mut(&mut self.registry).dispatcher(kind, new)?;
-        Ok(self)
-    }
-
-    /// Registers a kind of store for participants' memory.
-    ///
-    /// # Errors
-    /// If the kind exists.
-    pub fn with_state(
-        mut self,
-        kind: &str,
-        new: impl Fn(&BuildContext<'_>) -> Result<Arc<dyn State>, ConfigError> + Send + Sync + 'static,
-    ) -> Result<Self, Duplicate> {
-        Arc::make_mut(&mut self.registry).state(kind, new)?;
-        Ok(self)
     }
 
     /// Adds a lifecycle listener, which receives events after the hooks of the manifests.
-    #[must_use]
-    pub fn with_lifecycle(mut self, lifecycle: Arc<dyn Lifecycle>) -> Self {
+    pub(crate) fn add_lifecycle(&mut self, lifecycle: Arc<dyn Lifecycle>) {
         self.lifecycles.0.push(lifecycle);
-        self
+    }
+
+    /// The adapters, to register more of them.
+    pub(crate) fn registry_mut(&mut self) -> &mut Registry {
+        Arc::make_mut(&mut self.registry)
     }
 
     /// The adapters, by port and kind.
