@@ -20,7 +20,7 @@ pub(crate) enum Role {
 pub(crate) struct Events(#[cfg(feature = "nats")] Option<quorate::commit_events::NatsEvents>);
 
 impl Events {
-    /// Connects the events of an environment to the configured servers.
+    /// Connects the events of a workspace to the configured servers.
     ///
     /// # Errors
     /// If a server is unusable, or this build lacks NATS.

@@ -3,8 +3,6 @@
 
 pub(crate) mod convene;
 pub(crate) mod conversation;
-#[cfg(feature = "postgres")]
-pub(crate) mod queue;
 
 pub(crate) use quorate::view::markdown;
 pub(crate) use quorate::view::{Extent, layout, wording};
@@ -14,7 +12,7 @@ use quorate_diagnostics::Report as Diagnostics;
 use quorate_diagnostics::render::{self as diagnostic, TextOptions};
 use serde::Serialize;
 
-use quorate::service::report::Review;
+use quorate::Review;
 
 pub(crate) use quorate::view::code_hosts::{github, gitlab, sarif};
 

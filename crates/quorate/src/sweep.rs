@@ -74,7 +74,7 @@ impl Quorate {
         wait: bool,
         observer: Arc<dyn SweepObserver>,
     ) -> Run<Outcome<Sweep>> {
-        use super::service::queue::{self, enqueue, manage};
+        use super::service::queue::{self, enqueue};
 
         let quorate = self.clone();
         Run::new(move |_, interruption| async move {
@@ -84,7 +84,7 @@ impl Quorate {
             let sweeping = async {
                 let mut swept = enqueue::enqueue_sweep(&session, &request, &queue).await?;
                 if wait {
-                    manage::wait_for_sweep(&session, &mut swept, &*ended).await?;
+                    enqueue::wait_for_sweep(&session, &mut swept, &*ended).await?;
                 }
                 Ok(swept)
             };

@@ -11,7 +11,6 @@ use quorate::{Draft, Outcome, Quorate, RunOptions, Trigger};
 use super::print_report;
 use crate::arguments::{ExecutorArguments, PathArguments, ProducerArguments, QueueArguments};
 use crate::exit::{Exit, end, print_outcome, warn};
-use crate::interrupt::finish;
 use crate::progress::Progress;
 use crate::render::{self, Format};
 use crate::terminal::Terminal;
@@ -129,12 +128,14 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
         },
         options: RunOptions { producer: arguments.producer.producer(), ..arguments.answers.options() },
     };
+    let quorate = arguments.places.apply(quorate);
     if arguments.queue.enqueue {
-        let places = arguments.places.path_overrides();
-        let queue = Queueing { request, queue: arguments.queue, force: arguments.force };
-        return Box::pin(queueing::run(queue, &places, format, quorate.environment(), terminal)).await;
+        #[cfg(feature = "postgres")]
+        return enqueue(request, &arguments.queue, arguments.force, format, &quorate, terminal).await;
+        #[cfg(not(feature = "postgres"))]
+        return crate::exit::exit_without_feature("postgres", terminal);
     }
-    let convening = arguments.places.apply(quorate).convening(request);
+    let convening = quorate.convening(request);
     if arguments.dry_run {
         let planned = convening.plan().await.map(|plan| {
             print_outcome(&plan, format, &render::convene::plan(&plan, format, terminal.stdout), terminal)
@@ -143,13 +144,12 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
     }
     let progress = Progress::new(terminal.shows_progress);
     let convened = match arguments.if_due {
-        true => finish(convening.start_if_due(), &progress).await,
+        true => progress.follow(convening.start_if_due()).await,
         false => {
-            let convened = finish(convening.start(), &progress).await;
+            let convened = progress.follow(convening.start()).await;
             convened.map(|outcome| outcome.map(|decision| ConveneOutcome::Decided(Box::new(decision))))
         }
     };
-    progress.clear();
     let printed = convened.map(|Outcome { value, warnings }| match value {
         ConveneOutcome::Decided(decision) => {
             let recorded = Outcome { value: Recorded::Decision(decision), warnings };
@@ -164,95 +164,31 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
     end(printed, format, terminal)
 }
 
-/// What is queued in place of being done.
-#[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "only a database has a queue"))]
-struct Queueing {
-    request: ConveneRequest,
-    queue: QueueArguments,
-    force: bool,
-}
-
-#[cfg(not(feature = "postgres"))]
-mod queueing {
-    use super::Queueing;
-    use crate::exit::{Exit, exit_without_feature};
-    use crate::render::Format;
-    use crate::terminal::Terminal;
-    use quorate::service::environment::Environment;
-    use quorate::service::workspace::PathOverrides;
-
-    pub(super) async fn run(
-        _: Queueing,
-        _: &PathOverrides,
-        _: Format,
-        _: &Environment,
-        terminal: &Terminal,
-    ) -> Exit {
-        exit_without_feature("postgres", terminal)
-    }
-}
-
 /// `--enqueue`.
 #[cfg(feature = "postgres")]
-mod queueing {
-    use super::Queueing;
-    use crate::exit::{Exit, exit_with_error};
-    use crate::exit::{print_result_as, with_session};
-    use crate::interrupt::{Interrupted, until_interrupted};
-    use crate::render::{self, Format};
-    use crate::terminal::Terminal;
-    use quorate::service::convene::spec;
-    use quorate::service::environment::Environment;
-    use quorate::service::open_session;
-    use quorate::service::queue::{enqueue, ensure_has_queue, manage};
-    use quorate::service::sweep::JudgedPolicy;
-    use quorate::service::workspace::PathOverrides;
+async fn enqueue(
+    request: ConveneRequest,
+    queue: &QueueArguments,
+    force: bool,
+    format: Format,
+    quorate: &Quorate,
+    terminal: &Terminal,
+) -> Exit {
+    use quorate::sweep::JudgedPolicy;
 
-    pub(super) async fn run(
-        what: Queueing,
-        places: &PathOverrides,
-        format: Format,
-        environment: &Environment,
-        terminal: &Terminal,
-    ) -> Exit {
-        let prepared = enqueue::prepare_convenings(environment, places, &what.request).and_then(
-            |(inputs, workspace)| {
-                ensure_has_queue(environment, &workspace.ledger)?;
-                let spec = spec::build(environment, &workspace, &inputs[0], &what.request.options)?;
-                Ok((inputs, workspace, spec))
-            },
-        );
-        let (inputs, workspace, spec) = match prepared {
-            Ok(prepared) => prepared,
-            Err(error) => return exit_with_error(&error, format, terminal),
-        };
-        let opened = open_session::open(environment.clone(), workspace).await;
-        with_session(opened, format, terminal, async |session| {
-            let judged = if what.force { JudgedPolicy::Repeat } else { JudgedPolicy::Skip };
-            let mut queued =
-                enqueue::enqueue_convenings(session, &inputs, &spec, &what.queue.options(), judged).await?;
-            let mut exit = Exit::DONE;
-            if what.queue.wait {
-                match until_interrupted(enqueue::wait_for_convenings(session, &mut queued)).await {
-                    Err(Interrupted) => {
-                        terminal.status("interrupted; what is queued stays queued");
-                        exit = Exit::INTERRUPTED;
-                    }
-                    Ok(waited) => {
-                        waited?;
-                        if enqueue::has_failed_convening(&queued) {
-                            exit = Exit::INCOMPLETE;
-                        }
-                    }
-                }
-            }
-            let text = match format {
-                Format::Json => format!("{:#}\n", manage::convenings_json(&queued)),
-                _ => render::queue::convenings(&queued, terminal.stdout),
-            };
-            print_result_as(format, &text, session, terminal);
-            Ok(exit)
-        })
-        .await
+    let judged = if force { JudgedPolicy::Repeat } else { JudgedPolicy::Skip };
+    let queueing = quorate.queue().convene(request, queue.options(), judged, queue.wait);
+    let queued = match Progress::new(false).follow(queueing).await {
+        Ok(queued) => queued,
+        Err(error) => return crate::exit::exit_with_error(&error, format, terminal),
+    };
+    if queued.is_interrupted {
+        terminal.status("interrupted; what is queued stays queued");
     }
+    let text = match format {
+        Format::Json => render::json_text(&queued.value),
+        _ => queued.doc().text(terminal.stdout),
+    };
+    print_outcome(&queued, format, &text, terminal);
+    Exit::verdict(queued.exit_code())
 }

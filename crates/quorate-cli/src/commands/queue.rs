@@ -6,6 +6,7 @@ use clap::builder::PossibleValuesParser;
 use clap::{Args, Subcommand};
 
 use crate::arguments::{HumanOrJson, PathArguments, duration};
+use crate::exit::Exit;
 
 /// Show and change the queue of runs that workers decide
 ///
@@ -171,170 +172,82 @@ struct Common {
 /// The states of tasks.
 const STATES: [&str; 5] = ["ready", "leased", "done", "dead", "cancelled"];
 
-#[cfg(feature = "postgres")]
-pub(super) use managing::run;
-#[cfg(not(feature = "postgres"))]
-pub(super) use missing::run;
-
 /// The command of a build without the feature.
 #[cfg(not(feature = "postgres"))]
-mod missing {
-    use super::Arguments;
-    use crate::exit::{Exit, exit_without_feature};
-    use crate::terminal::Terminal;
-    use quorate::service::environment::Environment;
-
-    pub(crate) async fn run(_: Arguments, _: &Environment, terminal: &Terminal) -> Exit {
-        exit_without_feature("postgres", terminal)
-    }
+pub(super) async fn run(_: Arguments, _: &quorate::Quorate, terminal: &crate::terminal::Terminal) -> Exit {
+    crate::exit::exit_without_feature("postgres", terminal)
 }
 
-/// The command of a build with the feature.
 #[cfg(feature = "postgres")]
-mod managing {
-    use quorate_ledger::store::tasks::TenantChange;
-    use quorate_ledger::store::tasks::{TaskFilter, TaskState};
+pub(super) async fn run(
+    arguments: Arguments,
+    quorate: &quorate::Quorate,
+    terminal: &crate::terminal::Terminal,
+) -> Exit {
+    use quorate::queue::{
+        Changed, Pause, Pools, QueueStatus, TaskFilter, TaskState, Tasks, TenantChange, tenant_doc,
+    };
+    use quorate::view::wording::amount;
 
-    use super::{Arguments, Command};
-    use crate::arguments::HumanOrJson;
-    use crate::exit::Exit;
-    use crate::exit::{print_result_as, with_session};
+    use crate::exit::show;
     use crate::interrupt::{Interrupted, until_interrupted};
-    use crate::render;
-    use crate::terminal::Terminal;
-    use quorate::service::environment::Environment;
-    use quorate::service::error::ServiceError;
-    use quorate::service::queue::{self, manage};
-    use quorate::service::session::LedgerSession;
 
-    pub(crate) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
-        let command = arguments.command;
-        let common = match &command {
-            Command::Status { common }
-            | Command::List { common, .. }
-            | Command::Retry { common, .. }
-            | Command::Cancel { common, .. }
-            | Command::Pause { common, .. }
-            | Command::Drain { common, .. }
-            | Command::Tenant { common, .. }
-            | Command::Quota { common, .. } => common,
-        };
-        let format = common.format;
-        let places = common.places.path_overrides();
-        let opened = queue::open(environment, &places).await;
-        with_session(opened, format.into(), terminal, async |session| {
-            let done = done(session, &command, terminal).await?;
-            let Some(result) = done else { return Ok(Exit::INTERRUPTED) };
-            let text = match format {
-                HumanOrJson::Human => result.human,
-                HumanOrJson::Json => format!("{:#}\n", result.json),
+    let of = |common: Common| (common.places.apply(quorate).queue(), common.format);
+    match arguments.command {
+        Command::Status { common } => {
+            let (queue, format) = of(common);
+            show(queue.status().await, QueueStatus::doc, format, terminal)
+        }
+        Command::List { dead, state, tenant, batch, limit, common } => {
+            let (queue, format) = of(common);
+            let named = |one: &TaskState| Some(one.as_str()) == state.as_deref();
+            let state = if dead { Some(TaskState::Dead) } else { TaskState::ALL.into_iter().find(named) };
+            let tasks = queue.tasks(&TaskFilter { state, tenant, batch }, limit).await;
+            show(tasks, Tasks::doc, format, terminal)
+        }
+        Command::Retry { runs, tenant, common, .. } => {
+            let (queue, format) = of(common);
+            show(queue.retry(&runs, tenant).await, Changed::doc, format, terminal)
+        }
+        Command::Cancel { runs, common } => {
+            let (queue, format) = of(common);
+            show(queue.cancel(&runs).await, Changed::doc, format, terminal)
+        }
+        Command::Pause { tenant, off, common } => {
+            let (queue, format) = of(common);
+            show(queue.pause(tenant, !off).await, Pause::doc, format, terminal)
+        }
+        Command::Tenant { name, weight, max_running, max_waiting, common } => {
+            let (queue, format) = of(common);
+            let change = TenantChange {
+                weight,
+                max_running: max_running.map(|limit| limit.0),
+                max_waiting: max_waiting.map(|limit| limit.0),
             };
-            Ok(print_result_as(format.into(), &text, session, terminal))
-        })
-        .await
-    }
-
-    /// The result of a command, for people and for machines.
-    struct Outcome {
-        human: String,
-        json: serde_json::Value,
-    }
-
-    async fn done(
-        session: &LedgerSession,
-        command: &Command,
-        terminal: &Terminal,
-    ) -> Result<Option<Outcome>, ServiceError> {
-        Ok(Some(match command {
-            Command::Status { .. } => {
-                let status = manage::status(session).await?;
-                Outcome {
-                    human: render::queue::status(&status, terminal.stdout),
-                    json: manage::status_json(&status),
+            show(queue.tenant(&name, &change).await, tenant_doc, format, terminal)
+        }
+        Command::Quota { pool, rate, burst, common } => {
+            let (queue, format) = of(common);
+            let limit = |rate: u64| (rate, burst.unwrap_or_else(|| rate.div_ceil(3_600)));
+            let change = pool.as_deref().zip(rate).map(|(pool, rate)| (pool, rate.0.map(limit)));
+            show(queue.pools(change).await, Pools::doc, format, terminal)
+        }
+        Command::Drain { tenant, timeout, common } => {
+            let (queue, format) = of(common);
+            let last = std::cell::Cell::new(0);
+            let progress = |leased: u64| {
+                if last.replace(leased) != leased {
+                    terminal.hint(&format!("workers still have {}", amount(leased, "task")));
                 }
-            }
-            Command::List { dead, state, tenant, batch, limit, .. } => {
-                let state = match dead {
-                    true => Some(TaskState::Dead),
-                    false => TaskState::ALL.into_iter().find(|one| Some(one.as_str()) == state.as_deref()),
-                };
-                let filter = TaskFilter { state, tenant: tenant.clone(), batch: batch.clone() };
-                let tasks = manage::list(session, &filter, *limit).await?;
-                Outcome {
-                    human: render::queue::list(&tasks, terminal.stdout),
-                    json: manage::list_json(&tasks),
+            };
+            match until_interrupted(queue.drain(tenant, timeout, &progress)).await {
+                Err(Interrupted) => {
+                    terminal
+                        .status("interrupted; the queue stays paused: `quorate queue pause --off` ends that");
+                    Exit::INTERRUPTED
                 }
+                Ok(drained) => show(drained, Pause::doc, format, terminal),
             }
-            Command::Retry { runs, tenant, .. } => {
-                let filter = TaskFilter { tenant: tenant.clone(), ..TaskFilter::default() };
-                counted(manage::retry(session, runs, &filter).await?, "tried again", "retried")
-            }
-            Command::Cancel { runs, .. } => {
-                counted(manage::cancel(session, runs).await?, "taken out of the queue", "cancelled")
-            }
-            Command::Pause { tenant, off, .. } => {
-                manage::pause(session, tenant.as_deref(), !off).await?;
-                paused(tenant.as_deref(), !off)
-            }
-            Command::Tenant { name, weight, max_running, max_waiting, .. } => {
-                let change = TenantChange {
-                    weight: *weight,
-                    max_running: max_running.map(|limit| limit.0),
-                    max_waiting: max_waiting.map(|limit| limit.0),
-                };
-                let tenant = manage::tenant(session, name, &change).await?;
-                Outcome {
-                    human: render::queue::tenant(&tenant, terminal.stdout),
-                    json: manage::tenant_json(&tenant),
-                }
-            }
-            Command::Quota { pool, rate, burst, .. } => {
-                let limit = |rate: u64| (rate, burst.unwrap_or_else(|| rate.div_ceil(3_600)));
-                let change = pool.as_deref().zip(*rate).map(|(pool, rate)| (pool, rate.0.map(limit)));
-                let quotas = manage::quotas(session, change).await?;
-                Outcome {
-                    human: render::queue::quotas(&quotas, terminal.stdout),
-                    json: manage::quotas_json(&quotas),
-                }
-            }
-            Command::Drain { tenant, timeout, .. } => {
-                let last = std::cell::Cell::new(0);
-                let progress = |leased: u64| {
-                    if last.replace(leased) != leased {
-                        terminal.hint(&format!("workers still have {}", render::queue::tasks(leased)));
-                    }
-                };
-                match until_interrupted(manage::drain(session, tenant.as_deref(), *timeout, &progress)).await
-                {
-                    Err(Interrupted) => {
-                        terminal.status(
-                            "interrupted; the queue stays paused: `quorate queue pause --off` ends that",
-                        );
-                        return Ok(None);
-                    }
-                    Ok(drained) => drained?,
-                }
-                let mut result = paused(tenant.as_deref(), true);
-                result.human = format!("Workers have nothing left. {}", result.human);
-                result
-            }
-        }))
-    }
-
-    fn counted(count: u64, what: &str, key: &str) -> Outcome {
-        let tasks = if count == 1 { "task is" } else { "tasks are" };
-        Outcome { human: format!("{count} {tasks} {what}.\n"), json: serde_json::json!({key: count}) }
-    }
-
-    fn paused(tenant: Option<&str>, paused: bool) -> Outcome {
-        let whose = tenant.map_or_else(|| "The queue".to_owned(), |tenant| format!("The tenant `{tenant}`"));
-        let off = tenant.map_or_else(String::new, |tenant| format!(" --tenant {tenant}"));
-        let human = match paused {
-            true => {
-                format!("{whose} is paused: `quorate queue pause --off{off}` lets workers claim again.\n")
-            }
-            false => format!("{whose} goes on.\n"),
-        };
-        Outcome { human, json: serde_json::json!({"tenant": tenant, "paused": paused}) }
+        }
     }
 }

@@ -4,8 +4,11 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use clap::Args;
+use quorate::Quorate;
 
 use crate::arguments::{EventsArguments, HumanOrJson, PathArguments, duration};
+use crate::exit::Exit;
+use crate::terminal::Terminal;
 
 /// Run queued reviews and convenings until it is stopped
 ///
@@ -45,129 +48,69 @@ pub(super) struct Arguments {
     places: PathArguments,
 }
 
-#[cfg(not(feature = "postgres"))]
-pub(super) use missing::run;
-#[cfg(feature = "postgres")]
-pub(super) use working::run;
-
 /// The command of a build without the feature.
 #[cfg(not(feature = "postgres"))]
-mod missing {
-    use super::Arguments;
-    use crate::exit::{Exit, exit_without_feature};
-    use crate::terminal::Terminal;
-    use quorate::service::environment::Environment;
-
-    pub(crate) async fn run(_: Arguments, _: &Environment, terminal: &Terminal) -> Exit {
-        exit_without_feature("postgres", terminal)
-    }
+pub(super) async fn run(_: Arguments, _: &Quorate, terminal: &Terminal) -> Exit {
+    crate::exit::exit_without_feature("postgres", terminal)
 }
 
-/// The command of a build with the feature.
 #[cfg(feature = "postgres")]
-mod working {
-    use std::sync::Arc;
+pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+    use quorate::queue::{WorkerEvent, WorkerOptions};
+    use quorate::view::wording::amount;
 
-    use tokio::sync::{mpsc, watch};
-
-    use super::Arguments;
-    use crate::arguments::HumanOrJson;
     use crate::events::{Events, Role};
-    use crate::exit::{Exit, exit_with_error};
-    use crate::exit::{print_error, print_warnings};
-    use crate::interrupt::{
-        Interrupted, exit_as_interrupted_on_signal, exit_cleanly_on_signal, until_interrupted,
-    };
-    use crate::metrics;
-    use crate::render;
-    use crate::terminal::Terminal;
-    use quorate::service::environment::Environment;
-    use quorate::service::queue::worker::{WorkerEvent, WorkerOptions, work};
-    use quorate::service::queue::{self, manage};
+    use crate::exit::{exit_with_error, warn};
+    use crate::interrupt::{exit_as_interrupted_on_signal, exit_cleanly_on_signal, until_interrupted};
 
-    pub(crate) async fn run(arguments: Arguments, environment: &Environment, terminal: &Terminal) -> Exit {
-        let format = arguments.format.into();
-        let environment = &match metrics::serve(arguments.metrics, environment) {
-            Ok(environment) => environment,
-            Err(error) => return exit_with_error(&error, format, terminal),
-        };
-        let mut sent = match Events::connect(arguments.events, Role::Works, environment).await {
-            Ok(sent) => sent,
-            Err(error) => return exit_with_error(&error, format, terminal),
-        };
-        let opened = queue::open_for_writing(environment, &arguments.places.path_overrides()).await;
-        let session = match opened {
-            Ok(session) => Arc::new(session),
-            Err(error) => return exit_with_error(&error, format, terminal),
-        };
-        exit_cleanly_on_signal();
-        let options = WorkerOptions {
-            slots: usize::from(arguments.slots),
-            classes: arguments.classes,
-            grace: arguments.grace,
-            until_empty: arguments.until_empty,
-        };
-        let (events, mut told) = mpsc::unbounded_channel();
-        let (stop, stopped) = watch::channel(false);
-        let show = |event: &WorkerEvent| match (arguments.format, event) {
-            (_, WorkerEvent::Unavailable(why)) => {
-                terminal.status(&format!("cannot read the queue, trying again: {why}"));
-            }
-            (HumanOrJson::Human, WorkerEvent::Ended(task, end)) => {
-                terminal.data(&render::queue::task_end(task, end, terminal.stdout));
-            }
-            (HumanOrJson::Json, WorkerEvent::Ended(task, end)) => {
-                terminal.data(&format!("{}\n", manage::task_end_json(task, end)));
-            }
-        };
-        terminal.hint(&format!(
-            "working at up to {} of {} at once; SIGTERM or Ctrl-C stops it",
-            render::queue::tasks(u64::from(arguments.slots)),
-            session.store.address()
-        ));
-        print_warnings(&session, terminal);
-        let working = async {
-            let mut working = std::pin::pin!(work(&session, &options, events, stopped));
-            let mut is_stopping = false;
-            loop {
-                let signal = async {
-                    match is_stopping {
-                        // The next signal ends the process at once.
-                        true => std::future::pending().await,
-                        false => until_interrupted(std::future::pending::<()>()).await,
-                    }
-                };
-                tokio::select! {
-                    done = &mut working => break done,
-                    Some(event) = told.recv() => show(&event),
-                    Err(Interrupted) = signal => {
-                        is_stopping = true;
-                        exit_as_interrupted_on_signal();
-                        let _ = stop.send(true);
-                        terminal.hint("stopping: the worker ends its runs and claims no more tasks; a second signal ends it at once");
-                    }
-                }
-            }
-        };
-        let done = sent.during(working, terminal).await;
-        while let Ok(event) = told.try_recv() {
-            show(&event);
+    let format = arguments.format.into();
+    let quorate = match crate::metrics::serve(arguments.metrics, quorate) {
+        Ok(quorate) => arguments.places.apply(&quorate),
+        Err(error) => return exit_with_error(&error, format, terminal),
+    };
+    let mut sent = match Events::connect(arguments.events, Role::Works, &quorate).await {
+        Ok(sent) => sent,
+        Err(error) => return exit_with_error(&error, format, terminal),
+    };
+    let options = WorkerOptions {
+        slots: usize::from(arguments.slots),
+        classes: arguments.classes,
+        grace: arguments.grace,
+        until_empty: arguments.until_empty,
+    };
+    let show = |event: WorkerEvent| match event {
+        WorkerEvent::Started { ledger, warnings } => {
+            exit_cleanly_on_signal();
+            let tasks = amount(options.slots as u64, "task");
+            terminal
+                .hint(&format!("working at up to {tasks} of {ledger} at once; SIGTERM or Ctrl-C stops it"));
+            warn(&warnings, terminal);
         }
-        print_warnings(&session, terminal);
-        let exit = match done {
-            Ok(summary) => {
-                terminal.hint(&render::queue::summary(&summary));
-                match options.until_empty && summary.dead > 0 {
-                    true => Exit::INCOMPLETE,
-                    false => Exit::DONE,
-                }
-            }
-            Err(error) => print_error(&error, &session, format, terminal),
-        };
-        sent.close().await;
-        if let Some(session) = Arc::into_inner(session) {
-            session.close().await;
+        WorkerEvent::Unavailable(why) => {
+            terminal.status(&format!("cannot read the queue, trying again: {why}"));
         }
-        exit
-    }
+        WorkerEvent::Ended(attempt) => terminal.data(&match arguments.format {
+            HumanOrJson::Human => attempt.line(terminal.stdout),
+            HumanOrJson::Json => format!("{}\n", serde_json::json!(attempt)),
+        }),
+    };
+    let stop = async {
+        let _ = until_interrupted(std::future::pending::<()>()).await;
+        // The next signal ends the process at once.
+        exit_as_interrupted_on_signal();
+        terminal.hint(
+            "stopping: the worker ends its runs and claims no more tasks; a second signal ends it at once",
+        );
+    };
+    let done = sent.during(Box::pin(quorate.queue().work(&options, show, stop)), terminal).await;
+    let exit = match done {
+        Ok(summary) => {
+            warn(&summary.warnings, terminal);
+            terminal.hint(&summary.text());
+            if options.until_empty && summary.dead > 0 { Exit::INCOMPLETE } else { Exit::DONE }
+        }
+        Err(error) => exit_with_error(&error, format, terminal),
+    };
+    sent.close().await;
+    exit
 }

@@ -1,6 +1,5 @@
 //! The queue: tasks in a Postgres ledger, whose runs workers execute on any machine. `queue/enqueue.rs` adds tasks,
-//! `queue/lines.rs` logs their verdicts in the workspace that queued them, `queue/worker.rs` claims and executes them,
-//! and `queue/manage.rs` waits for them and manages them. A task contains a council as a `queue/bundle.rs`.
+//! `queue/lines.rs` logs their verdicts in the workspace that queued them, and `queue/worker.rs` claims and executes them. A task contains a council as a `queue/bundle.rs`.
 //!
 //! The machine that queues a task signs it (D14), and a worker verifies the signature before it uses any part of the task.
 //! Without a key and a keyring, tasks are unsigned.
@@ -8,7 +7,6 @@
 pub mod bundle;
 pub mod enqueue;
 pub mod lines;
-pub mod manage;
 pub mod worker;
 
 use std::sync::Arc;
@@ -161,7 +159,7 @@ pub fn check_name(what: &str, name: &str) -> Result<(), ServiceError> {
     }
     let body = Body::new(format!("`{name}` cannot be the name of a {what}"))
         .help("use 1 to 64 lower-case letters, digits, `-`, `_` and `.`, beginning with a letter or a digit");
-    Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body))
+    Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body))
 }
 
 /// The field of a task's body that holds its signature: the key's name, the time and the signature, with spaces between
@@ -308,7 +306,7 @@ pub(super) fn poll_interval() -> Duration {
 }
 
 /// Waits about a second.
-pub(super) async fn pause_poll() {
+pub(crate) async fn pause_poll() {
     tokio::time::sleep(poll_interval()).await;
 }
 

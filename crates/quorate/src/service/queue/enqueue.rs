@@ -16,12 +16,12 @@ use quorate_ledger::store::tasks::{Batch, EnqueueResult, NewTask, TaskState};
 use quorate_manifest::council::tiers::UNCLASSIFIED;
 use quorate_protocol::assembly::Setup;
 use quorate_protocol::{Json, Name, Part, PartKind};
+use serde::Serialize;
 use serde_json::json;
 
 use super::bundle::{Audit, Bundle, BundleKind};
-
-use super::lines::QueueingLog;
-use super::{Covered, QueueOptions, TaskBody, TaskWaiter, check_name, ensure_queue};
+use super::lines::{QueueingLog, write_log_lines};
+use super::{Covered, EndedTask, QueueOptions, TaskBody, TaskWaiter, check_name, ensure_queue};
 use crate::service::artifact::{Artifact, Draft};
 use crate::service::convene::{self, ConveneInput, ConveneRequest, Inputs};
 use crate::service::environment::Environment;
@@ -29,10 +29,10 @@ use crate::service::error::ServiceError;
 use crate::service::run_spec::RunSpec;
 use crate::service::session::LedgerSession;
 use crate::service::sweep::{
-    DueFile, Found, JudgedPolicy, Sweep, SweepRequest, SweptFile, SweptOutcome, find,
+    DueFile, Found, JudgedPolicy, Sweep, SweepObserver, SweepRequest, SweptFile, SweptOutcome, find,
 };
 use crate::service::workspace::{PathOverrides, Workspace};
-use crate::service::{disk, review, signer};
+use crate::service::{disk, report, review, signer};
 
 /// The largest request to the server: tasks, and bytes of texts.
 const MAX_TASKS: usize = 1_000;
@@ -293,6 +293,59 @@ pub async fn enqueue_sweep(
     Ok(Sweep { files, ..Sweep::default() })
 }
 
+/// Waits until all tasks of a sweep have ended, and sets the outcomes of its files.
+///
+/// # Errors
+/// When the ledger does not answer.
+#[crate::boxed]
+pub async fn wait_for_sweep(
+    session: &LedgerSession,
+    report: &mut Sweep,
+    observer: &dyn SweepObserver,
+) -> Result<(), ServiceError> {
+    let mut files: BTreeMap<Name, Vec<usize>> = BTreeMap::new();
+    for (at, file) in report.files.iter().enumerate() {
+        if let SweptOutcome::Queued { run, .. } = &file.outcome {
+            files.entry(run.as_str().into()).or_default().push(at);
+        }
+    }
+    observer.planned(files.len());
+    let mut waiting = TaskWaiter::for_runs(files.keys().cloned());
+    loop {
+        let ended = waiting.next(session).await?;
+        if ended.is_empty() {
+            return write_log_lines(session).await;
+        }
+        for task in ended {
+            let outcome = outcome_of(session, &task).await?;
+            for at in files.get(&task.run).into_iter().flatten() {
+                report.files[*at].outcome = outcome.clone();
+                observer.ended(&report.files[*at]);
+            }
+        }
+    }
+}
+
+async fn outcome_of(session: &LedgerSession, task: &EndedTask) -> Result<SweptOutcome, ServiceError> {
+    let run = &task.run;
+    Ok(match task.state {
+        TaskState::Done => {
+            let read = report::load(session, run).await?;
+            match read.verdict {
+                Some(verdict) => {
+                    SweptOutcome::Judged { run: run.to_string(), verdict, fix: read.first_fix() }
+                }
+                None => SweptOutcome::Failed { why: format!("run {run} has no verdict") },
+            }
+        }
+        TaskState::Cancelled => SweptOutcome::Failed { why: "the task was cancelled".to_owned() },
+        _ => {
+            let why = task.error.clone().unwrap_or_else(|| format!("the task of run {run} is dead"));
+            SweptOutcome::Failed { why }
+        }
+    })
+}
+
 /// Reads and redacts a draft for the queue.
 async fn sweep_item(
     session: &LedgerSession,
@@ -321,13 +374,16 @@ async fn sweep_item(
 }
 
 /// A convening in the queue.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct QueuedSubject {
     /// The subject's path, as shown to the user.
     pub path: String,
+    /// Its run.
     pub run: Name,
+    /// The state of its task.
     pub state: TaskState,
-    /// Whether this command queued it.
+    /// Whether this call queued it.
+    #[serde(rename = "new")]
     pub is_new: bool,
     /// The decision, once [`wait_for_convenings`] has returned.
     pub outcome: Option<String>,
@@ -470,9 +526,4 @@ pub async fn wait_for_convenings(
             }
         }
     }
-}
-
-/// Whether a convening ended without an outcome.
-pub fn has_failed_convening(queued: &[QueuedSubject]) -> bool {
-    queued.iter().any(|subject| subject.outcome.is_none())
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use quorate_adapters::executor::llm::{Quota, share_quota};
-use quorate_diagnostics::{Body, codes};
+use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::entropy;
 use quorate_kernel::history::History;
@@ -22,6 +22,7 @@ use quorate_ledger::store::tasks::{ClaimedTask, GiveBack, Permits};
 use quorate_protocol::assembly::{self, subject_kind};
 use quorate_protocol::modes::council;
 use quorate_protocol::{Json, Name, Part, PartKind};
+use serde::Serialize;
 use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -42,6 +43,7 @@ use crate::service::session::LedgerSession;
 use crate::service::signer::{KeySource, Signer};
 use crate::worker_thread::run_on_own_thread;
 
+/// How a worker works.
 #[derive(Debug, Clone)]
 pub struct WorkerOptions {
     /// How many tasks the worker executes at once.
@@ -54,32 +56,80 @@ pub struct WorkerOptions {
     pub until_empty: bool,
 }
 
-/// A worker's report to the front end.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// What a worker reports.
+#[derive(Debug, Clone)]
 pub enum WorkerEvent {
-    Ended(TaskName, TaskEnd),
-    /// The ledger did not answer. The worker tries again.
+    /// It claims tasks from a ledger.
+    Started {
+        /// The ledger's address.
+        ledger: String,
+        /// The warnings of the workspace.
+        warnings: Report,
+    },
+    /// It has ended an attempt at a task.
+    Ended(Attempt),
+    /// The ledger did not answer, for this reason. The worker tries again.
     Unavailable(String),
 }
 
-/// The task of a [`WorkerEvent`].
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TaskName {
+/// An attempt at a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Attempt {
+    /// The task's run.
     pub run: Name,
+    /// The tenant that queued it.
     pub tenant: String,
+    /// The text that the task is about.
     pub subject: String,
+    /// The number of the attempt, from 1.
     pub attempt: u64,
+    /// `done`, `later`, `dead`, `lost` or `released`.
+    pub end: &'static str,
+    /// The verdict or outcome of a run that is done.
+    pub outcome: Option<String>,
+    /// Why the task is dead or tried later.
+    pub why: Option<String>,
+    /// When the queue tries the task again, in milliseconds.
+    pub wait_ms: Option<u64>,
+}
+
+impl Attempt {
+    fn of(task: &ClaimedTask) -> Attempt {
+        Attempt {
+            run: task.run.clone(),
+            tenant: task.tenant.clone(),
+            subject: task.subject.clone(),
+            attempt: task.attempt,
+            end: "",
+            outcome: None,
+            why: None,
+            wait_ms: None,
+        }
+    }
+
+    fn ended(self, end: &TaskEnd) -> Attempt {
+        let (outcome, why, wait_ms) = match end {
+            TaskEnd::Done { word } => (Some(word.clone()), None, None),
+            TaskEnd::Later { wait_ms, why } => (None, Some(why.clone()), Some(*wait_ms)),
+            TaskEnd::Dead { why } => (None, Some(why.clone()), None),
+            TaskEnd::Lost | TaskEnd::Released => (None, None, None),
+        };
+        Attempt { end: end.word(), outcome, why, wait_ms, ..self }
+    }
 }
 
 /// The number of attempts of a worker, by end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkerSummary {
+    /// Tasks whose run has ended.
     pub done: u64,
     /// Tasks that the queue retries.
     pub later: u64,
+    /// Tasks that a person has to retry.
     pub dead: u64,
     /// Tasks that another worker took over.
     pub lost: u64,
+    /// Tasks that were given back.
     pub released: u64,
 }
 
@@ -96,7 +146,7 @@ impl WorkerSummary {
     }
 }
 
-type Ended = (TaskName, Result<TaskEnd, ServiceError>);
+type Ended = (Attempt, Result<TaskEnd, ServiceError>);
 
 /// Works until `stop`, or until the queue is empty. Then the worker stops claiming, waits for its tasks for the grace
 /// period, and gives the rest back without counting the attempt.
@@ -171,12 +221,7 @@ struct Worker {
 
 impl Worker {
     fn start(&self, running: &mut JoinSet<Ended>, task: ClaimedTask, mut abandoned: watch::Receiver<bool>) {
-        let name = TaskName {
-            run: task.run.clone(),
-            tenant: task.tenant.clone(),
-            subject: task.subject.clone(),
-            attempt: task.attempt,
-        };
+        let name = Attempt::of(&task);
         let (session, bundles) = (self.session.clone(), self.bundles.clone());
         let events = session.environment.commit_events.clone();
         events.set_tenant(&name.run, Some(&name.tenant));
@@ -198,17 +243,15 @@ impl Worker {
 
     fn ended(&self, ended: Result<Ended, tokio::task::JoinError>, summary: &mut WorkerSummary) {
         match ended {
-            Ok((name, Ok(end))) => {
+            Ok((attempt, end)) => {
+                // Without an answer the lease expires, and another worker takes the task over.
+                let end = end.unwrap_or_else(|error| {
+                    self.say(WorkerEvent::Unavailable(error.first_message()));
+                    TaskEnd::Lost
+                });
                 summary.add(&end);
-                metrics::ended(&name.tenant, end.word());
-                self.say(WorkerEvent::Ended(name, end));
-            }
-            // The lease expires, and another worker takes the task over.
-            Ok((name, Err(error))) => {
-                self.say(WorkerEvent::Unavailable(error.first_message()));
-                summary.add(&TaskEnd::Lost);
-                metrics::ended(&name.tenant, TaskEnd::Lost.word());
-                self.say(WorkerEvent::Ended(name, TaskEnd::Lost));
+                metrics::ended(&attempt.tenant, end.word());
+                self.say(WorkerEvent::Ended(attempt.ended(&end)));
             }
             Err(gone) => {
                 if let Ok(panic) = gone.try_into_panic() {
