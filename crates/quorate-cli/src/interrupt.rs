@@ -4,8 +4,6 @@
 
 use std::future::Future;
 
-use quorate::{Error, Observer, Run};
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Interrupted;
 
@@ -47,24 +45,6 @@ pub(super) async fn until_interrupted<T>(work: impl Future<Output = T>) -> Resul
                 listener::postpone();
             }
             Ok(done)
-        }
-    }
-}
-
-/// Runs an operation of the library to its end; the first signal interrupts it. The observer receives its events.
-pub(super) async fn finish<T>(mut run: Run<T>, observer: &dyn Observer) -> Result<T, Error> {
-    let mut signalled = std::pin::pin!(until_interrupted(std::future::pending::<()>()));
-    let mut is_interrupted = false;
-    loop {
-        tokio::select! {
-            event = run.next() => match event {
-                Some(event) => observer.observe(event),
-                None => return run.finish().await,
-            },
-            _ = &mut signalled, if !is_interrupted => {
-                is_interrupted = true;
-                run.interrupt();
-            }
         }
     }
 }

@@ -22,7 +22,6 @@ use crate::terminal::status_text;
 
 /// The progress of one review or assembly run: a line for each member of the current step.
 pub(crate) struct Progress {
-    run: Mutex<Option<String>>,
     display: Display<council::Council, CouncilLines>,
 }
 
@@ -46,16 +45,11 @@ impl Progress {
             Screen::Lines => Display::Lines(CouncilLines::new()),
             Screen::Live(glyphs) => Display::Live(council::Council::new(glyphs, stderr())),
         };
-        Progress { run: Mutex::new(None), display }
-    }
-
-    /// The run, once it is recorded and can be resumed.
-    pub(crate) fn run(&self) -> Option<String> {
-        lock(&self.run).clone()
+        Progress { display }
     }
 
     /// Removes the display from the screen.
-    pub(crate) fn clear(&self) {
+    fn clear(&self) {
         if let Display::Live(live) = &self.display {
             live.clear();
         }
@@ -84,9 +78,6 @@ impl Progress {
 
 impl Observer for Progress {
     fn observe(&self, event: Event) {
-        if let Event::Opened { run } = &event {
-            *lock(&self.run) = Some(run.to_string());
-        }
         match (&self.display, event) {
             (Display::Lines(lines), Event::Asked { invocation, .. }) => lines.asked(&invocation),
             (Display::Lines(lines), Event::Retried { invocation, why, .. }) => {

@@ -12,6 +12,7 @@ use tokio::sync::{Notify, mpsc};
 use super::error::Error;
 
 pub use quorate_kernel::observer::{Observer, RunEvent as Event};
+pub use quorate_kernel::record::Status;
 
 /// A running operation: a stream of [events](Event) that ends with a result. It makes progress only while it is polled.
 /// Dropping it cancels it at once; [`Run::interrupt`] also closes the ledger. In both cases pending members are stopped,

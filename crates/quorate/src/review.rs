@@ -25,10 +25,14 @@ use super::service::schemas::REVIEWS;
 use super::session::Outcome;
 
 pub use super::service::artifact::{Draft, Drafts};
+pub use super::service::compare::{Position, Stance};
+pub use super::service::diff::{Change, Piece};
 pub use super::service::estimate::{Estimate, Estimates};
 pub use super::service::member_usage::{Failure, MemberUsage};
 pub use super::service::report::{Answer, Deliberator, FailOn, Finding, LedgerLocation, Override, Review};
 pub use super::service::review::{ReviewOutcome, ReviewRequest, TierPolicy};
+pub use quorate_kernel::attempts::Cost;
+pub use quorate_kernel::ports::executor::Usage;
 
 impl Quorate {
     /// Reviews a file with the workspace's council: await it for the result, or [`start`](Reviewing::start) it to

@@ -11,7 +11,6 @@ use quorate_diagnostics::{Report, Warning, codes};
 use crate::arguments::{FailOnArguments, ReviewArguments};
 use crate::commands::report;
 use crate::exit::{Exit, exit_with_error, warn};
-use crate::interrupt;
 use crate::progress::Progress;
 use crate::render::layout::one_line;
 use crate::render::{self, Extent, Format};
@@ -99,8 +98,7 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
     };
     let request = GithubRequest { patterns, review, target };
     let progress = Progress::new(terminal.shows_progress);
-    let reviewed = Box::pin(interrupt::finish(quorate.github(request), &progress)).await;
-    progress.clear();
+    let reviewed = Box::pin(progress.follow(quorate.github(request))).await;
     let reviewed = match reviewed {
         Ok(reviewed) => reviewed,
         Err(error) => return exit_with_error(&error, format(), terminal),

@@ -11,7 +11,6 @@ use serde_json::json;
 
 use crate::arguments::{FailOnArguments, PathArguments, ReviewArguments};
 use crate::exit::{Exit, exit_with_error, warn};
-use crate::interrupt;
 use crate::progress::Progress;
 use crate::render::layout::one_line;
 use crate::render::{Extent, Format};
@@ -151,8 +150,7 @@ async fn review(
     let quorate = settings.places.clone().apply(quorate);
     let reviewing = quorate.review_written(WrittenRequest { file: file.to_owned(), scope, review });
     let progress = Progress::new(terminal.shows_progress);
-    let reviewed = interrupt::finish(reviewing, &progress).await;
-    progress.clear();
+    let reviewed = progress.follow(reviewing).await;
     let reviewed = reviewed?;
     warn(&reviewed.warnings, terminal);
     Ok(match reviewed.value {

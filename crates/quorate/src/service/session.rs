@@ -286,6 +286,9 @@ impl LedgerSession {
     /// The arguments that commands in this directory need to find this ledger: ` --ledger FILE`, or nothing.
     pub fn ledger_flag(&self) -> &str {
         self.ledger_flag.get_or_init(|| {
+            if self.workspace.is_found_here {
+                return String::new();
+            }
             let environment = &self.environment;
             let loaded = workspace::load(environment, &PathOverrides::default(), &environment.directory);
             // Loading that configuration replaced the process's redaction; this restores the session's.
@@ -466,6 +469,7 @@ impl WorkspaceResources {
     /// Applies these resources to another workspace's configuration.
     fn apply_to(&self, configuration: Workspace) -> Workspace {
         Workspace {
+            is_found_here: configuration.is_found_here && configuration.ledger == self.ledger,
             ledger: self.ledger.clone(),
             log: self.log.clone(),
             witness: self.witness.clone(),

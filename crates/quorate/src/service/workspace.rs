@@ -36,6 +36,8 @@ pub struct PathOverrides {
 /// A loaded configuration.
 #[derive(Debug)]
 pub struct Workspace {
+    /// Whether the working directory has the same configuration and ledger by default.
+    pub is_found_here: bool,
     /// `quorate.toml`, or its defaults.
     pub config: Configuration,
     /// The file that it was read from.
@@ -64,7 +66,7 @@ pub struct Workspace {
 /// If a named file does not exist, or a file found is refused.
 pub fn load(
     environment: &Environment,
-    places: &PathOverrides,
+    named: &PathOverrides,
     start: &Path,
 ) -> Result<Workspace, ServiceError> {
     let start = absolute(&environment.directory, start);
@@ -76,7 +78,7 @@ pub fn load(
         config = accept(load_configuration(environment, path), &mut report)?;
     }
     let root = config_path.as_deref().and_then(Path::parent);
-    let council_path = match &places.config {
+    let council_path = match &named.config {
         Some(named) => Some(explicit_config(environment, named)?),
         None => {
             let found = find_council(environment, &start, root)?;
@@ -90,14 +92,14 @@ pub fn load(
             let root = root.or(path.parent()).unwrap_or(&environment.directory);
             let found = FoundFile { root, file: path };
             // A person may name a link.
-            let source: &dyn Source = if places.config.is_some() { &Disk } else { &found };
+            let source: &dyn Source = if named.config.is_some() { &Disk } else { &found };
             let shown = display_path(environment, path);
             council = accept(load_council(environment, path, &shown, root, source), &mut report)?;
         }
         None => council.dir = root.unwrap_or(&environment.directory).to_owned(),
     }
     let beside = council_path.as_deref().and_then(Path::parent).or(root).unwrap_or(&environment.directory);
-    let chosen = places.ledger.clone().or_else(|| environment.ledger.clone());
+    let chosen = named.ledger.clone().or_else(|| environment.ledger.clone());
     let ledger = ledger(environment, chosen.as_deref(), &config, beside)?;
     let log = match &council.logging.log_path {
         Some(path) => absolute(&council.dir, path),
@@ -123,7 +125,16 @@ pub fn load(
     let redaction = Redaction::of(&config, &council, &environment.variables)?;
     environment.redactor.set(redaction.redactor.clone());
     let registry = environment.registries.registry().clone();
+    let is_above = |path: &Option<PathBuf>| {
+        path.as_deref().and_then(Path::parent).is_none_or(|dir| environment.directory.starts_with(dir))
+    };
+    let is_found_here = named.config.is_none()
+        && named.ledger.is_none()
+        && start.starts_with(&environment.directory)
+        && is_above(&config_path)
+        && is_above(&council_path);
     Ok(Workspace {
+        is_found_here,
         config,
         config_path,
         council,

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use quorate_diagnostics::render::Level;
 use quorate_protocol::Json;
-use quorate_protocol::answers::deliberator::{Answer as Position, Round, issues};
+use quorate_protocol::answers::deliberator::{Answer as Position, issues};
 use quorate_protocol::policy::Verdict;
 
 use super::Extent;
@@ -17,6 +17,7 @@ use super::code_hosts::level_of_member;
 use super::doc::{Doc, Entry, Excerpt, Medium, Table, Text, Tone};
 use super::layout::{one_line, truncate};
 use super::wording::{DASH, amount, cost, digit_groups, dollars, duration, list, minute, status, undecided};
+use crate::service::compare::Stance;
 use crate::service::member_usage::MemberUsage;
 use crate::service::report::{Answer, Deliberator, Finding, Review};
 
@@ -217,10 +218,9 @@ fn headings(rounds: u8) -> &'static [&'static str] {
 /// A deliberator's cells, one for each heading.
 fn row(review: &Review, deliberator: &Deliberator) -> Vec<Text> {
     let parsed = ParsedDeliberator::of(review.rounds, deliberator);
-    let mut cells =
-        vec![Text::strong(&*deliberator.id), answer_cell(&deliberator.round1, parsed.first.as_ref())];
+    let mut cells = vec![Text::strong(&*deliberator.id), answer_cell(&parsed.first)];
     if review.rounds > 1 {
-        cells.push(answer_cell(&deliberator.round2, parsed.second.as_ref()));
+        cells.push(answer_cell(&parsed.second));
     }
     let counted = parsed.counted();
     cells.push(counted.and_then(|position| position.score).map_or_else(|| DASH.to_owned(), score).into());
@@ -235,12 +235,7 @@ fn row(review: &Review, deliberator: &Deliberator) -> Vec<Text> {
 
 /// Whether the counted answer of a deliberator is a block.
 fn blocks(review: &Review, member: &str) -> bool {
-    let deliberator = review.deliberators.iter().find(|deliberator| deliberator.id == member);
-    deliberator.is_some_and(|deliberator| {
-        ParsedDeliberator::of(review.rounds, deliberator)
-            .counted()
-            .is_some_and(|position| position.would_block)
-    })
+    review.deliberators.iter().any(|deliberator| deliberator.blocks && deliberator.id == member)
 }
 
 /// The first concession and the first escalation of each deliberator, and the number of further ones.
@@ -287,34 +282,29 @@ fn absences(review: &Review) -> Vec<(String, String)> {
 struct ParsedDeliberator<'r> {
     deliberator: &'r Deliberator,
     rounds: u8,
-    first: Option<Position>,
-    second: Option<Position>,
+    first: Stance,
+    second: Stance,
 }
 
 impl<'r> ParsedDeliberator<'r> {
     fn of(rounds: u8, deliberator: &'r Deliberator) -> ParsedDeliberator<'r> {
-        let last = if rounds == 1 { Round::First } else { Round::Second };
-        let read = |answer: &Answer, round| Position::read(round, &Json::Object(answer.answer.clone()?));
-        ParsedDeliberator {
-            deliberator,
-            rounds,
-            first: read(&deliberator.round1, Round::First),
-            second: read(&deliberator.round2, last),
-        }
+        let [first, second] = deliberator.stances(rounds);
+        ParsedDeliberator { deliberator, rounds, first, second }
     }
 
     /// The counted answer; the last one while the run is undecided.
     fn counted(&self) -> Option<&Position> {
+        let (first, second) = (self.first.read.as_ref(), self.second.read.as_ref());
         match &*self.deliberator.counted {
             "missing" => None,
-            "round1" | "round1_block" => self.first.as_ref(),
-            "round2" => self.second.as_ref(),
-            _ => self.second.as_ref().or(self.first.as_ref()),
+            "round1" | "round1_block" => first,
+            "round2" => second,
+            _ => second.or(first),
         }
     }
 
     fn changes(&self) -> Vec<String> {
-        match (&*self.deliberator.counted, &self.first, &self.second) {
+        match (&*self.deliberator.counted, &self.first.read, &self.second.read) {
             ("missing", ..) => vec!["missing".to_owned()],
             ("round1_block", ..) => vec!["counted by its round-1 block".to_owned()],
             (_, Some(first), Some(second)) => {
@@ -376,22 +366,14 @@ fn gist(value: &Json) -> String {
     }
 }
 
-fn answer_cell(answer: &Answer, position: Option<&Position>) -> Text {
-    let Some(position) = position else {
-        let text = match &*answer.status {
-            "not_asked" | "" => return DASH.into(),
-            "answered" => "unreadable".to_owned(),
-            word => status(word),
-        };
-        return Text::toned(Tone::Absent, text);
-    };
-    match (position.verdict, position.would_block) {
-        (None, true) => "blocks".into(),
-        (None, false) => "passes".into(),
-        (Some(lean), would_block) => {
-            let block = if would_block { ", blocks" } else { "" };
-            Text::toned(Tone::of_word(lean.as_str()), format!("{}{block}", lean.as_str()))
+fn answer_cell(stance: &Stance) -> Text {
+    match &stance.read {
+        None if matches!(&*stance.status, "not_asked" | "") => DASH.into(),
+        None => Text::toned(Tone::Absent, status(&stance.status)),
+        Some(Position { verdict: Some(lean), .. }) => {
+            Text::toned(Tone::of_word(lean.as_str()), stance.words())
         }
+        Some(_) => stance.words().into(),
     }
 }
 
