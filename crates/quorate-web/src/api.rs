@@ -11,24 +11,21 @@ use std::sync::Arc;
 use axum::Json;
 use axum::response::{IntoResponse as _, Response};
 
-use crate::endpoint::{Answer, Call, Endpoint, Method, Nothing};
+use crate::endpoint::{Answer, Call, Method, Route};
 use crate::failure::Failure;
 use crate::{Server, openapi};
 
-pub(crate) struct GetOpenapi;
+/// The routes.
+pub(crate) fn routes() -> Vec<Route> {
+    vec![Route::new(
+        Method::Get,
+        "/api/v1/openapi.json",
+        "This description of the API, as OpenAPI 3.1",
+        Answer { schema: openapi::object, ..Answer::json::<()>("The description") },
+        get_openapi,
+    )]
+}
 
-impl Endpoint for GetOpenapi {
-    const METHOD: Method = Method::Get;
-    const PATH: &'static str = "/api/v1/openapi.json";
-    const ABOUT: &'static str = "This description of the API, as OpenAPI 3.1";
-    type Query = Nothing;
-    type Body = Nothing;
-
-    fn answer() -> Answer {
-        Answer { schema: openapi::object, ..Answer::json::<()>("The description") }
-    }
-
-    async fn call(server: Arc<Server>, _: Call<Self>) -> Result<Response, Failure> {
-        Ok(Json(server.openapi.get()).into_response())
-    }
+async fn get_openapi(server: Arc<Server>, _: Call) -> Result<Response, Failure> {
+    Ok(Json(server.openapi.get()).into_response())
 }

@@ -73,65 +73,64 @@ impl Answer {
 pub(crate) struct Nothing {}
 
 /// A request to a route.
-pub(crate) struct Call<E: Endpoint + ?Sized> {
+pub(crate) struct Call<Q = Nothing, B = Nothing> {
     /// The parts of the path that are in braces.
-    path: BTreeMap<String, String>,
-    pub(crate) query: E::Query,
-    pub(crate) body: E::Body,
+    path: Parts,
+    pub(crate) query: Q,
+    pub(crate) body: B,
     pub(crate) headers: HeaderMap,
     /// The body as it came, which a repeated request must equal.
     pub(crate) bytes: Bytes,
 }
 
-impl<E: Endpoint> Call<E> {
+impl<Q, B> Call<Q, B> {
     /// A part of the path.
     pub(crate) fn part(&self, name: &str) -> &str {
         self.path.get(name).map_or("", String::as_str)
     }
 }
 
-/// A route of the API. One file each in `api/`.
-pub(crate) trait Endpoint: 'static {
-    const METHOD: Method;
-    /// With parts in braces: `/api/v1/runs/{run}`.
-    const PATH: &'static str;
-    /// One sentence of what it does.
-    const ABOUT: &'static str;
-    type Query: DeserializeOwned + JsonSchema + Send;
-    type Body: DeserializeOwned + JsonSchema + Send;
-
-    fn answer() -> Answer;
-
-    fn call(server: Arc<Server>, call: Call<Self>) -> impl Future<Output = Result<Response, Failure>> + Send;
-}
-
 type Answered = Pin<Box<dyn Future<Output = Result<Response, Failure>> + Send>>;
-type Respond =
-    for<'a> fn(Arc<Server>, BTreeMap<String, String>, &'a str, HeaderMap, Bytes) -> Result<Answered, Failure>;
+type Parts = BTreeMap<String, String>;
+type Respond = dyn Fn(Arc<Server>, Parts, &str, HeaderMap, Bytes) -> Result<Answered, Failure> + Send + Sync;
 
 /// A route without its types.
 pub(crate) struct Route {
     pub(crate) method: Method,
     pub(crate) path: &'static str,
     about: &'static str,
-    respond: Respond,
-    answer: fn() -> Answer,
+    respond: Box<Respond>,
+    answer: Answer,
     query_schema: fn(&mut SchemaGenerator) -> Schema,
     body_schema: fn(&mut SchemaGenerator) -> Schema,
     body_reference: fn(&mut SchemaGenerator) -> Schema,
 }
 
 impl Route {
-    pub(crate) fn of<E: Endpoint>() -> Route {
+    /// A route: its path with parts in braces, one sentence of what it does, and its function.
+    pub(crate) fn new<Q, B, W>(
+        method: Method,
+        path: &'static str,
+        about: &'static str,
+        answer: Answer,
+        call: fn(Arc<Server>, Call<Q, B>) -> W,
+    ) -> Route
+    where
+        Q: DeserializeOwned + JsonSchema + 'static,
+        B: DeserializeOwned + JsonSchema + 'static,
+        W: Future<Output = Result<Response, Failure>> + Send + 'static,
+    {
         Route {
-            method: E::METHOD,
-            path: E::PATH,
-            about: E::ABOUT,
-            respond: respond::<E>,
-            answer: E::answer,
-            query_schema: SchemaGenerator::root_schema_for::<E::Query>,
-            body_schema: SchemaGenerator::root_schema_for::<E::Body>,
-            body_reference: SchemaGenerator::subschema_for::<E::Body>,
+            method,
+            path,
+            about,
+            respond: Box::new(move |server, path, query, headers, bytes| {
+                Ok(Box::pin(call(server, read(path, query, headers, bytes)?)))
+            }),
+            answer,
+            query_schema: SchemaGenerator::root_schema_for::<Q>,
+            body_schema: SchemaGenerator::root_schema_for::<B>,
+            body_reference: SchemaGenerator::subschema_for::<B>,
         }
     }
 
@@ -144,7 +143,7 @@ impl Route {
     pub(crate) async fn respond(
         &self,
         server: Arc<Server>,
-        path: BTreeMap<String, String>,
+        path: Parts,
         query: Option<&str>,
         headers: HeaderMap,
         bytes: Bytes,
@@ -183,7 +182,7 @@ impl Route {
                 "description": "Chosen by the client: a request that is repeated with the same key is answered as the first was, among the last 1,000 of the running server, and does nothing",
             }));
         }
-        let answer = (self.answer)();
+        let answer = &self.answer;
         let problem = json!({
             "description": "It failed",
             "content": {"application/json": {"schema": schemas.given.subschema_for::<crate::failure::Problem>()}},
@@ -211,24 +210,12 @@ impl Route {
     }
 }
 
-/// The part of a route that depends on its types.
-fn respond<E: Endpoint>(
-    server: Arc<Server>,
-    path: BTreeMap<String, String>,
+fn read<Q: DeserializeOwned, B: DeserializeOwned>(
+    path: Parts,
     query: &str,
     headers: HeaderMap,
     bytes: Bytes,
-) -> Result<Answered, Failure> {
-    let call = read::<E>(path, query, headers, bytes)?;
-    Ok(Box::pin(E::call(server, call)))
-}
-
-fn read<E: Endpoint>(
-    path: BTreeMap<String, String>,
-    query: &str,
-    headers: HeaderMap,
-    bytes: Bytes,
-) -> Result<Call<E>, Failure> {
+) -> Result<Call<Q, B>, Failure> {
     let query = serde_urlencoded::from_str(query)
         .map_err(|error| Failure::usage(format!("the query: {error}"), SEE_SCHEMA))?;
     // A route that takes nothing accepts nothing.

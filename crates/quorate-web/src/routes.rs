@@ -26,34 +26,16 @@ const MAX_BODY_BYTES: usize = 2 * MAX_DRAFT_BYTES as usize + 64 * 1024;
 
 /// The routes of the API, without those that change something if the server is read-only.
 pub(crate) fn api(read_only: bool) -> Vec<Route> {
-    let mut all = vec![
-        Route::of::<api::runs::GetRuns>(),
-        Route::of::<api::runs::GetRun>(),
-        Route::of::<api::runs::GetRecords>(),
-        Route::of::<api::runs::GetEvents>(),
-        Route::of::<api::runs::GetLive>(),
-        Route::of::<api::runs::GetLiveEvents>(),
-        Route::of::<api::runs::GetArtifact>(),
-        Route::of::<api::ledger::GetProof>(),
-        Route::of::<api::actions::PostResume>(),
-        Route::of::<api::actions::PostCancel>(),
-        Route::of::<api::actions::PostOverride>(),
-        Route::of::<api::actions::PostReviews>(),
-        Route::of::<api::actions::PostConvenings>(),
-        Route::of::<api::runs::GetCompare>(),
-        Route::of::<api::talks::GetTalks>(),
-        Route::of::<api::talks::GetTalk>(),
-        Route::of::<api::talks::GetTalkEvents>(),
-        Route::of::<api::talks::PostTalkMessages>(),
-        Route::of::<api::playbooks::GetPlaybooks>(),
-        Route::of::<api::playbooks::GetPlaybook>(),
-        Route::of::<api::actions::GetJob>(),
-        Route::of::<api::actions::DeleteJob>(),
-        Route::of::<api::runs::GetAudit>(),
-        Route::of::<api::ledger::GetLedger>(),
-        Route::of::<api::ledger::GetCheckpoint>(),
-        Route::of::<api::GetOpenapi>(),
-    ];
+    let mut all = api::routes();
+    for more in [
+        api::runs::routes(),
+        api::ledger::routes(),
+        api::actions::routes(),
+        api::talks::routes(),
+        api::playbooks::routes(),
+    ] {
+        all.extend(more);
+    }
     all.retain(|route| !read_only || route.is_for_reading());
     all
 }

@@ -20,51 +20,57 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::runs::load_live;
-use crate::endpoint::{Answer, Call, Nothing, Route};
+use crate::endpoint::{Answer, Call, Method, Nothing, Route};
 use crate::failure::Failure;
 use crate::{Server, openapi};
 
 /// The routes.
 pub(crate) fn routes() -> Vec<Route> {
     vec![
-        Route::post(
+        Route::new(
+            Method::Post,
             "/api/v1/reviews",
             "Has a council review a text: a job, whose result is the run's report",
             Answer::accepted::<Started>("The job that reviews it"),
             post_reviews,
         ),
-        Route::post(
+        Route::new(
+            Method::Post,
             "/api/v1/convenings",
             "Convenes an assembly: a job, whose result is the run's report",
             Answer::accepted::<Started>("The job that convenes it"),
             post_convenings,
         ),
-        Route::post(
+        Route::new(
+            Method::Post,
             "/api/v1/runs/{run}/resume",
             "Continues a run that a crash, an interruption or a missing answer stopped: a job",
             Answer::accepted::<Started>("The job that continues it"),
             post_resume,
         ),
-        Route::post(
+        Route::new(
+            Method::Post,
             "/api/v1/runs/{run}/override",
             "Records a person's decision beside the council's verdict, with its reason",
             Answer { schema: openapi::report_schema, ..Answer::json::<()>("The report, with the decision") },
             post_override,
         ),
-        Route::get(
+        Route::new(
+            Method::Get,
             "/api/v1/jobs/{job}",
             "How far a job is, or its result; a job that failed answers with its failure",
             Answer::json::<JobStatus>("The job"),
             get_job,
         ),
-        Route::get(
+        Route::new(
+            Method::Delete,
             "/api/v1/jobs/{job}",
             "Ends a job, with its members; a run that was recorded can be resumed",
             Answer::json::<CancelledJob>("Whether it was ended"),
             delete_job,
-        )
-        .delete(),
-        Route::post(
+        ),
+        Route::new(
+            Method::Post,
             "/api/v1/runs/{run}/cancel",
             "Ends the work on a run that this server started, with its members; the run can be resumed",
             Answer::json::<CancelledRun>("Whether it was ended"),

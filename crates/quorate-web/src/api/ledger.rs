@@ -13,9 +13,36 @@ use quorate_diagnostics::{Body, codes};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use crate::endpoint::{Answer, Call, Endpoint, Method, Nothing};
+use crate::endpoint::{Answer, Call, Method, Route};
 use crate::failure::Failure;
 use crate::{Server, openapi};
+
+/// The routes.
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(
+            Method::Get,
+            "/api/v1/ledger",
+            "What the ledger holds, and how much of it is sealed",
+            Answer::json::<Ledger>("The counts"),
+            get_ledger,
+        ),
+        Route::new(
+            Method::Get,
+            "/api/v1/checkpoint",
+            "The last checkpoint of the ledger",
+            Answer::json::<Checkpoint>("The checkpoint"),
+            get_checkpoint,
+        ),
+        Route::new(
+            Method::Get,
+            "/api/v1/runs/{run}/proof",
+            "Proves the records of a run: the bytes that `quorate ledger check-proof` checks without the ledger",
+            Answer { schema: openapi::object, ..Answer::json::<()>("The proof, as canonical JSON") },
+            get_proof,
+        ),
+    ]
+}
 
 /// What the ledger holds.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -88,66 +115,23 @@ pub(crate) async fn load(server: &Arc<Server>) -> Result<Ledger, Failure> {
     })
 }
 
-pub(crate) struct GetLedger;
-
-impl Endpoint for GetLedger {
-    const METHOD: Method = Method::Get;
-    const PATH: &'static str = "/api/v1/ledger";
-    const ABOUT: &'static str = "What the ledger holds, and how much of it is sealed";
-    type Query = Nothing;
-    type Body = Nothing;
-
-    fn answer() -> Answer {
-        Answer::json::<Ledger>("The counts")
-    }
-
-    async fn call(server: Arc<Server>, _: Call<Self>) -> Result<Response, Failure> {
-        Ok(Json(load(&server).await?).into_response())
-    }
+async fn get_ledger(server: Arc<Server>, _: Call) -> Result<Response, Failure> {
+    Ok(Json(load(&server).await?).into_response())
 }
 
-pub(crate) struct GetCheckpoint;
-
-impl Endpoint for GetCheckpoint {
-    const METHOD: Method = Method::Get;
-    const PATH: &'static str = "/api/v1/checkpoint";
-    const ABOUT: &'static str = "The last checkpoint of the ledger";
-    type Query = Nothing;
-    type Body = Nothing;
-
-    fn answer() -> Answer {
-        Answer::json::<Checkpoint>("The checkpoint")
-    }
-
-    async fn call(server: Arc<Server>, _: Call<Self>) -> Result<Response, Failure> {
-        let Some(checkpoint) = load(&server).await?.checkpoint else {
-            let body =
-                Body::new("the ledger has no checkpoint yet").help("`quorate ledger checkpoint` makes one");
-            return Err(Error::new(ErrorKind::NotFound, codes::RECORD_UNSEALED, body).into());
-        };
-        Ok(Json(checkpoint).into_response())
-    }
+async fn get_checkpoint(server: Arc<Server>, _: Call) -> Result<Response, Failure> {
+    let Some(checkpoint) = load(&server).await?.checkpoint else {
+        let body =
+            Body::new("the ledger has no checkpoint yet").help("`quorate ledger checkpoint` makes one");
+        return Err(Error::new(ErrorKind::NotFound, codes::RECORD_UNSEALED, body).into());
+    };
+    Ok(Json(checkpoint).into_response())
 }
 
-pub(crate) struct GetProof;
-
-impl Endpoint for GetProof {
-    const METHOD: Method = Method::Get;
-    const PATH: &'static str = "/api/v1/runs/{run}/proof";
-    const ABOUT: &'static str =
-        "Proves the records of a run: the bytes that `quorate ledger check-proof` checks without the ledger";
-    type Query = Nothing;
-    type Body = Nothing;
-
-    fn answer() -> Answer {
-        Answer { schema: openapi::object, ..Answer::json::<()>("The proof, as canonical JSON") }
-    }
-
-    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let quorate = server.reading().await?;
-        let run = call.part("run").to_owned();
-        let proof = server.run_computation(Box::pin(async move { quorate.prove_run(&run).await })).await?;
-        let text = proof.text().expect("a proof is JSON");
-        Ok(([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response())
-    }
+async fn get_proof(server: Arc<Server>, call: Call) -> Result<Response, Failure> {
+    let quorate = server.reading().await?;
+    let run = call.part("run").to_owned();
+    let proof = server.run_computation(Box::pin(async move { quorate.prove_run(&run).await })).await?;
+    let text = proof.text().expect("a proof is JSON");
+    Ok(([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response())
 }

@@ -8,8 +8,28 @@ use quorate::playbook::{PlaybookList, PlaybookView};
 use quorate::{Error, Outcome};
 
 use crate::Server;
-use crate::endpoint::{Answer, Call, Endpoint, Method, Nothing};
+use crate::endpoint::{Answer, Call, Method, Route};
 use crate::failure::Failure;
+
+/// The routes.
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(
+            Method::Get,
+            "/api/v1/playbooks",
+            "Lists the playbooks of the workspace",
+            Answer::json::<PlaybookList>("The playbooks"),
+            get_playbooks,
+        ),
+        Route::new(
+            Method::Get,
+            "/api/v1/playbooks/{slug}",
+            "A playbook: its versions, the evidence of its gate, and what it changes in prompts",
+            Answer::json::<PlaybookView>("The playbook"),
+            get_playbook,
+        ),
+    ]
+}
 
 /// The playbooks, active ones first; the warnings are about files.
 pub(crate) async fn list(server: &Arc<Server>) -> Result<Outcome<PlaybookList>, Failure> {
@@ -18,22 +38,8 @@ pub(crate) async fn list(server: &Arc<Server>) -> Result<Outcome<PlaybookList>, 
     Ok(listed.map(PlaybookList::in_weaving_order))
 }
 
-pub(crate) struct GetPlaybooks;
-
-impl Endpoint for GetPlaybooks {
-    const METHOD: Method = Method::Get;
-    const PATH: &'static str = "/api/v1/playbooks";
-    const ABOUT: &'static str = "Lists the playbooks of the workspace";
-    type Query = Nothing;
-    type Body = Nothing;
-
-    fn answer() -> Answer {
-        Answer::json::<PlaybookList>("The playbooks")
-    }
-
-    async fn call(server: Arc<Server>, _: Call<Self>) -> Result<Response, Failure> {
-        Ok(Json(list(&server).await?.value).into_response())
-    }
+async fn get_playbooks(server: Arc<Server>, _: Call) -> Result<Response, Failure> {
+    Ok(Json(list(&server).await?.value).into_response())
 }
 
 /// A playbook.
@@ -43,21 +49,6 @@ pub(crate) async fn load_playbook(server: &Arc<Server>, slug: String) -> Result<
     Ok(server.run_computation(Box::pin(view)).await?)
 }
 
-pub(crate) struct GetPlaybook;
-
-impl Endpoint for GetPlaybook {
-    const METHOD: Method = Method::Get;
-    const PATH: &'static str = "/api/v1/playbooks/{slug}";
-    const ABOUT: &'static str =
-        "A playbook: its versions, the evidence of its gate, and what it changes in prompts";
-    type Query = Nothing;
-    type Body = Nothing;
-
-    fn answer() -> Answer {
-        Answer::json::<PlaybookView>("The playbook")
-    }
-
-    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        Ok(Json(load_playbook(&server, call.part("slug").to_owned()).await?).into_response())
-    }
+async fn get_playbook(server: Arc<Server>, call: Call) -> Result<Response, Failure> {
+    Ok(Json(load_playbook(&server, call.part("slug").to_owned()).await?).into_response())
 }

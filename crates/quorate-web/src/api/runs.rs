@@ -26,9 +26,88 @@ use quorate_diagnostics::{Body, codes};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
-use crate::endpoint::{Answer, Call, Endpoint, Method, Nothing};
+use crate::endpoint::{Answer, Call, Method, Route};
 use crate::failure::Failure;
 use crate::{Server, openapi};
+
+/// The routes.
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(
+            Method::Get,
+            "/api/v1/runs",
+            "Lists the runs of the ledger: open ones first, in each part the newest first",
+            Answer::json::<Runs>("The runs"),
+            get_runs,
+        ),
+        Route::new(
+            Method::Get,
+            "/api/v1/runs/{run}",
+            "What a run of a council or an assembly came to, and why",
+            Answer { schema: openapi::report_schema, ..Answer::json::<()>("The report") },
+            get_run,
+        ),
+        Route::new(
+            Method::Get,
+            "/api/v1/runs/{run}/records",
+            "What is recorded of a run, in order, at most 1,000 records at once",
+            Answer::json::<RunRecords>("The records"),
+            get_records,
+        ),
+        Route::new(
+            Method::Get,
+            "/api/v1/compare",
+            "Compares two runs on one artifact: findings kept, new and gone, and who changed position",
+            Answer::json::<Comparison>("The comparison"),
+            get_compare,
+        ),
+        Route::new(
+            Method::Get,
+            "/api/v1/runs/{run}/events",
+            "The records of a run as server-sent events, `record` for each and `end` after the last",
+            Answer {
+                content_type: "text/event-stream",
+                schema: record_event,
+                ..Answer::json::<()>(
+                    "A stream of events: the data of `record` is a record as `records` gives it",
+                )
+            },
+            get_events,
+        ),
+        Route::new(
+            Method::Get,
+            "/api/v1/runs/{run}/live",
+            "How far a run is: each member's questions, and what was spent of the budget",
+            Answer::json::<Live>("The run as it is now"),
+            get_live,
+        ),
+        Route::new(
+            Method::Get,
+            "/api/v1/runs/{run}/live/events",
+            "How far a run is, as server-sent events: `state` whenever that changes, and `end` once no record follows",
+            Answer {
+                content_type: "text/event-stream",
+                schema: openapi::event,
+                ..Answer::json::<()>("A stream of events: the data of `state` is what `live` gives")
+            },
+            get_live_events,
+        ),
+        Route::new(
+            Method::Get,
+            "/api/v1/audit",
+            "Verdicts, members' behaviour and agreement, producers, drift, overrides and cost of a period",
+            Answer::json::<Audit>("The audit"),
+            get_audit,
+        ),
+        Route::new(
+            Method::Get,
+            "/api/v1/runs/{run}/artifact",
+            "The text that a council reviewed, as it is kept: secrets are redacted",
+            Answer { content_type: TEXT, ..Answer::json::<String>("The text") },
+            get_artifact,
+        ),
+    ]
+}
 
 /// The most runs of one answer.
 const MAX_LIMIT: u32 = 1_000;
@@ -121,25 +200,10 @@ pub(crate) async fn list(server: &Server, query: &Query) -> Result<RunList, Fail
     }
 }
 
-pub(crate) struct GetRuns;
-
-impl Endpoint for GetRuns {
-    const METHOD: Method = Method::Get;
-    const PATH: &'static str = "/api/v1/runs";
-    const ABOUT: &'static str =
-        "Lists the runs of the ledger: open ones first, in each part the newest first";
-    type Query = Query;
-    type Body = Nothing;
-
-    fn answer() -> Answer {
-        Answer::json::<Runs>("The runs")
-    }
-
-    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let page = list(&server, &call.query).await?;
-        let next = page.next.map(|cursor| cursor.to_string());
-        Ok(Json(Runs { runs: page.runs, next }).into_response())
-    }
+async fn get_runs(server: Arc<Server>, call: Call<Query>) -> Result<Response, Failure> {
+    let page = list(&server, &call.query).await?;
+    let next = page.next.map(|cursor| cursor.to_string());
+    Ok(Json(Runs { runs: page.runs, next }).into_response())
 }
 
 /// The report of a run that an id, the beginning of one, or `latest` names.
@@ -148,23 +212,9 @@ pub(crate) async fn load_report(server: &Arc<Server>, run: String) -> Result<Rec
     Ok(server.run_computation(Box::pin(async move { quorate.show(&run).await })).await?.value)
 }
 
-pub(crate) struct GetRun;
-
-impl Endpoint for GetRun {
-    const METHOD: Method = Method::Get;
-    const PATH: &'static str = "/api/v1/runs/{run}";
-    const ABOUT: &'static str = "What a run of a council or an assembly came to, and why";
-    type Query = Nothing;
-    type Body = Nothing;
-
-    fn answer() -> Answer {
-        Answer { schema: openapi::report_schema, ..Answer::json::<()>("The report") }
-    }
-
-    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let report = load_report(&server, call.part("run").to_owned()).await?;
-        Ok(Json(report.to_json()).into_response())
-    }
+async fn get_run(server: Arc<Server>, call: Call) -> Result<Response, Failure> {
+    let report = load_report(&server, call.part("run").to_owned()).await?;
+    Ok(Json(report.to_json()).into_response())
 }
 
 /// Which records are given.
@@ -175,25 +225,11 @@ pub(crate) struct RecordsQuery {
     after: Option<u64>,
 }
 
-pub(crate) struct GetRecords;
-
-impl Endpoint for GetRecords {
-    const METHOD: Method = Method::Get;
-    const PATH: &'static str = "/api/v1/runs/{run}/records";
-    const ABOUT: &'static str = "What is recorded of a run, in order, at most 1,000 records at once";
-    type Query = RecordsQuery;
-    type Body = Nothing;
-
-    fn answer() -> Answer {
-        Answer::json::<RunRecords>("The records")
-    }
-
-    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let quorate = server.reading().await?;
-        let (run, after) = (call.part("run").to_owned(), call.query.after);
-        let read = async move { quorate.records(&run, after).await };
-        Ok(Json(server.run_computation(Box::pin(read)).await?.value).into_response())
-    }
+async fn get_records(server: Arc<Server>, call: Call<RecordsQuery>) -> Result<Response, Failure> {
+    let quorate = server.reading().await?;
+    let (run, after) = (call.part("run").to_owned(), call.query.after);
+    let read = async move { quorate.records(&run, after).await };
+    Ok(Json(server.run_computation(Box::pin(read)).await?.value).into_response())
 }
 
 /// Which runs are compared.
@@ -217,23 +253,8 @@ pub(crate) async fn load_comparison(
     Ok(server.run_computation(Box::pin(async move { quorate.compare(request).await })).await?.value)
 }
 
-pub(crate) struct GetCompare;
-
-impl Endpoint for GetCompare {
-    const METHOD: Method = Method::Get;
-    const PATH: &'static str = "/api/v1/compare";
-    const ABOUT: &'static str =
-        "Compares two runs on one artifact: findings kept, new and gone, and who changed position";
-    type Query = CompareQuery;
-    type Body = Nothing;
-
-    fn answer() -> Answer {
-        Answer::json::<Comparison>("The comparison")
-    }
-
-    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        Ok(Json(load_comparison(&server, call.query).await?).into_response())
-    }
+async fn get_compare(server: Arc<Server>, call: Call<CompareQuery>) -> Result<Response, Failure> {
+    Ok(Json(load_comparison(&server, call.query).await?).into_response())
 }
 
 /// An event of a stream of records.
@@ -253,28 +274,12 @@ fn record_event(schemas: &mut SchemaGenerator) -> Schema {
 /// How often a comment is sent, so that dead connections are noticed.
 pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-pub(crate) struct GetEvents;
-
-impl Endpoint for GetEvents {
-    const METHOD: Method = Method::Get;
-    const PATH: &'static str = "/api/v1/runs/{run}/events";
-    const ABOUT: &'static str =
-        "The records of a run as server-sent events, `record` for each and `end` after the last";
-    type Query = Nothing;
-    type Body = Nothing;
-
-    fn answer() -> Answer {
-        let about = "A stream of events: the data of `record` is a record as `records` gives it";
-        Answer { content_type: "text/event-stream", schema: record_event, ..Answer::json::<()>(about) }
-    }
-
-    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let follower = server.reader.follow(call.part("run")).await?;
-        let next = next_record(&call.headers)?;
-        Ok(Sse::new(record_events(follower, next))
-            .keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
-            .into_response())
-    }
+async fn get_events(server: Arc<Server>, call: Call) -> Result<Response, Failure> {
+    let follower = server.reader.follow(call.part("run")).await?;
+    let next = next_record(&call.headers)?;
+    Ok(Sse::new(record_events(follower, next))
+        .keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
+        .into_response())
 }
 
 /// The first record that the client has not seen.
@@ -322,46 +327,17 @@ pub(crate) fn live_with_job(server: &Server, live: Live) -> Live {
     }
 }
 
-pub(crate) struct GetLive;
-
-impl Endpoint for GetLive {
-    const METHOD: Method = Method::Get;
-    const PATH: &'static str = "/api/v1/runs/{run}/live";
-    const ABOUT: &'static str = "How far a run is: each member's questions, and what was spent of the budget";
-    type Query = Nothing;
-    type Body = Nothing;
-
-    fn answer() -> Answer {
-        Answer::json::<Live>("The run as it is now")
-    }
-
-    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        Ok(Json(load_live(&server, call.part("run").to_owned()).await?).into_response())
-    }
+async fn get_live(server: Arc<Server>, call: Call) -> Result<Response, Failure> {
+    Ok(Json(load_live(&server, call.part("run").to_owned()).await?).into_response())
 }
 
 /// How often the progress of a job is looked at; it changes with every piece of an answer.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-pub(crate) struct GetLiveEvents;
-
-impl Endpoint for GetLiveEvents {
-    const METHOD: Method = Method::Get;
-    const PATH: &'static str = "/api/v1/runs/{run}/live/events";
-    const ABOUT: &'static str = "How far a run is, as server-sent events: `state` whenever that changes, and `end` once no record follows";
-    type Query = Nothing;
-    type Body = Nothing;
-
-    fn answer() -> Answer {
-        let about = "A stream of events: the data of `state` is what `live` gives";
-        Answer { content_type: "text/event-stream", schema: openapi::event, ..Answer::json::<()>(about) }
-    }
-
-    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let follower = server.reader.follow(call.part("run")).await?;
-        let events = live_events(server, follower);
-        Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
-    }
+async fn get_live_events(server: Arc<Server>, call: Call) -> Result<Response, Failure> {
+    let follower = server.reader.follow(call.part("run")).await?;
+    let events = live_events(server, follower);
+    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
 }
 
 fn live_events(server: Arc<Server>, follower: Follower) -> impl Stream<Item = Result<Event, Infallible>> {
@@ -418,55 +394,26 @@ pub(crate) async fn load_audit(server: &Arc<Server>, query: AuditQuery) -> Resul
     Ok(server.run_computation(Box::pin(async move { quorate.audit(request).await })).await?.value)
 }
 
-pub(crate) struct GetAudit;
-
-impl Endpoint for GetAudit {
-    const METHOD: Method = Method::Get;
-    const PATH: &'static str = "/api/v1/audit";
-    const ABOUT: &'static str =
-        "Verdicts, members' behaviour and agreement, producers, drift, overrides and cost of a period";
-    type Query = AuditQuery;
-    type Body = Nothing;
-
-    fn answer() -> Answer {
-        Answer::json::<Audit>("The audit")
-    }
-
-    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        Ok(Json(load_audit(&server, call.query).await?).into_response())
-    }
+async fn get_audit(server: Arc<Server>, call: Call<AuditQuery>) -> Result<Response, Failure> {
+    Ok(Json(load_audit(&server, call.query).await?).into_response())
 }
 
 const TEXT: &str = "text/plain; charset=utf-8";
 
-pub(crate) struct GetArtifact;
-
-impl Endpoint for GetArtifact {
-    const METHOD: Method = Method::Get;
-    const PATH: &'static str = "/api/v1/runs/{run}/artifact";
-    const ABOUT: &'static str = "The text that a council reviewed, as it is kept: secrets are redacted";
-    type Query = Nothing;
-    type Body = Nothing;
-
-    fn answer() -> Answer {
-        Answer { content_type: TEXT, ..Answer::json::<String>("The text") }
-    }
-
-    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let Recorded::Review(report) = load_report(&server, call.part("run").to_owned()).await? else {
-            let message = "the run is an assembly's; only a review has a text";
-            return Err(Failure::new(
-                StatusCode::NOT_FOUND,
-                codes::ARTIFACT_MISSING,
-                message,
-                "its records have what its members were shown",
-            ));
-        };
-        let Some(text) = &report.text else {
-            let body = Body::new(format!("the text of run {} is no longer kept", report.run));
-            return Err(Error::new(ErrorKind::NotFound, codes::BODY_EVICTED, body).into());
-        };
-        let kind = [(CONTENT_TYPE, HeaderValue::from_static(TEXT))];
-        Ok((kind, text.to_string()).into_response())
-    }
+async fn get_artifact(server: Arc<Server>, call: Call) -> Result<Response, Failure> {
+    let Recorded::Review(report) = load_report(&server, call.part("run").to_owned()).await? else {
+        let message = "the run is an assembly's; only a review has a text";
+        return Err(Failure::new(
+            StatusCode::NOT_FOUND,
+            codes::ARTIFACT_MISSING,
+            message,
+            "its records have what its members were shown",
+        ));
+    };
+    let Some(text) = &report.text else {
+        let body = Body::new(format!("the text of run {} is no longer kept", report.run));
+        return Err(Error::new(ErrorKind::NotFound, codes::BODY_EVICTED, body).into());
+    };
+    let kind = [(CONTENT_TYPE, HeaderValue::from_static(TEXT))];
+    Ok((kind, text.to_string()).into_response())
 }

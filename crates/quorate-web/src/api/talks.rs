@@ -27,10 +27,51 @@ use tokio::sync::{oneshot, watch};
 
 use super::actions::Limits;
 use super::runs::KEEP_ALIVE;
-use crate::endpoint::{Answer, Call, Endpoint, Method, Nothing};
+use crate::endpoint::{Answer, Call, Method, Nothing, Route};
 use crate::failure::Failure;
 use crate::talks::OpenTalk;
 use crate::{Server, openapi};
+
+/// The routes.
+pub(crate) fn routes() -> Vec<Route> {
+    vec![
+        Route::new(
+            Method::Get,
+            "/api/v1/talks",
+            "Lists the conversations of the workspace: one for each runtime manifest",
+            Answer::json::<Talks>("The conversations"),
+            get_talks,
+        ),
+        Route::new(
+            Method::Get,
+            "/api/v1/talks/{talk}",
+            "A conversation: its newest turns, what participants remember, and who is next and why",
+            Answer::json::<ShownTalk>("The conversation"),
+            get_talk,
+        ),
+        Route::new(
+            Method::Get,
+            "/api/v1/talks/{talk}/events",
+            "The turns of a conversation as server-sent events: `turn` for each, and `state` whenever that changes",
+            Answer {
+                content_type: "text/event-stream",
+                schema: openapi::event,
+                ..Answer::json::<()>(
+                    "A stream of events: the data of `turn` is a turn, that of `state` how the conversation stands; \
+                     `reset` says that the conversation was replaced",
+                )
+            },
+            get_talk_events,
+        ),
+        Route::new(
+            Method::Post,
+            "/api/v1/talks/{talk}/messages",
+            "Says something in a conversation and has open turns answered: a job, whose result is what `quorate run` prints",
+            Answer::accepted::<Posted>("The turn, and the job that answers it"),
+            post_talk_messages,
+        ),
+    ]
+}
 
 /// The conversations of the workspace.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -45,22 +86,8 @@ pub(crate) async fn list(server: &Arc<Server>) -> Result<Vec<Talk>, Failure> {
     Ok(server.run_computation(Box::pin(listed)).await?)
 }
 
-pub(crate) struct GetTalks;
-
-impl Endpoint for GetTalks {
-    const METHOD: Method = Method::Get;
-    const PATH: &'static str = "/api/v1/talks";
-    const ABOUT: &'static str = "Lists the conversations of the workspace: one for each runtime manifest";
-    type Query = Nothing;
-    type Body = Nothing;
-
-    fn answer() -> Answer {
-        Answer::json::<Talks>("The conversations")
-    }
-
-    async fn call(server: Arc<Server>, _: Call<Self>) -> Result<Response, Failure> {
-        Ok(Json(Talks { talks: list(&server).await? }).into_response())
-    }
+async fn get_talks(server: Arc<Server>, _: Call) -> Result<Response, Failure> {
+    Ok(Json(Talks { talks: list(&server).await? }).into_response())
 }
 
 /// The most turns of one answer.
@@ -113,23 +140,8 @@ pub(crate) async fn load_talk(
     Ok(ShownTalk { now, turns, more: page.more })
 }
 
-pub(crate) struct GetTalk;
-
-impl Endpoint for GetTalk {
-    const METHOD: Method = Method::Get;
-    const PATH: &'static str = "/api/v1/talks/{talk}";
-    const ABOUT: &'static str =
-        "A conversation: its newest turns, what participants remember, and who is next and why";
-    type Query = TalkQuery;
-    type Body = Nothing;
-
-    fn answer() -> Answer {
-        Answer::json::<ShownTalk>("The conversation")
-    }
-
-    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        Ok(Json(load_talk(&server, call.part("talk"), &call.query).await?).into_response())
-    }
+async fn get_talk(server: Arc<Server>, call: Call<TalkQuery>) -> Result<Response, Failure> {
+    Ok(Json(load_talk(&server, call.part("talk"), &call.query).await?).into_response())
 }
 
 /// How many turns are read at once.
@@ -146,35 +158,19 @@ pub(crate) struct TalkEventsQuery {
     after: Option<String>,
 }
 
-pub(crate) struct GetTalkEvents;
-
-impl Endpoint for GetTalkEvents {
-    const METHOD: Method = Method::Get;
-    const PATH: &'static str = "/api/v1/talks/{talk}/events";
-    const ABOUT: &'static str = "The turns of a conversation as server-sent events: `turn` for each, and `state` whenever that changes";
-    type Query = TalkEventsQuery;
-    type Body = Nothing;
-
-    fn answer() -> Answer {
-        let about = "A stream of events: the data of `turn` is a turn, that of `state` how the conversation stands; \
-                     `reset` says that the conversation was replaced";
-        Answer { content_type: "text/event-stream", schema: openapi::event, ..Answer::json::<()>(about) }
-    }
-
-    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let talk = server.talks.open(&server, call.part("talk")).await?;
-        // A conversation that cannot be read fails the request and not the stream.
-        talk.now().await?;
-        let after = last_seen(&call.headers)?.or(call.query.after).filter(|after| !after.is_empty());
-        let watcher = Watcher {
-            activity: talk.conversation.activity(),
-            at: after.map(Name::from),
-            last: None,
-            waiting: VecDeque::new(),
-            talk,
-        };
-        Ok(Sse::new(watcher.events()).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
-    }
+async fn get_talk_events(server: Arc<Server>, call: Call<TalkEventsQuery>) -> Result<Response, Failure> {
+    let talk = server.talks.open(&server, call.part("talk")).await?;
+    // A conversation that cannot be read fails the request and not the stream.
+    talk.now().await?;
+    let after = last_seen(&call.headers)?.or(call.query.after).filter(|after| !after.is_empty());
+    let watcher = Watcher {
+        activity: talk.conversation.activity(),
+        at: after.map(Name::from),
+        last: None,
+        waiting: VecDeque::new(),
+        talk,
+    };
+    Ok(Sse::new(watcher.events()).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
 }
 
 /// The last turn that the client has seen.
@@ -273,43 +269,32 @@ struct Posted {
     job: Option<String>,
 }
 
-pub(crate) struct PostTalkMessages;
-
-impl Endpoint for PostTalkMessages {
-    const METHOD: Method = Method::Post;
-    const PATH: &'static str = "/api/v1/talks/{talk}/messages";
-    const ABOUT: &'static str = "Says something in a conversation and has open turns answered: a job, whose result is what `quorate run` prints";
-    type Query = Nothing;
-    type Body = MessageBody;
-
-    fn answer() -> Answer {
-        Answer::accepted::<Posted>("The turn, and the job that answers it")
-    }
-
-    async fn call(server: Arc<Server>, call: Call<Self>) -> Result<Response, Failure> {
-        let talk = server.talks.open(&server, call.part("talk")).await?;
-        let body = call.body.clone();
-        let posted = async {
-            let posted = match (body.answer.unwrap_or(true), body.say()) {
-                (true, say) => answered(&server, &talk.conversation, &body, say).await?,
-                // The process that runs the conversation answers.
-                (false, Some(say)) => {
-                    let turn = talk.conversation.say(&say).await?;
-                    Posted { turn: Some(talk.conversation.shown(&turn)), job: None }
-                }
-                (false, None) => {
-                    return Err(Failure::usage(
-                        "there is nothing to say and nothing to answer",
-                        "send `text`, or leave `answer` out",
-                    ));
-                }
-            };
-            Ok((StatusCode::ACCEPTED, json!(posted)))
+async fn post_talk_messages(
+    server: Arc<Server>,
+    call: Call<Nothing, MessageBody>,
+) -> Result<Response, Failure> {
+    let talk = server.talks.open(&server, call.part("talk")).await?;
+    let body = call.body.clone();
+    let posted = async {
+        let posted = match (body.answer.unwrap_or(true), body.say()) {
+            (true, say) => answered(&server, &talk.conversation, &body, say).await?,
+            // The process that runs the conversation answers.
+            (false, Some(say)) => {
+                let turn = talk.conversation.say(&say).await?;
+                Posted { turn: Some(talk.conversation.shown(&turn)), job: None }
+            }
+            (false, None) => {
+                return Err(Failure::usage(
+                    "there is nothing to say and nothing to answer",
+                    "send `text`, or leave `answer` out",
+                ));
+            }
         };
-        let route = format!("post /api/v1/talks/{}/messages", talk.conversation.talk().id);
-        let (status, posted) = server.answered.once(&route, &call.headers, &call.bytes, posted).await?;
-        Ok((status, Json(posted)).into_response())
-    }
+        Ok((StatusCode::ACCEPTED, json!(posted)))
+    };
+    let route = format!("post /api/v1/talks/{}/messages", talk.conversation.talk().id);
+    let (status, posted) = server.answered.once(&route, &call.headers, &call.bytes, posted).await?;
+    Ok((status, Json(posted)).into_response())
 }
 
 impl MessageBody {
