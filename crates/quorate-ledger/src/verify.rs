@@ -26,8 +26,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorate_kernel::entropy::hex;
 use quorate_kernel::ports::ledger::LedgerError;
 use quorate_protocol::Name;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -50,9 +53,9 @@ use walk::Walk;
 pub use checkpoints::Rollback;
 pub use divergence::{Divergence, DivergenceKind, LedgerPart};
 pub use key_changes::{AcceptedKey, KeyChangeReport};
-pub use log::LogCheck;
 pub(crate) use log::is_altered_line;
-pub use outside_checkpoints::{Cosignature, WitnessCheck};
+pub use log::{LogCheck, OtherLogs, UnknownLine};
+pub use outside_checkpoints::{Cosignature, KeptCheckpoints, WitnessCheck};
 pub use shown_runs::RunFinding;
 pub use walk_start::CheckpointNotFound;
 
@@ -107,31 +110,74 @@ pub enum StartPoint {
     Tree(TreeHead),
 }
 
-/// The result of a verification.
-#[derive(Debug, Clone, Default)]
+/// The version of the JSON of a [`VerifyReport`].
+pub const SCHEMA: &str = "quorate.verify/v1";
+
+/// A verification of the ledger, as `quorate ledger verify --format json` prints it
+#[derive(Debug, Clone, Default, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct VerifyReport {
-    /// Divergences, ordered by position in the ledger; at most a hundred.
-    pub divergences: Vec<Divergence>,
-    pub divergence_count: u64,
-    /// The ledger's origin; `None` before its first checkpoint.
+    #[schemars(extend("const" = SCHEMA))]
+    schema: &'static str,
+    /// Whether nothing differs.
+    pub holds: bool,
+    /// The ledger's address as shown to the user; the caller sets it.
+    pub ledger: String,
+    /// The ledger's origin; null before its first checkpoint.
     pub origin: Option<String>,
-    /// The number of records and the root over them; `None` if a record is missing.
-    pub tree: Option<TreeHead>,
-    /// The number of records before the start of the verification.
-    pub since: u64,
     /// The number of verified records.
     pub records: u64,
     /// The number of verified records with an erased body.
     pub erased: u64,
     /// The number of their runs and other streams.
     pub streams: u64,
-    /// The number of signed runs among these.
-    pub signed_runs: u64,
-    /// The number of signatures over records.
-    pub signatures: u64,
-    /// The number of signed runs whose keys only their own first record names.
-    pub self_vouched_runs: u64,
-    pub checkpoints: u64,
+    /// The number of texts that they name.
+    pub texts: u64,
+    /// The number of records of the ledger; null if a record is missing.
+    pub size: Option<u64>,
+    /// The root over them, in hexadecimal digits.
+    pub root: Option<String>,
+    /// The number of records before the start of the verification.
+    pub since: u64,
+    pub checkpoints: CheckpointCounts,
+    pub keys: KeyChecks,
+    pub signatures: SignatureCounts,
+    /// The number of records that the last signed checkpoint kept on this machine covers.
+    pub last_signed: Option<u64>,
+    /// The local copies of the last checkpoint that the ledger's own key signed; null if they were not read.
+    pub kept: Option<KeptCheckpoints>,
+    /// Rollbacks that a person accepted, oldest first.
+    pub rollbacks: Vec<Rollback>,
+    /// The keys of the ledger that follow without a voucher.
+    #[serde(rename = "accepted_keys", serialize_with = "as_accepted")]
+    #[schemars(with = "Vec<AcceptedKey>")]
+    pub key_changes: KeyChangeReport,
+    /// The result for the witness.
+    pub witness: Option<WitnessCheck>,
+    /// The last checkpoint that the HTTP witness signed.
+    #[serde(rename = "cosigned")]
+    pub cosignature: Option<Cosignature>,
+    /// The result for the log.
+    pub log: Option<LogCheck>,
+    pub open: OpenRuns,
+    /// The number of divergences.
+    #[serde(rename = "found")]
+    pub divergence_count: u64,
+    /// Divergences, ordered by position in the ledger; at most a hundred.
+    pub divergences: Vec<Divergence>,
+    /// The duration of checking records, without signatures.
+    #[serde(skip)]
+    pub records_duration: Duration,
+    /// The duration of checking signatures.
+    #[serde(skip)]
+    pub signatures_duration: Duration,
+}
+
+/// The checkpoints of the ledger.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CheckpointCounts {
+    pub count: u64,
     /// The number of unsigned checkpoints.
     pub unsigned: u64,
     /// The number of records that the last checkpoint covers.
@@ -140,43 +186,57 @@ pub struct VerifyReport {
     pub signed: u64,
     /// The number of records after the last checkpoint, excluding its own record.
     pub unsealed: u64,
-    /// The number of unsigned records other than checkpoints.
-    pub unsigned_records: u64,
-    /// The number of these after the last signed checkpoint. Any user who can write to the ledger may have added them.
+    /// The number of unsigned records other than checkpoints after the last signed checkpoint. Any user who can write to
+    /// the ledger may have added them.
     pub unproven: u64,
+}
+
+/// The keys that signed checkpoints.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KeyChecks {
+    /// Whether the ledger's own key signed the last signed checkpoint; null without such a key or checkpoint.
+    pub own: Option<bool>,
+    /// Whether each of the given keys signed a checkpoint.
+    pub given: Vec<bool>,
+}
+
+/// The signatures over records.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SignatureCounts {
+    /// The number of signed runs.
+    pub runs: u64,
+    /// The number of signatures.
+    pub count: u64,
+    /// The number of signed runs whose keys only their own first record names.
+    pub self_vouched: u64,
     /// The number of unsigned records in the ledger's own stream, as long as no key is known that should have signed
     /// them.
-    pub unsigned_ledger_records: u64,
-    pub texts: u64,
-    /// The number of open runs.
-    pub open: u64,
-    /// Some of the open runs, first opened first.
-    pub open_runs: Vec<Name>,
-    /// Whether the ledger's own key signed the last signed checkpoint; `None` without such a key or checkpoint.
-    pub ledger_key_signed: Option<bool>,
-    /// Whether each of the given keys signed a checkpoint.
-    pub trusted_keys_signed: Vec<bool>,
-    /// The result for the witness.
-    pub witness: Option<WitnessCheck>,
-    /// The local copies of the last checkpoint that the ledger's own key signed; `None` if they were not read.
-    pub local_checkpoints: Option<WitnessCheck>,
-    /// The result for the HTTP witness's last signed checkpoint.
-    pub cosignature: Option<Cosignature>,
-    /// Rollbacks that a person accepted, oldest first.
-    pub rollbacks: Vec<Rollback>,
-    /// The keys of the ledger that follow without a voucher.
-    pub key_changes: KeyChangeReport,
-    /// The result for the log.
-    pub log: Option<LogCheck>,
-    /// The duration of checking records, without signatures.
-    pub records_duration: Duration,
-    /// The duration of checking signatures.
-    pub signatures_duration: Duration,
+    pub unsigned_own: u64,
+    /// The number of unsigned records other than checkpoints.
+    pub unsigned_records: u64,
+}
+
+/// Runs that are not decided.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OpenRuns {
+    pub count: u64,
+    /// Some of them, first opened first.
+    pub runs: Vec<Name>,
+}
+
+fn as_accepted<S: Serializer>(changes: &KeyChangeReport, serializer: S) -> Result<S::Ok, S::Error> {
+    changes.accepted.serialize(serializer)
 }
 
 impl VerifyReport {
-    pub fn is_clean(&self) -> bool {
-        self.divergence_count == 0
+    /// Adds divergences that were found outside of the ledger.
+    pub fn add(&mut self, divergences: Vec<Divergence>) {
+        self.divergence_count += divergences.len() as u64;
+        self.divergences.extend(divergences);
+        self.holds = self.divergence_count == 0;
     }
 }
 
@@ -211,6 +271,7 @@ pub async fn verify(store: &Store, options: VerifyOptions) -> Result<VerifyRepor
         report.log = Some(log::check(store, path, &mut walk).await?);
     }
     (report.divergences, report.divergence_count) = std::mem::take(&mut walk.findings).into_parts();
+    report.holds = report.divergence_count == 0;
     Ok(report)
 }
 
@@ -353,7 +414,7 @@ fn finish_report(walk: &mut Walk, since: u64, texts: u64) -> VerifyReport {
         .witness
         .as_ref()
         .map(|witness| outside_checkpoints::check_witness(walk, witness, "the witness"));
-    let local_checkpoints = options
+    let kept = options
         .local_checkpoints
         .as_ref()
         .map(|kept| outside_checkpoints::check_local_checkpoints(walk, kept));
@@ -389,42 +450,48 @@ fn finish_report(walk: &mut Walk, since: u64, texts: u64) -> VerifyReport {
     let tree = walk.tree.tree_head();
     let begin = TreeCheck::new(Frontier::new(), TileRows::new());
     std::mem::replace(&mut walk.tree, begin).finish(&mut walk.findings);
+    let rollbacks = std::mem::take(&mut walk.rollbacks);
     let open = walk.open_runs();
     let seals = &walk.checkpoints;
     let own_record = u64::from(seals.origin.is_some());
     VerifyReport {
-        divergences: Vec::new(),
-        divergence_count: 0,
+        schema: SCHEMA,
         origin: seals.origin.clone(),
-        tree,
-        since,
         records: walk.counts.records,
         erased: walk.counts.erased,
         streams: walk.runs.len() as u64,
-        signed_runs: walk.counts.signed_runs,
-        signatures: walk.jobs.records,
-        self_vouched_runs,
-        checkpoints: seals.count,
-        unsigned: seals.unsigned,
-        sealed: seals.size,
-        signed: seals.signed_size,
-        unsealed: walk.seq().saturating_sub(seals.size + own_record),
-        unsigned_records: walk.counts.unsigned,
-        unproven: walk.counts.unproven,
-        unsigned_ledger_records,
         texts,
-        open: open.len() as u64,
-        open_runs: open.iter().take(MAX_NAMED_RUNS).map(|run| Name::from(*run)).collect(),
-        ledger_key_signed,
-        trusted_keys_signed,
-        witness,
-        local_checkpoints,
-        cosignature,
-        rollbacks: std::mem::take(&mut walk.rollbacks),
+        size: tree.map(|tree| tree.size),
+        root: tree.map(|tree| hex(&tree.root)),
+        since,
+        checkpoints: CheckpointCounts {
+            count: seals.count,
+            unsigned: seals.unsigned,
+            sealed: seals.size,
+            signed: seals.signed_size,
+            unsealed: walk.seq().saturating_sub(seals.size + own_record),
+            unproven: walk.counts.unproven,
+        },
+        keys: KeyChecks { own: ledger_key_signed, given: trusted_keys_signed },
+        signatures: SignatureCounts {
+            runs: walk.counts.signed_runs,
+            count: walk.jobs.records,
+            self_vouched: self_vouched_runs,
+            unsigned_own: unsigned_ledger_records,
+            unsigned_records: walk.counts.unsigned,
+        },
+        last_signed: kept.filter(|kept| kept.copies > 0).map(|kept| kept.size),
+        kept,
+        rollbacks,
         key_changes,
-        log: None,
-        records_duration: Duration::ZERO,
+        witness,
+        cosignature,
+        open: OpenRuns {
+            count: open.len() as u64,
+            runs: open.iter().take(MAX_NAMED_RUNS).map(|run| Name::from(*run)).collect(),
+        },
         signatures_duration: walk.jobs.duration,
+        ..VerifyReport::default()
     }
 }
 

@@ -126,6 +126,12 @@ impl Error {
         Error { class: if corrupt { ErrorKind::Refused } else { self.class }, ..self }
     }
 
+    /// Turns a refused manifest into unusable input, where exit code 1 would look like an answer.
+    pub(crate) fn refused_as_configuration(self) -> Self {
+        let is_refused = self.class == ErrorKind::Refused;
+        Error { class: if is_refused { ErrorKind::Configuration } else { self.class }, ..self }
+    }
+
     /// Decides how a program reacts; the report may hold several codes.
     pub fn kind(&self) -> ErrorKind {
         let untrusted = self.report.refusals.iter().any(|refusal| refusal.code == codes::WORKSPACE_UNTRUSTED);

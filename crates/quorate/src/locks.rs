@@ -14,7 +14,7 @@ use serde::{Serialize, Serializer};
 use super::builder::Quorate;
 use super::error::Error;
 use super::service::artifact::{self, Draft};
-use super::service::error::{ExitClass, ServiceError};
+use super::service::error::ServiceError;
 use super::service::manifests::{self, Manifests};
 use super::service::playbook::library::{self, KnownOperator};
 use super::service::playbook::traits::Exceptions;
@@ -120,8 +120,8 @@ impl Quorate {
         let LockTestRequest { assembly, root, text } = request;
         let asked = ResolveRequest { path: self.named_path(assembly)?, root, refs: Refs::ShapeOnly };
         let environment = &self.environment;
-        let view =
-            resolve(environment, &asked, &*environment.registries).map_err(refused_as_configuration)?;
+        let view = resolve(environment, &asked, &*environment.registries)
+            .map_err(ServiceError::refused_as_configuration)?;
         let resolved = &view.resolved;
         let recorded: Vec<locks::Trait> = resolved
             .locked_traits
@@ -177,14 +177,6 @@ impl Quorate {
         let loaded = library::load_operator(&loader, &scope, &library::full_ref(operator, "operators"))?;
         let locks = KnownOperator::new(loaded, &workspace.config, &Exceptions::default()).traits;
         Ok(OperatorLocks { operator: operator.to_owned(), locks })
-    }
-}
-
-/// A refused assembly is unusable input here: with exit code 1 it would look like an answer about the text.
-fn refused_as_configuration(error: ServiceError) -> ServiceError {
-    match error.class {
-        ExitClass::Refused => ServiceError { class: ExitClass::Configuration, ..error },
-        _ => error,
     }
 }
 

@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 
 use quorate_kernel::record::{self, RolledBack};
 use quorate_protocol::Json;
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::Map;
 
 use super::VerifyOptions;
 use super::divergence::{Divergence, DivergenceKind, Findings, LedgerPart};
 use super::key_changes::{KeyChanges, public_keys};
 use super::signatures::{Job, Jobs};
+use crate::checkpoint::as_record;
 use crate::merkle::{Hash, TreeHead};
 use crate::note::{Checkpoint, Note, Verifier};
 use crate::signing::PublicKey;
@@ -195,9 +198,12 @@ impl Checkpoints {
 }
 
 /// A rollback that a person accepted.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Rollback {
     /// The number of its record in the ledger's stream.
+    #[serde(rename = "record", serialize_with = "as_record")]
+    #[schemars(with = "String")]
     pub n: u64,
     pub by: String,
     pub reason: String,

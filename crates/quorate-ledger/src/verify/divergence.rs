@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use quorate_protocol::Name;
+use schemars::JsonSchema;
+use serde::Serialize;
 
 /// The most divergences in a report. All are counted.
 const MAX_KEPT: usize = 100;
 
 /// The type of a difference.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum DivergenceKind {
     /// It exists but differs.
     Changed,
@@ -38,7 +41,8 @@ impl DivergenceKind {
 
 /// The part of the ledger that differs, in order: a divergence of a later part may be a consequence of one in an
 /// earlier part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
 pub enum LedgerPart {
     Record,
     /// The signature of a record.
@@ -47,6 +51,7 @@ pub enum LedgerPart {
     /// The records, compared with a checkpoint that a witness keeps.
     Witness,
     /// The records, compared with the saved copy of the last checkpoint that the ledger's own key signed.
+    #[serde(rename = "kept checkpoint")]
     LocalCheckpoint,
     /// The stored hashes of the tree.
     Tree,
@@ -59,6 +64,7 @@ pub enum LedgerPart {
     /// `council_log.jsonl`.
     Log,
     /// The index of `council_log.jsonl`.
+    #[serde(rename = "log index")]
     LogIndex,
     /// A conversation outside of the ledger whose turns the ledger has recorded.
     Conversation,
@@ -84,17 +90,25 @@ impl LedgerPart {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A difference between the ledger and what was recorded.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Divergence {
+    #[schemars(with = "String")]
     pub kind: DivergenceKind,
+    #[schemars(with = "String")]
     pub part: LedgerPart,
     /// The run or stream, if known.
     pub run: Option<Name>,
     /// The record's number in it, if the divergence is about one record.
     pub n: Option<u64>,
+    /// The record, as `run/n`.
+    pub record: Option<String>,
     /// The record's position in the ledger, from 1.
+    #[serde(rename = "place")]
     pub seq: Option<u64>,
     /// The last possible position, if it is not known exactly.
+    #[serde(rename = "until")]
     pub last_seq: Option<u64>,
     /// The problem, in words.
     pub what: String,
@@ -102,23 +116,19 @@ pub struct Divergence {
 
 impl Divergence {
     /// A divergence of a part, without a location.
-    pub(super) fn new(kind: DivergenceKind, part: LedgerPart, what: impl Into<String>) -> Self {
-        Divergence { kind, part, run: None, n: None, seq: None, last_seq: None, what: what.into() }
-    }
-
-    /// The location in the form of a record id: `run` or `run/n`.
-    pub fn record(&self) -> Option<String> {
-        let run = self.run.as_deref()?;
-        Some(self.n.map_or_else(|| run.to_owned(), |n| format!("{run}/{n}")))
+    pub fn new(kind: DivergenceKind, part: LedgerPart, what: impl Into<String>) -> Self {
+        let what = what.into();
+        Divergence { kind, part, run: None, n: None, record: None, seq: None, last_seq: None, what }
     }
 
     pub(super) fn at_record(mut self, run: &str, n: u64) -> Self {
-        (self.run, self.n) = (Some(run.into()), Some(n));
+        (self.run, self.n, self.record) = (Some(run.into()), Some(n), Some(format!("{run}/{n}")));
         self
     }
 
     /// Sets the run or stream.
-    pub(super) fn of_run(mut self, run: &str) -> Self {
+    #[must_use]
+    pub fn of_run(mut self, run: &str) -> Self {
         self.run = Some(run.into());
         self
     }
@@ -232,10 +242,10 @@ mod tests {
 
     #[test]
     fn a_divergence_names_what_it_is_about() {
-        let named = |divergence: Divergence| (divergence.record(), divergence.to_string());
+        let named = |divergence: Divergence| (divergence.record.clone(), divergence.to_string());
         let whole = Divergence::new(DivergenceKind::Cut, LedgerPart::Log, "it is gone");
         assert_eq!(named(whole.clone()), (None, "cut: log: it is gone".to_owned()));
-        assert_eq!(named(whole.clone().of_run("r1")).0.as_deref(), Some("r1"));
+        assert_eq!(named(whole.clone().of_run("r1")), (None, "cut: log of r1: it is gone".to_owned()));
         let record = whole.at_record("r1", 3).at_seq(7);
         assert_eq!(
             named(record.clone().up_to_seq(9)),

@@ -3,19 +3,26 @@
 //! machine stores the key outside of the ledger. The ledger's record alone proves nothing, because the very key that it
 //! is about signed it.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::VerifyOptions;
 use super::divergence::{Divergence, DivergenceKind, Findings, LedgerPart};
 use super::pages::StoredRecord;
 use super::signatures::{Job, Jobs};
+use crate::checkpoint::as_record;
 use crate::merkle::Hash;
 use crate::note::Verifier;
 use crate::signing::{KeyId, PublicKey, Signature};
 use crate::store::{STREAM, Succession};
 
 /// A person's acceptance of a key of the ledger.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct AcceptedKey {
     /// The number of the accepting checkpoint in the ledger's stream.
+    #[serde(rename = "record", serialize_with = "as_record")]
+    #[schemars(with = "String")]
     pub n: u64,
     /// The public key, as text.
     pub key: String,

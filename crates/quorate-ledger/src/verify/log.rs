@@ -11,6 +11,8 @@ use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::{Kind, Ledger as _, LedgerError, Record};
 use quorate_kernel::record::{Override, RecordData, RunEnded, RunIntent, RunOpened};
 use quorate_protocol::{Json, Name};
+use schemars::JsonSchema;
+use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
 use super::divergence::{Divergence, DivergenceKind, Findings, LedgerPart};
@@ -28,20 +30,40 @@ const REVIEW_PREFIX: &str = "council/";
 const MAX_LINE_BYTES: u64 = 64 << 20;
 
 /// The result for the log.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct LogCheck {
+    /// The log as shown to the user; the caller sets it.
+    pub file: String,
     /// The number of lines that belong to runs of this ledger.
     pub ours: u64,
     /// The number of lines that name runs unknown to this ledger, and the first of them.
     pub unknown: u64,
-    /// The first of these lines: its number, from 1, and its run.
-    pub first_unknown: Option<(u64, Name)>,
+    /// The first of these lines.
+    pub first_unknown: Option<UnknownLine>,
     /// The number of lines that cannot be parsed, or that follow up on a run without naming it.
     pub unreadable: u64,
-    /// The number of runs with lines in other logs, which were not checked.
-    pub elsewhere: u64,
-    /// The log of the first of these runs.
-    pub first_elsewhere: Option<PathBuf>,
+    /// Runs with lines in other logs, which were not checked.
+    pub elsewhere: Option<OtherLogs>,
+}
+
+/// A line that names a run that the ledger does not have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct UnknownLine {
+    /// Its number, from 1.
+    pub line: u64,
+    pub run: Name,
+}
+
+/// Runs with lines in other logs.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct OtherLogs {
+    /// The number of runs.
+    pub runs: u64,
+    /// The log of the first of them.
+    pub file: String,
 }
 
 /// A line of this ledger's runs.
@@ -115,8 +137,8 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
             logged.ours += lines.len() as u64;
             let belongs = logs.is_this_log(row.text(2));
             if ours && !belongs && !row.text(2).is_empty() && lines.is_empty() {
-                logged.elsewhere += 1;
-                logged.first_elsewhere.get_or_insert_with(|| row.text(2).into());
+                let first = || OtherLogs { runs: 0, file: row.text(2).into() };
+                logged.elsewhere.get_or_insert_with(first).runs += 1;
             }
             // A decision is logged in the workspace where it was made, possibly this one.
             let decided = row.opt_text(3).is_some();
@@ -159,7 +181,7 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
         }
     }
     logged.unknown = unknown.len() as u64;
-    logged.first_unknown = unknown.into_iter().min().map(|(number, run)| (number, run.into()));
+    logged.first_unknown = unknown.into_iter().min().map(|(line, run)| UnknownLine { line, run: run.into() });
     Ok(logged)
 }
 

@@ -1,6 +1,9 @@
 //! Compares the walked records with the checkpoints that are kept outside of the ledger: by a witness, in local copies,
 //! and by an HTTP witness.
 
+use schemars::JsonSchema;
+use serde::Serialize;
+
 use super::divergence::{Divergence, DivergenceKind, LedgerPart};
 use super::parse_checkpoint;
 use super::walk::Walk;
@@ -9,8 +12,8 @@ use crate::note::{Cosigner, Note, Verifier};
 use crate::witness::Witness;
 
 /// Compares the copies with the walked records.
-pub(super) fn check_local_checkpoints(walk: &mut Walk, kept: &LocalCheckpoints) -> WitnessCheck {
-    let mut check = WitnessCheck::default();
+pub(super) fn check_local_checkpoints(walk: &mut Walk, kept: &LocalCheckpoints) -> KeptCheckpoints {
+    let mut check = KeptCheckpoints::default();
     // The saved checkpoints of a former ledger do not apply to another ledger's records.
     let replaced =
         kept.replaced_origin.as_ref().filter(|replaced| walk.checkpoints.origin.as_ref() != Some(replaced));
@@ -20,12 +23,12 @@ pub(super) fn check_local_checkpoints(walk: &mut Walk, kept: &LocalCheckpoints) 
         match &copy.note {
             Ok(note) => {
                 let Some(size) = check_note(walk, note, LedgerPart::LocalCheckpoint, &name) else { continue };
-                check.checkpoints += 1;
+                check.copies += 1;
                 check.size = check.size.max(size);
                 check_not_cut(walk, size, LedgerPart::LocalCheckpoint, &name);
             }
             Err(why) => {
-                check.fragments += 1;
+                check.unreadable += 1;
                 let what = format!("{name} is not a checkpoint that the ledger's key signed: {why}");
                 walk.findings.add(Divergence::new(
                     DivergenceKind::Changed,
@@ -46,14 +49,30 @@ pub(super) fn check_local_checkpoints(walk: &mut Walk, kept: &LocalCheckpoints) 
     check
 }
 
+/// The result for the local copies of the last signed checkpoint.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct KeptCheckpoints {
+    /// The number of copies.
+    pub copies: u64,
+    /// The number of records that the largest one covers.
+    pub size: u64,
+    /// The number of copies that are not checkpoints that the ledger's key signed.
+    pub unreadable: u64,
+}
+
 /// The result for a witness.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct WitnessCheck {
+    /// Its file as shown to the user; the caller sets it.
+    pub file: Option<String>,
     /// The number of checkpoints of this ledger that it has.
     pub checkpoints: u64,
     /// The size of the largest one.
     pub size: u64,
     /// The number of parts that are not signed notes, such as an incomplete one.
+    #[serde(rename = "torn")]
     pub fragments: u64,
 }
 
@@ -73,12 +92,16 @@ pub(super) fn check_witness(walk: &mut Walk, witness: &Witness, name: &str) -> W
 }
 
 /// The result for the last checkpoint that an HTTP witness signed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub struct Cosignature {
+    /// The witness.
+    #[serde(rename = "witness")]
     pub name: String,
     /// The number of records that it covers.
     pub size: u64,
     /// The time of the signature, in seconds since the Unix epoch, by the witness's clock.
+    #[serde(rename = "at")]
     pub at_s: u64,
 }
 

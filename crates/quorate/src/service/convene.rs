@@ -76,7 +76,8 @@ pub fn prepare_with(
         root: request.root.clone(),
         ..resolve::ResolveRequest::default()
     };
-    let mut view = resolve::resolve(environment, &resolving, registries).map_err(refused_as_configuration)?;
+    let mut view = resolve::resolve(environment, &resolving, registries)
+        .map_err(ServiceError::refused_as_configuration)?;
     let (asks, subject) = request.inputs.request_for(view.resolved.mode)?;
     if matches!(view.resolved.mode, Mode::Peer | Mode::Hierarchy) && view.resolved.members.is_empty() {
         let body = Body::new(format!("`{}` has no members to ask", view.resolved.name));
@@ -149,7 +150,7 @@ fn reload_input(session: &LedgerSession, history: &History) -> Result<ConveneInp
         ..resolve::ResolveRequest::default()
     };
     let view = resolve::resolve(&session.environment, &resolving, &*session.environment.registries)
-        .map_err(refused_as_configuration)?;
+        .map_err(ServiceError::refused_as_configuration)?;
     let subject = match &opened.artifact_path {
         Some(path) => artifact::read(&Draft::File(PathBuf::from(path)), &session.environment.directory)?,
         // Standard input is consumed; only the ledger has its text.
@@ -161,14 +162,6 @@ fn reload_input(session: &LedgerSession, history: &History) -> Result<ConveneInp
         },
     };
     Ok(ConveneInput { resolution: view, request: setup.request, subject })
-}
-
-/// For `convene`, exit code 1 is the verdict fail: a refused manifest is unusable input.
-fn refused_as_configuration(error: ServiceError) -> ServiceError {
-    match error.class {
-        ExitClass::Refused => ServiceError { class: ExitClass::Configuration, ..error },
-        _ => error,
-    }
 }
 
 /// The default interval of a periodic assembly, in milliseconds.

@@ -1,11 +1,12 @@
 //! The schemas that `quorate schema` publishes besides the doctypes: JSON outputs, and members' answers.
 
+use quorate_ledger::verify::{self, VerifyReport};
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema as Form;
+use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::json;
 
-use super::ledger::verify;
 use super::runtime::drive;
 use super::{audit, compare, convene, estimate, report, runs};
 
@@ -80,6 +81,13 @@ impl Output {
         }
     }
 
+    fn of<T: JsonSchema>(self) -> Json {
+        let schemas = SchemaSettings::draft2020_12().for_serialize().into_generator();
+        let mut schema = schemas.into_root_schema_for::<T>().to_value();
+        schema["$id"] = json!(self.id());
+        schema
+    }
+
     /// The JSON Schema (2020-12), without external references.
     ///
     /// # Panics
@@ -94,13 +102,8 @@ impl Output {
             Output::Compare => compare::schema(),
             Output::Runs => runs::schema(),
             Output::Run => drive::schema(),
-            Output::Verify => read(include_str!("schemas/verify.json")),
-            Output::Audit => {
-                let schemas = SchemaSettings::draft2020_12().for_serialize().into_generator();
-                let mut schema = schemas.into_root_schema_for::<audit::Audit>().to_value();
-                schema["$id"] = json!(self.id());
-                schema
-            }
+            Output::Verify => self.of::<VerifyReport>(),
+            Output::Audit => self.of::<audit::Audit>(),
             Output::Reviews => {
                 let mut reviews = read(include_str!("schemas/reviews.json"));
                 // Without an `$id` of its own it belongs to the enclosing schema, and every validator resolves its

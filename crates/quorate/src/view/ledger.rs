@@ -6,7 +6,7 @@ use quorate_kernel::ports::ledger::Kind;
 use quorate_ledger::prove::ProvenRecord;
 use quorate_ledger::retention::Period;
 use quorate_ledger::store::STREAM;
-use quorate_ledger::verify::Cosignature;
+use quorate_ledger::verify::{Cosignature, OtherLogs, UnknownLine, WitnessCheck};
 
 use super::wording::{amount, instant, minute};
 use super::{Doc, Table, Text, Tone};
@@ -375,7 +375,7 @@ impl Holds {
 impl Verification {
     /// The differences, then the checks and their results.
     pub fn doc(&self) -> Doc {
-        let Verification { ledger, report, .. } = self;
+        let Verification(report) = self;
         let mut doc = Doc::new();
         let (tone, word) = match report.divergence_count {
             0 => (Tone::Good, "holds"),
@@ -386,7 +386,7 @@ impl Verification {
             1 => ": in one place".to_owned(),
             found => format!(": in {found} places"),
         };
-        doc.title(Text::from(ledger).and(" ").and(Text::toned(tone, word)).and(places));
+        doc.title(Text::from(&report.ledger).and(" ").and(Text::toned(tone, word)).and(places));
         if let Some(first) = report.divergences.first() {
             doc.line(format!("First: {first}"));
             let table = Table::new(["what", "of", "record", "place", "how"]);
@@ -396,7 +396,7 @@ impl Verification {
                 doc.line(format!("and {unlisted} more"));
             }
         }
-        doc.items(findings(self));
+        doc.items(findings(report));
         doc
     }
 }
@@ -405,13 +405,13 @@ fn divergence(divergence: &Divergence) -> [Text; 5] {
     [
         Text::toned(Tone::Bad, divergence.kind.as_str()),
         divergence.part.as_str().into(),
-        divergence.record().unwrap_or_default().into(),
+        divergence.record.as_deref().or(divergence.run.as_deref()).unwrap_or_default().into(),
         record_place(divergence).into(),
         (&divergence.what).into(),
     ]
 }
 
-/// `<run>/<n>`, or the run alone.
+/// The positions in the ledger.
 fn record_place(divergence: &Divergence) -> String {
     match (divergence.seq, divergence.last_seq) {
         (Some(place), Some(until)) => format!("{place} to {until}"),
@@ -421,8 +421,7 @@ fn record_place(divergence: &Divergence) -> String {
 }
 
 /// The checks and their results, one sentence each.
-fn findings(verified: &Verification) -> Vec<String> {
-    let Verification { report, log, witness, .. } = verified;
+fn findings(report: &VerifyReport) -> Vec<String> {
     let mut sentences = Vec::new();
     let since = match report.since {
         0 => String::new(),
@@ -432,55 +431,53 @@ fn findings(verified: &Verification) -> Vec<String> {
         "{} records of {} runs and other streams, {} without their body, {} texts{since}",
         report.records, report.streams, report.erased, report.texts
     ));
-    sentences.push(match (&report.origin, report.checkpoints) {
+    sentences.push(match (&report.origin, report.checkpoints.count) {
         (Some(origin), count) if count > 0 => format!(
-            "{count} checkpoints of {}, the last over {} records; {} of them unsigned; {} records not sealed yet",
-            origin,
-            report.sealed,
-            report.unsigned,
-            report.unsealed
+            "{count} checkpoints of {origin}, the last over {} records; {} of them unsigned; {} records not sealed yet",
+            report.checkpoints.sealed,
+            report.checkpoints.unsigned,
+            report.checkpoints.unsealed
         ),
-        (_, _) => format!("no checkpoint; {} records not sealed yet", report.unsealed),
+        (_, _) => format!("no checkpoint; {} records not sealed yet", report.checkpoints.unsealed),
     });
-    if report.unproven > 0 {
+    if report.checkpoints.unproven > 0 {
         sentences.push(format!(
             "{} records are neither signed nor under a signed checkpoint, so their author is unproven: a crash leaves such \
              records, and a person with write access to the ledger can add some; inspect them, then seal them with `quorate \
              ledger checkpoint`",
-            report.unproven
+            report.checkpoints.unproven
         ));
     }
-    sentences.push(match report.ledger_key_signed {
-        Some(true) => format!("verified with the ledger's own key, which signed {} records", report.signed),
+    sentences.push(match report.keys.own {
+        Some(true) => {
+            format!("verified with the ledger's own key, which signed {} records", report.checkpoints.signed)
+        }
         Some(false) => "the ledger's own key did not sign the last checkpoint".to_owned(),
-        None if report.signed > 0 => {
+        None if report.checkpoints.signed > 0 => {
             "verified only with keys that the ledger names: its own key is not on this machine".to_owned()
         }
         None => "no checkpoint is signed".to_owned(),
     });
-    match (
-        report.trusted_keys_signed.len(),
-        report.trusted_keys_signed.iter().filter(|signed| **signed).count(),
-    ) {
+    match (report.keys.given.len(), report.keys.given.iter().filter(|signed| **signed).count()) {
         (0, _) => sentences.push("verified with no key from `--key`".to_owned()),
         (keys, good) if keys == good => sentences.push("verified with every given key".to_owned()),
         (keys, good) => sentences.push(format!("verified with {good} of the {keys} given keys")),
     }
-    if let Some(copies_kept) = &report.local_checkpoints {
-        sentences.push(match (copies_kept.checkpoints, copies_kept.fragments) {
+    if let Some(kept) = &report.kept {
+        sentences.push(match (kept.copies, kept.unreadable) {
             (0, 0) => "this machine keeps no checkpoint of the ledger: this is its first use here, or the copies were \
                        removed"
                 .to_owned(),
             (copies, _) => format!(
                 "consistent with {copies} copies of the last checkpoint signed on this machine, over {} records",
-                copies_kept.size
+                kept.size
             ),
         });
     }
     for rollback in &report.rollbacks {
         sentences.push(format!(
             "a rollback was accepted by {}: {} (ledger/{})",
-            &rollback.by, &rollback.reason, rollback.n
+            rollback.by, rollback.reason, rollback.n
         ));
     }
     for accepted in &report.key_changes.accepted {
@@ -493,15 +490,14 @@ fn findings(verified: &Verification) -> Vec<String> {
             accepted.n
         ));
     }
-    match (&report.witness, witness) {
-        (Some(witness_kept), Some(name)) => {
-            let fragments = match witness_kept.fragments {
+    match &report.witness {
+        Some(WitnessCheck { file: Some(file), checkpoints, size, fragments }) => {
+            let fragments = match fragments {
                 0 => String::new(),
                 fragments => format!("; {fragments} parts of it are not signed notes"),
             };
             sentences.push(format!(
-                "the witness {} has {} checkpoints, the largest over {} records{fragments}",
-                name, witness_kept.checkpoints, witness_kept.size
+                "the witness {file} has {checkpoints} checkpoints, the largest over {size} records{fragments}"
             ));
         }
         _ if report.cosignature.is_none() => sentences.push("no witness".to_owned()),
@@ -510,33 +506,28 @@ fn findings(verified: &Verification) -> Vec<String> {
     if let Some(Cosignature { name, size, at_s }) = &report.cosignature {
         let at_ms = i64::try_from(*at_s).unwrap_or(i64::MAX).saturating_mul(1000);
         let at = instant(at_ms);
-        sentences.push(format!("the witness {} signed {size} records at {at}, by its clock", name));
+        sentences.push(format!("the witness {name} signed {size} records at {at}, by its clock"));
     }
     sentences.push(format!(
         "{} runs are signed, with {} signatures; {} of them by keys that only they name",
-        report.signed_runs, report.signatures, report.self_vouched_runs
+        report.signatures.runs, report.signatures.count, report.signatures.self_vouched
     ));
-    if report.unsigned_ledger_records > 0 {
+    if report.signatures.unsigned_own > 0 {
         sentences.push(format!(
             "{} of the ledger's own records are not signed, and no known key should have signed them",
-            report.unsigned_ledger_records
+            report.signatures.unsigned_own
         ));
     }
     if let Some(logged) = &report.log {
-        sentences.push(format!("{} lines of {} belong to its runs", logged.ours, log));
-        if let Some((number, run)) = &logged.first_unknown {
+        sentences.push(format!("{} lines of {} belong to its runs", logged.ours, logged.file));
+        if let Some(UnknownLine { line, run }) = &logged.first_unknown {
             sentences.push(format!(
-                "{} lines of the log name runs that this ledger does not have: the first is line {number}, {}",
-                logged.unknown,
-                run
+                "{} lines of the log name runs that this ledger does not have: the first is line {line}, {run}",
+                logged.unknown
             ));
         }
-        if let Some(elsewhere) = &logged.first_elsewhere {
-            sentences.push(format!(
-                "{} runs log elsewhere ({}); their lines were not checked",
-                logged.elsewhere,
-                &elsewhere.display().to_string()
-            ));
+        if let Some(OtherLogs { runs, file }) = &logged.elsewhere {
+            sentences.push(format!("{runs} runs log elsewhere ({file}); their lines were not checked"));
         }
         if logged.unreadable > 0 {
             sentences.push(format!(
@@ -545,10 +536,10 @@ fn findings(verified: &Verification) -> Vec<String> {
             ));
         }
     }
-    if report.open > 0 {
-        let open_runs: Vec<&str> = report.open_runs.iter().map(|run| &**run).collect();
-        let more = if report.open > open_runs.len() as u64 { " and others" } else { "" };
-        sentences.push(format!("{} runs are open: {}{more}", report.open, open_runs.join(", ")));
+    if report.open.count > 0 {
+        let open_runs: Vec<&str> = report.open.runs.iter().map(|run| &**run).collect();
+        let more = if report.open.count > open_runs.len() as u64 { " and others" } else { "" };
+        sentences.push(format!("{} runs are open: {}{more}", report.open.count, open_runs.join(", ")));
     }
     sentences.push(undetectable(report));
     sentences
@@ -556,8 +547,8 @@ fn findings(verified: &Verification) -> Vec<String> {
 
 /// What these checks cannot detect.
 fn undetectable(report: &VerifyReport) -> String {
-    let kept_size = report.local_checkpoints.map_or(0, |copies| copies.size);
-    let witnessed = report.witness.map_or(0, |witness| witness.size);
+    let kept_size = report.kept.map_or(0, |copies| copies.size);
+    let witnessed = report.witness.as_ref().map_or(0, |witness| witness.size);
     let cosigned = report.cosignature.as_ref().map_or(0, |cosigned| cosigned.size);
     let covered = kept_size.max(witnessed).max(cosigned);
     let cut = match covered {
@@ -568,7 +559,7 @@ fn undetectable(report: &VerifyReport) -> String {
         0 => "with the ledger's key and access to every copy",
         _ => "with the ledger's key and access to every copy and the witness",
     };
-    let added = match report.unsigned_records {
+    let added = match report.signatures.unsigned_records {
         0 => String::new(),
         unsigned => format!(
             ", whether a person with write access added any of the {unsigned} unsigned records before they were sealed \

@@ -193,7 +193,7 @@ async fn what_an_older_version_left_unsigned_counts_once_a_person_has_it_signed(
     assert_eq!(old.verify(old.options()).await.divergences, []);
     // A missing key is reported.
     let report = world.verify(VerifyOptions::default()).await;
-    assert!(!report.is_clean(), "the checkpoints name one");
+    assert!(!report.holds, "the checkpoints name one");
 }
 
 #[tokio::test]
@@ -215,7 +215,7 @@ async fn answers_of_a_conversation_go_once_they_are_settled_and_of_age() {
         }
         let report = copy.verify(copy.options()).await;
         assert_eq!(report.erased, n.len() as u64);
-        match report.is_clean() {
+        match report.holds {
             true => true,
             false => {
                 is_found(&copy, at, LedgerPart::Record).await;

@@ -160,11 +160,11 @@ async fn share(share: u64) {
         }
         let report = verify(&store, options.clone()).await.expect("verified");
         let Cell { table, column, row, .. } = cell;
-        assert!(!report.is_clean(), "bit {bit} of {table}.{column} at {row} is accepted");
+        assert!(!report.holds, "bit {bit} of {table}.{column} at {row} is accepted");
         assert!(run(&mut sqlite, &cell.set(&cell.bytes, &cell.renamed(&bytes))).await, "put back");
         changed += 1;
         if changed.is_multiple_of(500) {
-            assert!(verify(&store, options.clone()).await.expect("verified").is_clean(), "all was put back");
+            assert!(verify(&store, options.clone()).await.expect("verified").holds, "all was put back");
         }
     }
     store.close().await;
@@ -222,7 +222,7 @@ async fn a_broken_file_gets_an_answer() {
             let Ok(store) = Store::open_read_only(&StoreAddress::from(&*world.db())).await else {
                 return false;
             };
-            let holds = verify(&store, world.options()).await.is_ok_and(|report| report.is_clean());
+            let holds = verify(&store, world.options()).await.is_ok_and(|report| report.holds);
             store.close().await;
             holds
         };

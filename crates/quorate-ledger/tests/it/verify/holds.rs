@@ -19,12 +19,18 @@ async fn an_untouched_file_verifies() {
     let before = sha256(&world.db());
     let report = world.verify(world.witnessed()).await;
     assert_eq!(report.divergences, []);
-    assert_eq!((report.records, report.checkpoints, report.sealed, report.unsealed), (25, 4, 24, 0));
-    assert_eq!((report.signed_runs, report.signatures, report.streams), (1, 6, 5));
-    assert_eq!((report.ledger_key_signed, report.signed, report.open, report.texts), (Some(true), 24, 0, 1));
+    assert_eq!(
+        (report.records, report.checkpoints.count, report.checkpoints.sealed, report.checkpoints.unsealed),
+        (25, 4, 24, 0)
+    );
+    assert_eq!((report.signatures.runs, report.signatures.count, report.streams), (1, 6, 5));
+    assert_eq!(
+        (report.keys.own, report.checkpoints.signed, report.open.count, report.texts),
+        (Some(true), 24, 0, 1)
+    );
     let witness = report.witness.unwrap();
     assert_eq!((witness.checkpoints, witness.size, witness.fragments), (4, 24, 0));
-    assert_eq!(report.tree.unwrap().size, 25);
+    assert_eq!(report.size.unwrap(), 25);
     assert_eq!(sha256(&world.db()), before, "nothing was written");
     assert!(!world.dir.path().join("aside").exists());
 }
@@ -36,7 +42,10 @@ async fn a_checkpoint_is_trusted_and_what_follows_is_held() {
     for since in [StartPoint::Size(13), StartPoint::Number(1)] {
         let report = world.verify(VerifyOptions { since: Some(since), ..world.witnessed() }).await;
         assert_eq!(report.divergences, []);
-        assert_eq!((report.since, report.records, report.checkpoints, report.sealed), (13, 12, 3, 24));
+        assert_eq!(
+            (report.since, report.records, report.checkpoints.count, report.checkpoints.sealed),
+            (13, 12, 3, 24)
+        );
     }
     let store = Store::open_read_only(&StoreAddress::from(&*world.db())).await.unwrap();
     for since in [StartPoint::Size(12), StartPoint::Number(7)] {
@@ -48,13 +57,13 @@ async fn a_checkpoint_is_trusted_and_what_follows_is_held() {
     // Records before the start are not checked, all later ones are.
     let since = || VerifyOptions { since: Some(StartPoint::Size(13)), ..world.options() };
     world.sql("UPDATE record SET data = '{}' WHERE seq = 5").await;
-    assert!(world.verify(since()).await.is_clean());
+    assert!(world.verify(since()).await.holds);
     world.sql("UPDATE record SET data = '{}' WHERE seq = 20").await;
     assert_divergence(&world.first_divergence(since()).await, DivergenceKind::Changed, C, 2);
     // A root that the stored tree lacks is compared with the records themselves.
     let tree = TreeHead { size: 13, root: [7; 32] };
     let report = world.verify(VerifyOptions { since: Some(StartPoint::Tree(tree)), ..world.options() }).await;
-    assert_eq!((report.since, report.records, report.is_clean()), (0, 25, false));
+    assert_eq!((report.since, report.records, report.holds), (0, 25, false));
 }
 
 #[tokio::test]
@@ -64,21 +73,17 @@ async fn a_key_that_is_given_has_to_have_signed() {
     let stranger = SecretKey::from_seed(&[9; 32]).public();
     let trusted_keys = vec![world.key().public(), stranger];
     let report = world.verify(VerifyOptions { trusted_keys, ..world.options() }).await;
-    assert_eq!(report.trusted_keys_signed, [true, false]);
+    assert_eq!(report.keys.given, [true, false]);
     assert_eq!(
         (report.divergences[0].kind, report.divergences[0].part),
         (DivergenceKind::Changed, LedgerPart::Checkpoint)
     );
     let report =
         world.verify(VerifyOptions { ledger_keys: vec![stranger], ..VerifyOptions::default() }).await;
-    assert_eq!(report.ledger_key_signed, Some(false));
-    assert!(!report.is_clean());
+    assert_eq!(report.keys.own, Some(false));
+    assert!(!report.holds);
     let report = world.verify(VerifyOptions::default()).await;
-    assert_eq!(
-        (report.ledger_key_signed, report.is_clean()),
-        (None, true),
-        "the missing signature is reported"
-    );
+    assert_eq!((report.keys.own, report.holds), (None, true), "the missing signature is reported");
 }
 
 #[tokio::test]
@@ -102,12 +107,12 @@ async fn a_new_key_is_brought_in_by_the_old_one() {
             })
             .await;
         assert_eq!(report.divergences, []);
-        assert_eq!((report.checkpoints, report.unsigned), (7, 1));
-        assert!(report.signed < report.sealed);
+        assert_eq!((report.checkpoints.count, report.checkpoints.unsigned), (7, 1));
+        assert!(report.checkpoints.signed < report.checkpoints.sealed);
     }
     let report =
         world.verify(VerifyOptions { ledger_keys: vec![old.public()], ..VerifyOptions::default() }).await;
-    assert_eq!(report.ledger_key_signed, Some(false));
+    assert_eq!(report.keys.own, Some(false));
 }
 
 #[tokio::test]
@@ -147,7 +152,7 @@ async fn a_new_key_follows_by_the_word_of_the_old_one_alone() {
     for since in [None, Some(StartPoint::Size(sealed.tree.size))] {
         let options = VerifyOptions { ledger_keys: vec![third.public()], since, ..VerifyOptions::default() };
         let report = world.verify(options).await;
-        assert_eq!((report.divergences, report.ledger_key_signed), (Vec::new(), Some(true)));
+        assert_eq!((report.divergences, report.keys.own), (Vec::new(), Some(true)));
     }
 }
 
@@ -173,14 +178,14 @@ async fn the_times_of_a_key_count() {
         let mut keyring = Keyring::new();
         keyring.insert(key).unwrap();
         let report = world.verify(VerifyOptions { keyring: Some(keyring), ..world.options() }).await;
-        assert_eq!(report.is_clean(), holds, "{:?}", report.divergences.first());
+        assert_eq!(report.holds, holds, "{:?}", report.divergences.first());
         if !holds {
             assert_eq!(report.divergences[0].part, LedgerPart::Signature);
             assert_divergence(&report.divergences[0], DivergenceKind::Changed, C, 0);
         }
     }
     let report = world.verify(world.options()).await;
-    assert_eq!(report.self_vouched_runs, 1, "without a keyring only the run names its keys");
+    assert_eq!(report.signatures.self_vouched, 1, "without a keyring only the run names its keys");
 }
 
 #[tokio::test]
@@ -220,7 +225,10 @@ async fn a_ledger_of_schema_1_holds_and_stays_as_it_is() {
     let report = verify(&store, VerifyOptions::default()).await.unwrap();
     store.close().await;
     assert_eq!(report.divergences, []);
-    assert_eq!((report.records, report.sealed, report.unsealed, report.origin), (25, 0, 25, None));
+    assert_eq!(
+        (report.records, report.checkpoints.sealed, report.checkpoints.unsealed, report.origin),
+        (25, 0, 25, None)
+    );
     assert_eq!(sha256(&path), before);
 }
 
@@ -235,7 +243,7 @@ async fn an_open_run_is_said_and_no_divergence() {
     store.close().await;
     let report = world.verify(world.options()).await;
     assert_eq!(report.divergences, []);
-    assert_eq!((report.open, report.open_runs, report.unsealed), (1, vec![run], 1));
+    assert_eq!((report.open.count, report.open.runs, report.checkpoints.unsealed), (1, vec![run], 1));
     assert_eq!(
         world.verify(VerifyOptions { ledger_keys: Vec::new(), ..world.witnessed() }).await.divergence_count,
         0

@@ -4,7 +4,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use ed25519_dalek::{Signer as _, SigningKey};
-use quorate_kernel::entropy::hex;
+use quorate_kernel::entropy::{hex, unhex};
 use quorate_kernel::ports::ledger::{Append, Durability, Kind, Ledger as _};
 use quorate_ledger::Store;
 use quorate_ledger::local_checkpoints::{CheckpointCopy, LocalCheckpoints};
@@ -12,7 +12,7 @@ use quorate_ledger::merkle::TreeHead;
 use quorate_ledger::note::Cosigner;
 use quorate_ledger::store::address::StoreAddress;
 use quorate_ledger::verify::{
-    Cosignature, Divergence, DivergenceKind, LedgerPart, StartPoint, VerifyOptions, WitnessCheck, verify,
+    Cosignature, Divergence, DivergenceKind, KeptCheckpoints, LedgerPart, StartPoint, VerifyOptions, verify,
 };
 use quorate_ledger::witness::Witness;
 use serde_json::json;
@@ -135,9 +135,9 @@ async fn what_others_keep_is_counted() {
     let kept = async |kept: LocalCheckpoints, strict| {
         let options = VerifyOptions { local_checkpoints: Some(kept), strict, ..world.options() };
         let report = world.verify(options).await;
-        (report.local_checkpoints.expect("compared"), parts(&report.divergences))
+        (report.kept.expect("compared"), parts(&report.divergences))
     };
-    let check = |checkpoints, size, fragments| WitnessCheck { checkpoints, size, fragments };
+    let check = |copies, size, unreadable| KeptCheckpoints { copies, size, unreadable };
     let wrong = (DivergenceKind::Changed, LedgerPart::LocalCheckpoint);
     assert_eq!(kept(copies(&[Ok(&*notes[2]), Ok(last)]), true).await, (check(2, 24, 0), vec![]));
     assert_eq!(kept(copies(&[Ok(last), Ok(&*notes[2])]), true).await, (check(2, 24, 0), vec![]));
@@ -175,10 +175,7 @@ async fn what_others_keep_is_counted() {
             verify(&store, VerifyOptions { local_checkpoints: Some(local), ..VerifyOptions::default() })
                 .await;
         let report = report.expect("verified");
-        assert_eq!(
-            (report.local_checkpoints.expect("compared").size, parts(&report.divergences)),
-            (size, wanted)
-        );
+        assert_eq!((report.kept.expect("compared").size, parts(&report.divergences)), (size, wanted));
     }
     store.close().await;
 }
@@ -229,7 +226,9 @@ async fn what_a_witness_signed_is_said() {
 async fn a_trusted_checkpoint_is_over_records_that_are_there() {
     // D2
     let world = World::new().await;
-    let whole = world.verify(world.options()).await.tree.expect("whole");
+    let whole = world.verify(world.options()).await;
+    let root = whole.root.as_deref().and_then(unhex).expect("whole");
+    let whole = TreeHead { size: whole.size.expect("whole"), root };
     let found = async |tree: TreeHead| {
         let report =
             world.verify(VerifyOptions { since: Some(StartPoint::Tree(tree)), ..world.options() }).await;
@@ -278,7 +277,10 @@ async fn a_checkpoint_of_which_the_record_is_damaged_still_counts_where_the_walk
         (2, DivergenceKind::Changed, Some(3)),
         "{found}"
     );
-    assert_eq!((report.sealed, report.signed, report.unsealed), (24, 24, 0));
-    assert_eq!((report.trusted_keys_signed, report.ledger_key_signed), (vec![true], Some(true)));
+    assert_eq!(
+        (report.checkpoints.sealed, report.checkpoints.signed, report.checkpoints.unsealed),
+        (24, 24, 0)
+    );
+    assert_eq!((report.keys.given, report.keys.own), (vec![true], Some(true)));
     assert!(report.origin.is_some());
 }

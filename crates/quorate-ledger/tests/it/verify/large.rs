@@ -45,7 +45,7 @@ async fn every_stored_hash_is_compared() {
     // D2
     let world = long_talk().await;
     let report = world.verify(world.witnessed()).await;
-    assert_eq!((found(&report), report.records, report.signed), (vec![], TURNS + 2, TURNS + 1));
+    assert_eq!((found(&report), report.records, report.checkpoints.signed), (vec![], TURNS + 2, TURNS + 1));
     assert!(report.records_duration > Duration::ZERO);
     let since = || Some(StartPoint::Size(TURNS - 100));
     let report = world.verify(VerifyOptions { since: since(), ..world.witnessed() }).await;
@@ -131,7 +131,7 @@ async fn what_follows_missing_records_is_still_compared() {
         (DivergenceKind::Changed, LedgerPart::Tree, Some(768), Some(769), None),
     ];
     assert_eq!(found(&report), wanted);
-    assert!(report.tree.is_some(), "the root is known");
+    assert!(report.root.is_some(), "the root is known");
     // A range of positions without leaves ends that, and is passed as well.
     for by in [70_000, 4_000_000_000_u64] {
         let copy = world.copy();
@@ -142,7 +142,7 @@ async fn what_follows_missing_records_is_still_compared() {
         let report = copy.verify(copy.options()).await;
         let missing = (DivergenceKind::Removed, LedgerPart::Record, None, Some(2051), Some(2050 + by));
         assert!(found(&report).contains(&missing), "{:?}", found(&report));
-        assert_eq!((report.tree, report.records), (None, TURNS + 2));
+        assert_eq!((report.size, report.records), (None, TURNS + 2));
     }
 }
 
@@ -175,7 +175,7 @@ async fn tables_of_several_pages_are_compared() {
     store.seal(&[world.key()], AT_MS, false, Durability::Synced).await.expect("sealed");
     store.close().await;
     let report = world.verify(world.options()).await;
-    assert_eq!((found(&report), report.texts, report.open), (vec![], RUNS as u64, RUNS as u64));
+    assert_eq!((found(&report), report.texts, report.open.count), (vec![], RUNS as u64, RUNS as u64));
     world.sql("UPDATE run SET verdict = 'HOLD' WHERE seq = 1002").await;
     let last = "SELECT sha256 FROM body ORDER BY sha256 DESC LIMIT 1";
     world.sql(&format!("UPDATE body SET text = text || '.' WHERE sha256 = ({last})")).await;

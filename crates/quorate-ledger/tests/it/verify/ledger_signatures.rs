@@ -60,7 +60,10 @@ async fn records_that_nothing_proves_are_counted_and_no_strict_ledger() {
         ..world.options()
     };
     let report = world.verify(strict()).await;
-    assert_eq!((report.divergences, report.unproven, report.unsigned_records), (vec![], 0, 15));
+    assert_eq!(
+        (report.divergences, report.checkpoints.unproven, report.signatures.unsigned_records),
+        (vec![], 0, 15)
+    );
     let override_of = |reason: &str| {
         let data = json!({"verdict": "HOLD", "reason": reason, "by": "mallory", "logged": true});
         entry(Kind::Override, data)
@@ -72,7 +75,10 @@ async fn records_that_nothing_proves_are_counted_and_no_strict_ledger() {
     store.close().await;
     world.forge(A, override_of("Again."), None).await;
     let report = world.verify(world.options()).await;
-    assert_eq!((report.divergences, report.unproven, report.unsealed), (vec![], 2, 1));
+    assert_eq!(
+        (report.divergences, report.checkpoints.unproven, report.checkpoints.unsealed),
+        (vec![], 2, 1)
+    );
     let found = world.first_divergence(strict()).await;
     assert_eq!(
         (found.kind, found.part, found.seq, found.last_seq),
@@ -124,7 +130,7 @@ async fn what_was_signed_before_the_first_checkpoint_is_by_its_key() {
     store.append_ledger_record(held(B), &own).await.expect("written");
     world.sql(&format!("INSERT OR IGNORE INTO held VALUES ('{A}')")).await;
     let report = world.verify(VerifyOptions::default()).await;
-    assert_eq!((report.divergences, report.unsigned_ledger_records), (vec![], 2), "nothing says which key");
+    assert_eq!((report.divergences, report.signatures.unsigned_own), (vec![], 2), "nothing says which key");
     let report =
         world.verify(VerifyOptions { ledger_keys: vec![own.public()], ..VerifyOptions::default() }).await;
     let found: Vec<_> = report.divergences.iter().map(|found| (found.kind, found.part, found.n)).collect();
@@ -133,7 +139,7 @@ async fn what_was_signed_before_the_first_checkpoint_is_by_its_key() {
         [(DivergenceKind::Inserted, LedgerPart::Signature, Some(0))],
         "no checkpoint is over it"
     );
-    assert_eq!(report.unsigned_ledger_records, 0);
+    assert_eq!(report.signatures.unsigned_own, 0);
     store.sign_unsigned_ledger_records(&own).await.expect("signed");
     store.seal(&[], AT_MS, false, Durability::Synced).await.expect("sealed");
     store.seal(&[own.into()], AT_MS, true, Durability::Synced).await.expect("sealed");
@@ -220,7 +226,7 @@ async fn a_note_says_what_its_record_says_and_no_more() {
         let report = copy.verify(copy.options()).await;
         let found: Vec<_> = report.divergences.iter().map(|found| (found.part, found.n)).collect();
         assert_eq!(found.contains(&(LedgerPart::Checkpoint, Some(3))), !holds, "{note}: {found:?}");
-        assert_eq!(report.is_clean(), holds);
+        assert_eq!(report.holds, holds);
     }
 }
 

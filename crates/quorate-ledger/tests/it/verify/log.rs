@@ -8,7 +8,8 @@ use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::{Append, Body, Durability, Entry, Kind, Ledger as _, Record};
 use quorate_ledger::council_log::line::LogEvent;
 use quorate_ledger::verify::{
-    Divergence, DivergenceKind, LedgerPart, LogCheck, StartPoint, VerifyOptions, verify,
+    Divergence, DivergenceKind, LedgerPart, LogCheck, OtherLogs, StartPoint, UnknownLine, VerifyOptions,
+    verify,
 };
 use quorate_ledger::{Store, council_log};
 use quorate_protocol::Name;
@@ -207,7 +208,7 @@ async fn what_is_of_no_run_here_is_counted() {
     let wanted = LogCheck {
         ours: 2,
         unknown: 2,
-        first_unknown: Some((5, "ryyyyyyyyyyyy".into())),
+        first_unknown: Some(UnknownLine { line: 5, run: "ryyyyyyyyyyyy".into() }),
         unreadable: 3,
         ..LogCheck::default()
     };
@@ -293,13 +294,14 @@ async fn what_is_logged_elsewhere_is_said_and_not_missed() {
     let (c, d) = ("rcccccccccccc", "rdddddddddddd");
     world.append(c, &review(&elsewhere, "SHIP")).await;
     world.append(d, &review(&elsewhere, "SHIP")).await;
-    let counted = |log: &LogCheck| (log.ours, log.elsewhere, log.first_elsewhere.clone());
+    let counted = |log: &LogCheck| (log.ours, log.elsewhere.clone());
+    let others = |runs| Some(OtherLogs { runs, file: elsewhere.display().to_string() });
     let (log, found) = world.check(&[a, b]).await;
-    assert_eq!((counted(&log), found), ((2, 2, Some(elsewhere.clone())), vec![]));
+    assert_eq!((counted(&log), found), ((2, others(2)), vec![]));
     // An existing line of such a run is still compared.
     let line = world.line(c, 2, LogEvent::Verdict).await;
     let (log, found) = world.check(&[a, b, &line]).await;
-    assert_eq!((counted(&log), found), ((3, 1, Some(elsewhere.clone())), vec![]));
+    assert_eq!((counted(&log), found), ((3, others(1)), vec![]));
     let (_, found) = world.check(&[a, b, &line.replace("\"SHIP\"", "\"HOLD\"")]).await;
     assert_eq!(kinds(&found), [(DivergenceKind::Changed, c)]);
     // A decision made here is logged here, or elsewhere if the run's end names another log.
@@ -314,10 +316,10 @@ async fn what_is_logged_elsewhere_is_said_and_not_missed() {
     std::fs::remove_file(&elsewhere).expect("removed");
     let (log, found) = world.check(&[a, b, decided]).await;
     let missed = [(DivergenceKind::Removed, A), (DivergenceKind::Removed, c), (DivergenceKind::Removed, d)];
-    assert_eq!((log.elsewhere, kinds(&found)), (0, missed.to_vec()));
+    assert_eq!((log.elsewhere, kinds(&found)), (None, missed.to_vec()));
     // If none of its lines is here, it may be anywhere.
     let (log, found) = world.check(&[a, b]).await;
-    assert_eq!((log.elsewhere, kinds(&found)), (2, vec![(DivergenceKind::Removed, c)]));
+    assert_eq!((log.elsewhere, kinds(&found)), (others(2), vec![(DivergenceKind::Removed, c)]));
 }
 
 #[tokio::test]
@@ -341,7 +343,7 @@ async fn a_log_that_went_along_with_its_ledger_is_its_log() {
         let report =
             verify(&store, VerifyOptions { log, ..VerifyOptions::default() }).await.expect("verified");
         store.close().await;
-        (report.log.expect("checked").elsewhere, report.divergences)
+        (report.log.expect("checked").elsewhere.map_or(0, |other| other.runs), report.divergences)
     };
     // It was in a directory of the same name beside its ledger, so its line was removed.
     let (elsewhere, found) = check(&moved).await;

@@ -210,7 +210,7 @@ async fn a_stored_tree_that_was_written_anew_differs() {
     ] {
         let copy = world.copy();
         copy.sql(statement).await;
-        assert!(!copy.verify(copy.options()).await.is_clean(), "{statement}");
+        assert!(!copy.verify(copy.options()).await.holds, "{statement}");
     }
 }
 
@@ -254,7 +254,7 @@ async fn a_checkpoint_that_is_touched_differs() {
     })
     .await;
     let report = copy.verify(copy.options()).await;
-    assert_eq!((report.divergence_count, report.unsigned, report.signed), (0, 1, 23));
+    assert_eq!((report.divergence_count, report.checkpoints.unsigned, report.checkpoints.signed), (0, 1, 23));
 }
 
 #[tokio::test]
@@ -291,7 +291,7 @@ async fn a_checkpoint_by_another_key_differs() {
         !world
             .verify(VerifyOptions { ledger_keys: vec![stranger.public()], ..VerifyOptions::default() })
             .await
-            .is_clean()
+            .holds
     );
 }
 

@@ -4,7 +4,6 @@
 use std::path::Path;
 
 use quorate_diagnostics::{Body, Report as Diagnostics, codes};
-use quorate_kernel::entropy::hex;
 use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_ledger::Store;
 use quorate_ledger::keys::KeyPurpose;
@@ -14,12 +13,12 @@ use quorate_ledger::prove::TrustedKey;
 use quorate_ledger::signing::{ExternalKeys, Keyring, PublicKey, SecretKey};
 use quorate_ledger::store::STREAM;
 use quorate_ledger::verify::{
-    self, AcceptedKey, Divergence, DivergenceKind, KeyChangeReport, LedgerPart, Rollback, StartPoint,
-    VerifyError, VerifyOptions, VerifyReport,
+    self, Divergence, DivergenceKind, KeyChangeReport, LedgerPart, StartPoint, VerifyError, VerifyOptions,
+    VerifyReport,
 };
 use quorate_ledger::witness::Witness;
-use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
 
 use super::super::confined::Root;
 use super::super::disk::{self, Text, absolute, display_ledger, display_path};
@@ -51,17 +50,9 @@ pub struct VerifyRequest {
 }
 
 /// The result of a verification.
-#[derive(Debug)]
-pub struct Verification {
-    /// The ledger's path as shown to the user.
-    pub ledger: String,
-    /// The log's path as shown to the user.
-    pub log: String,
-    /// The witness as shown to the user.
-    pub witness: Option<String>,
-    /// The checks and their results.
-    pub report: VerifyReport,
-}
+#[derive(Debug, Clone, Serialize, JsonSchema)]
+#[serde(transparent)]
+pub struct Verification(pub VerifyReport);
 
 /// Verifies the ledger of the working directory.
 ///
@@ -123,10 +114,15 @@ pub async fn verify(
     let altered = divergences(environment, &root, &store).await;
     store.close().await;
     let (mut report, altered) = (report.map_err(verify_error)?, altered?);
-    report.divergence_count += altered.len() as u64;
-    report.divergences.extend(altered);
-    let log = display_path(environment, &workspace.log);
-    Ok(Outcome { value: Verification { ledger, log, witness: witness_shown, report }, warnings })
+    report.add(altered);
+    report.ledger = ledger;
+    if let Some(log) = &mut report.log {
+        log.file = display_path(environment, &workspace.log);
+    }
+    if let Some(witness) = &mut report.witness {
+        witness.file = witness_shown;
+    }
+    Ok(Outcome { value: Verification(report), warnings })
 }
 
 /// Refuses to export or prove records of a ledger that diverges. `concerns` tells whether a divergence affects those
@@ -242,24 +238,18 @@ async fn ensure_report(
     Err(ServiceError::new(class, codes::LEDGER_CORRUPT, body.help(help)))
 }
 
-impl Serialize for Verification {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        json(self).serialize(serializer)
-    }
-}
-
 impl Verification {
     /// Whether nothing differs.
     pub fn holds(&self) -> bool {
-        self.report.is_clean()
+        self.0.holds
     }
 
     /// The error of a ledger that differs from its records, with advice.
     pub fn divergence(&self) -> Option<Error> {
-        let Verification { ledger, report, .. } = self;
+        let Verification(report) = self;
         let first = report.divergences.first()?;
         let others = report.divergence_count.saturating_sub(1);
-        let body = Body::new(divergence_message(ledger, first, others));
+        let body = Body::new(divergence_message(&report.ledger, first, others));
         let is_all_of = |part| report.divergences.iter().all(|divergence| divergence.part == part);
         let is_rollback =
             report.divergences.iter().any(|divergence| divergence.part == LedgerPart::LocalCheckpoint);
@@ -271,7 +261,7 @@ impl Verification {
                 "keep the files as they are, and compare them with a copy; where a backup was restored or another ledger \
                  was begun on purpose, `quorate ledger accept-rollback --reason \"…\"` continues from the present ledger",
             )
-        } else if report.ledger_key_signed == Some(false) || report.key_changes.own_refused {
+        } else if report.keys.own == Some(false) || report.key_changes.own_refused {
             (
                 codes::LEDGER_DIVERGES,
                 "keep the files as they are; put the key back that signed the ledger; where that is lost and you have \
@@ -428,83 +418,6 @@ fn witness_file(
     }
 }
 
-/// The version of the JSON.
-pub const SCHEMA: &str = "quorate.verify/v1";
-
-/// `{schema, holds, ledger, origin, records, erased, streams, size, root, since, checkpoints: {count, unsigned, sealed, signed,
-/// unsealed, unproven}, keys: {own, given}, signatures: {runs, count, self_vouched, unsigned_own, unsigned_records},
-/// last_signed, kept: {copies, size, unreadable}, rollbacks: [{record, by, reason}], accepted_keys: [{record, key, by,
-/// reason}], witness, cosigned: {witness, size, at}, log, open, texts, found, divergences: [{kind, part, run, n, place,
-/// until, what}]}`.
-fn json(verified: &Verification) -> Value {
-    let Verification { ledger, log, witness, report, .. } = verified;
-    let VerifyReport {
-        tree, origin, since, records, erased, streams, texts, divergence_count: found, ..
-    } = report;
-    let kept = report.witness.as_ref().map(|kept| {
-        json!({"file": witness, "checkpoints": kept.checkpoints, "size": kept.size, "torn": kept.fragments})
-    });
-    let lines = report.log.as_ref().map(|lines| {
-        let first = lines.first_unknown.as_ref().map(|(number, run)| json!({"line": number, "run": &**run}));
-        let elsewhere = lines.first_elsewhere.as_ref().map(|file| json!({"runs": lines.elsewhere, "file": file.display().to_string()}));
-        json!({"file": log, "ours": lines.ours, "elsewhere": elsewhere, "unknown": lines.unknown, "first_unknown": first, "unreadable": lines.unreadable})
-    });
-    json!({
-        "schema": SCHEMA,
-        "holds": report.is_clean(),
-        "ledger": ledger,
-        "origin": origin,
-        "records": records,
-        "erased": erased,
-        "streams": streams,
-        "texts": texts,
-        "size": tree.map(|tree| tree.size),
-        "root": tree.map(|tree| hex(&tree.root)),
-        "since": since,
-        "checkpoints": {
-            "count": report.checkpoints, "unsigned": report.unsigned, "sealed": report.sealed,
-            "signed": report.signed, "unsealed": report.unsealed, "unproven": report.unproven,
-        },
-        "keys": {"own": report.ledger_key_signed, "given": report.trusted_keys_signed},
-        "signatures": {
-            "runs": report.signed_runs, "count": report.signatures, "self_vouched": report.self_vouched_runs,
-            "unsigned_own": report.unsigned_ledger_records, "unsigned_records": report.unsigned_records,
-        },
-        "last_signed": report.local_checkpoints.filter(|kept| kept.checkpoints > 0).map(|kept| kept.size),
-        "kept": report.local_checkpoints.map(|kept| json!({"copies": kept.checkpoints, "size": kept.size, "unreadable": kept.fragments})),
-        "rollbacks": report.rollbacks.iter().map(rollback).collect::<Vec<_>>(),
-        "accepted_keys": report.key_changes.accepted.iter().map(accepted_key).collect::<Vec<_>>(),
-        "witness": kept,
-        "cosigned": report.cosignature.as_ref().map(|one| json!({"witness": one.name, "size": one.size, "at": one.at_s})),
-        "log": lines,
-        "open": {"count": report.open, "runs": report.open_runs.iter().map(|run| &**run).collect::<Vec<_>>()},
-        "found": found,
-        "divergences": report.divergences.iter().map(divergence).collect::<Vec<_>>(),
-    })
-}
-
-fn rollback(rollback: &Rollback) -> Value {
-    json!({"record": format!("{STREAM}/{}", rollback.n), "by": rollback.by, "reason": rollback.reason})
-}
-
-fn accepted_key(accepted: &AcceptedKey) -> Value {
-    let AcceptedKey { n, key, by, reason } = accepted;
-    json!({"record": format!("{STREAM}/{n}"), "key": key, "by": by, "reason": reason})
-}
-
-fn divergence(divergence: &Divergence) -> Value {
-    json!({
-        "kind": divergence.kind.as_str(),
-        "part": divergence.part.as_str(),
-        "run": divergence.run.as_deref(),
-        "n": divergence.n,
-        "record": divergence.record().filter(|_| divergence.n.is_some()),
-        "place": divergence.seq,
-        "until": divergence.last_seq,
-        "what": divergence.what,
-    })
-}
-
 /// The altered turns of the conversations that a manifest below the root names and of which the ledger has a stream. A
 /// conversation on a server is compared when it is read.
 ///
@@ -538,14 +451,8 @@ async fn divergences(
         if !opened.is_readable_locally() || !streams.contains(&stream) {
             continue;
         }
-        let divergence = |what: String| Divergence {
-            kind: DivergenceKind::Changed,
-            part: LedgerPart::Conversation,
-            run: Some(stream.clone()),
-            n: None,
-            seq: None,
-            last_seq: None,
-            what,
+        let divergence = |what: String| {
+            Divergence::new(DivergenceKind::Changed, LedgerPart::Conversation, what).of_run(&stream)
         };
         let records = store.records(&stream).await?;
         let found = match opened.alterations(&records).await {
