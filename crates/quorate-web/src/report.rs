@@ -9,15 +9,14 @@ use std::sync::{Arc, LazyLock};
 use askama::Template;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use quorate::service::report::Finding;
-use quorate::service::report_file::{Consulted, Embedded, ReportContent, ReportFile, ReportFormat};
-use quorate::service::runs::Recorded;
-use quorate_kernel::canonical;
-use quorate_kernel::entropy::{hex, sha256_hex, unhex};
-use quorate_kernel::record::{Consultation, Outcome};
-use quorate_ledger::prove::VerifiedProof;
-use quorate_ledger::signing::KeyId;
-use quorate_protocol::Json;
+use quorate::Finding;
+use quorate::ledger::VerifiedProof;
+use quorate::reports::{
+    ConsultationRecord, Embedded, Numbered, OutcomeRecord, ReportContent, ReportFile, ReportFormat,
+    canonical_json, hex, sha256_hex, unhex,
+};
+use quorate::runs::Recorded;
+use serde_json::Value;
 
 use crate::assets::REPORT_CHECK;
 use crate::pages::assembly_parts::Reason;
@@ -228,7 +227,7 @@ pub(crate) struct RecordRow {
 /// The page of a report.
 fn page(file: &ReportFile) -> ReportPage {
     let content = &file.content;
-    let no_outcome = Outcome::default();
+    let no_outcome = OutcomeRecord::default();
     let (decided, at, outcome) = match &content.outcome {
         Some(outcome) => (outcome.n.to_string(), At::record(outcome.n), &outcome.data),
         None => (String::new(), At::default(), &no_outcome),
@@ -316,7 +315,7 @@ fn page(file: &ReportFile) -> ReportPage {
 }
 
 /// What the run came to in a word; `None` while it is open.
-fn word<'a>(content: &'a ReportContent, outcome: &'a Outcome) -> Option<&'a str> {
+fn word<'a>(content: &'a ReportContent, outcome: &'a OutcomeRecord) -> Option<&'a str> {
     outcome.word().or(match &content.report {
         Some(Recorded::Review(report)) if report.is_superseded() => Some(report.verdict_word()),
         _ => None,
@@ -335,10 +334,10 @@ fn title(content: &ReportContent) -> (String, String) {
 }
 
 /// The votes in the answers of a vote.
-fn reasons(content: &ReportContent, outcome: &Outcome, at: &At) -> Vec<Reason> {
+fn reasons(content: &ReportContent, outcome: &OutcomeRecord, at: &At) -> Vec<Reason> {
     let Some(decision) = &outcome.decision else { return Vec::new() };
     let decided = at.under("/decision");
-    let reason = |asked: &Consulted| {
+    let reason = |asked: &Numbered<ConsultationRecord>| {
         let answer = asked.data.answer.as_ref()?.as_object()?;
         Reason::of(&asked.data.member, answer, At::record(asked.n), (decision, &decided))
     };
@@ -354,7 +353,7 @@ fn notes(content: &ReportContent) -> Vec<String> {
     }
 }
 
-fn facts(content: &ReportContent, outcome: &Outcome, at: &At) -> Vec<Fact> {
+fn facts(content: &ReportContent, outcome: &OutcomeRecord, at: &At) -> Vec<Fact> {
     let mut facts = Vec::new();
     let mut add = |name: &str, value: Option<String>, at: String| {
         let value = value.filter(|value| !value.is_empty());
@@ -384,12 +383,12 @@ fn facts(content: &ReportContent, outcome: &Outcome, at: &At) -> Vec<Fact> {
 }
 
 /// Each deliberator's answers; how they count, where only the outcome is there.
-fn positions(content: &ReportContent, outcome: &Outcome, at: &At) -> Vec<Position> {
+fn positions(content: &ReportContent, outcome: &OutcomeRecord, at: &At) -> Vec<Position> {
     let Some(Recorded::Review(report)) = &content.report else { return Vec::new() };
     let place = |step: &str, member: &str| {
         content.consultation(step, member).map(|asked| At::record(asked.n)).unwrap_or_default()
     };
-    let of = |deliberator: &quorate::service::report::Deliberator| {
+    let of = |deliberator: &quorate::review::Deliberator| {
         let id = &deliberator.id;
         let counted = outcome.deliberators.iter().position(|counted| counted.id == *id);
         let counted = counted.map(|counted| at.under(&format!("/deliberators/{counted}")));
@@ -403,18 +402,18 @@ fn positions(content: &ReportContent, outcome: &Outcome, at: &At) -> Vec<Positio
 }
 
 /// An answer, field by field.
-fn answer(asked: &Consulted) -> ShownAnswer {
-    let Consultation { member, step, status, answer, text, .. } = &asked.data;
+fn answer(asked: &Numbered<ConsultationRecord>) -> ShownAnswer {
+    let ConsultationRecord { member, step, status, answer, text, .. } = &asked.data;
     let at = At::record(asked.n);
-    let field = |(name, value): (&String, &Json)| {
+    let field = |(name, value): (&String, &Value)| {
         let value = match value {
-            Json::String(text) => text.clone(),
-            other => canonical::text(other).unwrap_or_default(),
+            Value::String(text) => text.clone(),
+            other => canonical_json(other).unwrap_or_default(),
         };
         Fact { name: plain(name), value, at: at.to(&format!("/answer{}", pointer_part(name))) }
     };
     let mut fields: Vec<Fact> =
-        answer.iter().filter_map(Json::as_object).flat_map(|answer| answer.iter().map(field)).collect();
+        answer.iter().filter_map(Value::as_object).flat_map(|answer| answer.iter().map(field)).collect();
     fields.extend(text.clone().map(|value| Fact { name: "message".to_owned(), value, at: at.to("/text") }));
     ShownAnswer {
         member: member.to_string(),
@@ -425,8 +424,8 @@ fn answer(asked: &Consulted) -> ShownAnswer {
     }
 }
 
-fn asked_row(asked: &Consulted) -> AskedRow {
-    let Consultation { member, step, executor, model, spent, .. } = &asked.data;
+fn asked_row(asked: &Numbered<ConsultationRecord>) -> AskedRow {
+    let ConsultationRecord { member, step, executor, model, spent, .. } = &asked.data;
     let at = At::record(asked.n);
     let number = |count: Option<u64>, pointer: &str| Cell {
         value: count.map(digit_groups).unwrap_or_default(),
@@ -455,8 +454,8 @@ fn asked_row(asked: &Consulted) -> AskedRow {
 }
 
 /// What all questions of the table took together.
-fn total(asked: &[Consulted]) -> String {
-    let sum = |of: fn(&Consultation) -> Option<u64>| {
+fn total(asked: &[Numbered<ConsultationRecord>]) -> String {
+    let sum = |of: fn(&ConsultationRecord) -> Option<u64>| {
         asked.iter().filter_map(|asked| of(&asked.data)).fold(0, u64::saturating_add)
     };
     let mut parts = vec![format!("{} calls", digit_groups(sum(|asked| asked.spent.calls)))];
@@ -473,13 +472,11 @@ fn total(asked: &[Consulted]) -> String {
 
 impl ProofFacts {
     pub(crate) fn of(proven: &VerifiedProof) -> ProofFacts {
-        let fingerprint =
-            |key: &quorate_ledger::note::Verifier| (key.to_string(), key.key().id().to_string());
         ProofFacts {
             origin: proven.origin.clone(),
             size: proven.tree.size,
             root: hex(&proven.tree.root),
-            keys: proven.keys.iter().map(fingerprint).collect(),
+            keys: proven.keys.iter().map(|key| (key.to_string(), key.key().id().to_string())).collect(),
             records: proven
                 .records
                 .iter()
@@ -491,7 +488,7 @@ impl ProofFacts {
                     time_at: At::head(record.n, "at", None),
                     place: record.index + 1,
                     has_data: record.data.is_some(),
-                    signers: record.signers.iter().map(KeyId::to_string).collect::<Vec<_>>().join(" "),
+                    signers: record.signers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
                 })
                 .collect(),
             omits: proven.records.iter().any(|record| record.data.is_none()),

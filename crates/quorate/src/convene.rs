@@ -19,7 +19,7 @@ use super::service::runs::Recorded;
 use super::service::workspace::Workspace;
 use super::session::Outcome;
 
-pub use super::service::convene::plan::{DeferredQuestion, Plan, Question};
+pub use super::service::convene::plan::{DeferredQuestion, Plan, PlannedRule, Question};
 pub use super::service::convene::report::{
     AppliedRule, AssemblyVerdict, Consultation, Contribution, CountedVote, Decision, ExactRatio, Fragment,
     Member, Message, Needed, Node, Objection, Risk, Rollup, Violation, VoteCount,

@@ -452,9 +452,7 @@ async fn keep(
 ) -> Result<(), ServiceError> {
     let run = Name::from(&*review.run);
     let file = report_file::collect(session, &run, ReportScope::Everything).await?;
-    let html = (format.draw)(&file)
-        .map_err(|why| ServiceError::bug(format!("cannot draw the report of run {run}: {why}")))?;
-    report_file::warn(session, &file, html.len());
+    let html = report_file::draw(session, &file, format)?;
     write(environment, dir, &format!("{run}.html"), html.as_bytes())
 }
 

@@ -1,30 +1,25 @@
 //! `quorate report`: a run as one file to send, and the same document for `quorate show --format html`. `quorate attest`:
 //! Sigstore bundles of a decision.
 
+use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use quorate::service::attest::{self, Attestation, LaterVerdict};
-use quorate::service::disk::display_path;
-use quorate::service::environment::Environment;
-use quorate::service::error::ServiceError;
-use quorate::service::ledger::export::unwritable;
-use quorate::service::session::LedgerSession;
-use quorate::service::{disk, runs};
-use quorate_protocol::Name;
-use serde_json::Value;
+use quorate::reports::{LaterVerdict, ReportFormat, ReportRequest, ReportScope};
+use quorate::{Error, ErrorKind, Outcome, Quorate};
+use quorate_diagnostics::{Body, codes};
 
 use crate::arguments::PathArguments;
-use crate::exit::{Exit, exit_with_error};
-use crate::exit::{print_error, print_warnings};
+use crate::exit::{Exit, end, exit_with_error, warn};
 use crate::render::Format;
 use crate::render::layout::one_line;
 use crate::terminal::Terminal;
 
+/// How reports are drawn and read; `None` in a build that cannot.
 #[cfg(feature = "serve")]
-pub(super) use drawn::{FORMAT, draw, run_report, show};
+pub(super) const FORMAT: Option<ReportFormat> = Some(quorate_web::report::FORMAT);
 #[cfg(not(feature = "serve"))]
-pub(super) use missing::{FORMAT, draw, run_report, show};
+pub(super) const FORMAT: Option<ReportFormat> = None;
 
 /// Write a run as one HTML file that proves what it shows
 ///
@@ -50,131 +45,41 @@ pub(super) struct ReportArguments {
     places: PathArguments,
 }
 
-/// The command of a build without the feature.
-#[cfg(not(feature = "serve"))]
-mod missing {
-    use super::ReportArguments;
-    use crate::arguments::PathArguments;
-    use crate::exit::{Exit, exit_without_feature, feature_missing};
-    use crate::terminal::Terminal;
-    use quorate::service::environment::Environment;
-    use quorate::service::error::ServiceError;
-    use quorate::service::report_file::ReportFormat;
-    use quorate::service::report_file::ReportScope;
-    use quorate::service::session::LedgerSession;
-
-    pub(crate) async fn draw(_: &LedgerSession, _: &str, _: ReportScope) -> Result<String, ServiceError> {
-        Err(feature_missing("serve"))
+pub(super) async fn run_report(arguments: ReportArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+    let out = arguments.out.filter(|out| out.as_os_str() != "-");
+    if FORMAT.is_some() && out.is_none() && std::io::stdout().is_terminal() {
+        let body = Body::new("a report is a file for a browser, and standard output is a terminal")
+            .help("name a file with `-o report.html`");
+        let error = Error::new(ErrorKind::InvalidRequest, codes::USAGE, body);
+        return exit_with_error(&error, Format::Human, terminal);
     }
-
-    /// This build cannot read reports.
-    pub(crate) const FORMAT: Option<ReportFormat> = None;
-
-    pub(crate) async fn run_report(_: ReportArguments, _: &Environment, terminal: &Terminal) -> Exit {
-        exit_without_feature("serve", terminal)
-    }
-
-    pub(crate) async fn show(_: &str, _: &PathArguments, _: &Environment, terminal: &Terminal) -> Exit {
-        exit_without_feature("serve", terminal)
-    }
+    let scope = if arguments.outcome_only { ReportScope::OutcomeOnly } else { ReportScope::Everything };
+    let request = ReportRequest { run: arguments.run, scope, out };
+    write(request, &arguments.places.apply(quorate), terminal).await
 }
 
-/// The command of a build with the feature.
-#[cfg(feature = "serve")]
-mod drawn {
-    use std::io::{IsTerminal as _, Write as _};
-    use std::path::Path;
+/// Prints the report of a run.
+pub(super) async fn show(run: String, quorate: &Quorate, terminal: &Terminal) -> Exit {
+    write(ReportRequest { run, ..ReportRequest::default() }, quorate, terminal).await
+}
 
-    use quorate_diagnostics::{Body, codes};
-    use quorate_web::report;
-
-    use super::ReportArguments;
-    use crate::arguments::PathArguments;
-    use crate::exit::{Exit, exit_with_error};
-    use crate::exit::{print_warnings, with_session};
-    use crate::render::Format;
-    use crate::terminal::Terminal;
-    use quorate::service::environment::Environment;
-    use quorate::service::error::{ExitClass, ServiceError};
-    use quorate::service::ledger::export::{self, StagedFile};
-    use quorate::service::report_file::ReportFormat;
-    use quorate::service::report_file::{self, ReportScope};
-    use quorate::service::runs;
-    use quorate::service::session::LedgerSession;
-
-    pub(crate) const FORMAT: Option<ReportFormat> = Some(report::FORMAT);
-
-    pub(crate) async fn run_report(
-        arguments: ReportArguments,
-        environment: &Environment,
-        terminal: &Terminal,
-    ) -> Exit {
-        let out = arguments.out.filter(|out| out.as_os_str() != "-");
-        if out.is_none() && std::io::stdout().is_terminal() {
-            let body = Body::new("a report is a file for a browser, and standard output is a terminal")
-                .help("name a file with `-o report.html`");
-            let error = ServiceError::new(ExitClass::Usage, codes::USAGE, body);
-            return exit_with_error(&error, Format::Human, terminal);
+async fn write(request: ReportRequest, quorate: &Quorate, terminal: &Terminal) -> Exit {
+    let Some(format) = FORMAT else {
+        #[cfg(not(feature = "serve"))]
+        return crate::exit::exit_without_feature("serve", terminal);
+        #[cfg(feature = "serve")]
+        unreachable!("this build draws reports");
+    };
+    let drawn = async {
+        let page = quorate.report(&request, &format).await?;
+        warn(&page.warnings, terminal);
+        match &request.out {
+            Some(path) => terminal.hint(&format!("{}: {} bytes", path.display(), page.len())),
+            None => terminal.exact(&page)?,
         }
-        let scope = if arguments.outcome_only { ReportScope::OutcomeOnly } else { ReportScope::Everything };
-        write(&arguments.run, out.as_deref(), scope, &arguments.places, environment, terminal).await
-    }
-
-    /// Prints the report of a run.
-    pub(crate) async fn show(
-        run: &str,
-        places: &PathArguments,
-        environment: &Environment,
-        terminal: &Terminal,
-    ) -> Exit {
-        write(run, None, ReportScope::Everything, places, environment, terminal).await
-    }
-
-    async fn write(
-        run: &str,
-        out: Option<&Path>,
-        scope: ReportScope,
-        places: &PathArguments,
-        environment: &Environment,
-        terminal: &Terminal,
-    ) -> Exit {
-        let opened = runs::open_read_only(environment, &places.path_overrides()).await;
-        with_session(opened, Format::Human, terminal, async |session| {
-            let staged = out.map(|path| StagedFile::create(session, path)).transpose()?;
-            let html = draw(session, run, scope).await?;
-            print_warnings(session, terminal);
-            match (staged, out) {
-                (Some(mut staged), Some(path)) => {
-                    staged.write_all(html.as_bytes()).map_err(|error| export::unwritable(path, &error))?;
-                    staged.persist()?;
-                    terminal.hint(&format!("{}: {} bytes", path.display(), html.len()));
-                }
-                _ => terminal.exact(&html)?,
-            }
-            Ok(Exit::DONE)
-        })
-        .await
-    }
-
-    /// A run's report as HTML.
-    pub(crate) async fn draw(
-        session: &LedgerSession,
-        run: &str,
-        scope: ReportScope,
-    ) -> Result<String, ServiceError> {
-        let run = session.find_run(run).await.map_err(ServiceError::corrupt_as_refused)?.run;
-        session.ensure_unaltered(&run).await.map_err(ServiceError::corrupt_as_refused)?;
-        let file = report_file::collect(session, &run, scope).await?;
-        let html = report::draw(&file).map_err(|why| {
-            ServiceError::new(
-                ExitClass::Bug,
-                codes::PROOF_INVALID,
-                Body::new(format!("cannot draw the report: {why}")),
-            )
-        })?;
-        report_file::warn(session, &file, html.len());
-        Ok(html)
-    }
+        Ok(Exit::DONE)
+    };
+    end(drawn.await, Format::Human, terminal)
 }
 
 /// Attest the decision of a run on a text, for a gate that deploys or publishes it
@@ -211,94 +116,36 @@ enum Predicate {
     Result,
 }
 
-pub(super) async fn run_attest(
-    arguments: AttestArguments,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Exit {
-    let opened =
-        runs::open_run_for_append(environment, &arguments.places.path_overrides(), &arguments.run).await;
-    let (session, run) = match opened {
-        Ok(opened) => opened,
+pub(super) async fn run_attest(arguments: AttestArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+    let directory = arguments.predicate_only.is_none().then_some(&*arguments.out);
+    let attested = arguments.places.apply(quorate).attest(&arguments.run, directory).await;
+    let Outcome { value: attestation, warnings } = match attested {
+        Ok(attested) => attested,
         Err(error) => return exit_with_error(&error, Format::Human, terminal),
-    };
-    let attested = match make_room(&arguments, &run, &session) {
-        Ok(()) => attest::attest(&session, &run).await,
-        Err(error) => Err(error),
-    };
-    let attested = match attested {
-        Ok(attestation) => write(&attestation, &arguments, &session, terminal).await,
-        Err(error) => Err(error),
-    };
-    let exit = match attested {
-        Ok(exit) => {
-            print_warnings(&session, terminal);
-            exit
-        }
-        Err(error) => print_error(&error, &session, Format::Human, terminal),
-    };
-    session.close().await;
-    exit
-}
-
-async fn write(
-    attestation: &Attestation,
-    arguments: &AttestArguments,
-    session: &LedgerSession,
-    terminal: &Terminal,
-) -> Result<Exit, ServiceError> {
-    let no_result = |why: &str| {
-        terminal.status(&format!("no simple verification result: {why}"));
-        Exit::CHECK_FAILED
     };
     for later in &attestation.later {
         let LaterVerdict { run, verdict, executor, at } = later;
         let line = format!("later verdict on this text: {verdict} by {executor} (run {run}, {at})");
         terminal.status(&one_line(&line));
     }
-    if let Some(predicate) = arguments.predicate_only {
-        let predicate = match predicate {
-            Predicate::Decision => Ok(&attestation.decision),
-            Predicate::Result => attestation.result.as_ref(),
-        };
-        return Ok(match predicate {
-            Ok(predicate) => {
-                terminal.verbatim(&format!("{predicate:#}\n"));
-                Exit::DONE
-            }
-            Err(why) => no_result(why),
-        });
+    for file in &attestation.files {
+        terminal.data(&format!("{file}\n"));
     }
-    let key = attest::signing_key(session).await?;
-    let save = |kind: &str, bundle: &Value| {
-        let path = file(&arguments.out, &attestation.run, kind, session)?;
-        disk::write_new(&path, &format!("{bundle:#}\n")).map_err(|error| unwritable(&path, &error))?;
-        terminal.data(&format!("{}\n", display_path(&session.environment, &path)));
-        Ok::<_, ServiceError>(())
+    let result = match arguments.predicate_only {
+        Some(Predicate::Decision) => Ok(Some(&attestation.decision)),
+        Some(Predicate::Result) => attestation.result.as_ref().map(Some),
+        None => attestation.result.as_ref().map(|_| None),
     };
-    save("decision", &attestation.decision_bundle(&key))?;
-    match attestation.result_bundle(&key) {
-        Ok(bundle) => save("svr", &bundle).map(|()| Exit::DONE),
-        Err(why) => Ok(no_result(why)),
-    }
-}
-
-/// Removes the bundles of an earlier command, so that no outdated result can open a gate.
-fn make_room(arguments: &AttestArguments, run: &Name, session: &LedgerSession) -> Result<(), ServiceError> {
-    if arguments.predicate_only.is_some() {
-        return Ok(());
-    }
-    // Nothing is removed where a later file is refused.
-    let files = ["decision", "svr"].map(|kind| file(&arguments.out, run, kind, session));
-    files
-        .into_iter()
-        .collect::<Result<Vec<_>, _>>()?
-        .iter()
-        .try_for_each(|path| disk::remove(path).map_err(|error| unwritable(path, &error)))
-}
-
-/// The path of a bundle, which no file of the workspace may occupy.
-fn file(out: &Path, run: &Name, kind: &str, session: &LedgerSession) -> Result<PathBuf, ServiceError> {
-    let path = out.join(format!("{run}.{kind}.sigstore.json"));
-    session.workspace.guard.ensure_output(&session.environment, &path)
+    let exit = match result {
+        Ok(predicate) => {
+            predicate.into_iter().for_each(|predicate| terminal.verbatim(&format!("{predicate:#}\n")));
+            Exit::DONE
+        }
+        Err(why) => {
+            terminal.status(&format!("no simple verification result: {why}"));
+            Exit::CHECK_FAILED
+        }
+    };
+    warn(&warnings, terminal);
+    exit
 }

@@ -287,8 +287,7 @@ pub(super) async fn run_show(arguments: ShowArguments, quorate: &Quorate, termin
         ShownFormat::Github => Format::Github,
         ShownFormat::Gitlab => Format::Gitlab,
         ShownFormat::Html => {
-            let environment = quorate.environment();
-            return report::show(&arguments.run, &arguments.places, environment, terminal).await;
+            return report::show(arguments.run, &arguments.places.apply(quorate), terminal).await;
         }
     };
     let shown = match arguments.places.apply(quorate).show(&arguments.run).await {

@@ -27,7 +27,7 @@ pub(crate) fn plan(plan: &Plan, format: Format, options: TextOptions) -> String 
     match format {
         Format::Human => text(&plan.doc(), options),
         Format::Markdown => plan.doc().markdown(),
-        Format::Json | Format::Sarif | Format::Github | Format::Gitlab => format!("{:#}\n", plan.to_json()),
+        Format::Json | Format::Sarif | Format::Github | Format::Gitlab => super::json_text(plan),
     }
 }
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use askama::Template;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
-use quorate::service::error::ServiceError;
-use quorate::service::report_file::{self, ReportFile, ReportScope};
+use quorate::reports::{ReportFile, ReportScope};
+use quorate::{Error, ErrorKind};
 use quorate_diagnostics::{Body, codes};
 
 use super::wording::digit_groups;
@@ -95,22 +95,16 @@ async fn proof_page(server: &Arc<Server>, run: &str) -> Result<ProofPage, Failur
 async fn draw_report(server: &Arc<Server>, run: &str) -> Result<(String, String), Failure> {
     let file = collect(server, run).await?;
     let html = report::draw(&file).map_err(|why| {
-        ServiceError::configuration(
-            codes::PROOF_INVALID,
-            Body::new(format!("the report cannot be drawn: {why}")),
-        )
+        let body = Body::new(format!("the report cannot be drawn: {why}"));
+        Error::new(ErrorKind::Configuration, codes::PROOF_INVALID, body)
     })?;
     Ok((file.content.run.to_string(), html))
 }
 
 async fn collect(server: &Arc<Server>, run: &str) -> Result<ReportFile, Failure> {
-    let session = server.ledger().await?;
-    let run = run.to_owned();
-    let collected = async move {
-        let run = session.find_run(&run).await?.run;
-        report_file::collect(&session, &run, ReportScope::Everything).await
-    };
-    Ok(server.run_computation(Box::pin(collected)).await?)
+    let (quorate, run) = (server.reading().await?, run.to_owned());
+    let collected = async move { quorate.report_file(&run, ReportScope::Everything).await };
+    Ok(server.run_computation(Box::pin(collected)).await?.value)
 }
 
 #[derive(Template)]

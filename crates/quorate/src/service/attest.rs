@@ -3,6 +3,7 @@
 //! A *decision* has every field that a policy can check. A *simple verification result* exists only if the text may
 //! ship unchanged, so that a gate that cannot read decisions can test for its presence.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, codes};
@@ -20,10 +21,11 @@ use serde_json::json;
 use super::convene::report::AssemblyVerdict;
 use super::error::{ExitClass, ServiceError};
 use super::keys::SigningKey;
+use super::ledger::export::unwritable;
 use super::ledger::{self, prove};
 use super::run_opened::{ensure_shown_artifact, is_assembly};
 use super::session::LedgerSession;
-use super::{convene, report, resume};
+use super::{convene, disk, report, resume, runs};
 
 /// The predicate type of a decision.
 pub const DECISION: &str = "urn:quorate:attestation:decision:v1";
@@ -36,6 +38,7 @@ const STATEMENT: &str = "https://in-toto.io/Statement/v1";
 /// The attestation of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Attestation {
+    /// The run's id.
     pub run: Name,
     /// The text: its name, and the SHA-256 of its bytes.
     subject: Json,
@@ -45,12 +48,16 @@ pub struct Attestation {
     pub later: Vec<LaterVerdict>,
     /// The predicate of the simple verification result, or the reason why there is none.
     pub result: Result<Json, String>,
+    /// The paths of the bundles that were written.
+    pub files: Vec<String>,
 }
 
 /// A verdict on the same bytes after the attested one, by any council and executor.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LaterVerdict {
+    /// The run's id.
     pub run: Name,
+    /// The word of its verdict.
     pub verdict: String,
     /// The names of its executors.
     pub executor: String,
@@ -73,14 +80,43 @@ struct Decided {
     model_asked: bool,
 }
 
-/// Attests a run that was recorded here. Verifies its records, derives the outcome from them again, and seals them.
+/// Attests a run that was recorded here. Verifies its records, derives the outcome from them again, and seals them. Writes
+/// Sigstore bundles into `directory`, in place of earlier ones.
 ///
 /// # Errors
 /// If the run has no verdict, its input is not its artifact, its records were altered or erased, or the ledger cannot
-/// be sealed.
+/// be sealed, no key may sign, or a file cannot be written.
 #[crate::boxed]
-pub async fn attest(session: &LedgerSession, run: &Name) -> Result<Attestation, ServiceError> {
-    try_attest(session, run).await.map_err(ServiceError::corrupt_as_refused)
+pub async fn attest(
+    session: &LedgerSession,
+    run: &str,
+    directory: Option<&Path>,
+) -> Result<Attestation, ServiceError> {
+    let run = runs::find_own_run(session, run).await?;
+    let file = |directory: &Path, kind: &str| {
+        let path = directory.join(format!("{run}.{kind}.sigstore.json"));
+        // No file of the workspace may occupy it.
+        session.workspace.guard.ensure_output(&session.environment, &path)
+    };
+    if let Some(directory) = directory {
+        // An outdated result could open a gate. Nothing is removed where a later file is refused.
+        let files = ["decision", "svr"].map(|kind| file(directory, kind));
+        let files = files.into_iter().collect::<Result<Vec<_>, _>>()?;
+        files.iter().try_for_each(|path| disk::remove(path).map_err(|error| unwritable(path, &error)))?;
+    }
+    let mut attestation = try_attest(session, &run).await.map_err(ServiceError::corrupt_as_refused)?;
+    let Some(directory) = directory else { return Ok(attestation) };
+    let key = signing_key(session).await?;
+    let decision = key.sign_statement(&attestation.statement(DECISION, &attestation.decision).to_string());
+    let result = attestation.result.as_ref().ok();
+    let result = result.map(|result| key.sign_statement(&attestation.statement(RESULT, result).to_string()));
+    for (kind, bundle) in [("decision", Some(decision)), ("svr", result)] {
+        let Some(bundle) = bundle else { continue };
+        let path = file(directory, kind)?;
+        disk::write_new(&path, &format!("{bundle:#}\n")).map_err(|error| unwritable(&path, &error))?;
+        attestation.files.push(disk::display_path(&session.environment, &path));
+    }
+    Ok(attestation)
 }
 
 async fn try_attest(session: &LedgerSession, run: &Name) -> Result<Attestation, ServiceError> {
@@ -117,7 +153,7 @@ async fn try_attest(session: &LedgerSession, run: &Name) -> Result<Attestation, 
         }
         None => result_predicate(&history, &decided, judges_bytes, &decided_at),
     };
-    Ok(Attestation { run: run.clone(), subject, decision, later, result })
+    Ok(Attestation { run: run.clone(), subject, decision, later, result, files: Vec::new() })
 }
 
 /// The verdicts on the same bytes after this run.
@@ -171,7 +207,8 @@ async fn decided(session: &LedgerSession, history: &History) -> Result<Decided, 
     };
     if is_assembly(history) {
         let report = convene::report::load(session, history).await?;
-        let verdict = report.verdict.filter(|verdict| *verdict != AssemblyVerdict::Incomplete).ok_or_else(undecided)?;
+        let verdict =
+            report.verdict.filter(|verdict| *verdict != AssemblyVerdict::Incomplete).ok_or_else(undecided)?;
         let passes = verdict == AssemblyVerdict::Pass && report.decision.is_some();
         return Ok(Decided {
             passes_as: passes.then_some("QUORATE_VOTE_PASS"),
@@ -270,27 +307,13 @@ impl Attestation {
     fn statement(&self, predicate_type: &str, predicate: &Json) -> Json {
         json!({"_type": STATEMENT, "subject": self.subject, "predicateType": predicate_type, "predicate": predicate})
     }
-
-    /// A Sigstore bundle of the decision.
-    pub fn decision_bundle(&self, key: &SecretKey) -> Json {
-        key.sign_statement(&self.statement(DECISION, &self.decision).to_string())
-    }
-
-    /// A Sigstore bundle of the simple verification result.
-    ///
-    /// # Errors
-    /// Why there is none.
-    pub fn result_bundle(&self, key: &SecretKey) -> Result<Json, &str> {
-        let predicate = self.result.as_ref().map_err(String::as_str)?;
-        Ok(key.sign_statement(&self.statement(RESULT, predicate).to_string()))
-    }
 }
 
 /// The key that signs records here.
 ///
 /// # Errors
 /// If there is none, or the keyring does not let it sign now.
-pub async fn signing_key(session: &LedgerSession) -> Result<Arc<SecretKey>, ServiceError> {
+async fn signing_key(session: &LedgerSession) -> Result<Arc<SecretKey>, ServiceError> {
     let key = match session.keys().signing_key().await? {
         SigningKey::Available(key, _) => key,
         SigningKey::Missing(why) => {

@@ -33,7 +33,9 @@ pub struct ReportFile {
     pub proof: String,
     /// The texts, as the ledger keeps them, in the order of the run's inputs.
     pub texts: Vec<InputText>,
+    /// The proof, checked; its key may be unknown.
     pub proven: VerifiedProof,
+    /// What proof and texts say.
     pub content: ReportContent,
 }
 
@@ -42,19 +44,25 @@ pub struct ReportFile {
 pub struct InputText {
     /// Its place among the run's inputs.
     pub input: usize,
+    /// Its name in the run.
     pub name: String,
+    /// The text, as the ledger keeps it.
     pub text: Arc<str>,
 }
 
 /// Why a file's contents do not make a report.
 #[derive(Debug, thiserror::Error)]
 pub enum InvalidContents {
+    /// The proof is invalid.
     #[error(transparent)]
     Proof(#[from] quorate_ledger::prove::InvalidProof),
+    /// The proof covers something else than a run.
     #[error("the proof does not cover one run from its first record on")]
     NotARun,
+    /// The text at this place is not the run's.
     #[error("text {0} differs from the run's input")]
     ForeignText(usize),
+    /// The records cannot be read.
     #[error("cannot read its records: {0}")]
     Records(#[from] quorate_kernel::history::HistoryError),
 }
@@ -74,12 +82,13 @@ impl ReportFile {
 }
 
 /// A larger file is hard to send.
-pub const MAX_BYTES_WITHOUT_WARNING: usize = 5_000_000;
+const MAX_BYTES_WITHOUT_WARNING: usize = 5_000_000;
 
 /// The parts of a run that leave the ledger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ReportScope {
     /// All records of the run, with its texts.
+    #[default]
     Everything,
     /// The data of outcomes and of people's decisions; only the heads of other records.
     OutcomeOnly,
@@ -130,8 +139,25 @@ fn unreadable(run: &Name, error: &InvalidContents) -> ServiceError {
     ServiceError::configuration(codes::LEDGER_CORRUPT, body.help("see `quorate ledger verify`"))
 }
 
+/// Draws a report, and warns about content that a sender may not want to send.
+///
+/// # Errors
+/// If the format cannot draw it.
+pub fn draw(
+    session: &LedgerSession,
+    file: &ReportFile,
+    format: &ReportFormat,
+) -> Result<String, ServiceError> {
+    let page = (format.draw)(file).map_err(|why| {
+        let body = Body::new(format!("cannot draw the report: {why}"));
+        ServiceError::new(ExitClass::Bug, codes::PROOF_INVALID, body)
+    })?;
+    warn(session, file, page.len());
+    Ok(page)
+}
+
 /// Warns about content that a sender may not want to send. `bytes` is the length of the drawn file.
-pub fn warn(session: &LedgerSession, file: &ReportFile, bytes: usize) {
+fn warn(session: &LedgerSession, file: &ReportFile, bytes: usize) {
     let paths = absolute_paths(file);
     if let Some(first) = paths.first() {
         let body = Body::new(format!(
@@ -150,7 +176,7 @@ pub fn warn(session: &LedgerSession, file: &ReportFile, bytes: usize) {
 }
 
 /// The absolute paths in the data of the run's first record, each once.
-pub fn absolute_paths(file: &ReportFile) -> Vec<String> {
+fn absolute_paths(file: &ReportFile) -> Vec<String> {
     fn add(value: &Json, paths: &mut Vec<String>) {
         match value {
             Json::String(text) if Path::new(text).is_absolute() && !paths.contains(text) => {
@@ -172,7 +198,9 @@ const SALT: &str = "salt";
 
 /// The content of a run's records, as far as the proof has their data.
 pub struct ReportContent {
+    /// The run's id.
     pub run: Name,
+    /// When the run was opened, in milliseconds since the Unix epoch.
     pub opened_ms: i64,
     /// How the run was started; `None` if the proof omits it.
     pub opened: Option<RunOpened>,
@@ -181,7 +209,8 @@ pub struct ReportContent {
     /// People's decisions, oldest first.
     pub overrides: Vec<Numbered<Override>>,
     /// Every answer that counts, and every late one.
-    pub consultations: Vec<Consulted>,
+    pub consultations: Vec<Numbered<Consultation>>,
+    /// Every refusal.
     pub violations: Vec<Numbered<Violation>>,
     /// The report of the run; `None` if the proof omits how it was started.
     pub report: Option<Recorded>,
@@ -190,12 +219,11 @@ pub struct ReportContent {
 
 /// Data of a record with the record's number.
 pub struct Numbered<T> {
+    /// The record's number in its run.
     pub n: u64,
+    /// The record's data.
     pub data: T,
 }
-
-/// An answer of a member.
-pub type Consulted = Numbered<Consultation>;
 
 impl ReportContent {
     /// Reads the records of a verified proof.
@@ -259,7 +287,7 @@ impl ReportContent {
     }
 
     /// The answer of a member in a step.
-    pub fn consultation(&self, step: &str, member: &str) -> Option<&Consulted> {
+    pub fn consultation(&self, step: &str, member: &str) -> Option<&Numbered<Consultation>> {
         self.consultations.iter().find(|asked| *asked.data.step == *step && *asked.data.member == *member)
     }
 
@@ -301,10 +329,10 @@ fn numbered<T: RecordData>(records: &[Record]) -> Vec<Numbered<T>> {
 }
 
 /// The consultations of the history, in its order. If a resumed run asked for one twice, the last one counts.
-fn consulted(records: &[Record], history: &History) -> Vec<Consulted> {
-    let all: Vec<Consulted> = numbered(records);
+fn consulted(records: &[Record], history: &History) -> Vec<Numbered<Consultation>> {
+    let all: Vec<Numbered<Consultation>> = numbered(records);
     let of = |counted: &Consultation| {
-        let same = |asked: &&Consulted| asked.data == *counted;
+        let same = |asked: &&Numbered<Consultation>| asked.data == *counted;
         all.iter().rfind(same).map(|asked| Numbered { n: asked.n, data: counted.clone() })
     };
     history.consultations().filter_map(of).collect()
@@ -326,6 +354,7 @@ pub struct ReportFormat {
 
 /// The embedded parts of a report.
 pub struct Embedded {
+    /// The proof.
     pub proof: String,
     /// The texts, each with its place among the run's inputs.
     pub texts: Vec<(usize, Arc<str>)>,

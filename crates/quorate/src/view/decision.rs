@@ -889,7 +889,7 @@ impl Plan {
         ));
         doc.heading("Asked at once");
         let row = |question: &Question| {
-            let deadline = Duration::from_millis(u64::try_from(question.timeout_ms).unwrap_or(u64::MAX));
+            let deadline = Duration::from_millis(question.timeout_ms);
             [
                 Text::strong(&question.member),
                 Text::from(&question.invocation),
@@ -916,7 +916,10 @@ impl Plan {
         }
         if !self.rules.is_empty() {
             doc.heading("Rules, in order");
-            doc.numbered(1, self.rules.iter().map(|(id, kind)| Text::strong(id).and(format!(" ({kind})"))));
+            doc.numbered(
+                1,
+                self.rules.iter().map(|rule| Text::strong(&rule.id).and(format!(" ({})", rule.kind))),
+            );
         }
         if !self.locked_traits.is_empty() {
             doc.heading("Locked traits: no outcome may contain these");

@@ -4,16 +4,17 @@
 //! A rehearsal runs the whole pipeline on made-up answers, without calls or writes, to check that it terminates.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use quorate_kernel::entropy;
 use quorate_kernel::prompt::Layout;
 use quorate_ledger::Store;
 use quorate_manifest::assembly::{Mode, ResolvedAssembly};
-use quorate_protocol::assembly::{AssemblyRequest, HostOptions, Setup, describe_operators, subject_kind};
+use quorate_protocol::assembly::{
+    AssemblyRequest, HostOptions, Rule, Setup, describe_operators, subject_kind,
+};
 use quorate_protocol::modes::assembly::Assembly;
-use quorate_protocol::{Command, Event, Json, Part, Protocol as _, TimedEvent, rules};
-use serde_json::json;
+use quorate_protocol::{Command, Event, Part, Protocol as _, TimedEvent, rules};
+use serde::Serialize;
 
 use super::super::environment::Environment;
 use super::super::error::ServiceError;
@@ -26,17 +27,28 @@ use super::{ConveneInput, spec};
 /// The version of a plan's JSON.
 pub const SCHEMA: &str = "quorate.plan/v1";
 
-#[derive(Debug, Clone, PartialEq)]
+/// A planned run, as `quorate convene --dry-run --format json` prints it; `quorate schema plan` prints its schema.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plan {
+    /// [`SCHEMA`].
+    pub schema: &'static str,
+    /// The assembly's name.
     pub assembly: String,
     /// The assembly's title.
+    #[serde(skip)]
     pub title: String,
+    /// The assembly's mode.
     pub mode: Mode,
     /// The request to the mode.
+    #[serde(skip)]
     pub request: AssemblyRequest,
     /// The subject: a path, or `-`.
+    #[serde(skip)]
     pub subject: String,
+    /// Always true: no member was asked.
+    pub dry_run: bool,
     /// Notes: rules without effect, or where advice goes.
+    #[serde(skip)]
     pub notes: Vec<String>,
     /// Questions that are asked first.
     pub first: Vec<Question>,
@@ -44,28 +56,43 @@ pub struct Plan {
     pub later: Vec<DeferredQuestion>,
     /// Members that this run does not ask, and why.
     pub never: Vec<DeferredQuestion>,
-    /// The rules, in order: id and kind.
-    pub rules: Vec<(String, String)>,
+    /// The rules, in order.
+    pub rules: Vec<PlannedRule>,
     /// The locked traits.
+    #[serde(rename = "lockedTraits")]
     pub locked_traits: Vec<String>,
 }
 
+/// A rule that will be applied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PlannedRule {
+    /// Its id in the manifest.
+    pub id: String,
+    /// Its kind.
+    pub kind: String,
+}
+
 /// A question that is asked first.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Question {
+    /// Its id in the run's records.
     pub invocation: String,
+    /// The member's id.
     pub member: String,
+    /// The name of the member's executor.
     pub executor: String,
     /// Its deadline, in milliseconds.
-    pub timeout_ms: u128,
+    pub timeout_ms: u64,
     /// The prompt; a real run has another nonce in its markers. `None` if the run gathers first.
-    pub prompt: Option<Arc<str>>,
+    pub prompt: Option<String>,
 }
 
 /// A member that is asked later or not at all.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DeferredQuestion {
+    /// The member's id.
     pub member: String,
+    /// The name of the member's executor.
     pub executor: String,
     /// When, or why not.
     pub when: String,
@@ -102,7 +129,7 @@ pub async fn build(
             Command::Invoke(invoke) => {
                 let role = spec.members.iter().find(|member| member.id == invoke.member);
                 let prompt = layout.prompt(invoke, &[], role.map_or("", |persona| &persona.prompt));
-                (&invoke.id, &invoke.member, Some(prompt.text.into()))
+                (&invoke.id, &invoke.member, Some(prompt.text.to_string()))
             }
             Command::Gather(gather) => (&gather.id, &gather.member, None),
             _ => continue,
@@ -112,12 +139,15 @@ pub async fn build(
             invocation: invocation.to_string(),
             member: member.to_string(),
             executor: prepared.executor.name.to_string(),
-            timeout_ms: prepared.timeout.as_millis(),
+            timeout_ms: u64::try_from(prepared.timeout.as_millis()).unwrap_or(u64::MAX),
             prompt,
         });
     }
     let (later, never) = deferred(spec, &first);
+    let planned_rule = |rule: &Rule| PlannedRule { id: rule.id.to_string(), kind: rule.kind.to_string() };
     Ok(Plan {
+        schema: SCHEMA,
+        dry_run: true,
         assembly: spec.setup.assembly.to_string(),
         title: input.resolution.resolved.title.clone(),
         mode: spec.setup.mode,
@@ -127,7 +157,7 @@ pub async fn build(
         first,
         later,
         never,
-        rules: spec.setup.rules.iter().map(|rule| (rule.id.to_string(), rule.kind.to_string())).collect(),
+        rules: spec.setup.rules.iter().map(planned_rule).collect(),
         locked_traits: spec
             .setup
             .locked_traits
@@ -193,31 +223,6 @@ fn deferred(spec: &RunSpec<Setup>, first: &[Question]) -> (Vec<DeferredQuestion>
         }
     }
     (later, never)
-}
-
-impl Plan {
-    /// The plan as `quorate convene --dry-run --format json` prints it; `quorate schema plan` prints its schema.
-    pub fn to_json(&self) -> Json {
-        let question = |question: &Question| {
-            json!({
-                "invocation": question.invocation, "member": question.member, "executor": question.executor,
-                "timeout_ms": u64::try_from(question.timeout_ms).unwrap_or(u64::MAX), "prompt": question.prompt.as_deref(),
-            })
-        };
-        let later = |deferred: &DeferredQuestion| json!({"member": deferred.member, "executor": deferred.executor, "when": deferred.when});
-        let rule = |(id, kind): &(String, String)| json!({"id": id, "kind": kind});
-        json!({
-            "schema": SCHEMA,
-            "assembly": self.assembly,
-            "mode": self.mode,
-            "dry_run": true,
-            "first": self.first.iter().map(question).collect::<Vec<_>>(),
-            "later": self.later.iter().map(later).collect::<Vec<_>>(),
-            "never": self.never.iter().map(later).collect::<Vec<_>>(),
-            "rules": self.rules.iter().map(rule).collect::<Vec<_>>(),
-            "lockedTraits": self.locked_traits,
-        })
-    }
 }
 
 /// The made-up answers, used in turn, so that rules see different ones.

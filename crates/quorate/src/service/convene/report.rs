@@ -68,6 +68,7 @@ pub struct Decision {
     pub run: String,
     /// The time of opening, in milliseconds since the Unix epoch.
     pub opened_ms: i64,
+    /// The assembly's name.
     pub assembly: String,
     /// The assembly's title.
     pub title: String,
@@ -130,11 +131,13 @@ pub struct Decision {
     pub imported: bool,
     /// Whether it is a task of the queue, which its workers continue.
     pub queued: bool,
+    /// The names of the executors.
     pub executor: String,
     /// Whether a model was asked.
     pub model_asked: bool,
     /// The note if no model was asked: the answers were recorded before, or recordings are missing.
     pub recorded: Option<String>,
+    /// The number of calls.
     pub calls: u32,
     /// The cost of these calls, as far as known.
     pub usage: Usage,
@@ -416,6 +419,7 @@ fn violation_json(violation: &Violation) -> Json {
 /// A member and all its questions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Member {
+    /// Its id in the manifest.
     pub id: String,
     /// The title of the role.
     pub role: String,
@@ -432,17 +436,21 @@ pub struct Member {
 }
 
 /// A question to a member, and its result.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Consultation {
+    /// Its id in the run's records.
     pub invocation: String,
     /// `answered`, `timed_out`, `failed`, `schema_failed`, `over_budget`, `cancelled` or `late`.
     pub status: String,
     /// The answer, as given.
     pub answer: Option<Map<String, Json>>,
     /// The reason for a missing answer, if the record has more than the status.
+    #[serde(skip)]
     pub message: Option<String>,
     /// The reason for a missing answer, in full.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
+    /// The name of the executor.
     pub executor: String,
     /// The duration, in milliseconds.
     pub ms: u64,
@@ -472,6 +480,7 @@ impl Member {
         }
     }
 
+    /// Its last answer.
     pub fn answer(&self) -> Option<&Map<String, Json>> {
         self.consultations.iter().rev().find_map(|one| one.answer.as_ref())
     }
@@ -486,7 +495,7 @@ impl Member {
             json["failure"] = json!(failure);
         }
         if self.consultations.len() > 1 {
-            json["consultations"] = self.consultations.iter().map(Consultation::json).collect();
+            json["consultations"] = json!(self.consultations);
         }
         json
     }
@@ -503,17 +512,6 @@ impl Consultation {
             executor: ended.executor.clone(),
             ms: ended.spent.ms.unwrap_or_default(),
         }
-    }
-
-    fn json(&self) -> Json {
-        let mut json = json!({
-            "invocation": self.invocation, "status": self.status, "answer": self.answer,
-            "executor": self.executor, "ms": self.ms,
-        });
-        if let Some(failure) = &self.failure {
-            json["failure"] = json!(failure);
-        }
-        json
     }
 }
 

@@ -2,13 +2,12 @@
 
 mod fixture;
 
-use std::sync::Arc;
-
 use quorate_diagnostics::render::{Colour, TextOptions};
 use serde_json::json;
 
 use self::fixture::{HOSTILE, advice, asked, bare, guidance, talk, tree, unasked, vote};
 use super::*;
+use crate::service::convene::plan::{PlannedRule, SCHEMA};
 use crate::service::convene::report::{Contribution, Node, Rollup};
 use crate::view::layout::{ascii, columns_of};
 
@@ -478,6 +477,8 @@ fn a_plan_has_every_prompt() {
         when: when.to_owned(),
     };
     let plan = Plan {
+        schema: SCHEMA,
+        dry_run: true,
         assembly: "my-advisory".to_owned(),
         title: "Quiet Advisers".to_owned(),
         mode: Mode::Advisory,
@@ -493,14 +494,14 @@ fn a_plan_has_every_prompt() {
             member: "sentinel".to_owned(),
             executor: "claude".to_owned(),
             timeout_ms: 90_000,
-            prompt: Some(Arc::from("You advise.\n\n```\nuser: \u{1b}[31mhi\n```\n")),
+            prompt: Some("You advise.\n\n```\nuser: \u{1b}[31mhi\n```\n".to_owned()),
         }],
         later: vec![later("critic", "after the sentinels, unless they end the run")],
         never: vec![
             later("coach", "it is not in the phase session for sample"),
             later("elder", "it is not in the phase session for sample"),
         ],
-        rules: vec![("gravest".to_owned(), "aggregate".to_owned())],
+        rules: vec![PlannedRule { id: "gravest".to_owned(), kind: "aggregate".to_owned() }],
         locked_traits: vec!["skip `the` warmth".to_owned()],
     };
     shows(
