@@ -19,7 +19,6 @@ use super::service::playbook::{overview, promote, reflect, repair, rollback};
 use super::service::{overlays, runs, weave};
 use super::session::Outcome;
 
-pub use super::service::diff::{Change, Piece, words as words_between};
 pub use super::service::overlays::{
     EvictedOverlays, ExpiredOverlay, ListedOverlay, OverlayFilter, OverlayList,
 };
@@ -255,7 +254,8 @@ impl Playbooks {
             Box::pin(async move {
                 let read = quorate.read_draft(source)?;
                 let name = if read.display_name == "-" { "standard input" } else { &read.display_name };
-                let proposals = propose::parse(&read.text, name)?;
+                let proposals =
+                    propose::parse(&read.text, name, &writer.session.workspace.redaction.redactor)?;
                 let proposer = Proposer { by: writer.user().to_owned(), operator };
                 propose::propose(writer, &proposals, &proposer, exception).await
             })

@@ -1,7 +1,7 @@
 //! `quorate playbook`: its subcommands, and the questions that it asks a person at the terminal.
 
 use std::io::{BufRead as _, IsTerminal as _, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
@@ -11,7 +11,7 @@ use quorate::playbook::{
     Reflection, Repairs, Rollback, StatusChange,
 };
 use quorate::view::Doc;
-use quorate::{Draft, Error, Outcome, Quorate};
+use quorate::{Error, Outcome, Quorate};
 use quorate_diagnostics::Report;
 use serde::Serialize;
 
@@ -42,7 +42,7 @@ pub(super) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// List all playbooks
-    List(AllArguments),
+    List(CommonArguments),
     /// Show a playbook: its text, its operator, its status
     Show(SlugArguments),
     /// Show the history of a playbook, version by version
@@ -64,15 +64,9 @@ enum Verb {
     /// Restore an earlier version of a playbook
     Rollback(RollbackArguments),
     /// Archive expired playbooks
-    Sweep(AllArguments),
+    Sweep(CommonArguments),
     /// Finish interrupted changes, record manual edits in the histories, and rebuild the index
-    Repair(AllArguments),
-}
-
-#[derive(Debug, Args)]
-struct AllArguments {
-    #[command(flatten)]
-    common: CommonArguments,
+    Repair(CommonArguments),
 }
 
 #[derive(Debug, Clone, Args)]
@@ -234,8 +228,8 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
             let (reason, person) = (reason.unwrap_or_default(), person(Question::Except));
             let exception = ExceptionRequest { traits, reason, person };
             let exception = Some(exception).filter(|request| !request.traits.is_empty());
-            let source = if file == Path::new("-") { Draft::Stdin } else { Draft::File(file) };
-            let proposed = playbooks.propose(ProposeRequest { source, operator, exception }).await;
+            let request = ProposeRequest { source: file.into(), operator, exception };
+            let proposed = playbooks.propose(request).await;
             print_proposed(proposed, format, terminal)
         }
         Verb::Emit(arguments) => {
@@ -244,8 +238,8 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
         Verb::Promote(arguments) => {
             let asking = person(Question::Weave);
             let promoted = playbooks.promote(&arguments.slug, arguments.gate, asking).await;
-            let reports = |promotion: &Promotion| vec![promotion.report.clone()];
-            show_decision(promoted, reports, |it| it.promoted, Promotion::doc, format, terminal)
+            let decision = |promotion: &Promotion| (promotion.promoted, vec![promotion.report.clone()]);
+            show_decision(promoted, decision, Promotion::doc, format, terminal)
         }
         Verb::Shadow(arguments) => {
             show(playbooks.shadow(&arguments.slug).await, StatusChange::doc, format, terminal)
@@ -278,18 +272,17 @@ fn inspect<T: Serialize>(
 /// Prints a result, and in words why something was refused; a refusal has its own exit code.
 fn show_decision<T: Serialize>(
     outcome: Result<Outcome<T>, Error>,
-    reports: impl FnOnce(&T) -> Vec<Report>,
-    is_accepted: impl FnOnce(&T) -> bool,
+    decision: impl FnOnce(&T) -> (bool, Vec<Report>),
     doc: impl FnOnce(&T) -> Doc,
     format: HumanOrJson,
     terminal: &Terminal,
 ) -> Exit {
     let mut refused = false;
     if let Ok(outcome) = &outcome {
-        refused = !is_accepted(outcome);
-        if format == HumanOrJson::Human {
-            reports(outcome).iter().for_each(|report| warn(report, terminal));
-        }
+        let (is_accepted, reports) = decision(outcome);
+        refused = !is_accepted;
+        let shown = reports.iter().filter(|_| format == HumanOrJson::Human);
+        shown.for_each(|report| warn(report, terminal));
     }
     match show(outcome, doc, format, terminal) {
         Exit::DONE if refused => REFUSED,
@@ -302,8 +295,11 @@ fn print_proposed(
     format: HumanOrJson,
     terminal: &Terminal,
 ) -> Exit {
-    let reports = |proposed: &Proposed| proposed.proposals.iter().map(|one| one.report.clone()).collect();
-    show_decision(proposed, reports, Proposed::is_accepted, Proposed::doc, format, terminal)
+    let decision = |proposed: &Proposed| {
+        let reports = proposed.proposals.iter().map(|one| one.report.clone()).collect();
+        (proposed.is_accepted(), reports)
+    };
+    show_decision(proposed, decision, Proposed::doc, format, terminal)
 }
 
 fn print_reflection(reflected: Outcome<Reflection>, format: HumanOrJson, terminal: &Terminal) -> Exit {
@@ -313,6 +309,22 @@ fn print_reflection(reflected: Outcome<Reflection>, format: HumanOrJson, termina
     match value.proposed {
         Some(value) => print_proposed(Ok(Outcome { value, warnings }), format, terminal),
         None => print_outcome(&Outcome { value: (), warnings }, format.into(), &deltas, terminal),
+    }
+}
+
+impl Verb {
+    fn common(&self) -> &CommonArguments {
+        match self {
+            Verb::List(common) | Verb::Sweep(common) | Verb::Repair(common) => common,
+            Verb::Show(arguments) | Verb::History(arguments) | Verb::Shadow(arguments) => &arguments.common,
+            Verb::Log(arguments) => &arguments.common,
+            Verb::Reflect(arguments) => &arguments.common,
+            Verb::Propose(arguments) => &arguments.common,
+            Verb::Emit(arguments) => &arguments.common,
+            Verb::Promote(arguments) => &arguments.common,
+            Verb::Archive(arguments) => &arguments.common,
+            Verb::Rollback(arguments) => &arguments.common,
+        }
     }
 }
 

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use askama::Template;
 use axum::response::Response;
 use quorate::playbook::{
-    Change, DRIFTED, ListedPlaybook, Piece, PlaybookHistory, PromptChange, ShownEvidence, ShownVersion,
-    Trial, words_between,
+    DRIFTED, ListedPlaybook, PlaybookHistory, PromptChange, ShownEvidence, Trial, TrialRun,
 };
+use quorate::review::Piece;
 
 use super::chart::Course;
 use super::{Frame, chart, respond};
@@ -50,16 +50,11 @@ struct PlaybookPage {
     body: String,
     /// The table of the versions.
     versions: String,
-    changes: Vec<VersionChange>,
+    /// What each version changes.
+    changes: Vec<(u32, Vec<Piece>)>,
     evidence: Vec<ShownEvidence>,
     trial: Option<TrialView>,
-    prompts: Vec<PromptView>,
-}
-
-struct VersionChange {
-    version: u32,
-    /// How its file differs from the version before.
-    pieces: Vec<Word>,
+    prompts: Vec<PromptChange>,
 }
 
 struct TrialView {
@@ -68,21 +63,8 @@ struct TrialView {
     course: Option<Course>,
     /// The number of each pair, and the evidence after it.
     pairs: Vec<(usize, String)>,
-    runs: Vec<RunRow>,
+    runs: Vec<TrialRun>,
     omitted: usize,
-}
-
-struct RunRow {
-    run: String,
-    side: &'static str,
-    made_by: String,
-    outcome: String,
-}
-
-struct PromptView {
-    operator: String,
-    skipped: Option<String>,
-    pieces: Vec<Word>,
 }
 
 /// The page.
@@ -92,7 +74,7 @@ pub(super) async fn show_playbook(server: &Arc<Server>, slug: &str) -> Response 
 
 async fn playbook_page(server: &Arc<Server>, slug: &str) -> Result<PlaybookPage, Failure> {
     let view = load_playbook(server, slug.to_owned()).await?;
-    let facts = view.state.facts();
+    let (facts, changes) = (view.state.facts(), view.changes());
     let listed = view.state.playbook;
     let slug = listed.slug.clone();
     let frame = Frame::new(server, slug.clone(), "playbooks", format!("quorate playbook history {slug}"));
@@ -101,12 +83,6 @@ async fn playbook_page(server: &Arc<Server>, slug: &str) -> Result<PlaybookPage,
         (false, false) => Some("The file is not what the ledger has: quorate playbook list says why."),
         (false, true) => None,
     };
-    let prompt = |change: PromptChange| PromptView {
-        operator: change.operator,
-        skipped: change.skipped,
-        pieces: words(&change.diff),
-    };
-    let changes = changes(&view.versions);
     let attempts = view.state.attempts;
     let history = PlaybookHistory { slug: slug.clone(), versions: view.versions, drifted: false, attempts };
     Ok(PlaybookPage {
@@ -116,21 +92,12 @@ async fn playbook_page(server: &Arc<Server>, slug: &str) -> Result<PlaybookPage,
         versions: history.doc().html(),
         changes,
         trial: view.trial.map(trial),
-        prompts: view.prompts.into_iter().map(prompt).collect(),
+        prompts: view.prompts,
         evidence: view.evidence,
         body: view.state.body,
         title: listed.title,
         slug,
     })
-}
-
-/// What each version changes.
-fn changes(versions: &[ShownVersion]) -> Vec<VersionChange> {
-    let change = |pair: &[ShownVersion]| VersionChange {
-        version: pair[1].version.n,
-        pieces: words(&words_between(&pair[0].version.text, &pair[1].version.text)),
-    };
-    versions.windows(2).map(change).filter(|change| !change.pieces.is_empty()).collect()
 }
 
 fn trial(trial: Trial) -> TrialView {
@@ -140,12 +107,7 @@ fn trial(trial: Trial) -> TrialView {
         false => "The gate a-b is not passed.",
     };
     let omitted = trial.runs.len().saturating_sub(MAX_ROWS);
-    let runs = trial.runs.into_iter().rev().take(MAX_ROWS).map(|run| RunRow {
-        run: run.run,
-        side: if run.with { "with" } else { "without" },
-        made_by: run.made_by,
-        outcome: run.outcome.to_uppercase(),
-    });
+    let runs = trial.runs.into_iter().rev().take(MAX_ROWS).collect();
     TrialView {
         verdict,
         facts: vec![
@@ -162,24 +124,7 @@ fn trial(trial: Trial) -> TrialView {
             .take(MAX_ROWS)
             .collect(),
         course: chart::course(&trial.course, result.threshold),
-        runs: runs.collect(),
+        runs,
         omitted,
     }
-}
-
-/// A piece of a comparison.
-pub(super) struct Word {
-    pub(super) is_removed: bool,
-    pub(super) is_added: bool,
-    pub(super) text: String,
-}
-
-/// The pieces for `words.html`.
-pub(super) fn words(pieces: &[Piece]) -> Vec<Word> {
-    let word = |piece: &Piece| Word {
-        is_removed: piece.change == Change::Removed,
-        is_added: piece.change == Change::Added,
-        text: piece.text.clone(),
-    };
-    pieces.iter().map(word).collect()
 }

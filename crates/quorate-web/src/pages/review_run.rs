@@ -11,7 +11,7 @@ use super::Surroundings;
 use super::at::{At, Form};
 use super::document::{self, Line};
 use super::live_run::LiveView;
-use super::wording::{Mark, digit_groups, duration, instant, minute, plain, usage, usd};
+use super::wording::{Mark, duration, instant, minute, plain, usage};
 use crate::Server;
 
 #[derive(Template)]
@@ -42,7 +42,8 @@ pub(super) struct ReviewPage {
     positions: Vec<Position>,
     /// How a deliberator's words differ between the rounds.
     rewordings: Vec<(String, Vec<Piece>)>,
-    members: Vec<MemberRow>,
+    /// The table of members, as HTML.
+    members: String,
 }
 
 struct Overridden {
@@ -83,19 +84,6 @@ pub(crate) struct Stance {
     pub(crate) word_at: String,
     pub(crate) score_at: String,
     pub(crate) message_at: String,
-}
-
-/// A member's executor and usage.
-pub(super) struct MemberRow {
-    pub(super) id: String,
-    pub(super) executor: String,
-    pub(super) model: String,
-    pub(super) calls: u32,
-    pub(super) read: String,
-    pub(super) cached: String,
-    pub(super) written: String,
-    pub(super) money: String,
-    pub(super) took: String,
 }
 
 /// The page.
@@ -142,7 +130,7 @@ pub(super) fn page(server: &Arc<Server>, report: Review, around: Surroundings) -
         findings: report.findings.iter().map(|finding| shown_finding(finding, At::default())).collect(),
         positions,
         rewordings,
-        members: report.members.iter().map(member_row).collect(),
+        members: quorate::view::members(&report.members).html(),
         artifact: report.artifact,
         run: report.run,
     }
@@ -221,26 +209,5 @@ fn stance(held: &review::Stance, at: &At) -> Stance {
         },
         score_at: read.map_or_else(String::new, |_| at.shown("/answer", Form::Score)),
         message_at: at.to("/text"),
-    }
-}
-
-pub(super) fn member_row(member: &MemberUsage) -> MemberRow {
-    let used = &member.spent.usage;
-    let tokens = |count: Option<u64>| count.map(digit_groups).unwrap_or_default();
-    let model = match (&member.model, &member.requested_model) {
-        (Some(model), Some(asked)) => format!("{model} (asked: {asked})"),
-        (Some(model), None) => model.clone(),
-        (None, _) => String::new(),
-    };
-    MemberRow {
-        id: member.member.clone(),
-        executor: member.executor.clone(),
-        model,
-        calls: member.spent.calls,
-        read: tokens(used.tokens_in),
-        cached: tokens(used.tokens_cached),
-        written: tokens(used.tokens_out),
-        money: used.usd_nanos.map(usd).unwrap_or_default(),
-        took: duration(member.spent.took),
     }
 }

@@ -74,6 +74,18 @@ pub struct Piece {
     pub text: String,
 }
 
+impl Piece {
+    /// Whether only the old text has it.
+    pub fn is_removed(&self) -> bool {
+        self.change == Change::Removed
+    }
+
+    /// Whether only the new text has it.
+    pub fn is_added(&self) -> bool {
+        self.change == Change::Added
+    }
+}
+
 /// The differences between two texts by word; empty if the texts are equal.
 pub fn words(old: &str, new: &str) -> Vec<Piece> {
     if old == new {

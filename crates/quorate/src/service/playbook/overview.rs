@@ -429,6 +429,16 @@ pub async fn view(
     })
 }
 
+impl PlaybookView {
+    /// What each version changes in the file, word by word.
+    pub fn changes(&self) -> Vec<(u32, Vec<Piece>)> {
+        let change = |pair: &[ShownVersion]| {
+            (pair[1].version.n, diff::words(&pair[0].version.text, &pair[1].version.text))
+        };
+        self.versions.windows(2).map(change).filter(|(_, pieces)| !pieces.is_empty()).collect()
+    }
+}
+
 /// The prompt of each operator with and without a playbook that is not archived. Overlays of advisory runs are left out.
 fn prompts(library: &Library, file: &PlaybookFile) -> Vec<PromptChange> {
     let playbook = &file.playbook;

@@ -11,7 +11,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::change::{ChangeEvent, PlaybookChange};
-use super::library::replacement;
+use super::library::{Library, replacement};
 use super::propose::{check_superseded, refusals_in_words, warn_contradictions};
 use super::versions::{NewAttempt, NewVersion, RecordedVersions, VersionedFile, set_status};
 use super::writer::LibraryWriter;
@@ -131,6 +131,10 @@ pub async fn promote(
     Ok(outcome)
 }
 
+fn deny(report: &mut Report, message: String, help: impl Into<String>) {
+    report.refuse(codes::PROMOTION_DENIED, Body::new(message).help(help));
+}
+
 /// Conditions that apply to every gate.
 fn check_preconditions(
     keeping: &LibraryWriter,
@@ -139,97 +143,86 @@ fn check_preconditions(
     now_ms: i64,
     report: &mut Report,
 ) {
-    let playbook = &book.playbook;
+    let (library, playbook) = (&keeping.library, &book.playbook);
     let slug = &playbook.slug;
-    let mut deny = |message: String, help: String| {
-        report.refuse(codes::PROMOTION_DENIED, Body::new(message).help(help));
-    };
     match playbook.status {
         Status::Shadow => {}
         Status::Active => {
-            deny(format!("`{slug}` is already active"), "run `quorate weave OPERATOR` to see it".to_owned());
+            deny(report, format!("`{slug}` is already active"), "run `quorate weave OPERATOR` to see it");
         }
-        Status::Archived => deny(
-            format!("`{slug}` is archived"),
-            format!("run `quorate playbook rollback {slug} --to N` to restore a version"),
-        ),
+        Status::Archived => {
+            let help = format!("run `quorate playbook rollback {slug} --to N` to restore a version");
+            deny(report, format!("`{slug}` is archived"), help);
+        }
     }
-    let weighty = |other: &&String| {
-        let other = keeping.library.book(other).map(|book| &book.playbook);
-        other.is_some_and(|other| other.status == Status::Active && priority(other) >= GOVERNANCE_PRIORITY)
-    };
-    if let Some(other) = playbook.supersedes.iter().flatten().find(weighty)
-        && gate != Gate::Governance
-    {
-        deny(
-            format!("`{slug}` supersedes `{other}`, which only governance may promote and replace"),
-            "promote it with `--gate governance`".to_owned(),
-        );
+    if gate != Gate::Governance {
+        for (message, otherwise) in needs_governance(library, playbook) {
+            deny(report, message, format!("promote it with `--gate governance`{otherwise}"));
+        }
     }
-    if priority(playbook) >= GOVERNANCE_PRIORITY && gate != Gate::Governance {
-        deny(
-            format!(
-                "`{slug}` has priority {}, and only governance promotes from {GOVERNANCE_PRIORITY} on",
-                priority(playbook)
-            ),
-            "promote it with `--gate governance`, or propose it with a lower priority".to_owned(),
-        );
-    }
-    if keeping.library.targets_all(playbook) && gate != Gate::Governance {
-        deny(
-            format!("`{slug}` targets all operators, and only governance promotes such a playbook"),
-            "promote it with `--gate governance`, or name the operators in `targets`".to_owned(),
-        );
-    }
-    if let Some((block, id, operator)) = carried_trait(keeping, playbook)
-        && gate != Gate::Governance
-    {
-        deny(
-            format!("`{slug}` replaces `{block}`, which carries the locked trait `{id}` of `{operator}`"),
-            "promote it with `--gate governance`, or propose it as an overlay".to_owned(),
-        );
-    }
-    check_superseded(&keeping.library, playbook, report);
-    if let Some(other) = replacement(&keeping.library.catalogue, playbook) {
-        let body =
-            Body::new(format!("`{other}` is active and supersedes `{slug}`, so it would not be woven"));
+    check_superseded(library, playbook, report);
+    if let Some(other) = replacement(&library.catalogue, playbook) {
+        let message = format!("`{other}` is active and supersedes `{slug}`, so it would not be woven");
         let help = format!("archive `{other}` first, or roll `{slug}` back to a version that was active");
-        report.refuse(codes::PROMOTION_DENIED, body.help(help));
+        deny(report, message, help);
     }
-    let mut deny = |message: String, help: String| {
-        report.refuse(codes::PROMOTION_DENIED, Body::new(message).help(help));
-    };
-    let library = &keeping.library;
     let matched = library.operators_for(playbook);
     if matched.is_empty() {
-        deny(
-            format!("the targets of `{slug}` match no operator in this scope"),
-            "correct its targets with another proposal".to_owned(),
-        );
+        let message = format!("the targets of `{slug}` match no operator in this scope");
+        deny(report, message, "correct its targets with another proposal");
     }
-    let candidates = library.standing_for(playbook);
+    let expires =
+        matched.first().and_then(|(known, _)| known.candidate(playbook, book.text()).overlay.expires_ms);
+    if expires.is_some_and(|expires| expires <= now_ms) {
+        deny(report, format!("`{slug}` has expired"), "propose it again if it still holds");
+    }
+    let standing = library.standing_for(playbook);
     let most = library.workspace.config.playbooks.max_active;
-    let expired = matched
-        .first()
-        .and_then(|(known, _)| known.candidate(playbook, book.text()).overlay.expires_ms)
-        .is_some_and(|expires| expires <= now_ms);
-    if expired {
-        deny(format!("`{slug}` has expired"), "propose it again if it still holds".to_owned());
-    }
-    for (operator, all) in &candidates {
+    for (operator, all) in &standing {
         let count = count_active_beside(all, playbook, now_ms);
         if count >= most {
-            deny(
-                format!("`{operator}` has {count} active playbooks, and at most {most} are allowed"),
-                format!(
-                    "archive one first, or raise `max_active` in quorate.toml; `quorate weave {operator} --explain` shows them"
-                ),
+            let message =
+                format!("`{operator}` has {count} active playbooks, and at most {most} are allowed");
+            let help = format!(
+                "archive one first, or raise `max_active` in quorate.toml; `quorate weave {operator} --explain` shows them"
             );
+            deny(report, message, help);
         }
     }
-    for objection in library.objections(playbook, book.text(), &candidates, now_ms) {
+    for objection in library.objections(playbook, book.text(), &standing, now_ms) {
         report.refuse(objection.code(), Body::new(objection.to_string()).help(objection.help()));
     }
+}
+
+/// Why only governance may promote a playbook, each with what the author can do instead.
+fn needs_governance(library: &Library, playbook: &Playbook) -> Vec<(String, &'static str)> {
+    let slug = &playbook.slug;
+    let mut needs = Vec::new();
+    let weighty = |other: &&String| {
+        let other = library.book(other).map(|book| &book.playbook);
+        other.is_some_and(|other| other.status == Status::Active && priority(other) >= GOVERNANCE_PRIORITY)
+    };
+    if let Some(other) = playbook.supersedes.iter().flatten().find(weighty) {
+        let why = format!("`{slug}` supersedes `{other}`, which only governance may promote and replace");
+        needs.push((why, ""));
+    }
+    let priority = priority(playbook);
+    if priority >= GOVERNANCE_PRIORITY {
+        let why = format!(
+            "`{slug}` has priority {priority}, and only governance promotes from {GOVERNANCE_PRIORITY} on"
+        );
+        needs.push((why, ", or propose it with a lower priority"));
+    }
+    if library.targets_all(playbook) {
+        let why = format!("`{slug}` targets all operators, and only governance promotes such a playbook");
+        needs.push((why, ", or name the operators in `targets`"));
+    }
+    if let Some((block, id, operator)) = carried_trait(library, playbook) {
+        let why =
+            format!("`{slug}` replaces `{block}`, which carries the locked trait `{id}` of `{operator}`");
+        needs.push((why, ", or propose it as an overlay"));
+    }
+    needs
 }
 
 /// Replaced blocks that carry traits: their content is lost, and no word in the replacement shows that.
@@ -237,10 +230,10 @@ const TRAIT_BLOCKS: [(&str, &[&str]); 2] =
     [("voice", &["voice-register"]), ("boundaries", &["safety-boundary", "refuse-harm"])];
 
 /// The block that a playbook replaces, the locked trait in it, and its operator.
-fn carried_trait(keeping: &LibraryWriter, playbook: &Playbook) -> Option<(String, String, String)> {
+fn carried_trait(library: &Library, playbook: &Playbook) -> Option<(String, String, String)> {
     let block = playbook.block.as_ref()?;
     let (_, ids) = TRAIT_BLOCKS.iter().find(|(name, _)| name == block)?;
-    let matched = keeping.library.operators_for(playbook);
+    let matched = library.operators_for(playbook);
     matched.iter().find_map(|(known, _)| {
         let id = known.traits.iter().find(|locked_trait| ids.contains(&&*locked_trait.id))?;
         Some((block.clone(), id.id.clone(), known.slug.clone()))

@@ -118,10 +118,11 @@ pub(super) fn refusals_in_words(report: &Report) -> String {
 ///
 /// # Errors
 /// If it is not one of these.
-pub fn parse(text: &str, shown: &str) -> Result<Vec<Proposal>, ServiceError> {
+pub fn parse(text: &str, shown: &str, redactor: &Redactor) -> Result<Vec<Proposal>, ServiceError> {
+    let clean = |text: &str| redactor.redact(text).0;
     let bare = text.trim_start_matches('\u{feff}');
     if bare.starts_with("---") {
-        return Ok(vec![Proposal::Manifest { text: text.to_owned(), shown: shown.to_owned() }]);
+        return Ok(vec![Proposal::Manifest { text: clean(text), shown: clean(shown) }]);
     }
     let invalid = |why: String| {
         let body = Body::new(format!("{shown} is not a delta: {why}"));
@@ -143,10 +144,12 @@ pub fn parse(text: &str, shown: &str) -> Result<Vec<Proposal>, ServiceError> {
         _ => return Err(invalid("it is neither an object nor a list".to_owned())),
     };
     // An unreadable delta does not block the others.
-    Ok(deltas.into_iter().map(proposal_from_json).collect())
+    Ok(deltas.into_iter().map(|delta| proposal_from_json(delta, redactor)).collect())
 }
 
-pub fn proposal_from_json(value: Json) -> Proposal {
+/// A proposal with secrets redacted: it goes into prompts, files and the ledger.
+pub fn proposal_from_json(value: Json, redactor: &Redactor) -> Proposal {
+    let value = redactor.redact_json(value).0;
     let slug = value.get("slug").and_then(Json::as_str).unwrap_or_default().to_owned();
     match Delta::parse(value) {
         Ok(delta) => Proposal::Delta(Box::new(delta)),
@@ -175,35 +178,9 @@ pub async fn propose(
     }
     let mut outcomes = Vec::new();
     for proposal in proposals {
-        let proposal = redact(proposal, &redactor);
-        outcomes.push(propose_one(keeping, &proposal, proposer, judge.as_ref(), excepting.as_mut()).await?);
+        outcomes.push(propose_one(keeping, proposal, proposer, judge.as_ref(), excepting.as_mut()).await?);
     }
     Ok(Proposed { proposals: outcomes })
-}
-
-/// A proposal with secrets redacted: it goes into prompts, files and the ledger.
-fn redact(proposal: &Proposal, redactor: &Redactor) -> Proposal {
-    match proposal {
-        Proposal::Manifest { text, shown } => {
-            Proposal::Manifest { text: redactor.redact(text).0, shown: redactor.redact(shown).0 }
-        }
-        Proposal::Delta(delta) => match redactor.redact_json(json!(delta)) {
-            (_, 0) => proposal.clone(),
-            (clean, _) => match serde_json::from_value(clean) {
-                Ok(clean) => Proposal::Delta(clean),
-                Err(error) => Proposal::Unusable {
-                    slug: String::new(),
-                    misread: DeltaError { reason: format!("it is not a delta: {error}"), help: None },
-                },
-            },
-        },
-        Proposal::Unusable { slug, misread } => {
-            let clean = |text: &str| redactor.redact(text).0;
-            let misread =
-                DeltaError { reason: clean(&misread.reason), help: misread.help.as_deref().map(clean) };
-            Proposal::Unusable { slug: clean(slug), misread }
-        }
-    }
 }
 
 async fn propose_one(
@@ -743,6 +720,7 @@ pub async fn proposals_of_run(keeping: &LibraryWriter, prefix: &str) -> Result<V
         let help = "name one in `appliesTo` or `executor` of the assembly";
         return Err(ServiceError::configuration(codes::TARGET_UNRESOLVED, body.help(help)));
     }
+    let redactor = &keeping.session.workspace.redaction.redactor;
     let proposals = fragments.iter().map(|fragment| {
         let Fragment { member, severity, .. } = fragment;
         let text = fragment.text.trim().to_owned();
@@ -764,7 +742,7 @@ pub async fn proposals_of_run(keeping: &LibraryWriter, prefix: &str) -> Result<V
             tags: None,
             metadata: Some(json!({"quorate": {"mentor": member, "assembly": &*setup.assembly}})),
         };
-        Proposal::Delta(Box::new(Delta::Add(Box::new(add))))
+        proposal_from_json(json!(Delta::Add(Box::new(add))), redactor)
     });
     Ok(proposals.collect())
 }

@@ -125,9 +125,10 @@ pub async fn reflect(
     };
     let objects =
         reflection::read_deltas(&answer).ok_or_else(|| unreadable("not a list of deltas".to_owned()))?;
+    let redactor = &keeping.session.workspace.redaction.redactor;
     let proposals = objects
         .into_iter()
-        .map(|object| restrict_to(proposal_from_json(Json::Object(object)), slug))
+        .map(|object| restrict_to(proposal_from_json(Json::Object(object), redactor), slug))
         .collect();
     let (by, runs) = (asking.name().to_owned(), runs.len());
     let mut reflection = Reflection { proposals, runs, by, proposed: None };
