@@ -90,7 +90,7 @@ fn run_test(arguments: TestArguments, quorate: &Quorate, terminal: &Terminal) ->
     let text = match (arguments.text, arguments.file) {
         (Some(text), _) => Draft::Text { name: "text".to_owned(), text },
         (None, Some(file)) if file != Path::new("-") => Draft::File(file),
-        (None, _) => Draft::Stdin,
+        (None, _) => Draft::from("-"),
     };
     let request = LockTestRequest { assembly: arguments.path, root: arguments.root, text };
     let tested = quorate.test_locks(request);

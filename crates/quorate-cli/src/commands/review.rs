@@ -83,11 +83,12 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
     let names: Vec<String> = reviewings.iter().map(|reviewing| reviewing.name().into_owned()).collect();
     let mut done: Vec<ReviewedDraft> = Vec::with_capacity(names.len());
     for (reviewing, name) in reviewings.into_iter().zip(&names) {
-        let reviewed = Progress::new(terminal.shows_progress).follow(reviewing.start_tiered());
-        let result = Box::pin(reviewed).await.map(|Outcome { value, warnings }| {
-            warn(&warnings, terminal);
-            value
-        });
+        let progress = Progress::new(terminal.shows_progress);
+        let result =
+            Box::pin(progress.follow(reviewing.start_tiered())).await.map(|Outcome { value, warnings }| {
+                warn(&warnings, terminal);
+                value
+            });
         if let Ok(ReviewOutcome::Judged(review)) = &result
             && (is_single || !matches!(format, Format::Json | Format::Sarif | Format::Gitlab))
         {

@@ -72,7 +72,8 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
         true => return exit_with_error(&crate::exit::feature_missing("postgres"), format, terminal),
     };
     // A sweep reports to its own observer.
-    let swept = Progress::new(false).follow(sweeping).await;
+    let silent = Progress::new(false);
+    let swept = silent.follow(sweeping).await;
     progress.clear();
     let swept = match swept {
         Ok(swept) => swept,

@@ -14,7 +14,6 @@ use super::assembly_parts;
 use super::at::{At, Form};
 use super::chart::{self, Segment};
 use super::live_run::LiveView;
-use super::review_run::{MemberRow, member_row};
 use super::wording::{Mark, duration, instant, minute, plain, usage};
 use crate::Server;
 
@@ -44,7 +43,8 @@ pub(super) struct AssemblyPage {
     asked: Vec<AskedMember>,
     rules: Vec<assembly_parts::RuleRow>,
     violations: Vec<ViolationRow>,
-    members: Vec<MemberRow>,
+    /// The table of members, as HTML.
+    members: String,
 }
 
 /// A vote as a report has it: what its record says alone.
@@ -150,7 +150,7 @@ pub(super) fn page(server: &Arc<Server>, report: Decision, around: Surroundings)
         asked: asked(&report),
         rules: assembly_parts::rules(&report),
         violations: report.violations.iter().map(|refused| violation(refused, At::default())).collect(),
-        members: report.member_usage.iter().map(member_row).collect(),
+        members: quorate::view::members(&report.member_usage).html(),
         title: report.title,
         subject: report.subject,
         run: report.run,
@@ -260,7 +260,7 @@ pub(crate) fn tree(nodes: &[Node], outcome: &At) -> Vec<Branch> {
 }
 
 fn asked(report: &Decision) -> Vec<AskedMember> {
-    let member = |member: &quorate::convene::Member| AskedMember {
+    let member = |member: &Member| AskedMember {
         id: member.id.clone(),
         role: member.role.clone(),
         status: plain(&member.status),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use askama::Template;
-use quorate::review::{self, Deliberator, Finding, MemberUsage, Piece, Review};
+use quorate::review::{self, Deliberator, Finding, Piece, Review};
 
 use super::Frame;
 

@@ -11,73 +11,10 @@ use std::sync::Arc;
 use quorate_diagnostics::invisible::escape_invisible_except;
 use quorate_diagnostics::render::{Level, TextOptions, underline};
 
-use super::layout::{self, Paint};
+use super::layout;
 use super::markdown;
 
-/// The meaning of a piece of text. The words state it as well, so that nothing depends on colours.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Tone {
-    /// Running text.
-    #[default]
-    Plain,
-    /// SHIP, or no obstacle to it.
-    Good,
-    /// REVISE.
-    Fair,
-    /// HOLD, or a block.
-    Bad,
-    /// INCOMPLETE, or a missing answer.
-    Absent,
-    /// A name, or an outcome's word.
-    Strong,
-    /// Secondary text.
-    Faint,
-    /// A path, an id or a command, verbatim.
-    Code,
-}
-
-impl Tone {
-    /// The tone of a word such as `SHIP`, `fail` or `refused`, in any case.
-    pub fn of_word(word: &str) -> Tone {
-        Tone::of_paint(Paint::of_word(word))
-    }
-
-    fn of_paint(paint: Paint) -> Tone {
-        match paint {
-            Paint::Good => Tone::Good,
-            Paint::Fair => Tone::Fair,
-            Paint::Bad => Tone::Bad,
-            Paint::Absent => Tone::Absent,
-            Paint::Strong => Tone::Strong,
-            Paint::Faint => Tone::Faint,
-        }
-    }
-
-    fn paint(self) -> Option<Paint> {
-        match self {
-            Tone::Plain | Tone::Code => None,
-            Tone::Good => Some(Paint::Good),
-            Tone::Fair => Some(Paint::Fair),
-            Tone::Bad => Some(Paint::Bad),
-            Tone::Absent => Some(Paint::Absent),
-            Tone::Strong => Some(Paint::Strong),
-            Tone::Faint => Some(Paint::Faint),
-        }
-    }
-
-    /// The class of its element in HTML.
-    fn class(self) -> &'static str {
-        match self {
-            Tone::Plain | Tone::Code => "",
-            Tone::Good => "good",
-            Tone::Fair => "fair",
-            Tone::Bad => "bad",
-            Tone::Absent => "none",
-            Tone::Strong => "strong",
-            Tone::Faint => "faint",
-        }
-    }
-}
+pub use super::layout::Tone;
 
 /// Text on one line, in pieces with a tone.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -145,7 +82,7 @@ impl Text {
     fn marked(&self) -> String {
         let piece = |(tone, text): (Tone, &str)| {
             let words = spaced(text, &layout::one_line(text));
-            tone.paint().filter(|_| !words.is_empty()).map_or_else(|| words.clone(), |paint| paint.on(&words))
+            if words.is_empty() { words } else { tone.on(&words) }
         };
         self.shown_in(Medium::Terminal).map(piece).collect()
     }
@@ -554,7 +491,7 @@ impl Doc {
                 }
                 Block::Heading(text) => {
                     out.push_str(&layout::wrap_marked(
-                        &Paint::Strong.on(&layout::one_line(&text.plain())),
+                        &Tone::Strong.on(&layout::one_line(&text.plain())),
                         inner,
                         width,
                     ));
@@ -564,7 +501,7 @@ impl Doc {
                 Block::Facts(facts) => {
                     let labels = facts.iter().map(|(label, _)| layout::columns_of(label)).max().unwrap_or(0);
                     for (label, text) in facts {
-                        let label = Paint::Faint.on(&format!(
+                        let label = Tone::Faint.on(&format!(
                             "{}{}",
                             label,
                             " ".repeat(labels - layout::columns_of(label) + 1)

@@ -104,7 +104,7 @@ pub fn table(headings: &[&str], rows: Vec<Vec<String>>, indent: usize, width: us
     }
     let mut table = new_table(indent, width);
     table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─')));
-    table.set_header(headings.iter().map(|heading| Paint::Strong.on(heading)));
+    table.set_header(headings.iter().map(|heading| Tone::Strong.on(heading)));
     table.add_rows(rows.iter().map(|row| row.iter().map(|cell| split_huge_words(cell, width))));
     let last = headings.len().saturating_sub(1);
     for ((at, column), least) in table.column_iter_mut().enumerate().zip(least) {
@@ -253,9 +253,12 @@ fn is_item(word: &str) -> bool {
         || (!number.is_empty() && number.len() < 4 && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// The meaning of a colour, which the text also states.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Paint {
+/// The meaning of a piece of text. The words state it as well, so that nothing depends on colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Tone {
+    /// Running text.
+    #[default]
+    Plain,
     /// SHIP, or no obstacle to it.
     Good,
     /// REVISE.
@@ -264,58 +267,73 @@ pub enum Paint {
     Bad,
     /// INCOMPLETE, or a missing answer.
     Absent,
-    /// A heading or a name.
+    /// A name, or an outcome's word.
     Strong,
     /// Secondary text.
     Faint,
+    /// A path, an id or a command, verbatim.
+    Code,
 }
 
 /// Unassigned characters that renderers ignore: without width, and absent from real text.
 const END: char = '\u{E0002}';
-const BEGIN: [(char, Paint); 6] = [
-    ('\u{E0010}', Paint::Good),
-    ('\u{E0011}', Paint::Fair),
-    ('\u{E0012}', Paint::Bad),
-    ('\u{E0013}', Paint::Absent),
-    ('\u{E0014}', Paint::Strong),
-    ('\u{E0015}', Paint::Faint),
+const BEGIN: [(char, Tone); 6] = [
+    ('\u{E0010}', Tone::Good),
+    ('\u{E0011}', Tone::Fair),
+    ('\u{E0012}', Tone::Bad),
+    ('\u{E0013}', Tone::Absent),
+    ('\u{E0014}', Tone::Strong),
+    ('\u{E0015}', Tone::Faint),
 ];
 
-impl Paint {
-    /// The paint of a verdict.
-    pub fn of_verdict(verdict: Verdict) -> Paint {
+impl Tone {
+    fn of_verdict(verdict: Verdict) -> Tone {
         match verdict {
-            Verdict::Ship => Paint::Good,
-            Verdict::Revise => Paint::Fair,
-            Verdict::Hold => Paint::Bad,
-            Verdict::Incomplete => Paint::Absent,
+            Verdict::Ship => Tone::Good,
+            Verdict::Revise => Tone::Fair,
+            Verdict::Hold => Tone::Bad,
+            Verdict::Incomplete => Tone::Absent,
         }
     }
 
-    /// The paint of a verdict's word, in any case, of a council or an assembly.
-    pub fn of_word(word: &str) -> Paint {
+    /// The tone of a word such as `SHIP`, `fail` or `refused`, in any case.
+    pub fn of_word(word: &str) -> Tone {
         match &*word.to_ascii_lowercase() {
-            "pass" | "done" => Paint::Good,
-            "fail" | "refused" => Paint::Bad,
-            _ => Verdict::read(word).map_or(Paint::Absent, Paint::of_verdict),
+            "pass" | "done" => Tone::Good,
+            "fail" | "refused" => Tone::Bad,
+            _ => Verdict::read(word).map_or(Tone::Absent, Tone::of_verdict),
         }
     }
 
     /// Marks each line of the text.
     pub fn on(self, text: &str) -> String {
-        let begin = BEGIN.iter().find(|(_, paint)| *paint == self).map_or(END, |(mark, _)| *mark);
+        let Some((begin, _)) = BEGIN.iter().find(|(_, tone)| *tone == self) else { return text.to_owned() };
         text.split('\n').map(|line| format!("{begin}{line}{END}")).collect::<Vec<_>>().join("\n")
     }
 
     fn style(self) -> Style {
         let bold = Style::new().bold();
         match self {
-            Paint::Good => bold.fg_color(Some(AnsiColor::Green.into())),
-            Paint::Fair => bold.fg_color(Some(AnsiColor::Yellow.into())),
-            Paint::Bad => bold.fg_color(Some(AnsiColor::Red.into())),
-            Paint::Absent => bold.fg_color(Some(AnsiColor::Magenta.into())),
-            Paint::Strong => bold,
-            Paint::Faint => Style::new().dimmed(),
+            Tone::Good => bold.fg_color(Some(AnsiColor::Green.into())),
+            Tone::Fair => bold.fg_color(Some(AnsiColor::Yellow.into())),
+            Tone::Bad => bold.fg_color(Some(AnsiColor::Red.into())),
+            Tone::Absent => bold.fg_color(Some(AnsiColor::Magenta.into())),
+            Tone::Strong => bold,
+            Tone::Faint => Style::new().dimmed(),
+            Tone::Plain | Tone::Code => Style::new(),
+        }
+    }
+
+    /// The class of its element in HTML.
+    pub(crate) fn class(self) -> &'static str {
+        match self {
+            Tone::Plain | Tone::Code => "",
+            Tone::Good => "good",
+            Tone::Fair => "fair",
+            Tone::Bad => "bad",
+            Tone::Absent => "none",
+            Tone::Strong => "strong",
+            Tone::Faint => "faint",
         }
     }
 }
@@ -337,10 +355,10 @@ fn colour(line: &str, colour: Colour, out: &mut String) {
     while let Some((at, mark)) = rest.char_indices().find(|(_, c)| is_mark(*c)) {
         out.push_str(&rest[..at]);
         rest = &rest[at + mark.len_utf8()..];
-        let paint = BEGIN.iter().find(|(begin, _)| *begin == mark).map(|(_, paint)| *paint);
+        let tone = BEGIN.iter().find(|(begin, _)| *begin == mark).map(|(_, tone)| *tone);
         let inner = rest.find(END).map(|end| &rest[..end]).filter(|inner| !inner.contains(is_mark));
-        if let (Colour::On, Some(paint), Some(inner)) = (colour, paint, inner) {
-            let style = paint.style();
+        if let (Colour::On, Some(tone), Some(inner)) = (colour, tone, inner) {
+            let style = tone.style();
             out.push_str(&format!("{style}{inner}{style:#}"));
             rest = &rest[inner.len()..];
         }
@@ -402,12 +420,8 @@ mod tests {
 
     #[test]
     fn marks_take_no_column() {
-        let text = format!(
-            "{} {} {}",
-            Paint::Bad.on("aaaaaaaaaaa"),
-            Paint::Bad.on("bbbbbbb"),
-            Paint::Bad.on("cccc")
-        );
+        let text =
+            format!("{} {} {}", Tone::Bad.on("aaaaaaaaaaa"), Tone::Bad.on("bbbbbbb"), Tone::Bad.on("cccc"));
         assert_eq!(wrap("", "", &text, 0, 24), format!("{text}\n"));
     }
 }
@@ -420,7 +434,7 @@ mod paint_tests {
 
     #[test]
     fn marks_become_colours_or_nothing() {
-        let text = format!("a {} b  ", Paint::Bad.on("HOLD"));
+        let text = format!("a {} b  ", Tone::Bad.on("HOLD"));
         assert_eq!(finish(&text, TextOptions::default()), "a HOLD b\n");
         assert_eq!(finish(&text, COLOURED), "a \u{1b}[1m\u{1b}[31mHOLD\u{1b}[0m b\n");
         assert_eq!(finish("", COLOURED), "\n");
@@ -428,7 +442,7 @@ mod paint_tests {
 
     #[test]
     fn a_mark_that_is_cut_in_two_paints_nothing() {
-        let text = Paint::Good.on("one two").replace(' ', "  | column\n");
+        let text = Tone::Good.on("one two").replace(' ', "  | column\n");
         assert_eq!(finish(&text, COLOURED), "one  | column\ntwo\n");
     }
 
