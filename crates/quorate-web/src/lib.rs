@@ -21,21 +21,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 pub use quorate::http::Deadlines;
-use quorate::jobs::{Jobs, run_on_own_thread};
+use quorate::jobs::Jobs;
 use quorate::reader::Reader;
-use quorate::service::error::ServiceError;
-use quorate::service::session::LedgerSession;
 use quorate::{Error, Quorate};
 use serde_json::Value;
-use tokio::sync::Semaphore;
 
 use failure::Failure;
 use idempotency::Answered;
 pub use listener::Listener;
 use talks::Talks;
-
-/// The most concurrent computations outside of jobs. Further requests wait.
-const MAX_CONCURRENT_READS: usize = 16;
 
 /// The settings of a server.
 #[derive(Debug, Clone, Default)]
@@ -60,7 +54,6 @@ pub struct Server {
     jobs: Jobs<Failure>,
     talks: Talks,
     answered: Answered,
-    read_permits: Semaphore,
     read_only: bool,
     deadlines: Deadlines,
     /// The description of the API, from the table of routes.
@@ -81,7 +74,6 @@ impl Server {
             jobs: Jobs::default(),
             talks: Talks::default(),
             answered: Answered::default(),
-            read_permits: Semaphore::new(MAX_CONCURRENT_READS),
             read_only: options.read_only,
             deadlines: options.deadlines,
             openapi: OnceLock::new(),
@@ -94,19 +86,8 @@ impl Server {
         self.jobs.abort_all();
     }
 
-    /// The ledger, which must exist.
-    async fn ledger(&self) -> Result<Arc<LedgerSession>, ServiceError> {
-        self.reader.session().await
-    }
-
     /// The workspace with its ledger, which must exist, opened for reading.
-    async fn reading(&self) -> Result<Quorate, quorate::Error> {
+    async fn reading(&self) -> Result<Quorate, Error> {
         self.reader.open().await
-    }
-
-    /// Runs a computation on a thread of its own.
-    async fn run_computation<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
-        let _permit = self.read_permits.acquire().await;
-        run_on_own_thread(work).await
     }
 }

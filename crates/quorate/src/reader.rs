@@ -75,9 +75,7 @@ impl Reader {
         }
     }
 
-    /// For routes that still call the hidden `service`.
-    #[doc(hidden)]
-    pub async fn session(&self) -> Result<Arc<LedgerSession>, ServiceError> {
+    async fn session(&self) -> Result<Arc<LedgerSession>, ServiceError> {
         let Quorate { environment, places, .. } = &self.quorate;
         let mut opened = self.opened.lock().await;
         if let Some(opened) = &*opened

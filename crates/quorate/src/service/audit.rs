@@ -17,7 +17,7 @@ use quorate_ledger::council_log::{self, CountedLog};
 use quorate_ledger::stats::{MemberCost, ReviewFilter};
 use quorate_protocol::Name;
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::disk::{self, absolute, display_path};
 use super::environment::Environment;
@@ -170,33 +170,14 @@ const ASK_NO_MODEL: [&str; 4] = [cassette::KIND, inline::KIND, rubric::KIND, scr
 /// Sums of costs.
 #[derive(Default)]
 pub(crate) struct Costs {
-    all: Sum,
+    all: SumReport,
     /// By executor, with the model that answered or was asked.
-    executors: BTreeMap<(String, Option<String>), Sum>,
-    members: BTreeMap<String, Sum>,
+    executors: BTreeMap<(String, Option<String>), SumReport>,
+    members: BTreeMap<String, SumReport>,
     /// By type of artifact; by the ledger's stream for questions outside of runs.
-    types: BTreeMap<String, Sum>,
+    types: BTreeMap<String, SumReport>,
     /// By month, such as `2026-11`.
-    months: BTreeMap<String, Sum>,
-}
-
-/// Calls, and their cost.
-#[derive(Default)]
-pub(crate) struct Sum {
-    calls: u64,
-    /// Calls of consultations whose price is not known.
-    unpriced: u64,
-    usage: Usage,
-}
-
-impl Sum {
-    fn add(&mut self, cost: &MemberCost) {
-        self.calls += cost.calls;
-        if cost.usage.usd_nanos.is_none() {
-            self.unpriced += cost.calls;
-        }
-        self.usage.add(cost.usage);
-    }
+    months: BTreeMap<String, SumReport>,
 }
 
 impl Costs {
@@ -420,7 +401,7 @@ pub struct CostsReport {
 }
 
 /// Calls and what they took, as far as executors say
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct SumReport {
     pub calls: u64,
     /// Calls without a known price
@@ -428,10 +409,28 @@ pub struct SumReport {
     pub tokens_in: Option<u64>,
     pub tokens_cached: Option<u64>,
     pub tokens_out: Option<u64>,
-    pub money: Option<Amount>,
-    /// The money in billionths of a US dollar
-    #[serde(skip)]
+    /// The known prices; in memory, in billionths of a US dollar
+    #[serde(rename = "money", serialize_with = "as_money")]
+    #[schemars(with = "Option<Amount>")]
     pub usd_nanos: Option<u64>,
+}
+
+fn as_money<S: Serializer>(nanos: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
+    nanos.map(Money::usd).serialize(serializer)
+}
+
+impl SumReport {
+    fn add(&mut self, cost: &MemberCost) {
+        self.calls += cost.calls;
+        if cost.usage.usd_nanos.is_none() {
+            self.unpriced_calls += cost.calls;
+        }
+        let SumReport { tokens_in, tokens_cached, tokens_out, usd_nanos, .. } = *self;
+        let mut usage = Usage { tokens_in, tokens_cached, tokens_out, usd_nanos, ..Usage::default() };
+        usage.add(cost.usage);
+        (self.tokens_in, self.tokens_cached) = (usage.tokens_in, usage.tokens_cached);
+        (self.tokens_out, self.usd_nanos) = (usage.tokens_out, usage.usd_nanos);
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -521,7 +520,7 @@ impl Audit {
             calls_per_review: rate(calls, counting),
             elapsed_ms: stats.elapsed_ms,
             elapsed_ms_per_review: rate(stats.elapsed_ms, reviews),
-            costs: CostsReport::from(&counts.costs),
+            costs: CostsReport::from(counts.costs),
             overrides: stats.overrides,
             override_rate: rate(stats.overrides, reviews),
         }
@@ -607,42 +606,20 @@ fn pair_report((first, second): &(String, String), pair: &Pair) -> PairReport {
     }
 }
 
-impl From<&Costs> for CostsReport {
-    fn from(costs: &Costs) -> Self {
-        let executor = |((executor, model), sum): (&(String, Option<String>), &Sum)| ExecutorCosts {
-            executor: executor.clone(),
-            model: model.clone(),
-            sum: sum.into(),
-        };
-        let members = costs.members.iter();
-        let types = costs.types.iter();
-        let months = costs.months.iter();
+impl From<Costs> for CostsReport {
+    fn from(costs: Costs) -> Self {
+        let executors = costs.executors.into_iter();
+        let members = costs.members.into_iter();
+        let types = costs.types.into_iter();
+        let months = costs.months.into_iter();
         CostsReport {
-            all: (&costs.all).into(),
-            executors: costs.executors.iter().map(executor).collect(),
-            members: members
-                .map(|(name, sum)| MemberCosts { member: name.clone(), sum: sum.into() })
+            all: costs.all,
+            executors: executors
+                .map(|((executor, model), sum)| ExecutorCosts { executor, model, sum })
                 .collect(),
-            artifact_types: types
-                .map(|(name, sum)| TypeCosts { artifact_type: name.clone(), sum: sum.into() })
-                .collect(),
-            months: months.map(|(name, sum)| MonthCosts { month: name.clone(), sum: sum.into() }).collect(),
-        }
-    }
-}
-
-impl From<&Sum> for SumReport {
-    fn from(sum: &Sum) -> Self {
-        let usage = &sum.usage;
-        let money = usage.usd_nanos.map(Money::usd);
-        SumReport {
-            calls: sum.calls,
-            unpriced_calls: sum.unpriced,
-            tokens_in: usage.tokens_in,
-            tokens_cached: usage.tokens_cached,
-            tokens_out: usage.tokens_out,
-            usd_nanos: usage.usd_nanos,
-            money: money.map(|Money { amount, currency }| Amount { amount, currency }),
+            members: members.map(|(member, sum)| MemberCosts { member, sum }).collect(),
+            artifact_types: types.map(|(artifact_type, sum)| TypeCosts { artifact_type, sum }).collect(),
+            months: months.map(|(month, sum)| MonthCosts { month, sum }).collect(),
         }
     }
 }

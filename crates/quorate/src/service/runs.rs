@@ -319,49 +319,36 @@ pub async fn find_own_run(session: &LedgerSession, prefix: &str) -> Result<Name,
     Ok(run)
 }
 
-/// Opens the session of the working directory for one run, to append to it.
+/// Opens the session of the working directory for one run, to append to it, with the council and executors that the run
+/// was started with, unless a configuration is given. Ledger, keys, log and witness stay those of the working directory's
+/// workspace: a record's paths must not choose them.
 ///
 /// # Errors
-/// If configuration or ledger are unusable; as [`find_own_run`].
-#[crate::boxed]
-pub async fn open_run_for_append(
-    environment: &Environment,
-    places: &PathOverrides,
-    prefix: &str,
-) -> Result<(LedgerSession, Name), ServiceError> {
-    let session = open_read_only(environment, places).await?;
-    match find_own_run(&session, prefix).await {
-        Ok(run) => Ok((session, run)),
-        Err(error) => {
-            session.close().await;
-            Err(error)
-        }
-    }
-}
-
-/// As [`open_run_for_append`], with the council and executors that the run was started with, unless a configuration is
-/// given. Ledger, keys, log and witness stay those of the working directory's workspace: a record's paths must not
-/// choose them.
-///
-/// # Errors
-/// As [`open_run_for_append`], and if that configuration is unusable.
+/// If a configuration or the ledger is unusable; as [`find_own_run`].
 #[crate::boxed]
 pub async fn open_run_as_recorded(
     environment: &Environment,
     places: PathOverrides,
     prefix: &str,
 ) -> Result<(LedgerSession, Name), ServiceError> {
-    let (session, run) = Box::pin(open_run_for_append(environment, &places, prefix)).await?;
-    let started = run_opened::start_options(&session.partial_history(&run).await?);
-    let config = places.config.or(started.config);
-    let places = PathOverrides { config, ledger: Some(session.workspace.ledger.as_argument()) };
-    let start = started.host.as_deref().and_then(Path::parent).unwrap_or(&environment.directory);
-    let workspace = workspace::load(environment, &places, start)?;
-    let same = |session: &LedgerSession| {
-        (&session.workspace.council_path, &session.workspace.config_path)
-            == (&workspace.council_path, &workspace.config_path)
+    let session = Box::pin(open_read_only(environment, &places)).await?;
+    let found = async {
+        let run = find_own_run(&session, prefix).await?;
+        let started = run_opened::start_options(&session.partial_history(&run).await?);
+        let config = places.config.or(started.config);
+        let places = PathOverrides { config, ledger: Some(session.workspace.ledger.as_argument()) };
+        let start = started.host.as_deref().and_then(Path::parent).unwrap_or(&environment.directory);
+        Ok((run, workspace::load(environment, &places, start)?))
     };
-    if same(&session) {
+    let (run, workspace) = match found.await {
+        Ok(found) => found,
+        Err(error) => {
+            session.close().await;
+            return Err(error);
+        }
+    };
+    let files = |workspace: &Workspace| (workspace.council_path.clone(), workspace.config_path.clone());
+    if files(&session.workspace) == files(&workspace) {
         return Ok((session, run));
     }
     let resources = session.close_into_resources().await;
@@ -410,19 +397,10 @@ impl Recorded {
     }
 }
 
-/// Whether a run is an assembly's.
-///
-/// # Errors
-/// If its records are missing, incomplete or corrupt.
-#[crate::boxed]
-pub async fn is_assembly(session: &LedgerSession, run: &Name) -> Result<bool, ServiceError> {
-    Ok(run_opened::is_assembly(&session.partial_history(run).await?))
-}
-
 /// The report of a run.
 ///
 /// # Errors
-/// As [`is_assembly`].
+/// If its records are missing, incomplete or corrupt.
 #[crate::boxed]
 pub async fn load_report(session: &LedgerSession, run: &Name) -> Result<Recorded, ServiceError> {
     let history = session.partial_history(run).await?;
@@ -453,7 +431,7 @@ pub async fn find_report(session: &LedgerSession, prefix: &str) -> Result<Record
 /// resumed, and if the ledger does not answer in time. Finalizes the run as far as time allows.
 ///
 /// # Errors
-/// As [`is_assembly`].
+/// As [`load_report()`].
 #[crate::boxed]
 pub async fn decided_before_interruption(
     session: &LedgerSession,
