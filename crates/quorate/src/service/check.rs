@@ -201,7 +201,7 @@ fn check_workspace(
             let library =
                 Library::open(environment, &PathOverrides::default(), Some(&root))?;
             let is_checked = |location: &WorkspacePath| work.files.contains_key(location);
-            deduplicator.add(inspect::findings(environment, &library, &is_checked), &mut outcome.report);
+            deduplicator.add(inspect::findings(&library, &is_checked), &mut outcome.report);
         }
     }
     Ok(())

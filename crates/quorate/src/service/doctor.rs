@@ -234,7 +234,7 @@ fn playbooks(environment: &Environment, places: &PathOverrides) -> Option<Doctor
         Ok(library) => library,
         Err(error) => return Some(failed("playbooks", error_line(&error))),
     };
-    let report = inspect::findings(environment, &library, &|_| true);
+    let report = inspect::findings(&library, &|_| true);
     let count = library.catalogue.books.len();
     let books = library.catalogue.books.iter();
     let never_gated: Vec<&str> =

@@ -37,6 +37,9 @@ use crate::service::session::LedgerSession;
 use crate::service::trust;
 use crate::service::trust::requests::TrustRequest;
 
+/// What a gate says; a closed gate is the inner error.
+type Gated = Result<Result<GateEvidence, GateClosed>, ServiceError>;
+
 /// Asks a gate. A closed gate is the inner error.
 ///
 /// # Errors
@@ -48,7 +51,7 @@ pub async fn attempt(
     gate: Gate,
     attempt: &NewAttempt,
     asked: &mut dyn Approver,
-) -> Result<Result<GateEvidence, GateClosed>, ServiceError> {
+) -> Gated {
     let terms = keeping.library.thresholds();
     match gate {
         Gate::AB => Box::pin(attempt_ab(keeping, book)).await,
@@ -70,10 +73,7 @@ pub async fn attempt(
 ///
 /// # Errors
 /// When the ledger does not answer.
-async fn attempt_ab(
-    keeping: &LibraryWriter,
-    book: &PlaybookFile,
-) -> Result<Result<GateEvidence, GateClosed>, ServiceError> {
+async fn attempt_ab(keeping: &LibraryWriter, book: &PlaybookFile) -> Gated {
     let Trial { result: finding, runs, .. } = evaluate_ab(&keeping.library, &keeping.session, book).await?;
     if finding.passes {
         let reference = runs.last().map_or_else(|| "ledger".to_owned(), |last| format!("runs/{}", last.run));
@@ -267,7 +267,7 @@ async fn attempt_scorer(
     book: &PlaybookFile,
     attempt: &NewAttempt,
     terms: Thresholds,
-) -> Result<Result<GateEvidence, GateClosed>, ServiceError> {
+) -> Gated {
     let config = &keeping.library.workspace.config;
     let Some((command, _)) = &config.playbooks.scorer else {
         let help = "name one in quorate.toml: [playbooks] scorer = [\"python3\", \"score.py\"]";
@@ -435,10 +435,7 @@ fn describe_promotion(keeping: &LibraryWriter, book: &PlaybookFile) -> String {
 ///
 /// # Errors
 /// If the assembly is refused or the ledger fails.
-async fn attempt_governance(
-    keeping: &LibraryWriter,
-    book: &PlaybookFile,
-) -> Result<Result<GateEvidence, GateClosed>, ServiceError> {
+async fn attempt_governance(keeping: &LibraryWriter, book: &PlaybookFile) -> Gated {
     let configuration = &keeping.library.workspace.config;
     let Some((written, _)) = &configuration.playbooks.governance else {
         let help = "name one in quorate.toml: [playbooks] governance = \"assemblies/prompt-board\"";

@@ -21,7 +21,6 @@ use super::library::{self, Gating, Library, never_gated_body};
 use super::versions::{RecordedVersions, history_path};
 use super::writer::{LibraryWriter, render_index};
 use crate::service::disk::{self, Text, display_path};
-use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError};
 use crate::service::manifests::Manifests;
 
@@ -55,11 +54,8 @@ pub(super) fn parse_playbook(
 }
 
 /// The findings across a scope's playbooks, for those that `asked` selects.
-pub fn findings(
-    environment: &Environment,
-    library: &Library,
-    asked: &dyn Fn(&WorkspacePath) -> bool,
-) -> Report {
+pub fn findings(library: &Library, asked: &dyn Fn(&WorkspacePath) -> bool) -> Report {
+    let environment = &library.environment;
     let mut report = Report::new();
     let folder = library.folder();
     for body in library.catalogue.missing_bodies() {
@@ -72,14 +68,14 @@ pub fn findings(
     if let Some(body) = pending_change(environment, &folder) {
         report.refuse(codes::PLAYBOOK_UNFINISHED, body);
     }
-    let now_ms = environment.clock.now_ms();
+    let now_ms = library.now_ms();
     let candidates: Vec<(String, Vec<Candidate>)> =
         library.operators.iter().map(|known| (known.slug.clone(), library.candidates_for(known))).collect();
     let orphans = orphaned_histories(library, &folder);
     let mut kept = !orphans.is_empty();
     for book in &books {
         report.add_source(book.document.shown.clone(), book.document.text.clone());
-        let has_history = check_history(environment, library, book, &mut report);
+        let has_history = check_history(library, book, &mut report);
         kept |= has_history;
         let trial = match has_history && book.playbook.status == Status::Shadow {
             true => Trial::Accepted,
@@ -106,7 +102,7 @@ pub fn findings(
             body.help("run `quorate playbook repair` to restore the playbook"),
         );
     }
-    check_log(environment, library, &folder, &mut report);
+    check_log(library, &folder, &mut report);
     let index = folder.join(log::INDEX_FILE_NAME);
     let current = disk::read_text(&index).unwrap_or(Text::Missing);
     let is_true = matches!(&current, Text::Present(text) if *text == render_index(library));
@@ -118,18 +114,13 @@ pub fn findings(
 }
 
 /// Checks a file against its history; returns whether it has one.
-fn check_history(
-    environment: &Environment,
-    library: &Library,
-    book: &PlaybookFile,
-    report: &mut Report,
-) -> bool {
+fn check_history(library: &Library, book: &PlaybookFile, report: &mut Report) -> bool {
     match library.record(book) {
         Ok(record) => {
             if !record.is_intact() {
                 let span = book.document.root.span.clone();
                 let place = book.document.place(span.start..span.start, "");
-                report.refuse(codes::HISTORY_MUTATION, record.mutation_body(environment).at(place));
+                report.refuse(codes::HISTORY_MUTATION, record.mutation_body(&library.environment).at(place));
             }
             !record.versions.is_empty()
         }
@@ -237,11 +228,11 @@ fn warn_contradictions(
 }
 
 /// Warns if the log lacks changes that the ledger has, or ends in the middle of a line.
-fn check_log(environment: &Environment, library: &Library, folder: &Path, report: &mut Report) {
+fn check_log(library: &Library, folder: &Path, report: &mut Report) {
     let path = folder.join(log::FILE_NAME);
     let records = RecordedVersions::records_blocking(&library.workspace.ledger, &library.scope);
     let is_cut = matches!(disk::read_text(&path), Ok(Text::Present(text)) if !text.is_empty() && !text.ends_with('\n'));
-    let shown = display_path(environment, &path);
+    let shown = display_path(&library.environment, &path);
     let message = match change::count_missing_lines(folder, &records) {
         Ok(0) if is_cut => format!("the last line of {shown} is cut off"),
         Ok(0) => return,

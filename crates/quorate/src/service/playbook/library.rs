@@ -50,7 +50,7 @@ pub struct Library {
     pub report: Report,
     /// The recorded exceptions.
     pub exceptions: Exceptions,
-    environment: Environment,
+    pub environment: Environment,
 }
 
 impl Library {

@@ -19,7 +19,7 @@ use quorate_manifest::doctype::Doctype;
 use quorate_manifest::document::Document;
 use quorate_manifest::loader::{OpenResult, Refs};
 use quorate_manifest::playbook::edit;
-use quorate_manifest::playbook::{self, EntryKind, EvidenceKind, Playbook, Status, load};
+use quorate_manifest::playbook::{self, EntryKind, EvidenceKind, Playbook, PlaybookFile, Status, load};
 use quorate_manifest::timestamp;
 use quorate_manifest::workspace::WorkspacePath;
 use quorate_playbook::bind::MatchKind;
@@ -192,22 +192,23 @@ async fn propose_one(
 ) -> Result<ProposalOutcome, ServiceError> {
     let at_ms = keeping.now_ms();
     let mut draft = DraftBuilder {
+        keeping,
+        proposer,
         at: timestamp::format(at_ms),
         slug: String::new(),
         report: Report::new(),
         document: None,
     };
     let drafted = match proposal {
-        Proposal::Manifest { text, shown } => draft.build_manifest(keeping, text, shown),
+        Proposal::Manifest { text, shown } => draft.build_manifest(text, shown),
         Proposal::Delta(delta) => match &**delta {
-            Delta::Add(add) => draft.build_add(keeping, add, proposer),
-            Delta::Revise(revise) => draft.build_revision(keeping, revise, proposer),
+            Delta::Add(add) => draft.build_add(add),
+            Delta::Revise(revise) => draft.build_revision(revise),
         },
         Proposal::Unusable { slug, misread } => {
             draft.slug.clone_from(slug);
             let help = misread.help.as_deref().unwrap_or("see docs/playbooks.md for the format of a delta");
-            draft.report.refuse(codes::DELTA_INVALID, Body::new(&misread.reason).help(help));
-            Ok(None)
+            draft.refuse(codes::DELTA_INVALID, misread.reason.clone(), help)
         }
     }?;
     let DraftBuilder { slug, report, .. } = draft;
@@ -431,18 +432,12 @@ async fn tainted_reason(
 impl LibraryWriter {
     /// Adds an event for each operator that a pattern matches for the first time (B10).
     pub(super) fn record_pattern_matches(&self, playbook: &Playbook, change: &mut PlaybookChange) {
-        for (known, bound) in self.library.operators_for(playbook) {
-            if bound == MatchKind::Exact {
-                continue;
-            }
-            let library = &self.library;
-            change.events.extend(first_match_event(
-                &library.root,
-                &library.scope,
-                &playbook.slug,
-                &known.slug,
-            ));
-        }
+        let Library { root, scope, .. } = &self.library;
+        let matched = self.library.operators_for(playbook).into_iter();
+        let by_pattern = matched.filter(|(_, bound)| *bound != MatchKind::Exact);
+        let events =
+            by_pattern.filter_map(|(known, _)| first_match_event(root, scope, &playbook.slug, &known.slug));
+        change.events.extend(events);
     }
 }
 
@@ -465,7 +460,9 @@ pub struct Proposer {
 }
 
 /// A proposal in progress.
-struct DraftBuilder {
+struct DraftBuilder<'k> {
+    keeping: &'k LibraryWriter,
+    proposer: &'k Proposer,
     /// The time of the proposal, in RFC 3339.
     at: String,
     /// The slug, if known.
@@ -491,76 +488,68 @@ struct Draft {
     evidence: Vec<Map<String, Json>>,
 }
 
-impl DraftBuilder {
-    fn build_manifest(
-        &mut self,
-        keeping: &LibraryWriter,
-        text: &str,
-        shown: &str,
-    ) -> Result<Option<Draft>, ServiceError> {
-        let path = keeping.session.environment.directory.join(shown);
-        if let Some(book) = keeping.library.catalogue.books.iter().find(|book| {
-            let current_path = keeping.library.root.join(book.path.workspace_relative());
-            std::fs::canonicalize(&path)
-                .ok()
-                .is_some_and(|path| std::fs::canonicalize(current_path).ok() == Some(path))
-        }) {
+/// A draft; `None` if it was refused.
+type Drafted = Result<Option<Draft>, ServiceError>;
+
+impl DraftBuilder<'_> {
+    fn build_manifest(&mut self, text: &str, shown: &str) -> Drafted {
+        let library = &self.keeping.library;
+        let path = std::fs::canonicalize(self.keeping.session.environment.directory.join(shown)).ok();
+        let is_it = |book: &&PlaybookFile| {
+            path.is_some()
+                && std::fs::canonicalize(library.root.join(book.path.workspace_relative())).ok() == path
+        };
+        if let Some(book) = library.catalogue.books.iter().find(is_it) {
             self.slug.clone_from(&book.playbook.slug);
-            let body = Body::new(format!("`{}` already exists among the playbooks", book.playbook.slug));
+            let message = format!("`{}` already exists among the playbooks", self.slug);
             let help = format!("run `quorate playbook promote {} --gate …` to make it active", self.slug);
-            return self.refuse(codes::SLUG_DUPLICATE, body.help(help));
+            return self.refuse(codes::SLUG_DUPLICATE, message, &help);
         }
         let name = Path::new(shown).file_name().map_or("-", |name| name.to_str().unwrap_or("-"));
-        let drafted = self.build_text(keeping, text, name)?;
+        let drafted = self.build_text(text, name)?;
         Ok(drafted.map(|drafted| Draft { document: self.document.take(), ..drafted }))
     }
 
-    fn build_add(
-        &mut self,
-        keeping: &LibraryWriter,
-        add: &Add,
-        proposer: &Proposer,
-    ) -> Result<Option<Draft>, ServiceError> {
+    fn build_add(&mut self, add: &Add) -> Drafted {
         let mut manifest = add.manifest(&self.at);
         self.slug.clone_from(&add.slug);
         if add.targets.is_none() && add.selector.is_none() {
-            let Some(operator) = &proposer.operator else {
-                let body = Body::new("the delta has no targets");
-                return self.refuse(codes::DELTA_INVALID, body.help("give it `targets` or a `selector`"));
+            let Some(operator) = &self.proposer.operator else {
+                let help = "give it `targets` or a `selector`";
+                return self.refuse(codes::DELTA_INVALID, "the delta has no targets", help);
             };
             manifest.insert("targets".to_owned(), json!([{"kind": "operator", "ref": operator}]));
         }
         if add.evidence.is_none() {
-            let provenance = format!("{} at {}", proposer.by, self.at);
-            manifest.insert("evidence".to_owned(), json!([{"kind": "human", "ref": provenance}]));
+            manifest.insert("evidence".to_owned(), json!([self.provenance()]));
         }
         match edit::render(&manifest, &format!("{}\n", add.body.trim())) {
-            Ok(text) => self.build_text(keeping, &text, &format!("{}.md", add.slug)),
+            Ok(text) => self.build_text(&text, &format!("{}.md", add.slug)),
             Err(why) => {
                 let body = Body::new(format!("cannot write the delta as a playbook: {why}"));
-                self.refuse(codes::PLAYBOOK_INVALID, body)
+                self.report.refuse(codes::PLAYBOOK_INVALID, body);
+                Ok(None)
             }
         }
     }
 
+    /// The evidence of a delta that names none.
+    fn provenance(&self) -> Json {
+        json!({"kind": "human", "ref": format!("{} at {}", self.proposer.by, self.at)})
+    }
+
     /// Loads a manifest with the usual checks, beside the existing playbooks.
-    fn build_text(
-        &mut self,
-        keeping: &LibraryWriter,
-        text: &str,
-        name: &str,
-    ) -> Result<Option<Draft>, ServiceError> {
-        let library = &keeping.library;
-        let manifests = Manifests::open(&keeping.session.environment, &library.root, Refs::Followed)?;
-        let loader = manifests.loader(&*keeping.session.environment.registries);
+    fn build_text(&mut self, text: &str, name: &str) -> Drafted {
+        let library = &self.keeping.library;
+        let environment = &self.keeping.session.environment;
+        let manifests = Manifests::open(environment, &library.root, Refs::Followed)?;
+        let loader = manifests.loader(&*environment.registries);
         // The first playbook keeps the slug.
         drop(playbook::load_all(&loader, &library.scope));
         let Ok(location) = WorkspacePath::new(&library.scope.path(name)) else {
-            let body = Body::new(format!("`{name}` cannot be the name of a file here"));
-            return self.refuse(
-                codes::PLAYBOOK_INVALID,
-                body.help("a slug has lower-case letters, digits and dashes"),
-            );
+            let help = "a slug has lower-case letters, digits and dashes";
+            let message = format!("`{name}` cannot be the name of a file here");
+            return self.refuse(codes::PLAYBOOK_INVALID, message, help);
         };
         let document = match loader.open_bytes(&location, text.as_bytes().to_vec()) {
             OpenResult::Document(document) if document.doctype == Doctype::Playbook => document,
@@ -569,9 +558,8 @@ impl DraftBuilder {
                 return Ok(None);
             }
             OpenResult::Document(_) | OpenResult::Missing | OpenResult::Unreadable(_) => {
-                let body = Body::new(format!("{name} is not a playbook"))
-                    .help("begin it with `schema: playbooks/v1`");
-                return self.refuse(codes::PLAYBOOK_INVALID, body);
+                let help = "begin it with `schema: playbooks/v1`";
+                return self.refuse(codes::PLAYBOOK_INVALID, format!("{name} is not a playbook"), help);
             }
         };
         self.document = Some(Arc::clone(&document));
@@ -579,17 +567,15 @@ impl DraftBuilder {
         self.report.absorb(loaded.report);
         let Some(playbook) = loaded.value else { return Ok(None) };
         self.slug.clone_from(&playbook.slug);
-        match playbook.status {
-            Status::Shadow => {}
-            Status::Active => {
-                let body = Body::new("a proposal must begin in shadow, and this one has `status: active`");
-                let body = body.at(document.value_place("status"));
-                let help = "propose it with `status: shadow`, then run `quorate playbook promote`";
-                self.report.refuse(codes::PROMOTION_DENIED, body.help(help));
-            }
-            Status::Archived => {
-                let body = Body::new("a proposal must begin in shadow, and this one has `status: archived`");
-                self.report.refuse(codes::DELTA_INVALID, body.at(document.value_place("status")));
+        if playbook.status != Status::Shadow {
+            let status = playbook.status.as_str();
+            let body =
+                Body::new(format!("a proposal must begin in shadow, and this one has `status: {status}`"));
+            let body = body.at(document.value_place("status"));
+            let help = "propose it with `status: shadow`, then run `quorate playbook promote`";
+            match playbook.status {
+                Status::Active => self.report.refuse(codes::PROMOTION_DENIED, body.help(help)),
+                _ => self.report.refuse(codes::DELTA_INVALID, body),
             }
         }
         if playbook.history.as_ref().is_some_and(|entries| !entries.is_empty()) {
@@ -598,82 +584,70 @@ impl DraftBuilder {
             self.report.refuse(codes::HISTORY_MUTATION, body.at(document.key_place("history")).help(help));
         }
         let path = library.root.join(library.scope.path(&file_path(&playbook)));
-        let summary = playbook.title.clone();
-        let record = VersionedFile { slug: playbook.slug.clone(), path, ..VersionedFile::default() };
-        let (text, body) = (text.to_owned(), document.body().trim().to_owned());
         Ok(Some(Draft {
-            playbook,
-            text: body,
-            record,
+            summary: playbook.title.clone(),
+            text: document.body().trim().to_owned(),
+            record: VersionedFile { slug: playbook.slug.clone(), path, ..VersionedFile::default() },
             document: None,
-            manifest: Some(text),
-            summary,
+            manifest: Some(text.to_owned()),
             evidence: Vec::new(),
+            playbook,
         }))
     }
 
-    fn build_revision(
-        &mut self,
-        keeping: &LibraryWriter,
-        revise: &Revise,
-        proposer: &Proposer,
-    ) -> Result<Option<Draft>, ServiceError> {
-        let library = &keeping.library;
-        self.slug.clone_from(&revise.slug);
-        let Some(book) = library.book(&revise.slug) else {
-            let body = Body::new(format!("cannot revise `{}`: no playbook has this slug", revise.slug));
-            return self.refuse(
-                codes::DELTA_INVALID,
-                body.help("run `quorate playbook list` to see the available playbooks"),
-            );
+    fn build_revision(&mut self, revise: &Revise) -> Drafted {
+        let library = &self.keeping.library;
+        let slug = &revise.slug;
+        self.slug.clone_from(slug);
+        let Some(book) = library.book(slug) else {
+            let message = format!("cannot revise `{slug}`: no playbook has this slug");
+            let help = "run `quorate playbook list` to see the available playbooks";
+            return self.refuse(codes::DELTA_INVALID, message, help);
         };
-        if book.playbook.status != Status::Shadow {
-            let body = Body::new(format!(
-                "cannot revise `{}`: only playbooks in shadow can be revised",
-                revise.slug
-            ));
-            let help = format!("propose another playbook with `supersedes: [{}]`", revise.slug);
-            return self.refuse(codes::PROMOTION_DENIED, body.help(help));
+        let playbook = &book.playbook;
+        if playbook.status != Status::Shadow {
+            let message = format!("cannot revise `{slug}`: only playbooks in shadow can be revised");
+            let help = format!("propose another playbook with `supersedes: [{slug}]`");
+            return self.refuse(codes::PROMOTION_DENIED, message, &help);
         }
-        let is_for = |operator: &String| {
-            library.operators_for(&book.playbook).iter().any(|(known, _)| known.slug == *operator)
+        let matched = library.operators_for(playbook);
+        let is_other = |operator: &&String| !matched.iter().any(|(known, _)| known.slug == **operator);
+        let untargeted = self.proposer.operator.as_ref().filter(is_other);
+        let record = match untargeted {
+            Some(_) => VersionedFile::default(),
+            None => self.keeping.intact_record(book)?,
         };
-        if let Some(operator) = proposer.operator.as_ref().filter(|operator| !is_for(operator)) {
-            let body = Body::new(format!(
-                "`{}` does not target `{operator}`, whose runs this was learned from",
-                revise.slug
-            ));
-            return self.refuse(codes::DELTA_INVALID, body);
-        }
-        let record = library.record(book)?;
-        record.ensure_intact(&keeping.session.environment)?;
-        if fold(revise.body.trim()) == fold(book.text()) {
-            let body = Body::new(format!("`{}` already has this text", revise.slug));
-            return self.refuse(codes::DELTA_INVALID, body);
+        let obstacle = match untargeted {
+            Some(operator) => {
+                Some(format!("`{slug}` does not target `{operator}`, whose runs this was learned from"))
+            }
+            None if fold(revise.body.trim()) == fold(book.text()) => {
+                Some(format!("`{slug}` already has this text"))
+            }
+            None => None,
+        };
+        if let Some(message) = obstacle {
+            self.report.refuse(codes::DELTA_INVALID, Body::new(message));
+            return Ok(None);
         }
         let evidence = match revise.evidence.clone() {
-            Some(Json::Array(all)) => all.into_iter().filter_map(|one| one.as_object().cloned()).collect(),
-            _ => vec![Map::from_iter([
-                ("kind".to_owned(), json!("human")),
-                ("ref".to_owned(), json!(format!("{} at {}", proposer.by, self.at))),
-            ])],
+            Some(Json::Array(all)) => all,
+            _ => vec![self.provenance()],
         };
-        let playbook = book.playbook.clone();
-        let text = revise.body.trim().to_owned();
         Ok(Some(Draft {
-            playbook,
-            text,
+            playbook: playbook.clone(),
+            text: revise.body.trim().to_owned(),
             record,
             document: None,
             manifest: None,
             summary: revise.summary.clone(),
-            evidence,
+            evidence: evidence.into_iter().filter_map(|one| one.as_object().cloned()).collect(),
         }))
     }
 
     /// Refuses a proposal that cannot be drafted.
-    fn refuse(&mut self, code: RefusalCode, body: Body) -> Result<Option<Draft>, ServiceError> {
-        self.report.refuse(code, body);
+    fn refuse(&mut self, code: RefusalCode, message: impl Into<String>, help: &str) -> Drafted {
+        self.report.refuse(code, Body::new(message).help(help));
         Ok(None)
     }
 }
