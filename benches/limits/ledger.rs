@@ -64,7 +64,7 @@ pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
     );
     let signed = runtime.block_on(signed(&dir.join("signed.db"))).map_err(plain)?;
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let each = signed.signatures as f64 / signed.signatures_duration.as_secs_f64() / cores as f64;
+    let each = signed.signatures.count as f64 / signed.signatures_duration.as_secs_f64() / cores as f64;
     bench.table.limited(
         format!("verifying signatures on {cores} cores: signatures/s a core"),
         Measure::PerSecond(each),

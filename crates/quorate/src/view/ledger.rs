@@ -9,7 +9,7 @@ use quorate_ledger::store::STREAM;
 use quorate_ledger::verify::{Cosignature, OtherLogs, UnknownLine, WitnessCheck};
 
 use super::wording::{amount, instant, minute};
-use super::{Doc, Table, Text, Tone};
+use super::{Doc, Entry, Table, Text, Tone};
 use crate::ledger::{
     AcceptedKeys, AcceptedRollback, CheckedProof, Divergence, Erasure, ExportCheck, HoldChange, Holds,
     Import, LedgerCounts, LedgerStats, LegalHold, PlannedErasure, PublicKey, Sealed, Verification,
@@ -159,13 +159,9 @@ impl CheckedProof {
         doc.items(runs.iter().map(|(run, facts)| {
             let at = |fact: Option<&&ProvenRecord>| fact.map_or(String::new(), |fact| fact.at.clone());
             let signed = facts.iter().filter(|fact| !fact.signers.is_empty()).count();
-            let span = format!(
-                ": {} records from {} to {}, {signed} of them signed; ",
-                facts.len(),
-                at(facts.first()),
-                at(facts.last())
-            );
-            Text::strong(*run).and(span).and(outcome(facts))
+            let counts = format!(": {} records, {signed} of them signed; ", facts.len());
+            let body = lines([format!("from {} to {}", at(facts.first()), at(facts.last()))]);
+            Entry { line: Text::strong(*run).and(counts).and(outcome(facts)), body }
         }));
         doc.line(format!(
             "They are among the first {} records of the ledger {origin}, unchanged.",
@@ -246,10 +242,11 @@ impl Import {
     pub fn doc(&self) -> Doc {
         let merged: u64 = self.runs.values().sum();
         let verb = if self.dry_run { "would be merged" } else { "merged" };
-        let mut doc = lines([
-            format!("{} runs with {merged} records {verb}, {} already present", self.runs.len(), self.known),
-            format!("verified: {} records of {}, signed by {}", self.records, self.origin, self.key),
-        ]);
+        let count = self.runs.len();
+        let mut doc =
+            lines([format!("{count} runs with {merged} records {verb}, {} already present", self.known)]);
+        let records = format!("{} records of {}", self.records, self.origin);
+        doc.facts([("verified", records), ("signed by", self.key.clone())]);
         doc.items(self.runs.iter().map(|(run, count)| format!("{run}: {count} records")));
         if !self.passed_over.is_empty() {
             let streams: Vec<&str> = self.passed_over.iter().map(String::as_str).collect();
