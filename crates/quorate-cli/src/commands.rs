@@ -34,7 +34,6 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{ArgAction, CommandFactory as _, Parser, Subcommand, ValueEnum};
-use quorate::service::environment::Environment;
 use quorate::{Error, Quorate, Trust, process};
 use quorate_diagnostics::render::Colour;
 use quorate_diagnostics::{Body, codes};
@@ -226,7 +225,7 @@ async fn dispatch(arguments: Arguments) -> Exit {
             return exit::exit_with_error(&error, Format::Human, &terminal);
         }
     };
-    let exit = Box::pin(run_command(command, quorate.environment(), &quorate, &terminal)).await;
+    let exit = Box::pin(run_command(command, &quorate, &terminal)).await;
     if let Some(why) = logging.close() {
         terminal.status(&why);
     }
@@ -236,11 +235,9 @@ async fn dispatch(arguments: Arguments) -> Exit {
 
 async fn run_command(
     command: Command,
-    environment: &Environment,
     quorate: &Quorate,
     terminal: &Terminal,
 ) -> Exit {
-    let _ = quorate;
     match command {
         Command::Review(arguments) => review::run(arguments, quorate, terminal).await,
         Command::Convene(arguments) => Box::pin(convene::run(arguments, quorate, terminal)).await,
@@ -251,8 +248,14 @@ async fn run_command(
         Command::Say(arguments) => conversation::run_say(arguments, quorate, terminal).await,
         Command::Log(arguments) => conversation::run_log(arguments, quorate, terminal).await,
         Command::State(arguments) => conversation::run_state(arguments, quorate, terminal).await,
+        #[cfg(feature = "serve")]
         Command::Serve(arguments) => serve::run(arguments, quorate, terminal).await,
+        #[cfg(not(feature = "serve"))]
+        Command::Serve(_) => exit::exit_without_feature("serve", terminal),
+        #[cfg(feature = "mcp")]
         Command::Mcp(arguments) => mcp::run(arguments, quorate, terminal).await,
+        #[cfg(not(feature = "mcp"))]
+        Command::Mcp(_) => exit::exit_without_feature("mcp", terminal),
         Command::Ledger(arguments) => Box::pin(ledger::run(arguments, quorate, terminal)).await,
         Command::Audit(arguments) => audit::run(arguments, quorate, terminal).await,
         Command::Watch(arguments) => runs::run_watch(arguments, quorate, terminal).await,

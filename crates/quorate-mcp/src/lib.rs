@@ -27,17 +27,13 @@ use rmcp::model::{
 };
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
-use tokio::sync::Semaphore;
 
 use conversations::Caller;
 use conversations::Conversations;
 use failure::Failure;
-use quorate::jobs::{Jobs, run_on_own_thread};
+use quorate::jobs::Jobs;
 use quorate::{Error, Quorate};
 use tool::{Effect, ToolEntry};
-
-/// The most concurrent computations outside of jobs. Further calls wait.
-const MAX_CONCURRENT_READS: usize = 16;
 
 #[derive(Debug, Clone, Default)]
 pub struct OfferedManifest {
@@ -64,8 +60,6 @@ pub struct ServerState {
     jobs: Jobs<Failure>,
     conversations: Conversations,
     tools: Vec<ToolEntry>,
-    /// Permits for computations outside of jobs.
-    read_permits: Semaphore,
     read_only: bool,
 }
 
@@ -87,20 +81,13 @@ impl ServerState {
         }
         let jobs = Jobs::default();
         let read_only = options.read_only;
-        let read_permits = Semaphore::new(MAX_CONCURRENT_READS);
-        let state = ServerState { quorate: confined, jobs, conversations, tools, read_permits, read_only };
+        let state = ServerState { quorate: confined, jobs, conversations, tools, read_only };
         Ok((Arc::new(state), report))
     }
 
     /// Ends all jobs, with their members.
     pub fn close(&self) {
         self.jobs.abort_all();
-    }
-
-    /// Runs a computation on a thread of its own.
-    async fn run_computation<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
-        let _permit = self.read_permits.acquire().await;
-        run_on_own_thread(work).await
     }
 
     /// The failure for an unknown tool, with the reason if it is disabled.

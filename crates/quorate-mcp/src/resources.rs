@@ -24,7 +24,7 @@ const MAX_LISTED: u32 = 50;
 /// The newest runs, and all schemas.
 pub(super) async fn list(state: &Arc<ServerState>) -> Vec<Resource> {
     let within = state.clone();
-    let newest = state.run_computation(Box::pin(async move { newest(&within).await })).await;
+    let newest = state.jobs.compute(async move { newest(&within).await }).await;
     let schema = |PublishedSchema { name, about, .. }: PublishedSchema| {
         Resource::new(format!("{SCHEMAS}{name}"), format!("schema {name}"))
             .with_description(about)
@@ -39,8 +39,8 @@ async fn newest(state: &ServerState) -> Vec<Resource> {
     let runs = state.quorate.runs(request).await.unwrap_or_default().value.runs;
     let resource = |run: ListedRun| {
         let verdict = run.verdict.as_deref().unwrap_or("undecided");
-        let about =
-            escape_invisible(&state.quorate.redact_text(&format!("{verdict}: {}", run.artifact))).into_owned();
+        let about = escape_invisible(&state.quorate.redact_text(&format!("{verdict}: {}", run.artifact)))
+            .into_owned();
         Resource::new(format!("{RUNS}{}", run.run), run.run)
             .with_title(about)
             .with_description("The outcome of a run and its reasons, as `run_show` gives it")
@@ -83,7 +83,7 @@ pub(super) async fn read(state: &Arc<ServerState>, uri: &str) -> Result<Resource
             false => (format!("{:#}", quorate.redact_json(recorded.to_json())), JSON),
         })
     };
-    let done = state.run_computation(Box::pin(text)).await;
+    let done = state.jobs.compute(text).await;
     let (text, kind) = done.map_err(|failure| failure.resource_error(&state.quorate))?;
     Ok(ResourceContents::text(text, uri).with_mime_type(kind))
 }

@@ -58,7 +58,7 @@ impl Talks {
             let changed = modified(&conversation.talk().path);
             Ok::<_, Failure>(OpenTalk { conversation, changed, state: Mutex::default() })
         };
-        let opened = server.run_computation(Box::pin(opened)).await?;
+        let opened = server.jobs.compute(opened).await?;
         // An id and a runtime's name may be of one conversation.
         let is_same = |known: &&Arc<OpenTalk>| {
             known.conversation.talk() == opened.conversation.talk() && known.is_current()

@@ -14,14 +14,14 @@ use quorate_kernel::ports::telemetry::{Event, EventKind, Telemetry};
 use quorate_protocol::Json;
 use schemars::JsonSchema;
 use serde::Serialize;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::error::Error;
 use crate::service::error::ServiceError;
 
-pub use crate::worker_thread::run_on_own_thread;
+use crate::worker_thread::run_on_own_thread;
 
 /// The most concurrent jobs. Each may ask several members.
 const MAX_RUNNING: usize = 16;
@@ -73,15 +73,19 @@ pub struct JobStatus {
     pub progress: Option<Progress>,
 }
 
-/// All jobs of a server.
+/// The most concurrent computations outside of jobs. Further ones wait.
+const MAX_COMPUTATIONS: usize = 16;
+
+/// All jobs of a server, and its computations.
 pub struct Jobs<F> {
     /// By age, since ids are random.
     all: Mutex<BTreeMap<u64, Arc<Job<F>>>>,
+    computations: Semaphore,
 }
 
 impl<F> Default for Jobs<F> {
     fn default() -> Self {
-        Jobs { all: Mutex::default() }
+        Jobs { all: Mutex::default(), computations: Semaphore::new(MAX_COMPUTATIONS) }
     }
 }
 
@@ -229,6 +233,12 @@ impl<F: Failure> Jobs<F> {
 }
 
 impl<F> Jobs<F> {
+    /// Runs a computation of a request, which is no job, on a thread of its own.
+    pub async fn compute<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
+        let _permit = self.computations.acquire().await;
+        run_on_own_thread(Box::pin(work)).await
+    }
+
     /// Ends all jobs, with their members.
     pub fn abort_all(&self) {
         self.lock().values().for_each(|job| job.task.abort());

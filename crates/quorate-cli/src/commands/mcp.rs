@@ -40,23 +40,8 @@ pub(super) struct Arguments {
     read_only: bool,
 }
 
-#[cfg(not(feature = "mcp"))]
-pub(super) use missing::run;
 #[cfg(feature = "mcp")]
 pub(super) use served::run;
-
-/// The command of a build without the feature.
-#[cfg(not(feature = "mcp"))]
-mod missing {
-    use super::Arguments;
-    use crate::exit::{Exit, exit_without_feature};
-    use crate::terminal::Terminal;
-    use quorate::Quorate;
-
-    pub(crate) async fn run(_: Arguments, _: &Quorate, terminal: &Terminal) -> Exit {
-        exit_without_feature("mcp", terminal)
-    }
-}
 
 /// The command of a build with the feature.
 #[cfg(feature = "mcp")]

@@ -41,23 +41,8 @@ pub(super) struct Arguments {
     places: PathArguments,
 }
 
-#[cfg(not(feature = "serve"))]
-pub(super) use missing::run;
 #[cfg(feature = "serve")]
 pub(super) use served::run;
-
-/// The command of a build without the feature.
-#[cfg(not(feature = "serve"))]
-mod missing {
-    use super::Arguments;
-    use crate::exit::{Exit, exit_without_feature};
-    use crate::terminal::Terminal;
-    use quorate::Quorate;
-
-    pub(crate) async fn run(_: Arguments, _: &Quorate, terminal: &Terminal) -> Exit {
-        exit_without_feature("serve", terminal)
-    }
-}
 
 /// The command of a build with the feature.
 #[cfg(feature = "serve")]

@@ -136,7 +136,7 @@ impl Tool for CouncilAudit {
         let verdict = arguments.verdict.map(|verdict| verdict.as_str().to_owned());
         let filter = ReviewFilter { since_ms, verdict, artifact_type: arguments.artifact_type };
         let audit = async move { quorate.audit(AuditRequest { filter, ..AuditRequest::default() }).await };
-        let audit = server.run_computation(Box::pin(audit)).await?.value;
+        let audit = server.jobs.compute(audit).await?.value;
         Ok(serde_json::to_value(audit).expect("an audit is JSON").into())
     }
 }

@@ -45,7 +45,7 @@ impl Tool for LedgerVerify {
             ..VerifyRequest::default()
         };
         let quorate = server.quorate.clone();
-        let verified = server.run_computation(Box::pin(async move { quorate.verify(request).await })).await?;
+        let verified = server.jobs.compute(async move { quorate.verify(request).await }).await?;
         Ok(serde_json::to_value(&verified.value).expect("a verification is JSON").into())
     }
 }
@@ -75,7 +75,7 @@ impl Tool for LedgerProve {
     ) -> Result<Object, Failure> {
         let quorate = server.quorate.clone();
         let proof = async move { quorate.prove(&arguments.what).await };
-        let proof = server.run_computation(Box::pin(proof)).await?;
+        let proof = server.jobs.compute(proof).await?;
         Ok(serde_json::to_value(&proof.value).expect("a proof is JSON").into())
     }
 }
@@ -104,6 +104,6 @@ impl Tool for RunShow {
     ) -> Result<Object, Failure> {
         let quorate = server.quorate.clone();
         let recorded = async move { quorate.show(&arguments.run).await };
-        Ok(server.run_computation(Box::pin(recorded)).await?.to_json().into())
+        Ok(server.jobs.compute(recorded).await?.to_json().into())
     }
 }

@@ -356,7 +356,7 @@ async fn post_override(server: Arc<Server>, call: Call<Nothing, OverrideBody>) -
     let quorate = server.quorate.clone();
     let recorded = async {
         let decided = async move { quorate.override_verdict(request).await };
-        let report = server.run_computation(Box::pin(decided)).await?;
+        let report = server.jobs.compute(decided).await?;
         Ok((StatusCode::OK, report.to_json()))
     };
     let route = format!("post /api/v1/runs/{run}/override");

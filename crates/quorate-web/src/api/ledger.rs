@@ -97,7 +97,7 @@ impl Checkpoint {
 /// Counts what the ledger holds.
 pub(crate) async fn load(server: &Arc<Server>) -> Result<Ledger, Failure> {
     let quorate = server.reading().await?;
-    let counted = server.run_computation(Box::pin(async move { quorate.ledger_stats().await })).await?;
+    let counted = server.jobs.compute(async move { quorate.ledger_stats().await }).await?;
     let LedgerStats { ledger, file_bytes, counts: stats } = counted.value;
     let at_ms = stats.checkpoint_at_ms.unwrap_or_default();
     Ok(Ledger {
@@ -131,7 +131,7 @@ async fn get_checkpoint(server: Arc<Server>, _: Call) -> Result<Response, Failur
 async fn get_proof(server: Arc<Server>, call: Call) -> Result<Response, Failure> {
     let quorate = server.reading().await?;
     let run = call.part("run").to_owned();
-    let proof = server.run_computation(Box::pin(async move { quorate.prove_run(&run).await })).await?;
+    let proof = server.jobs.compute(async move { quorate.prove_run(&run).await }).await?;
     let text = proof.text().expect("a proof is JSON");
     Ok(([(CONTENT_TYPE, HeaderValue::from_static("application/json"))], text).into_response())
 }

@@ -34,7 +34,7 @@ pub(crate) fn routes() -> Vec<Route> {
 /// The playbooks, active ones first; the warnings are about files.
 pub(crate) async fn list(server: &Arc<Server>) -> Result<Outcome<PlaybookList>, Failure> {
     let playbooks = server.quorate.playbooks();
-    let listed = server.run_computation(Box::pin(async move { playbooks.list() })).await?;
+    let listed = server.jobs.compute(async move { playbooks.list() }).await?;
     Ok(listed.map(PlaybookList::in_weaving_order))
 }
 
@@ -46,7 +46,7 @@ async fn get_playbooks(server: Arc<Server>, _: Call) -> Result<Response, Failure
 pub(crate) async fn load_playbook(server: &Arc<Server>, slug: String) -> Result<PlaybookView, Failure> {
     let quorate = server.reader.open_if_present().await?;
     let view = async move { Ok::<_, Error>(quorate.playbooks().view(&slug).await?.value) };
-    Ok(server.run_computation(Box::pin(view)).await?)
+    Ok(server.jobs.compute(view).await?)
 }
 
 async fn get_playbook(server: Arc<Server>, call: Call) -> Result<Response, Failure> {

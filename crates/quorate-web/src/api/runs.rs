@@ -209,7 +209,7 @@ async fn get_runs(server: Arc<Server>, call: Call<Query>) -> Result<Response, Fa
 /// The report of a run that an id, the beginning of one, or `latest` names.
 pub(crate) async fn load_report(server: &Arc<Server>, run: String) -> Result<Recorded, Failure> {
     let quorate = server.reading().await?;
-    Ok(server.run_computation(Box::pin(async move { quorate.show(&run).await })).await?.value)
+    Ok(server.jobs.compute(async move { quorate.show(&run).await }).await?.value)
 }
 
 async fn get_run(server: Arc<Server>, call: Call) -> Result<Response, Failure> {
@@ -229,7 +229,7 @@ async fn get_records(server: Arc<Server>, call: Call<RecordsQuery>) -> Result<Re
     let quorate = server.reading().await?;
     let (run, after) = (call.part("run").to_owned(), call.query.after);
     let read = async move { quorate.records(&run, after).await };
-    Ok(Json(server.run_computation(Box::pin(read)).await?.value).into_response())
+    Ok(Json(server.jobs.compute(read).await?.value).into_response())
 }
 
 /// Which runs are compared.
@@ -250,7 +250,7 @@ pub(crate) async fn load_comparison(
 ) -> Result<Comparison, Failure> {
     let quorate = server.reading().await?;
     let request = CompareRequest { a: query.a.filter(|a| !a.is_empty()), b: query.b };
-    Ok(server.run_computation(Box::pin(async move { quorate.compare(request).await })).await?.value)
+    Ok(server.jobs.compute(async move { quorate.compare(request).await }).await?.value)
 }
 
 async fn get_compare(server: Arc<Server>, call: Call<CompareQuery>) -> Result<Response, Failure> {
@@ -315,7 +315,7 @@ fn record_events(follower: Follower, next: u64) -> impl Stream<Item = Result<Eve
 /// How far a run is that an id, the beginning of one, or `latest` names.
 pub(crate) async fn load_live(server: &Arc<Server>, run: String) -> Result<Live, Failure> {
     let quorate = server.reading().await?;
-    let live = server.run_computation(Box::pin(async move { quorate.live(&run).await })).await?.value;
+    let live = server.jobs.compute(async move { quorate.live(&run).await }).await?.value;
     Ok(live_with_job(server, live))
 }
 
@@ -391,7 +391,7 @@ pub(crate) async fn load_audit(server: &Arc<Server>, query: AuditQuery) -> Resul
     let request = AuditRequest { filter, read_only: true, ..AuditRequest::default() };
     // A workspace without log and ledger has an empty audit.
     let quorate = server.reader.open_if_present().await?;
-    Ok(server.run_computation(Box::pin(async move { quorate.audit(request).await })).await?.value)
+    Ok(server.jobs.compute(async move { quorate.audit(request).await }).await?.value)
 }
 
 async fn get_audit(server: Arc<Server>, call: Call<AuditQuery>) -> Result<Response, Failure> {

@@ -83,7 +83,7 @@ struct Talks {
 pub(crate) async fn list(server: &Arc<Server>) -> Result<Vec<Talk>, Failure> {
     let within = server.clone();
     let listed = async move { within.quorate.talks() };
-    Ok(server.run_computation(Box::pin(listed)).await?)
+    Ok(server.jobs.compute(listed).await?)
 }
 
 async fn get_talks(server: Arc<Server>, _: Call) -> Result<Response, Failure> {

@@ -104,7 +104,7 @@ async fn draw_report(server: &Arc<Server>, run: &str) -> Result<(String, String)
 async fn collect(server: &Arc<Server>, run: &str) -> Result<ReportFile, Failure> {
     let (quorate, run) = (server.reading().await?, run.to_owned());
     let collected = async move { quorate.report_file(&run, ReportScope::Everything).await };
-    Ok(server.run_computation(Box::pin(collected)).await?.value)
+    Ok(server.jobs.compute(collected).await?.value)
 }
 
 #[derive(Template)]

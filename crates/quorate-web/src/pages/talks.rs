@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::response::Response;
-use quorate::conversation::{Doing, Next, ParticipantState, ShownTurn, Talk, TurnOutcome};
+use quorate::conversation::{Doing, Next, ParticipantState, Talk, TurnOutcome};
 
 use super::{Frame, query, respond};
 use crate::Server;
-use crate::api::talks::{TalkQuery, list, load_talk};
+use crate::api::talks::{ShownTalk, TalkQuery, list, load_talk};
 use crate::failure::Failure;
 
 #[derive(Template)]
@@ -33,33 +33,14 @@ async fn page(server: &Arc<Server>) -> Result<TalksPage, Failure> {
 #[template(path = "talk.html")]
 struct TalkPage {
     frame: Frame,
-    id: String,
-    runtime: String,
-    manifest: String,
-    turns: Vec<TurnView>,
-    /// The id of the last turn, after which new ones are asked for.
-    last: String,
+    talk: ShownTalk,
+    /// What became of turns, by their ids: who was selected and failed, or why no participant was.
+    notes: BTreeMap<String, Vec<String>>,
     /// The address of the turns before these.
     older: Option<String>,
     /// Whether these are the newest turns, which the page follows.
     is_newest: bool,
-    next: String,
-    participants: Vec<ParticipantView>,
     can_write: bool,
-}
-
-struct TurnView {
-    turn: ShownTurn,
-    /// What became of it: who was selected and failed, or why no participant was.
-    notes: Vec<String>,
-}
-
-struct ParticipantView {
-    id: String,
-    name: String,
-    executor: String,
-    doing: String,
-    state: String,
 }
 
 /// The page.
@@ -70,40 +51,27 @@ pub(super) async fn show_talk(server: &Arc<Server>, id: &str, text: &str) -> Res
 async fn talk_page(server: &Arc<Server>, id: &str, text: &str) -> Result<TalkPage, Failure> {
     let asked: TalkQuery = query(text)?;
     let talk = load_talk(server, id, &asked).await?;
-    let state = talk.now;
-    let command = format!("quorate log {}", state.manifest);
-    let frame = Frame::new(server, state.runtime.clone(), "talks", command);
-    let mut outcomes: BTreeMap<String, Vec<String>> =
-        state.outcomes.into_iter().map(|outcome| (outcome.turn.clone(), turn_notes(outcome))).collect();
-    let first = talk.turns.first().map(|turn| turn.id.clone());
-    let older = first.filter(|_| talk.more).map(|first| {
-        let before = serde_urlencoded::to_string([("before", first)]).unwrap_or_default();
+    let state = &talk.now;
+    let frame = Frame::new(server, state.runtime.clone(), "talks", format!("quorate log {}", state.manifest));
+    let older = talk.turns.first().filter(|_| talk.more).map(|first| {
+        let before = serde_urlencoded::to_string([("before", &first.id)]).unwrap_or_default();
         format!("/talks/{}?{before}", state.id)
     });
     Ok(TalkPage {
         frame: frame.with_json(format!("/api/v1/talks/{}", state.id)),
-        last: talk.turns.last().map(|turn| turn.id.clone()).unwrap_or_default(),
-        turns: talk
-            .turns
-            .into_iter()
-            .map(|turn| TurnView { notes: outcomes.remove(&turn.id).unwrap_or_default(), turn })
-            .collect(),
+        notes: state.outcomes.iter().map(|outcome| (outcome.turn.clone(), turn_notes(outcome))).collect(),
         older,
         is_newest: asked.before.is_none(),
-        next: next_turn(&state.next),
-        participants: state.participants.into_iter().map(participant).collect(),
         can_write: !server.read_only,
-        id: state.id,
-        runtime: state.runtime,
-        manifest: state.manifest,
+        talk,
     })
 }
 
 /// The outcome of a turn that was not answered as usual.
-fn turn_notes(outcome: TurnOutcome) -> Vec<String> {
-    let failed = outcome.failed.into_iter();
+fn turn_notes(outcome: &TurnOutcome) -> Vec<String> {
+    let failed = outcome.failed.iter();
     let failed = failed.map(|failed| format!("{} has not answered: {}", failed.participant, failed.why));
-    let why = outcome.why.map(|why| format!("no participant answers: {why}"));
+    let why = outcome.why.as_ref().map(|why| format!("no participant answers: {why}"));
     failed.chain(why).collect()
 }
 
@@ -116,19 +84,22 @@ fn next_turn(next: &Next) -> String {
     }
 }
 
-fn participant(state: ParticipantState) -> ParticipantView {
-    let doing = match state.doing {
+/// What a participant does.
+fn doing(participant: &ParticipantState) -> String {
+    match participant.doing {
         Some(Doing::Asked) => "is asked".to_owned(),
         Some(Doing::Answered) => "has answered".to_owned(),
-        Some(Doing::Failed) => format!("has not answered: {}", state.why.unwrap_or_default()),
+        Some(Doing::Failed) => {
+            format!("has not answered: {}", participant.why.as_deref().unwrap_or_default())
+        }
         None => String::new(),
-    };
-    let remembered = serde_json::to_string_pretty(&state.state).unwrap_or_default();
-    ParticipantView {
-        id: state.id,
-        name: state.name,
-        executor: state.executor,
-        doing,
-        state: state.state_error.unwrap_or(if state.state.is_empty() { String::new() } else { remembered }),
+    }
+}
+
+fn remembered(participant: &ParticipantState) -> String {
+    match &participant.state_error {
+        Some(error) => error.clone(),
+        None if participant.state.is_empty() => String::new(),
+        None => serde_json::to_string_pretty(&participant.state).unwrap_or_default(),
     }
 }
