@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quorate_kernel::conversation::Tools;
-use quorate_kernel::ports::dispatcher::Effectors;
+use quorate_kernel::ports::effectors::Effectors;
 use quorate_kernel::ports::executor::Servers;
 
 const KIND: &str = "manifest";

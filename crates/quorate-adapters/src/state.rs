@@ -10,7 +10,7 @@ pub mod nats_kv;
 pub mod postgres;
 pub mod sqlite;
 
-use quorate_kernel::ports::dispatcher::StateError;
+use quorate_kernel::ports::state::StateError;
 use quorate_protocol::{Json, storable};
 use serde_json::Map;
 

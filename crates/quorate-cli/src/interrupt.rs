@@ -55,23 +55,6 @@ pub(super) fn interrupt_next() {
     listener::postpone();
 }
 
-/// Until it is dropped, the first signal that arrives between two calls of [`until_interrupted`] interrupts the next one, where it would
-/// end the process: the command has something to remove.
-pub(super) struct Postponed(());
-
-pub(super) fn postpone_signals() -> Postponed {
-    #[cfg(unix)]
-    listener::POSTPONES.store(true, std::sync::atomic::Ordering::Relaxed);
-    Postponed(())
-}
-
-impl Drop for Postponed {
-    fn drop(&mut self) {
-        #[cfg(unix)]
-        listener::POSTPONES.store(false, std::sync::atomic::Ordering::Relaxed);
-    }
-}
-
 /// A thread that receives signals even while the command blocks: on files that do not answer, or a locked ledger.
 #[cfg(unix)]
 mod listener {
@@ -88,9 +71,6 @@ mod listener {
 
     /// Whether a signal waits for its receiver.
     static WAITS: AtomicBool = AtomicBool::new(false);
-
-    /// Whether a signal without a receiver waits for one.
-    pub(super) static POSTPONES: AtomicBool = AtomicBool::new(false);
 
     /// Has the next receiver get a signal at once.
     pub(super) fn postpone() {
@@ -165,9 +145,6 @@ mod listener {
     fn notify_or_exit() {
         let listens = LISTENER.lock().unwrap_or_else(PoisonError::into_inner).take();
         if listens.is_none_or(|listens| listens.send(()).is_err()) {
-            if POSTPONES.load(Ordering::Relaxed) && !WAITS.swap(true, Ordering::Relaxed) {
-                return;
-            }
             quorate::process::terminate_members();
             std::process::exit(EXIT_CODE.load(Ordering::Relaxed).into());
         }

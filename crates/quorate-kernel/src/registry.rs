@@ -12,10 +12,10 @@ use serde_json::Map;
 use crate::attempts::MemberConfig;
 use crate::conversation::Participant;
 use crate::ports::dispatcher::Dispatcher;
-use crate::ports::dispatcher::State;
 use crate::ports::executor::{ConfigError, Executor, Servers, Settings};
 use crate::ports::extension::Embedder;
 use crate::ports::provisioning::Provisioning;
+use crate::ports::state::State;
 use crate::ports::substrate::Substrate;
 
 /// Builds an executor from its settings.

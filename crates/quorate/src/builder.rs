@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quorate_kernel::clock::Clock;
-use quorate_kernel::ports::dispatcher::{Dispatcher, State};
+use quorate_kernel::ports::dispatcher::Dispatcher;
 use quorate_kernel::ports::executor::{ConfigError, Executor, Settings};
 use quorate_kernel::ports::extension::{Embedder, Gather, Rule};
+use quorate_kernel::ports::state::State;
 use quorate_kernel::ports::substrate::Substrate;
 use quorate_kernel::ports::telemetry::Lifecycle;
 use quorate_kernel::registry::BuildContext;

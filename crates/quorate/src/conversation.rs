@@ -7,7 +7,7 @@ use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::clock::rfc3339;
 use quorate_kernel::conversation::{NewTurn, Participant, Stamp};
-use quorate_kernel::ports::dispatcher::{State, StateError};
+use quorate_kernel::ports::state::{State, StateError};
 use quorate_kernel::ports::substrate::Substrate;
 use quorate_kernel::ports::telemetry::Telemetry;
 use quorate_protocol::Name;
@@ -22,7 +22,7 @@ use super::error::{Error, ErrorKind};
 use super::events::{Interruption, Run};
 use super::service::confined::Root;
 use super::service::disk::absolute;
-use super::service::error::{ExitClass, ServiceError, error_chain};
+use super::service::error::error_chain;
 use super::service::operate::{self, DETACHED_RUNTIME_PREFIX, OperateRequest};
 use super::service::runtime::conversation::{self as service, Shared};
 use super::service::runtime::drive::{self, Sinks};
@@ -117,7 +117,7 @@ impl Quorate {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn talks(&self) -> Result<Vec<Talk>, Error> {
-        Ok(talks::list(&self.environment, &self.talk_root()?)?)
+        talks::list(&self.environment, &self.talk_root()?)
     }
 
     /// Opens the conversation with an id of [`Quorate::talks`], or of the only runtime with that id.
@@ -133,7 +133,7 @@ impl Quorate {
     }
 
     fn talk_root(&self) -> Result<Root, Error> {
-        self.root.clone().map_or_else(|| Ok(Root::open(self.root())?), Ok)
+        self.root.clone().map_or_else(|| Root::open(self.root()), Ok)
     }
 
     fn open_conversation(
@@ -311,7 +311,7 @@ impl Conversation {
     /// # Errors
     /// `quorate:conversation_not_shared`.
     pub fn ensure_shared(&self) -> Result<(), Error> {
-        Ok(service::check_shared(&self.0.runtime, service::READ_RECORDS)?)
+        service::check_shared(&self.0.runtime, service::READ_RECORDS)
     }
 
     /// Refuses a conversation whose database does not exist yet: reading it would create the database.
@@ -333,7 +333,7 @@ impl Conversation {
     pub async fn ensure_unaltered(&self) -> Result<(), Error> {
         let altered = self.0.runtime.find_alterations().await?;
         match altered.has_refusals() {
-            true => Err(ServiceError::from_report(ExitClass::Refused, altered).into()),
+            true => Err(Error::from_report(ErrorKind::Refused, altered)),
             false => Ok(()),
         }
     }
@@ -348,7 +348,7 @@ impl Conversation {
     /// # Errors
     /// If the ledger, which may know the authors of turns, cannot be read.
     pub async fn reader(&self) -> Result<ConversationReader, Error> {
-        Ok(ConversationReader::with_authors(&self.0.runtime).await?)
+        ConversationReader::with_authors(&self.0.runtime).await
     }
 
     /// The recorded attempts, consultations and turns; empty if it never ran.
@@ -378,7 +378,7 @@ impl Conversation {
     pub async fn status(&self) -> Result<TalkState, Error> {
         let Inner { quorate, talk, runtime, shared, turns, .. } = &*self.0;
         let activity = shared.subscribe().borrow().clone();
-        Ok(talks::load_state(&quorate.environment, talk, runtime, turns, activity).await?)
+        talks::load_state(&quorate.environment, talk, runtime, turns, activity).await
     }
 
     /// Appends a turn of a person. No participant answers before [`Conversation::run`].
@@ -422,7 +422,7 @@ impl Conversation {
         let ready = OpenRuntime::open(runtime).await?;
         sinks.send(SwarmEvent::Warned(ready.report.clone()));
         let result = drive::run(&ready, &request, &sinks, &interruption).await;
-        if result.as_ref().is_err_and(ServiceError::is_ledger_unavailable) {
+        if result.as_ref().is_err_and(Error::is_ledger_unavailable) {
             ready.store.interrupt();
         }
         let mut warnings = Report::new();
@@ -446,7 +446,7 @@ impl Conversation {
         &self,
         path: &PathBuf,
         stream: &UnboundedSender<SwarmEvent>,
-    ) -> Result<EventFile, ServiceError> {
+    ) -> Result<EventFile, Error> {
         let Inner { quorate, runtime, .. } = &*self.0;
         runtime.guard.ensure_free(&quorate.environment, path)?;
         let (file, stream) = (path.display().to_string(), stream.clone());
@@ -457,12 +457,12 @@ impl Conversation {
         EventFile::open(&absolute(&quorate.environment.directory, path), ended).map_err(|unusable| {
             let (class, help) = match unusable {
                 OpenError::NotAnEventFile => {
-                    (ExitClass::InvalidRequest, "name a new file, or one that `--events` has written")
+                    (ErrorKind::InvalidRequest, "name a new file, or one that `--events` has written")
                 }
-                OpenError::Io(_) => (ExitClass::Configuration, "name a file that can be written"),
+                OpenError::Io(_) => (ErrorKind::Configuration, "name a file that can be written"),
             };
             let body = Body::new(format!("cannot write events to {}: {unusable}", path.display()));
-            ServiceError::new(class, codes::EVENTS_UNWRITABLE, body.help(help))
+            Error::new(class, codes::EVENTS_UNWRITABLE, body.help(help))
         })
     }
 
@@ -475,7 +475,7 @@ impl Conversation {
     pub fn serve(&self, participant: &str) -> Run<(), ServeEvent> {
         let (runtime, participant) = (self.0.runtime.clone(), participant.to_owned());
         Run::with_events(
-            move |tell, _| async move { Ok(runtime.serve_participant(&participant, tell).await?) },
+            move |tell, _| async move { runtime.serve_participant(&participant, tell).await },
         )
     }
 
@@ -508,7 +508,7 @@ impl Conversation {
             meta,
             stamp,
         };
-        let appended = self.0.runtime.substrate.append(turn).await.map_err(ServiceError::from)?;
+        let appended = self.0.runtime.substrate.append(turn).await?;
         self.0.shared.notify_appended();
         let first = &appended.turn;
         let is_another = *first.content != *content || first.participant != author;
@@ -584,7 +584,7 @@ impl Conversation {
     /// If the participant is unknown, or the store fails.
     #[crate::boxed]
     pub async fn participant_state(&self, participant: &str) -> Result<Map<String, Value>, Error> {
-        Ok(service::state(&self.0.runtime, participant).await?)
+        service::state(&self.0.runtime, participant).await
     }
 
     /// An entry of the manifest's state store, such as a participant's memory; empty if it does not exist.

@@ -42,14 +42,18 @@ pub mod keys;
 pub mod ledger;
 pub mod locks;
 pub mod manifests;
+#[allow(missing_docs, reason = "only the benchmarks of this workspace use it")]
+#[doc(hidden)]
+pub mod measured;
 pub mod metrics;
 pub mod playbook;
+pub mod ports;
 pub mod process;
 pub mod provision;
-pub mod reader;
-pub mod reports;
 #[cfg(feature = "postgres")]
 pub mod queue;
+pub mod reader;
+pub mod reports;
 pub mod review;
 pub mod runs;
 pub mod schemas;
@@ -91,13 +95,4 @@ pub mod input {
     pub use crate::service::time_text::{SinceError, Whole, parse_since};
     pub use quorate_manifest::config::parse_money;
     pub use quorate_manifest::duration::{DurationError, parse as parse_duration};
-}
-
-/// The ports that a program implements to extend Quorate, with the contract of each.
-pub mod ports {
-    pub use quorate_kernel::conversation;
-    pub use quorate_kernel::ports::{dispatcher, executor, extension, ledger, substrate, telemetry};
-    pub use quorate_kernel::registry::BuildContext;
-    pub use quorate_manifest::assembly::Mode;
-    pub use quorate_manifest::capabilities::RuleKind;
 }

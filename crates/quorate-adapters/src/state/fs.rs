@@ -19,8 +19,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use quorate_kernel::ports::dispatcher::{State, StateError};
 use quorate_kernel::ports::executor::ConfigError;
+use quorate_kernel::ports::state::{State, StateError};
 use quorate_kernel::registry::BuildContext;
 use quorate_manifest::workspace::is_device_name;
 use quorate_protocol::{Json, Name};

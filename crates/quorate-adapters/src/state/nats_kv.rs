@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use quorate_kernel::ports::dispatcher::{State, StateError};
 use quorate_kernel::ports::executor::ConfigError;
+use quorate_kernel::ports::state::{State, StateError};
 use quorate_kernel::registry::BuildContext;
 use quorate_protocol::Json;
 use serde_json::Map;

@@ -3,8 +3,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use quorate_adapters::default_registry;
-use quorate_kernel::ports::dispatcher::State;
 use quorate_kernel::ports::executor::{ConfigError, Servers};
+use quorate_kernel::ports::state::State;
 use quorate_kernel::registry::BuildContext;
 use quorate_testkit::conformance::build_adapter;
 use quorate_testkit::conformance::dispatcher::FixedExecutor;

@@ -1,12 +1,9 @@
-//! The ports of a conversation's participants: who speaks next ([`Dispatcher`]), what a participant remembers ([`State`])
-//! and which
-//! tools it has ([`Effectors`]). Each trait's documentation is the manual for adapter authors.
+//! The dispatcher port: who of a conversation's participants speaks next.
 
 use async_trait::async_trait;
 use quorate_protocol::{AbsenceReason, Json, Name, Part, answers};
-use serde_json::Map;
 
-use crate::conversation::{Capabilities, Participant, Tools, Turn};
+use crate::conversation::{Capabilities, Participant, Turn};
 
 /// The keys that every dispatcher's block may have. The kernel reads them; an adapter takes them for known, and honours
 /// `reentry` where it chooses.
@@ -113,64 +110,4 @@ pub trait Dispatcher: Send + Sync {
         let _ = participants;
         Vec::new()
     }
-}
-
-/// Why a store operation failed.
-#[derive(Debug, thiserror::Error)]
-#[error("{what}")]
-pub struct StateError {
-    /// What failed, for a person.
-    pub what: String,
-    /// The underlying error.
-    #[source]
-    pub source: Option<Box<dyn std::error::Error + Send + Sync>>,
-}
-
-impl StateError {
-    pub fn new(what: impl Into<String>, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        StateError { what: what.into(), source: Some(source.into()) }
-    }
-}
-
-/// The state port: what a participant remembers between its turns. Keeps one object for each participant.
-///
-/// # For adapter authors
-///
-/// - A participant without a state has the empty object.
-/// - [`State::write`] replaces the whole state. A read during a write, or after a crash in the middle of one, returns the
-///   old or the new state, never a mixture.
-/// - A state that is not [storable](quorate_protocol::storable) is refused, written and read.
-/// - Ids are any text; two of them never share an entry, whatever the store does to names.
-///
-/// `quorate_testkit::conformance::state` checks it.
-#[async_trait]
-pub trait State: Send + Sync {
-    fn kind(&self) -> &'static str;
-
-    /// Warnings about the stored states. `check` shows them too, so it makes no connection.
-    fn warnings(&self) -> Vec<String> {
-        Vec::new()
-    }
-
-    /// What a participant remembers.
-    async fn read(&self, participant: &str) -> Result<Map<String, Json>, StateError>;
-
-    /// Replaces what a participant remembers.
-    async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), StateError>;
-}
-
-/// The effectors port: which tools a participant has.
-///
-/// # For adapter authors
-///
-/// Effectors are declared by the manifest, resolved here, and used by the executor, which gets them as [`Tools`] with every
-/// turn. Only the executor enforces them. `check` reports a server that is not configured, and it is not passed on.
-pub trait Effectors: Send + Sync {
-    fn kind(&self) -> &'static str;
-
-    /// The tools of a participant.
-    fn tools(&self, participant: &str) -> Tools;
-
-    /// Named servers that are not configured, each with its participant.
-    fn unknown_servers(&self) -> Vec<(String, String)>;
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use quorate_kernel::ports::dispatcher::State;
+use quorate_kernel::ports::state::State;
 use quorate_protocol::{Json, storable};
 use serde_json::{Map, json};
 use tokio::task::JoinSet;

@@ -12,8 +12,9 @@ use quorate_kernel::conversation::{Capabilities, NewTurn, Participant, Tools, Tu
 use quorate_kernel::driver::{self, Opening, RunConfig};
 use quorate_kernel::extensions::Extensions;
 use quorate_kernel::observer::NoopObserver;
-use quorate_kernel::ports::dispatcher::{self, Dispatcher, Input, State};
+use quorate_kernel::ports::dispatcher::{self, Dispatcher, Input};
 use quorate_kernel::ports::ledger::{Append, Durability, Kind, Ledger, LedgerError, Record};
+use quorate_kernel::ports::state::{State, StateError};
 use quorate_kernel::ports::substrate::{self, About, Appended, Keeps, Lifetime, Page, Substrate};
 use quorate_kernel::ports::telemetry::{Event, Telemetry};
 use quorate_kernel::record::RunOpened;
@@ -128,11 +129,11 @@ impl State for AlwaysAda {
         "none"
     }
 
-    async fn read(&self, _: &str) -> Result<Map<String, Json>, dispatcher::StateError> {
+    async fn read(&self, _: &str) -> Result<Map<String, Json>, StateError> {
         Ok(Map::new())
     }
 
-    async fn write(&self, _: &str, _: &Map<String, Json>) -> Result<(), dispatcher::StateError> {
+    async fn write(&self, _: &str, _: &Map<String, Json>) -> Result<(), StateError> {
         Ok(())
     }
 }

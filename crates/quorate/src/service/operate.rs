@@ -11,7 +11,8 @@ use async_trait::async_trait;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::conversation::{NewTurn, Stamp, Turn};
 use quorate_kernel::entropy;
-use quorate_kernel::ports::dispatcher::{self, Dispatcher, Input, State};
+use quorate_kernel::ports::dispatcher::{self, Dispatcher, Input};
+use quorate_kernel::ports::state::{State, StateError};
 use quorate_kernel::ports::substrate::{About, Appended, Keeps, Page, Substrate, SubstrateError};
 use quorate_kernel::ports::telemetry::Telemetry;
 use quorate_kernel::turn::{Begin, CycleResult, HookFlags, Policy, Runner, Swarm};
@@ -241,15 +242,11 @@ impl State for ReadOnlyState {
         self.0.kind()
     }
 
-    async fn read(&self, participant: &str) -> Result<Map<String, Json>, dispatcher::StateError> {
+    async fn read(&self, participant: &str) -> Result<Map<String, Json>, StateError> {
         self.0.read(participant).await
     }
 
-    async fn write(
-        &self,
-        _participant: &str,
-        _state: &Map<String, Json>,
-    ) -> Result<(), dispatcher::StateError> {
+    async fn write(&self, _participant: &str, _state: &Map<String, Json>) -> Result<(), StateError> {
         Ok(())
     }
 }

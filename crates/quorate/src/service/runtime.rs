@@ -18,9 +18,9 @@ use std::time::Duration;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::conversation::{Participant, Turn};
-use quorate_kernel::ports::dispatcher::State;
 use quorate_kernel::ports::ledger::{Ledger as _, Record};
 use quorate_kernel::ports::provisioning::Provisioning;
+use quorate_kernel::ports::state::State;
 use quorate_kernel::ports::substrate::{self, Substrate};
 use quorate_kernel::ports::telemetry::Telemetry;
 use quorate_kernel::redact::Redactor;
@@ -45,7 +45,6 @@ use super::workspace::PathOverrides;
 use super::{budget, executor, metrics, overlays, trust};
 use build::Ports;
 use load::ComposedPrompts;
-
 
 #[cfg(feature = "nats")]
 pub use quorate_adapters::executor::remote::server::ServeEvent;

@@ -7,9 +7,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use quorate_kernel::conversation::{Capability, NewTurn, Stamp, Turn};
-use quorate_kernel::ports::dispatcher;
-use quorate_kernel::ports::dispatcher::State;
 use quorate_kernel::ports::ledger::{self, Append, Kind, Ledger, Record};
+use quorate_kernel::ports::state::{State, StateError};
 use quorate_kernel::ports::substrate::{About, Appended, Keeps, Lifetime, Page, Substrate, SubstrateError};
 use quorate_kernel::ports::telemetry::{Event, EventKind, Telemetry};
 use quorate_kernel::ports::telemetry::{HookError, Lifecycle};
@@ -300,22 +299,16 @@ impl State for FlakyState {
         "simulated"
     }
 
-    async fn read(&self, participant: &str) -> Result<Map<String, Json>, dispatcher::StateError> {
-        let failed = |_| dispatcher::StateError { what: STATE_READ_ERROR.to_owned(), source: None };
+    async fn read(&self, participant: &str) -> Result<Map<String, Json>, StateError> {
+        let failed = |_| StateError { what: STATE_READ_ERROR.to_owned(), source: None };
         self.life.step("a state is read").await.map_err(failed)?;
         let states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(states.get(participant).cloned().unwrap_or_default())
     }
 
-    async fn write(
-        &self,
-        participant: &str,
-        state: &Map<String, Json>,
-    ) -> Result<(), dispatcher::StateError> {
-        let failed = |_| dispatcher::StateError {
-            what: "simulated: a state could not be written".to_owned(),
-            source: None,
-        };
+    async fn write(&self, participant: &str, state: &Map<String, Json>) -> Result<(), StateError> {
+        let failed =
+            |_| StateError { what: "simulated: a state could not be written".to_owned(), source: None };
         self.life.step("a state is written").await.map_err(failed)?;
         {
             let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
