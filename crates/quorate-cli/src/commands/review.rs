@@ -195,9 +195,13 @@ fn end_several(names: &[String], done: &[ReviewedDraft], format: Format, termina
                 Format::Sarif => render::sarif(&reports),
                 _ => render::gitlab(&reports),
             });
-            let shown =
-                failed.filter(|error| format == Format::Gitlab || error.kind() == ErrorKind::Interrupted);
-            shown.into_iter().for_each(|error| drop(exit_with_error(error, Format::Human, terminal)));
+            match failed {
+                Some(error) if format == Format::Gitlab || error.kind() == ErrorKind::Interrupted => {
+                    exit_with_error(error, Format::Human, terminal);
+                }
+                Some(error) => warn(error.warnings(), terminal),
+                None => {}
+            }
         }
         Format::Human | Format::Markdown | Format::Github => {
             if let Some(error) = failed {

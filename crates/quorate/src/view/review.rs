@@ -69,7 +69,8 @@ impl Review {
             tone => tone.unwrap_or(Tone::Absent),
         };
         let over_blocks = self.ship_over_blocks().map_or_else(String::new, |blocks| format!(" {blocks}"));
-        let basis = self.basis().map_or_else(String::new, |basis| format!("  ({basis})"));
+        let basis =
+            self.basis().map_or_else(Text::default, |basis| Text::from("  ").and(format!("({basis})")));
         let mut doc = Doc::new();
         let title = Text::toned(tone, format!("{}{over_blocks}", self.verdict_word()));
         doc.title(title.and(basis).and("  ").and(Text::code(&*self.artifact)));
