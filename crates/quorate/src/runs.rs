@@ -200,7 +200,7 @@ impl Quorate {
             let resuming = async {
                 let run = match found {
                     Some(run) => run,
-                    None => runs::find_own_run(&session, &request.run).await?,
+                    None => session.find_own_run(&request.run).await?,
                 };
                 Box::pin(resume::resume(&session, &run, &request, observer)).await
             };

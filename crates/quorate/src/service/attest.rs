@@ -25,7 +25,7 @@ use super::ledger::export::unwritable;
 use super::ledger::{self, prove};
 use super::run_opened::{ensure_shown_artifact, is_assembly};
 use super::session::LedgerSession;
-use super::{convene, disk, report, resume, runs};
+use super::{convene, disk, report, resume};
 
 /// The predicate type of a decision.
 pub const DECISION: &str = "urn:quorate:attestation:decision:v1";
@@ -92,7 +92,7 @@ pub async fn attest(
     run: &str,
     directory: Option<&Path>,
 ) -> Result<Attestation, ServiceError> {
-    let run = runs::find_own_run(session, run).await?;
+    let run = session.find_own_run(run).await?;
     let file = |directory: &Path, kind: &str| {
         let path = directory.join(format!("{run}.{kind}.sigstore.json"));
         // No file of the workspace may occupy it.
@@ -132,7 +132,6 @@ async fn try_attest(session: &LedgerSession, run: &Name) -> Result<Attestation, 
         ));
     }
     let sealed = ledger::checkpoint(session).await?;
-    session.absorb(sealed.report);
     let opened = &history.opened;
     let digest = opened.artifact_sha256.clone().ok_or_else(|| {
         refuse(format!("run {run} does not record the text that it judged"), "attest a run on a text")
@@ -142,7 +141,7 @@ async fn try_attest(session: &LedgerSession, run: &Name) -> Result<Attestation, 
     let judges_bytes = history.inputs().iter().any(|(.., sha256)| *sha256 == digest);
     let decided_at = timestamp::format(history.decided_ms.unwrap_or_default());
     let later = later_verdicts(session, &history, &digest).await?;
-    let mut decision = decision_predicate(&history, &decided, judges_bytes, &decided_at, &sealed.sealed);
+    let mut decision = decision_predicate(&history, &decided, judges_bytes, &decided_at, &sealed);
     decision["laterVerdicts"] = json!(later);
     let result = match decided_elsewhere(session, &history, &digest).await? {
         Some(why) => Err(why),

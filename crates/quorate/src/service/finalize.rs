@@ -20,7 +20,7 @@ use super::report::{self, Review};
 use super::run_opened::{self, is_assembly};
 use super::session::LedgerSession;
 use super::signer::KeySource;
-use super::{environment, overlays, runs};
+use super::{environment, overlays};
 
 /// Finalizes a run: log line or overlays, then the record that the run ended. Idempotent. Returns the whole history.
 ///
@@ -185,7 +185,7 @@ pub async fn override_run(
     request: &OverrideRequest,
 ) -> Result<Review, ServiceError> {
     let OverrideRequest { run, verdict, reason, by } = request;
-    let run = &runs::find_own_run(session, run).await?;
+    let run = &session.find_own_run(run).await?;
     if reason.trim().is_empty() {
         let body = Body::new("an override needs a reason")
             .help("give the reason with `--reason`: the next review learns from it");

@@ -20,7 +20,6 @@ use serde_json::Map;
 use super::commit_events::CommitEventReader;
 use super::error::ServiceError;
 use super::report::deliberator_ids;
-use super::runs::SHORT;
 use super::session::LedgerSession;
 use super::{budget, run_opened};
 use crate::jobs::Progress;
@@ -559,6 +558,9 @@ fn what(record: &Record) -> Option<WatchEventKind> {
     }
     record.is(Kind::RunEnded).then_some(WatchEventKind::Ended)
 }
+
+/// The shortest prefix of an id that is shown.
+pub(super) const SHORT: usize = 7;
 
 impl WatchEvent {
     /// A line on the event; with `named` it starts with the run and its subject.

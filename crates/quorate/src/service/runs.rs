@@ -16,6 +16,7 @@ use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
 use super::finalize::finalize;
 use super::ledger::gc;
+use super::live::SHORT;
 use super::session::LedgerSession;
 use super::workspace::{self, PathOverrides, Workspace};
 use super::{convene, open_session, report, run_opened, sealing};
@@ -169,8 +170,7 @@ fn unknown_cursor(cursor: &RunCursor) -> ServiceError {
     ServiceError::not_found(codes::RUN_UNKNOWN, body.help("pass the `next` of the previous page"))
 }
 
-/// The shortest prefix of an id that is shown, and the longest.
-pub(super) const SHORT: usize = 7;
+/// The longest prefix of an id that is shown.
 const LONG: usize = 13;
 
 const HEADINGS: [&str; 10] = [
@@ -303,28 +303,12 @@ pub fn missing_ledger(environment: &Environment, workspace: &Workspace) -> Servi
     ServiceError::not_found(codes::RUN_UNKNOWN, body.help(help))
 }
 
-/// The run that an id, a prefix of one or `latest` names, to append to it. Only the ledger that a run was recorded in may
-/// append to it, so imported runs are refused.
-///
-/// # Errors
-/// If none or several match, or the run was imported.
-#[crate::boxed]
-pub async fn find_own_run(session: &LedgerSession, prefix: &str) -> Result<Name, ServiceError> {
-    let run = session.find_run(prefix).await?.run;
-    if session.store.is_imported(&run).await? {
-        let body = Body::new(format!("cannot add to run {run}: it was imported from another ledger"));
-        let help = "add to it in the ledger that recorded it; `quorate show` and `quorate replay` work here";
-        return Err(ServiceError::configuration(codes::RUN_IMPORTED, body.help(help)));
-    }
-    Ok(run)
-}
-
 /// Opens the session of the working directory for one run, to append to it, with the council and executors that the run
 /// was started with, unless a configuration is given. Ledger, keys, log and witness stay those of the working directory's
 /// workspace: a record's paths must not choose them.
 ///
 /// # Errors
-/// If a configuration or the ledger is unusable; as [`find_own_run`].
+/// If a configuration or the ledger is unusable; as [`LedgerSession::find_own_run`].
 #[crate::boxed]
 pub async fn open_run_as_recorded(
     environment: &Environment,
@@ -333,7 +317,7 @@ pub async fn open_run_as_recorded(
 ) -> Result<(LedgerSession, Name), ServiceError> {
     let session = Box::pin(open_read_only(environment, &places)).await?;
     let found = async {
-        let run = find_own_run(&session, prefix).await?;
+        let run = session.find_own_run(prefix).await?;
         let started = run_opened::start_options(&session.partial_history(&run).await?);
         let config = places.config.or(started.config);
         let places = PathOverrides { config, ledger: Some(session.workspace.ledger.as_argument()) };

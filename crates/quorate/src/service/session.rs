@@ -225,6 +225,23 @@ impl LedgerSession {
         }
     }
 
+    /// As [`find_run`](Self::find_run), to append to the run. Only the ledger that a run was recorded in may append to
+    /// it, so imported runs are refused.
+    ///
+    /// # Errors
+    /// If none or several match, or the run was imported.
+    #[crate::boxed]
+    pub async fn find_own_run(&self, prefix: &str) -> Result<Name, ServiceError> {
+        let run = self.find_run(prefix).await?.run;
+        if self.store.is_imported(&run).await? {
+            let body = Body::new(format!("cannot add to run {run}: it was imported from another ledger"));
+            let help =
+                "add to it in the ledger that recorded it; `quorate show` and `quorate replay` work here";
+            return Err(ServiceError::configuration(codes::RUN_IMPORTED, body.help(help)));
+        }
+        Ok(run)
+    }
+
     /// Refuses a run whose row, records and tree differ, and one whose outcome was erased (D13).
     ///
     /// # Errors
