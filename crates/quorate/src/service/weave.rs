@@ -128,20 +128,21 @@ pub struct SkippedPart {
 impl ComposedPrompt {
     /// The playbooks and overlays that were woven, and those that were not.
     pub fn summary(&self) -> Doc {
-        let mut doc = Doc::new();
-        doc.facts(self.facts());
-        if self.woven.is_empty() && self.trying.is_none() {
-            doc.line("nothing is woven in");
-        }
-        doc
+        self.doc_with(Vec::new())
     }
 
     /// The summary, and the length and hash of the prompt.
     pub fn doc(&self) -> Doc {
+        let size = format!("{} characters, about {} tokens", self.prompt.chars().count(), self.tokens);
+        self.doc_with(vec![("prompt", size), ("sha256", self.sha256.clone())])
+    }
+
+    fn doc_with(&self, more: Vec<(&'static str, String)>) -> Doc {
         let mut doc = Doc::new();
-        let characters = self.prompt.chars().count();
-        let size = format!("{characters} characters, about {} tokens, sha256 {}", self.tokens, self.sha256);
-        doc.facts(self.facts().into_iter().chain([("prompt", size)]));
+        if self.woven.is_empty() && self.trying.is_none() {
+            doc.line("nothing is woven in");
+        }
+        doc.facts(self.facts().into_iter().chain(more));
         doc
     }
 
