@@ -12,13 +12,12 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use quorate::conversation::SayRequest;
-use quorate::service::environment::Environment;
-use quorate::service::registries::Registries;
 use quorate::service::runtime::conversation::say;
 use quorate::service::runtime::{OpenRuntime, RuntimeRequest, open};
 use quorate::service::workspace::PathOverrides;
+use quorate::{Quorate, Trust};
 use quorate_kernel::conversation::NewTurn;
-use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Reply};
+use quorate_kernel::ports::executor::{About, ConfigError, Executor, Failure, Invocation, Reply, Settings};
 use quorate_kernel::ports::telemetry::{Event, Telemetry};
 use quorate_kernel::turn::{Begin, CycleResult, Runner};
 
@@ -126,15 +125,14 @@ fn journal(path: &Path, turns: usize) -> Result<(), Broken> {
 async fn ready(dir: &Path, speakers: usize, substrate: &str, after: Duration) -> Result<OpenRuntime, Broken> {
     std::fs::create_dir_all(dir)?;
     std::fs::write(dir.join("swarm.yaml"), manifest(speakers, substrate))?;
-    let registries =
-        Registries::new().with_executor("prompt", move |_| Ok(Arc::new(Prompt(after, AtomicU64::new(0)))))?;
-    let environment = Environment {
-        state_dir: Some(dir.join("state")),
-        trust: quorate::service::trust::requests::Trust::default().trusting_all(),
-        ..Environment::new(dir)
+    let builder = Quorate::builder().workspace(dir).state_dir(dir.join("state")).trust(Trust::Workspace);
+    let prompt = move |_: &Settings| -> Result<Arc<dyn Executor>, ConfigError> {
+        Ok(Arc::new(Prompt(after, AtomicU64::new(0))))
     };
-    let request = RuntimeRequest { path: "swarm.yaml".into(), ..RuntimeRequest::default() };
-    let opened = open(&environment, &PathOverrides::default(), &request, &registries);
+    let quorate = builder.executor_with("prompt", prompt).build()?;
+    let environment = quorate.environment();
+    let request = RuntimeRequest::from("swarm.yaml");
+    let opened = open(environment, &PathOverrides::default(), &request, &environment.registries);
     let opened = Arc::new(opened.map_err(|stop| stop.first_message())?);
     OpenRuntime::open(&opened).await.map_err(|stop| stop.first_message().into())
 }

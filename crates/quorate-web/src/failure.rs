@@ -54,9 +54,8 @@ impl Failure {
     }
 }
 
-impl<E: Into<Error>> From<E> for Failure {
-    fn from(error: E) -> Failure {
-        let error = error.into();
+impl From<Error> for Failure {
+    fn from(error: Error) -> Failure {
         let first = error.report().refusals.first();
         let code = first.map_or(codes::USAGE, |refusal| refusal.code);
         let busy =

@@ -19,7 +19,6 @@ use tokio::task::AbortHandle;
 use tokio::time::Instant;
 
 use crate::error::Error;
-use crate::service::error::ServiceError;
 
 use crate::worker_thread::run_on_own_thread;
 
@@ -198,7 +197,7 @@ impl<F: Failure> Jobs<F> {
         if all.values().filter(|job| job.is_working()).count() >= MAX_RUNNING {
             let body = Body::new(format!("cannot start a job: {MAX_RUNNING} jobs are already running"));
             let help = "wait until a job has ended, or cancel one";
-            return Err(Error::from(ServiceError::configuration(codes::JOBS_BUSY, body.help(help))).into());
+            return Err(Error::configuration(codes::JOBS_BUSY, body.help(help)).into());
         }
         while all.len() >= MAX_ENDED {
             let Some(oldest) = all.iter().find(|(_, job)| !job.is_working()).map(|(at, _)| *at) else {
@@ -227,7 +226,7 @@ impl<F: Failure> Jobs<F> {
             let help = format!(
                 "start the job again: the server forgets its jobs when it stops, and keeps the last {MAX_ENDED}"
             );
-            Error::from(ServiceError::not_found(codes::JOB_UNKNOWN, body.help(help))).into()
+            Error::not_found(codes::JOB_UNKNOWN, body.help(help)).into()
         })
     }
 }
@@ -299,7 +298,7 @@ fn ended_early(reason: &str, leaves: Residue) -> Error {
         Residue::Runs => "run `quorate runs` to find its run, and `quorate resume` to continue it",
         Residue::Nothing => "start it again",
     };
-    ServiceError::configuration(codes::JOB_ENDED, body.help(help)).into()
+    Error::configuration(codes::JOB_ENDED, body.help(help))
 }
 
 /// The reason in the failure of a cancelled job.
