@@ -1,5 +1,5 @@
 //! Defines a route of the API: its path, the types of what it takes and gives, and its function. The types determine the
-//! parsing and the OpenAPI document, and the table in `routes.rs` determines the router, so that they cannot differ.
+//! parsing and the OpenAPI document, and the tables in `api/` determine the router, so that they cannot differ.
 
 use std::collections::BTreeMap;
 use std::future::Future;

@@ -1,8 +1,8 @@
-//! `quorate serve`: pages and an HTTP API over the runs of a workspace. It is a front end: routes parse, call `service/`,
-//! and show or return what the command line shows.
+//! `quorate serve`: pages and an HTTP API over the runs of a workspace. It is a front end: routes parse, call one
+//! method of [`Quorate`], and show or return what the command line shows.
 //!
-//! `routes` is the URL map; `endpoint` defines a route of the API, and `api/` has one file for each; `pages/` has one file
-//! and one template for each page. `guard` checks every request first, and `talks` holds the open conversations.
+//! `routes` is the URL map; `endpoint` defines a route of the API, and `api/` has one file for each topic; `pages/` has one
+//! file and one template for each page. `guard` checks every request first, and `talks` holds the open conversations.
 
 mod api;
 mod assets;
