@@ -186,34 +186,22 @@ pub async fn accept_key(
     session: &LedgerSession,
     request: &AcceptKeyRequest,
 ) -> Result<AcceptedKeys, ServiceError> {
-    let reason = request.reason.trim();
-    if reason.is_empty() {
-        let body = Body::new("cannot accept a key: the reason is empty")
-            .help("state in `--reason` why the earlier key cannot sign any more");
-        return Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body));
-    }
+    let help = "state in `--reason` why the earlier key cannot sign any more";
+    let reason = non_empty(&request.reason, "cannot accept a key: the reason is empty", help)?;
     session.ensure_writable()?;
     let sealing = session.sealer();
     let signed = session.store.checkpoint_keys().await?;
     let (Some(signers), Some(last)) = (signed, session.store.last_checkpoint().await?) else {
-        let done = checkpoint(session).await?;
-        let size = done.sealed.tree.size;
-        session.absorb(done.report);
-        return Ok(AcceptedKeys { keys: Vec::new(), size });
+        return Ok(AcceptedKeys { keys: Vec::new(), size: checkpoint(session).await?.tree.size });
     };
     let own = own_key(&sealing)?;
     let public = own.public();
     let vouchers = session.keys().directory().vouchers();
     let signers = signers.iter().map(|verifier| *verifier.key());
     let follows = Voucher::chain_to(SigningContext::LEDGER_VOUCHER, public.id(), signers, &vouchers);
-    let mut candidates = ledger_keys(&session.environment, &request.keys)?
-        .iter()
-        .map(verify::to_public_key)
-        .collect::<Vec<_>>();
-    candidates.push(public);
-    candidates.extend(
-        session.keys().directory().retired(quorate_ledger::keys::KeyPurpose::Ledger).unwrap_or_default(),
-    );
+    let given = ledger_keys(&session.environment, &request.keys)?;
+    let retired = session.keys().directory().retired(KeyPurpose::Ledger).unwrap_or_default();
+    let candidates = given.iter().map(verify::to_public_key).chain([public]).chain(retired).collect();
     // A rollback has its own command, which needs a key that counts.
     let is_rollback = |part: LedgerPart| part == LedgerPart::LocalCheckpoint;
     let changes = verify::ensure_acceptable(session, candidates, |one| !is_rollback(one.part)).await?;
@@ -229,10 +217,7 @@ pub async fn accept_key(
         accepted.push(public);
     }
     if accepted.is_empty() {
-        let done = checkpoint(session).await?;
-        let size = done.sealed.tree.size;
-        session.absorb(done.report);
-        return Ok(AcceptedKeys { keys: Vec::new(), size });
+        return Ok(AcceptedKeys { keys: Vec::new(), size: checkpoint(session).await?.tree.size });
     }
     // Kept before the ledger needs them: if the process is killed in between, the ledger still verifies.
     let copies = sealing.copies();
@@ -320,16 +305,14 @@ pub async fn checkpoint_verified(
     // A rollback has its own help, which differs from that for an altered ledger.
     sealing.check_continuity().await?;
     verify::ensure_sealable(session, |_| true).await?;
-    let sealed = sealing.seal().await?;
-    accept_here(session, &sealed);
-    session.absorb(sealed.report);
-    let is_new = sealed.sealed.is_new;
-    Ok(Sealed { checkpoint: sealed.sealed, is_new, signed })
+    let checkpoint = checkpoint(session).await?;
+    accept_here(session, &checkpoint);
+    Ok(Sealed { is_new: checkpoint.is_new, checkpoint, signed })
 }
 
 /// Records that a person accepted this ledger on this machine.
-fn accept_here(session: &LedgerSession, sealed: &SealResult) {
-    if let Err(error) = session.sealer().copies().note_known(&sealed.sealed.origin) {
+fn accept_here(session: &LedgerSession, sealed: &CheckpointRecord) {
+    if let Err(error) = session.sealer().copies().note_known(&sealed.origin) {
         let help = "make the state directory writable: hooks refuse a ledger that this machine does not know";
         session.warn(codes::CHECKPOINT_UNKEPT, Body::new(error_chain(&error)).help(help));
     }
@@ -340,17 +323,22 @@ fn accept_here(session: &LedgerSession, sealed: &SealResult) {
 /// # Errors
 /// If the ledger does not answer, or does not extend its last checkpoint.
 #[crate::boxed]
-pub async fn checkpoint(session: &LedgerSession) -> Result<SealResult, ServiceError> {
-    session.sealer().seal().await
+pub async fn checkpoint(session: &LedgerSession) -> Result<CheckpointRecord, ServiceError> {
+    Ok(warned(session, session.sealer().seal().await?))
 }
 
-/// As [`checkpoint`], for a ledger whose rollback a person accepted: checkpoints signed before it do not count.
-///
-/// # Errors
-/// As [`checkpoint`].
-#[crate::boxed]
-pub async fn after_rollback(session: &LedgerSession) -> Result<SealResult, ServiceError> {
-    session.sealer().seal_unchecked(false).await
+/// The checkpoint; its warnings go to the session.
+fn warned(session: &LedgerSession, SealResult { sealed, report }: SealResult) -> CheckpointRecord {
+    session.absorb(report);
+    sealed
+}
+
+/// A person's reason, which must have words.
+fn non_empty<'a>(reason: &'a str, what: &str, help: &str) -> Result<&'a str, ServiceError> {
+    match reason.trim() {
+        "" => Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, Body::new(what).help(help))),
+        reason => Ok(reason),
+    }
 }
 
 /// Signs records that an older version left unsigned in the ledger's own stream, and returns their numbers.
@@ -381,7 +369,7 @@ pub async fn vouch(
     session: &LedgerSession,
     keys: &[Arc<SecretKey>],
     succession: Succession,
-) -> Result<Report, ServiceError> {
+) -> Result<(), ServiceError> {
     let sealing = session.sealer();
     let mut report = Report::new();
     if let Some(first_use) = sealing.check_continuity().await? {
@@ -390,7 +378,8 @@ pub async fn vouch(
     let now_ms = session.environment.clock.now_ms();
     let sealed = session.store.seal_with(keys, now_ms, true, Durability::Synced, succession).await?;
     sealing.publish(&sealed, &mut report).await;
-    Ok(report)
+    session.absorb(report);
+    Ok(())
 }
 
 /// Makes a checkpoint by the ledger's key alone, even without new records.
@@ -398,10 +387,10 @@ pub async fn vouch(
 /// # Errors
 /// As [`checkpoint`].
 #[crate::boxed]
-pub async fn seal_again(session: &LedgerSession) -> Result<Report, ServiceError> {
+pub async fn seal_again(session: &LedgerSession) -> Result<CheckpointRecord, ServiceError> {
     let sealing = session.sealer();
     sealing.check_continuity().await?;
-    Ok(sealing.seal_unchecked(true).await?.report)
+    Ok(warned(session, sealing.seal_unchecked(true).await?))
 }
 
 /// An accepted rollback.
@@ -425,18 +414,15 @@ pub async fn accept_rollback(
     session: &LedgerSession,
     reason: &str,
 ) -> Result<AcceptedRollback, ServiceError> {
-    if reason.trim().is_empty() {
-        let body = Body::new("cannot accept a rollback: the reason is empty")
-            .help("state in `--reason` what was restored, and from where");
-        return Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body));
-    }
+    let help = "state in `--reason` what was restored, and from where";
+    let reason = non_empty(reason, "cannot accept a rollback: the reason is empty", help)?;
     let origin = session.store.last_checkpoint().await?.map(|sealed| sealed.origin);
     let copies = CheckpointFiles::new(session.store.address(), session.environment.state_dir.as_deref());
     let kept = copies.read(origin.as_deref());
     let departs = sealing::rollback_reason(&session.environment, &session.store, &kept).await?;
     if departs.is_some() {
         let key = session.sealer().required_key_after_rollback().await?;
-        let reason = session.workspace.redaction.redactor.redact(reason.trim()).0;
+        let reason = session.workspace.redaction.redactor.redact(reason).0;
         let given_up = kept.copies.iter().map(|copy| GivenUp { note: copy.note.as_ref().ok().cloned() });
         let accepted = RolledBack {
             reason,
@@ -452,12 +438,11 @@ pub async fn accept_rollback(
             ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help))
         })?;
     }
-    let done = match departs {
-        Some(_) => after_rollback(session).await?,
+    let sealed = match departs {
+        // Checkpoints that were signed before the rollback do not count.
+        Some(_) => warned(session, session.sealer().seal_unchecked(false).await?),
         None => checkpoint(session).await?,
     };
-    accept_here(session, &done);
-    let size = done.sealed.tree.size;
-    session.absorb(done.report);
-    Ok(AcceptedRollback { accepted: departs.is_some(), departs, size })
+    accept_here(session, &sealed);
+    Ok(AcceptedRollback { accepted: departs.is_some(), departs, size: sealed.tree.size })
 }

@@ -105,7 +105,7 @@ pub async fn collect(
     scope: ReportScope,
 ) -> Result<ReportFile, ServiceError> {
     if session.store.read_only_reason().is_none() {
-        session.absorb(ledger::checkpoint(session).await?.report);
+        ledger::checkpoint(session).await?;
     }
     let mut proof = prove::prove(session, run).await?;
     let mut texts = Vec::new();

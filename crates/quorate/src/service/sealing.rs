@@ -346,11 +346,8 @@ pub(crate) async fn rollback_reason(
     }
     for copy in &kept.copies {
         let file = display_path(environment, &copy.path);
-        let checkpoint = match copy.note.as_deref().map(checkpoint_of) {
-            Ok(Ok(checkpoint)) => checkpoint,
-            Ok(Err(why)) => {
-                return Ok(Some(format!("{file} is not a checkpoint that the ledger's key signed: {why}")));
-            }
+        let checkpoint = match copy.note.clone().and_then(|note| checkpoint_of(&note)) {
+            Ok(checkpoint) => checkpoint,
             Err(why) => {
                 return Ok(Some(format!("{file} is not a checkpoint that the ledger's key signed: {why}")));
             }

@@ -153,19 +153,16 @@ pub async fn rotate_ledger(
     let (old, vouched) = old.map_or_else(Default::default, |own| (Some(own.key), own.vouched));
     let both: Vec<Arc<SecretKey>> = std::iter::once(Arc::new(made)).chain(old.clone()).collect();
     let succession = Succession { vouched, ..Succession::default() };
-    session.absorb(ledger::vouch(session, &both, succession).await?);
+    ledger::vouch(session, &both, succession).await?;
     match &old {
         Some(_) => directory.rotate_to(KeyPurpose::Ledger, new, keys.now_ms()).map(|_| ()),
         None => directory.insert(KeyPurpose::Ledger, new).map(|_| ()),
     }
     .map_err(|error| keys.to_error(&error))?;
-    match ledger::seal_again(session).await {
-        Ok(report) => session.absorb(report),
-        Err(error) => {
-            let body = Body::new(format!("the old key still counts: {}", error.first_message()));
-            let help = "run `quorate ledger checkpoint` to sign with the new key alone";
-            session.warn(codes::CHECKPOINT_MISSING, body.help(help));
-        }
+    if let Err(error) = ledger::seal_again(session).await {
+        let body = Body::new(format!("the old key still counts: {}", error.first_message()));
+        let help = "run `quorate ledger checkpoint` to sign with the new key alone";
+        session.warn(codes::CHECKPOINT_MISSING, body.help(help));
     }
     let old = old.map(|old| old.public().id());
     let keyring = keys.display_path(&keys.keyring_path());

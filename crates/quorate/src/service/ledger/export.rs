@@ -108,7 +108,7 @@ async fn write_export(
     out: &mut (dyn Write + Send),
 ) -> Result<Option<ExportSummary>, ServiceError> {
     if session.store.read_only_reason().is_none() {
-        session.absorb(super::checkpoint(session).await?.report);
+        super::checkpoint(session).await?;
     }
     // Writing checks each record against its checkpoint again, and is the only step that notices missing records.
     verify::ensure_unaltered(session, |_| true).await?;
@@ -159,7 +159,11 @@ async fn checkpoint_size(session: &LedgerSession, since: &str) -> Result<u64, Se
         Ok(Some(at_ms)) => Ok(session.store.records_before(at_ms).await?),
         Err(error) => {
             let help = "give a time, or a checkpoint: its size, `ledger/<n>`, or the file of a note";
-            Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, Body::new(error.to_string()).help(help)))
+            Err(ServiceError::new(
+                ExitClass::InvalidRequest,
+                codes::USAGE,
+                Body::new(error.to_string()).help(help),
+            ))
         }
     }
 }
@@ -367,7 +371,7 @@ pub async fn import(session: &LedgerSession, request: &ImportRequest) -> Result<
     let imported = session.store.import(|| ready.open(), &ready.terms()).await;
     let imported = imported.map_err(|error| import_error(request, error))?;
     if !request.dry_run && !imported.runs.is_empty() {
-        session.absorb(super::checkpoint(session).await?.report);
+        super::checkpoint(session).await?;
     }
     Ok(Import::of(imported, request.dry_run))
 }

@@ -13,11 +13,12 @@ use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use super::super::disk::{display_ledger, display_path};
-use super::super::error::{ExitClass, ServiceError};
+use super::super::error::ServiceError;
 use super::super::finalize::{drops_answers_at_end, record_run_ended};
 use super::super::run_opened::is_assembly_opening;
 use super::super::session::LedgerSession;
 use super::super::time_text::instant;
+use super::non_empty;
 use crate::error::Error;
 
 /// Erased answers; in a dry run, those that would be erased.
@@ -182,11 +183,9 @@ pub async fn hold(
     prefix: &str,
     reason: Option<&str>,
 ) -> Result<HoldChange, ServiceError> {
-    if reason.is_some_and(|reason| reason.trim().is_empty()) {
-        let body = Body::new("the reason of a hold is empty").help("give a reason, or leave `--reason` out");
-        return Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body));
-    }
-    let reason = reason.map(|reason| session.workspace.redaction.redactor.redact(reason.trim()).0);
+    let help = "give a reason, or leave `--reason` out";
+    let reason = reason.map(|reason| non_empty(reason, "the reason of a hold is empty", help)).transpose()?;
+    let reason = reason.map(|reason| session.workspace.redaction.redactor.redact(reason).0);
     set_hold(session, prefix, true, reason).await
 }
 

@@ -136,7 +136,7 @@ pub(super) async fn ensure_unaltered(
     concerns: impl Fn(&Divergence) -> bool,
 ) -> Result<(), ServiceError> {
     let help = "export after the ledger is restored; `quorate ledger verify` shows what differs";
-    ensure_unaltered_or(session, concerns, ExitClass::Refused, help).await
+    ensure_report(session, own_options(session), concerns, ExitClass::Refused, help).await.map(drop)
 }
 
 /// As [`ensure_unaltered`], for vouching for a run: also checks the log, and that the run's keys could sign at the
@@ -148,14 +148,11 @@ pub(super) async fn ensure_intact(
     session: &LedgerSession,
     concerns: impl Fn(&Divergence) -> bool,
 ) -> Result<(), ServiceError> {
-    let mut warnings = Diagnostics::new();
     let options = VerifyOptions {
-        ledger_keys: own_keys(session.keys(), &mut warnings),
         keyring: session.keys().trusted_keys()?.keyring,
         log: Some(session.workspace.log.clone()),
-        ..VerifyOptions::default()
+        ..own_options(session)
     };
-    session.absorb(warnings);
     let help = "attest a run that holds; `quorate ledger verify` shows what differs";
     ensure_report(session, options, concerns, ExitClass::Refused, help).await.map(drop)
 }
@@ -169,7 +166,7 @@ pub(super) async fn ensure_sealable(
     concerns: impl Fn(&Divergence) -> bool,
 ) -> Result<(), ServiceError> {
     let help = "restore the ledger before making a checkpoint; `quorate ledger verify` shows what differs";
-    ensure_unaltered_or(session, concerns, ExitClass::Configuration, help).await
+    ensure_report(session, own_options(session), concerns, ExitClass::Configuration, help).await.map(drop)
 }
 
 /// As [`ensure_sealable`], for accepting keys: a key of `candidates` that no earlier key vouches for is not a
@@ -190,17 +187,12 @@ pub(super) async fn ensure_acceptable(
     Ok(report.key_changes)
 }
 
-async fn ensure_unaltered_or(
-    session: &LedgerSession,
-    concerns: impl Fn(&Divergence) -> bool,
-    class: ExitClass,
-    help: &str,
-) -> Result<(), ServiceError> {
+/// Verifies with the ledger's own keys.
+fn own_options(session: &LedgerSession) -> VerifyOptions {
     let mut warnings = Diagnostics::new();
-    let options =
-        VerifyOptions { ledger_keys: own_keys(session.keys(), &mut warnings), ..VerifyOptions::default() };
+    let ledger_keys = own_keys(session.keys(), &mut warnings);
     session.absorb(warnings);
-    ensure_report(session, options, concerns, class, help).await.map(|_| ())
+    VerifyOptions { ledger_keys, ..VerifyOptions::default() }
 }
 
 async fn ensure_report(
