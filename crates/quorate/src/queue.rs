@@ -20,7 +20,7 @@ use super::service::open_session;
 use super::service::queue::{self, check_name, enqueue, ensure_has_queue, ensure_queue, pause_poll, worker};
 use super::service::session::LedgerSession;
 use super::service::sweep::JudgedPolicy;
-use super::session::{OpenSession, Outcome};
+use super::session::Outcome;
 use super::view::wording::{amount, duration, minute};
 use super::view::{Doc, Table, Text, Tone};
 
@@ -119,8 +119,17 @@ pub struct QueuedConvenings {
 }
 
 impl Queue {
-    async fn open(&self) -> Result<OpenSession, Error> {
-        self.0.open(queue::open(&self.0.environment, &self.0.places)).await
+    /// Does `work` with the open ledger, if it has a queue.
+    async fn with<T: Send>(
+        &self,
+        work: impl AsyncFnOnce(&LedgerSession) -> Result<T, ServiceError>,
+    ) -> Result<Outcome<T>, Error> {
+        let session = self.0.open(queue::open(&self.0.environment, &self.0.places)).await?;
+        let done = match ensure_queue(&session) {
+            Ok(()) => work(&session).await,
+            Err(error) => Err(error),
+        };
+        session.finish(done).await
     }
 
     /// Queues a run of an assembly about each file of a folder, or about one subject, and with `wait` waits for the outcomes.
@@ -161,33 +170,22 @@ impl Queue {
     ///
     /// # Errors
     /// See [`Queue`].
-    #[crate::boxed]
     pub async fn status(&self) -> Result<Outcome<QueueStatus>, Error> {
-        let session = self.open().await?;
-        let status = async {
-            ensure_queue(&session)?;
+        let status = async |session: &LedgerSession| {
             let counts = session.store.count_tasks().await?;
             let paused = session.store.paused_tenants().await?;
             let is_paused = paused.contains(&None);
             Ok(QueueStatus { counts, is_paused, paused: paused.into_iter().flatten().collect() })
         };
-        let status = status.await;
-        session.finish(status).await
+        self.with(status).await
     }
 
     /// The tasks that match a filter, at most `limit`.
     ///
     /// # Errors
     /// See [`Queue`].
-    #[crate::boxed]
     pub async fn tasks(&self, filter: &TaskFilter, limit: u32) -> Result<Outcome<Tasks>, Error> {
-        let session = self.open().await?;
-        let tasks = async {
-            ensure_queue(&session)?;
-            Ok(Tasks { tasks: session.store.tasks(filter, limit).await? })
-        };
-        let tasks = tasks.await;
-        session.finish(tasks).await
+        self.with(async |session| Ok(Tasks { tasks: session.store.tasks(filter, limit).await? })).await
     }
 
     /// Has the dead tasks of these runs, given by id or the beginning of one, tried again; without runs, all dead tasks of
@@ -195,116 +193,116 @@ impl Queue {
     ///
     /// # Errors
     /// See [`Queue`]; and if the task of a run is not dead.
-    #[crate::boxed]
     pub async fn retry(&self, runs: &[String], tenant: Option<String>) -> Result<Outcome<Changed>, Error> {
-        let session = self.open().await?;
-        let retried = async {
-            ensure_queue(&session)?;
+        let filter = TaskFilter { tenant, ..TaskFilter::default() };
+        let retry = async |session: &LedgerSession| {
             session.ensure_writable()?;
             if runs.is_empty() {
-                let filter = TaskFilter { tenant, ..TaskFilter::default() };
-                return Ok(session.store.retry_tasks(&filter, None).await?);
+                return Ok(Changed::Retried(session.store.retry_tasks(&filter, None).await?));
             }
             let mut retried = 0;
             for prefix in runs {
-                let run = find(&session, prefix).await?;
+                let run = find(session, prefix).await?;
                 match session.store.retry_tasks(&TaskFilter::default(), Some(&run)).await? {
                     0 => {
                         let why = "only a dead task can be retried";
-                        return Err(in_other_state(&session, &run, "retry", why).await?);
+                        return Err(in_other_state(session, &run, "retry", why).await?);
                     }
                     count => retried += count,
                 }
             }
-            Ok(retried)
+            Ok(Changed::Retried(retried))
         };
-        let retried = retried.await.map(Changed::Retried);
-        session.finish(retried).await
+        self.with(retry).await
     }
 
     /// Removes the tasks of these runs, given by id or the beginning of one.
     ///
     /// # Errors
     /// See [`Queue`]; and if a worker executes one of the tasks, or it has ended.
-    #[crate::boxed]
     pub async fn cancel(&self, runs: &[String]) -> Result<Outcome<Changed>, Error> {
-        let session = self.open().await?;
-        let cancelled = async {
-            ensure_queue(&session)?;
+        let cancel = async |session: &LedgerSession| {
             session.ensure_writable()?;
             for prefix in runs {
-                let run = find(&session, prefix).await?;
+                let run = find(session, prefix).await?;
                 if !session.store.cancel_task(&run).await? {
                     let why = "only a ready or dead task can be cancelled";
-                    return Err(in_other_state(&session, &run, "cancel", why).await?);
+                    return Err(in_other_state(session, &run, "cancel", why).await?);
                 }
             }
             Ok(Changed::Cancelled(runs.len() as u64))
         };
-        let cancelled = cancelled.await;
-        session.finish(cancelled).await
+        self.with(cancel).await
     }
 
     /// Stops workers from claiming tasks of a tenant, or of all; with `paused` false, lets them continue.
     ///
     /// # Errors
     /// See [`Queue`]; and if the tenant's name is invalid.
-    #[crate::boxed]
     pub async fn pause(&self, tenant: Option<String>, paused: bool) -> Result<Outcome<Pause>, Error> {
-        let session = self.open().await?;
-        let done = pause(&session, tenant.as_deref(), paused).await;
-        session.finish(done.map(|()| Pause { tenant, paused, is_drained: false })).await
+        self.with(async |session| pause(session, tenant, paused).await).await
     }
 
     /// Pauses, and waits until workers have finished their tasks. Calls `progress` with the number of tasks left.
     ///
     /// # Errors
     /// See [`Queue`]; and if the wait takes longer than `patience`.
-    #[crate::boxed(?Send)]
     pub async fn drain(
         &self,
         tenant: Option<String>,
         patience: Option<Duration>,
-        progress: &dyn Fn(u64),
+        progress: impl Fn(u64),
     ) -> Result<Outcome<Pause>, Error> {
-        let session = self.open().await?;
-        let drained = drain(&session, tenant.as_deref(), patience, progress).await;
-        session.finish(drained.map(|()| Pause { tenant, paused: true, is_drained: true })).await
+        let until = patience.map(|patience| Instant::now() + patience);
+        let drain = async |session: &LedgerSession| {
+            let paused = pause(session, tenant, true).await?;
+            loop {
+                let counts = session.store.count_tasks().await?;
+                let is_meant = |count: &&TaskCount| {
+                    let tenant = paused.tenant.as_ref();
+                    count.state == TaskState::Leased && tenant.is_none_or(|tenant| *tenant == count.tenant)
+                };
+                let leased: u64 = counts.iter().filter(is_meant).map(|count| count.tasks).sum();
+                progress(leased);
+                if leased == 0 {
+                    return Ok(Pause { is_drained: true, ..paused });
+                }
+                if until.is_some_and(|until| Instant::now() >= until) {
+                    let body = Body::new(format!("workers still execute {leased} tasks"));
+                    let help = "repeat the command to wait longer, or run `quorate queue pause --off`: the queue is paused";
+                    return Err(ServiceError::new(ExitClass::Refused, codes::QUEUE_BUSY, body.help(help)));
+                }
+                pause_poll().await;
+            }
+        };
+        self.with(drain).await
     }
 
     /// Changes a tenant's share and limits, and returns them.
     ///
     /// # Errors
     /// See [`Queue`]; and if the tenant's name is invalid.
-    #[crate::boxed]
     pub async fn tenant(&self, name: &str, change: &TenantChange) -> Result<Outcome<Tenant>, Error> {
-        let session = self.open().await?;
-        let tenant = async {
-            ensure_queue(&session)?;
+        let tenant = async |session: &LedgerSession| {
             check_name("tenant", name)?;
             Ok(session.store.change_tenant(name, change).await?)
         };
-        let tenant = tenant.await;
-        session.finish(tenant).await
+        self.with(tenant).await
     }
 
     /// Changes the limit of a pool, if given: calls in an hour, and how many may be saved up. Returns all pools.
     ///
     /// # Errors
     /// See [`Queue`].
-    #[crate::boxed]
     pub async fn pools(&self, change: Option<(&str, Option<(u64, u64)>)>) -> Result<Outcome<Pools>, Error> {
-        let session = self.open().await?;
-        let pools = async {
-            ensure_queue(&session)?;
+        let pools = async |session: &LedgerSession| {
             if let Some((pool, limit)) = change {
                 session.ensure_writable()?;
                 session.store.set_quota(pool, limit).await?;
             }
             Ok(Pools { pools: session.store.quotas().await? })
         };
-        let pools = pools.await;
-        session.finish(pools).await
+        self.with(pools).await
     }
 
     /// Decides queued runs with the executors of this workspace, and reports to `show`. When `stop` completes, claims no
@@ -347,39 +345,11 @@ impl Queue {
     }
 }
 
-async fn pause(session: &LedgerSession, tenant: Option<&str>, paused: bool) -> Result<(), ServiceError> {
-    ensure_queue(session)?;
+async fn pause(session: &LedgerSession, tenant: Option<String>, paused: bool) -> Result<Pause, ServiceError> {
     session.ensure_writable()?;
-    tenant.map_or(Ok(()), |tenant| check_name("tenant", tenant))?;
-    Ok(session.store.pause_queue(tenant, paused).await?)
-}
-
-async fn drain(
-    session: &LedgerSession,
-    tenant: Option<&str>,
-    patience: Option<Duration>,
-    progress: &dyn Fn(u64),
-) -> Result<(), ServiceError> {
-    pause(session, tenant, true).await?;
-    let until = patience.map(|patience| Instant::now() + patience);
-    loop {
-        let counts = session.store.count_tasks().await?;
-        let is_meant = |count: &&TaskCount| {
-            count.state == TaskState::Leased && tenant.is_none_or(|tenant| tenant == count.tenant)
-        };
-        let leased: u64 = counts.iter().filter(is_meant).map(|count| count.tasks).sum();
-        progress(leased);
-        if leased == 0 {
-            return Ok(());
-        }
-        if until.is_some_and(|until| Instant::now() >= until) {
-            let body = Body::new(format!("workers still execute {leased} tasks"));
-            let help =
-                "repeat the command to wait longer, or run `quorate queue pause --off`: the queue is paused";
-            return Err(ServiceError::new(ExitClass::Refused, codes::QUEUE_BUSY, body.help(help)));
-        }
-        pause_poll().await;
-    }
+    tenant.as_ref().map_or(Ok(()), |tenant| check_name("tenant", tenant))?;
+    session.store.pause_queue(tenant.as_deref(), paused).await?;
+    Ok(Pause { tenant, paused, is_drained: false })
 }
 
 async fn find(session: &LedgerSession, prefix: &str) -> Result<Name, ServiceError> {

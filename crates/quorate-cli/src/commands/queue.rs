@@ -240,7 +240,7 @@ pub(super) async fn run(
                     terminal.hint(&format!("workers still have {}", amount(leased, "task")));
                 }
             };
-            match until_interrupted(queue.drain(tenant, timeout, &progress)).await {
+            match until_interrupted(queue.drain(tenant, timeout, progress)).await {
                 Err(Interrupted) => {
                     terminal
                         .status("interrupted; the queue stays paused: `quorate queue pause --off` ends that");

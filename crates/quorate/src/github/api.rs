@@ -104,16 +104,10 @@ pub(super) struct User {
 /// A failed request.
 pub(super) struct RequestFailure {
     pub(super) error: ServiceError,
-    /// When a retry may succeed; `None` if it cannot.
-    retry: Option<Retry>,
+    /// The least time after which a retry may succeed; `None` if it cannot.
+    retry: Option<Duration>,
     /// Whether GitHub answered 404.
     is_missing: bool,
-}
-
-#[derive(Clone, Copy)]
-enum Retry {
-    Soon,
-    After(Duration),
 }
 
 impl RequestFailure {
@@ -122,12 +116,10 @@ impl RequestFailure {
     /// # Errors
     /// If no retry is left.
     pub(super) async fn wait(self, mut times: impl Iterator<Item = Duration>) -> Result<(), ServiceError> {
-        match (self.retry, times.next()) {
-            (Some(Retry::After(time)), Some(_)) if time <= MAX_WAIT => tokio::time::sleep(time).await,
-            (Some(Retry::Soon), Some(time)) => tokio::time::sleep(time).await,
-            _ => return Err(self.error),
+        match self.retry.filter(|time| *time <= MAX_WAIT).zip(times.next()) {
+            Some((least, time)) => Ok(tokio::time::sleep(time.max(least)).await),
+            None => Err(self.error),
         }
-        Ok(())
     }
 }
 
@@ -195,10 +187,9 @@ impl Api {
     /// Adds a comment without retries: GitHub may have added it although no answer arrived.
     pub(super) async fn add_comment(&self, number: u64, body: &str) -> Result<Comment, RequestFailure> {
         let url = self.address(&["issues", &number.to_string(), "comments"]);
-        let path = url.path().to_owned();
         let body = Some(json!({"body": body}));
         let answer = self.send_once(&ApiRequest { body, ..ApiRequest::new(Method::POST, url) }).await?;
-        parsed(&path, &answer.bytes).map_err(|error| RequestFailure { error, retry: None, is_missing: false })
+        answer.parsed().map_err(|error| RequestFailure { error, retry: None, is_missing: false })
     }
 
     pub(super) async fn edit_comment(&self, id: u64, body: &str) -> Result<Comment, ServiceError> {
@@ -243,9 +234,8 @@ impl Api {
                 .extend_pairs(query)
                 .append_pair("per_page", &PER_PAGE.to_string())
                 .append_pair("page", &page.to_string());
-            let of_path = url.path().to_owned();
             let answer = self.send(&ApiRequest::new(Method::GET, url)).await?;
-            let found: Vec<T> = parsed(&of_path, &answer.bytes)?;
+            let found: Vec<T> = answer.parsed()?;
             let is_last = found.len() < PER_PAGE && !answer.has_next;
             all.extend(found);
             if is_last {
@@ -261,8 +251,7 @@ impl Api {
         url: Url,
         body: Option<Value>,
     ) -> Result<T, ServiceError> {
-        let path = url.path().to_owned();
-        parsed(&path, &self.send(&ApiRequest { body, ..ApiRequest::new(method, url) }).await?.bytes)
+        self.send(&ApiRequest { body, ..ApiRequest::new(method, url) }).await?.parsed()
     }
 
     /// Sends an idempotent request, and retries it after a transient failure.
@@ -291,7 +280,7 @@ impl Api {
         }
         let not_sent = |error: reqwest::Error| RequestFailure {
             // A request that cannot be built cannot succeed later.
-            retry: (!error.is_builder()).then_some(Retry::Soon),
+            retry: (!error.is_builder()).then_some(Duration::ZERO),
             error: failed(format!("{what}: {}", http::error_chain(&error.without_url()))),
             is_missing: false,
         };
@@ -300,19 +289,16 @@ impl Api {
         let has_next = text_of(response.headers(), "link").is_some_and(|link| link.contains("rel=\"next\""));
         let bytes = read(&mut response, *most).await.map_err(not_sent)?;
         if status.is_success() {
-            return Ok(Answer { bytes, has_next });
+            return Ok(Answer { path: url.path().to_owned(), bytes, has_next });
         }
         let said = serde_json::from_slice::<Value>(&bytes).ok();
         let said = said.as_ref().and_then(|said| said["message"].as_str()).unwrap_or_default();
         Err(RequestFailure {
             error: failed(format!("{what}: GitHub answers {} {said}", status.as_u16())),
-            retry: match wait {
-                Some(time) => Some(Retry::After(time)),
-                None if status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS => {
-                    Some(Retry::Soon)
-                }
-                None => None,
-            },
+            retry: wait.or_else(|| {
+                let is_transient = status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS;
+                is_transient.then_some(Duration::ZERO)
+            }),
             is_missing: status == StatusCode::NOT_FOUND,
         })
     }
@@ -336,6 +322,8 @@ impl ApiRequest {
 
 /// The answer to a successful request.
 struct Answer {
+    /// Of the address.
+    path: String,
     bytes: Vec<u8>,
     /// Whether the list has another page.
     has_next: bool,
@@ -358,13 +346,16 @@ fn text_of<'h>(headers: &'h HeaderMap, name: &str) -> Option<&'h str> {
 
 const JSON: &str = "application/vnd.github+json";
 
-/// An answer of at most [`MAX_BYTES`] bytes.
-fn parsed<T: DeserializeOwned>(path: &str, bytes: &[u8]) -> Result<T, ServiceError> {
-    if bytes.len() as u64 >= MAX_BYTES {
-        return Err(failed(format!("GitHub's answer to {path} is longer than {MAX_BYTES} bytes")));
+impl Answer {
+    /// The value in an answer of at most [`MAX_BYTES`] bytes.
+    fn parsed<T: DeserializeOwned>(&self) -> Result<T, ServiceError> {
+        let Answer { path, bytes, .. } = self;
+        if bytes.len() as u64 >= MAX_BYTES {
+            return Err(failed(format!("GitHub's answer to {path} is longer than {MAX_BYTES} bytes")));
+        }
+        serde_json::from_slice(bytes)
+            .map_err(|error| failed(format!("cannot read GitHub's answer to {path}: {error}")))
     }
-    serde_json::from_slice(bytes)
-        .map_err(|error| failed(format!("cannot read GitHub's answer to {path}: {error}")))
 }
 
 /// Reads the first bytes of an answer.
