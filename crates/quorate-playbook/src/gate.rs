@@ -52,6 +52,7 @@ pub struct Thresholds {
 pub struct TestResult {
     /// How many outcomes there are with the playbook.
     pub with: u32,
+    /// How many outcomes there are without it.
     pub without: u32,
     /// Pairs in which the one with it was better.
     pub wins: u32,

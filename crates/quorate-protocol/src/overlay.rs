@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct Overlay {
     /// Its id: `o` and 12 characters.
     pub overlay: String,
+    /// The assembly that gave the advice.
     pub assembly: String,
     /// The operator whose prompt it goes into; empty if none is named.
     pub operator: String,
@@ -19,6 +20,7 @@ pub struct Overlay {
     pub member: String,
     /// The rule that emitted it.
     pub rule: String,
+    /// What the agent is told.
     pub text: String,
     /// How grave its author found it, 0 to 10.
     pub severity: u8,
@@ -45,7 +47,9 @@ pub enum EvictionReason {
 /// An overlay that is evicted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Eviction {
+    /// Its id.
     pub overlay: String,
+    /// The reason.
     pub why: EvictionReason,
     /// The user who removed it, if a user did.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -212,6 +212,7 @@ pub struct OverlayList {
 /// An overlay, and whether it is in force
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ListedOverlay {
+    /// As the ledger has it
     #[serde(flatten)]
     pub overlay: Overlay,
     /// Whether it is in force now
@@ -309,6 +310,7 @@ impl ExpiredOverlay {
 /// The overlays that were evicted
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EvictedOverlays {
+    /// Each with the reason
     pub evicted: Vec<Eviction>,
 }
 

@@ -540,7 +540,7 @@ pub fn check_producer(
     let manifests = Manifests::open(environment, root, Refs::Followed)?;
     let loader = manifests.loader(&*environment.registries);
     let operators = |scope: &Scope| {
-        let folder = in_scope(scope, OPERATORS);
+        let folder = scope.path(OPERATORS);
         WorkspacePath::new(&folder).map_or_else(|_| Vec::new(), |folder| loader.folder_names(&folder))
     };
     let is_here = |scope: &&Scope| operators(scope).contains(&producer.operator);
@@ -576,13 +576,6 @@ pub fn check_producer(
 }
 
 const OPERATORS: &str = "operators";
-
-fn in_scope(scope: &Scope, folder: &str) -> String {
-    match scope.folder() {
-        top if top.is_empty() => folder.to_owned(),
-        tenant => format!("{tenant}/{folder}"),
-    }
-}
 
 fn unknown(message: String, written: &str, known: &[String], otherwise: &str) -> ServiceError {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();

@@ -94,6 +94,7 @@ async fn attempt_ab(keeping: &LibraryWriter, book: &PlaybookFile) -> Gated {
 /// The test of the gate a-b, as of now
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Trial {
+    /// The counts and the evidence
     #[serde(flatten)]
     pub result: TestResult,
     /// The evidence after each pair that is no tie
@@ -105,6 +106,7 @@ pub struct Trial {
 /// A run that counts in a trial
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TrialRun {
+    /// Its id
     pub run: String,
     /// Whether its text was made with the playbook
     pub with: bool,

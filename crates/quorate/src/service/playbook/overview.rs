@@ -28,7 +28,9 @@ use crate::view::{Doc, Table, Text, Tone};
 /// A playbook of a list
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ListedPlaybook {
+    /// Its name, unique in the workspace
     pub slug: String,
+    /// One sentence: what it does
     pub title: String,
     /// active, shadow or archived
     #[schemars(with = "String")]
@@ -50,12 +52,14 @@ pub struct ListedPlaybook {
 /// The playbooks of a workspace, or of a tenant
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PlaybookList {
+    /// In the order of their files
     pub playbooks: Vec<ListedPlaybook>,
 }
 
 /// A playbook as it is now
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PlaybookState {
+    /// As the list has it
     #[serde(flatten)]
     pub playbook: ListedPlaybook,
     /// The current version; null without changes
@@ -66,6 +70,7 @@ pub struct PlaybookState {
     pub intact: bool,
     /// What agents are told
     pub body: String,
+    /// How often gates were asked about its text
     #[serde(flatten)]
     pub attempts: AttemptCount,
 }
@@ -73,12 +78,15 @@ pub struct PlaybookState {
 /// A playbook, what it may touch, and what it rests on
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlaybookDetails {
+    /// The playbook now
     #[serde(flatten)]
     pub state: PlaybookState,
     /// The locked traits that it may touch
     pub exceptions: Vec<AllowedTouch>,
+    /// The playbooks that it replaces
     #[serde(skip)]
     pub supersedes: Vec<String>,
+    /// What it rests on, as its file has it
     #[serde(skip)]
     pub evidence: Vec<ShownEvidence>,
 }
@@ -86,21 +94,25 @@ pub struct PlaybookDetails {
 /// A locked trait that a playbook may touch
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct AllowedTouch {
+    /// The id of the trait
     #[serde(rename = "trait")]
     pub locked: String,
     /// Who allowed it
     pub by: String,
+    /// Why the text does not harm the trait
     pub reason: String,
 }
 
 /// The versions of a playbook
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct PlaybookHistory {
+    /// The playbook
     pub slug: String,
     /// The oldest first
     pub versions: Vec<ShownVersion>,
     /// Whether the file was edited without a new version
     pub drifted: bool,
+    /// How often gates were asked about its text
     #[serde(flatten)]
     pub attempts: AttemptCount,
 }
@@ -108,6 +120,7 @@ pub struct PlaybookHistory {
 /// A playbook with its versions, its evidence and its effect
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PlaybookView {
+    /// The playbook now
     #[serde(flatten)]
     pub state: PlaybookState,
     /// The changes, the oldest first
@@ -123,6 +136,7 @@ pub struct PlaybookView {
 /// A version of a playbook
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ShownVersion {
+    /// The version, with its file
     #[serde(flatten)]
     pub version: Version,
     /// The gate that a promotion passed
@@ -159,12 +173,14 @@ pub struct ShownEvidence {
     /// What it refers to
     #[serde(rename = "ref")]
     pub reference: String,
+    /// What it shows
     pub note: Option<String>,
 }
 
 /// What a playbook changes in an operator's prompt
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PromptChange {
+    /// Whose prompt it is
     pub operator: String,
     /// Why it is not woven, if it is not
     pub skipped: Option<String>,

@@ -22,6 +22,7 @@ use crate::view::{Doc, Text};
 /// The result of a promotion
 #[derive(Debug, Serialize)]
 pub struct Promotion {
+    /// The playbook
     pub slug: String,
     /// The gate's message
     #[serde(rename = "said")]

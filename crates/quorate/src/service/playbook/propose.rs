@@ -65,6 +65,7 @@ pub enum Proposal {
 /// The results of proposals
 #[derive(Debug, Serialize)]
 pub struct Proposed {
+    /// In the order of the source
     pub proposals: Vec<ProposalOutcome>,
 }
 

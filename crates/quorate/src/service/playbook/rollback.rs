@@ -26,7 +26,9 @@ use crate::view::{Doc, Text};
 /// The new version of a playbook
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StatusChange {
+    /// The playbook
     pub slug: String,
+    /// The new version
     pub version: u32,
     /// `in shadow` or `archived`
     pub status: &'static str,
@@ -45,6 +47,7 @@ impl StatusChange {
 /// The result of a rollback
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Rollback {
+    /// The playbook
     pub slug: String,
     /// The new version
     pub version: u32,
@@ -288,6 +291,7 @@ pub async fn move_to_shadow(keeping: &mut LibraryWriter, slug: String) -> Result
 /// The expired playbooks that were archived
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct ArchivedPlaybooks {
+    /// Their slugs
     pub archived: Vec<String>,
 }
 
