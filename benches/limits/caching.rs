@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate::service::estimate::made_up_event;
+use quorate::measured::made_up_event;
 use quorate_kernel::ports::executor::{Executor, Servers, Settings, Usage};
 use quorate_kernel::prompt::{Layout, Prompt};
 use quorate_manifest::council::{VerdictPolicy, built_in_council};

@@ -5,12 +5,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use quorate::service::compose::Sources;
-use quorate::service::environment::Environment;
-use quorate::service::manifests::Manifests;
-use quorate::service::playbook::library::Catalogue;
-use quorate::service::playbook::library::Library;
-use quorate::service::workspace::PathOverrides;
+use quorate::measured::{Catalogue, Environment, Library, Manifests, PathOverrides, Sources};
+use quorate::{Quorate, Trust};
 use quorate_diagnostics::Report;
 use quorate_ledger::store::address::StoreAddress;
 use quorate_manifest::loader::Refs;
@@ -59,13 +55,10 @@ pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
 
 /// Is the process of its own.
 pub(super) fn inside(what: &str, dir: &Path) -> Result<Duration, Failure> {
-    let environment = Environment {
-        state_dir: Some(dir.join("state")),
-        trust: quorate::service::trust::requests::Trust::default().trusting_all(),
-        ..Environment::new(dir)
-    };
-    let manifests =
-        Manifests::open(&environment, dir, Refs::Followed).map_err(|stop| stop.first_message())?;
+    let quorate = Quorate::builder().workspace(dir).state_dir(dir.join("state")).trust(Trust::Workspace);
+    let quorate = quorate.build_unread()?;
+    let environment = quorate.environment();
+    let manifests = Manifests::open(environment, dir, Refs::Followed).map_err(|stop| stop.first_message())?;
     let round = manifests.loader(&*environment.registries);
     let start = Instant::now();
     let shelf = playbook::load_all(&round, &Scope::Workspace);
@@ -77,11 +70,11 @@ pub(super) fn inside(what: &str, dir: &Path) -> Result<Duration, Failure> {
         return Ok(loaded);
     }
     let library =
-        Library::open(&environment, &PathOverrides::default(), None).map_err(|stop| stop.first_message())?;
+        Library::open(environment, &PathOverrides::default(), None).map_err(|stop| stop.first_message())?;
     let ledger = StoreAddress::File(dir.join(".quorate/ledger.db"));
     match what {
         "cold" | "warm" => {
-            weave(what, &environment, &library, &Catalogue::open(&round, &Scope::Workspace, &ledger))
+            weave(what, environment, &library, &Catalogue::open(&round, &Scope::Workspace, &ledger))
         }
         _ => bind(what, &library),
     }

@@ -4,11 +4,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quorate::service::commit_events::nats::{Heard, NatsEvents, NatsOptions};
-use quorate::service::environment::{Environment, NatsServers};
-use quorate::service::live::Watcher;
-use quorate::service::runs;
-use quorate::service::workspace::PathOverrides;
+use quorate::commit_events::{Heard, NatsEvents, NatsOptions};
+use quorate::measured::{Environment, PathOverrides, Watcher, open_ledger};
+use quorate::{NatsServers, Quorate};
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _};
 use quorate_ledger::Store;
 use quorate_ledger::store::address::StoreAddress;
@@ -168,9 +166,8 @@ fn latency(
     let name = if nats.is_some() { "heard" } else { "asked" };
     let schema = Schema::new(server, name)?;
     let environment = |number: usize| -> Result<Environment, Failure> {
-        let mut environment = Environment::new(bench.place.dir(&format!("events-{name}-{number}"))?);
-        environment.ledger = Some(schema.url.clone().into());
-        Ok(environment)
+        let builder = Quorate::builder().workspace(bench.place.dir(&format!("events-{name}-{number}"))?);
+        Ok(builder.ledger(schema.url.clone()).build_unread()?.environment().clone())
     };
     let options = |publishes: bool| {
         nats.map(|servers| NatsOptions {
@@ -190,7 +187,7 @@ fn latency(
                 None => None,
             };
             let events = events.transpose().map_err(|error| error.first_message())?;
-            let session = runs::open(&environment, &PathOverrides::default()).await;
+            let session = open_ledger(&environment, &PathOverrides::default()).await;
             Ok::<_, Failure>((events, session.map_err(|error| error.first_message())?))
         };
         let (_events, writing) = connected(all[0].clone(), options(true)).await?;

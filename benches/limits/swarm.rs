@@ -12,9 +12,7 @@ use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use quorate::conversation::SayRequest;
-use quorate::service::runtime::conversation::say;
-use quorate::service::runtime::{OpenRuntime, RuntimeRequest, open};
-use quorate::service::workspace::PathOverrides;
+use quorate::measured::{OpenRuntime, PathOverrides, RuntimeRequest, open_runtime, say};
 use quorate::{Quorate, Trust};
 use quorate_kernel::conversation::NewTurn;
 use quorate_kernel::ports::executor::{About, ConfigError, Executor, Failure, Invocation, Reply, Settings};
@@ -132,7 +130,7 @@ async fn ready(dir: &Path, speakers: usize, substrate: &str, after: Duration) ->
     let quorate = builder.executor_with("prompt", prompt).build()?;
     let environment = quorate.environment();
     let request = RuntimeRequest::from("swarm.yaml");
-    let opened = open(environment, &PathOverrides::default(), &request, &environment.registries);
+    let opened = open_runtime(environment, &PathOverrides::default(), &request, &environment.registries);
     let opened = Arc::new(opened.map_err(|stop| stop.first_message())?);
     OpenRuntime::open(&opened).await.map_err(|stop| stop.first_message().into())
 }

@@ -7,7 +7,6 @@ use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesPars
 use clap::{Args, ValueEnum};
 use quorate::input::{parse_duration, parse_money, parse_since};
 use quorate::review::FailOn;
-use quorate::service::workspace::PathOverrides;
 use quorate::{Caps, Error, ErrorKind, NatsServers, Producer, Quorate, RunOptions, Verdict, VerdictPolicy};
 use quorate_diagnostics::{Body, codes};
 
@@ -24,10 +23,6 @@ pub(super) struct PathArguments {
 }
 
 impl PathArguments {
-    pub(super) fn path_overrides(&self) -> PathOverrides {
-        PathOverrides { config: self.config.clone(), ledger: self.ledger.clone() }
-    }
-
     /// The workspace with these files in place of its own.
     pub(super) fn apply(self, quorate: &Quorate) -> Quorate {
         quorate.with_paths(self.config, self.ledger)
@@ -95,8 +90,8 @@ pub(super) struct QueueArguments {
 
 #[cfg(feature = "postgres")]
 impl QueueArguments {
-    pub(super) fn options(&self) -> quorate::service::queue::QueueOptions {
-        quorate::service::queue::QueueOptions {
+    pub(super) fn options(&self) -> quorate::queue::QueueOptions {
+        quorate::queue::QueueOptions {
             tenant: self.tenant.clone(),
             class: self.worker_class.clone(),
             priority: self.priority,

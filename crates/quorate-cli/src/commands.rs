@@ -233,11 +233,7 @@ async fn dispatch(arguments: Arguments) -> Exit {
     if terminal.failed() { Exit::UNUSABLE } else { exit }
 }
 
-async fn run_command(
-    command: Command,
-    quorate: &Quorate,
-    terminal: &Terminal,
-) -> Exit {
+async fn run_command(command: Command, quorate: &Quorate, terminal: &Terminal) -> Exit {
     match command {
         Command::Review(arguments) => review::run(arguments, quorate, terminal).await,
         Command::Convene(arguments) => Box::pin(convene::run(arguments, quorate, terminal)).await,

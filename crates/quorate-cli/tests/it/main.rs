@@ -118,7 +118,6 @@ mod serve_runs;
 mod serve_talks;
 mod several;
 mod site;
-mod spec;
 mod support;
 mod swarm_kill;
 mod sweep;

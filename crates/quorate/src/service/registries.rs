@@ -174,3 +174,6 @@ impl quorate_manifest::Capabilities for Registries {
 fn built_in_registry() -> Registry {
     default_registry().expect("the shipped adapters have kinds of their own")
 }
+
+#[cfg(test)]
+mod spec;

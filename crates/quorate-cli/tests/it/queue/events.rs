@@ -6,9 +6,9 @@ use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 
 use futures::StreamExt as _;
-use quorate::service::commit_events::CommitEvents;
-use quorate::service::commit_events::nats::{Heard, NatsEvents, NatsOptions};
-use quorate::service::environment::NatsServers;
+use quorate::commit_events::{Heard, NatsEvents, NatsOptions};
+use quorate::measured::CommitEvents;
+use quorate::NatsServers;
 use serde_json::{Value, json};
 
 use super::*;

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use quorate::service::registries::Registries;
 use quorate_testkit::mdtest;
+
+use super::Registries;
 
 fn spec() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../spec")
