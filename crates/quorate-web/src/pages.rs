@@ -1,6 +1,5 @@
 //! The pages, one file and one template each. Everything that is written into a page passes `escape`.
 
-pub(crate) mod assembly_parts;
 pub(crate) mod assembly_run;
 pub(crate) mod at;
 pub(crate) mod audit;

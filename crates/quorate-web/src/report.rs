@@ -19,8 +19,9 @@ use quorate::runs::Recorded;
 use serde_json::Value;
 
 use crate::assets::REPORT_CHECK;
-use crate::pages::assembly_parts::Reason;
-use crate::pages::assembly_run::{self, Board, Branch, Guidance, RuleRow, ShownMessage, ViolationRow};
+use crate::pages::assembly_run::{
+    self, Board, Branch, Guidance, Reason, RuleRow, ShownMessage, ViolationRow,
+};
 use crate::pages::at::{At, Form, pointer_part};
 use crate::pages::document::{self, Line};
 use crate::pages::review_run::{self, Places, Position, ShownFinding};

@@ -2,7 +2,7 @@
 //! Sigstore bundles of a decision.
 
 use std::io::IsTerminal as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use quorate::reports::{LaterVerdict, ReportFormat, ReportRequest, ReportScope};

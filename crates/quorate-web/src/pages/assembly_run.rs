@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use askama::Template;
 use quorate::convene::{
-    AppliedRule, AssemblyVerdict, CountedVote, Decision, Fragment, Member, Message, Node, Violation,
+    AppliedRule, AssemblyVerdict, CountedVote, Decision, Fragment, Member, Message, Needed, Node, Violation,
     VoteCount,
 };
+use serde_json::{Map, Value};
 
 use super::Frame;
 use super::Surroundings;
-use super::assembly_parts;
 use super::at::{At, Form};
 use super::chart::{self, Segment};
 use super::live_run::LiveView;
-use super::wording::{Mark, duration, instant, minute, plain, usage};
+use super::wording::{Mark, instant, minute, plain};
 use crate::Server;
 
 #[derive(Template)]
@@ -30,18 +30,24 @@ pub(super) struct AssemblyPage {
     opened: String,
     instant: String,
     because: Option<String>,
-    reasons: Vec<assembly_parts::Reason>,
+    decided_by: Option<String>,
+    reasons: Vec<Reason>,
     facts: Vec<(&'static str, String)>,
     notes: Vec<String>,
     can_resume: bool,
-    board: Option<assembly_parts::Board>,
+    board: Option<Board>,
+    marks: Vec<Threshold>,
+    /// The bar of the vote in a sentence.
+    about: String,
     fragments: Vec<Guidance>,
     messages: Vec<ShownMessage>,
-    reach: Option<assembly_parts::Reach>,
+    reach: Option<Reach>,
     objections: Vec<(String, u64, String)>,
-    tree: Vec<assembly_parts::Branch>,
+    /// The tree of a hierarchy, as HTML.
+    tree: String,
     asked: Vec<AskedMember>,
-    rules: Vec<assembly_parts::RuleRow>,
+    /// The rules with their effects, as HTML.
+    rules: String,
     violations: Vec<ViolationRow>,
     /// The table of members, as HTML.
     members: String,
@@ -118,6 +124,9 @@ pub(super) fn page(server: &Arc<Server>, report: Decision, around: Surroundings)
     let word = report.verdict.map(AssemblyVerdict::as_str);
     let is_open = word.is_none();
     let is_incomplete = report.verdict == Some(AssemblyVerdict::Incomplete);
+    let board = report.decision.as_ref().map(|count| board(count, At::default()));
+    let marks = report.decision.as_ref().map_or_else(Vec::new, |count| marks(&report, count));
+    let facts = report.facts().into_iter().map(|(name, fact)| (name, fact.plain()));
     let shown = word.unwrap_or("open").to_uppercase();
     let frame = Frame::new(
         server,
@@ -132,57 +141,32 @@ pub(super) fn page(server: &Arc<Server>, report: Decision, around: Surroundings)
         previous: around.previous,
         opened: minute(report.opened_ms),
         instant: instant(report.opened_ms),
-        because: report.because.clone(),
-        reasons: assembly_parts::reasons(&report),
-        facts: facts(&report),
+        because: report.verdict.map(|_| report.reason()),
+        decided_by: report.deciding_rule().map(|rule| rule.id.clone()),
+        reasons: reasons(&report),
+        facts: facts.collect(),
         notes: report.all_notes(),
         can_resume: !server.read_only
             && !report.imported
             && !report.queued
             && (is_open || is_incomplete)
             && !around.is_driven,
-        reach: assembly_parts::reach(&report),
-        objections: assembly_parts::objections(&report),
-        board: assembly_parts::board(&report),
+        reach: reach(&report),
+        objections: objections(&report),
+        about: board.as_ref().map_or_else(String::new, |board| about(board, &marks)),
+        board,
+        marks,
         fragments: guidance(&report.fragments, &At::default()),
         messages: messages(&report.messages, &At::default()),
-        tree: assembly_parts::branches(&report),
+        tree: report.tree_doc().html(),
         asked: asked(&report),
-        rules: assembly_parts::rules(&report),
+        rules: report.rules_doc().html(),
         violations: report.violations.iter().map(|refused| violation(refused, At::default())).collect(),
         members: quorate::view::members(&report.member_usage).html(),
         title: report.title,
         subject: report.subject,
         run: report.run,
     }
-}
-
-fn facts(report: &Decision) -> Vec<(&'static str, String)> {
-    let mut facts = vec![
-        ("Mode", report.mode.as_str().to_owned()),
-        ("Executor", report.executor.clone()),
-        ("Calls", report.calls.to_string()),
-        ("Time", duration(report.took)),
-    ];
-    let used = usage(&report.usage);
-    let given = [
-        ("Cost", Some(used).filter(|used| !used.is_empty())),
-        ("Reason", report.code.as_deref().map(plain)),
-        ("Missing", Some(report.missing.join(", ")).filter(|missing| !missing.is_empty())),
-        (
-            "Severity",
-            report.risk.as_ref().map(|risk| match &risk.level {
-                Some(level) => format!("{} ({level})", risk.severity),
-                None => risk.severity.to_string(),
-            }),
-        ),
-        ("Call a human", report.should_escalate.map(|yes| if yes { "yes" } else { "no" }.to_owned())),
-        ("Rounds", report.rounds.as_ref().map(|(rounds, end)| format!("{rounds}, {}", plain(end)))),
-        ("Topology", report.topology.clone()),
-        ("Objecting", Some(report.objecting.join(", ")).filter(|objecting| !objecting.is_empty())),
-    ];
-    facts.extend(given.into_iter().filter_map(|(name, value)| Some((name, value?))));
-    facts
 }
 
 /// A decision. `at` is its place.
@@ -203,7 +187,7 @@ pub(crate) fn board(decision: &VoteCount, at: At) -> Board {
         bar: chart::stacked(&parts),
         weights: parts.iter().map(weight).collect(),
         ratio: format!("{} of {}", decision.exact.yes, decision.exact.total),
-        text: decision.text.as_deref().map(assembly_parts::split_result),
+        text: decision.text.as_deref().map(split_result),
         tie: decision.tie.clone(),
         votes: decision.votes.iter().enumerate().map(vote).collect(),
         at,
@@ -317,4 +301,118 @@ pub(crate) fn violation(violation: &Violation, at: At) -> ViolationRow {
         excerpt_at,
         at,
     }
+}
+
+/// A member's vote with its reason, as it gave them; a reason that touches a locked trait is withheld (V6).
+pub(crate) struct Reason {
+    pub(crate) at: At,
+    pub(crate) member: String,
+    pub(crate) word: String,
+    pub(crate) reason: String,
+    pub(crate) reason_at: String,
+}
+
+impl Reason {
+    /// The vote in an answer, if there is one. `at` is the record of the answer, `decided` the decision of the outcome.
+    pub(crate) fn of(
+        member: &str,
+        answer: &Map<String, Value>,
+        at: At,
+        (decision, decided): (&VoteCount, &At),
+    ) -> Option<Reason> {
+        let text = |key: &str| answer.get(key).and_then(Value::as_str).map(str::to_owned);
+        let withheld = decision.votes.iter().enumerate().find(|(_, vote)| vote.member == member);
+        let withheld = withheld.and_then(|(place, vote)| Some((place, vote.withheld.clone()?)));
+        let (reason, reason_at) = match withheld {
+            Some((place, text)) => (text, decided.to(&format!("/votes/{place}/withheld"))),
+            None => (text("rationale").unwrap_or_default(), at.to("/answer/rationale")),
+        };
+        Some(Reason { at, member: member.to_owned(), word: text("vote")?, reason, reason_at })
+    }
+}
+
+/// The votes of a run that has some, in the order of its members.
+fn reasons(report: &Decision) -> Vec<Reason> {
+    let Some(decision) = &report.decision else { return Vec::new() };
+    let nowhere = At::default();
+    let given =
+        |member: &Member| Reason::of(&member.id, member.answer()?, At::default(), (decision, &nowhere));
+    report.members.iter().filter_map(given).collect()
+}
+
+/// What a rule asks of the yes side.
+struct Threshold {
+    /// Where it is, of 1,000.
+    x: u64,
+    /// Whether the rule decided; else it is a quorum that did not.
+    is_deciding: bool,
+    rule: String,
+    needs: String,
+}
+
+/// What the deciding rule and the quorums ask of the yes side.
+fn marks(report: &Decision, count: &VoteCount) -> Vec<Threshold> {
+    let all = count.yes + count.no + count.abstain + count.missing;
+    let reached = if all > 0.0 { count.yes / all } else { 0.0 };
+    let mark = |needed: Needed, is_deciding: bool| Threshold {
+        x: chart::mark(needed.place, reached),
+        is_deciding,
+        rule: needed.rule,
+        needs: needed.text,
+    };
+    let deciding = report.threshold().map(|needed| mark(needed, true));
+    deciding.into_iter().chain(report.quorums().into_iter().map(|needed| mark(needed, false))).collect()
+}
+
+/// The bar of a vote in a sentence.
+fn about(board: &Board, marks: &[Threshold]) -> String {
+    let sides: Vec<String> =
+        board.weights.iter().map(|(word, weight, _)| format!("{word} {weight}")).collect();
+    let marks: String =
+        marks.iter().map(|mark| format!(" The rule {} asks for {}.", mark.rule, mark.needs)).collect();
+    format!("Weights: {}. Yes is {}.{marks}", sides.join(", "), board.ratio)
+}
+
+/// Parts the text of a decision: its last line says the result, and the lines before are the proposal's.
+fn split_result(text: &str) -> (String, String) {
+    let (gist, result) = text.rsplit_once('\n').unwrap_or(("", text));
+    (gist.to_owned(), result.to_owned())
+}
+
+/// How many messages each peer sent to each other one, and to all in reach.
+struct Reach {
+    members: Vec<String>,
+    rows: Vec<(String, Vec<usize>, usize)>,
+}
+
+/// `None` without a message.
+fn reach(report: &Decision) -> Option<Reach> {
+    if report.messages.is_empty() {
+        return None;
+    }
+    let members: Vec<String> = report.members.iter().map(|member| member.id.clone()).collect();
+    let names =
+        |message: &Message, id: &str| message.to.as_ref().is_some_and(|to| to.iter().any(|one| one == id));
+    let row = |from: &String| {
+        let sent: Vec<&Message> = report.messages.iter().filter(|message| message.from == *from).collect();
+        let counts =
+            members.iter().map(|id| sent.iter().filter(|message| names(message, id)).count()).collect();
+        (from.clone(), counts, sent.iter().filter(|message| message.to.is_none()).count())
+    };
+    Some(Reach { rows: members.iter().map(row).collect(), members })
+}
+
+/// Each member's last objection: the round, and what became of it. Open ones come first.
+fn objections(report: &Decision) -> Vec<(String, u64, String)> {
+    let mut all: Vec<_> = report.objections.iter().collect();
+    all.sort_by_key(|objection| (objection.taken_back, objection.answered, objection.round));
+    let shown = all.into_iter().map(|objection| {
+        let state = match (objection.taken_back, objection.answered) {
+            (true, _) => "taken back",
+            (false, true) => "open, answered",
+            (false, false) => "open, not answered",
+        };
+        (objection.member.clone(), objection.round, state.to_owned())
+    });
+    shown.collect()
 }

@@ -52,9 +52,13 @@ impl Decision {
             Mode::Voting => self.add_vote(&mut doc),
             Mode::Advisory => self.add_guidance(&mut doc),
             Mode::Peer => self.add_discussion(&mut doc),
-            Mode::Hierarchy => hierarchy::add(self, &mut doc),
+            Mode::Hierarchy => doc.append(hierarchy::doc(self)),
         }
-        self.add_rules(&mut doc);
+        let rules = self.rules_doc();
+        if !rules.is_empty() {
+            doc.heading("Rules, in order");
+            doc.append(rules);
+        }
         self.add_refusals(&mut doc);
         self.add_absences(&mut doc);
         self.add_notes(&mut doc);
@@ -79,7 +83,7 @@ impl Decision {
     }
 
     /// The reason for the verdict, in a sentence or two.
-    fn reason(&self) -> String {
+    pub fn reason(&self) -> String {
         let Some(verdict) = self.verdict else { return undecided(&self.run, self.imported, self.queued) };
         if let Some(because) = &self.because {
             let code = self.code.as_deref().map_or_else(String::new, |code| format!(" ({code})"));
@@ -147,8 +151,8 @@ impl Decision {
         )
     }
 
-    /// The facts about the run.
-    fn facts(&self) -> Vec<(&'static str, Text)> {
+    /// The facts about the run, each with a label.
+    pub fn facts(&self) -> Vec<(&'static str, Text)> {
         let model_note = match &self.recorded {
             Some(recorded) => format!(" ({})", recorded.to_lowercase()),
             None if self.model_asked => String::new(),
@@ -194,8 +198,13 @@ impl Decision {
         Some(Text::toned(tone, text))
     }
 
-    /// Adds the effect of each rule, in order.
-    fn add_rules(&self, doc: &mut Doc) {
+    /// The tree of a hierarchy: what its root passes up, and each node's input, answer and output. Empty in other modes.
+    pub fn tree_doc(&self) -> Doc {
+        if self.mode == Mode::Hierarchy { hierarchy::doc(self) } else { Doc::new() }
+    }
+
+    /// The effect of each rule, in order.
+    pub fn rules_doc(&self) -> Doc {
         let row = |(at, rule): (usize, rules::RuleSummary)| {
             let id = if rule.has_fired { Text::strong(&rule.id) } else { Text::from(&rule.id) };
             // The words up to the first colon, semicolon or parenthesis state the effect.
@@ -204,11 +213,10 @@ impl Decision {
             let did = Text::toned(rule.tone.unwrap_or_default(), effect).and(details);
             [Text::from(at.to_string()), id, rule.kind.into(), did]
         };
-        let rows: Vec<_> = (1..).zip(rules::summaries(self)).map(row).collect();
-        if !rows.is_empty() {
-            doc.heading("Rules, in order");
-            doc.table(Table::new(["", "rule", "kind", "what it did"]).with_rows(rows));
-        }
+        let rows = (1..).zip(rules::summaries(self)).map(row);
+        let mut doc = Doc::new();
+        doc.table(Table::new(["", "rule", "kind", "what it did"]).with_rows(rows));
+        doc
     }
 
     fn add_refusals(&self, doc: &mut Doc) {

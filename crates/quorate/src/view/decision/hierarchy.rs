@@ -19,7 +19,8 @@ const NAMED: usize = 8;
 /// The most quotes shown.
 const QUOTES: usize = 12;
 
-pub(super) fn add(decision: &Decision, doc: &mut Doc) {
+pub(super) fn doc(decision: &Decision) -> Doc {
+    let mut doc = Doc::new();
     if let Some(rollup) = &decision.rollup {
         doc.heading("Passed up by the root");
         doc.line(Text::from("severity ").and(severity_text(rollup.severity)));
@@ -60,7 +61,8 @@ pub(super) fn add(decision: &Decision, doc: &mut Doc) {
             counts.iter().map(|(status, count)| format!("{count} {}", status.replace('_', " "))).collect();
         doc.line(format!("{}: {}.", amount(decision.nodes.len() as u64, "node"), counts.join(", ")));
     }
-    decision.add_more(doc, more, "more member");
+    decision.add_more(&mut doc, more, "more member");
+    doc
 }
 
 /// A member in the tree.
