@@ -11,6 +11,7 @@ use std::io::BufRead;
 use quorate_kernel::ports::ledger::{Durability, Entry, Kind, LedgerError};
 use quorate_kernel::record::{Imported, RecordRange};
 use quorate_protocol::{Name, storable};
+use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use crate::Store;
@@ -38,10 +39,12 @@ pub struct ImportOptions<'a> {
 }
 
 /// An export that was verified.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VerifiedExport {
+    #[serde(flatten, serialize_with = "as_tree")]
     pub header: ExportHeader,
     /// The number of lines of each kind.
+    #[serde(skip)]
     pub totals: ExportTotals,
     /// The trusted key that signed the checkpoint.
     pub key: String,
@@ -49,14 +52,24 @@ pub struct VerifiedExport {
     pub file_sha256: String,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Origin, size and root of the exporting ledger.
+fn as_tree<S: Serializer>(header: &ExportHeader, serializer: S) -> Result<S::Ok, S::Error> {
+    let ExportHeader { origin, size, root, .. } = header;
+    json!({"origin": origin, "size": size, "root": root}).serialize(serializer)
+}
+
+/// The result of an import.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ImportSummary {
+    #[serde(flatten)]
     pub verified: VerifiedExport,
     /// The number of new records of each run.
     pub runs: BTreeMap<String, u64>,
     /// The number of runs that existed here unchanged.
+    #[serde(rename = "known")]
     pub unchanged_runs: u64,
     /// The streams that were skipped because they are not runs.
+    #[serde(rename = "passed_over")]
     pub skipped_streams: BTreeSet<String>,
 }
 

@@ -16,7 +16,7 @@ use super::service::ledger::{self, export, gc, prove as proving, verify};
 use super::service::report_file::{self, ReportFormat};
 use super::service::session::LedgerSession;
 use super::service::{open_session, runs, workspace};
-use super::session::{OpenSession, Outcome};
+use super::session::Outcome;
 
 pub use super::service::ledger::export::{ExportRequest, Import, ImportRequest};
 pub use super::service::ledger::gc::{Erasure, HoldChange, Holds};
@@ -25,6 +25,7 @@ pub use super::service::ledger::verify::{Verification, VerifyRequest};
 pub use super::service::ledger::{AcceptKeyRequest, AcceptedKeys, AcceptedRollback, LedgerStats, Sealed};
 pub use super::service::report_file::CheckedProof;
 pub use quorate_ledger::export::{ExportFormat, ExportSummary};
+pub use quorate_ledger::import::ImportSummary;
 pub use quorate_ledger::prove::{InvalidProof, Proof, TrustedKey, VerifiedProof};
 pub use quorate_ledger::retention::{LegalHold, PlannedErasure};
 pub use quorate_ledger::signing::PublicKey;
@@ -77,7 +78,7 @@ impl Quorate {
     /// ```
     #[crate::boxed]
     pub async fn prove(&self, what: &str) -> Result<Outcome<Proof>, Error> {
-        let session = self.open_ledger().await?;
+        let session = self.open_existing().await?;
         let proof = proving::prove(&session, what).await;
         session.finish(proof).await
     }
@@ -88,7 +89,7 @@ impl Quorate {
     /// As [`Quorate::prove`].
     #[crate::boxed]
     pub async fn prove_run(&self, run: &str) -> Result<Outcome<Proof>, Error> {
-        let session = self.open_ledger().await?;
+        let session = self.open_existing().await?;
         let proof = match session.find_run(run).await {
             Ok(row) => proving::prove(&session, &row.run).await,
             Err(error) => Err(error),
@@ -114,7 +115,7 @@ impl Quorate {
     /// If the ledger does not exist or does not answer.
     #[crate::boxed]
     pub async fn ledger_stats(&self) -> Result<Outcome<LedgerStats>, Error> {
-        let session = self.open_ledger().await?;
+        let session = self.open_existing().await?;
         let stats = ledger::stats(&session).await;
         session.finish(stats).await
     }
@@ -125,7 +126,7 @@ impl Quorate {
     /// If the ledger does not answer; then nothing is erased.
     #[crate::boxed]
     pub async fn erase_expired(&self, dry_run: bool) -> Result<Outcome<Erasure>, Error> {
-        let session = self.open_ledger().await?;
+        let session = self.open_existing().await?;
         let erased = gc::gc(&session, dry_run).await;
         session.finish(erased).await
     }
@@ -137,7 +138,7 @@ impl Quorate {
     /// If there is no such run, the reason is blank, or the ledger rejects the record.
     #[crate::boxed]
     pub async fn hold_run(&self, run: &str, reason: Option<&str>) -> Result<Outcome<HoldChange>, Error> {
-        let session = self.open_ledger().await?;
+        let session = self.open_existing().await?;
         let held = gc::hold(&session, run, reason).await;
         session.finish(held).await
     }
@@ -148,7 +149,7 @@ impl Quorate {
     /// If there is no such run, or the ledger rejects the record.
     #[crate::boxed]
     pub async fn release_run(&self, run: &str) -> Result<Outcome<HoldChange>, Error> {
-        let session = self.open_ledger().await?;
+        let session = self.open_existing().await?;
         let released = gc::release(&session, run).await;
         session.finish(released).await
     }
@@ -159,7 +160,7 @@ impl Quorate {
     /// If the ledger does not exist or does not answer.
     #[crate::boxed]
     pub async fn held_runs(&self) -> Result<Outcome<Holds>, Error> {
-        let session = self.open_ledger().await?;
+        let session = self.open_existing().await?;
         let holds = gc::holds(&session).await;
         session.finish(holds).await
     }
@@ -171,7 +172,7 @@ impl Quorate {
     /// If the reason is blank, the ledger rejects the record, or the kept checkpoint cannot be moved.
     #[crate::boxed]
     pub async fn accept_rollback(&self, reason: &str) -> Result<Outcome<AcceptedRollback>, Error> {
-        let session = self.open_ledger().await?;
+        let session = self.open_existing().await?;
         let accepted = ledger::accept_rollback(&session, reason).await;
         session.finish(accepted).await
     }
@@ -184,7 +185,7 @@ impl Quorate {
     #[crate::boxed]
     pub async fn accept_keys(&self, request: AcceptKeyRequest) -> Result<Outcome<AcceptedKeys>, Error> {
         self.ensure_keys_only(&request.keys)?;
-        let session = self.open_ledger().await?;
+        let session = self.open_existing().await?;
         let accepted = ledger::accept_key(&session, &request).await;
         session.finish(accepted).await
     }
@@ -199,7 +200,7 @@ impl Quorate {
         request: &ExportRequest,
         out: &mut (dyn Write + Send),
     ) -> Result<Outcome<Option<ExportSummary>>, Error> {
-        let session = self.open_ledger().await?;
+        let session = self.open_existing().await?;
         let written = export::export(&session, request, out).await;
         session.finish(written).await
     }
@@ -216,7 +217,7 @@ impl Quorate {
         path: &Path,
     ) -> Result<Outcome<Option<ExportSummary>>, Error> {
         let path = self.named_path(path.to_owned())?;
-        let session = self.open_ledger().await?;
+        let session = self.open_existing().await?;
         let written = export_to(&session, request, &path).await;
         session.finish(written).await
     }
@@ -233,7 +234,7 @@ impl Quorate {
         let workspace = workspace::load(&self.environment, &self.places, &self.environment.directory)?;
         if self.held.is_none() && !workspace.ledger.may_exist() {
             let preview = export::preview(&self.environment, &workspace, &request).await?;
-            if request.dry_run || preview.runs.is_empty() {
+            if request.dry_run || preview.summary.runs.is_empty() {
                 return Ok(preview.into());
             }
         }
@@ -263,10 +264,6 @@ impl Quorate {
     pub fn check_export(&self, request: &CheckRequest) -> Result<ExportCheck, Error> {
         self.ensure_checkable(request)?;
         Ok(proving::check_export(&self.environment, request)?)
-    }
-
-    async fn open_ledger(&self) -> Result<OpenSession, Error> {
-        self.open(runs::open_read_only(&self.environment, &self.places)).await
     }
 
     fn ensure_checkable(&self, request: &CheckRequest) -> Result<(), Error> {

@@ -16,7 +16,6 @@ use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::ports::ledger::{Durability, Entry};
 use quorate_kernel::record::{AcceptedKey, GivenUp, RolledBack};
 use quorate_ledger::keys::KeyPurpose;
-use quorate_ledger::local_checkpoints::CheckpointFiles;
 use quorate_ledger::prove::TrustedKey;
 use quorate_ledger::signing::{KeyId, PublicKey, SecretKey, SigningContext, Voucher};
 use quorate_ledger::stats::LedgerCounts;
@@ -417,7 +416,7 @@ pub async fn accept_rollback(
     let help = "state in `--reason` what was restored, and from where";
     let reason = non_empty(reason, "cannot accept a rollback: the reason is empty", help)?;
     let origin = session.store.last_checkpoint().await?.map(|sealed| sealed.origin);
-    let copies = CheckpointFiles::new(session.store.address(), session.environment.state_dir.as_deref());
+    let copies = session.sealer().copies();
     let kept = copies.read(origin.as_deref());
     let departs = sealing::rollback_reason(&session.environment, &session.store, &kept).await?;
     if departs.is_some() {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use quorate_kernel::ports::ledger::Kind;
+use quorate_ledger::import::ImportSummary;
 use quorate_ledger::prove::ProvenRecord;
 use quorate_ledger::retention::Period;
 use quorate_ledger::store::STREAM;
@@ -240,16 +241,16 @@ fn span(from: u64, to: u64) -> String {
 impl Import {
     /// The merged runs.
     pub fn doc(&self) -> Doc {
-        let merged: u64 = self.runs.values().sum();
+        let ImportSummary { verified, runs, unchanged_runs, skipped_streams } = &self.summary;
+        let (count, merged) = (runs.len(), runs.values().sum::<u64>());
         let verb = if self.dry_run { "would be merged" } else { "merged" };
-        let count = self.runs.len();
         let mut doc =
-            lines([format!("{count} runs with {merged} records {verb}, {} already present", self.known)]);
-        let records = format!("{} records of {}", self.records, self.origin);
-        doc.facts([("verified", records), ("signed by", self.key.clone())]);
-        doc.items(self.runs.iter().map(|(run, count)| format!("{run}: {count} records")));
-        if !self.passed_over.is_empty() {
-            let streams: Vec<&str> = self.passed_over.iter().map(String::as_str).collect();
+            lines([format!("{count} runs with {merged} records {verb}, {unchanged_runs} already present")]);
+        let records = format!("{} records of {}", verified.totals.records, verified.header.origin);
+        doc.facts([("verified", records), ("signed by", verified.key.clone())]);
+        doc.items(runs.iter().map(|(run, count)| format!("{run}: {count} records")));
+        if !skipped_streams.is_empty() {
+            let streams: Vec<&str> = skipped_streams.iter().map(String::as_str).collect();
             doc.line(format!("not merged, since they are not runs: {}", streams.join(", ")));
         }
         doc

@@ -1,6 +1,5 @@
 //! Exports sealed records, and imports runs of another ledger from its export.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -234,43 +233,9 @@ pub struct ImportRequest {
 pub struct Import {
     /// Whether it was a dry run.
     pub dry_run: bool,
-    /// The number of new records of each run.
-    pub runs: BTreeMap<String, u64>,
-    /// The number of runs that existed here unchanged.
-    pub known: u64,
-    /// The streams that were not merged because they are not runs.
-    pub passed_over: BTreeSet<String>,
-    /// The other ledger's name.
-    pub origin: String,
-    /// The number of records of its tree.
-    pub size: u64,
-    /// The root of the tree, in hexadecimal digits.
-    pub root: String,
-    /// The trusted key that signed the export.
-    pub key: String,
-    /// SHA-256 of the file.
-    pub file_sha256: String,
-    /// The number of records in the file.
-    #[serde(skip)]
-    pub records: u64,
-}
-
-impl Import {
-    fn of(imported: ImportSummary, dry_run: bool) -> Import {
-        let ImportSummary { verified, runs, unchanged_runs, skipped_streams } = imported;
-        Import {
-            dry_run,
-            runs,
-            known: unchanged_runs,
-            passed_over: skipped_streams,
-            origin: verified.header.origin,
-            size: verified.header.size,
-            root: verified.header.root,
-            key: verified.key,
-            file_sha256: verified.file_sha256,
-            records: verified.totals.records,
-        }
-    }
+    /// The runs, and the verified export.
+    #[serde(flatten)]
+    pub summary: ImportSummary,
 }
 
 /// The checked inputs of an import.
@@ -298,25 +263,18 @@ impl PreparedImport {
             let body = Body::new(format!("cannot import {}: {what}", request.file));
             body.help("run `quorate ledger export --out FILE` to write an export")
         };
-        match std::fs::metadata(&path) {
-            Ok(found) if found.is_file() => {}
+        let why = match std::fs::metadata(&path) {
+            Ok(found) if found.is_file() => None,
             // The export is read twice, so a pipe cannot be used.
-            Ok(_) => {
-                return Err(ServiceError::configuration(
-                    codes::EXPORT_INVALID,
-                    unusable("it is not a regular file"),
-                ));
-            }
+            Ok(_) => Some("it is not a regular file".to_owned()),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                return Err(ServiceError::not_found(
-                    codes::EXPORT_INVALID,
-                    unusable("the file does not exist"),
-                ));
+                let body = unusable("the file does not exist");
+                return Err(ServiceError::not_found(codes::EXPORT_INVALID, body));
             }
-            Err(error) => {
-                let what = format!("cannot read it: {error}");
-                return Err(ServiceError::configuration(codes::EXPORT_INVALID, unusable(&what)));
-            }
+            Err(error) => Some(format!("cannot read it: {error}")),
+        };
+        if let Some(why) = why {
+            return Err(ServiceError::configuration(codes::EXPORT_INVALID, unusable(&why)));
         }
         Ok(PreparedImport {
             path,
@@ -354,7 +312,7 @@ pub async fn preview(
         ready.open().map_err(|error| import_error(request, ImportError::InvalidExport(error.into())))?;
     let imported = import::preview(file, &ready.terms()).await;
     imported
-        .map(|imported| Import::of(imported, request.dry_run))
+        .map(|summary| Import { dry_run: request.dry_run, summary })
         .map_err(|error| import_error(request, error))
 }
 
@@ -373,7 +331,7 @@ pub async fn import(session: &LedgerSession, request: &ImportRequest) -> Result<
     if !request.dry_run && !imported.runs.is_empty() {
         super::checkpoint(session).await?;
     }
-    Ok(Import::of(imported, request.dry_run))
+    Ok(Import { dry_run: request.dry_run, summary: imported })
 }
 
 fn import_error(request: &ImportRequest, error: ImportError) -> ServiceError {

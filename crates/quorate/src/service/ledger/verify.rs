@@ -204,7 +204,7 @@ async fn ensure_report(
 ) -> Result<VerifyReport, ServiceError> {
     let address = session.store.address();
     let origin = session.store.last_checkpoint().await?.map(|sealed| sealed.origin);
-    let copies = CheckpointFiles::new(address, session.environment.state_dir.as_deref());
+    let copies = session.sealer().copies();
     let ExternalKeys { keyring, signers } = session.keys().trusted_keys()?;
     let options = VerifyOptions {
         // A given keyring counts with the validity periods of its keys.
