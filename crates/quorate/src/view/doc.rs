@@ -306,7 +306,7 @@ enum Block {
     List { is_ordered: bool, start: usize, entries: Vec<Entry> },
     Quote(String),
     Excerpt(Excerpt),
-    SectionEnd,
+    Section { is_indented: bool },
     Passage(String),
     Verbatim { language: &'static str, text: String },
     Tree(Vec<Entry>),
@@ -431,9 +431,14 @@ impl Doc {
         self.0.push(Block::Excerpt(excerpt));
     }
 
+    /// Begins a section without a heading, which is indented on a terminal.
+    pub fn begin_section(&mut self) {
+        self.0.push(Block::Section { is_indented: true });
+    }
+
     /// Ends the section of the last heading: what follows belongs to the whole document.
     pub fn end_section(&mut self) {
-        self.0.push(Block::SectionEnd);
+        self.0.push(Block::Section { is_indented: false });
     }
 
     /// Lines that keep their breaks and spaces, such as a diff or a configuration.
@@ -476,11 +481,15 @@ impl Doc {
         let mut out = String::new();
         let (mut before, mut inner): (Option<&Block>, usize) = (None, indent);
         for block in self.shown_in(Medium::Terminal) {
-            if let Block::Heading(_) | Block::Title(_) | Block::SectionEnd = block {
-                inner = indent;
-            }
-            if *block == Block::SectionEnd {
-                continue;
+            match block {
+                Block::Section { is_indented } => {
+                    inner = if *is_indented { indent + 2 } else { indent };
+                    // An empty line parts it from what is before it.
+                    before = before.and(Some(block));
+                    continue;
+                }
+                Block::Heading(_) | Block::Title(_) => inner = indent,
+                _ => {}
             }
             if before.is_some_and(|before| !are_close(before, block)) {
                 out.push('\n');
@@ -517,7 +526,8 @@ impl Doc {
                 Block::List { is_ordered, start, entries } => {
                     for (at, entry) in entries.iter().enumerate() {
                         let mark = if *is_ordered { format!("{}.", start + at) } else { "-".to_owned() };
-                        if at > 0 && entries[at - 1].body.0.len() > 1 {
+                        let has_gap = at > 0 || matches!(before, Some(Block::Heading(_)));
+                        if has_gap && entries[at.saturating_sub(1)].body.0.len() > 1 {
                             out.push('\n');
                         }
                         out.push_str(&layout::hanging(&mark, &entry.line.marked(), inner, width));
@@ -546,7 +556,7 @@ impl Doc {
                     out.push_str(&doc.marked(inner + 2, options));
                 }
                 Block::Tree(entries) => tree(entries, &" ".repeat(inner), options, &mut out),
-                Block::SectionEnd | Block::Only(..) => {}
+                Block::Section { .. } | Block::Only(..) => {}
             }
             before = Some(block);
         }
@@ -572,7 +582,7 @@ impl Doc {
     fn markdown_blocks(&self, indent: &str) -> String {
         let mut out = String::new();
         let mut before: Option<&Block> = None;
-        for block in self.shown_in(Medium::Markdown).filter(|block| **block != Block::SectionEnd) {
+        for block in self.shown_in(Medium::Markdown).filter(|block| !matches!(block, Block::Section { .. })) {
             // Lines are paragraphs: Markdown would join them.
             if before.is_some() {
                 out.push('\n');
@@ -626,7 +636,7 @@ impl Doc {
                     markdown_tree(entries, 0, &mut list);
                     list
                 }
-                Block::SectionEnd | Block::Only(..) => String::new(),
+                Block::Section { .. } | Block::Only(..) => String::new(),
             };
             for line in text.lines() {
                 let _ = if line.is_empty() { writeln!(out) } else { writeln!(out, "{indent}{line}") };
@@ -681,7 +691,7 @@ impl Doc {
                         entries.iter().map(html_entry).collect::<String>()
                     )
                 }
-                Block::SectionEnd | Block::Only(..) => Ok(()),
+                Block::Section { .. } | Block::Only(..) => Ok(()),
             };
         }
         out

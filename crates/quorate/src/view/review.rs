@@ -48,6 +48,7 @@ impl Review {
             self.add_override(&mut doc);
             return doc;
         }
+        doc.begin_section();
         doc.facts(self.facts());
         match extent {
             Extent::Screen if self.verdict == Some(Verdict::Ship) => {

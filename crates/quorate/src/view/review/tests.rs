@@ -106,16 +106,20 @@ fn many_findings_are_cut() {
 #[test]
 fn markdown_revise() {
     insta::assert_snapshot!(revise().doc(Extent::Screen).markdown(), @r#"
-    ## REVISE (rubric: 5 findings; content not judged): `drafts/launch.md`
+    ## REVISE  (rubric: 5 findings; content not judged)  `drafts/launch.md`
 
     2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/2 makes that REVISE.
 
+    - run: r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+    - type: blog\_post, tier 2, policy seed/2, 3 earlier verdicts consulted
+    - executor: rubric (no model was asked), 9 calls, 12 ms
+
     | deliberator | round 1 | round 2 | score | block | irreducible | what changed |
     | --- | --- | --- | --- | --- | --- | --- |
-    | skeptic | hold, blocks | revise, blocks | 2 | yes | no | hold → revise; no longer irreducible; concedes 2; escalates 1 |
-    | voice\_identity | ship | ship | 4 | no | no | nothing |
-    | evidence | revise | revise, blocks | 2.5 | yes | no | score 3 → 2.5; now blocks |
-    | strategy | revise, blocks | revise | 3.5 | no | no | score 3 → 3.5; no longer blocks |
+    | **skeptic** | **hold, blocks** | **revise, blocks** | 2 | **yes** | no | hold → revise; no longer irreducible; concedes 2; escalates 1 |
+    | **voice\_identity** | **ship** | **ship** | 4 | no | no | nothing |
+    | **evidence** | **revise** | **revise, blocks** | 2.5 | **yes** | no | score 3 → 2.5; now blocks |
+    | **strategy** | **revise, blocks** | **revise** | 3.5 | no | no | score 3 → 3.5; no longer blocks |
 
     - skeptic concedes: The register of the opening is the voice member's concern. (and 1 more)
     - skeptic escalates: Two others stopped at the same sentence.
@@ -130,24 +134,36 @@ fn markdown_revise() {
 
     ### Brief: 5 findings
 
-    1. `drafts/launch.md:3:1`, **skeptic** (blocks), **evidence** (blocks) and **strategy**
+    1. **skeptic** (blocks), **evidence** (blocks) and **strategy**
+
+       `drafts/launch.md:3:1`
 
        > Revenue grew 90% last quarter
 
        - skeptic: Another cause is as likely.
-       - evidence and strategy: A percentage without a base. **Fix:** Say 90% of what, and link the report.
+       - evidence and strategy: A percentage without a base.
 
-    2. `drafts/launch.md:3:36`, **skeptic** (blocks)
+         **fix:** Say 90% of what, and link the report.
+
+    2. **skeptic** (blocks)
+
+       `drafts/launch.md:3:36`
 
        > all our customers
 
-       - Those who left were not asked. **Fix:** Say how many of how many.
+       - Those who left were not asked.
 
-    3. `drafts/launch.md:6:10`, **strategy**
+         **fix:** Say how many of how many.
+
+    3. **strategy**
+
+       `drafts/launch.md:6:10`
 
        > the price will never change
 
-       - A promise that cannot be taken back. **Fix:** Say until when the price holds.
+       - A promise that cannot be taken back.
+
+         **fix:** Say until when the price holds.
 
     ### Revision brief
 
@@ -160,36 +176,42 @@ fn markdown_revise() {
     ### Notes
 
     - No model was asked: the answers come from the \`rubric\` executor, which does not judge content.
-
-    <sub>run r7k2m9q4xa1bc, 2026-03-04 05:05 UTC; blog\_post, tier 2; policy seed/2; executor rubric; 9 calls, 12 ms</sub>
     "#);
 }
 
 #[test]
 fn markdown_hold() {
     insta::assert_snapshot!(hold().doc(Extent::Screen).markdown(), @r#"
-    ## HOLD: `drafts/launch.md`
+    ## HOLD  `drafts/launch.md`
 
     3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/2 makes that HOLD.
 
     A person decided **SHIP**: see below.
 
+    - run: r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+    - type: blog\_post, tier 2, policy seed/2, 3 earlier verdicts consulted
+    - executor: claude, 9 calls, 1 min 23 s, 12,040 tokens read, 2,310 written
+
     | deliberator | round 1 | round 2 | score | block | irreducible | what changed |
     | --- | --- | --- | --- | --- | --- | --- |
-    | skeptic | hold, blocks | hold, blocks | 1 | yes | yes | nothing |
-    | voice\_identity | hold, blocks | hold, blocks | 1 | yes, ungrounded | yes | nothing |
-    | evidence | hold, blocks | hold, blocks | 1 | yes | yes | nothing |
-    | strategy | ship | ship | 4 | no | no | nothing |
+    | **skeptic** | **hold, blocks** | **hold, blocks** | 1 | **yes** | **yes** | nothing |
+    | **voice\_identity** | **hold, blocks** | **hold, blocks** | 1 | **yes**, ungrounded | **yes** | nothing |
+    | **evidence** | **hold, blocks** | **hold, blocks** | 1 | **yes** | **yes** | nothing |
+    | **strategy** | **ship** | **ship** | 4 | no | no | nothing |
 
     ### Brief: 2 findings
 
-    1. `drafts/launch.md:4:44`, **evidence** (blocks)
+    1. **evidence** (blocks)
+
+       `drafts/launch.md:4:44`
 
        > 日本語も「速い」です。
 
-       - Nobody measured it. **Fix:** Measure it.
+       - Nobody measured it.
 
-    Ungrounded: these quotes are not in the text.
+         **fix:** Measure it.
+
+    ### Ungrounded: not in the text
 
     2. **voice\_identity** (blocks)
 
@@ -206,8 +228,6 @@ fn markdown_hold() {
     ### Notes
 
     - Ungrounded: voice\_identity blocks without a quote from the text.
-
-    <sub>run r7k2m9q4xa1bc, 2026-03-04 05:05 UTC; blog\_post, tier 2; policy seed/2; executor claude; 9 calls, 1 min 23 s</sub>
     "#);
 }
 
@@ -335,6 +355,7 @@ fn hold_with_an_ungrounded_block_and_an_override() {
 
     A person's decision
       ana decided SHIP; the council's verdict stays HOLD.
+
       The embargo ends today.
 
     Notes
@@ -425,8 +446,8 @@ fn one_round_without_its_text() {
 #[test]
 fn narrow_terminal() {
     insta::assert_snapshot!(terminal(&revise(), Extent::Full, TextOptions { width: 48, ..TextOptions::default() }), @"
-    REVISE  drafts/launch.md
-    (rubric: 5 findings; content not judged)
+    REVISE  (rubric: 5 findings; content not judged)
+    drafts/launch.md
     2 of 4 block, 0 of them irreducibly; the
     adjudicator asks for REVISE; policy seed/2 makes
     that REVISE.
@@ -495,7 +516,7 @@ fn narrow_terminal() {
          - evidence and strategy: A percentage
            without a base.
            fix: Say 90% of what, and link the
-                report.
+           report.
 
       2. skeptic (blocks)
           --> drafts/launch.md:3:36
