@@ -97,8 +97,8 @@ impl Text {
         self.shown_in(Medium::Markdown).map(piece).collect()
     }
 
-    /// As a heading in Markdown, which is bold already.
-    fn markdown_heading(&self) -> String {
+    /// Without bold words: for headings, which are bold already, and for tables.
+    fn markdown_plain(&self) -> String {
         let plain = |piece: &Piece| match piece.tone {
             Tone::Code => piece.clone(),
             _ => Piece { tone: Tone::Plain, ..piece.clone() },
@@ -588,8 +588,8 @@ impl Doc {
                 out.push('\n');
             }
             let text = match block {
-                Block::Title(text) => format!("## {}\n", text.markdown_heading()),
-                Block::Heading(text) => format!("### {}\n", text.markdown_heading()),
+                Block::Title(text) => format!("## {}\n", text.markdown_plain()),
+                Block::Heading(text) => format!("### {}\n", text.markdown_plain()),
                 Block::Line(text) => text.markdown() + "\n",
                 Block::Prose(text) => markdown::paragraphs(text),
                 Block::Facts(facts) => {
@@ -738,7 +738,7 @@ fn markdown_table(table: &Table) -> String {
     let rules: String = (0..headings.len()).map(rule).collect();
     let mut out = format!("| {} |\n|{rules}\n", headings.join(" | "));
     for row in &table.rows {
-        let cells: Vec<String> = row.iter().map(Text::markdown).collect();
+        let cells: Vec<String> = row.iter().map(Text::markdown_plain).collect();
         let _ = writeln!(out, "| {} |", cells.join(" | "));
     }
     out

@@ -116,10 +116,10 @@ fn markdown_revise() {
 
     | deliberator | round 1 | round 2 | score | block | irreducible | what changed |
     | --- | --- | --- | --- | --- | --- | --- |
-    | **skeptic** | **hold, blocks** | **revise, blocks** | 2 | **yes** | no | hold → revise; no longer irreducible; concedes 2; escalates 1 |
-    | **voice\_identity** | **ship** | **ship** | 4 | no | no | nothing |
-    | **evidence** | **revise** | **revise, blocks** | 2.5 | **yes** | no | score 3 → 2.5; now blocks |
-    | **strategy** | **revise, blocks** | **revise** | 3.5 | no | no | score 3 → 3.5; no longer blocks |
+    | skeptic | hold, blocks | revise, blocks | 2 | yes | no | hold → revise; no longer irreducible; concedes 2; escalates 1 |
+    | voice\_identity | ship | ship | 4 | no | no | nothing |
+    | evidence | revise | revise, blocks | 2.5 | yes | no | score 3 → 2.5; now blocks |
+    | strategy | revise, blocks | revise | 3.5 | no | no | score 3 → 3.5; no longer blocks |
 
     - skeptic concedes: The register of the opening is the voice member's concern. (and 1 more)
     - skeptic escalates: Two others stopped at the same sentence.
@@ -194,10 +194,10 @@ fn markdown_hold() {
 
     | deliberator | round 1 | round 2 | score | block | irreducible | what changed |
     | --- | --- | --- | --- | --- | --- | --- |
-    | **skeptic** | **hold, blocks** | **hold, blocks** | 1 | **yes** | **yes** | nothing |
-    | **voice\_identity** | **hold, blocks** | **hold, blocks** | 1 | **yes**, ungrounded | **yes** | nothing |
-    | **evidence** | **hold, blocks** | **hold, blocks** | 1 | **yes** | **yes** | nothing |
-    | **strategy** | **ship** | **ship** | 4 | no | no | nothing |
+    | skeptic | hold, blocks | hold, blocks | 1 | yes | yes | nothing |
+    | voice\_identity | hold, blocks | hold, blocks | 1 | yes, ungrounded | yes | nothing |
+    | evidence | hold, blocks | hold, blocks | 1 | yes | yes | nothing |
+    | strategy | ship | ship | 4 | no | no | nothing |
 
     ### Brief: 2 findings
 
