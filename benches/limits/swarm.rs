@@ -130,7 +130,7 @@ async fn ready(dir: &Path, speakers: usize, substrate: &str, after: Duration) ->
     let quorate = builder.executor_with("prompt", prompt).build()?;
     let environment = quorate.environment();
     let request = RuntimeRequest::from("swarm.yaml");
-    let opened = open_runtime(environment, &PathOverrides::default(), &request, &environment.registries);
+    let opened = open_runtime(environment, &PathOverrides::default(), &request);
     let opened = Arc::new(opened.map_err(|stop| stop.first_message())?);
     OpenRuntime::open(&opened).await.map_err(|stop| stop.first_message().into())
 }

@@ -142,8 +142,7 @@ impl Quorate {
         talk: Option<Talk>,
         shared: Arc<Shared>,
     ) -> Result<Conversation, Error> {
-        let runtime =
-            Arc::new(open(&self.environment, &self.places, &request, &self.environment.registries)?);
+        let runtime = Arc::new(open(&self.environment, &self.places, &request)?);
         let turns = Turns::new(runtime.substrate.clone(), shared.clone());
         let talk = talk.unwrap_or_else(|| Talk {
             id: runtime.id.clone(),
@@ -442,11 +441,7 @@ impl Conversation {
         }
     }
 
-    fn open_events(
-        &self,
-        path: &PathBuf,
-        stream: &UnboundedSender<SwarmEvent>,
-    ) -> Result<EventFile, Error> {
+    fn open_events(&self, path: &PathBuf, stream: &UnboundedSender<SwarmEvent>) -> Result<EventFile, Error> {
         let Inner { quorate, runtime, .. } = &*self.0;
         runtime.guard.ensure_free(&quorate.environment, path)?;
         let (file, stream) = (path.display().to_string(), stream.clone());
@@ -474,9 +469,7 @@ impl Conversation {
     #[cfg(feature = "nats")]
     pub fn serve(&self, participant: &str) -> Run<(), ServeEvent> {
         let (runtime, participant) = (self.0.runtime.clone(), participant.to_owned());
-        Run::with_events(
-            move |tell, _| async move { runtime.serve_participant(&participant, tell).await },
-        )
+        Run::with_events(move |tell, _| async move { runtime.serve_participant(&participant, tell).await })
     }
 
     /// Appends a message of a client. No participant is asked to answer.

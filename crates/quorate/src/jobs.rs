@@ -115,13 +115,6 @@ impl<F> Job<F> {
     }
 }
 
-enum WaitOutcome<F> {
-    Ended(Result<Json, F>),
-    NotYet(Progress),
-    /// The caller has cancelled its request.
-    Deserted,
-}
-
 impl<F: Failure> Jobs<F> {
     /// Starts work and waits up to `wait` for it. A caller that cancels the request never learns the job's id, so
     /// cancelling also ends the job.
@@ -141,11 +134,9 @@ impl<F: Failure> Jobs<F> {
         let job = self.spawn(leaves, work)?;
         // Also ends the job if this future is dropped.
         let deserted = AbandonGuard(Some(job.task.clone()));
-        let waited = wait_for(&job, wait, waiter).await;
-        if !matches!(waited, WaitOutcome::Deserted) {
-            deserted.disarm();
-        }
-        job_status(&job, waited)
+        let status = wait_for(&job, wait, waiter).await?;
+        deserted.disarm();
+        Ok(status)
     }
 
     /// Waits up to `wait` for the end of a job.
@@ -153,9 +144,7 @@ impl<F: Failure> Jobs<F> {
     /// # Errors
     /// If the job is unknown, or has failed.
     pub async fn poll(&self, id: &str, wait: Duration, waiter: &impl Waiter) -> Result<JobStatus, F> {
-        let job = self.find(id)?;
-        let waited = wait_for(&job, wait, waiter).await;
-        job_status(&job, waited)
+        wait_for(&*self.find(id)?, wait, waiter).await
     }
 
     /// Ends a job; returns false if it had already ended. The work is dropped at its next `await`, for which this waits at
@@ -254,14 +243,20 @@ impl<F> Drop for Jobs<F> {
     }
 }
 
-async fn wait_for<F: Failure>(job: &Job<F>, wait: Duration, waiter: &impl Waiter) -> WaitOutcome<F> {
+async fn wait_for<F: Failure>(job: &Job<F>, wait: Duration, waiter: &impl Waiter) -> Result<JobStatus, F> {
+    let status = |result: Option<Json>, progress| JobStatus {
+        job: job.id.clone(),
+        done: result.is_some(),
+        result,
+        progress,
+    };
     let mut state = job.state.clone();
     let error = Instant::now() + wait;
     let (mut reported, mut notify) = (0.0, true);
     loop {
         let now = state.borrow_and_update().clone();
         if let Some(outcome) = now.outcome {
-            return WaitOutcome::Ended(outcome);
+            return Ok(status(Some(outcome?), None));
         }
         if notify && now.progress.steps().0 > reported {
             reported = now.progress.steps().0;
@@ -271,24 +266,12 @@ async fn wait_for<F: Failure>(job: &Job<F>, wait: Duration, waiter: &impl Waiter
         tokio::select! {
             biased;
             // The sender lives until the job ends.
-            changed = state.changed() => if changed.is_err() { return WaitOutcome::NotYet(now.progress) },
-            () = waiter.cancelled() => return WaitOutcome::Deserted,
-            () = tokio::time::sleep_until(error) => return WaitOutcome::NotYet(now.progress),
+            changed = state.changed() => if changed.is_err() { return Ok(status(None, Some(now.progress))) },
+            () = waiter.cancelled() => {
+                return Err(ended_early("the request was cancelled", job.ending.leaves).into());
+            }
+            () = tokio::time::sleep_until(error) => return Ok(status(None, Some(now.progress))),
         }
-    }
-}
-
-fn job_status<F: Failure>(job: &Job<F>, waited: WaitOutcome<F>) -> Result<JobStatus, F> {
-    let status = |result: Option<Json>, progress| JobStatus {
-        job: job.id.clone(),
-        done: result.is_some(),
-        result,
-        progress,
-    };
-    match waited {
-        WaitOutcome::Ended(outcome) => Ok(status(Some(outcome?), None)),
-        WaitOutcome::NotYet(progress) => Ok(status(None, Some(progress))),
-        WaitOutcome::Deserted => Err(ended_early("the request was cancelled", job.ending.leaves).into()),
     }
 }
 

@@ -43,7 +43,7 @@ impl Quorate {
     ) -> Result<ProvisionOutcome, Error> {
         let target = self.provision_target(request.into.clone())?;
         let profile = self.named_path(profile.to_owned())?;
-        let source = provision::source(&self.environment, &profile, &self.environment.registries)?;
+        let source = provision::source(&self.environment, &profile)?;
         Ok(provision::install(&self.environment, &*source, &target, request.options()).await?)
     }
 

@@ -167,7 +167,7 @@ fn check_workspace(
                 if runs && request.refs == Refs::Followed && work.files.contains_key(location) {
                     // Only the registry knows which kinds exist and what each reads.
                     let path = work.root.join(location.workspace_relative());
-                    let report = runtime::inspect(environment, &path, &work.root, &environment.registries);
+                    let report = runtime::inspect(environment, &path, &work.root);
                     deduplicator.add(report, &mut outcome.report);
                 }
             }
@@ -198,8 +198,7 @@ fn check_workspace(
         scopes.dedup();
         for scope in scopes {
             let root = work.root.join(scope.folder());
-            let library =
-                Library::open(environment, &PathOverrides::default(), Some(&root))?;
+            let library = Library::open(environment, &PathOverrides::default(), Some(&root))?;
             let is_checked = |location: &WorkspacePath| work.files.contains_key(location);
             deduplicator.add(inspect::findings(&library, &is_checked), &mut outcome.report);
         }

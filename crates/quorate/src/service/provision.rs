@@ -23,7 +23,6 @@ use quorate_kernel::ports::provisioning::{Failure, Provisioning};
 use super::disk::{absolute, display_path};
 use super::environment::Environment;
 use super::error::{self, ExitClass, ServiceError};
-use super::registries::Registries;
 use super::workspace::{PathOverrides, find_root};
 use super::{guard, runtime};
 use crate::service::diff;
@@ -85,18 +84,14 @@ impl ProvisionTarget {
 ///
 /// # Errors
 /// If the manifest is refused or has no `provisioning`.
-pub fn source(
-    environment: &Environment,
-    path: &Path,
-    registries: &Registries,
-) -> Result<Arc<dyn Provisioning>, ServiceError> {
+pub fn source(environment: &Environment, path: &Path) -> Result<Arc<dyn Provisioning>, ServiceError> {
     let is_manifest = path.extension().is_some_and(|end| MANIFESTS.iter().any(|known| end == *known));
     if !is_manifest {
         let named = path.display().to_string();
         return Ok(Arc::new(profile::from_path(absolute(&environment.directory, path), named)));
     }
     let request = runtime::RuntimeRequest { path: path.to_owned(), ..runtime::RuntimeRequest::default() };
-    let opened = runtime::open(environment, &PathOverrides::default(), &request, registries)?;
+    let opened = runtime::open(environment, &PathOverrides::default(), &request)?;
     opened.provisioning.ok_or_else(|| {
         let body = Body::new(format!("`{}` does not configure provisioning", path.display()));
         ServiceError::configuration(

@@ -36,7 +36,6 @@ use super::environment::Environment;
 use super::error::{ServiceError, error_chain};
 use super::guard::Guard;
 use super::keys::WorkspaceKeys;
-use super::registries::Registries;
 use super::sealing::{self, Sealer};
 use super::signer::Signer;
 use super::trust::requests::{Trust, TrustRequest};
@@ -87,11 +86,10 @@ pub fn open(
     environment: &Environment,
     places: &PathOverrides,
     request: &RuntimeRequest,
-    registries: &Registries,
 ) -> Result<Runtime, ServiceError> {
-    let (written, mut workspace) = load::load(environment, places, request, registries)?;
+    let (written, mut workspace) = load::load(environment, places, request)?;
     let mut report = std::mem::take(&mut workspace.report);
-    let built = build::build(environment, &written, &workspace, request, registries);
+    let built = build::build(environment, &written, &workspace, request);
     let mut ports = built
         .map_err(|error| load::explain(error, environment, workspace.config_path.as_deref(), &written.dir))?;
     trust::admit(environment, ports.contacts.clone())?;
@@ -121,12 +119,12 @@ pub fn open(
 
 /// The findings of `check` in a runtime manifest beyond its schema: unknown kinds, blocks that adapters refuse, and
 /// ambiguous names.
-pub fn inspect(environment: &Environment, path: &Path, root: &Path, registries: &Registries) -> Report {
+pub fn inspect(environment: &Environment, path: &Path, root: &Path) -> Report {
     // Nothing is connected or called, so no trust is needed.
     let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
     let request =
         RuntimeRequest { path: path.to_owned(), root: Some(root.to_owned()), ..RuntimeRequest::default() };
-    match open(environment, &PathOverrides::default(), &request, registries) {
+    match open(environment, &PathOverrides::default(), &request) {
         Ok(runtime) => {
             let altered = runtime.find_local_alterations();
             let mut ports = runtime.ports;

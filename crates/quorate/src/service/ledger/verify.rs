@@ -25,14 +25,12 @@ use super::super::disk::{self, Text, absolute, display_ledger, display_path};
 use super::super::environment::Environment;
 use super::super::error::{ExitClass, ServiceError, error_chain};
 use super::super::keys::WorkspaceKeys;
-use super::super::registries::Registries;
 use super::super::runtime::{self, conversation};
 use super::super::session::LedgerSession;
 use super::super::trust::requests::Trust;
 use super::super::witness::Witness as Configured;
 use super::super::workspace::{self, PathOverrides, Workspace, find_root};
 use super::super::{sealing, talks};
-use crate::error::Error;
 use crate::session::Outcome;
 
 /// What a verification compares the ledger with, besides its own keys, its log and the configured witness.
@@ -237,7 +235,7 @@ impl Verification {
     }
 
     /// The error of a ledger that differs from its records, with advice.
-    pub fn divergence(&self) -> Option<Error> {
+    pub fn divergence(&self) -> Option<ServiceError> {
         let Verification(report) = self;
         let first = report.divergences.first()?;
         let others = report.divergence_count.saturating_sub(1);
@@ -265,7 +263,7 @@ impl Verification {
                 "keep the files unchanged, and compare them with a copy; see `quorate explain quorate:ledger_diverges`",
             )
         };
-        Some(ServiceError::new(ExitClass::Refused, code, body.help(help)).into())
+        Some(ServiceError::new(ExitClass::Refused, code, body.help(help)))
     }
 }
 
@@ -427,7 +425,6 @@ async fn divergences(
     }
     // No member is called and no server contacted, so no trust is needed.
     let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
-    let registries: &Registries = &environment.registries;
     let mut divergences = Vec::new();
     for talk in talks::list(environment, &Root::open(root.to_owned())?)? {
         let request = runtime::RuntimeRequest {
@@ -436,7 +433,7 @@ async fn divergences(
             ..runtime::RuntimeRequest::default()
         };
         // `check` reports manifests that cannot be opened.
-        let Ok(opened) = runtime::open(environment, &PathOverrides::default(), &request, registries) else {
+        let Ok(opened) = runtime::open(environment, &PathOverrides::default(), &request) else {
             continue;
         };
         let stream = opened.stream();

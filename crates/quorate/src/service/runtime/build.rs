@@ -32,7 +32,6 @@ use crate::service::compose::Sources;
 use crate::service::environment::Environment;
 use crate::service::error::{ExitClass, ServiceError};
 use crate::service::executor::{self, Origin, SelectedBy, SelectedExecutor, with_help};
-use crate::service::registries::Registries;
 use crate::service::trust::requests::TrustRequest;
 use crate::service::workspace::Workspace;
 
@@ -69,13 +68,12 @@ pub(super) fn build(
     written: &LoadedRuntime,
     workspace: &Workspace,
     request: &RuntimeRequest,
-    registries: &Registries,
 ) -> Result<Ports, ServiceError> {
     let mut building = PortBuilder {
         written,
         document: &written.document,
         configuration: &workspace.config,
-        registry: registries.registry(),
+        registry: environment.registries.registry(),
         servers: add_shared_connections(executor::servers(&workspace.config), environment, &workspace.ledger),
         needs: RefCell::default(),
         request,
@@ -85,7 +83,7 @@ pub(super) fn build(
     for report in [&mut building.report, &mut building.cautions] {
         report.add_source(Arc::clone(&written.document.shown), Arc::clone(&written.document.text));
     }
-    let ports = building.ports(registries);
+    let ports = building.ports(environment.registries.lifecycles());
     match ports {
         Some(mut ports) if !building.report.has_refusals() => {
             (ports.report, ports.cautions) = (building.report, building.cautions);
@@ -109,7 +107,7 @@ struct PortBuilder<'a> {
 }
 
 impl PortBuilder<'_> {
-    fn ports(&mut self, registries: &Registries) -> Option<Ports> {
+    fn ports(&mut self, lifecycles: &[Arc<dyn Lifecycle>]) -> Option<Ports> {
         let runtime = &self.written.runtime;
         let effectors = self.effectors();
         let mut participants: Vec<Participant> = runtime
@@ -158,7 +156,7 @@ impl PortBuilder<'_> {
             self.port("provisioning", new, &known, block(provisioning), &place, &participants)
         });
         let policy = self.policy(&runtime.dispatcher.settings);
-        let mut lifecycles = registries.lifecycles().to_vec();
+        let mut lifecycles = lifecycles.to_vec();
         let hooks = self.hooks();
         let acts = hooks.iter().flat_map(|hooks| hooks.side_effects()).collect();
         self.needs.borrow_mut().push(TrustRequest { file: self.written.path.clone(), acts });

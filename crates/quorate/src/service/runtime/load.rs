@@ -31,7 +31,6 @@ use crate::service::manifests::{self, Manifests, file_not_found};
 use crate::service::overlays::OverlayCache;
 use crate::service::playbook::library::{self, Catalogue, KnownOperator};
 use crate::service::playbook::traits::Exceptions;
-use crate::service::registries::Registries;
 use crate::service::weave;
 use crate::service::workspace::{self, PathOverrides, Workspace, find_root, search_start};
 
@@ -70,7 +69,6 @@ pub(super) fn load(
     environment: &Environment,
     places: &PathOverrides,
     request: &RuntimeRequest,
-    registries: &Registries,
 ) -> Result<(LoadedRuntime, Workspace), ServiceError> {
     let named = absolute(&environment.directory, &request.path);
     let path = match std::fs::metadata(&named) {
@@ -82,7 +80,7 @@ pub(super) fn load(
     };
     let root = find_root(environment, request.root.as_deref(), &search_start(environment, &path));
     let manifests = Manifests::open(environment, &root, Refs::Followed)?;
-    let loader = manifests.loader(registries);
+    let loader = manifests.loader(&*environment.registries);
     let location = manifests.location(&path)?;
     let document = match loader.open(&location) {
         OpenResult::Document(document) => document,

@@ -65,9 +65,7 @@ fn inventory_of_files(
             Doctype::Runtime => {
                 let request =
                     runtime::RuntimeRequest { path: file, root: Some(root.clone()), ..Default::default() };
-                if let Ok(runtime) =
-                    runtime::open(environment, &PathOverrides::default(), &request, &environment.registries)
-                {
+                if let Ok(runtime) = runtime::open(environment, &PathOverrides::default(), &request) {
                     needs.extend(runtime.trust_requests());
                 }
             }
