@@ -22,7 +22,7 @@ use serde_json::json;
 use super::inspect::excerpt_place;
 use super::writer::LibraryWriter;
 use crate::service::error::ServiceError;
-use crate::service::executor::{self, SelectedBy};
+use crate::service::executor::{self, SelectedBy, SelectedExecutor};
 use crate::service::{budget, trust};
 
 /// The stream of recorded questions.
@@ -53,7 +53,11 @@ impl Consultant {
             Some(name) => executor::by_name(registry, &workspace.config, name, place, selected_by)?,
             None => executor::fallback(registry, &workspace.config)?,
         };
-        let environment = &keeping.session.environment;
+        Consultant::new(keeping, chosen)
+    }
+
+    fn new(keeping: &LibraryWriter, chosen: SelectedExecutor) -> Result<Self, ServiceError> {
+        let (workspace, environment) = (&keeping.library.workspace, &keeping.session.environment);
         let admitted = trust::admit(environment, chosen.needs())?;
         chosen.ensure_installed()?;
         let caps = budget::configured(&workspace.config);
@@ -109,23 +113,18 @@ impl Judge {
     pub fn of(keeping: &LibraryWriter) -> Result<Option<Self>, ServiceError> {
         let workspace = &keeping.library.workspace;
         let (config, playbooks) = (&workspace.config, &workspace.config.playbooks);
-        let named = match &playbooks.judge {
-            Some(judge) => judge,
-            None => {
-                let default = config.default_executor.as_ref().filter(|_| playbooks.judge_off.is_none());
-                let Some(default) = default else { return Ok(None) };
-                let (name, place) = default;
-                let file = config.path();
-                let from = SelectedBy::File(&file);
-                let chosen = executor::by_name(&workspace.registry, config, name, Some(place), from)?;
-                if !chosen.about().asks_a_model {
-                    return Ok(None);
-                }
-                default
-            }
+        let ((name, place), is_default) = match (&playbooks.judge, &config.default_executor) {
+            (Some(judge), _) => (judge, false),
+            (None, Some(default)) if playbooks.judge_off.is_none() => (default, true),
+            _ => return Ok(None),
         };
-        let (name, place) = named;
-        Ok(Some(Judge { consultant: Consultant::resolve(keeping, Some(name), Some(place))? }))
+        let file = config.path();
+        let by = SelectedBy::File(&file);
+        let chosen = executor::by_name(&workspace.registry, config, name, Some(place), by)?;
+        if is_default && !chosen.about().asks_a_model {
+            return Ok(None);
+        }
+        Ok(Some(Judge { consultant: Consultant::new(keeping, chosen)? }))
     }
 
     /// Asks the judge about a proposal, for each targeted operator. Any answer but a clear yes is a refusal.

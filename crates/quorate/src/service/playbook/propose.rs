@@ -209,7 +209,7 @@ async fn propose_one(
         Proposal::Unusable { slug, misread } => {
             draft.slug.clone_from(slug);
             let help = misread.help.as_deref().unwrap_or("see docs/playbooks.md for the format of a delta");
-            draft.refuse(codes::DELTA_INVALID, misread.reason.clone(), help)
+            draft.refuse(codes::DELTA_INVALID, Body::new(&misread.reason).help(help))
         }
     }?;
     let DraftBuilder { slug, report, .. } = draft;
@@ -504,7 +504,7 @@ impl DraftBuilder<'_> {
             self.slug.clone_from(&book.playbook.slug);
             let message = format!("`{}` already exists among the playbooks", self.slug);
             let help = format!("run `quorate playbook promote {} --gate …` to make it active", self.slug);
-            return self.refuse(codes::SLUG_DUPLICATE, message, &help);
+            return self.refuse(codes::SLUG_DUPLICATE, Body::new(message).help(help));
         }
         let name = Path::new(shown).file_name().map_or("-", |name| name.to_str().unwrap_or("-"));
         let drafted = self.build_text(text, name)?;
@@ -517,7 +517,7 @@ impl DraftBuilder<'_> {
         if add.targets.is_none() && add.selector.is_none() {
             let Some(operator) = &self.proposer.operator else {
                 let help = "give it `targets` or a `selector`";
-                return self.refuse(codes::DELTA_INVALID, "the delta has no targets", help);
+                return self.refuse(codes::DELTA_INVALID, Body::new("the delta has no targets").help(help));
             };
             manifest.insert("targets".to_owned(), json!([{"kind": "operator", "ref": operator}]));
         }
@@ -528,8 +528,7 @@ impl DraftBuilder<'_> {
             Ok(text) => self.build_text(&text, &format!("{}.md", add.slug)),
             Err(why) => {
                 let body = Body::new(format!("cannot write the delta as a playbook: {why}"));
-                self.report.refuse(codes::PLAYBOOK_INVALID, body);
-                Ok(None)
+                self.refuse(codes::PLAYBOOK_INVALID, body)
             }
         }
     }
@@ -550,7 +549,7 @@ impl DraftBuilder<'_> {
         let Ok(location) = WorkspacePath::new(&library.scope.path(name)) else {
             let help = "a slug has lower-case letters, digits and dashes";
             let message = format!("`{name}` cannot be the name of a file here");
-            return self.refuse(codes::PLAYBOOK_INVALID, message, help);
+            return self.refuse(codes::PLAYBOOK_INVALID, Body::new(message).help(help));
         };
         let document = match loader.open_bytes(&location, text.as_bytes().to_vec()) {
             OpenResult::Document(document) if document.doctype == Doctype::Playbook => document,
@@ -560,7 +559,10 @@ impl DraftBuilder<'_> {
             }
             OpenResult::Document(_) | OpenResult::Missing | OpenResult::Unreadable(_) => {
                 let help = "begin it with `schema: playbooks/v1`";
-                return self.refuse(codes::PLAYBOOK_INVALID, format!("{name} is not a playbook"), help);
+                return self.refuse(
+                    codes::PLAYBOOK_INVALID,
+                    Body::new(format!("{name} is not a playbook")).help(help),
+                );
             }
         };
         self.document = Some(Arc::clone(&document));
@@ -603,33 +605,23 @@ impl DraftBuilder<'_> {
         let Some(book) = library.book(slug) else {
             let message = format!("cannot revise `{slug}`: no playbook has this slug");
             let help = "run `quorate playbook list` to see the available playbooks";
-            return self.refuse(codes::DELTA_INVALID, message, help);
+            return self.refuse(codes::DELTA_INVALID, Body::new(message).help(help));
         };
         let playbook = &book.playbook;
         if playbook.status != Status::Shadow {
             let message = format!("cannot revise `{slug}`: only playbooks in shadow can be revised");
             let help = format!("propose another playbook with `supersedes: [{slug}]`");
-            return self.refuse(codes::PROMOTION_DENIED, message, &help);
+            return self.refuse(codes::PROMOTION_DENIED, Body::new(message).help(help));
         }
         let matched = library.operators_for(playbook);
         let is_other = |operator: &&String| !matched.iter().any(|(known, _)| known.slug == **operator);
-        let untargeted = self.proposer.operator.as_ref().filter(is_other);
-        let record = match untargeted {
-            Some(_) => VersionedFile::default(),
-            None => self.keeping.intact_record(book)?,
-        };
-        let obstacle = match untargeted {
-            Some(operator) => {
-                Some(format!("`{slug}` does not target `{operator}`, whose runs this was learned from"))
-            }
-            None if fold(revise.body.trim()) == fold(book.text()) => {
-                Some(format!("`{slug}` already has this text"))
-            }
-            None => None,
-        };
-        if let Some(message) = obstacle {
-            self.report.refuse(codes::DELTA_INVALID, Body::new(message));
-            return Ok(None);
+        if let Some(operator) = self.proposer.operator.as_ref().filter(is_other) {
+            let message = format!("`{slug}` does not target `{operator}`, whose runs this was learned from");
+            return self.refuse(codes::DELTA_INVALID, Body::new(message));
+        }
+        let record = self.keeping.intact_record(book)?;
+        if fold(revise.body.trim()) == fold(book.text()) {
+            return self.refuse(codes::DELTA_INVALID, Body::new(format!("`{slug}` already has this text")));
         }
         let evidence = match revise.evidence.clone() {
             Some(Json::Array(all)) => all,
@@ -647,8 +639,8 @@ impl DraftBuilder<'_> {
     }
 
     /// Refuses a proposal that cannot be drafted.
-    fn refuse(&mut self, code: RefusalCode, message: impl Into<String>, help: &str) -> Drafted {
-        self.report.refuse(code, Body::new(message).help(help));
+    fn refuse(&mut self, code: RefusalCode, body: Body) -> Drafted {
+        self.report.refuse(code, body);
         Ok(None)
     }
 }

@@ -396,7 +396,7 @@ impl NewAttempt {
 pub struct Trials {
     attempts: Vec<Attempt>,
     /// The texts that went into shadow: the time in milliseconds since the Unix epoch, the playbook's slug, and the text.
-    texts: Vec<(i64, String, Json)>,
+    texts: Vec<(i64, String, TextIdentity)>,
 }
 
 #[derive(Debug, Clone, PartialEq)]
@@ -427,11 +427,10 @@ impl Trials {
     /// Adds the attempt or text of a record.
     pub(super) fn add(&mut self, record: &Record, event: &PlaybookEventData) {
         let is = |kind: PlaybookEvent| record.kind == kind.as_str();
+        let text = TextIdentity::deserialize(&event.text).ok();
         let Some(id) = &event.attempt else {
-            if let (true, Some(slug), false) =
-                (is(PlaybookEvent::Shadowed), &event.slug, event.text.is_null())
-            {
-                self.texts.push((record.at_ms, slug.clone(), event.text.clone()));
+            if let (true, Some(slug), Some(text)) = (is(PlaybookEvent::Shadowed), &event.slug, text) {
+                self.texts.push((record.at_ms, slug.clone(), text));
             }
             return;
         };
@@ -441,9 +440,7 @@ impl Trials {
             self.attempts.len() - 1
         });
         let attempt = &mut self.attempts[at];
-        if attempt.text.is_none() {
-            attempt.text = TextIdentity::deserialize(&event.text).ok();
-        }
+        attempt.text = attempt.text.take().or(text);
         attempt.is_refused |= is(PlaybookEvent::Rejected);
         attempt.pairs.extend(event.scores.map(|scores| (scores.with, scores.without)));
     }
@@ -466,12 +463,11 @@ impl Trials {
     /// The text of a playbook in shadow at a time.
     pub fn text_at(&self, slug: &str, at_ms: i64) -> Option<TextIdentity> {
         let until = self.texts.iter().rfind(|(since, of, _)| of == slug && *since <= at_ms);
-        until.and_then(|(_, _, text)| TextIdentity::deserialize(text).ok())
+        until.map(|(_, _, text)| text.clone())
     }
 
     /// The first time when a text went into shadow that `is_wanted` accepts.
     pub fn first_ms(&self, is_wanted: impl Fn(&TextIdentity) -> bool) -> Option<i64> {
-        let is_it = |text: &Json| TextIdentity::deserialize(text).is_ok_and(|text| is_wanted(&text));
-        self.texts.iter().filter(|(_, _, text)| is_it(text)).map(|(at_ms, ..)| *at_ms).min()
+        self.texts.iter().filter(|(_, _, text)| is_wanted(text)).map(|(at_ms, ..)| *at_ms).min()
     }
 }
