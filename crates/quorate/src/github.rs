@@ -122,7 +122,7 @@ impl ChangedTexts {
 
     /// A table of all texts and then each review, folded, as Markdown. The reviews that exceed `most` characters are left
     /// out. `about` is the line below the heading.
-    fn digest(&self, about: &str, most: usize) -> String {
+    fn digest(&self, about: impl Into<Text>, most: usize) -> String {
         let heading = match &self.texts[..] {
             [] => Text::from("no text to review"),
             [only] => {
@@ -132,6 +132,7 @@ impl ChangedTexts {
         };
         let mut doc = Doc::new();
         doc.heading(Text::from("Quorate: ").and(heading));
+        let about = about.into();
         if !about.is_empty() {
             doc.line(about);
         }
@@ -532,12 +533,14 @@ fn too_many_texts() -> ServiceError {
     )
 }
 
-/// Markdown with the reason for missing reviews. `commit` can be empty.
+/// Markdown with the reason for missing reviews, of a commit if it is known.
 fn not_reviewed(commit: &str, why: &str) -> String {
-    let commit = if commit.is_empty() { String::new() } else { format!("Commit {commit}: ") };
     let mut doc = Doc::new();
     doc.heading("Quorate: not reviewed");
-    doc.line(format!("{commit}{why}."));
+    doc.line(match commit {
+        "" => Text::from(format!("{why}.")),
+        commit => Text::from("Commit ").and(Text::code(commit)).and(format!(": {why}.")),
+    });
     doc.markdown()
 }
 

@@ -23,8 +23,8 @@ use crate::service::redaction::Variables;
 use crate::service::review::{self, ReviewRequest};
 use crate::service::workspace::PathOverrides;
 use crate::service::{artifact, disk};
-use crate::view::Doc;
 use crate::view::layout::one_line;
+use crate::view::{Doc, Text};
 
 /// The largest file of an event, in bytes.
 const MAX_BYTES: u64 = 8 << 20;
@@ -122,7 +122,7 @@ impl Task {
         };
         let most = MAX_COMMENT_CHARS - thread.marker.len() - 1;
         let which = if texts.texts.is_empty() { Keep::Existing } else { Keep::One };
-        let kept = thread.keep(&texts.digest(&about(pull), most), which).await;
+        let kept = thread.keep(&texts.digest(about(pull), most), which).await;
         Ok(GithubOutcome::Reviewed(texts.saved(kept)))
     }
 
@@ -358,8 +358,9 @@ fn marker(patterns: &[String]) -> String {
 }
 
 /// The line below the heading of a comment.
-fn about(pull: &Pull) -> String {
-    format!("Commit {}, judged by the configuration of the default branch.", one_line(&pull.head.sha))
+fn about(pull: &Pull) -> Text {
+    let commit = Text::code(&*pull.head.sha);
+    Text::from("Commit ").and(commit).and(", judged by the configuration of the default branch.")
 }
 
 /// Which comment receives a text.
@@ -376,7 +377,7 @@ enum Keep {
 fn under_review(pull: &Pull) -> String {
     let mut doc = Doc::new();
     doc.heading("Quorate: under review");
-    doc.line(format!("Commit {} is being reviewed.", one_line(&pull.head.sha)));
+    doc.line(Text::from("Commit ").and(Text::code(&*pull.head.sha)).and(" is being reviewed."));
     doc.markdown()
 }
 
@@ -392,8 +393,7 @@ struct Thread<'a> {
 impl Thread<'_> {
     /// Withdraws the verdicts of an earlier comment, which are about another commit.
     async fn withdraw(&self, why: &str) -> Result<(), ServiceError> {
-        let commit = one_line(&self.pull.head.sha);
-        self.keep(&not_reviewed(&commit, why), Keep::OfOtherCommits).await
+        self.keep(&not_reviewed(&self.pull.head.sha, why), Keep::OfOtherCommits).await
     }
 
     /// Updates this author's earlier comment, or adds one.
@@ -417,11 +417,14 @@ impl Thread<'_> {
                 }
                 continue;
             }
-            let about = about(pull);
+            let mut about_commit = Doc::new();
+            about_commit.line(about(pull));
+            let about_commit = about_commit.markdown();
             // There is more than one if two jobs began at once.
             for comment in own {
                 let said = comment.body.as_deref().unwrap_or_default();
-                let is_spared = which == Keep::OfOtherCommits && said.lines().nth(3) == Some(&about);
+                let is_spared =
+                    which == Keep::OfOtherCommits && said.lines().nth(3) == Some(about_commit.trim_end());
                 if said != body && !is_spared {
                     api.edit_comment(comment.id, &body).await?;
                 }
