@@ -53,7 +53,7 @@ impl Quorate {
     #[crate::boxed]
     pub async fn verify(&self, request: VerifyRequest) -> Result<Outcome<Verification>, Error> {
         self.ensure_keys_only(&request.keys)?;
-        Ok(verify::verify(&self.environment, &self.places, &request).await?)
+        verify::verify(&self.environment, &self.places, &request).await
     }
 
     /// The proof of a run's records, or of one of them (`run/n`), for a reader without access to the ledger.
@@ -254,7 +254,7 @@ impl Quorate {
         reports: Option<&ReportFormat>,
     ) -> Result<CheckedProof, Error> {
         self.ensure_checkable(request)?;
-        Ok(report_file::check_proof(&self.environment, request, reports)?)
+        report_file::check_proof(&self.environment, request, reports)
     }
 
     /// Checks an export from its file alone.
@@ -263,7 +263,7 @@ impl Quorate {
     /// If the file is not an export, or is invalid.
     pub fn check_export(&self, request: &CheckRequest) -> Result<ExportCheck, Error> {
         self.ensure_checkable(request)?;
-        Ok(proving::check_export(&self.environment, request)?)
+        proving::check_export(&self.environment, request)
     }
 
     fn ensure_checkable(&self, request: &CheckRequest) -> Result<(), Error> {

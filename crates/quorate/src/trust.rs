@@ -22,10 +22,8 @@ impl Quorate {
     /// use quorate::trust::TrustAction;
     ///
     /// let dir = tempfile::tempdir()?;
-    /// std::fs::write(
-    ///     dir.path().join("quorate.toml"),
-    ///     "[executors.judge]\nkind = \"command\"\ncommand = [\"./judge.sh\"]\n",
-    /// )?;
+    /// let config = "[executors.judge]\ncommand = \"./judge.sh\"\n";
+    /// std::fs::write(dir.path().join("quorate.toml"), config)?;
     /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
     /// let inspected = quorate.decide_trust(&[], TrustAction::Inspected)?;
     /// assert!(inspected.needs[0].acts[0].contains("judge.sh"));
@@ -33,7 +31,7 @@ impl Quorate {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn decide_trust(&self, files: &[PathBuf], action: TrustAction) -> Result<TrustReport, Error> {
-        Ok(decide::decide(&self.environment, files, action)?)
+        decide::decide(&self.environment, files, action)
     }
 
     /// Uses configuration in and below a directory although another user owns it.
@@ -41,7 +39,7 @@ impl Quorate {
     /// # Errors
     /// If the directory does not exist, or the record of trust cannot be written.
     pub fn add_safe_directory(&self, directory: &Path) -> Result<SafeDirectory, Error> {
-        Ok(decide::add_safe_directory(&self.environment, directory)?)
+        decide::add_safe_directory(&self.environment, directory)
     }
 
     /// Reverts [`Quorate::add_safe_directory`]. The directory need not exist any more.
@@ -49,7 +47,7 @@ impl Quorate {
     /// # Errors
     /// If the directory is not recorded, or the record of trust cannot be written.
     pub fn remove_safe_directory(&self, directory: &Path) -> Result<SafeDirectory, Error> {
-        Ok(decide::remove_safe_directory(&self.environment, directory)?)
+        decide::remove_safe_directory(&self.environment, directory)
     }
 }
 

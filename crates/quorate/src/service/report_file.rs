@@ -24,7 +24,6 @@ use super::report::{Finding, Review, numbered_findings};
 use super::runs::Recorded;
 use super::session::LedgerSession;
 use super::{convene, ledger, run_opened};
-use crate::error::Error;
 
 /// The contents of a report file.
 pub struct ReportFile {
@@ -381,8 +380,8 @@ pub struct CheckedProof {
 
 impl CheckedProof {
     /// The error of a proof whose key is not trusted.
-    pub fn distrust(&self) -> Option<Error> {
-        self.distrust.as_ref().map(|why| prove::untrusted(why).into())
+    pub fn distrust(&self) -> Option<ServiceError> {
+        self.distrust.as_deref().map(prove::untrusted)
     }
 }
 

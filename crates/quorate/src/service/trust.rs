@@ -313,10 +313,6 @@ impl TrustStore {
             serde_json::to_vec_pretty(&trusted).map_err(|error| unusable(&self.path, &error.to_string()))?;
         disk::write_private(&self.path, &text).map_err(to_error)
     }
-
-    pub fn path(&self) -> &Path {
-        &self.path
-    }
 }
 
 fn unusable(path: &Path, why: &str) -> ServiceError {

@@ -19,7 +19,6 @@ use super::super::run_opened::is_assembly_opening;
 use super::super::session::LedgerSession;
 use super::super::time_text::instant;
 use super::non_empty;
-use crate::error::Error;
 
 /// Erased answers; in a dry run, those that would be erased.
 #[derive(Debug, Clone, Serialize)]
@@ -62,9 +61,9 @@ fn as_erased<S: Serializer>(due: &[PlannedErasure], serializer: S) -> Result<S::
 
 impl Erasure {
     /// The error after which erased texts may remain; the erasure continues when it is repeated.
-    pub fn unfinished(&self) -> Option<Error> {
+    pub fn unfinished(&self) -> Option<ServiceError> {
         let body = erasure_incomplete(&self.ledger, self.remains.as_deref()?);
-        Some(ServiceError::configuration(codes::ERASURE_UNFINISHED, body).into())
+        Some(ServiceError::configuration(codes::ERASURE_UNFINISHED, body))
     }
 }
 

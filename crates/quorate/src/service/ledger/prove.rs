@@ -19,7 +19,6 @@ use super::super::environment::Environment;
 use super::super::error::{ExitClass, ServiceError, error_chain};
 use super::super::session::LedgerSession;
 use super::verify;
-use crate::error::Error;
 
 /// The proof of a record (`<run>/<n>`), or of all records of a run or a stream. A prefix of a run's id suffices.
 ///
@@ -167,8 +166,8 @@ pub struct ExportCheck {
 
 impl ExportCheck {
     /// The error of an export whose key is not trusted.
-    pub fn distrust(&self) -> Option<Error> {
-        self.distrust.as_ref().map(|why| untrusted(why).into())
+    pub fn distrust(&self) -> Option<ServiceError> {
+        self.distrust.as_deref().map(untrusted)
     }
 }
 
