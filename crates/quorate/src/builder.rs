@@ -61,13 +61,7 @@ impl Quorate {
         Builder::default()
     }
 
-    /// The workspace of a command, which does not use the builder yet.
-    #[doc(hidden)]
-    pub fn from_parts(environment: Environment, places: PathOverrides) -> Quorate {
-        Quorate { environment, places, root: None, held: None }
-    }
-
-    /// The environment, for front ends that still call the hidden `service`.
+    /// The environment, for the benchmarks of this workspace.
     #[doc(hidden)]
     pub fn environment(&self) -> &Environment {
         &self.environment

@@ -57,9 +57,8 @@ pub mod reports;
 pub mod review;
 pub mod runs;
 pub mod schemas;
-#[allow(missing_docs, reason = "no part of what programs embed: the front ends of this workspace call it")]
-#[doc(hidden)]
-pub mod service;
+#[allow(missing_docs, unreachable_pub, reason = "the public modules name what they take from it")]
+mod service;
 mod session;
 pub mod sweep;
 pub mod trust;
