@@ -16,7 +16,7 @@ use super::service::playbook::library::Library;
 use super::service::playbook::propose::{self, Proposer};
 use super::service::playbook::writer::{self, LibraryWriter};
 use super::service::playbook::{overview, promote, reflect, repair, rollback};
-use super::service::{overlays, runs, weave};
+use super::service::{overlays, weave};
 use super::session::Outcome;
 
 pub use super::service::overlays::{
@@ -122,7 +122,7 @@ impl Quorate {
     /// If there is no ledger, or it does not answer.
     #[crate::boxed]
     pub async fn overlays(&self, filter: OverlayFilter) -> Result<Outcome<OverlayList>, Error> {
-        let session = self.open(runs::open_read_only(&self.environment, &self.places)).await?;
+        let session = self.open_existing().await?;
         let result = overlays::list(&session, &filter).await;
         session.finish(result).await
     }
@@ -133,7 +133,7 @@ impl Quorate {
     /// If none or several match, or the ledger does not answer.
     #[crate::boxed]
     pub async fn overlay(&self, prefix: &str) -> Result<Outcome<ListedOverlay>, Error> {
-        let session = self.open(runs::open_read_only(&self.environment, &self.places)).await?;
+        let session = self.open_existing().await?;
         let result = overlays::find(&session, prefix).await;
         session.finish(result).await
     }
@@ -144,7 +144,7 @@ impl Quorate {
     /// As [`overlay`](Quorate::overlay).
     #[crate::boxed]
     pub async fn expire_overlay(&self, prefix: &str) -> Result<Outcome<ExpiredOverlay>, Error> {
-        let session = self.open(runs::open_read_only(&self.environment, &self.places)).await?;
+        let session = self.open_existing().await?;
         let result = overlays::expire(&session, prefix).await;
         session.finish(result).await
     }
@@ -155,7 +155,7 @@ impl Quorate {
     /// If there is no ledger, or it does not answer.
     #[crate::boxed]
     pub async fn sweep_overlays(&self, filter: OverlayFilter) -> Result<Outcome<EvictedOverlays>, Error> {
-        let session = self.open(runs::open_read_only(&self.environment, &self.places)).await?;
+        let session = self.open_existing().await?;
         let result = overlays::sweep(&session, &filter).await;
         session.finish(result).await
     }
@@ -213,8 +213,7 @@ impl Playbooks {
         if self.quorate.held.is_none() && !library.workspace.ledger.may_exist() {
             return Outcome::of(overview::view(&library, file, None).await, Report::new());
         }
-        let opening = runs::open_read_only(&self.quorate.environment, &self.quorate.places);
-        let session = self.quorate.open(opening).await?;
+        let session = self.quorate.open_existing().await?;
         let result = overview::view(&library, file, Some(&session)).await;
         session.finish(result).await
     }
@@ -226,8 +225,7 @@ impl Playbooks {
     #[crate::boxed]
     pub async fn log(&self, slug: Option<&str>) -> Result<Outcome<PlaybookLog>, Error> {
         let library = self.library()?;
-        let opening = runs::open_read_only(&self.quorate.environment, &self.quorate.places);
-        let session = self.quorate.open(opening).await?;
+        let session = self.quorate.open_existing().await?;
         let result = PlaybookLog::of(&session, &library, slug).await;
         let outcome = session.finish(result).await?;
         Ok(Outcome { warnings: library.integrity_report(None), ..outcome })

@@ -10,7 +10,6 @@ use super::service::attest;
 use super::service::error::ServiceError;
 use super::service::ledger::export::{StagedFile, unwritable};
 use super::service::report_file;
-use super::service::runs;
 use super::service::session::LedgerSession;
 use super::session::Outcome;
 
@@ -54,7 +53,7 @@ impl Quorate {
     /// ```
     #[crate::boxed]
     pub async fn report_file(&self, run: &str, scope: ReportScope) -> Result<Outcome<ReportFile>, Error> {
-        let session = self.open(runs::open_read_only(&self.environment, &self.places)).await?;
+        let session = self.open_existing().await?;
         let file = collect(&session, run, scope).await;
         session.finish(file).await
     }
@@ -70,7 +69,7 @@ impl Quorate {
         format: &ReportFormat,
     ) -> Result<Outcome<String>, Error> {
         let out = request.out.clone().map(|out| self.named_path(out)).transpose()?;
-        let session = self.open(runs::open_read_only(&self.environment, &self.places)).await?;
+        let session = self.open_existing().await?;
         let page = report(&session, request, out.as_deref(), format).await;
         session.finish(page).await
     }
@@ -84,7 +83,7 @@ impl Quorate {
     #[crate::boxed]
     pub async fn attest(&self, run: &str, directory: Option<&Path>) -> Result<Outcome<Attestation>, Error> {
         let directory = directory.map(|directory| self.named_path(directory.to_owned())).transpose()?;
-        let session = self.open(runs::open_read_only(&self.environment, &self.places)).await?;
+        let session = self.open_existing().await?;
         let attested = attest::attest(&session, run, directory.as_deref()).await;
         session.finish(attested).await
     }

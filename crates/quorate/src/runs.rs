@@ -208,11 +208,6 @@ impl Quorate {
             session.finish(resumed).await
         })
     }
-
-    /// The ledger, which must exist.
-    pub(crate) async fn open_existing(&self) -> Result<OpenSession, Error> {
-        self.open(runs::open_read_only(&self.environment, &self.places)).await
-    }
 }
 
 /// The events of one run, or of all.

@@ -112,6 +112,11 @@ impl Quorate {
         Ok(Session { quorate: Quorate { held: Some(held.clone()), ..self.clone() }, held })
     }
 
+    /// The ledger, which must exist.
+    pub(crate) async fn open_existing(&self) -> Result<OpenSession, Error> {
+        self.open(runs::open_read_only(&self.environment, &self.places)).await
+    }
+
     /// The session that the caller holds, else the one that `opening` opens.
     pub(crate) async fn open(
         &self,

@@ -232,28 +232,16 @@ async fn get_records(server: Arc<Server>, call: Call<RecordsQuery>) -> Result<Re
     Ok(Json(server.jobs.compute(read).await?.value).into_response())
 }
 
-/// Which runs are compared.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct CompareQuery {
-    /// The run that is compared: an id, the beginning of one, or latest. By default the run before b on the same artifact
-    #[serde(default)]
-    pub(crate) a: Option<String>,
-    /// The run that it is compared with
-    pub(crate) b: String,
-}
-
 /// The comparison that a query asks for.
 pub(crate) async fn load_comparison(
     server: &Arc<Server>,
-    query: CompareQuery,
+    request: CompareRequest,
 ) -> Result<Comparison, Failure> {
     let quorate = server.reading().await?;
-    let request = CompareRequest { a: query.a.filter(|a| !a.is_empty()), b: query.b };
     Ok(server.jobs.compute(async move { quorate.compare(request).await }).await?.value)
 }
 
-async fn get_compare(server: Arc<Server>, call: Call<CompareQuery>) -> Result<Response, Failure> {
+async fn get_compare(server: Arc<Server>, call: Call<CompareRequest>) -> Result<Response, Failure> {
     Ok(Json(load_comparison(&server, call.query).await?).into_response())
 }
 

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use askama::Template;
 use axum::response::Response;
+use quorate::runs::CompareRequest;
 use serde::Deserialize;
 
 use super::{Frame, query, respond};
 use crate::Server;
-use crate::api::runs;
 use crate::api::runs::load_comparison;
 use crate::failure::Failure;
 
@@ -40,8 +40,8 @@ async fn page(server: &Arc<Server>, text: &str) -> Result<ComparePage, Failure> 
         let frame = Frame::new(server, "Compare", "runs", "quorate compare".to_owned());
         return Ok(ComparePage { frame, asked, compared: None });
     }
-    let a = Some(asked.a.clone()).filter(|a| !a.is_empty());
-    let compared = load_comparison(server, runs::CompareQuery { a, b: asked.b.clone() }).await?;
+    let request = CompareRequest { a: Some(asked.a), b: asked.b };
+    let compared = load_comparison(server, request).await?;
     let command = format!("quorate compare {} {}", compared.a.run, compared.b.run);
     let json = format!("/api/v1/compare?a={}&b={}", compared.a.run, compared.b.run);
     let frame = Frame::new(server, format!("Compare {}", compared.artifact), "runs", command).with_json(json);

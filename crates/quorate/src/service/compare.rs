@@ -12,7 +12,7 @@ use quorate_protocol::Name;
 use quorate_protocol::answers::deliberator::{self, Answer as Read, Round};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::diff::{self, Piece};
@@ -163,12 +163,15 @@ pub async fn previous(session: &LedgerSession, run: &Name) -> Result<Option<Name
     Ok(session.store.previous_run(run).await?)
 }
 
-/// Two runs to compare, each by an id, a prefix of an id, or `latest`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+/// Which runs are compared.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "CompareQuery")]
 pub struct CompareRequest {
-    /// The earlier run; `None` for the decided run before `b` on the same artifact.
+    /// The run that is compared: an id, the beginning of one, or latest. By default the run before b on the same artifact
+    #[serde(default)]
     pub a: Option<String>,
-    /// The later run.
+    /// The run that it is compared with
     pub b: String,
 }
 
@@ -182,7 +185,7 @@ pub async fn compare_named(
     request: &CompareRequest,
 ) -> Result<Comparison, ServiceError> {
     let b = session.find_run(&request.b).await?.run;
-    let a = match &request.a {
+    let a = match request.a.as_deref().filter(|a| !a.is_empty()) {
         Some(a) => session.find_run(a).await?.run,
         None => previous(session, &b).await?.ok_or_else(|| {
             let body = Body::new(format!("the ledger has no decided run before {b} on the same artifact"));
