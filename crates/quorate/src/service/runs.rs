@@ -37,7 +37,11 @@ pub(crate) fn schema() -> Value {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let settings = settings.with(|settings| settings.inline_subschemas = true);
     let mut schema = settings.into_generator().into_root_schema_for::<RunList>().to_value();
+    if let Some(schema) = schema.as_object_mut() {
+        schema.remove("description");
+    }
     schema["$id"] = json!(SCHEMA);
+    schema["title"] = json!("The runs of a ledger, as `quorate runs --format json` prints them");
     schema["properties"]["runs"]["items"]["additionalProperties"] = json!(false);
     schema
 }
@@ -57,7 +61,7 @@ impl Default for RunsRequest {
     }
 }
 
-/// The runs of a ledger: open ones first, in each part the newest first
+/// The runs of a ledger: open ones first, in each part the newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RunList {
