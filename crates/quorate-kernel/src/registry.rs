@@ -41,6 +41,9 @@ pub struct Source {
 /// Builds another port's adapter from its block.
 pub type Builder<Port> = Arc<dyn Fn(&BuildContext<'_>) -> Result<Arc<Port>, ConfigError> + Send + Sync>;
 
+/// The constructors of a port's kinds.
+pub type Kinds<Port> = BTreeMap<String, Builder<Port>>;
+
 /// The input of an adapter's constructor: its block of the manifest, verbatim, and the place of the build.
 pub struct BuildContext<'a> {
     /// The block, with its `kind`.
@@ -80,11 +83,11 @@ pub struct Registry {
     bare_presets: BTreeMap<&'static str, &'static str>,
     /// Kinds that are known but not built in; they refuse until registered.
     unavailable: BTreeSet<String>,
-    substrates: BTreeMap<String, Builder<dyn Substrate>>,
-    dispatchers: BTreeMap<String, Builder<dyn Dispatcher>>,
-    states: BTreeMap<String, Builder<dyn State>>,
+    pub substrates: Kinds<dyn Substrate>,
+    pub dispatchers: Kinds<dyn Dispatcher>,
+    pub states: Kinds<dyn State>,
     default_state_kind: Option<&'static str>,
-    provisionings: BTreeMap<String, Builder<dyn Provisioning>>,
+    pub provisionings: Kinds<dyn Provisioning>,
     embedder: Option<EmbedderBuilder>,
 }
 
@@ -263,31 +266,6 @@ impl Registry {
         self.wrappers.get(kind).cloned()
     }
 
-    /// The builder of a substrate kind.
-    pub fn substrate_kind(&self, kind: &str) -> Option<Builder<dyn Substrate>> {
-        self.substrates.get(kind).cloned()
-    }
-
-    /// The builder of a dispatcher kind.
-    pub fn dispatcher_kind(&self, kind: &str) -> Option<Builder<dyn Dispatcher>> {
-        self.dispatchers.get(kind).cloned()
-    }
-
-    /// The builder of a state kind.
-    pub fn state_kind(&self, kind: &str) -> Option<Builder<dyn State>> {
-        self.states.get(kind).cloned()
-    }
-
-    /// The builder of a provisioning kind.
-    pub fn provisioning_kind(&self, kind: &str) -> Option<Builder<dyn Provisioning>> {
-        self.provisionings.get(kind).cloned()
-    }
-
-    /// All provisioning kinds, sorted.
-    pub fn provisioning_kinds(&self) -> impl Iterator<Item = &str> + '_ {
-        self.provisionings.keys().map(String::as_str)
-    }
-
     /// The kind that keeps state where the manifest says none.
     pub fn default_state_kind(&self) -> Option<&'static str> {
         self.default_state_kind
@@ -331,21 +309,6 @@ impl Registry {
     /// All executor kinds, sorted.
     pub fn executor_kinds(&self) -> impl Iterator<Item = &str> + '_ {
         self.executors.keys().map(String::as_str)
-    }
-
-    /// All substrate kinds, sorted.
-    pub fn substrate_kinds(&self) -> impl Iterator<Item = &str> + '_ {
-        self.substrates.keys().map(String::as_str)
-    }
-
-    /// All dispatcher kinds, sorted.
-    pub fn dispatcher_kinds(&self) -> impl Iterator<Item = &str> + '_ {
-        self.dispatchers.keys().map(String::as_str)
-    }
-
-    /// All state kinds, sorted.
-    pub fn state_kinds(&self) -> impl Iterator<Item = &str> + '_ {
-        self.states.keys().map(String::as_str)
     }
 
     /// All ready-made executors, sorted.

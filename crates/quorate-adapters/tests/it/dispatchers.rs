@@ -27,7 +27,7 @@ fn roster() -> Vec<Participant> {
 }
 
 fn try_dispatcher(kind: &str, block: Json) -> Result<Arc<dyn Dispatcher>, ConfigError> {
-    let builder = default_registry().expect("it builds").dispatcher_kind(kind).expect("a shipped kind");
+    let builder = default_registry().expect("it builds").dispatchers[kind].clone();
     let config = Arc::new(ScriptedExecutor::new(|_| Action::Hang)).into_member_config();
     build(&builder, &block, &roster(), Some(config))
 }
@@ -67,7 +67,7 @@ fn all() -> Vec<(Arc<dyn Dispatcher>, FixedAnswer)> {
 #[test]
 fn every_shipped_kind_is_held_against_the_contract() {
     let registry = default_registry().expect("it builds");
-    let shipped: Vec<&str> = registry.dispatcher_kinds().collect();
+    let shipped: Vec<&str> = registry.dispatchers.keys().map(String::as_str).collect();
     assert_eq!(shipped, ["capability-match", "fixed", "llm-router", "mention", "round-robin"]);
     let mut held: Vec<&str> = all().iter().map(|(dispatcher, _)| dispatcher.kind()).collect();
     held.sort_unstable();
@@ -286,7 +286,7 @@ fn a_router_that_cannot_route_is_a_caution() {
     let mut config = Arc::new(ScriptedExecutor::new(|_| Action::Hang)).into_member_config();
     config.executor = executor;
     config.executor_name = "rubric".into();
-    let builder = registry.dispatcher_kind("llm-router").expect("shipped");
+    let builder = registry.dispatchers["llm-router"].clone();
     let router = build(&builder, &json!({}), &roster(), Some(config)).expect("it fits");
     assert!(router.warnings(&roster())[0].contains("another `executor`"));
     assert_eq!(dispatcher("llm-router", json!({})).warnings(&roster()), [""; 0]);

@@ -80,7 +80,7 @@ fn open(dir: &Path) -> Arc<dyn Substrate> {
 }
 
 fn try_open(dir: &Path) -> Result<Arc<dyn Substrate>, ConfigError> {
-    let new = default_registry().expect("no kind twice").substrate_kind("file").expect("a shipped kind");
+    let new = default_registry().expect("no kind twice").substrates["file"].clone();
     let block = json!({"kind": "file", "path": "conversation.md", "sync": false});
     build_adapter(&new, dir, &block)
 }

@@ -12,7 +12,7 @@ use quorate_testkit::conformance::state;
 use serde_json::{Map, Value, json};
 
 fn try_open(kind: &str, dir: &Path, block: Value) -> Result<Arc<dyn State>, ConfigError> {
-    let new = default_registry().expect("no kind twice").state_kind(kind).expect("a shipped kind");
+    let new = default_registry().expect("no kind twice").states[kind].clone();
     build_adapter(&new, dir, &block)
 }
 
@@ -75,8 +75,8 @@ async fn a_database_has_states_of_several_runtimes() {
             executors: &FixedExecutor(None),
         };
         let registry = default_registry().unwrap();
-        let state = registry.state_kind("sqlite").unwrap()(&build).unwrap();
-        (state, registry.substrate_kind("sqlite").unwrap()(&build).unwrap())
+        let state = registry.states["sqlite"](&build).unwrap();
+        (state, registry.substrates["sqlite"](&build).unwrap())
     };
     let ((one, talk), (other, _)) = (build("one"), build("other"));
     let object = json!({"of": "one"}).as_object().cloned().unwrap();

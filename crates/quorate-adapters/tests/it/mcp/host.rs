@@ -77,7 +77,7 @@ impl TestHost {
     pub(crate) fn try_substrate(&self, block: Value) -> Result<Arc<dyn Substrate>, ConfigError> {
         let mut block = object(block);
         block.insert("kind".into(), json!("guilde-mcp"));
-        default_registry().unwrap().substrate_kind("guilde-mcp").unwrap()(&self.build(&block))
+        default_registry().unwrap().substrates["guilde-mcp"](&self.build(&block))
     }
 
     pub(crate) fn substrate(&self) -> Arc<dyn Substrate> {
@@ -93,7 +93,7 @@ impl TestHost {
     pub(crate) fn state(&self, block: Value) -> Arc<dyn State> {
         let mut block = object(block);
         block.insert("kind".into(), json!("mcp-kv"));
-        default_registry().unwrap().state_kind("mcp-kv").unwrap()(&self.build(&block)).unwrap()
+        default_registry().unwrap().states["mcp-kv"](&self.build(&block)).unwrap()
     }
 
     pub(crate) fn executor(&self, block: Value) -> Arc<dyn Executor> {

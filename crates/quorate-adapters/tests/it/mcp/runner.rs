@@ -73,9 +73,9 @@ fn swarm(
 ) -> Arc<Swarm> {
     let registry = default_registry().unwrap();
     let block = object(json!({"kind": "mention"}));
-    let dispatcher = registry.dispatcher_kind("mention").unwrap()(&host.build(&block)).unwrap();
+    let dispatcher = registry.dispatchers["mention"](&host.build(&block)).unwrap();
     let block = object(json!({"kind": "memory"}));
-    let state = registry.state_kind("memory").unwrap()(&host.build(&block)).unwrap();
+    let state = registry.states["memory"](&host.build(&block)).unwrap();
     let speaker = |participant: &Participant| Speaker {
         participant: participant.clone(),
         member: MemberConfig {
@@ -140,7 +140,7 @@ async fn participants_that_share_an_operator_keep_their_names() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("talk.md");
     let block = object(json!({"kind": "file", "path": path.to_str().unwrap()}));
-    let open = || default_registry().unwrap().substrate_kind("file").unwrap()(&host.build(&block)).unwrap();
+    let open = || default_registry().unwrap().substrates["file"](&host.build(&block)).unwrap();
     let journal = windows(&host, open, async |text: &str| {
         let timestamp = quorate_kernel::clock::rfc3339(1_779_128_000_000);
         let (participant, content) = ("u_1".into(), text.into());

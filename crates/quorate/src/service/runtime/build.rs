@@ -18,7 +18,7 @@ use quorate_kernel::ports::provisioning::Provisioning;
 use quorate_kernel::ports::state::State;
 use quorate_kernel::ports::substrate::Substrate;
 use quorate_kernel::ports::telemetry::Lifecycle;
-use quorate_kernel::registry::{BuildContext, Builder, ExecutorResolver, Registry};
+use quorate_kernel::registry::{BuildContext, ExecutorResolver, Kinds, Registry};
 use quorate_kernel::turn::{HookFlags, Policy, Prompt, Speaker};
 use quorate_ledger::store::address::StoreAddress;
 use quorate_manifest::config::Configuration;
@@ -132,28 +132,21 @@ impl PortBuilder<'_> {
             block.extend(adapter.settings.clone());
             block
         };
-        let kinds = |kinds: &mut dyn Iterator<Item = &str>| kinds.collect::<Vec<_>>().join(", ");
-        let known = kinds(&mut self.registry.substrate_kinds());
-        let new = self.registry.substrate_kind(&runtime.substrate.kind);
-        let substrate = self.port("substrate", new, &known, block(&runtime.substrate), "", &participants);
+        let registry = self.registry;
+        let substrate =
+            self.port("substrate", &registry.substrates, block(&runtime.substrate), "", &participants);
         let place = substrate.as_ref().map(|substrate| substrate.about().place).unwrap_or_default();
-        let known = kinds(&mut self.registry.dispatcher_kinds());
-        let new = self.registry.dispatcher_kind(&runtime.dispatcher.kind);
-        let dispatcher =
-            self.port("dispatcher", new, &known, block(&runtime.dispatcher), &place, &participants);
+        let dispatcher = block(&runtime.dispatcher);
+        let dispatcher = self.port("dispatcher", &registry.dispatchers, dispatcher, &place, &participants);
         let state = match &runtime.state {
             Some(state) => block(state),
-            None => Map::from_iter([("kind".to_owned(), json!(self.registry.default_state_kind()))]),
+            None => Map::from_iter([("kind".to_owned(), json!(registry.default_state_kind()))]),
         };
-        let known = kinds(&mut self.registry.state_kinds());
-        let kind = state.get("kind").and_then(Json::as_str).unwrap_or_default().to_owned();
-        let new = self.registry.state_kind(&kind);
-        let state = self.port("state", new, &known, state, &place, &participants);
+        let state = self.port("state", &registry.states, state, &place, &participants);
         // Nothing is set up by running; `quorate provision install` does it.
         let provisioning = runtime.provisioning.as_ref().and_then(|provisioning| {
-            let known = kinds(&mut self.registry.provisioning_kinds());
-            let new = self.registry.provisioning_kind(&provisioning.kind);
-            self.port("provisioning", new, &known, block(provisioning), &place, &participants)
+            let block = block(provisioning);
+            self.port("provisioning", &registry.provisionings, block, &place, &participants)
         });
         let policy = self.policy(&runtime.dispatcher.settings);
         let mut lifecycles = lifecycles.to_vec();
@@ -217,16 +210,16 @@ impl PortBuilder<'_> {
     fn port<Port: ?Sized>(
         &mut self,
         port: &'static str,
-        new: Option<Builder<Port>>,
-        known: &str,
+        kinds: &Kinds<Port>,
         block: Map<String, Json>,
         conversation: &str,
         participants: &[Participant],
     ) -> Option<Arc<Port>> {
-        let Some(new) = new else {
-            let kind = block.get("kind").and_then(Json::as_str).unwrap_or_default();
+        let kind = block.get("kind").and_then(Json::as_str).unwrap_or_default();
+        let Some(new) = kinds.get(kind) else {
             let body = Body::new(format!("unknown kind of {port}: `{kind}`"));
-            let help = format!("the kinds of {port}s are {known}");
+            let known: Vec<&str> = kinds.keys().map(String::as_str).collect();
+            let help = format!("the kinds of {port}s are {}", known.join(", "));
             let node = self.document.root.key(port).and_then(|node| node.key("kind"));
             let span = node.map_or(0..0, |node| node.span.clone());
             let at = self.document.place(span, format!("{port}.kind"));
