@@ -339,13 +339,7 @@ impl PlaybookHistory {
 
     /// A table of the versions, and how often gates were asked.
     pub fn doc(&self) -> Doc {
-        let mut table = Table::new(["version", "at", "what", "by", "in words"]);
-        for ShownVersion { version, .. } in &self.versions {
-            let Version { n, at, event, summary, by, .. } = version;
-            let by = by.as_deref().unwrap_or_default();
-            table.row([Text::strong(n.to_string()), at.into(), event.into(), by.into(), summary.into()]);
-        }
-        let mut doc = Doc::of_table(table, &format!("no records of {} yet", self.slug));
+        let mut doc = table_of_versions(&self.slug, &self.versions);
         if self.attempts.attempts > 0 {
             doc.line(format!("attempts to promote this text: {}", self.attempts));
         }
@@ -354,6 +348,16 @@ impl PlaybookHistory {
         }
         doc
     }
+}
+
+fn table_of_versions(slug: &str, versions: &[ShownVersion]) -> Doc {
+    let mut table = Table::new(["version", "at", "what", "by", "in words"]);
+    for ShownVersion { version, .. } in versions {
+        let Version { n, at, event, summary, by, .. } = version;
+        let by = by.as_deref().unwrap_or_default();
+        table.row([Text::strong(n.to_string()), at.into(), event.into(), by.into(), summary.into()]);
+    }
+    Doc::of_table(table, &format!("no records of {slug} yet"))
 }
 
 /// The hint about a file that was edited since its last version.
@@ -446,6 +450,11 @@ pub async fn view(
 }
 
 impl PlaybookView {
+    /// A table of the versions.
+    pub fn history(&self) -> Doc {
+        table_of_versions(&self.state.playbook.slug, &self.versions)
+    }
+
     /// What each version changes in the file, word by word.
     pub fn changes(&self) -> Vec<(u32, Vec<Piece>)> {
         let change = |pair: &[ShownVersion]| {
