@@ -79,17 +79,42 @@ pub fn is_same_file(one: &Path, other: &Path) -> bool {
     FileIdentity::of(one).is_some_and(|id| FileIdentity::of(other) == Some(id))
 }
 
-/// Whether an existing file has other hard links.
+/// The owner, the permissions and the hard links of an existing file.
+#[derive(Debug, Clone, Copy)]
+pub struct Attributes {
+    /// The id of its user.
+    pub owner: u32,
+    pub mode: u32,
+    pub links: u64,
+    pub is_dir: bool,
+}
+
+impl Attributes {
+    /// The attributes of the target of a path; `None` if it does not exist, or the system has none of these.
+    pub fn of(path: &Path) -> Option<Attributes> {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt as _;
+            let there = path.metadata().ok()?;
+            let (owner, mode, links) = (there.uid(), there.mode(), there.nlink());
+            Some(Attributes { owner, mode, links, is_dir: there.is_dir() })
+        }
+        #[cfg(not(unix))]
+        {
+            let _ = path;
+            None
+        }
+    }
+
+    /// Whether every user can write to it.
+    pub fn is_world_writable(self) -> bool {
+        self.mode & 0o002 != 0
+    }
+}
+
+/// Whether an existing file has other hard links. Without link counts, each file may have some.
 pub fn has_other_names(path: &Path) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt as _;
-        path.metadata().is_ok_and(|there| there.is_file() && there.nlink() > 1)
-    }
-    #[cfg(not(unix))]
-    {
-        path.is_file()
-    }
+    path.is_file() && Attributes::of(path).is_none_or(|there| there.links > 1)
 }
 
 /// The links in a directory; none if it cannot be read.
@@ -100,34 +125,6 @@ pub fn links_in(dir: &Path) -> Vec<PathBuf> {
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()))
         .map(|entry| entry.path())
         .collect()
-}
-
-/// Whether every user can write to a file or a directory.
-pub fn is_world_writable(path: &Path) -> bool {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt as _;
-        path.metadata().is_ok_and(|there| there.mode() & 0o002 != 0)
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = path;
-        false
-    }
-}
-
-/// The id of the user who owns a file; `None` if the file does not exist or the system has no such ids.
-pub fn owner(path: &Path) -> Option<u32> {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::MetadataExt as _;
-        path.metadata().ok().map(|there| there.uid())
-    }
-    #[cfg(not(unix))]
-    {
-        let _ = path;
-        None
-    }
 }
 
 /// Locks a file against other processes with a lock file beside it, until the returned handle is dropped. Creates the
@@ -293,10 +290,7 @@ pub fn read_text(path: &Path) -> std::io::Result<Text> {
 pub fn can_write_below(folder: &Path, path: &Path) -> std::io::Result<()> {
     let existing = path.ancestors().skip(1).find(|dir| dir.exists()).unwrap_or(folder);
     if !std::fs::canonicalize(existing)?.starts_with(std::fs::canonicalize(folder)?) {
-        return Err(std::io::Error::new(
-            std::io::ErrorKind::PermissionDenied,
-            "it leads out of the workspace",
-        ));
+        return Err(outside());
     }
     match std::fs::symlink_metadata(path) {
         Ok(found) if !found.file_type().is_file() => {
@@ -307,6 +301,10 @@ pub fn can_write_below(folder: &Path, path: &Path) -> std::io::Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+fn outside() -> std::io::Error {
+    std::io::Error::new(std::io::ErrorKind::PermissionDenied, "it leads out of the workspace")
 }
 
 /// Writes a file below a folder atomically and durably, and creates its directories. Replaces an existing file. Does
@@ -321,10 +319,7 @@ pub fn write_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<
     std::fs::create_dir_all(dir)?;
     let dir = std::fs::canonicalize(dir)?;
     if !dir.starts_with(std::fs::canonicalize(folder)?) {
-        return Err(std::io::Error::new(
-            std::io::ErrorKind::PermissionDenied,
-            "it leads out of the workspace",
-        ));
+        return Err(outside());
     }
     let file = dir.join(path.file_name().unwrap_or_default());
     let permissions = std::fs::symlink_metadata(&file).ok().map(|there| there.permissions());
@@ -341,10 +336,7 @@ pub fn append_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result
     }
     let file = std::fs::canonicalize(path)?;
     if !file.starts_with(std::fs::canonicalize(folder)?) {
-        return Err(std::io::Error::new(
-            std::io::ErrorKind::PermissionDenied,
-            "it leads out of the workspace",
-        ));
+        return Err(outside());
     }
     let mut file = files::open_with(std::fs::OpenOptions::new().append(true), &file)?;
     if file.metadata()?.permissions().readonly() {

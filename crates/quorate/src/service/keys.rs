@@ -97,6 +97,11 @@ impl WorkspaceKeys {
         guard::keyring_of(&self.root, &self.settings)
     }
 
+    /// The keyring's path as shown to the user.
+    fn shown_keyring(&self) -> String {
+        self.display_path(&self.keyring_path())
+    }
+
     /// A file's path as shown to the user.
     pub fn display_path(&self, path: &Path) -> String {
         display_path(&self.environment, path)
@@ -492,7 +497,7 @@ pub async fn list(keys: &WorkspaceKeys) -> Result<KeyList, ServiceError> {
             all.push(KeyEntry::new(public, None, state(&public)).with_entry(Some(key)));
         }
     }
-    Ok(KeyList { keys: all, unsigned, keyring: keys.display_path(&keys.keyring_path()) })
+    Ok(KeyList { keys: all, unsigned, keyring: keys.shown_keyring() })
 }
 
 fn key_state(ring: &Keyring, id: KeyId, at_ms: i64) -> KeyState {
@@ -590,10 +595,7 @@ pub(super) fn find_in_keyring(
         )),
         [one] => Ok(*one),
         [] => {
-            let body = Body::new(format!(
-                "the keyring {} has no key `{id}`",
-                keys.display_path(&keys.keyring_path())
-            ));
+            let body = Body::new(format!("the keyring {} has no key `{id}`", keys.shown_keyring()));
             Err(ServiceError::not_found(
                 codes::KEY_UNKNOWN,
                 body.help("run `quorate keys list` to see the available keys"),

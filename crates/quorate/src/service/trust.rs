@@ -17,7 +17,7 @@ use quorate_kernel::ports::executor::SideEffect;
 use serde::{Deserialize, Serialize};
 
 use self::requests::{ConsentAnswer, Inventory, TrustRequest};
-use super::disk::{self, display_path, shell_quoted};
+use super::disk::{self, Attributes, display_path, shell_quoted};
 use super::environment::Environment;
 use super::error::{ExitClass, ServiceError};
 
@@ -259,10 +259,11 @@ impl TrustStore {
         let path = directory.join(FILE_NAME);
         // A user who can write to one of them could record trust in another user's name.
         for there in [&path, directory.as_path()] {
-            if let Some(owner) = disk::owner(there).filter(|owner| !environment.trusts_owner(*owner)) {
-                return Err(unusable(there, &format!("it belongs to user {owner}")));
+            let Some(attributes) = Attributes::of(there) else { continue };
+            if !environment.trusts_owner(attributes.owner) {
+                return Err(unusable(there, &format!("it belongs to user {}", attributes.owner)));
             }
-            if disk::is_world_writable(there) {
+            if attributes.is_world_writable() {
                 return Err(unusable(there, "every user can write to it"));
             }
         }
@@ -346,50 +347,28 @@ pub fn check_owner(environment: &Environment, path: &Path) -> Result<(), Service
 }
 
 /// Whether a directory is this user's alone: no other user owns it or can add a file to it.
-#[cfg(unix)]
 pub fn is_own(environment: &Environment, directory: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt as _;
-    directory.metadata().is_ok_and(|there| environment.trusts_owner(there.uid()) && there.mode() & 0o002 == 0)
+    let is_own = |there: Attributes| environment.trusts_owner(there.owner) && !there.is_world_writable();
+    cfg!(not(unix)) || Attributes::of(directory).is_some_and(is_own)
 }
 
-#[cfg(not(unix))]
-pub fn is_own(_: &Environment, _: &Path) -> bool {
-    true
-}
-
-#[cfg(unix)]
 fn dubious(environment: &Environment, path: &Path) -> Option<String> {
-    use std::os::unix::fs::MetadataExt as _;
-    let metadata = path.metadata().ok()?;
-    let owner = metadata.uid();
-    if !environment.trusts_owner(owner) {
-        return Some(format!("`{}` belongs to user {owner}", path.display()));
+    let there = Attributes::of(path)?;
+    if !environment.trusts_owner(there.owner) {
+        return Some(format!("`{}` belongs to user {}", path.display(), there.owner));
     }
-    let writable = metadata.mode() & 0o002 != 0 && !metadata.is_dir();
+    let writable = there.is_world_writable() && !there.is_dir;
     writable.then(|| format!("every user can write to `{}`", path.display()))
 }
 
 /// In a sticky directory, such as `/tmp`, other users cannot replace our files, and files that they add belong to them.
-#[cfg(unix)]
 fn dubious_directory(environment: &Environment, directory: &Path) -> Option<String> {
-    use std::os::unix::fs::MetadataExt as _;
-    let metadata = directory.metadata().ok()?;
-    let sticky = metadata.mode() & 0o1000 != 0;
-    if metadata.mode() & 0o002 != 0 && !sticky {
+    let there = Attributes::of(directory)?;
+    let sticky = there.mode & 0o1000 != 0;
+    if there.is_world_writable() && !sticky {
         return Some(format!("every user can write to `{}`", directory.display()));
     }
-    let owner = metadata.uid();
     // A sticky directory is the system's; the owner of any other directory can replace its files.
-    (!environment.trusts_owner(owner) && owner != 0)
-        .then(|| format!("`{}` belongs to user {owner}", directory.display()))
-}
-
-#[cfg(not(unix))]
-fn dubious(_: &Environment, _: &Path) -> Option<String> {
-    None
-}
-
-#[cfg(not(unix))]
-fn dubious_directory(_: &Environment, _: &Path) -> Option<String> {
-    None
+    (!environment.trusts_owner(there.owner) && there.owner != 0)
+        .then(|| format!("`{}` belongs to user {}", directory.display(), there.owner))
 }

@@ -90,7 +90,7 @@ pub async fn init(keys: &WorkspaceKeys) -> Result<KeyInit, ServiceError> {
             new: ledger_is_new,
         },
         signing: KeyInfo { id: signing.id(), from, new: signing_is_new },
-        keyring: keys.display_path(&keys.keyring_path()),
+        keyring: keys.shown_keyring(),
         added,
     })
 }
@@ -165,8 +165,13 @@ pub async fn rotate_ledger(
         session.warn(codes::CHECKPOINT_MISSING, body.help(help));
     }
     let old = old.map(|old| old.public().id());
-    let keyring = keys.display_path(&keys.keyring_path());
-    Ok(KeyRotation { purpose: KeyPurpose::Ledger, old, revoked_at_ms: None, new: id, keyring })
+    Ok(KeyRotation {
+        purpose: KeyPurpose::Ledger,
+        old,
+        revoked_at_ms: None,
+        new: id,
+        keyring: keys.shown_keyring(),
+    })
 }
 
 /// Replaces the key that signs records: in the keyring the old key ends now and the new one begins, and the old key
@@ -214,7 +219,7 @@ pub async fn rotate_signing(keys: &WorkspaceKeys) -> Result<KeyRotation, Service
         old: Some(rotated.old.id()),
         revoked_at_ms: revoked_at_ms.filter(|at_ms| *at_ms <= now_ms),
         new: new_public.id(),
-        keyring: keys.display_path(&keys.keyring_path()),
+        keyring: keys.shown_keyring(),
     })
 }
 
@@ -260,8 +265,7 @@ pub async fn vouch(keys: &WorkspaceKeys, id: &str) -> Result<KeyVouch, ServiceEr
         manual_edit_error(keys, &format!("write `vouched = [\"{voucher}\"]` beside {}", public.id()))
     })?;
     write(keys, &edited)?;
-    let keyring = keys.display_path(&keys.keyring_path());
-    Ok(KeyVouch { by: by.public().id(), key: public.id(), keyring })
+    Ok(KeyVouch { by: by.public().id(), key: public.id(), keyring: keys.shown_keyring() })
 }
 
 /// A revoked key.
@@ -284,8 +288,7 @@ pub struct KeyRevocation {
 pub fn revoke(keys: &WorkspaceKeys, id: &str, at_ms: i64) -> Result<KeyRevocation, ServiceError> {
     let (ring, public) = find_revocable(keys, id, at_ms)?;
     write(keys, &set_timestamp(keys, keyring_text(&ring), &public, TimeField::RevokedAt, at_ms)?)?;
-    let keyring = keys.display_path(&keys.keyring_path());
-    Ok(KeyRevocation { id: public.id(), revoked_at_ms: at_ms, keyring })
+    Ok(KeyRevocation { id: public.id(), revoked_at_ms: at_ms, keyring: keys.shown_keyring() })
 }
 
 /// The key of a name, unless it is revoked from an earlier time on.
@@ -395,7 +398,7 @@ fn set_timestamp(
 fn manual_edit_error(keys: &WorkspaceKeys, what: &str) -> ServiceError {
     let body = Body::new(format!(
         "cannot edit {}: it is not in the form that this command edits, `[[keys]]` tables with one line for each key",
-        keys.display_path(&keys.keyring_path())
+        keys.shown_keyring()
     ));
     ServiceError::configuration(
         codes::KEYRING_INVALID,
