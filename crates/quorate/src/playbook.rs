@@ -77,7 +77,7 @@ impl Quorate {
     /// ```
     /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
     /// # let dir = tempfile::tempdir()?;
-    /// use quorate::playbook::{Gate, ProposeRequest, WeaveRequest, WeaveTarget};
+    /// use quorate::playbook::{ProposeRequest, WeaveRequest, WeaveTarget};
     /// use quorate::{Draft, Quorate};
     ///
     /// std::fs::create_dir_all(dir.path().join("operators/alice"))?;
