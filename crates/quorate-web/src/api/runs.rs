@@ -151,14 +151,7 @@ pub(crate) struct Runs {
 
 impl Query {
     fn filter(&self, server: &Server) -> Result<RunFilter, Failure> {
-        // Forms send what is not filled in as empty texts.
-        let given = |value: &Option<String>| value.clone().filter(|value| !value.is_empty());
-        let since_ms = match given(&self.since) {
-            Some(text) => parse_since(&text, server.quorate.now_ms()).map_err(|error| {
-                Failure::usage(format!("`since`: {error}"), "write 24h, 7d, a date, or all")
-            })?,
-            None => None,
-        };
+        let since_ms = since_ms(server, &self.since)?;
         let verdict = one_of("verdict", given(&self.verdict), &runs::VERDICTS)?;
         let mode = one_of("mode", given(&self.mode), &runs::MODES)?;
         Ok(RunFilter {
@@ -170,6 +163,17 @@ impl Query {
             after: given(&self.before).map(|cursor| cursor.as_str().into()),
         })
     }
+}
+
+/// A value of a query. Forms send what is not filled in as empty texts.
+fn given(value: &Option<String>) -> Option<String> {
+    value.clone().filter(|value| !value.is_empty())
+}
+
+fn since_ms(server: &Server, since: &Option<String>) -> Result<Option<i64>, Failure> {
+    let Some(text) = given(since) else { return Ok(None) };
+    parse_since(&text, server.quorate.now_ms())
+        .map_err(|error| Failure::usage(format!("`since`: {error}"), "write 24h, 7d, a date, or all"))
 }
 
 /// A word of a list, in small letters.
@@ -260,14 +264,19 @@ fn record_event(schemas: &mut SchemaGenerator) -> Schema {
 }
 
 /// How often a comment is sent, so that dead connections are noticed.
-pub(super) const KEEP_ALIVE: Duration = Duration::from_secs(15);
+const KEEP_ALIVE: Duration = Duration::from_secs(15);
+
+/// Server-sent events.
+pub(super) fn event_response(
+    events: impl Stream<Item = Result<Event, Infallible>> + Send + 'static,
+) -> Response {
+    Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response()
+}
 
 async fn get_events(server: Arc<Server>, call: Call) -> Result<Response, Failure> {
     let follower = server.reader.follow(call.part("run")).await?;
     let next = next_record(&call.headers)?;
-    Ok(Sse::new(record_events(follower, next))
-        .keep_alive(KeepAlive::new().interval(KEEP_ALIVE))
-        .into_response())
+    Ok(event_response(record_events(follower, next)))
 }
 
 /// The first record that the client has not seen.
@@ -324,8 +333,7 @@ const INTERVAL: Duration = Duration::from_millis(250);
 
 async fn get_live_events(server: Arc<Server>, call: Call) -> Result<Response, Failure> {
     let follower = server.reader.follow(call.part("run")).await?;
-    let events = live_events(server, follower);
-    Ok(Sse::new(events).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
+    Ok(event_response(live_events(server, follower)))
 }
 
 fn live_events(server: Arc<Server>, follower: Follower) -> impl Stream<Item = Result<Event, Infallible>> {
@@ -369,13 +377,8 @@ pub(crate) struct AuditQuery {
 
 /// The audit of the workspace's log and ledger.
 pub(crate) async fn load_audit(server: &Arc<Server>, query: AuditQuery) -> Result<Audit, Failure> {
-    let given = |value: Option<String>| value.filter(|value| !value.is_empty());
-    let since_ms = match given(query.since) {
-        Some(text) => parse_since(&text, server.quorate.now_ms())
-            .map_err(|error| Failure::usage(format!("`since`: {error}"), "write 24h, 7d, a date, or all"))?,
-        None => None,
-    };
-    let filter = ReviewFilter { since_ms, verdict: None, artifact_type: given(query.artifact_type) };
+    let since_ms = since_ms(server, &query.since)?;
+    let filter = ReviewFilter { since_ms, verdict: None, artifact_type: given(&query.artifact_type) };
     let request = AuditRequest { filter, read_only: true, ..AuditRequest::default() };
     // A workspace without log and ledger has an empty audit.
     let quorate = server.reader.open_if_present().await?;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::sse::Event;
 use axum::response::{IntoResponse as _, Response};
 use futures::stream::{self, Stream};
 use quorate::conversation::{
@@ -26,7 +26,7 @@ use serde_json::{Value, json};
 use tokio::sync::{oneshot, watch};
 
 use super::actions::Limits;
-use super::runs::KEEP_ALIVE;
+use super::runs::event_response;
 use crate::endpoint::{Answer, Call, Method, Nothing, Route};
 use crate::failure::Failure;
 use crate::talks::OpenTalk;
@@ -170,7 +170,7 @@ async fn get_talk_events(server: Arc<Server>, call: Call<TalkEventsQuery>) -> Re
         waiting: VecDeque::new(),
         talk,
     };
-    Ok(Sse::new(watcher.events()).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
+    Ok(event_response(watcher.events()))
 }
 
 /// The last turn that the client has seen.

@@ -70,31 +70,20 @@ impl LiveView {
 
 fn advice(live: &Live) -> String {
     let run = &live.run;
+    let (first, rest) = live.state.sentence().split_at(1);
+    let state = format!("{}{rest}.", first.to_uppercase());
     match (live.state, &live.verdict) {
-        (LiveState::Here, _) => "This server works on it.".to_owned(),
-        (LiveState::Elsewhere, _) => {
-            "Another process of this machine works on it. To end it, press Ctrl-C where it was started."
-                .to_owned()
-        }
-        (LiveState::Remote, _) => {
-            "A process of another machine works on it. To end it, press Ctrl-C where it was started."
-                .to_owned()
-        }
-        (LiveState::Interrupted, None) => {
-            format!(
-                "It was interrupted, and no process works on it. Everything answered so far is kept: quorate resume {run} \
-                 asks again only for what is missing."
-            )
-        }
-        (LiveState::Interrupted, Some(_)) => {
-            format!(
-                "It was interrupted after its verdict, and no process works on it: quorate show {run} completes it."
-            )
-        }
-        (LiveState::Imported, _) => {
-            "It was recorded in another ledger, which alone can continue it.".to_owned()
-        }
         (LiveState::Ended, _) => String::new(),
+        (LiveState::Elsewhere | LiveState::Remote, _) => {
+            format!("{state} To end it, press Ctrl-C where it was started.")
+        }
+        (LiveState::Interrupted, None) => format!(
+            "{state} Everything answered so far is kept: quorate resume {run} asks again only for what is missing."
+        ),
+        (LiveState::Interrupted, Some(_)) => format!(
+            "It was interrupted after its verdict, and no process works on it: quorate show {run} completes it."
+        ),
+        (LiveState::Here | LiveState::Imported, _) => state,
     }
 }
 
