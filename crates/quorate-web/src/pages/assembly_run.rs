@@ -247,7 +247,7 @@ fn asked(report: &Decision) -> Vec<AskedMember> {
     let member = |member: &Member| AskedMember {
         id: member.id.clone(),
         role: member.role.clone(),
-        status: plain(&member.status),
+        status: plain(member.status()),
         questions: member
             .consultations
             .iter()
@@ -256,7 +256,8 @@ fn asked(report: &Decision) -> Vec<AskedMember> {
                     .answer
                     .as_ref()
                     .map(|answer| serde_json::to_string_pretty(answer).unwrap_or_default());
-                let said = answer.or_else(|| one.message.clone()).unwrap_or_else(|| plain(&one.status));
+                let said =
+                    answer.or_else(|| one.message.clone()).unwrap_or_else(|| plain(one.status.as_str()));
                 (one.invocation.clone(), said)
             })
             .collect(),

@@ -359,7 +359,7 @@ async fn assembly(session: &LedgerSession, history: &History) -> Result<Content,
         fix: fix.map(str::to_owned),
         ..Finding::default()
     };
-    let status = |member: &convene::report::Member| (member.id.clone(), member.status.clone());
+    let status = |member: &convene::report::Member| (member.id.clone(), member.status().to_owned());
     let members = || report.members.iter().map(status).collect::<Vec<_>>();
     let (kind, findings, positions) = match report.mode {
         Mode::Advisory => {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use quorate_kernel::record::Status;
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::Json;
 use quorate_protocol::assembly::{AssemblyRequest, describe_operators};
@@ -237,13 +238,13 @@ impl Decision {
     fn add_absences(&self, doc: &mut Doc) {
         let mut by_reason: Vec<(String, Vec<String>)> = Vec::new();
         for member in &self.members {
-            let unanswered = member.consultations.iter().filter(|asked| asked.status != "answered");
+            let unanswered = member.consultations.iter().filter(|asked| asked.status != Status::Answered);
             for asked in unanswered {
                 let round = match round_of(&asked.invocation) {
                     Some(number) => format!("{}, round {number}", member.id),
                     None => member.id.clone(),
                 };
-                let reason = absence(&asked.status, asked.message.as_deref());
+                let reason = absence(asked.status.as_str(), asked.message.as_deref());
                 match by_reason.iter_mut().find(|(known, _)| *known == reason) {
                     Some((_, members)) => members.push(round),
                     None => by_reason.push((reason, vec![round])),
@@ -338,8 +339,9 @@ impl Decision {
             let row = |side: Side| {
                 let part =
                     needs.as_ref().filter(|_| side.word == "yes").map(|needs| needs.part * total / full);
-                let gap = if part.is_none() && needs.is_some() { "   " } else { "  " };
-                let bar = bar(side.weight / full, part, side.tone).and(gap).only(Medium::Terminal);
+                // The bar with the mark is one cell longer.
+                let gap = if part.is_none() && needs.is_some() { " " } else { "" };
+                let bar = bar(side.weight / full, part, side.tone).and(gap).and("  ").only(Medium::Terminal);
                 [Text::from(side.word), bar.and(side.text)]
             };
             doc.table(Table::new(["side", "weight"]).with_rows(sides(count).into_iter().map(row)));
@@ -428,7 +430,7 @@ impl Decision {
                     let concern = truncate(assessment.concern, REASON) + &quotes;
                     (severity_text(assessment.severity), concern)
                 }
-                None => (Text::toned(Tone::Absent, status(&member.status)), String::new()),
+                None => (Text::toned(Tone::Absent, status(member.status())), String::new()),
             };
             let phase = member.phase.as_deref().unwrap_or("–");
             [Text::strong(&member.id), Text::from(&member.role), phase.into(), severity, concern.into()]
@@ -526,8 +528,8 @@ impl Decision {
             for (number, asked) in by_round {
                 let round = rounds.entry(number).or_insert_with(|| Round { number, ..Round::default() });
                 let id = &*member.id;
-                let Some(answer) = asked.answer.as_ref().filter(|_| asked.status == "answered") else {
-                    round.absent.push((id, status(&asked.status)));
+                let Some(answer) = asked.answer.as_ref().filter(|_| asked.status == Status::Answered) else {
+                    round.absent.push((id, status(asked.status.as_str())));
                     continue;
                 };
                 match self.turn(number, id, answer, delivered.get(&(number, id)).copied()) {
@@ -728,7 +730,7 @@ fn vote_text(vote: &str) -> Text {
 
 /// The status of a member's last question, with its message.
 fn last_status(member: &Member) -> String {
-    absence(&member.status, member.consultations.last().and_then(|asked| asked.message.as_deref()))
+    absence(member.status(), member.consultations.last().and_then(|asked| asked.message.as_deref()))
 }
 
 fn absence(word: &str, message: Option<&str>) -> String {
@@ -832,7 +834,7 @@ const EMPTY: &str = "░";
 /// Marks the share that a side needs.
 const THRESHOLD_MARK: &str = "┃";
 /// The cells of a side's bar.
-const CELLS: usize = 40;
+const CELLS: usize = 28;
 /// The cells of a severity's bar: one for each step.
 const STEPS: usize = 10;
 

@@ -8,7 +8,7 @@ use quorate_kernel::attempts::Cost;
 use quorate_kernel::history::{History, replay as derive};
 use quorate_kernel::ports::executor::Usage;
 use quorate_kernel::ports::ledger::Kind;
-use quorate_kernel::record::{self, Outcome};
+use quorate_kernel::record::{self, Outcome, Status};
 use quorate_manifest::assembly::{Grouping, Mode};
 use quorate_protocol::Json;
 use quorate_protocol::assembly::{self, AssemblyRequest, Rule, Setup};
@@ -429,8 +429,6 @@ pub struct Member {
     pub classes: Option<Vec<String>>,
     /// Hierarchy: the node that it reports to.
     pub parent: Option<String>,
-    /// The status of its last question; `not_asked` without one.
-    pub status: String,
     /// Its questions, in order.
     pub consultations: Vec<Consultation>,
 }
@@ -440,8 +438,8 @@ pub struct Member {
 pub struct Consultation {
     /// Its id in the run's records.
     pub invocation: String,
-    /// `answered`, `timed_out`, `failed`, `schema_failed`, `over_budget`, `cancelled` or `late`.
-    pub status: String,
+    /// How it ended.
+    pub status: Status,
     /// The answer, as given.
     pub answer: Option<Map<String, Json>>,
     /// The reason for a missing answer, if the record has more than the status.
@@ -468,16 +466,19 @@ impl Member {
     }
 
     fn of(member: &assembly::Member, consulted: Vec<Consultation>) -> Member {
-        let status = consulted.last().map_or_else(|| "not_asked".to_owned(), |last| last.status.clone());
         Member {
             id: member.id.to_string(),
             role: member.role.clone(),
             phase: member.phase.clone(),
             classes: member.vote_class.clone(),
             parent: member.parent.as_ref().map(ToString::to_string),
-            status,
             consultations: consulted,
         }
+    }
+
+    /// The status of its last question; `not_asked` without one.
+    pub fn status(&self) -> &str {
+        self.consultations.last().map_or("not_asked", |last| last.status.as_str())
     }
 
     /// Its last answer.
@@ -487,7 +488,7 @@ impl Member {
 
     fn json(&self) -> Json {
         let mut json =
-            json!({"id": self.id, "role": self.role, "status": self.status, "answer": self.answer()});
+            json!({"id": self.id, "role": self.role, "status": self.status(), "answer": self.answer()});
         if let Some(message) = self.consultations.last().and_then(|one| one.message.as_ref()) {
             json["message"] = json!(message);
         }
@@ -505,7 +506,7 @@ impl Consultation {
     fn of(history: &History, ended: &record::Consultation) -> Consultation {
         Consultation {
             invocation: ended.invocation.to_string(),
-            status: ended.status.as_str().to_owned(),
+            status: ended.status.clone(),
             answer: ended.answer.as_ref().and_then(Json::as_object).cloned(),
             message: ended.text.clone(),
             failure: Failure::of(history, ended),

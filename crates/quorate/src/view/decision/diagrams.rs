@@ -82,7 +82,7 @@ pub(super) fn guidance(decision: &Decision) -> Doc {
             Some(assessment) => {
                 (format!("{}: severity {}", member.id, assessment.severity), class(assessment.severity))
             }
-            None => (format!("{}: {}", member.id, member.status), "gone"),
+            None => (format!("{}: {}", member.id, member.status()), "gone"),
         };
         let _ = writeln!(flow, "  m{at}[\"{}\"]:::{class}", label(&text));
     }
@@ -170,7 +170,7 @@ pub(super) fn tree(forest: &Forest<'_>) -> Doc {
         let tree_node = &forest.tree_nodes[at];
         let id = &tree_node.member.id;
         let output = tree_node.node.and_then(|node| node.output.as_ref());
-        let status = tree_node.node.map_or(&*tree_node.member.status, |node| &node.status);
+        let status = tree_node.node.map_or(tree_node.member.status(), |node| &node.status);
         let (text, class) = match output {
             Some(output) => {
                 let suffix = if status == "passed" { "" } else { " (passed up without it)" };

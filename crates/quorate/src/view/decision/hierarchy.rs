@@ -3,6 +3,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use quorate_kernel::record::Status;
+
 use super::{Assessment, diagrams, last_status, names, severity_text};
 use crate::service::convene::report::{Decision, Member, Node};
 use crate::view::wording::amount;
@@ -199,8 +201,8 @@ fn entry(forest: &Forest<'_>, at: usize) -> Entry {
         Some("passed") => (String::new(), Tone::Plain),
         Some("passed_up") => ("passed up without it".to_owned(), Tone::Fair),
         Some("refused") => ("refused".to_owned(), Tone::Bad),
-        None if member.status == "answered" => (String::new(), Tone::Plain),
-        status => (status.unwrap_or(&member.status).replace('_', " "), Tone::Absent),
+        None if member.status() == Status::Answered.as_str() => (String::new(), Tone::Plain),
+        status => (status.unwrap_or(member.status()).replace('_', " "), Tone::Absent),
     };
     if !label.is_empty() {
         line = line.and("  ").and(Text::toned(tone, format!("[{label}]")));
@@ -231,7 +233,7 @@ fn seen(forest: &Forest<'_>, children: &[usize]) -> String {
             // Before the decision only its answer exists.
             None => match Assessment::of(member) {
                 Some(assessment) => assessment.severity.to_string(),
-                None => member.status.replace('_', " "),
+                None => member.status().replace('_', " "),
             },
         };
         format!("{} {passed}", member.id)

@@ -28,7 +28,7 @@ fn consultation(
 ) -> Consultation {
     Consultation {
         invocation,
-        status: status.to_owned(),
+        status: serde_json::from_value(json!(status)).expect("a status"),
         answer,
         message: message.map(str::to_owned),
         failure: None,
@@ -40,13 +40,13 @@ fn consultation(
 /// A member with one answer.
 pub(super) fn asked(step: &str, id: &str, role: &str, value: Json) -> Member {
     let answered = consultation(format!("{step}/{id}"), "answered", answer(value), None);
-    Member { status: "answered".to_owned(), consultations: vec![answered], ..unasked(id, role) }
+    Member { consultations: vec![answered], ..unasked(id, role) }
 }
 
 /// A member without an answer.
 pub(super) fn lacking(step: &str, id: &str, role: &str, status: &str, reason: &str) -> Member {
     let unanswered = consultation(format!("{step}/{id}"), status, None, Some(reason));
-    Member { status: status.to_owned(), consultations: vec![unanswered], ..unasked(id, role) }
+    Member { consultations: vec![unanswered], ..unasked(id, role) }
 }
 
 pub(super) fn unasked(id: &str, role: &str) -> Member {
@@ -56,7 +56,6 @@ pub(super) fn unasked(id: &str, role: &str) -> Member {
         phase: None,
         classes: None,
         parent: None,
-        status: "not_asked".to_owned(),
         consultations: Vec::new(),
     }
 }
@@ -298,7 +297,6 @@ pub(super) fn talk() -> Decision {
         text: text.to_owned(),
     };
     let member = |id: &str, role: &str, rounds: Vec<Consultation>| Member {
-        status: rounds.last().map(|consultation| consultation.status.clone()).unwrap_or_default(),
         consultations: rounds,
         ..unasked(id, role)
     };
@@ -379,7 +377,7 @@ pub(super) fn tree() -> Decision {
         |member: &str, parent: Option<&str>, status: &str, rule: Option<&str>, from: &[&str], output| Node {
             member: member.to_owned(),
             parent: parent.map(str::to_owned),
-            status: status.to_owned(),
+            status: serde_json::from_value(json!(status)).expect("a status"),
             rule: rule.map(str::to_owned),
             from: from.iter().map(|id| (*id).to_owned()).collect(),
             output,
