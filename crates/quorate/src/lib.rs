@@ -49,6 +49,7 @@ pub mod metrics;
 pub mod playbook;
 pub mod ports;
 pub mod process;
+#[cfg(feature = "provision")]
 pub mod provision;
 #[cfg(feature = "postgres")]
 pub mod queue;

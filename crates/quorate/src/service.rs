@@ -32,6 +32,7 @@ pub mod open_session;
 pub mod operate;
 pub mod overlays;
 pub mod playbook;
+#[cfg(feature = "provision")]
 pub mod provision;
 #[cfg(feature = "postgres")]
 pub mod queue;

@@ -7,6 +7,7 @@ pub mod doc;
 pub mod layout;
 mod ledger;
 pub mod markdown;
+#[cfg(feature = "provision")]
 mod provision;
 pub(crate) mod resolution;
 pub(crate) mod review;
