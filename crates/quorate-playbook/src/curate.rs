@@ -2,9 +2,8 @@
 //! shape, slug and times itself; these checks are about the effect on prompts.
 
 use std::collections::BTreeSet;
-use std::fmt;
 
-use quorate_diagnostics::{RefusalCode, codes};
+use quorate_diagnostics::{Body, RefusalCode, codes};
 use quorate_manifest::playbook::Status;
 use quorate_protocol::locks::fold;
 
@@ -31,95 +30,49 @@ pub struct AffectedOperator<'a> {
 
 /// Why a proposal is refused.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Objection {
+pub struct Objection {
+    pub cause: Cause,
+    pub message: String,
+    pub help: String,
+}
+
+/// The kind of an objection.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cause {
     /// It touches a locked trait of an operator.
-    Locked {
-        operator: String,
-        touch: Violation,
-    },
+    Locked(Violation),
     /// It replaces a block that an operator's prompt does not have.
-    UnknownBlock {
-        operator: String,
-        block: String,
-        /// The ids of the replaceable blocks.
-        blocks: Vec<String>,
-    },
+    UnknownBlock,
     /// It takes away more than a fifth of an operator's prompt.
-    Collapse {
-        operator: String,
-        /// The prompt's characters without it.
-        before: usize,
-        after: usize,
-    },
-    /// It says the persona again in place of adding to it.
-    Rewrite {
-        operator: String,
-        how: &'static str,
-    },
-    Blank,
-    /// Another playbook says the same.
-    Duplicate {
-        slug: String,
-    },
+    Collapse,
+    /// It has no text, or says the persona or another playbook again.
+    Redundant,
 }
 
 impl Objection {
+    fn new(cause: Cause, message: String, help: impl Into<String>) -> Self {
+        Objection { cause, message, help: help.into() }
+    }
+
+    /// The code of the refusal.
     pub fn code(&self) -> RefusalCode {
-        match self {
-            Objection::Locked { .. } => codes::LOCK_VIOLATED,
-            Objection::UnknownBlock { .. } => codes::BLOCK_NOT_REPLACEABLE,
-            Objection::Collapse { .. }
-            | Objection::Rewrite { .. }
-            | Objection::Blank
-            | Objection::Duplicate { .. } => codes::DELTA_INVALID,
+        match self.cause {
+            Cause::Locked(_) => codes::LOCK_VIOLATED,
+            Cause::UnknownBlock => codes::BLOCK_NOT_REPLACEABLE,
+            Cause::Collapse | Cause::Redundant => codes::DELTA_INVALID,
         }
     }
 
-    pub fn help(&self) -> String {
-        match self {
-            Objection::Locked { operator, .. } => {
-                format!(
-                    "say it without touching what is locked; `quorate locks list {operator}` shows what is"
-                )
-            }
-            Objection::UnknownBlock { blocks, .. } if blocks.is_empty() => {
-                "the prompt has no block that can be replaced; make it `kind: overlay`".to_owned()
-            }
-            Objection::UnknownBlock { blocks, .. } => format!("the blocks are {}", blocks.join(", ")),
-            Objection::Collapse { .. } => {
-                "keep what the block says, and change only what was learned".to_owned()
-            }
-            Objection::Rewrite { .. } => {
-                "propose the one thing that was learned, not the persona again".to_owned()
-            }
-            Objection::Blank => "say below the frontmatter what was learned".to_owned(),
-            Objection::Duplicate { slug } => format!("`quorate playbook show {slug}` shows it"),
-        }
+    /// The text of the refusal.
+    pub fn body(&self) -> Body {
+        Body::new(&self.message).help(&self.help)
     }
-}
 
-impl fmt::Display for Objection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Objection::Locked { operator, touch } => {
-                write!(
-                    f,
-                    "it touches `{}`, which is locked in `{operator}`: {}, in “{}”",
-                    touch.id, touch.cause, touch.excerpt
-                )
-            }
-            Objection::UnknownBlock { operator, block, .. } => {
-                write!(f, "the prompt of `{operator}` has no block `{block}` that could be replaced")
-            }
-            Objection::Collapse { operator, before, after } => write!(
-                f,
-                "with it the prompt of `{operator}` has {after} characters in place of {before}: more than a fifth is lost"
-            ),
-            Objection::Rewrite { operator, how } => {
-                write!(f, "it says the persona of `{operator}` anew in place of adding to it: {how}")
-            }
-            Objection::Blank => f.write_str("it has no text, so it would never be woven"),
-            Objection::Duplicate { slug } => write!(f, "`{slug}` says the same"),
+    /// The id of the locked trait that the proposal touches.
+    pub fn locked_id(&self) -> Option<&String> {
+        match &self.cause {
+            Cause::Locked(touch) => Some(&touch.id),
+            Cause::UnknownBlock | Cause::Collapse | Cause::Redundant => None,
         }
     }
 }
@@ -129,27 +82,46 @@ pub fn objections_to(affected: &[AffectedOperator<'_>], now_ms: i64) -> Vec<Obje
     let mut objections = Vec::new();
     let mut repeated = BTreeSet::new();
     if affected.first().is_some_and(|one| one.proposal.overlay.text.trim().is_empty()) {
-        return vec![Objection::Blank];
+        let message = "it has no text, so it would never be woven".to_owned();
+        return vec![Objection::new(Cause::Redundant, message, "say below the frontmatter what was learned")];
     }
     for one in affected {
-        let operator = || one.operator.to_owned();
-        let locked = one.proposal.violations.iter().cloned();
-        objections.extend(locked.map(|touch| Objection::Locked { operator: operator(), touch }));
+        let operator = one.operator;
+        for touch in &one.proposal.violations {
+            let message = format!(
+                "it touches `{}`, which is locked in `{operator}`: {}, in “{}”",
+                touch.id, touch.cause, touch.excerpt
+            );
+            let help = format!(
+                "say it without touching what is locked; `quorate locks list {operator}` shows what is"
+            );
+            objections.push(Objection::new(Cause::Locked(touch.clone()), message, help));
+        }
         if let Placement::Block(block) = &one.proposal.overlay.placement
             && !one.base.has_block(block)
         {
-            let blocks = one.base.blocks().map(str::to_owned).collect();
-            objections.push(Objection::UnknownBlock { operator: operator(), block: block.clone(), blocks });
+            let message = format!("the prompt of `{operator}` has no block `{block}` that could be replaced");
+            let help = match &*one.base.blocks().collect::<Vec<_>>().join(", ") {
+                "" => "the prompt has no block that can be replaced; make it `kind: overlay`".to_owned(),
+                blocks => format!("the blocks are {blocks}"),
+            };
+            objections.push(Objection::new(Cause::UnknownBlock, message, help));
             continue;
         }
         if let Some(how) = rewrite_evidence(one) {
-            objections.push(Objection::Rewrite { operator: operator(), how });
+            let message = format!("it says the persona of `{operator}` anew in place of adding to it: {how}");
+            let help = "propose the one thing that was learned, not the persona again";
+            objections.push(Objection::new(Cause::Redundant, message, help));
         }
         let (before, after) = prompt_lengths(one, now_ms);
         // An expired playbook displaces nothing: it is not woven, and no gate promotes it.
         let is_over = one.proposal.overlay.expires_ms.is_some_and(|expires| expires <= now_ms);
         if !is_over && after * 5 < before * 4 {
-            objections.push(Objection::Collapse { operator: operator(), before, after });
+            let message = format!(
+                "with it the prompt of `{operator}` has {after} characters in place of {before}: more than a fifth is lost"
+            );
+            let help = "keep what the block says, and change only what was learned";
+            objections.push(Objection::new(Cause::Collapse, message, help));
         }
         let text = fold(one.proposal.overlay.text.trim());
         let same = one.existing.iter().find(|other| {
@@ -159,10 +131,11 @@ pub fn objections_to(affected: &[AffectedOperator<'_>], now_ms: i64) -> Vec<Obje
                 && other.overlay.placement == one.proposal.overlay.placement
                 && fold(other.overlay.text.trim()) == text
         });
-        if let Some(same) = same
-            && repeated.insert(same.overlay.id.clone())
+        if let Some(slug) = same.map(|same| &same.overlay.id)
+            && repeated.insert(slug)
         {
-            objections.push(Objection::Duplicate { slug: same.overlay.id.clone() });
+            let help = format!("`quorate playbook show {slug}` shows it");
+            objections.push(Objection::new(Cause::Redundant, format!("`{slug}` says the same"), help));
         }
     }
     objections

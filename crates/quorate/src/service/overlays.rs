@@ -21,6 +21,7 @@ use tokio::sync::Mutex;
 
 use super::compose::Projection;
 use super::error::ServiceError;
+use super::playbook::change::MAX_ATTEMPTS;
 use super::session::LedgerSession;
 use super::{manifests, run_opened};
 use crate::view::layout::{one_line, truncate};
@@ -28,9 +29,6 @@ use crate::view::{Doc, Table, Text, Tone};
 
 /// The prefix of an assembly's overlay stream.
 const STREAM_PREFIX: &str = "overlays/";
-/// The most retries of an append that conflicts with another process.
-const MAX_ATTEMPTS: usize = 50;
-
 /// The stream of an assembly.
 fn stream_of(assembly: &str) -> Name {
     format!("{STREAM_PREFIX}{assembly}").into()

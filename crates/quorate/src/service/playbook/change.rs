@@ -36,7 +36,7 @@ use crate::service::error::ServiceError;
 /// The planned change.
 pub const PENDING_FILE: &str = "_pending.json";
 /// The most retries of an append that conflicts with another process.
-const MAX_ATTEMPTS: usize = 50;
+pub const MAX_ATTEMPTS: usize = 50;
 
 /// A file that is replaced as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -141,20 +141,14 @@ pub(super) async fn append_events(
     change: &PlaybookChange,
     bodies: Vec<ledger::Body>,
 ) -> Result<(), ServiceError> {
-    let mut tries = 0;
-    loop {
-        let records = store.records(stream).await?;
-        let id = |record: &ledger::Record| playbook_event(record)?.change;
-        if change.events.is_empty() || records.iter().any(|one| id(one).as_deref() == Some(&*change.id)) {
-            return Ok(());
-        }
-        let next = records.last().map_or(0, |last| last.n + 1);
-        match store.append(change.append(stream, next, bodies.clone())).await {
-            Ok(_) => return Ok(()),
-            Err(ledger::LedgerError::Conflict { .. }) if tries < MAX_ATTEMPTS => tries += 1,
-            Err(error) => return Err(error.into()),
-        }
+    let records = store.records(stream).await?;
+    let is_it =
+        |record: &Record| playbook_event(record).and_then(|event| event.change).as_ref() == Some(&change.id);
+    if change.events.is_empty() || records.iter().any(is_it) {
+        return Ok(());
     }
+    let mut next = records.last().map_or(0, |last| last.n + 1);
+    append_new_events(store, stream, change, bodies, &mut next).await
 }
 
 /// Adds the hashes of texts that no record names to the first record: every stored text needs a record that names it (D12).

@@ -10,7 +10,7 @@ use quorate_manifest::loader::{OpenResult, Refs};
 use quorate_manifest::playbook::{HISTORY_SUFFIX, Playbook, PlaybookFile, Status, load};
 use quorate_manifest::workspace::WorkspacePath;
 use quorate_playbook::contradiction::contradictions;
-use quorate_playbook::curate::Objection;
+use quorate_playbook::curate::Cause;
 use quorate_playbook::gate::GOVERNANCE_PRIORITY;
 use quorate_playbook::log::{self, priority};
 use quorate_playbook::weave::Candidate;
@@ -153,17 +153,17 @@ fn check_prompts(
         return;
     }
     for objection in library.objections(&book.playbook, book.text(), standing, now_ms) {
-        let place = match &objection {
+        let place = match &objection.cause {
             // A shadow playbook replaces nothing yet, and the active ones may change: the gate checks it when it is
             // promoted.
-            Objection::Collapse { .. } if trial == Trial::Accepted => continue,
-            Objection::Locked { touch, .. } => excerpt_place(&book.document, &touch.excerpt),
-            Objection::UnknownBlock { .. } => book.document.value_place("block"),
-            Objection::Collapse { .. } => book.document.value_place("kind"),
+            Cause::Collapse if trial == Trial::Accepted => continue,
+            Cause::Locked(touch) => excerpt_place(&book.document, &touch.excerpt),
+            Cause::UnknownBlock => book.document.value_place("block"),
+            Cause::Collapse => book.document.value_place("kind"),
             // Length and repetition are the author's choice in a handwritten playbook.
-            Objection::Rewrite { .. } | Objection::Blank | Objection::Duplicate { .. } => continue,
+            Cause::Redundant => continue,
         };
-        let body = Body::new(objection.to_string()).at(place).help(objection.help());
+        let body = objection.body().at(place);
         report.refuse(objection.code(), body);
     }
 }

@@ -191,7 +191,7 @@ fn check_preconditions(
         }
     }
     for objection in library.objections(playbook, book.text(), &standing, now_ms) {
-        report.refuse(objection.code(), Body::new(objection.to_string()).help(objection.help()));
+        report.refuse(objection.code(), objection.body());
     }
 }
 

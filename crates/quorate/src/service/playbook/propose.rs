@@ -24,7 +24,7 @@ use quorate_manifest::timestamp;
 use quorate_manifest::workspace::WorkspacePath;
 use quorate_playbook::bind::MatchKind;
 use quorate_playbook::contradiction::{Contradiction, contradictions};
-use quorate_playbook::curate::Objection;
+use quorate_playbook::curate::Cause;
 use quorate_playbook::delta::{Add, Delta, DeltaError, Revise};
 use quorate_playbook::weave::Candidate;
 use quorate_protocol::Json;
@@ -340,8 +340,8 @@ async fn examine(
         _ => None,
     };
     for objection in objections {
-        let mut body = Body::new(objection.to_string()).help(objection.help());
-        if let (Objection::Locked { touch, .. }, Some(document)) = (&objection, &drafted.document) {
+        let mut body = objection.body();
+        if let (Cause::Locked(touch), Some(document)) = (&objection.cause, &drafted.document) {
             report.add_source(document.shown.clone(), document.text.clone());
             body = body.at(excerpt_place(document, &touch.excerpt));
         }

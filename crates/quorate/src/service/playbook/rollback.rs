@@ -244,7 +244,7 @@ fn ensure_weavable(
         }
         let objections = library.objections(playbook, text, &candidates_for, now_ms);
         if let Some(objection) = objections.into_iter().next() {
-            let body = Body::new(objection.to_string()).help(objection.help());
+            let body = objection.body();
             return Err(ServiceError::configuration(objection.code(), body));
         }
     }

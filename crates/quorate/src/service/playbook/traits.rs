@@ -228,12 +228,9 @@ impl ExceptionRequest {
         let mut refuse = |message: String, help: String| {
             report.refuse(codes::LOCK_VIOLATED, Body::new(message).help(help));
         };
-        let is_meant = |objection: &Objection| matches!(objection, Objection::Locked { touch, .. } if self.traits.contains(&touch.id));
-        let touched = |id: &String| {
-            objections
-                .iter()
-                .any(|objection| matches!(objection, Objection::Locked { touch, .. } if touch.id == *id))
-        };
+        let is_meant =
+            |objection: &Objection| objection.locked_id().is_some_and(|id| self.traits.contains(id));
+        let touched = |id: &String| objections.iter().any(|objection| objection.locked_id() == Some(id));
         if let Some(id) = self.traits.iter().find(|id| !touched(id)) {
             refuse(
                 format!("`{slug}` does not touch `{id}`, so it needs no exception"),
@@ -250,7 +247,7 @@ impl ExceptionRequest {
         }
         let mut shown = format!("# Let `{slug}` touch what is locked\n\n");
         for objection in objections.iter().filter(|objection| is_meant(objection)) {
-            shown.push_str(&format!("- {objection}\n"));
+            shown.push_str(&format!("- {}\n", objection.message));
         }
         shown.push_str(&format!("\nWhy: {}\n\n## What agents would be told\n\n", self.reason.trim()));
         super::push_quote(&mut shown, text);
