@@ -176,6 +176,7 @@ pub struct VerifyReport {
 /// The checkpoints of the ledger.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(inline)]
 pub struct CheckpointCounts {
     pub count: u64,
     /// The number of unsigned checkpoints.
@@ -194,6 +195,7 @@ pub struct CheckpointCounts {
 /// The keys that signed checkpoints.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(inline)]
 pub struct KeyChecks {
     /// Whether the ledger's own key signed the last signed checkpoint; null without such a key or checkpoint.
     pub own: Option<bool>,
@@ -204,6 +206,7 @@ pub struct KeyChecks {
 /// The signatures over records.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(inline)]
 pub struct SignatureCounts {
     /// The number of signed runs.
     pub runs: u64,
@@ -221,6 +224,7 @@ pub struct SignatureCounts {
 /// Runs that are not decided.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(inline)]
 pub struct OpenRuns {
     pub count: u64,
     /// Some of them, first opened first.

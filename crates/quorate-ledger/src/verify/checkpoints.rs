@@ -200,6 +200,7 @@ impl Checkpoints {
 /// A rollback that a person accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(inline)]
 pub struct Rollback {
     /// The number of its record in the ledger's stream.
     #[serde(rename = "record", serialize_with = "as_record")]

@@ -93,6 +93,7 @@ impl LedgerPart {
 /// A difference between the ledger and what was recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(inline)]
 pub struct Divergence {
     #[schemars(with = "String")]
     pub kind: DivergenceKind,

@@ -19,6 +19,7 @@ use crate::store::{STREAM, Succession};
 /// A person's acceptance of a key of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(inline)]
 pub struct AcceptedKey {
     /// The number of the accepting checkpoint in the ledger's stream.
     #[serde(rename = "record", serialize_with = "as_record")]

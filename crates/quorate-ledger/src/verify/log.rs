@@ -32,6 +32,7 @@ const MAX_LINE_BYTES: u64 = 64 << 20;
 /// The result for the log.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(inline)]
 pub struct LogCheck {
     /// The log as shown to the user; the caller sets it.
     pub file: String,
@@ -50,6 +51,7 @@ pub struct LogCheck {
 /// A line that names a run that the ledger does not have.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(inline)]
 pub struct UnknownLine {
     /// Its number, from 1.
     pub line: u64,
@@ -59,6 +61,7 @@ pub struct UnknownLine {
 /// Runs with lines in other logs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(inline)]
 pub struct OtherLogs {
     /// The number of runs.
     pub runs: u64,

@@ -52,6 +52,7 @@ pub(super) fn check_local_checkpoints(walk: &mut Walk, kept: &LocalCheckpoints) 
 /// The result for the local copies of the last signed checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(inline)]
 pub struct KeptCheckpoints {
     /// The number of copies.
     pub copies: u64,
@@ -64,6 +65,7 @@ pub struct KeptCheckpoints {
 /// The result for a witness.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(inline)]
 pub struct WitnessCheck {
     /// Its file as shown to the user; the caller sets it.
     pub file: Option<String>,
@@ -94,6 +96,7 @@ pub(super) fn check_witness(walk: &mut Walk, witness: &Witness, name: &str) -> W
 /// The result for the last checkpoint that an HTTP witness signed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[schemars(inline)]
 pub struct Cosignature {
     /// The witness.
     #[serde(rename = "witness")]
