@@ -49,18 +49,18 @@ pub fn default_registry() -> Result<Registry, Duplicate> {
     registry.state(state::sqlite::KIND, state::sqlite::new)?;
     registry.provisioning(provisioning::profile::KIND, provisioning::profile::new)?;
     registry.provisioning(provisioning::memory::KIND, provisioning::memory::new)?;
-    registry.set_default_state_kind(state::fs::KIND);
+    registry.default_state_kind = Some(state::fs::KIND);
     for preset in agent_cli::PRESETS {
         registry.preset(preset.executor, agent_cli::KIND);
     }
     for preset in llm::PRESETS {
         registry.preset(preset.name, llm::KIND);
     }
-    registry.set_url_kind(llm::KIND);
+    registry.url_kind = Some(llm::KIND);
     registry.set_embedder(llm::embed::new);
     registry.set_bare_preset(agent_cli::KIND, agent_cli::BARE_PRESET);
-    registry.set_default_kind(rubric::KIND);
-    registry.set_command_kind(agent_cli::KIND);
+    registry.default_kind = Some(rubric::KIND);
+    registry.command_kind = Some(agent_cli::KIND);
     public_runtimes::register(&mut registry);
     Ok(registry)
 }

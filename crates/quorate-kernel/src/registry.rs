@@ -77,16 +77,20 @@ pub struct Registry {
     wrappers: BTreeMap<&'static str, WrapperBuilder>,
     presets: BTreeMap<&'static str, &'static str>,
     runtime_types: BTreeMap<&'static str, ExecutorBuilder>,
-    command_kind: Option<&'static str>,
-    url_kind: Option<&'static str>,
-    default_kind: Option<&'static str>,
+    /// The kind that a table means which names a `command` and no kind.
+    pub command_kind: Option<&'static str>,
+    /// The kind that asks at an address: its block is then `{"base_url": address}`.
+    pub url_kind: Option<&'static str>,
+    /// The default kind, which needs no settings.
+    pub default_kind: Option<&'static str>,
     bare_presets: BTreeMap<&'static str, &'static str>,
     /// Kinds that are known but not built in; they refuse until registered.
     unavailable: BTreeSet<String>,
     pub substrates: Kinds<dyn Substrate>,
     pub dispatchers: Kinds<dyn Dispatcher>,
     pub states: Kinds<dyn State>,
-    default_state_kind: Option<&'static str>,
+    /// The kind that keeps state where the manifest says none (K9).
+    pub default_state_kind: Option<&'static str>,
     pub provisionings: Kinds<dyn Provisioning>,
     embedder: Option<EmbedderBuilder>,
 }
@@ -214,16 +218,6 @@ impl Registry {
         self.presets.insert(name, kind);
     }
 
-    /// Says which kind a table means that names a `command` and no kind.
-    pub fn set_command_kind(&mut self, kind: &'static str) {
-        self.command_kind = Some(kind);
-    }
-
-    /// Says which kind asks at an address: its block is then `{"base_url": address}`.
-    pub fn set_url_kind(&mut self, kind: &'static str) {
-        self.url_kind = Some(kind);
-    }
-
     /// Says what the table `[embedder]` is built with.
     pub fn set_embedder(
         &mut self,
@@ -232,19 +226,9 @@ impl Registry {
         self.embedder = Some(Arc::new(new));
     }
 
-    /// Sets the default kind, which needs no settings.
-    pub fn set_default_kind(&mut self, kind: &'static str) {
-        self.default_kind = Some(kind);
-    }
-
     /// Says which ready-made executor a participant has whose manifest names this kind and nothing else.
     pub fn set_bare_preset(&mut self, kind: &'static str, preset: &'static str) {
         self.bare_presets.insert(kind, preset);
-    }
-
-    /// Says which kind keeps state where the manifest says none (K9).
-    pub fn set_default_state_kind(&mut self, kind: &'static str) {
-        self.default_state_kind = Some(kind);
     }
 
     /// Adds a `runtime.type` of the public `council.yaml`, whose block has other keys than ours.
@@ -266,11 +250,6 @@ impl Registry {
         self.wrappers.get(kind).cloned()
     }
 
-    /// The kind that keeps state where the manifest says none.
-    pub fn default_state_kind(&self) -> Option<&'static str> {
-        self.default_state_kind
-    }
-
     /// The kind behind a ready-made executor.
     pub fn preset_kind(&self, name: &str) -> Option<&'static str> {
         self.presets.get(name).copied()
@@ -279,21 +258,6 @@ impl Registry {
     /// The ready-made executor of a participant whose manifest names this kind and nothing else.
     pub fn bare_preset(&self, kind: &str) -> Option<&'static str> {
         self.bare_presets.get(kind).copied()
-    }
-
-    /// The kind that a table means which names a `command` and no kind.
-    pub fn command_kind(&self) -> Option<&'static str> {
-        self.command_kind
-    }
-
-    /// The kind that asks at an address.
-    pub fn url_kind(&self) -> Option<&'static str> {
-        self.url_kind
-    }
-
-    /// The default kind.
-    pub fn default_kind(&self) -> Option<&'static str> {
-        self.default_kind
     }
 
     /// What the table `[embedder]` is built with.

@@ -88,7 +88,7 @@ async fn a_database_has_states_of_several_runtimes() {
 
 #[test]
 fn the_default_state_is_files() {
-    assert_eq!(default_registry().unwrap().default_state_kind(), Some("fs"));
+    assert_eq!(default_registry().unwrap().default_state_kind, Some("fs"));
 }
 
 #[tokio::test]

@@ -22,7 +22,7 @@ use quorate_protocol::{Json, answers};
 use serde_json::{Map, json};
 
 use super::budget;
-use super::error::{ExitClass, ServiceError};
+use super::error::{Error, ErrorKind};
 use super::trust::Permit;
 use super::trust::requests::TrustRequest;
 
@@ -86,7 +86,7 @@ impl SelectedExecutor {
     /// # Errors
     /// [`codes::COMMAND_MISSING`] with the way to install it, [`codes::MODEL_KEY_MISSING`] or
     /// [`codes::CASSETTE_INVALID`].
-    pub fn ensure_installed(&self) -> Result<(), ServiceError> {
+    pub fn ensure_installed(&self) -> Result<(), Error> {
         installed(&self.name, &*self.executor)
     }
 
@@ -94,7 +94,7 @@ impl SelectedExecutor {
     ///
     /// # Errors
     /// [`codes::COST_UNKNOWN`].
-    pub fn ensure_enforceable(&self, caps: &Caps) -> Result<(), ServiceError> {
+    pub fn ensure_enforceable(&self, caps: &Caps) -> Result<(), Error> {
         budget::ensure_holdable(caps, &self.name, &*self.executor)
     }
 
@@ -158,7 +158,7 @@ pub fn servers(config: &Configuration) -> Servers {
 ///
 /// # Errors
 /// [`codes::COMMAND_MISSING`], [`codes::MODEL_KEY_MISSING`] or [`codes::CASSETTE_INVALID`].
-pub fn installed(name: &str, executor: &dyn Executor) -> Result<(), ServiceError> {
+pub fn installed(name: &str, executor: &dyn Executor) -> Result<(), Error> {
     executor.check_installed().map_err(|refused| {
         let body = Body::new(format!("executor `{name}`: {}", refused.message));
         let code = match refused.key.as_deref() {
@@ -166,7 +166,7 @@ pub fn installed(name: &str, executor: &dyn Executor) -> Result<(), ServiceError
             Some("dir") => codes::CASSETTE_INVALID,
             _ => codes::COMMAND_MISSING,
         };
-        ServiceError::configuration(code, with_help(body, refused.help))
+        Error::configuration(code, with_help(body, refused.help))
     })
 }
 
@@ -174,7 +174,7 @@ pub fn installed(name: &str, executor: &dyn Executor) -> Result<(), ServiceError
 ///
 /// # Errors
 /// If there is no such executor, or it refuses its settings.
-pub fn fallback(registry: &Registry, config: &Configuration) -> Result<SelectedExecutor, ServiceError> {
+pub fn fallback(registry: &Registry, config: &Configuration) -> Result<SelectedExecutor, Error> {
     fallback_with(registry, config, Map::new())
 }
 
@@ -186,15 +186,8 @@ pub fn fallback_with(
     registry: &Registry,
     config: &Configuration,
     extra: Map<String, Json>,
-) -> Result<SelectedExecutor, ServiceError> {
-    by_name_with(
-        registry,
-        config,
-        registry.default_kind().unwrap_or_default(),
-        None,
-        SelectedBy::Person,
-        extra,
-    )
+) -> Result<SelectedExecutor, Error> {
+    by_name_with(registry, config, registry.default_kind.unwrap_or_default(), None, SelectedBy::Person, extra)
 }
 
 /// Builds an executor by name: a table of `quorate.toml`, a preset, or a kind that needs no settings.
@@ -207,7 +200,7 @@ pub fn by_name(
     name: &str,
     place: Option<&Place>,
     by: SelectedBy<'_>,
-) -> Result<SelectedExecutor, ServiceError> {
+) -> Result<SelectedExecutor, Error> {
     by_name_with(registry, config, name, place, by, Map::new())
 }
 
@@ -222,7 +215,7 @@ pub fn by_name_with(
     place: Option<&Place>,
     by: SelectedBy<'_>,
     extra: Map<String, Json>,
-) -> Result<SelectedExecutor, ServiceError> {
+) -> Result<SelectedExecutor, Error> {
     if let Some(table) = config.executors.get(name) {
         let mut table = table.clone();
         table.block.json.extend(extra);
@@ -236,7 +229,7 @@ pub fn by_name_with(
             Some(place) => body.at(place.clone()),
             None => body,
         };
-        return Err(ServiceError::configuration(codes::KIND_UNKNOWN, body));
+        return Err(Error::configuration(codes::KIND_UNKNOWN, body));
     };
     block.extend(extra);
     let settings = Settings {
@@ -271,7 +264,7 @@ fn ready_made<'a>(registry: &'a Registry, name: &'a str) -> (&'a str, Map<String
         return (kind, table(&[("preset", name)]));
     }
     if let Some(kind) =
-        registry.url_kind().filter(|_| name.starts_with("http://") || name.starts_with("https://"))
+        registry.url_kind.filter(|_| name.starts_with("http://") || name.starts_with("https://"))
     {
         return match name.split_once('#') {
             Some((address, model)) => (kind, table(&[("base_url", address), ("model", model)])),
@@ -323,12 +316,9 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
-    fn finish(
-        mut self,
-        refused: impl FnOnce(ConfigError) -> Report,
-    ) -> Result<SelectedExecutor, ServiceError> {
+    fn finish(mut self, refused: impl FnOnce(ConfigError) -> Report) -> Result<SelectedExecutor, Error> {
         let executor = (self.new)(&self.settings)
-            .map_err(|error| ServiceError::from_report(ExitClass::Configuration, refused(error)))?;
+            .map_err(|error| Error::from_report(ErrorKind::Configuration, refused(error)))?;
         let (timeout, retries) = self.limits;
         self.settings.timeout = timeout.unwrap_or_else(|| executor.default_timeout());
         self.settings.retries = retries.unwrap_or_else(|| executor.default_retries());
@@ -348,13 +338,13 @@ impl Build<'_> {
 }
 
 /// A refusal at a place of a file with this text.
-pub(super) fn refuse_in(code: RefusalCode, body: Body, text: &Arc<str>) -> ServiceError {
+pub(super) fn refuse_in(code: RefusalCode, body: Body, text: &Arc<str>) -> Error {
     let mut report = Report::new();
     if let Some(place) = &body.place {
         report.add_source(place.file.clone(), text.clone());
     }
     report.refuse(code, body);
-    ServiceError::from_report(ExitClass::Configuration, report)
+    Error::from_report(ErrorKind::Configuration, report)
 }
 
 /// Adds the adapter's help, if it has one.
@@ -368,7 +358,7 @@ pub(super) fn with_help(body: Body, help: Option<String>) -> Body {
 fn known_executors(registry: &Registry, config: &Configuration) -> String {
     let mut names: Vec<String> = config.executors.keys().cloned().collect();
     names.extend(registry.presets().map(str::to_owned));
-    names.extend(registry.default_kind().map(str::to_owned));
+    names.extend(registry.default_kind.map(str::to_owned));
     format!(
         "the executors are {}; add others as tables `[executors.<name>]` of quorate.toml",
         names.join(", ")
@@ -396,8 +386,8 @@ impl<'a> NamedModel<'a> {
 /// As `build`, and if the executor has no model.
 pub fn with_model(
     model: Option<NamedModel<'_>>,
-    build: impl Fn(Map<String, Json>) -> Result<SelectedExecutor, ServiceError>,
-) -> Result<SelectedExecutor, ServiceError> {
+    build: impl Fn(Map<String, Json>) -> Result<SelectedExecutor, Error>,
+) -> Result<SelectedExecutor, Error> {
     let Some(model) = model else { return build(Map::new()) };
     let built = build(Map::from_iter([("model".to_owned(), json!(model.name))]));
     match built.is_err().then(|| build(Map::new())) {
@@ -406,11 +396,11 @@ pub fn with_model(
     }
 }
 
-fn asks_no_model(model: NamedModel<'_>, executor: &str) -> ServiceError {
+fn asks_no_model(model: NamedModel<'_>, executor: &str) -> Error {
     let body = Body::new(format!("cannot use the model `{}`: `{executor}` asks no model", model.name));
     let help = "name an executor that asks one: `--executor claude`, anthropic, openai, ollama, or a table of quorate.toml";
     match model.table {
-        None => ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body.help(help)),
+        None => Error::new(ErrorKind::InvalidRequest, codes::USAGE, body.help(help)),
         Some(table) => {
             let place = table.model.as_ref().map_or(&table.place, |(_, place)| place);
             let body = body.at(place.clone()).help("remove `model`, or name an executor that asks a model");
@@ -427,7 +417,7 @@ fn asks_no_model(model: NamedModel<'_>, executor: &str) -> ServiceError {
 pub fn ensure_one_executor<'a>(
     model: Option<&str>,
     executors: impl IntoIterator<Item = &'a SelectedExecutor>,
-) -> Result<(), ServiceError> {
+) -> Result<(), Error> {
     let Some(model) = model else { return Ok(()) };
     let mut distinct: Vec<&SelectedExecutor> = Vec::new();
     for executor in executors {
@@ -446,7 +436,7 @@ pub fn ensure_one_executor<'a>(
     ));
     let help =
         "add `--executor NAME` to ask all through one, or set `model` where each member's executor is named";
-    Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body.help(help)))
+    Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body.help(help)))
 }
 
 /// The keys that every executor accepts.
@@ -458,7 +448,7 @@ fn by_table(
     table: &ExecutorTable,
     name: &str,
     config: &Configuration,
-) -> Result<SelectedExecutor, ServiceError> {
+) -> Result<SelectedExecutor, Error> {
     let (new, kind) = table_kind(registry, table, name)?;
     let file = config.path();
     let origin = Origin { file: Some(&file), servers: &file };
@@ -485,7 +475,7 @@ fn wrapped(
     named: &Json,
     config: &Configuration,
     extra: Map<String, Json>,
-) -> Result<SelectedExecutor, ServiceError> {
+) -> Result<SelectedExecutor, Error> {
     let refuse_source = |message: String, help: &str| {
         refuse(codes::EXECUTOR_INVALID, table.block.body(Some("source"), message).help(help), &table.block)
     };
@@ -509,12 +499,12 @@ fn table_kind(
     registry: &Registry,
     table: &ExecutorTable,
     name: &str,
-) -> Result<(ExecutorBuilder, String), ServiceError> {
+) -> Result<(ExecutorBuilder, String), Error> {
     let block = &table.block.json;
     // A table with a command is an `agent-cli`, even if its preset has the name of a service.
     let starts = ["command", "cli"].iter().any(|key| block.contains_key(*key));
     let preset = || registry.preset_kind(block.get("preset").and_then(Json::as_str)?);
-    let implied = registry.command_kind().filter(|_| starts).or_else(preset);
+    let implied = registry.command_kind.filter(|_| starts).or_else(preset);
     let (kind, place) = match (&table.kind, implied) {
         (Some((kind, place)), _) => (kind.clone(), place.clone()),
         (None, Some(kind)) => (kind.to_owned(), table.block.place.clone()),
@@ -541,7 +531,7 @@ pub(in crate::service) fn by_runtime(
     table: &ExecutorTable,
     dir: &Path,
     file: &Path,
-) -> Result<SelectedExecutor, ServiceError> {
+) -> Result<SelectedExecutor, Error> {
     let Some((kind, place)) = &table.kind else {
         let body = table.block.body(None, "`runtime` has no `type`");
         return Err(refuse(codes::COUNCIL_INVALID, body, &table.block));
@@ -563,7 +553,7 @@ fn build(
     (dir, shared): (&Path, Shared),
     origin: Origin<'_>,
     code: RefusalCode,
-) -> Result<SelectedExecutor, ServiceError> {
+) -> Result<SelectedExecutor, Error> {
     let settings = settings(name, table, dir, shared);
     let limits = (table.timeout, table.retries);
     Build { new, kind, settings, limits, origin }.finish(|mut refused| {
@@ -606,7 +596,7 @@ fn settings(name: &str, table: &ExecutorTable, dir: &Path, shared: Shared) -> Se
     }
 }
 
-fn refuse(code: RefusalCode, body: Body, block: &Block) -> ServiceError {
+fn refuse(code: RefusalCode, body: Body, block: &Block) -> Error {
     refuse_in(code, body, &block.source)
 }
 
@@ -616,7 +606,7 @@ pub fn build_errors(
     registry: &Registry,
     configuration: Option<&Configuration>,
     council: Option<&Council>,
-) -> Vec<ServiceError> {
+) -> Vec<Error> {
     let mut errors = Vec::new();
     if let Some(configuration) = configuration {
         let tables = configuration.executors.keys().map(|name| (name, None));
@@ -645,7 +635,7 @@ pub fn build_errors(
 /// Misspellings in the executors and MCP servers of a `quorate.toml`: unknown keys, kinds or executor names, and
 /// invalid `url`s. They are refused even if no run uses that executor or server; other errors of a table stop only runs
 /// that use it.
-pub fn typos(registry: &Registry, config: &Configuration) -> Vec<ServiceError> {
+pub fn typos(registry: &Registry, config: &Configuration) -> Vec<Error> {
     let is_mistyped = |name: &str, table: &ExecutorTable| match table_kind(registry, table, name) {
         Ok((new, _)) => {
             let settings = settings(name, table, &config.dir, Shared::of(config));
@@ -670,11 +660,11 @@ pub fn typos(registry: &Registry, config: &Configuration) -> Vec<ServiceError> {
 }
 
 /// The tables of MCP servers that cannot be read.
-pub fn server_errors(config: &Configuration) -> Vec<ServiceError> {
+pub fn server_errors(config: &Configuration) -> Vec<Error> {
     server_errors_where(config, |_| true)
 }
 
-fn server_errors_where(config: &Configuration, matters: impl Fn(&ConfigError) -> bool) -> Vec<ServiceError> {
+fn server_errors_where(config: &Configuration, matters: impl Fn(&ConfigError) -> bool) -> Vec<Error> {
     let unread = config.servers.iter().filter_map(|(id, table)| {
         let refused = process::check_server(&table.json).err().filter(&matters)?;
         let message = format!("[mcp.{id}]: {}", refused.message);
@@ -756,7 +746,7 @@ impl SelectedEmbedder {
     ///
     /// # Errors
     /// [`codes::COST_UNKNOWN`].
-    pub fn ensure_enforceable(&self, caps: &Caps) -> Result<(), ServiceError> {
+    pub fn ensure_enforceable(&self, caps: &Caps) -> Result<(), Error> {
         budget::ensure_embedder_holdable(caps, &*self.embedder)
     }
 
@@ -764,10 +754,10 @@ impl SelectedEmbedder {
     ///
     /// # Errors
     /// [`codes::MODEL_KEY_MISSING`].
-    pub fn ensure_installed(&self) -> Result<(), ServiceError> {
+    pub fn ensure_installed(&self) -> Result<(), Error> {
         self.embedder.check_installed().map_err(|refused| {
             let body = Body::new(format!("the embedder: {}", refused.message));
-            ServiceError::configuration(codes::MODEL_KEY_MISSING, with_help(body, refused.help))
+            Error::configuration(codes::MODEL_KEY_MISSING, with_help(body, refused.help))
         })
     }
 }
@@ -779,7 +769,7 @@ impl SelectedEmbedder {
 pub fn configured_embedder(
     registry: &Registry,
     config: &Configuration,
-) -> Result<Option<SelectedEmbedder>, ServiceError> {
+) -> Result<Option<SelectedEmbedder>, Error> {
     let Some(table) = &config.embedder else { return Ok(None) };
     let built = build_embedder(registry, config, table);
     let embedder = built.map_err(|refused| refusal(codes::EMBEDDER_INVALID, table, refused))?;
@@ -790,7 +780,7 @@ pub fn configured_embedder(
 }
 
 /// A misspelled key of the table. It is refused even if no run needs the embedder.
-pub fn embedder_typo(registry: &Registry, config: &Configuration) -> Option<ServiceError> {
+pub fn embedder_typo(registry: &Registry, config: &Configuration) -> Option<Error> {
     let table = config.embedder.as_ref()?;
     let refused = build_embedder(registry, config, table).err().filter(|refused| refused.is_unknown_key)?;
     Some(refusal(codes::EMBEDDER_INVALID, table, refused))
@@ -815,10 +805,10 @@ fn build_embedder(
     })
 }
 
-fn refusal(code: RefusalCode, table: &EmbedderTable, refused: ConfigError) -> ServiceError {
+fn refusal(code: RefusalCode, table: &EmbedderTable, refused: ConfigError) -> Error {
     let mut report = Report::new();
     report.add_source(table.block.place.file.clone(), table.block.source.clone());
     let body = table.block.body(refused.key.as_deref(), format!("[embedder]: {}", refused.message));
     report.refuse(code, with_help(body, refused.help));
-    ServiceError::from_report(ExitClass::Configuration, report)
+    Error::from_report(ErrorKind::Configuration, report)
 }

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
 use crate::service::environment::Environment;
-use crate::service::error::ServiceError;
+use crate::service::error::Error;
 use crate::service::executor::{self, SelectedBy, SelectedExecutor};
 use crate::service::redaction::Redaction;
 use crate::service::run_spec::{Fingerprint, PreparedMember, ProtocolSetup, RunOptions, RunSpec};
@@ -107,7 +107,7 @@ impl Bundle {
         workspace: &Workspace,
         opened: RunOpened,
         audit: Option<Audit>,
-    ) -> Result<Bundle, ServiceError> {
+    ) -> Result<Bundle, Error> {
         let options = &spec.options;
         if kind == BundleKind::Council
             && options.executor.is_none()
@@ -117,7 +117,7 @@ impl Bundle {
                 "cannot queue `runtime` of council.yaml: a worker does not run commands of another machine",
             );
             let help = "name an executor with `--executor NAME` that is a table of quorate.toml, here and on the workers";
-            return Err(ServiceError::configuration(codes::QUEUE_INVALID, body.help(help)));
+            return Err(Error::configuration(codes::QUEUE_INVALID, body.help(help)));
         }
         let of_member = workspace.config.council_members.values().any(|table| table.model.is_some());
         if options.model.is_some() || (kind == BundleKind::Council && of_member) {
@@ -125,7 +125,7 @@ impl Bundle {
                 "cannot name a model for a queued run: a worker asks the models of its own quorate.toml",
             );
             let help = "name an executor with `--executor NAME` whose table has this `model`, here and on the workers";
-            return Err(ServiceError::configuration(codes::QUEUE_INVALID, body.help(help)));
+            return Err(Error::configuration(codes::QUEUE_INVALID, body.help(help)));
         }
         let redactor = &spec.redaction.redactor;
         let member = |member: &PreparedMember| {
@@ -174,11 +174,11 @@ impl Bundle {
     ///
     /// # Errors
     /// If the text is not a bundle, or has another version.
-    pub fn parse(text: &str) -> Result<Bundle, ServiceError> {
+    pub fn parse(text: &str) -> Result<Bundle, Error> {
         let invalid = |why: String| {
             let body = Body::new(format!("cannot read a queued council: {why}"));
             let help = "use the same version of Quorate to queue tasks and on the workers";
-            ServiceError::configuration(codes::QUEUE_INVALID, body.help(help))
+            Error::configuration(codes::QUEUE_INVALID, body.help(help))
         };
         let bundle: Bundle = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
         match bundle.version {
@@ -203,11 +203,11 @@ impl Bundle {
         &self,
         environment: &Environment,
         workspace: &Workspace,
-    ) -> Result<RunSpec<S>, ServiceError> {
+    ) -> Result<RunSpec<S>, Error> {
         let setup = serde_json::from_value(quorate_kernel::canonical::normalize(self.setup.clone()));
         let setup: S = setup.map_err(|error| {
             let body = Body::new(format!("cannot read a queued council: {error}"));
-            ServiceError::configuration(codes::QUEUE_INVALID, body)
+            Error::configuration(codes::QUEUE_INVALID, body)
         })?;
         self.check_fingerprint(&setup)?;
         self.check_members(&workspace.redaction)?;
@@ -218,10 +218,10 @@ impl Bundle {
         if self.compares && embedder.is_none() {
             let body = Body::new("the queued assembly compares meanings, and this worker has no embedder");
             let help = "add the table [embedder] to the worker's quorate.toml";
-            return Err(ServiceError::configuration(codes::QUEUE_INVALID, body.help(help)));
+            return Err(Error::configuration(codes::QUEUE_INVALID, body.help(help)));
         }
         let members = self.members.iter().map(|member| member.prepare(workspace));
-        let members = members.collect::<Result<Vec<_>, ServiceError>>()?;
+        let members = members.collect::<Result<Vec<_>, Error>>()?;
         let settings = members.iter().map(|member| json!([&*member.id, member.executor.settings])).collect();
         let executors = match &embedder {
             Some(embedder) => json!([Json::Array(settings), embedder.settings]),
@@ -248,7 +248,7 @@ impl Bundle {
 
 impl Bundle {
     /// Refuses a setup that differs from the fingerprint: its verdict would count as the verdict of another council.
-    fn check_fingerprint<S: ProtocolSetup>(&self, setup: &S) -> Result<(), ServiceError> {
+    fn check_fingerprint<S: ProtocolSetup>(&self, setup: &S) -> Result<(), Error> {
         let changed = self.fingerprint.changed_rules(&self.setup, setup.protocol()?.version());
         if changed.is_empty() {
             return Ok(());
@@ -256,11 +256,11 @@ impl Bundle {
         let message =
             format!("cannot use a queued council: changed since it was queued: {}", changed.join(", "));
         let body = Body::new(message).help("queue the text again with `--force`");
-        Err(ServiceError::configuration(codes::FINGERPRINT_CHANGED, body))
+        Err(Error::configuration(codes::FINGERPRINT_CHANGED, body))
     }
 
     /// Refuses members that differ from the setup's: the run could not be executed.
-    fn check_members(&self, redaction: &Redaction) -> Result<(), ServiceError> {
+    fn check_members(&self, redaction: &Redaction) -> Result<(), Error> {
         let id = |value: &Json| value.as_str().or_else(|| value["id"].as_str()).map(str::to_owned);
         let list = |key: &str| self.setup[key].as_array().into_iter().flatten().filter_map(id);
         let mut wanted: Vec<String> = match self.kind {
@@ -276,15 +276,12 @@ impl Bundle {
             return Ok(());
         }
         let body = Body::new("cannot read a queued council: its members differ from those of its setup");
-        Err(ServiceError::configuration(
-            codes::QUEUE_INVALID,
-            body.help("cancel the task and queue it again"),
-        ))
+        Err(Error::configuration(codes::QUEUE_INVALID, body.help("cancel the task and queue it again")))
     }
 }
 
 impl Member {
-    fn prepare(&self, workspace: &Workspace) -> Result<PreparedMember, ServiceError> {
+    fn prepare(&self, workspace: &Workspace) -> Result<PreparedMember, Error> {
         let executor = executor_of(workspace, &self.executor)?;
         let context = self.context.iter();
         Ok(PreparedMember {
@@ -306,19 +303,19 @@ impl Member {
 
 /// Looks up an executor of this machine. A name that its `quorate.toml` lacks could be a command or an address that another
 /// machine chooses, so it is refused.
-fn executor_of(workspace: &Workspace, name: &str) -> Result<SelectedExecutor, ServiceError> {
+fn executor_of(workspace: &Workspace, name: &str) -> Result<SelectedExecutor, Error> {
     let (registry, config) = (&workspace.registry, &workspace.config);
     let is_default = config.default_executor.as_ref().is_some_and(|(default, _)| default == name);
     if config.executors.contains_key(name) || is_default {
         return executor::by_name(registry, config, name, None, SelectedBy::File(&config.path()));
     }
-    if registry.default_kind() == Some(name) {
+    if registry.default_kind == Some(name) {
         return executor::fallback(registry, config);
     }
     let body =
         Body::new(format!("the task asks the executor `{name}`, which this worker's quorate.toml lacks"));
     let help = format!("add the table [executors.{name}] to the worker's quorate.toml");
-    Err(ServiceError::configuration(codes::KIND_UNKNOWN, body.help(help)))
+    Err(Error::configuration(codes::KIND_UNKNOWN, body.help(help)))
 }
 
 impl Audit {

@@ -30,7 +30,7 @@ use super::load::{LoadedRuntime, ParticipantPrompt, participant_place};
 use super::{RuntimeRequest, budget};
 use crate::service::compose::Sources;
 use crate::service::environment::Environment;
-use crate::service::error::{ExitClass, ServiceError};
+use crate::service::error::{Error, ErrorKind};
 use crate::service::executor::{self, Origin, SelectedBy, SelectedExecutor, with_help};
 use crate::service::trust::requests::TrustRequest;
 use crate::service::workspace::Workspace;
@@ -68,7 +68,7 @@ pub(super) fn build(
     written: &LoadedRuntime,
     workspace: &Workspace,
     request: &RuntimeRequest,
-) -> Result<Ports, ServiceError> {
+) -> Result<Ports, Error> {
     let mut building = PortBuilder {
         written,
         document: &written.document,
@@ -89,7 +89,7 @@ pub(super) fn build(
             (ports.report, ports.cautions) = (building.report, building.cautions);
             Ok(ports)
         }
-        _ => Err(ServiceError::from_report(ExitClass::Configuration, building.report)),
+        _ => Err(Error::from_report(ErrorKind::Configuration, building.report)),
     }
 }
 
@@ -140,7 +140,7 @@ impl PortBuilder<'_> {
         let dispatcher = self.port("dispatcher", &registry.dispatchers, dispatcher, &place, &participants);
         let state = match &runtime.state {
             Some(state) => block(state),
-            None => Map::from_iter([("kind".to_owned(), json!(registry.default_state_kind()))]),
+            None => Map::from_iter([("kind".to_owned(), json!(registry.default_state_kind))]),
         };
         let state = self.port("state", &registry.states, state, &place, &participants);
         // Nothing is set up by running; `quorate provision install` does it.
@@ -286,7 +286,7 @@ impl PortBuilder<'_> {
         at: usize,
         participant: &Participant,
         prompt: &ParticipantPrompt,
-    ) -> Result<SelectedExecutor, ServiceError> {
+    ) -> Result<SelectedExecutor, Error> {
         let (registry, configuration) = (self.registry, self.configuration);
         if let Some(name) = &self.request.executor {
             return executor::by_name(registry, configuration, name, None, SelectedBy::Person);
@@ -322,7 +322,7 @@ impl PortBuilder<'_> {
             let kinds = registry.executor_kinds().collect::<Vec<_>>().join(", ");
             let body = Body::new(format!("unknown kind of executor: `{kind}`")).at(here);
             let help = format!("the kinds are {kinds}; a program that uses the library can register its own");
-            return Err(ServiceError::configuration(codes::KIND_UNKNOWN, body.help(help)));
+            return Err(Error::configuration(codes::KIND_UNKNOWN, body.help(help)));
         };
         if config.is_empty()
             && let Some(preset) = registry.bare_preset(kind)
@@ -331,7 +331,7 @@ impl PortBuilder<'_> {
             let of_kind = |name: &str| {
                 let table = configuration.executors.get(name);
                 let stated = table.and_then(|table| table.kind.as_ref()).map(|(kind, _)| kind.as_str());
-                stated.or_else(|| table.and(registry.command_kind())).or_else(|| registry.preset_kind(name))
+                stated.or_else(|| table.and(registry.command_kind)).or_else(|| registry.preset_kind(name))
             };
             let default =
                 configuration.default_executor.as_ref().filter(|(name, _)| of_kind(name) == Some(kind));
@@ -357,14 +357,14 @@ impl PortBuilder<'_> {
         kind: &str,
         mut config: Map<String, Json>,
         new: &quorate_kernel::registry::ExecutorBuilder,
-    ) -> Result<SelectedExecutor, ServiceError> {
+    ) -> Result<SelectedExecutor, Error> {
         let refused = |refused: ConfigError| {
             let key = refused.key.map_or_else(|| "config".to_owned(), |key| format!("config.{key}"));
             let body = with_help(
                 Body::new(refused.message).at(participant_place(self.document, at, &key)),
                 refused.help,
             );
-            ServiceError::configuration(codes::EXECUTOR_INVALID, body)
+            Error::configuration(codes::EXECUTOR_INVALID, body)
         };
         let whole = |key: &str, value: Option<Json>, least: u64| match value {
             None => Ok(None),
@@ -448,8 +448,8 @@ impl ExecutorResolver for MemberFactory<'_> {
         let (registry, configuration) = (self.registry, self.configuration);
         let default = configuration.default_executor.as_ref().map(|(name, _)| name.as_str());
         // A block that names a model needs an executor that can ask one, also without a configured executor.
-        let bare = || registry.command_kind().and_then(|kind| registry.bare_preset(kind));
-        let fallback = if block.contains_key(MODEL) { bare() } else { registry.default_kind() };
+        let bare = || registry.command_kind.and_then(|kind| registry.bare_preset(kind));
+        let fallback = if block.contains_key(MODEL) { bare() } else { registry.default_kind };
         let chosen_by_host = name.is_none();
         let name = name.or(default).or(fallback).unwrap_or_default();
         let selected_by = SelectedBy::File(self.manifest);
