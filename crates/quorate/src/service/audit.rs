@@ -21,7 +21,7 @@ use serde::{Serialize, Serializer};
 
 use super::disk::{self, absolute, display_path};
 use super::environment::Environment;
-use super::error::ServiceError;
+use super::error::Error;
 use super::guard::Guard;
 use super::session::LedgerSession;
 use super::time_text::{day, instant};
@@ -43,7 +43,7 @@ pub struct AuditRequest {
     pub output: Option<PathBuf>,
 }
 
-/// What an audit is made of.
+/// The counts that an audit reports.
 #[derive(Default)]
 pub(crate) struct Counts {
     pub(crate) stats: LogStats,
@@ -66,7 +66,7 @@ pub fn empty(
     environment: &Environment,
     places: &PathOverrides,
     request: &AuditRequest,
-) -> Result<Option<Audit>, ServiceError> {
+) -> Result<Option<Audit>, Error> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
     let nothing = !workspace.log.is_file() && !workspace.ledger.may_exist();
     let log = display_path(environment, &workspace.log);
@@ -82,18 +82,18 @@ pub async fn audit_file(
     environment: &Environment,
     log: &Path,
     filter: &ReviewFilter,
-) -> Result<Audit, ServiceError> {
+) -> Result<Audit, Error> {
     let path = absolute(&environment.directory, log);
     if !path.exists() {
         let body = Body::new(format!("cannot read the log {}: it does not exist", log.display()));
         let help =
             "pass a council_log.jsonl with `--log`; without `--log` the audit reads this workspace's log";
-        return Err(ServiceError::not_found(codes::FILE_UNREADABLE, body.help(help)));
+        return Err(Error::not_found(codes::FILE_UNREADABLE, body.help(help)));
     }
     if path.is_dir() {
         let body = Body::new(format!("cannot read the log {}: it is a directory", log.display()));
         let help = "pass the file, as in `--log .quorate/council_log.jsonl`";
-        return Err(ServiceError::configuration(codes::FILE_UNREADABLE, body.help(help)));
+        return Err(Error::configuration(codes::FILE_UNREADABLE, body.help(help)));
     }
     let store = Store::open_log_only(&path).await?;
     let indexed = council_log::sync(&store, &path).await?;
@@ -109,7 +109,7 @@ async fn count(
     counted: CountedLog,
     filter: &ReviewFilter,
     counts: Counts,
-) -> Result<Counts, ServiceError> {
+) -> Result<Counts, Error> {
     let (stats, producers) = stats::stats(store, &counted, filter).await?;
     let agreement = stats::agreement(store, &counted, filter).await?;
     Ok(Counts { stats, producers, agreement, altered: counted.altered, ..counts })
@@ -119,12 +119,12 @@ async fn count(
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn write(environment: &Environment, audit: &Audit, path: &Path, text: &str) -> Result<(), ServiceError> {
+pub fn write(environment: &Environment, audit: &Audit, path: &Path, text: &str) -> Result<(), Error> {
     let path = absolute(&environment.directory, path);
     let refused = |why: &str| {
         let body =
             Body::new(format!("cannot write the audit to {}: {why}", display_path(environment, &path)));
-        ServiceError::configuration(codes::FILE_UNWRITABLE, body.help("choose another name"))
+        Error::configuration(codes::FILE_UNWRITABLE, body.help("choose another name"))
     };
     Guard::of_log(&environment.directory.join(&audit.log)).ensure_free(environment, &path)?;
     if disk::canonical_or_new(&path).ancestors().skip(1).any(|dir| dir.ends_with(".quorate")) {
@@ -138,7 +138,7 @@ pub fn write(environment: &Environment, audit: &Audit, path: &Path, text: &str) 
 /// # Errors
 /// If log or ledger cannot be read, or the output is a file of the ledger.
 #[crate::boxed]
-pub async fn audit(session: &LedgerSession, request: &AuditRequest) -> Result<Audit, ServiceError> {
+pub async fn audit(session: &LedgerSession, request: &AuditRequest) -> Result<Audit, Error> {
     let (workspace, filter) = (&session.workspace, &request.filter);
     if let Some(output) = &request.output {
         workspace.guard.ensure_free(&session.environment, output)?;
@@ -182,7 +182,7 @@ pub(crate) struct Costs {
 
 impl Costs {
     /// Sums up the costs that the ledger has recorded.
-    async fn load(session: &LedgerSession, filter: &ReviewFilter) -> Result<Costs, ServiceError> {
+    async fn load(session: &LedgerSession, filter: &ReviewFilter) -> Result<Costs, Error> {
         let mut costs = Costs::default();
         session.store.member_costs(filter, |cost| costs.add(cost)).await?;
         Ok(costs)

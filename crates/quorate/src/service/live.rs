@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde_json::Map;
 
 use super::commit_events::CommitEventReader;
-use super::error::ServiceError;
+use super::error::Error;
 use super::report::deliberator_ids;
 use super::session::LedgerSession;
 use super::{budget, run_opened};
@@ -104,7 +104,7 @@ impl LiveState {
 /// # Errors
 /// If the ledger does not answer.
 #[crate::boxed]
-pub async fn driver(session: &LedgerSession, run: &Name) -> Result<LiveState, ServiceError> {
+pub async fn driver(session: &LedgerSession, run: &Name) -> Result<LiveState, Error> {
     Ok(match session.store.driver(run).await? {
         Some(Driver::Local) => LiveState::Elsewhere,
         Some(Driver::Remote) => LiveState::Remote,
@@ -156,11 +156,7 @@ const MAX_RECORDS: usize = 1_000;
 /// # Errors
 /// If there is no such run, or the ledger does not answer.
 #[crate::boxed]
-pub async fn records(
-    session: &LedgerSession,
-    prefix: &str,
-    after: Option<u64>,
-) -> Result<RunRecords, ServiceError> {
+pub async fn records(session: &LedgerSession, prefix: &str, after: Option<u64>) -> Result<RunRecords, Error> {
     let all = session.store.records(&session.find_run(prefix).await?.run).await?;
     let wanted = all.iter().filter(|record| after.is_none_or(|after| record.n > after));
     let records: Vec<RunRecord> = wanted.take(MAX_RECORDS).map(RunRecord::from).collect();
@@ -169,12 +165,12 @@ pub async fn records(
     Ok(RunRecords { records, next })
 }
 
-/// The run that an id, a prefix of one or `latest` names, as it is now.
+/// The current state of the run that an id, a prefix of one or `latest` names.
 ///
 /// # Errors
 /// If there is no such run, or the ledger does not answer.
 #[crate::boxed]
-pub async fn load(session: &LedgerSession, prefix: &str) -> Result<Live, ServiceError> {
+pub async fn load(session: &LedgerSession, prefix: &str) -> Result<Live, Error> {
     let run = session.find_run(prefix).await?.run;
     let driver = driver(session, &run).await?;
     let records = session.store.records(&run).await?;
@@ -246,7 +242,7 @@ struct Asked {
 ///
 /// # Errors
 /// If a record cannot be read.
-pub fn live(run: &Name, records: &[Arc<Record>], driver: LiveState) -> Result<Live, ServiceError> {
+pub fn live(run: &Name, records: &[Arc<Record>], driver: LiveState) -> Result<Live, Error> {
     let owned = records.iter().map(|record| Record::clone(record)).collect();
     let history = History::from_remaining_records(run, owned)?;
     let mut asked: Vec<(Name, Asked)> = Vec::new();
@@ -413,6 +409,7 @@ const PAGE: u32 = 500;
 /// An event of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct WatchEvent {
+    /// The run's id.
     pub run: Name,
     /// The subject of the run.
     pub subject: String,
@@ -424,28 +421,35 @@ pub struct WatchEvent {
     pub what: WatchEventKind,
 }
 
+/// The kind of an event.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum WatchEventKind {
+    /// The run is recorded.
     Opened,
-    /// Members are asked, by invocation: `r1/skeptic`.
+    /// Members are asked.
     Asked {
+        /// Their invocations, such as `r1/skeptic`.
         asked: Vec<String>,
     },
     /// An invocation ended.
     Answered {
+        /// Its id.
         invocation: String,
         /// The reason for a missing answer.
         missing: Option<String>,
     },
-    /// The verdict or outcome.
+    /// The verdict or outcome is recorded.
     Decided {
+        /// Its word.
         outcome: String,
     },
-    /// The decision of a person.
+    /// A person decided otherwise.
     Overridden {
+        /// The person's verdict.
         outcome: String,
     },
+    /// No record follows.
     Ended,
 }
 
@@ -468,7 +472,7 @@ impl Watcher {
     ///
     /// # Errors
     /// If there is no such run, or the ledger does not answer.
-    pub async fn new(session: Arc<LedgerSession>, prefix: Option<&str>) -> Result<Self, ServiceError> {
+    pub async fn new(session: Arc<LedgerSession>, prefix: Option<&str>) -> Result<Self, Error> {
         let run = match prefix {
             Some(prefix) => Some(session.find_run(prefix).await?.run),
             None => None,
@@ -490,7 +494,7 @@ impl Watcher {
     ///
     /// # Errors
     /// If the ledger does not answer.
-    pub async fn next(&mut self) -> Result<WatchEvent, ServiceError> {
+    pub async fn next(&mut self) -> Result<WatchEvent, Error> {
         loop {
             if let Some(event) = self.events.pop_front() {
                 return Ok(event);
@@ -510,7 +514,7 @@ impl Watcher {
         }
     }
 
-    async fn take(&mut self, run: &Name, record: &Record) -> Result<(), ServiceError> {
+    async fn take(&mut self, run: &Name, record: &Record) -> Result<(), Error> {
         let Some(what) = what(record) else { return Ok(()) };
         if let Ok(Some(opened)) = record.read::<RunOpened>() {
             self.subjects.insert(run.clone(), opened.subject.unwrap_or_default());

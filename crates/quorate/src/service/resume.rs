@@ -17,8 +17,8 @@ use quorate_protocol::{Json, Name, Protocol};
 use serde::Serialize;
 use serde_json::Map;
 
-use super::artifact::{self, Subject};
-use super::error::{ExitClass, ServiceError};
+use super::artifact::{self, Draft};
+use super::error::{Error, ErrorKind};
 use super::ledger::gc;
 use super::report::FailOn;
 use super::run_opened::{self, is_assembly};
@@ -61,7 +61,7 @@ pub async fn resume(
     run: &Name,
     request: &ResumeRequest,
     observer: Arc<dyn Observer>,
-) -> Result<Recorded, ServiceError> {
+) -> Result<Recorded, Error> {
     let ResumeRequest { options, policy, fail_on, .. } = request;
     let guard = session.acquire_run(run).await?;
     let history = session.partial_history(run).await?;
@@ -69,7 +69,7 @@ pub async fn resume(
     if let Some(verdict) = decided.and_then(|outcome| outcome.verdict) {
         let body = Body::new(format!("run {run} already has the verdict {verdict}"))
             .help(format!("`quorate show {run}` shows it"));
-        return Err(ServiceError::configuration(codes::RUN_DECIDED, body));
+        return Err(Error::configuration(codes::RUN_DECIDED, body));
     }
     history.ensure_not_erased()?;
     if history.opened.queued.is_some() {
@@ -77,13 +77,13 @@ pub async fn resume(
         let help = format!(
             "`quorate queue list` shows it; run `quorate queue retry {run}` to try a dead task again"
         );
-        return Err(ServiceError::configuration(codes::RUN_QUEUED, body.help(help)));
+        return Err(Error::configuration(codes::RUN_QUEUED, body.help(help)));
     }
     if is_assembly(&history) {
         for (flag, is_given) in [("--policy", policy.is_some()), ("--fail-on", fail_on.is_some())] {
             if is_given {
                 let body = Body::new(format!("{run} is an assembly's run, and {flag} is for reviews"));
-                return Err(ServiceError::new(ExitClass::Usage, codes::USAGE, body));
+                return Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body));
             }
         }
         let (spec, keys) = convene::resumed_spec(session, &history, options)?;
@@ -110,7 +110,7 @@ fn resumed_review(
     history: &History,
     options: &RunOptions,
     policy: Option<VerdictPolicy>,
-) -> Result<RunSpec<Setup>, ServiceError> {
+) -> Result<RunSpec<Setup>, Error> {
     let start = run_opened::start_options(history);
     let options = RunOptions {
         executor: options.executor.clone().or(start.executor),
@@ -121,14 +121,10 @@ fn resumed_review(
     review::build(&session.environment, &session.workspace, &options, policy.or(start.policy))
 }
 
-fn ensure_same_input(
-    session: &LedgerSession,
-    history: &History,
-    spec: &RunSpec<Setup>,
-) -> Result<(), ServiceError> {
+fn ensure_same_input(session: &LedgerSession, history: &History, spec: &RunSpec<Setup>) -> Result<(), Error> {
     let input_sha256 = match &history.opened.artifact_path {
         Some(path) => {
-            artifact::read(&Subject::File(PathBuf::from(path)), &session.environment.directory)?.sha256
+            artifact::read(&Draft::File(PathBuf::from(path)), &session.environment.directory)?.sha256
         }
         // Standard input is consumed and a redacted path was not stored; only the ledger has the text.
         None => run_opened::input_sha256(history),
@@ -139,6 +135,7 @@ fn ensure_same_input(
 /// The result of a replay.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Replay {
+    /// The run's id.
     pub run: Name,
     /// Whether every derived record equals the recorded one.
     pub identical: bool,
@@ -146,6 +143,7 @@ pub struct Replay {
     pub recorded: Option<String>,
     /// The derived verdict.
     pub replayed: Option<String>,
+    /// The records that differ.
     pub differences: Vec<Difference>,
 }
 
@@ -200,7 +198,7 @@ fn difference_entries(difference: &Difference) -> Vec<Entry> {
 /// # Errors
 /// If the run's records or texts are incomplete, or another version of the mode wrote it.
 #[crate::boxed]
-pub async fn replay(session: &LedgerSession, run: &Name) -> Result<Replay, ServiceError> {
+pub async fn replay(session: &LedgerSession, run: &Name) -> Result<Replay, Error> {
     let mut history = session.history(run).await?;
     // No protocol derives the verdict of a run that was closed because its draft changed.
     history.facts.retain(|(kind, data)| word(kind, data).as_deref() != Some(SUPERSEDED));
@@ -218,7 +216,7 @@ pub async fn replay(session: &LedgerSession, run: &Name) -> Result<Replay, Servi
 }
 
 /// A new instance of the run's protocol.
-fn protocol(history: &History) -> Result<Box<dyn Protocol>, ServiceError> {
+fn protocol(history: &History) -> Result<Box<dyn Protocol>, Error> {
     let fresh: Option<Box<dyn Protocol>> = match run_opened::is_assembly(history) {
         true => run_opened::assembly_setup(history).map(|setup| setup.protocol()).transpose()?,
         false => {
@@ -271,6 +269,7 @@ mod tests {
         - rule.blocks
           recorded: 1
           replayed: 2
+
         - outcome: not recorded, but follows now
         ");
     }

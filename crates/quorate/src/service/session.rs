@@ -26,7 +26,7 @@ use tokio::time::Instant;
 
 use super::disk::{display_ledger, display_path, is_inside};
 use super::environment::Environment;
-use super::error::{ServiceError, error_chain};
+use super::error::{Error, error_chain};
 use super::guard::{FileRole, Guard, SQLITE_SUFFIXES, with_suffix};
 use super::keys::WorkspaceKeys;
 use super::metrics;
@@ -61,9 +61,9 @@ impl LedgerSession {
     ///
     /// # Errors
     /// If it was opened read-only.
-    pub fn ensure_writable(&self) -> Result<(), ServiceError> {
+    pub fn ensure_writable(&self) -> Result<(), Error> {
         let ledger = || display_ledger(&self.environment, self.store.address());
-        self.store.read_only_reason().map_or(Ok(()), |why| Err(ServiceError::ledger_closed(&ledger(), why)))
+        self.store.read_only_reason().map_or(Ok(()), |why| Err(Error::ledger_closed(&ledger(), why)))
     }
 
     /// Opens ledger and log, with a configuration that may be another workspace's; ledger, keys, log and witness come
@@ -75,7 +75,7 @@ impl LedgerSession {
         environment: Environment,
         own: WorkspaceResources,
         configuration: Workspace,
-    ) -> Result<LedgerSession, ServiceError> {
+    ) -> Result<LedgerSession, Error> {
         let mut workspace = own.apply_to(configuration);
         deny_to_members(&workspace);
         let opened = Box::pin(Store::open_at(&workspace.ledger)).await?;
@@ -119,7 +119,7 @@ impl LedgerSession {
     pub(super) async fn open_read_only(
         environment: Environment,
         workspace: Workspace,
-    ) -> Result<LedgerSession, ServiceError> {
+    ) -> Result<LedgerSession, Error> {
         let own = WorkspaceResources::of(&environment, &workspace);
         let mut workspace = own.apply_to(workspace);
         let store = Box::pin(Store::open_read_only(&workspace.ledger)).await?;
@@ -174,7 +174,7 @@ impl LedgerSession {
     /// # Errors
     /// If another process holds it.
     #[crate::boxed]
-    pub async fn acquire_run(&self, run: &Name) -> Result<RunGuard, ServiceError> {
+    pub async fn acquire_run(&self, run: &Name) -> Result<RunGuard, Error> {
         self.ensure_writable()?;
         let body = match self.store.lock_run(run).await? {
             LockOutcome::Acquired(held) => return Ok(held),
@@ -186,7 +186,7 @@ impl LedgerSession {
                     .help("the process renews its lease while it runs; if it crashed, resume the run after that time")
             }
         };
-        Err(ServiceError::configuration(codes::RUN_MOVED, body))
+        Err(Error::configuration(codes::RUN_MOVED, body))
     }
 
     /// The run that an id, a unique prefix of one, or [`LATEST`] names.
@@ -194,7 +194,7 @@ impl LedgerSession {
     /// # Errors
     /// If none or several match.
     #[crate::boxed]
-    pub async fn find_run(&self, prefix: &str) -> Result<RunRow, ServiceError> {
+    pub async fn find_run(&self, prefix: &str) -> Result<RunRow, Error> {
         if prefix == LATEST
             && let Some(run) = self.store.runs(1).await?.pop()
         {
@@ -205,8 +205,8 @@ impl LedgerSession {
             PrefixMatch::Several(some) => {
                 let some = some.iter().map(|run| &**run).collect::<Vec<_>>().join(", ");
                 let body = Body::new(format!("`{prefix}` is a prefix of several runs: {some}, …"));
-                Err(ServiceError::new(
-                    super::error::ExitClass::NotFound,
+                Err(Error::new(
+                    super::error::ErrorKind::NotFound,
                     codes::RUN_AMBIGUOUS,
                     body.help("give more characters"),
                 ))
@@ -217,7 +217,7 @@ impl LedgerSession {
                 }
                 let ledger = display_ledger(&self.environment, self.store.address());
                 let body = Body::new(format!("the ledger {ledger} has no run `{prefix}`"));
-                Err(ServiceError::not_found(
+                Err(Error::not_found(
                     codes::RUN_UNKNOWN,
                     body.help("run `quorate runs` to list its runs, or pass another ledger with `--ledger`"),
                 ))
@@ -231,13 +231,13 @@ impl LedgerSession {
     /// # Errors
     /// If none or several match, or the run was imported.
     #[crate::boxed]
-    pub async fn find_own_run(&self, prefix: &str) -> Result<Name, ServiceError> {
+    pub async fn find_own_run(&self, prefix: &str) -> Result<Name, Error> {
         let run = self.find_run(prefix).await?.run;
         if self.store.is_imported(&run).await? {
             let body = Body::new(format!("cannot add to run {run}: it was imported from another ledger"));
             let help =
                 "add to it in the ledger that recorded it; `quorate show` and `quorate replay` work here";
-            return Err(ServiceError::configuration(codes::RUN_IMPORTED, body.help(help)));
+            return Err(Error::configuration(codes::RUN_IMPORTED, body.help(help)));
         }
         Ok(run)
     }
@@ -247,7 +247,7 @@ impl LedgerSession {
     /// # Errors
     /// `quorate:run_altered`, and `quorate:body_evicted`.
     #[crate::boxed]
-    pub async fn ensure_unaltered(&self, run: &Name) -> Result<(), ServiceError> {
+    pub async fn ensure_unaltered(&self, run: &Name) -> Result<(), Error> {
         // Each append of this session was compared with the run's head.
         if self.signer(run).is_some() {
             return Ok(());
@@ -263,7 +263,7 @@ impl LedgerSession {
     /// # Errors
     /// If its records are altered, missing or incomplete.
     #[crate::boxed]
-    pub async fn history(&self, run: &Name) -> Result<History, ServiceError> {
+    pub async fn history(&self, run: &Name) -> Result<History, Error> {
         self.ensure_unaltered(run).await?;
         Ok(History::from_records(run, self.store.records(run).await?)?)
     }
@@ -273,7 +273,7 @@ impl LedgerSession {
     /// # Errors
     /// If they are altered or missing.
     #[crate::boxed]
-    pub async fn partial_history(&self, run: &Name) -> Result<History, ServiceError> {
+    pub async fn partial_history(&self, run: &Name) -> Result<History, Error> {
         self.ensure_unaltered(run).await?;
         Ok(History::from_remaining_records(run, self.store.records(run).await?)?)
     }
@@ -283,12 +283,12 @@ impl LedgerSession {
     /// # Errors
     /// `quorate:body_evicted` if a text was erased.
     #[crate::boxed]
-    pub async fn load_inputs(&self, history: &History) -> Result<Vec<Part>, ServiceError> {
+    pub async fn load_inputs(&self, history: &History) -> Result<Vec<Part>, Error> {
         let mut inputs = Vec::new();
         for (kind, name, sha256) in history.inputs() {
             let Some(text) = self.store.body(&sha256).await? else {
                 let body = Body::new(format!("the artifact of run {} is no longer stored", history.run));
-                return Err(ServiceError::configuration(codes::BODY_EVICTED, body));
+                return Err(Error::configuration(codes::BODY_EVICTED, body));
             };
             inputs.push(Part::new(kind, name, text));
         }
@@ -373,18 +373,18 @@ impl LedgerSession {
 }
 
 /// The refusal of a run whose row, records and tree differ, or whose outcome was erased.
-pub(super) fn altered_error(run: &Name, finding: &RunFinding) -> ServiceError {
+pub(super) fn altered_error(run: &Name, finding: &RunFinding) -> Error {
     let word = finding.word();
     match finding.difference() {
         Some(what) => {
             let body = Body::new(format!("run {run} is {word}: {what}"));
             let help = "run `quorate ledger verify` to list all differences; restore the ledger from a copy";
-            ServiceError::configuration(codes::RUN_ALTERED, body.help(help))
+            Error::configuration(codes::RUN_ALTERED, body.help(help))
         }
         None => {
             let body = Body::new(format!("the outcome of run {run} is {word}"));
             let help = "only its hash remains: an earlier copy of the ledger may have the outcome";
-            ServiceError::configuration(codes::BODY_EVICTED, body.help(help))
+            Error::configuration(codes::BODY_EVICTED, body.help(help))
         }
     }
 }
@@ -408,11 +408,7 @@ impl LedgerSession {
     /// # Errors
     /// If the run is signed and no key may sign for it, or the record cannot be appended.
     #[crate::boxed]
-    pub async fn resume_signing(
-        &self,
-        history: &mut History,
-        whose: KeySource,
-    ) -> Result<bool, ServiceError> {
+    pub async fn resume_signing(&self, history: &mut History, whose: KeySource) -> Result<bool, Error> {
         if self.signer(&history.run).is_some() {
             return Ok(true);
         }
@@ -442,7 +438,7 @@ impl LedgerSession {
     /// # Errors
     /// If the stream is signed and no key may sign for it.
     #[crate::boxed]
-    pub async fn sign_stream(&self, stream: &Name, run: Option<&Name>) -> Result<(), ServiceError> {
+    pub async fn sign_stream(&self, stream: &Name, run: Option<&Name>) -> Result<(), Error> {
         if self.signer(stream).is_some() {
             return Ok(());
         }
@@ -523,7 +519,7 @@ impl LedgerSession {
     /// # Errors
     /// If log or ledger cannot be read.
     #[crate::boxed]
-    pub async fn sync_log_index(&self) -> Result<IndexedLog, ServiceError> {
+    pub async fn sync_log_index(&self) -> Result<IndexedLog, Error> {
         let indexed = council_log::sync(&self.store, &self.workspace.log).await?;
         if indexed.newly_corrupt > 0 {
             let log = display_path(&self.environment, &self.workspace.log);
@@ -533,13 +529,13 @@ impl LedgerSession {
         Ok(indexed)
     }
 
-    /// Updates the index for a reader, and warns about a torn last line, which does not count; the next append repairs
-    /// it.
+    /// As [`sync_log_index`](Self::sync_log_index), for readers of the whole log: rebuilds the index if it differs from a
+    /// log that is not large (D13). Warns about a torn last line, which does not count; the next append repairs it.
     ///
     /// # Errors
     /// If log or ledger cannot be read.
     #[crate::boxed]
-    pub async fn read_log_index(&self) -> Result<IndexedLog, ServiceError> {
+    pub async fn compared_log_index(&self) -> Result<IndexedLog, Error> {
         let indexed = self.sync_log_index().await?;
         if indexed.is_cut {
             let log = display_path(&self.environment, &self.workspace.log);
@@ -548,17 +544,6 @@ impl LedgerSession {
                         The next verdict to be logged ends the line if it is whole; `quorate ledger verify` compares it with its run";
             self.warn(codes::LOG_CORRUPT, body.help(help));
         }
-        Ok(indexed)
-    }
-
-    /// As [`LedgerSession::read_log_index`], for readers of the whole log: rebuilds the index if it differs from a log
-    /// that is not large (D13).
-    ///
-    /// # Errors
-    /// If log or ledger cannot be read.
-    #[crate::boxed]
-    pub async fn compared_log_index(&self) -> Result<IndexedLog, ServiceError> {
-        let indexed = self.read_log_index().await?;
         match council_log::rebuild_if_altered(&self.store, &self.workspace.log, indexed).await? {
             None => Ok(indexed),
             Some((what, rebuilt)) => {
@@ -575,7 +560,7 @@ impl LedgerSession {
     /// # Errors
     /// If log or ledger cannot be read.
     #[crate::boxed]
-    pub async fn priors(&self, indexed: IndexedLog, artifact_type: &str) -> Result<Vec<Json>, ServiceError> {
+    pub async fn priors(&self, indexed: IndexedLog, artifact_type: &str) -> Result<Vec<Json>, Error> {
         let priors = priors::priors(&self.store, &self.workspace.log, indexed, artifact_type).await?;
         for prior in priors.iter().filter(|prior| prior["verdict"] == priors::ALTERED) {
             let log = display_path(&self.environment, &self.workspace.log);
