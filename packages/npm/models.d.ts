@@ -357,157 +357,196 @@ export interface Runs {
   readonly schema: "quorate.runs/v1";
 }
 
+/** A person's acceptance of a key of the ledger. */
 export interface LedgerAcceptedKey {
   readonly by: string;
+  /** The public key, as text. */
   readonly key: string;
   readonly reason: string;
+  /** The accepting checkpoint in the ledger's stream. */
   readonly record: string;
 }
 
+/** The checkpoints of the ledger. */
 export interface LedgerCheckpoints {
   readonly count: number;
-  /** records that the last one is over */
+  /** The number of records that the last checkpoint covers. */
   readonly sealed: number;
-  /** records that the last signed one is over */
+  /** The number of records that the last signed checkpoint covers. */
   readonly signed: number;
-  /** records that are neither signed nor under a signed checkpoint */
+  /** The number of unsigned records other than checkpoints after the last signed checkpoint. Any user who can write to the ledger may have added them. */
   readonly unproven: number;
-  /** records after the last one */
+  /** The number of records after the last checkpoint, excluding its own record. */
   readonly unsealed: number;
+  /** The number of unsigned checkpoints. */
   readonly unsigned: number;
 }
 
+/** The result for the last checkpoint that an HTTP witness signed. */
 export interface LedgerCosigned {
-  /** seconds since the Unix epoch */
+  /** The time of the signature, in seconds since the Unix epoch, by the witness's clock. */
   readonly at: number;
+  /** The number of records that it covers. */
   readonly size: number;
+  /** The witness. */
   readonly witness: string;
 }
 
+/** A difference between the ledger and what was recorded. */
 export interface LedgerDivergence {
   readonly kind: string;
+  /** The record's number in it, if the divergence is about one record. */
   readonly n: number | null;
   readonly part: string;
+  /** The record's position in the ledger, from 1. */
   readonly place: number | null;
+  /** The record, as `run/n`. */
   readonly record: string | null;
+  /** The run or stream, if known. */
   readonly run: string | null;
+  /** The last possible position, if it is not known exactly. */
   readonly until: number | null;
+  /** The problem, in words. */
   readonly what: string;
 }
 
+/** The result for the local copies of the last signed checkpoint. */
 export interface LedgerKept {
+  /** The number of copies. */
   readonly copies: number;
+  /** The number of records that the largest one covers. */
   readonly size: number;
+  /** The number of copies that are not checkpoints that the ledger's key signed. */
   readonly unreadable: number;
 }
 
+/** The keys that signed checkpoints. */
 export interface LedgerKeys {
-  /** for each key that was given, whether it signed a checkpoint */
+  /** Whether each of the given keys signed a checkpoint. */
   readonly given: readonly boolean[];
-  /** whether the ledger's own key signed the last signed checkpoint; null where there is no such key or checkpoint */
+  /** Whether the ledger's own key signed the last signed checkpoint; null without such a key or checkpoint. */
   readonly own: boolean | null;
 }
 
+/** Runs with lines in other logs. */
 export interface LedgerElsewhere {
+  /** The log of the first of them. */
   readonly file: string;
+  /** The number of runs. */
   readonly runs: number;
 }
 
+/** A line that names a run that the ledger does not have. */
 export interface LedgerFirstUnknown {
+  /** Its number, from 1. */
   readonly line: number;
   readonly run: string;
 }
 
+/** The result for the log. */
 export interface LedgerLog {
-  /** runs with lines in other logs */
-  readonly elsewhere: null | LedgerElsewhere;
+  /** Runs with lines in other logs, which were not checked. */
+  readonly elsewhere: LedgerElsewhere | null;
+  /** The log as shown to the user. */
   readonly file: string;
-  readonly first_unknown: null | LedgerFirstUnknown;
-  /** lines of runs of this ledger */
+  /** The first of these lines. */
+  readonly first_unknown: LedgerFirstUnknown | null;
+  /** The number of lines that belong to runs of this ledger. */
   readonly ours: number;
-  /** lines of runs that this ledger does not have */
+  /** The number of lines that name runs unknown to this ledger. */
   readonly unknown: number;
+  /** The number of lines that cannot be parsed, or that follow up on a run without naming it. */
   readonly unreadable: number;
 }
 
-/** runs that are not decided */
+/** Runs that are not decided. */
 export interface LedgerOpen {
   readonly count: number;
-  /** some of them */
+  /** Some of them, first opened first. */
   readonly runs: readonly string[];
 }
 
+/** A rollback that a person accepted. */
 export interface LedgerRollback {
   readonly by: string;
   readonly reason: string;
+  /** Its record in the ledger's stream. */
   readonly record: string;
 }
 
+/** The signatures over records. */
 export interface LedgerSignatures {
-  /** signatures over records */
+  /** The number of signatures. */
   readonly count: number;
-  /** signed runs */
+  /** The number of signed runs. */
   readonly runs: number;
-  /** signed runs that only their own first record vouches for */
+  /** The number of signed runs whose keys only their own first record names. */
   readonly self_vouched: number;
-  /** unsigned records of the ledger's own */
+  /** The number of unsigned records in the ledger's own stream, as long as no key is known that should have signed them. */
   readonly unsigned_own: number;
-  /** unsigned records other than checkpoints */
+  /** The number of unsigned records other than checkpoints. */
   readonly unsigned_records: number;
 }
 
+/** The result for a witness. */
 export interface LedgerWitness {
+  /** The number of checkpoints of this ledger that it has. */
   readonly checkpoints: number;
+  /** Its file as shown to the user. */
   readonly file: string | null;
+  /** The size of the largest one. */
   readonly size: number;
-  /** parts that are no signed note */
+  /** The number of parts that are not signed notes, such as an incomplete one. */
   readonly torn: number;
 }
 
 /** A verification of the ledger, as `quorate ledger verify --format json` prints it */
 export interface Verification {
-  /** keys that a person accepted */
+  /** The keys of the ledger that follow without a voucher. */
   readonly accepted_keys: readonly LedgerAcceptedKey[];
+  /** The checkpoints of the ledger. */
   readonly checkpoints: LedgerCheckpoints;
-  /** what the witness that is asked over HTTP signed last */
-  readonly cosigned: null | LedgerCosigned;
-  /** what differs, by place; not more than a hundred */
+  /** The last checkpoint that the HTTP witness signed. */
+  readonly cosigned: LedgerCosigned | null;
+  /** Divergences, ordered by position in the ledger; at most a hundred. */
   readonly divergences: readonly LedgerDivergence[];
-  /** of these, those without a body */
+  /** The number of verified records with an erased body. */
   readonly erased: number;
-  /** how many places differ */
+  /** The number of divergences. */
   readonly found: number;
-  /** whether nothing differs */
+  /** Whether nothing differs. */
   readonly holds: boolean;
-  /** the copies of that checkpoint */
-  readonly kept: null | LedgerKept;
+  /** The local copies of the last checkpoint that the ledger's own key signed; null if they were not read. */
+  readonly kept: LedgerKept | null;
+  /** The keys that signed checkpoints. */
   readonly keys: LedgerKeys;
-  /** records that the last signed checkpoint kept on this machine is over */
+  /** The number of records that the last signed checkpoint kept on this machine covers. */
   readonly last_signed: number | null;
-  /** the ledger, as --ledger takes it */
+  /** The ledger's address as shown to the user. */
   readonly ledger: string;
-  /** the log that was compared */
-  readonly log: null | LedgerLog;
-  /** runs that are not decided */
+  /** The result for the log. */
+  readonly log: LedgerLog | null;
+  /** Runs that are not decided. */
   readonly open: LedgerOpen;
-  /** which ledger it is; null before its first checkpoint */
+  /** The ledger's origin; null before its first checkpoint. */
   readonly origin: string | null;
-  /** records that were looked at */
+  /** The number of verified records. */
   readonly records: number;
-  /** rollbacks that a person accepted */
+  /** Rollbacks that a person accepted, oldest first. */
   readonly rollbacks: readonly LedgerRollback[];
-  /** the root over them, in hexadecimal */
+  /** The root over them, in hexadecimal digits. */
   readonly root: string | null;
   readonly schema: "quorate.verify/v1";
+  /** The signatures over records. */
   readonly signatures: LedgerSignatures;
-  /** after how many records it began */
+  /** The number of records before the start of the verification. */
   readonly since: number;
-  /** records of the ledger; null where one is missing */
+  /** The number of records of the ledger; null if a record is missing. */
   readonly size: number | null;
-  /** runs and other streams */
+  /** The number of their runs and other streams. */
   readonly streams: number;
-  /** texts that records mention */
+  /** The number of texts that they name. */
   readonly texts: number;
-  /** the witness that was compared */
-  readonly witness: null | LedgerWitness;
+  /** The result for the witness. */
+  readonly witness: LedgerWitness | null;
 }

@@ -121,7 +121,7 @@ pub struct VerifyReport {
     schema: &'static str,
     /// Whether nothing differs.
     pub holds: bool,
-    /// The ledger's address as shown to the user; the caller sets it.
+    /// The ledger's address as shown to the user.
     pub ledger: String,
     /// The ledger's origin; null before its first checkpoint.
     pub origin: Option<String>,

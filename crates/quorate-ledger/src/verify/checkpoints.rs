@@ -202,7 +202,7 @@ impl Checkpoints {
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub struct Rollback {
-    /// The number of its record in the ledger's stream.
+    /// Its record in the ledger's stream.
     #[serde(rename = "record", serialize_with = "as_record")]
     #[schemars(with = "String")]
     pub n: u64,

@@ -21,7 +21,7 @@ use crate::store::{STREAM, Succession};
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub struct AcceptedKey {
-    /// The number of the accepting checkpoint in the ledger's stream.
+    /// The accepting checkpoint in the ledger's stream.
     #[serde(rename = "record", serialize_with = "as_record")]
     #[schemars(with = "String")]
     pub n: u64,

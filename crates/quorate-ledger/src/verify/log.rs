@@ -34,11 +34,11 @@ const MAX_LINE_BYTES: u64 = 64 << 20;
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub struct LogCheck {
-    /// The log as shown to the user; the caller sets it.
+    /// The log as shown to the user.
     pub file: String,
     /// The number of lines that belong to runs of this ledger.
     pub ours: u64,
-    /// The number of lines that name runs unknown to this ledger, and the first of them.
+    /// The number of lines that name runs unknown to this ledger.
     pub unknown: u64,
     /// The first of these lines.
     pub first_unknown: Option<UnknownLine>,

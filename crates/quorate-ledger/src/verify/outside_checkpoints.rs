@@ -67,7 +67,7 @@ pub struct KeptCheckpoints {
 #[serde(deny_unknown_fields)]
 #[schemars(inline)]
 pub struct WitnessCheck {
-    /// Its file as shown to the user; the caller sets it.
+    /// Its file as shown to the user.
     pub file: Option<String>,
     /// The number of checkpoints of this ledger that it has.
     pub checkpoints: u64,

@@ -446,123 +446,171 @@ class Runs(ShownRuns):
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerAcceptedKey:
+    """A person's acceptance of a key of the ledger."""
+
     by: str
     key: str
+    """The public key, as text."""
     reason: str
     record: str
+    """The accepting checkpoint in the ledger's stream."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerCheckpoints:
+    """The checkpoints of the ledger."""
+
     count: int
     sealed: int
-    """records that the last one is over."""
+    """The number of records that the last checkpoint covers."""
     signed: int
-    """records that the last signed one is over."""
+    """The number of records that the last signed checkpoint covers."""
     unproven: int
-    """records that are neither signed nor under a signed checkpoint."""
+    """The number of unsigned records other than checkpoints after the last signed checkpoint. Any user who can write to the ledger may have added them."""
     unsealed: int
-    """records after the last one."""
+    """The number of records after the last checkpoint, excluding its own record."""
     unsigned: int
+    """The number of unsigned checkpoints."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerCosigned:
+    """The result for the last checkpoint that an HTTP witness signed."""
+
     at: int
-    """seconds since the Unix epoch."""
+    """The time of the signature, in seconds since the Unix epoch, by the witness's clock."""
     size: int
+    """The number of records that it covers."""
     witness: str
+    """The witness."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerDivergence:
+    """A difference between the ledger and what was recorded."""
+
     kind: str
     n: int | None
+    """The record's number in it, if the divergence is about one record."""
     part: str
     place: int | None
+    """The record's position in the ledger, from 1."""
     record: str | None
+    """The record, as `run/n`."""
     run: str | None
+    """The run or stream, if known."""
     until: int | None
+    """The last possible position, if it is not known exactly."""
     what: str
+    """The problem, in words."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerKept:
+    """The result for the local copies of the last signed checkpoint."""
+
     copies: int
+    """The number of copies."""
     size: int
+    """The number of records that the largest one covers."""
     unreadable: int
+    """The number of copies that are not checkpoints that the ledger's key signed."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerKeys:
+    """The keys that signed checkpoints."""
+
     given: tuple[bool, ...]
-    """for each key that was given, whether it signed a checkpoint."""
+    """Whether each of the given keys signed a checkpoint."""
     own: bool | None
-    """whether the ledger's own key signed the last signed checkpoint; null where there is no such key or checkpoint."""
+    """Whether the ledger's own key signed the last signed checkpoint; null without such a key or checkpoint."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerElsewhere:
+    """Runs with lines in other logs."""
+
     file: str
+    """The log of the first of them."""
     runs: int
+    """The number of runs."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerFirstUnknown:
+    """A line that names a run that the ledger does not have."""
+
     line: int
+    """Its number, from 1."""
     run: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerLog:
+    """The result for the log."""
+
     elsewhere: LedgerElsewhere | None
-    """runs with lines in other logs."""
+    """Runs with lines in other logs, which were not checked."""
     file: str
+    """The log as shown to the user."""
     first_unknown: LedgerFirstUnknown | None
+    """The first of these lines."""
     ours: int
-    """lines of runs of this ledger."""
+    """The number of lines that belong to runs of this ledger."""
     unknown: int
-    """lines of runs that this ledger does not have."""
+    """The number of lines that name runs unknown to this ledger."""
     unreadable: int
+    """The number of lines that cannot be parsed, or that follow up on a run without naming it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerOpen:
-    """runs that are not decided."""
+    """Runs that are not decided."""
 
     count: int
     runs: tuple[str, ...]
-    """some of them."""
+    """Some of them, first opened first."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerRollback:
+    """A rollback that a person accepted."""
+
     by: str
     reason: str
     record: str
+    """Its record in the ledger's stream."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerSignatures:
+    """The signatures over records."""
+
     count: int
-    """signatures over records."""
+    """The number of signatures."""
     runs: int
-    """signed runs."""
+    """The number of signed runs."""
     self_vouched: int
-    """signed runs that only their own first record vouches for."""
+    """The number of signed runs whose keys only their own first record names."""
     unsigned_own: int
-    """unsigned records of the ledger's own."""
+    """The number of unsigned records in the ledger's own stream, as long as no key is known that should have signed them."""
     unsigned_records: int
-    """unsigned records other than checkpoints."""
+    """The number of unsigned records other than checkpoints."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerWitness:
+    """The result for a witness."""
+
     checkpoints: int
+    """The number of checkpoints of this ledger that it has."""
     file: str | None
+    """Its file as shown to the user."""
     size: int
+    """The size of the largest one."""
     torn: int
-    """parts that are no signed note."""
+    """The number of parts that are not signed notes, such as an incomplete one."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -570,46 +618,49 @@ class Verification(ShownVerification):
     """A verification of the ledger, as `quorate ledger verify --format json` prints it."""
 
     accepted_keys: tuple[LedgerAcceptedKey, ...]
-    """keys that a person accepted."""
+    """The keys of the ledger that follow without a voucher."""
     checkpoints: LedgerCheckpoints
+    """The checkpoints of the ledger."""
     cosigned: LedgerCosigned | None
-    """what the witness that is asked over HTTP signed last."""
+    """The last checkpoint that the HTTP witness signed."""
     divergences: tuple[LedgerDivergence, ...]
-    """what differs, by place; not more than a hundred."""
+    """Divergences, ordered by position in the ledger; at most a hundred."""
     erased: int
-    """of these, those without a body."""
+    """The number of verified records with an erased body."""
     found: int
-    """how many places differ."""
+    """The number of divergences."""
     holds: bool
-    """whether nothing differs."""
+    """Whether nothing differs."""
     kept: LedgerKept | None
-    """the copies of that checkpoint."""
+    """The local copies of the last checkpoint that the ledger's own key signed; null if they were not read."""
     keys: LedgerKeys
+    """The keys that signed checkpoints."""
     last_signed: int | None
-    """records that the last signed checkpoint kept on this machine is over."""
+    """The number of records that the last signed checkpoint kept on this machine covers."""
     ledger: str
-    """the ledger, as --ledger takes it."""
+    """The ledger's address as shown to the user."""
     log: LedgerLog | None
-    """the log that was compared."""
+    """The result for the log."""
     open: LedgerOpen
-    """runs that are not decided."""
+    """Runs that are not decided."""
     origin: str | None
-    """which ledger it is; null before its first checkpoint."""
+    """The ledger's origin; null before its first checkpoint."""
     records: int
-    """records that were looked at."""
+    """The number of verified records."""
     rollbacks: tuple[LedgerRollback, ...]
-    """rollbacks that a person accepted."""
+    """Rollbacks that a person accepted, oldest first."""
     root: str | None
-    """the root over them, in hexadecimal."""
+    """The root over them, in hexadecimal digits."""
     schema: Literal["quorate.verify/v1"]
     signatures: LedgerSignatures
+    """The signatures over records."""
     since: int
-    """after how many records it began."""
+    """The number of records before the start of the verification."""
     size: int | None
-    """records of the ledger; null where one is missing."""
+    """The number of records of the ledger; null if a record is missing."""
     streams: int
-    """runs and other streams."""
+    """The number of their runs and other streams."""
     texts: int
-    """texts that records mention."""
+    """The number of texts that they name."""
     witness: LedgerWitness | None
-    """the witness that was compared."""
+    """The result for the witness."""
