@@ -17,7 +17,6 @@ use serde_json::Value;
 use super::error::Error;
 use super::service::confined::Root;
 use super::service::environment::{Environment, NatsServers};
-use super::service::error::ServiceError;
 use super::service::registries::Registries;
 use super::service::session::LedgerSession;
 use super::service::trust::requests::Consent;
@@ -113,7 +112,7 @@ impl Quorate {
     }
 
     /// A path that the caller names. A confined workspace refuses one that leads out.
-    pub(crate) fn named_path(&self, path: PathBuf) -> Result<PathBuf, ServiceError> {
+    pub(crate) fn named_path(&self, path: PathBuf) -> Result<PathBuf, Error> {
         self.root.as_ref().map_or(Ok(path.clone()), |root| root.path(&path))
     }
 

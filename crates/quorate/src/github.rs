@@ -24,7 +24,6 @@ use super::events::{Interruption, Run};
 use super::service::artifact::{self, Artifact};
 use super::service::disk;
 use super::service::environment::Environment;
-use super::service::error::ServiceError;
 use super::service::report::{Review, verdict_exit_code};
 use super::service::report_file::{self, ReportScope};
 use super::service::review::{self, ReviewOutcome, ReviewRequest, severity};
@@ -109,7 +108,7 @@ pub struct ChangedTexts {
 }
 
 impl ChangedTexts {
-    fn saved(self, saved: Result<(), ServiceError>) -> ChangedTexts {
+    fn saved(self, saved: Result<(), Error>) -> ChangedTexts {
         let unsaved = saved.err().map(Error::from);
         let exit_code = unsaved.as_ref().map_or(self.exit_code, Error::exit_code);
         ChangedTexts { exit_code, unsaved, ..self }
@@ -293,7 +292,7 @@ struct Change {
     /// From the repository's root.
     path: String,
     /// Located at its path in the checkout of the base, which determines its configuration.
-    artifact: Result<Artifact, ServiceError>,
+    artifact: Result<Artifact, Error>,
 }
 
 impl Change {
@@ -311,7 +310,7 @@ impl Change {
             None => {
                 let body = Body::new(format!("{name} is a link or another repository, not a file"))
                     .help("replace it with the texts themselves, or choose other texts");
-                Err(ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body))
+                Err(Error::configuration(codes::ARTIFACT_UNREADABLE, body))
             }
         };
         Change { artifact: artifact.map_err(|error| placed(error, &name)), path: name }
@@ -319,7 +318,7 @@ impl Change {
 }
 
 /// An error about a whole file, whose annotation is at its first line.
-fn placed(mut error: ServiceError, path: &str) -> ServiceError {
+fn placed(mut error: Error, path: &str) -> Error {
     for refusal in &mut error.report.refusals {
         let place = Place { file: path.into(), span: 0..0, path: String::new() };
         refusal.body.place.get_or_insert(place);
@@ -345,7 +344,7 @@ impl Task {
         &mut self,
         base: Option<&str>,
         reports: Option<&Reports>,
-    ) -> Result<GithubOutcome, ServiceError> {
+    ) -> Result<GithubOutcome, Error> {
         let texts = match self.review_changed(base, reports).await {
             Ok(Some(texts)) => texts,
             Ok(None) => return Ok(GithubOutcome::Interrupted),
@@ -367,7 +366,7 @@ impl Task {
         &mut self,
         base: Option<&str>,
         reports: Option<&Reports>,
-    ) -> Result<Option<Vec<ChangedText>>, ServiceError> {
+    ) -> Result<Option<Vec<ChangedText>>, Error> {
         let patterns = Patterns::new(&self.patterns)?;
         let step = tokio::select! {
             biased;
@@ -385,7 +384,7 @@ impl Task {
         changes: Vec<Change>,
         environment: &Environment,
         reports: Option<&Reports>,
-    ) -> Result<Option<Vec<ChangedText>>, ServiceError> {
+    ) -> Result<Option<Vec<ChangedText>>, Error> {
         let mut all = Vec::with_capacity(changes.len());
         for Change { path, artifact } in changes {
             let opened = match artifact {
@@ -450,7 +449,7 @@ async fn keep(
     session: &LedgerSession,
     review: &Review,
     (dir, format): &Reports,
-) -> Result<(), ServiceError> {
+) -> Result<(), Error> {
     let run = Name::from(&*review.run);
     let file = report_file::collect(session, &run, ReportScope::Everything).await?;
     let html = report_file::draw(session, &file, format)?;
@@ -463,7 +462,7 @@ async fn prepare(
     reports: Option<&Reports>,
     environment: &Environment,
     warnings: &mut Report,
-) -> Result<Step, ServiceError> {
+) -> Result<Step, Error> {
     let repository = GitRepository::open(&environment.directory, base, &environment.variables).await?;
     let (base, ledger) = (temporary_directory()?, temporary_directory()?);
     let in_base = Environment { directory: base.path().to_owned(), ..environment.clone() };
@@ -505,7 +504,7 @@ async fn prepare(
 /// The exit code of an interrupted command.
 const INTERRUPTED: u8 = 130;
 
-fn temporary_directory() -> Result<TempDir, ServiceError> {
+fn temporary_directory() -> Result<TempDir, Error> {
     tempfile::Builder::new().prefix("quorate-base-").tempdir().map_err(|error| {
         let what = format!("cannot make a temporary directory: {error}");
         unusable(what, "set TMPDIR to a directory that exists")
@@ -521,12 +520,12 @@ fn warn_of_unmatched(patterns: &[&str], warnings: &mut Report) {
     }
 }
 
-fn unusable(what: String, help: &str) -> ServiceError {
-    ServiceError::configuration(codes::GITHUB_UNUSABLE, Body::new(what).help(help))
+fn unusable(what: String, help: &str) -> Error {
+    Error::configuration(codes::GITHUB_UNUSABLE, Body::new(what).help(help))
 }
 
 /// The error of a pull request that changes too much.
-fn too_many_texts() -> ServiceError {
+fn too_many_texts() -> Error {
     unusable(
         format!("more than {MAX_TEXTS} texts are changed"),
         "split the change, or choose fewer with narrower patterns",
@@ -575,7 +574,7 @@ fn save(
     reports: Option<&Reports>,
     texts: &[ChangedText],
     exit: u8,
-) -> Result<(), ServiceError> {
+) -> Result<(), Error> {
     let Some((dir, _)) = reports else { return Ok(()) };
     let review = |text: &ChangedText| match &text.result {
         Ok(review) => review.to_json(),
@@ -590,7 +589,7 @@ fn save(
 }
 
 /// Adds to the step's summary, if the runner provides one.
-fn summarize(environment: &Environment, text: &str) -> Result<(), ServiceError> {
+fn summarize(environment: &Environment, text: &str) -> Result<(), Error> {
     let file = environment.variables.get("GITHUB_STEP_SUMMARY").filter(|file| !file.is_empty());
     let Some(file) = file.map(Path::new) else { return Ok(()) };
     disk::append_below(file.parent().unwrap_or(Path::new(".")), file, text.as_bytes())
@@ -598,7 +597,7 @@ fn summarize(environment: &Environment, text: &str) -> Result<(), ServiceError> 
 }
 
 /// Writes a report, following no links: a directory of the checkout may be a link from the pull request.
-fn write(environment: &Environment, dir: &Path, name: &str, bytes: &[u8]) -> Result<(), ServiceError> {
+fn write(environment: &Environment, dir: &Path, name: &str, bytes: &[u8]) -> Result<(), Error> {
     let dir = environment.directory.join(dir);
     let is_inside = dir.starts_with(&environment.directory);
     let folder = match is_inside {
@@ -609,9 +608,9 @@ fn write(environment: &Environment, dir: &Path, name: &str, bytes: &[u8]) -> Res
     disk::write_below(folder.unwrap_or(&dir), &path, bytes).map_err(|error| unwritable(&path, &error))
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> ServiceError {
+fn unwritable(path: &Path, error: &std::io::Error) -> Error {
     let body = Body::new(format!("cannot write {}: {error}", path.display()));
-    ServiceError::configuration(
+    Error::configuration(
         codes::ARTIFACT_UNREADABLE,
         body.help("name a directory that this user can write to"),
     )

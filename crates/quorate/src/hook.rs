@@ -16,7 +16,6 @@ use super::events::{Observer, Run};
 use super::service::artifact::{self, Artifact, Draft};
 use super::service::disk::{self, display_ledger, display_path};
 use super::service::environment::Environment;
-use super::service::error::ServiceError;
 use super::service::report::{self, FailOn, Review};
 use super::service::review::{self, ReviewOutcome, ReviewRequest, TierPolicy, hold_text};
 use super::service::run_opened::ensure_shown_artifact;
@@ -149,11 +148,7 @@ impl Quorate {
     }
 
     /// The workspace and the text of a written file; `None` if the council does not watch its folder.
-    fn written(
-        &self,
-        path: &Path,
-        scope: WrittenScope,
-    ) -> Result<Option<(Workspace, Artifact)>, ServiceError> {
+    fn written(&self, path: &Path, scope: WrittenScope) -> Result<Option<(Workspace, Artifact)>, Error> {
         let environment = &self.environment;
         let start = path.parent().unwrap_or(&environment.directory);
         let workspace = workspace::load(environment, &self.places, start)?;
@@ -169,7 +164,7 @@ impl Quorate {
 }
 
 /// Opens the ledger if this machine knows it.
-async fn open_known(environment: &Environment, workspace: Workspace) -> Result<LedgerSession, ServiceError> {
+async fn open_known(environment: &Environment, workspace: Workspace) -> Result<LedgerSession, Error> {
     let has_runs = ensure_known(environment, &workspace).await?;
     let session = open_session::open_for_writing(environment.clone(), workspace).await?;
     if !has_runs {
@@ -185,7 +180,7 @@ async fn review_content(
     artifact: &Artifact,
     request: &ReviewRequest,
     observer: Arc<dyn Observer>,
-) -> Result<WrittenOutcome, ServiceError> {
+) -> Result<WrittenOutcome, Error> {
     let spec = review::build(&session.environment, &session.workspace, &request.options, request.policy)?;
     let _alone = hold_text(session, &artifact.sha256).await?;
     // A person's decision on a text takes precedence over any council's, earlier or later.
@@ -215,14 +210,14 @@ async fn review_content(
 ///
 /// # Errors
 /// If none of the watched folders exists, because then no file would ever be reviewed.
-fn is_watched(workspace: &Workspace, path: &Path) -> Result<bool, ServiceError> {
+fn is_watched(workspace: &Workspace, path: &Path) -> Result<bool, Error> {
     let council = &workspace.council;
     let watched: Vec<_> = council.watch.paths.iter().map(|written| council.dir.join(written)).collect();
     let folders: Vec<_> = watched.iter().filter_map(|folder| disk::canonical(folder)).collect();
     if folders.is_empty() && !watched.is_empty() {
         let body = Body::new("cannot read any of the folders of `watch.paths`");
         let help = "create them, or correct their names in council.yaml";
-        return Err(ServiceError::configuration(codes::COUNCIL_INVALID, body.help(help)));
+        return Err(Error::configuration(codes::COUNCIL_INVALID, body.help(help)));
     }
     let real = disk::canonical_or_new(path);
     let own = [Some(&*workspace.log), workspace.ledger.file()];
@@ -231,7 +226,7 @@ fn is_watched(workspace: &Workspace, path: &Path) -> Result<bool, ServiceError> 
 
 /// Refuses a ledger that this machine neither created nor accepted, such as one that came with a checkout: its
 /// verdicts, and the people's decisions in it, would let texts pass. Returns `true` if the ledger contains runs.
-async fn ensure_known(environment: &Environment, workspace: &Workspace) -> Result<bool, ServiceError> {
+async fn ensure_known(environment: &Environment, workspace: &Workspace) -> Result<bool, Error> {
     if !workspace.ledger.may_exist() {
         return Ok(false);
     }
@@ -249,7 +244,7 @@ async fn ensure_known(environment: &Environment, workspace: &Workspace) -> Resul
             && sealing::rollback_reason(environment, &store, &kept).await?.is_none();
         Ok(Some(is_known))
     };
-    let known: Result<Option<bool>, ServiceError> = known.await;
+    let known: Result<Option<bool>, Error> = known.await;
     store.close().await;
     match known? {
         None => return Ok(false),
@@ -261,7 +256,7 @@ async fn ensure_known(environment: &Environment, workspace: &Workspace) -> Resul
         Body::new(format!("the ledger {ledger} was not created on this machine, or was changed elsewhere"));
     let help = "its verdicts and decisions would count: look at `quorate ledger verify` and `quorate runs`; \
                 run `quorate ledger checkpoint` to accept it here";
-    Err(ServiceError::configuration(codes::LEDGER_UNKNOWN, body.help(help)))
+    Err(Error::configuration(codes::LEDGER_UNKNOWN, body.help(help)))
 }
 
 /// A tool whose events name the file that it has written.

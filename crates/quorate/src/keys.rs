@@ -5,7 +5,7 @@ use quorate_diagnostics::{Body, Report, codes};
 
 use super::builder::Quorate;
 use super::error::Error;
-use super::service::error::{ExitClass, ServiceError};
+use super::service::error::ErrorKind;
 use super::service::keys::{self, WorkspaceKeys, change};
 use super::service::runs;
 use super::service::time_text::{instant, minute};
@@ -125,13 +125,13 @@ impl Quorate {
             KeyFormat::Note => {
                 let body = Body::new("only the ledger's key signs notes");
                 let help = "write `quorate keys export ledger --format note`";
-                Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body.help(help)))
+                Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body.help(help)))
             }
         };
         Outcome::of(text, warnings)
     }
 
-    fn workspace_keys(&self) -> Result<(WorkspaceKeys, Workspace, Report), ServiceError> {
+    fn workspace_keys(&self) -> Result<(WorkspaceKeys, Workspace, Report), Error> {
         let mut workspace = workspace::load(&self.environment, &self.places, &self.environment.directory)?;
         let warnings = std::mem::take(&mut workspace.report);
         Ok((WorkspaceKeys::of(&self.environment, &workspace), workspace, warnings))

@@ -10,7 +10,6 @@ use quorate_ledger::prove;
 
 use super::builder::Quorate;
 use super::error::{Error, ErrorKind};
-use super::service::error::ServiceError;
 use super::service::ledger::export::{StagedFile, unwritable};
 use super::service::ledger::{self, export, gc, prove as proving, verify};
 use super::service::report_file::{self, ReportFormat};
@@ -293,7 +292,7 @@ async fn export_to(
     session: &LedgerSession,
     request: &ExportRequest,
     path: &Path,
-) -> Result<Option<ExportSummary>, ServiceError> {
+) -> Result<Option<ExportSummary>, Error> {
     let mut staged = BufWriter::new(StagedFile::create(session, path)?);
     let written = export::export(session, request, &mut staged).await?;
     match staged.into_inner() {

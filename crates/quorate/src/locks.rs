@@ -14,7 +14,6 @@ use serde::{Serialize, Serializer};
 use super::builder::Quorate;
 use super::error::Error;
 use super::service::artifact::{self, Draft};
-use super::service::error::ServiceError;
 use super::service::manifests::{self, Manifests};
 use super::service::playbook::library::{self, KnownOperator};
 use super::service::playbook::traits::Exceptions;
@@ -121,7 +120,7 @@ impl Quorate {
         let asked = ResolveRequest { path: self.named_path(assembly)?, root, refs: Refs::ShapeOnly };
         let environment = &self.environment;
         let view = resolve(environment, &asked, &*environment.registries)
-            .map_err(ServiceError::refused_as_configuration)?;
+            .map_err(Error::refused_as_configuration)?;
         let resolved = &view.resolved;
         let recorded: Vec<locks::Trait> = resolved
             .locked_traits
@@ -131,7 +130,7 @@ impl Quorate {
         let locks = Locks::compile(&recorded, resolved.match_mode).map_err(|invalid| {
             let body =
                 Body::new(format!("cannot search for `{}`: {}", recorded[invalid.at].text, invalid.why));
-            ServiceError::configuration(codes::PATTERN_INVALID, body)
+            Error::configuration(codes::PATTERN_INVALID, body)
         })?;
         if let Draft::File(file) = &text {
             self.named_path(file.clone())?;

@@ -11,7 +11,6 @@ use quorate_diagnostics::Report;
 use super::builder::Quorate;
 use super::error::Error;
 use super::review::Draft;
-use super::service::error::ServiceError;
 use super::service::playbook::library::Library;
 use super::service::playbook::propose::{self, Proposer};
 use super::service::playbook::writer::{self, LibraryWriter};
@@ -62,7 +61,7 @@ pub struct ProposeRequest {
 }
 
 /// A change that runs with the write lock.
-type Changing<'w, T> = Pin<Box<dyn Future<Output = Result<T, ServiceError>> + Send + 'w>>;
+type Changing<'w, T> = Pin<Box<dyn Future<Output = Result<T, Error>> + Send + 'w>>;
 
 /// Whether a change may begin while an earlier one is unfinished.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,7 +170,7 @@ impl Playbooks {
         Ok(Playbooks { quorate: self.quorate.clone(), folder })
     }
 
-    fn library(&self) -> Result<Library, ServiceError> {
+    fn library(&self) -> Result<Library, Error> {
         Library::open(&self.quorate.environment, &self.quorate.places, self.folder.as_deref())
     }
 

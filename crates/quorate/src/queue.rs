@@ -1,21 +1,19 @@
 //! The queue of reviews and convenings in a Postgres ledger, which workers on any machine decide.
 //! [`Quorate::enqueue_sweep`] fills it.
 
-use std::pin::pin;
 use std::time::Duration;
 
 use quorate_diagnostics::render::TextOptions;
 use quorate_diagnostics::{Body, codes};
 use quorate_protocol::Name;
 use serde::Serialize;
-use tokio::sync::{mpsc, watch};
 use tokio::time::Instant;
 
 use super::builder::Quorate;
 use super::error::Error;
 use super::events::Run;
 use super::service::convene::{self, ConveneRequest};
-use super::service::error::{ExitClass, ServiceError};
+use super::service::error::ErrorKind;
 use super::service::open_session;
 use super::service::queue::{self, check_name, enqueue, ensure_has_queue, ensure_queue, pause_poll, worker};
 use super::service::session::LedgerSession;
@@ -122,7 +120,7 @@ impl Queue {
     /// Does `work` with the open ledger, if it has a queue.
     async fn with<T: Send>(
         &self,
-        work: impl AsyncFnOnce(&LedgerSession) -> Result<T, ServiceError>,
+        work: impl AsyncFnOnce(&LedgerSession) -> Result<T, Error>,
     ) -> Result<Outcome<T>, Error> {
         let session = self.0.open(queue::open(&self.0.environment, &self.0.places)).await?;
         let done = match ensure_queue(&session) {
@@ -270,7 +268,7 @@ impl Queue {
                 if until.is_some_and(|until| Instant::now() >= until) {
                     let body = Body::new(format!("workers still execute {leased} tasks"));
                     let help = "repeat the command to wait longer, or run `quorate queue pause --off`: the queue is paused";
-                    return Err(ServiceError::new(ExitClass::Refused, codes::QUEUE_BUSY, body.help(help)));
+                    return Err(Error::new(ErrorKind::Refused, codes::QUEUE_BUSY, body.help(help)));
                 }
                 pause_poll().await;
             }
@@ -320,39 +318,19 @@ impl Queue {
         let session = self.0.open(queue::open_for_writing(&self.0.environment, &self.0.places)).await?;
         let (ledger, warnings) = (session.store.address().to_string(), session.take_warnings());
         show(WorkerEvent::Started { ledger, warnings });
-        let (events, mut told) = mpsc::unbounded_channel();
-        let (send, stopped) = watch::channel(false);
-        let stopping = async {
-            stop.await;
-            let _ = send.send(true);
-            std::future::pending::<()>().await;
-        };
-        let done = {
-            let (mut working, mut stopping) =
-                (pin!(worker::work(&session, options, events, stopped)), pin!(stopping));
-            loop {
-                tokio::select! {
-                    done = &mut working => break done,
-                    Some(event) = told.recv() => show(event),
-                    () = &mut stopping => {}
-                }
-            }
-        };
-        while let Ok(event) = told.try_recv() {
-            show(event);
-        }
+        let done = worker::work(&session, options, &show, stop).await;
         session.finish(done).await
     }
 }
 
-async fn pause(session: &LedgerSession, tenant: Option<String>, paused: bool) -> Result<Pause, ServiceError> {
+async fn pause(session: &LedgerSession, tenant: Option<String>, paused: bool) -> Result<Pause, Error> {
     session.ensure_writable()?;
     tenant.as_ref().map_or(Ok(()), |tenant| check_name("tenant", tenant))?;
     session.store.pause_queue(tenant.as_deref(), paused).await?;
     Ok(Pause { tenant, paused, is_drained: false })
 }
 
-async fn find(session: &LedgerSession, prefix: &str) -> Result<Name, ServiceError> {
+async fn find(session: &LedgerSession, prefix: &str) -> Result<Name, Error> {
     let found = session.store.find_tasks(prefix).await?;
     let (code, message, help) = match found.as_slice() {
         [run] => return Ok(run.clone()),
@@ -367,20 +345,15 @@ async fn find(session: &LedgerSession, prefix: &str) -> Result<Name, ServiceErro
             "give more characters",
         ),
     };
-    Err(ServiceError::not_found(code, Body::new(message).help(help)))
+    Err(Error::not_found(code, Body::new(message).help(help)))
 }
 
-async fn in_other_state(
-    session: &LedgerSession,
-    run: &Name,
-    what: &str,
-    why: &str,
-) -> Result<ServiceError, ServiceError> {
+async fn in_other_state(session: &LedgerSession, run: &Name, what: &str, why: &str) -> Result<Error, Error> {
     let states = session.store.task_states(std::slice::from_ref(run)).await?;
     let state = states.get(run).map_or("gone", |(state, _)| state.as_str());
     let body = Body::new(format!("cannot {what} the task {run}: it is {state}, and {why}"));
     let help = "run `quorate queue list` to see the state of each task";
-    Ok(ServiceError::configuration(codes::QUEUE_BUSY, body.help(help)))
+    Ok(Error::configuration(codes::QUEUE_BUSY, body.help(help)))
 }
 
 impl QueueStatus {
@@ -523,7 +496,7 @@ impl QueuedConvenings {
     pub fn exit_code(&self) -> u8 {
         let has_failed = self.waited && self.queued.iter().any(|subject| subject.outcome.is_none());
         match self.is_interrupted {
-            true => ExitClass::Interrupted.code(),
+            true => ErrorKind::Interrupted.code(),
             false if has_failed => 3,
             false => 0,
         }

@@ -18,7 +18,6 @@ use tokio::task::AbortHandle;
 use super::builder::Quorate;
 use super::error::Error;
 use super::runs::RunRecord;
-use super::service::error::ServiceError;
 use super::service::live::{self, Live, LiveState};
 use super::service::session::LedgerSession;
 use super::service::workspace::{self, Workspace};
@@ -75,7 +74,7 @@ impl Reader {
         }
     }
 
-    async fn session(&self) -> Result<Arc<LedgerSession>, ServiceError> {
+    async fn session(&self) -> Result<Arc<LedgerSession>, Error> {
         let Quorate { environment, places, .. } = &self.quorate;
         let mut opened = self.opened.lock().await;
         if let Some(opened) = &*opened
@@ -95,12 +94,12 @@ impl Reader {
     }
 
     /// Opens the ledger. One that another process is making has no tables for a moment, so it is tried again.
-    async fn open_ledger(&self, mut workspace: Workspace) -> Result<LedgerSession, ServiceError> {
+    async fn open_ledger(&self, mut workspace: Workspace) -> Result<LedgerSession, Error> {
         let Quorate { environment, places, .. } = &self.quorate;
         let mut left = ATTEMPTS;
         loop {
             let opened = open_session::open_read_only(environment.clone(), workspace).await;
-            if left == 0 || !opened.as_ref().is_err_and(ServiceError::is_ledger_unavailable) {
+            if left == 0 || !opened.as_ref().is_err_and(Error::is_ledger_unavailable) {
                 return opened;
             }
             left -= 1;

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use super::builder::Quorate;
 use super::error::Error;
 use super::service::attest;
-use super::service::error::ServiceError;
 use super::service::ledger::export::{StagedFile, unwritable};
 use super::service::report_file;
 use super::service::session::LedgerSession;
@@ -89,9 +88,9 @@ impl Quorate {
     }
 }
 
-async fn collect(session: &LedgerSession, run: &str, scope: ReportScope) -> Result<ReportFile, ServiceError> {
-    let run = session.find_run(run).await.map_err(ServiceError::corrupt_as_refused)?.run;
-    session.ensure_unaltered(&run).await.map_err(ServiceError::corrupt_as_refused)?;
+async fn collect(session: &LedgerSession, run: &str, scope: ReportScope) -> Result<ReportFile, Error> {
+    let run = session.find_run(run).await.map_err(Error::corrupt_as_refused)?.run;
+    session.ensure_unaltered(&run).await.map_err(Error::corrupt_as_refused)?;
     report_file::collect(session, &run, scope).await
 }
 
@@ -100,9 +99,9 @@ async fn report(
     request: &ReportRequest,
     out: Option<&Path>,
     format: &ReportFormat,
-) -> Result<String, ServiceError> {
+) -> Result<String, Error> {
     let staged = out.map(|path| Ok((path, StagedFile::create(session, path)?)));
-    let staged = staged.transpose().map_err(|error: ServiceError| error)?;
+    let staged = staged.transpose().map_err(|error: Error| error)?;
     let file = collect(session, &request.run, request.scope).await?;
     let page = report_file::draw(session, &file, format)?;
     if let Some((path, mut staged)) = staged {

@@ -17,7 +17,6 @@ use super::builder::Quorate;
 use super::error::{Error, ErrorKind};
 use super::events::Run;
 use super::service::artifact::{self, Artifact};
-use super::service::error::ServiceError;
 use super::service::review::{self, severity};
 use super::service::run_spec::{Producer, RunOptions};
 use super::service::runs::Recorded;
@@ -91,7 +90,7 @@ impl Quorate {
     }
 
     /// Reads a draft. A confined workspace reads only files below its root.
-    pub(crate) fn read_draft(&self, draft: Draft) -> Result<Artifact, ServiceError> {
+    pub(crate) fn read_draft(&self, draft: Draft) -> Result<Artifact, Error> {
         match (&draft, &self.root) {
             (Draft::File(file), Some(root)) => root.artifact(file),
             _ => artifact::read(&draft, &self.environment.directory),
@@ -234,7 +233,7 @@ impl Reviewing {
         Ok(review::estimate(environment, places, &artifact, &self.request)?)
     }
 
-    fn artifact(&self) -> Result<Cow<'_, Artifact>, ServiceError> {
+    fn artifact(&self) -> Result<Cow<'_, Artifact>, Error> {
         Ok(match &self.subject {
             ReviewSubject::Named(draft) => Cow::Owned(self.quorate.read_draft(draft.clone())?),
             ReviewSubject::Loaded(artifact) => Cow::Borrowed(artifact),
@@ -257,6 +256,9 @@ impl Reviewing {
         Run::new(move |observer, interruption| async move {
             let artifact = self.artifact()?.into_owned();
             let Reviewing { quorate, request, .. } = self;
+            if let Some(held) = &quorate.held {
+                held.workspace.guard.ensure_unrecorded(&artifact)?;
+            }
             let opening = review::open_session(&quorate.environment, &quorate.places, &artifact);
             let session = quorate.open(opening).await?;
             let reviewed = review::review(&session, artifact, &request, observer);

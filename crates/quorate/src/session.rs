@@ -10,7 +10,6 @@ use quorate_diagnostics::Report;
 use super::builder::Quorate;
 use super::error::Error;
 use super::events::Interruption;
-use super::service::error::ServiceError;
 use super::service::runs::{self, Recorded};
 use super::service::session::LedgerSession;
 
@@ -25,7 +24,7 @@ pub struct Outcome<T> {
 
 impl<T> Outcome<T> {
     /// Attaches warnings to a result or an error.
-    pub(crate) fn of(result: Result<T, ServiceError>, warnings: Report) -> Result<Outcome<T>, Error> {
+    pub(crate) fn of(result: Result<T, Error>, warnings: Report) -> Result<Outcome<T>, Error> {
         match result {
             Ok(value) => Ok(Outcome { value, warnings }),
             Err(error) => Err(Error::with_warnings(error, warnings)),
@@ -120,7 +119,7 @@ impl Quorate {
     /// The session that the caller holds, else the one that `opening` opens.
     pub(crate) async fn open(
         &self,
-        opening: impl Future<Output = Result<LedgerSession, ServiceError>> + Send,
+        opening: impl Future<Output = Result<LedgerSession, Error>> + Send,
     ) -> Result<OpenSession, Error> {
         Ok(OpenSession(match &self.held {
             Some(held) => held.clone(),
@@ -146,9 +145,9 @@ impl OpenSession {
     pub(crate) async fn until_interrupted<T>(
         &self,
         interruption: &Interruption,
-        work: impl Future<Output = Result<T, ServiceError>> + Send,
+        work: impl Future<Output = Result<T, Error>> + Send,
         decided: impl FnOnce(Recorded) -> Option<T> + Send,
-    ) -> Result<T, ServiceError> {
+    ) -> Result<T, Error> {
         tokio::select! {
             biased;
             done = work => return done,
@@ -164,8 +163,8 @@ impl OpenSession {
 
     /// Seals what the call appended, closes the ledger unless the caller holds it, and attaches the warnings.
     #[crate::boxed]
-    pub(crate) async fn finish<T: Send>(self, result: Result<T, ServiceError>) -> Result<Outcome<T>, Error> {
-        if result.as_ref().is_err_and(ServiceError::is_ledger_unavailable) {
+    pub(crate) async fn finish<T: Send>(self, result: Result<T, Error>) -> Result<Outcome<T>, Error> {
+        if result.as_ref().is_err_and(Error::is_ledger_unavailable) {
             self.0.interrupt();
         }
         let warnings = match Arc::try_unwrap(self.0) {

@@ -8,7 +8,6 @@ use quorate_diagnostics::{Body, codes};
 use super::builder::Quorate;
 use super::error::{Error, ErrorKind};
 use super::events::{Interruption, Run};
-use super::service::error::ServiceError;
 use super::service::{runs, sweep};
 use super::session::{OpenSession, Outcome};
 
@@ -105,8 +104,8 @@ impl Ended {
         &self,
         session: &OpenSession,
         interruption: &Interruption,
-        sweeping: impl Future<Output = Result<Sweep, ServiceError>> + Send,
-    ) -> Result<Sweep, ServiceError> {
+        sweeping: impl Future<Output = Result<Sweep, Error>> + Send,
+    ) -> Result<Sweep, Error> {
         tokio::select! {
             biased;
             swept = sweeping => return swept,

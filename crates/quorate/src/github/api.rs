@@ -14,7 +14,7 @@ use url::Url;
 
 use super::comment::{Repository, event_unusable};
 use crate::service::artifact;
-use crate::service::error::ServiceError;
+use crate::service::error::Error;
 use crate::service::redaction::Variables;
 
 const TIMEOUT: Duration = Duration::from_secs(60);
@@ -103,7 +103,7 @@ pub(super) struct User {
 
 /// A failed request.
 pub(super) struct RequestFailure {
-    pub(super) error: ServiceError,
+    pub(super) error: Error,
     /// The least time after which a retry may succeed; `None` if it cannot.
     retry: Option<Duration>,
     /// Whether GitHub answered 404.
@@ -115,7 +115,7 @@ impl RequestFailure {
     ///
     /// # Errors
     /// If no retry is left.
-    pub(super) async fn wait(self, mut times: impl Iterator<Item = Duration>) -> Result<(), ServiceError> {
+    pub(super) async fn wait(self, mut times: impl Iterator<Item = Duration>) -> Result<(), Error> {
         match self.retry.filter(|time| *time <= MAX_WAIT).zip(times.next()) {
             Some((least, time)) => Ok(tokio::time::sleep(time.max(least)).await),
             None => Err(self.error),
@@ -128,7 +128,7 @@ impl Api {
     ///
     /// # Errors
     /// If the token or the repository is missing, or if the address must not receive the token.
-    pub(super) fn of_job(variables: &Variables) -> Result<Api, ServiceError> {
+    pub(super) fn of_job(variables: &Variables) -> Result<Api, Error> {
         let get = |name: &str| variables.get(name).filter(|value| !value.trim().is_empty());
         let need =
             |name: &str| get(name).ok_or_else(|| event_unusable(format!("the variable {name} is not set")));
@@ -145,33 +145,33 @@ impl Api {
     }
 
     /// The open pull requests of a branch, given as `owner:branch`.
-    pub(super) async fn pulls_from(&self, head: &str) -> Result<Vec<Pull>, ServiceError> {
+    pub(super) async fn pulls_from(&self, head: &str) -> Result<Vec<Pull>, Error> {
         self.list(&["pulls"], &[("state", "open"), ("head", head)]).await
     }
 
-    pub(super) async fn pull(&self, number: u64) -> Result<Pull, ServiceError> {
+    pub(super) async fn pull(&self, number: u64) -> Result<Pull, Error> {
         self.object(Method::GET, self.address(&["pulls", &number.to_string()]), None).await
     }
 
     /// The changed files of a pull request.
-    pub(super) async fn files(&self, number: u64) -> Result<Vec<File>, ServiceError> {
+    pub(super) async fn files(&self, number: u64) -> Result<Vec<File>, Error> {
         self.list(&["pulls", &number.to_string(), "files"], &[]).await
     }
 
     /// The files of a commit; incomplete in a large repository.
-    pub(super) async fn files_of_commit(&self, sha: &str) -> Result<Tree, ServiceError> {
+    pub(super) async fn files_of_commit(&self, sha: &str) -> Result<Tree, Error> {
         let mut url = self.address(&["git", "trees", sha]);
         url.query_pairs_mut().append_pair("recursive", "1");
         self.object(Method::GET, url, None).await
     }
 
     /// The entries of a folder, or of a commit's root.
-    pub(super) async fn folder(&self, sha: &str) -> Result<Tree, ServiceError> {
+    pub(super) async fn folder(&self, sha: &str) -> Result<Tree, Error> {
         self.object(Method::GET, self.address(&["git", "trees", sha]), None).await
     }
 
     /// The content with a hash.
-    pub(super) async fn blob(&self, sha: &str) -> Result<Vec<u8>, ServiceError> {
+    pub(super) async fn blob(&self, sha: &str) -> Result<Vec<u8>, Error> {
         let url = self.address(&["git", "blobs", sha]);
         // One byte above the limit is enough to refuse the artifact.
         let raw = "application/vnd.github.raw+json";
@@ -180,7 +180,7 @@ impl Api {
         self.send(&request).await.map(|answer| answer.bytes)
     }
 
-    pub(super) async fn comments(&self, number: u64) -> Result<Vec<Comment>, ServiceError> {
+    pub(super) async fn comments(&self, number: u64) -> Result<Vec<Comment>, Error> {
         self.list(&["issues", &number.to_string(), "comments"], &[]).await
     }
 
@@ -192,12 +192,12 @@ impl Api {
         answer.parsed().map_err(|error| RequestFailure { error, retry: None, is_missing: false })
     }
 
-    pub(super) async fn edit_comment(&self, id: u64, body: &str) -> Result<Comment, ServiceError> {
+    pub(super) async fn edit_comment(&self, id: u64, body: &str) -> Result<Comment, Error> {
         let url = self.address(&["issues", "comments", &id.to_string()]);
         self.object(Method::PATCH, url, Some(json!({"body": body}))).await
     }
 
-    pub(super) async fn remove_label(&self, number: u64, name: &str) -> Result<(), ServiceError> {
+    pub(super) async fn remove_label(&self, number: u64, name: &str) -> Result<(), Error> {
         let url = self.address(&["issues", &number.to_string(), "labels", name]);
         let mut times = TRY_AGAIN_AFTER.into_iter();
         let mut tried = false;
@@ -226,7 +226,7 @@ impl Api {
         &self,
         path: &[&str],
         query: &[(&str, &str)],
-    ) -> Result<Vec<T>, ServiceError> {
+    ) -> Result<Vec<T>, Error> {
         let mut all = Vec::new();
         for page in 1..=MAX_PAGES {
             let mut url = self.address(path);
@@ -250,12 +250,12 @@ impl Api {
         method: Method,
         url: Url,
         body: Option<Value>,
-    ) -> Result<T, ServiceError> {
+    ) -> Result<T, Error> {
         self.send(&ApiRequest { body, ..ApiRequest::new(method, url) }).await?.parsed()
     }
 
     /// Sends an idempotent request, and retries it after a transient failure.
-    async fn send(&self, request: &ApiRequest) -> Result<Answer, ServiceError> {
+    async fn send(&self, request: &ApiRequest) -> Result<Answer, Error> {
         let mut times = TRY_AGAIN_AFTER.into_iter();
         loop {
             match self.send_once(request).await {
@@ -348,7 +348,7 @@ const JSON: &str = "application/vnd.github+json";
 
 impl Answer {
     /// The value in an answer of at most [`MAX_BYTES`] bytes.
-    fn parsed<T: DeserializeOwned>(&self) -> Result<T, ServiceError> {
+    fn parsed<T: DeserializeOwned>(&self) -> Result<T, Error> {
         let Answer { path, bytes, .. } = self;
         if bytes.len() as u64 >= MAX_BYTES {
             return Err(failed(format!("GitHub's answer to {path} is longer than {MAX_BYTES} bytes")));
@@ -369,9 +369,9 @@ async fn read(response: &mut Response, most: u64) -> Result<Vec<u8>, reqwest::Er
     Ok(bytes)
 }
 
-pub(super) fn failed(what: String) -> ServiceError {
+pub(super) fn failed(what: String) -> Error {
     let help = "run `quorate explain quorate:github_failed` to see what the job needs";
-    ServiceError::configuration(codes::GITHUB_FAILED, Body::new(what).help(help))
+    Error::configuration(codes::GITHUB_FAILED, Body::new(what).help(help))
 }
 
 pub(super) struct CommitFiles<'a> {
@@ -385,7 +385,7 @@ pub(super) struct CommitFiles<'a> {
 }
 
 impl<'a> CommitFiles<'a> {
-    pub(super) async fn of(api: &'a Api, commit: &'a str) -> Result<CommitFiles<'a>, ServiceError> {
+    pub(super) async fn of(api: &'a Api, commit: &'a str) -> Result<CommitFiles<'a>, Error> {
         let tree = api.files_of_commit(commit).await?;
         let listed = tree.tree.into_iter().map(|entry| (entry.path.clone(), entry)).collect();
         Ok(CommitFiles { api, commit, listed, is_complete: !tree.truncated, folders: BTreeMap::new() })
@@ -397,7 +397,7 @@ impl<'a> CommitFiles<'a> {
     }
 
     /// The entry at a path; `None` if it does not exist or lies behind a link.
-    pub(super) async fn find(&mut self, path: &str) -> Result<Option<&TreeEntry>, ServiceError> {
+    pub(super) async fn find(&mut self, path: &str) -> Result<Option<&TreeEntry>, Error> {
         if self.is_complete || self.listed.contains_key(path) {
             return Ok(self.listed.get(path));
         }
@@ -415,7 +415,7 @@ impl<'a> CommitFiles<'a> {
         self.entry(&folder, name).await
     }
 
-    async fn entry(&mut self, folder: &str, name: &str) -> Result<Option<&TreeEntry>, ServiceError> {
+    async fn entry(&mut self, folder: &str, name: &str) -> Result<Option<&TreeEntry>, Error> {
         if !self.folders.contains_key(folder) {
             let entries = self.api.folder(folder).await?.tree;
             self.folders.insert(folder.to_owned(), entries);

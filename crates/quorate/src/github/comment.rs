@@ -18,7 +18,6 @@ use super::{
 };
 use crate::error::Error;
 use crate::service::environment::Environment;
-use crate::service::error::ServiceError;
 use crate::service::redaction::Variables;
 use crate::service::review::{self, ReviewRequest};
 use crate::service::workspace::PathOverrides;
@@ -54,7 +53,7 @@ pub(super) struct Repository {
 ///
 /// # Errors
 /// When another event started it.
-fn workflow_run(job: &Variables) -> Result<WorkflowRun, ServiceError> {
+fn workflow_run(job: &Variables) -> Result<WorkflowRun, Error> {
     let file = job.get("GITHUB_EVENT_PATH").filter(|file| !file.is_empty());
     let Some(file) = file.filter(|_| job.get("GITHUB_EVENT_NAME") == Some("workflow_run")) else {
         return Err(event_unusable("this job's workflow was not started by `workflow_run`".to_owned()));
@@ -66,7 +65,7 @@ fn workflow_run(job: &Variables) -> Result<WorkflowRun, ServiceError> {
     Ok(event.workflow_run)
 }
 
-pub(super) fn event_unusable(what: String) -> ServiceError {
+pub(super) fn event_unusable(what: String) -> Error {
     unusable(what, "run `quorate init wiring github` to write the workflows")
 }
 
@@ -75,7 +74,7 @@ const MAX_COMMENT_CHARS: usize = 60_000;
 
 impl Task {
     /// Reviews the texts of the pull request that started the job's workflow, and comments on it.
-    pub(super) async fn comment(&mut self, label: &str, author: &str) -> Result<GithubOutcome, ServiceError> {
+    pub(super) async fn comment(&mut self, label: &str, author: &str) -> Result<GithubOutcome, Error> {
         let not_now = |why: &str| Ok(GithubOutcome::NotReviewed(format!("no comment: {why}")));
         let patterns = Patterns::new(&self.patterns)?;
         let run = workflow_run(&self.outer.variables)?;
@@ -131,7 +130,7 @@ impl Task {
         thread: &Thread<'_>,
         patterns: &Patterns,
         label: &str,
-    ) -> Result<PullReview, ServiceError> {
+    ) -> Result<PullReview, Error> {
         let Thread { api, pull, .. } = *thread;
         let Task { review, outer, places, interruption, warnings, .. } = self;
         let prepared = async {
@@ -150,7 +149,7 @@ impl Task {
             if let (Admission::PaidByLabel, Some(label)) = (admission, label_of(label, pull)) {
                 api.remove_label(pull.number, label).await?;
             }
-            Ok::<_, ServiceError>(Ok(texts))
+            Ok::<_, Error>(Ok(texts))
         };
         let texts = tokio::select! {
             biased;
@@ -185,7 +184,7 @@ enum PullReview {
 }
 
 /// The open pull requests whose newest commit started the workflow. Several mean that the pull request is ambiguous.
-async fn pulls_of(api: &Api, run: &WorkflowRun) -> Result<Vec<Pull>, ServiceError> {
+async fn pulls_of(api: &Api, run: &WorkflowRun) -> Result<Vec<Pull>, Error> {
     let (Some(repository), Some(branch)) = (&run.head_repository, &run.head_branch) else {
         return Ok(Vec::new());
     };
@@ -206,7 +205,7 @@ async fn changed_texts(
     pull: &Pull,
     environment: &Environment,
     warnings: &mut Report,
-) -> Result<Option<Vec<Change>>, ServiceError> {
+) -> Result<Option<Vec<Change>>, Error> {
     let files = api.files(pull.number).await?;
     let now = api.pull(pull.number).await?;
     if now.head.sha != pull.head.sha {
@@ -258,7 +257,7 @@ async fn changed_texts(
 }
 
 /// The content of a file, up to one byte above the limit for artifacts.
-async fn content(api: &Api, sha: &str, entry: &TreeEntry) -> Result<Vec<u8>, ServiceError> {
+async fn content(api: &Api, sha: &str, entry: &TreeEntry) -> Result<Vec<u8>, Error> {
     let bytes = api.blob(sha).await?;
     match entry.size {
         Some(size) if size as u64 <= artifact::MAX_BYTES && size != bytes.len() => Err(failed(format!(
@@ -275,7 +274,7 @@ async fn open_ledgers(
     places: &PathOverrides,
     texts: &[Change],
     environment: &Environment,
-) -> Result<(), ServiceError> {
+) -> Result<(), Error> {
     let mut folders = BTreeSet::new();
     for text in texts {
         let Ok(artifact) = &text.artifact else { continue };
@@ -286,7 +285,7 @@ async fn open_ledgers(
     Ok(())
 }
 
-async fn is_outdated(api: &Api, pull: &Pull) -> Result<bool, ServiceError> {
+async fn is_outdated(api: &Api, pull: &Pull) -> Result<bool, Error> {
     Ok(api.pull(pull.number).await?.head.sha != pull.head.sha)
 }
 
@@ -314,7 +313,7 @@ fn admit(
     api: &Api,
     pull: &Pull,
     texts: &[Change],
-) -> Result<Admission, ServiceError> {
+) -> Result<Admission, Error> {
     let options = &request.options;
     let mut asking = Vec::new();
     // Unreadable texts ask no model.
@@ -392,12 +391,12 @@ struct Thread<'a> {
 
 impl Thread<'_> {
     /// Withdraws the verdicts of an earlier comment, which are about another commit.
-    async fn withdraw(&self, why: &str) -> Result<(), ServiceError> {
+    async fn withdraw(&self, why: &str) -> Result<(), Error> {
         self.keep(&not_reviewed(&self.pull.head.sha, why), Keep::OfOtherCommits).await
     }
 
     /// Updates this author's earlier comment, or adds one.
-    async fn keep(&self, body: &str, which: Keep) -> Result<(), ServiceError> {
+    async fn keep(&self, body: &str, which: Keep) -> Result<(), Error> {
         let Thread { api, pull, marker, .. } = self;
         let body = format!("{marker}\n{body}");
         let body = escape_invisible_except(&body, |c| c == '\n');
@@ -435,7 +434,7 @@ impl Thread<'_> {
 
     /// # Errors
     /// If GitHub attributes the new comment to another user: later runs would not find it.
-    fn ensure_author(&self, comment: &Comment) -> Result<(), ServiceError> {
+    fn ensure_author(&self, comment: &Comment) -> Result<(), Error> {
         if self.is_by_author(comment) {
             return Ok(());
         }

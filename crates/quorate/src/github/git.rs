@@ -9,7 +9,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
 use tokio::process::Command;
 
 use super::unusable;
-use crate::service::error::ServiceError;
+use crate::service::error::Error;
 use crate::service::redaction::Variables;
 use crate::service::{artifact, disk};
 
@@ -49,7 +49,7 @@ impl GitRepository {
         directory: &Path,
         base: Option<&str>,
         job: &Variables,
-    ) -> Result<GitRepository, ServiceError> {
+    ) -> Result<GitRepository, Error> {
         let root =
             git(directory, &["rev-parse", "--show-toplevel"], "run it in a checkout of the pull request")
                 .await?;
@@ -65,7 +65,7 @@ impl GitRepository {
     }
 
     /// The paths of the checked out commit's files.
-    pub(super) async fn paths(&self) -> Result<Vec<String>, ServiceError> {
+    pub(super) async fn paths(&self) -> Result<Vec<String>, Error> {
         let listed =
             text(git(&self.root, &["ls-tree", "-r", "-z", "--name-only", &self.head], CHECK_CLONE).await?);
         Ok(listed.split_terminator('\0').map(str::to_owned).collect())
@@ -73,7 +73,7 @@ impl GitRepository {
 
     /// The changes of the checked out commit since its merge base, by path. With several merge bases, a path that differs from
     /// any of them is changed.
-    pub(super) async fn changed_files(&self) -> Result<Vec<ChangedFile>, ServiceError> {
+    pub(super) async fn changed_files(&self) -> Result<Vec<ChangedFile>, Error> {
         let arguments = ["merge-base", "--all", &self.base, &self.head];
         let help = "fetch more of the history, with a larger `fetch-depth`";
         let found = git(&self.root, &arguments, help).await.map_err(|_| {
@@ -88,7 +88,7 @@ impl GitRepository {
         Ok(changed.into_values().collect())
     }
 
-    async fn changed_since(&self, since: &str) -> Result<Vec<ChangedFile>, ServiceError> {
+    async fn changed_since(&self, since: &str) -> Result<Vec<ChangedFile>, Error> {
         let arguments = ["diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", since, &self.head];
         let listed = text(git(&self.root, &arguments, CHECK_CLONE).await?);
         let mut fields = listed.split_terminator('\0');
@@ -111,13 +111,13 @@ impl GitRepository {
     }
 
     /// The content of a changed file.
-    pub(super) async fn content(&self, file: &ChangedFile) -> Result<Vec<u8>, ServiceError> {
+    pub(super) async fn content(&self, file: &ChangedFile) -> Result<Vec<u8>, Error> {
         git(&self.root, &["cat-file", "blob", &file.blob], CHECK_CLONE).await
     }
 
     /// Writes the texts and links of the base below a directory: everything that configures a council. Their content is that of
     /// the commit; filters, attributes and a sparse checkout have no effect.
-    pub(super) async fn write_base(&self, into: &Path) -> Result<(), ServiceError> {
+    pub(super) async fn write_base(&self, into: &Path) -> Result<(), Error> {
         let listed = text(git(&self.root, &["ls-tree", "-r", "-z", "-l", &self.base], CHECK_CLONE).await?);
         let mut entries = Vec::new();
         for entry in listed.split_terminator('\0') {
@@ -199,7 +199,7 @@ fn write(path: &Path, mode: &str, content: &str) -> std::io::Result<()> {
 }
 
 /// The base of the merge that GitHub makes of a pull request.
-async fn base_of_merge(root: &Path, head: &str, job: &Variables) -> Result<String, ServiceError> {
+async fn base_of_merge(root: &Path, head: &str, job: &Variables) -> Result<String, Error> {
     let event = job.get("GITHUB_EVENT_NAME").filter(|event| !event.is_empty());
     if let Some(event) = event.filter(|event| *event != "pull_request") {
         return Err(unusable(
@@ -224,13 +224,13 @@ async fn base_of_merge(root: &Path, head: &str, job: &Variables) -> Result<Strin
 }
 
 /// The hash of a commit.
-async fn commit(root: &Path, name: &str, help: &str) -> Result<String, ServiceError> {
+async fn commit(root: &Path, name: &str, help: &str) -> Result<String, Error> {
     let name = format!("{name}^{{commit}}");
     hash(text(git(root, &["rev-parse", "--verify", "--end-of-options", &name], help).await?))
 }
 
 /// A hash that git has printed: SHA-1 or SHA-256, hexadecimal.
-fn hash(printed: String) -> Result<String, ServiceError> {
+fn hash(printed: String) -> Result<String, Error> {
     let hash = printed.trim_end();
     match matches!(hash.len(), 40 | 64) && hash.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         true => Ok(hash.to_owned()),
@@ -238,7 +238,7 @@ fn hash(printed: String) -> Result<String, ServiceError> {
     }
 }
 
-fn unknown_form(entry: &str) -> ServiceError {
+fn unknown_form(entry: &str) -> Error {
     unusable(format!("cannot parse git's list of files: {entry}"), "use git 2.31 or newer")
 }
 
@@ -263,7 +263,7 @@ fn command(directory: &Path, arguments: &[&str]) -> Command {
 }
 
 /// Runs git and returns its output. `help` tells the user what to do about a failure.
-async fn git(directory: &Path, arguments: &[&str], help: &str) -> Result<Vec<u8>, ServiceError> {
+async fn git(directory: &Path, arguments: &[&str], help: &str) -> Result<Vec<u8>, Error> {
     let output = command(directory, arguments)
         .output()
         .await

@@ -9,7 +9,7 @@ use regex_automata::nfa::thompson;
 use regex_automata::util::{start, syntax};
 
 use crate::service::artifact;
-use crate::service::error::{ExitClass, ServiceError};
+use crate::service::error::{Error, ErrorKind};
 
 pub(super) struct Patterns(Vec<Pattern>);
 
@@ -28,7 +28,7 @@ struct Glob {
 impl Patterns {
     /// # Errors
     /// If a pattern cannot match any path of a repository: it would choose nothing, and every change would pass.
-    pub(super) fn new(patterns: &[String]) -> Result<Patterns, ServiceError> {
+    pub(super) fn new(patterns: &[String]) -> Result<Patterns, Error> {
         let pattern = |written: &String| {
             ensure_fits_a_path(written)?;
             let glob = artifact::path_matcher(written).ok().map(|matcher| {
@@ -68,7 +68,7 @@ impl Patterns {
 ///
 /// # Errors
 /// The reason why it is invalid.
-pub(super) fn ensure_readable(unmatched: &[&str]) -> Result<(), ServiceError> {
+pub(super) fn ensure_readable(unmatched: &[&str]) -> Result<(), Error> {
     unmatched.iter().try_for_each(|written| artifact::path_matcher(written).map(drop))
 }
 
@@ -104,9 +104,9 @@ impl Glob {
 
 /// # Errors
 /// If a pattern matches no path, or not the paths that it suggests.
-fn ensure_fits_a_path(pattern: &str) -> Result<(), ServiceError> {
+fn ensure_fits_a_path(pattern: &str) -> Result<(), Error> {
     let refuse = |message: String, help: &str| {
-        Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, Body::new(message).help(help)))
+        Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, Body::new(message).help(help)))
     };
     if pattern.trim().is_empty() {
         return refuse("a pattern is empty".to_owned(), "write one such as 'drafts/**/*.md'");

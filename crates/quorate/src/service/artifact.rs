@@ -12,7 +12,7 @@ use quorate_kernel::entropy::sha256_hex;
 
 use super::disk::{self, absolute, entry_exists, find_outermost};
 use super::environment::Environment;
-use super::error::{ExitClass, ServiceError};
+use super::error::{Error, ErrorKind};
 
 /// The size limit of an artifact, in bytes.
 pub const MAX_BYTES: u64 = 2 * 1024 * 1024;
@@ -71,11 +71,9 @@ impl From<String> for Draft {
 ///
 /// # Errors
 /// If it does not exist, is unreadable, is not text, or is too large; each has its code.
-pub fn read(draft: &Draft, directory: &Path) -> Result<Artifact, ServiceError> {
+pub fn read(draft: &Draft, directory: &Path) -> Result<Artifact, Error> {
     let (shown, path, bytes) = match draft {
-        Draft::File(file) if file.as_os_str() == "-" => {
-            ("-".to_owned(), None, disk::read_stdin(MAX_BYTES))
-        }
+        Draft::File(file) if file.as_os_str() == "-" => ("-".to_owned(), None, disk::read_stdin(MAX_BYTES)),
         Draft::Text { name, text } => (name.clone(), None, Ok(text.clone().into_bytes())),
         Draft::File(file) => {
             // Records store a path as UTF-8. A lossy conversion could give two files the same name, and the file could
@@ -83,7 +81,7 @@ pub fn read(draft: &Draft, directory: &Path) -> Result<Artifact, ServiceError> {
             if file.to_str().is_none() {
                 let body = Body::new(format!("the name of {} is not UTF-8", file.display()))
                     .help("rename the file, or pass its text on standard input: `quorate review - < FILE`");
-                return Err(ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body));
+                return Err(Error::configuration(codes::ARTIFACT_UNREADABLE, body));
             }
             let path = directory.join(file);
             refuse_link_out(&path, directory, &file.display().to_string())?;
@@ -99,7 +97,7 @@ pub fn read(draft: &Draft, directory: &Path) -> Result<Artifact, ServiceError> {
 
 /// Refuses a path below the working directory whose links lead out of the workspace. Otherwise the author of a checkout
 /// could make a link with an innocent name show the members any file that the user can read.
-fn refuse_link_out(path: &Path, directory: &Path, shown: &str) -> Result<(), ServiceError> {
+fn refuse_link_out(path: &Path, directory: &Path, shown: &str) -> Result<(), Error> {
     let root = find_outermost(directory, "quorate.toml").and_then(|file| file.parent().map(Path::to_owned));
     let repository = || directory.ancestors().find(|dir| dir.join(".git").exists()).map(Path::to_owned);
     let root = root.or_else(repository).unwrap_or_else(|| directory.to_owned());
@@ -112,7 +110,7 @@ fn refuse_link_out(path: &Path, directory: &Path, shown: &str) -> Result<(), Ser
     let target = disk::canonical_or_new(path);
     let body =
         Body::new(format!("{shown} is a link that leads out of the workspace, to {}", target.display()));
-    Err(ServiceError::configuration(codes::PATH_OUTSIDE, body.help("pass the path of the file itself")))
+    Err(Error::configuration(codes::PATH_OUTSIDE, body.help("pass the path of the file itself")))
 }
 
 /// The longest title of a text, in characters.
@@ -160,14 +158,14 @@ pub fn from_bytes(
     shown: String,
     path: Option<PathBuf>,
     bytes: std::io::Result<Vec<u8>>,
-) -> Result<Artifact, ServiceError> {
+) -> Result<Artifact, Error> {
     let bytes = bytes.map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => ServiceError::not_found(
+        std::io::ErrorKind::NotFound => Error::not_found(
             codes::ARTIFACT_MISSING,
             Body::new(format!("cannot read {shown}: the file does not exist"))
                 .help("pass a file that exists, or `-` for standard input"),
         ),
-        _ => ServiceError::configuration(
+        _ => Error::configuration(
             codes::ARTIFACT_UNREADABLE,
             Body::new(format!("cannot read {shown}: {error}")),
         ),
@@ -175,12 +173,12 @@ pub fn from_bytes(
     if bytes.len() as u64 > MAX_BYTES {
         let body =
             Body::new(format!("{shown} is over {} MiB", MAX_BYTES / 1024 / 1024)).help("review it in parts");
-        return Err(ServiceError::configuration(codes::ARTIFACT_TOO_LARGE, body));
+        return Err(Error::configuration(codes::ARTIFACT_TOO_LARGE, body));
     }
     if is_lfs_pointer(&bytes) {
         let body = Body::new(format!("{shown} is a Git LFS pointer, not the text itself"))
             .help("fetch the text with `git lfs pull`, or keep texts in git without LFS");
-        return Err(ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body));
+        return Err(Error::configuration(codes::ARTIFACT_UNREADABLE, body));
     }
     let sha256 = sha256_hex(&bytes);
     match String::from_utf8(bytes) {
@@ -189,7 +187,7 @@ pub fn from_bytes(
         }
         _ => {
             let body = Body::new(format!("{shown} is not text in UTF-8")).help("convert it to text first");
-            Err(ServiceError::configuration(codes::ARTIFACT_BINARY, body))
+            Err(Error::configuration(codes::ARTIFACT_BINARY, body))
         }
     }
 }
@@ -224,7 +222,7 @@ pub fn expand_drafts(
     environment: &Environment,
     names: &[PathBuf],
     report: &mut Report,
-) -> Result<Drafts, ServiceError> {
+) -> Result<Drafts, Error> {
     let mut named = Drafts { drafts: Vec::new(), is_single: true };
     let mut seen = BTreeSet::new();
     for name in names {
@@ -265,7 +263,7 @@ fn matching_files(
     environment: &Environment,
     written: &str,
     report: &mut Report,
-) -> Result<Vec<PathBuf>, ServiceError> {
+) -> Result<Vec<PathBuf>, Error> {
     let parts: Vec<Component<'_>> = Path::new(written).components().collect();
     let fixed = parts.iter().take_while(|part| !is_pattern(&part.as_os_str().to_string_lossy())).count();
     let base: PathBuf = parts[..fixed].iter().collect();
@@ -304,12 +302,12 @@ fn matching_files(
 ///
 /// # Errors
 /// If the pattern is invalid.
-pub fn path_matcher(pattern: &str) -> Result<GlobMatcher, ServiceError> {
+pub fn path_matcher(pattern: &str) -> Result<GlobMatcher, Error> {
     matcher(pattern, pattern)
 }
 
 /// Compiles a pattern, which is part of `written`.
-fn matcher(pattern: &str, written: &str) -> Result<GlobMatcher, ServiceError> {
+fn matcher(pattern: &str, written: &str) -> Result<GlobMatcher, Error> {
     let glob = GlobBuilder::new(pattern).literal_separator(true).build();
     glob.map(|glob| glob.compile_matcher()).map_err(|error| {
         let message = format!("`{written}` is not a valid pattern: {}", error.kind());
@@ -317,8 +315,8 @@ fn matcher(pattern: &str, written: &str) -> Result<GlobMatcher, ServiceError> {
     })
 }
 
-fn usage(message: &str, help: &str) -> ServiceError {
-    ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, Body::new(message).help(help))
+fn usage(message: &str, help: &str) -> Error {
+    Error::new(ErrorKind::InvalidRequest, codes::USAGE, Body::new(message).help(help))
 }
 
 /// The path of an existing file from the root of the repository, with `/`. As in git, a link to a folder counts as that

@@ -19,7 +19,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::convene::report::AssemblyVerdict;
-use super::error::{ExitClass, ServiceError};
+use super::error::{Error, ErrorKind};
 use super::keys::SigningKey;
 use super::ledger::export::unwritable;
 use super::ledger::{self, prove};
@@ -91,7 +91,7 @@ pub async fn attest(
     session: &LedgerSession,
     run: &str,
     directory: Option<&Path>,
-) -> Result<Attestation, ServiceError> {
+) -> Result<Attestation, Error> {
     let run = session.find_own_run(run).await?;
     let file = |directory: &Path, kind: &str| {
         let path = directory.join(format!("{run}.{kind}.sigstore.json"));
@@ -104,7 +104,7 @@ pub async fn attest(
         let files = files.into_iter().collect::<Result<Vec<_>, _>>()?;
         files.iter().try_for_each(|path| disk::remove(path).map_err(|error| unwritable(path, &error)))?;
     }
-    let mut attestation = try_attest(session, &run).await.map_err(ServiceError::corrupt_as_refused)?;
+    let mut attestation = try_attest(session, &run).await.map_err(Error::corrupt_as_refused)?;
     let Some(directory) = directory else { return Ok(attestation) };
     let key = signing_key(session).await?;
     let decision = key.sign_statement(&attestation.statement(DECISION, &attestation.decision).to_string());
@@ -119,7 +119,7 @@ pub async fn attest(
     Ok(attestation)
 }
 
-async fn try_attest(session: &LedgerSession, run: &Name) -> Result<Attestation, ServiceError> {
+async fn try_attest(session: &LedgerSession, run: &Name) -> Result<Attestation, Error> {
     let history = session.history(run).await?;
     ensure_shown_artifact(&history)?;
     let decided = decided(session, &history).await?;
@@ -160,7 +160,7 @@ async fn later_verdicts(
     session: &LedgerSession,
     history: &History,
     digest: &str,
-) -> Result<Vec<LaterVerdict>, ServiceError> {
+) -> Result<Vec<LaterVerdict>, Error> {
     let mut later = Vec::new();
     for run in session.store.verdicts_after(&history.run, digest).await? {
         let opened = session.partial_history(&run.run).await?.opened;
@@ -179,7 +179,7 @@ async fn decided_elsewhere(
     session: &LedgerSession,
     history: &History,
     digest: &str,
-) -> Result<Option<String>, ServiceError> {
+) -> Result<Option<String>, Error> {
     if let Some(run) = session.store.last_decision(digest).await? {
         let decision = session.partial_history(&run).await?.overrides.pop();
         let verdict = decision.map_or_else(String::new, |(_, decision)| decision.verdict);
@@ -197,7 +197,7 @@ fn combined_fingerprint(history: &History) -> Option<&str> {
     ["council", "assembly"].iter().find_map(|key| history.opened.fingerprint.get(*key)?.as_str())
 }
 
-async fn decided(session: &LedgerSession, history: &History) -> Result<Decided, ServiceError> {
+async fn decided(session: &LedgerSession, history: &History) -> Result<Decided, Error> {
     let undecided = || {
         refuse(
             format!("run {} has no verdict", history.run),
@@ -312,12 +312,12 @@ impl Attestation {
 ///
 /// # Errors
 /// If there is none, or the keyring does not let it sign now.
-async fn signing_key(session: &LedgerSession) -> Result<Arc<SecretKey>, ServiceError> {
+async fn signing_key(session: &LedgerSession) -> Result<Arc<SecretKey>, Error> {
     let key = match session.keys().signing_key().await? {
         SigningKey::Available(key, _) => key,
         SigningKey::Missing(why) => {
             let body = Body::new(format!("cannot attest: no signing key: {why}"));
-            return Err(ServiceError::not_found(
+            return Err(Error::not_found(
                 codes::KEY_UNKNOWN,
                 body.help("run `quorate keys init` to make one"),
             ));
@@ -333,6 +333,6 @@ async fn signing_key(session: &LedgerSession) -> Result<Arc<SecretKey>, ServiceE
     }
 }
 
-fn refuse(what: String, help: &str) -> ServiceError {
-    ServiceError::new(ExitClass::Refused, codes::NOT_ATTESTABLE, Body::new(what).help(help))
+fn refuse(what: String, help: &str) -> Error {
+    Error::new(ErrorKind::Refused, codes::NOT_ATTESTABLE, Body::new(what).help(help))
 }

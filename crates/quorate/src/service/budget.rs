@@ -14,7 +14,7 @@ use quorate_protocol::Event;
 use quorate_protocol::answers::Schema;
 use serde_json::json;
 
-use super::error::ServiceError;
+use super::error::Error;
 
 /// The caps of `[budget]`.
 pub fn configured(configuration: &Configuration) -> Caps {
@@ -41,7 +41,7 @@ pub fn prices(configuration: &Configuration) -> Option<PathBuf> {
 ///
 /// # Errors
 /// [`codes::COST_UNKNOWN`].
-pub fn ensure_holdable(caps: &Caps, name: &str, executor: &dyn Executor) -> Result<(), ServiceError> {
+pub fn ensure_holdable(caps: &Caps, name: &str, executor: &dyn Executor) -> Result<(), Error> {
     if caps.can_hold(call_limit(executor, 0, Schema::PlainText)) {
         return Ok(());
     }
@@ -56,14 +56,14 @@ pub fn ensure_holdable(caps: &Caps, name: &str, executor: &dyn Executor) -> Resu
         None => ("budget.tokens", NO_LIMIT_HELP),
     };
     let body = Body::new(format!("cannot enforce `{cap}`: the maximum cost of a call of {what} is unknown"));
-    Err(ServiceError::configuration(codes::COST_UNKNOWN, body.help(help)))
+    Err(Error::configuration(codes::COST_UNKNOWN, body.help(help)))
 }
 
 /// Refuses caps on money if the embedder's price is unknown.
 ///
 /// # Errors
 /// [`codes::COST_UNKNOWN`].
-pub fn ensure_embedder_holdable(caps: &Caps, embedder: &dyn Embedder) -> Result<(), ServiceError> {
+pub fn ensure_embedder_holdable(caps: &Caps, embedder: &dyn Embedder) -> Result<(), Error> {
     if caps.can_hold(embedder.call_limit(&[""])) {
         return Ok(());
     }
@@ -72,7 +72,7 @@ pub fn ensure_embedder_holdable(caps: &Caps, embedder: &dyn Embedder) -> Result<
         "cannot enforce `budget.money`: the price of the embedder's model `{model}` is unknown"
     ));
     let help = "set `price` in [embedder], for example `{ input = 0.02 }`, or name a file in `budget.prices`";
-    Err(ServiceError::configuration(codes::COST_UNKNOWN, body.help(help)))
+    Err(Error::configuration(codes::COST_UNKNOWN, body.help(help)))
 }
 
 const NO_LIMIT_HELP: &str =

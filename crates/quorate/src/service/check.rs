@@ -27,7 +27,7 @@ use regex::Regex;
 use super::artifact::MAX_BYTES;
 use super::disk::{self, absolute, display_path};
 use super::environment::Environment;
-use super::error::{ExitClass, ServiceError};
+use super::error::{Error, ErrorKind};
 use super::keys::WorkspaceKeys;
 use super::manifests::{self, Manifests, file_not_found};
 use super::playbook::inspect;
@@ -101,7 +101,7 @@ pub(super) struct WorkspaceFiles {
 ///
 /// # Errors
 /// If a path does not exist or cannot be read, or a `quorate.toml` above is refused.
-pub fn check(environment: &Environment, request: &CheckRequest) -> Result<CheckOutcome, ServiceError> {
+pub fn check(environment: &Environment, request: &CheckRequest) -> Result<CheckOutcome, Error> {
     let mut outcome = CheckOutcome::default();
     let mut deduplicator = Deduplicator::default();
     for work in collect_files(environment, &request.paths, request.root.as_deref())? {
@@ -122,13 +122,13 @@ fn check_workspace(
     stdin: Option<Vec<u8>>,
     outcome: &mut CheckOutcome,
     deduplicator: &mut Deduplicator,
-) -> Result<(), ServiceError> {
+) -> Result<(), Error> {
     let manifests = Manifests::open(environment, &work.root, request.refs)?;
     deduplicator.add(manifests.report.clone(), &mut outcome.report);
     let loader = manifests.loader(&*environment.registries);
     let locations: Vec<WorkspacePath> = work.files.keys().cloned().collect();
     check::register_planned(&loader, &locations);
-    let mut take = |checked: FileOutcome, location: &WorkspacePath| -> Result<(), ServiceError> {
+    let mut take = |checked: FileOutcome, location: &WorkspacePath| -> Result<(), Error> {
         match checked {
             FileOutcome::Skipped => outcome.skipped += 1,
             FileOutcome::Missing => return Err(file_not_found(&loader.display_name(location))),
@@ -272,7 +272,7 @@ fn check_standalone(
 
 /// The refusal of a table for a member that is not in the council's file in this directory. Without such a file, the
 /// council is in a directory further below, and a review makes the comparison.
-fn unknown_members(environment: &Environment, directory: &Path) -> Option<ServiceError> {
+fn unknown_members(environment: &Environment, directory: &Path) -> Option<Error> {
     // No member is asked, so no trust is needed.
     let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
     let workspace = workspace::load(environment, &PathOverrides::default(), directory).ok()?;
@@ -285,7 +285,7 @@ pub(super) fn collect_files(
     environment: &Environment,
     paths: &[PathBuf],
     root: Option<&Path>,
-) -> Result<Vec<WorkspaceFiles>, ServiceError> {
+) -> Result<Vec<WorkspaceFiles>, Error> {
     let mut works: BTreeMap<PathBuf, BTreeMap<WorkspacePath, Discovery>> = BTreeMap::new();
     for path in paths {
         let named = absolute(&environment.directory, path);
@@ -320,15 +320,15 @@ fn is_candidate(path: &Path) -> bool {
 }
 
 /// The files that a glob matches.
-fn glob(environment: &Environment, pattern: &Path) -> Result<Vec<(PathBuf, Discovery)>, ServiceError> {
+fn glob(environment: &Environment, pattern: &Path) -> Result<Vec<(PathBuf, Discovery)>, Error> {
     let text = pattern.to_string_lossy();
     let is_special = |part: &str| part.contains(['*', '?', '[', '{']);
     if !is_special(&text) {
         return Err(file_not_found(&text));
     }
     let matcher = GlobBuilder::new(&text).literal_separator(true).build().map_err(|error| {
-        ServiceError::new(
-            ExitClass::InvalidRequest,
+        Error::new(
+            ErrorKind::InvalidRequest,
             codes::USAGE,
             Body::new(format!("`{text}` is not a glob: {}", error.kind())),
         )
@@ -349,8 +349,8 @@ fn glob(environment: &Environment, pattern: &Path) -> Result<Vec<(PathBuf, Disco
     if files.is_empty() { Err(file_not_found(&text)) } else { Ok(files) }
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> ServiceError {
-    ServiceError::configuration(
+fn unreadable(path: &Path, error: &std::io::Error) -> Error {
+    Error::configuration(
         codes::FILE_UNREADABLE,
         Body::new(format!("cannot read {}: {error}", path.display())),
     )
@@ -385,12 +385,12 @@ impl ScanOutcome {
 /// # Errors
 /// If the directory or a file cannot be read, an exempt agent has no file, or no file instructs an agent: such a scan
 /// would prove nothing.
-pub fn scan_modularity(dir: &Path, shown: &Path, exempt: &[String]) -> Result<ScanOutcome, ServiceError> {
+pub fn scan_modularity(dir: &Path, shown: &Path, exempt: &[String]) -> Result<ScanOutcome, Error> {
     let found = disk::walk(dir).map_err(|error| {
         let body = Body::new(format!("cannot read {}: {error}", shown.display()));
         match error.kind() {
-            std::io::ErrorKind::NotFound => ServiceError::not_found(codes::ARTIFACT_MISSING, body),
-            _ => ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body),
+            std::io::ErrorKind::NotFound => Error::not_found(codes::ARTIFACT_MISSING, body),
+            _ => Error::configuration(codes::ARTIFACT_UNREADABLE, body),
         }
     })?;
     let mut scanned = ScanOutcome { files: 0, exempt: 0, report: Report::new() };
@@ -413,7 +413,7 @@ pub fn scan_modularity(dir: &Path, shown: &Path, exempt: &[String]) -> Result<Sc
         let shown = if relative.as_os_str().is_empty() { shown.to_owned() } else { shown.join(relative) };
         let unreadable = |reason: String| {
             let body = Body::new(format!("cannot read {}: {reason}", shown.display()));
-            ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body)
+            Error::configuration(codes::ARTIFACT_UNREADABLE, body)
         };
         let bytes =
             disk::read_up_to(&entry.path, MAX_BYTES).map_err(|error| unreadable(error.to_string()))?;
@@ -442,12 +442,12 @@ pub fn scan_modularity(dir: &Path, shown: &Path, exempt: &[String]) -> Result<Sc
     if let Some(agent) = unseen.first() {
         let body = Body::new(format!("the exempt agent `{agent}` has no file below {}", shown.display()));
         let help = "pass the name of the agent's folder, as in `agents/<name>/prompt.md`";
-        return Err(ServiceError::not_found(codes::ARTIFACT_MISSING, body.help(help)));
+        return Err(Error::not_found(codes::ARTIFACT_MISSING, body.help(help)));
     }
     if scanned.files == 0 {
         let body = Body::new(format!("no file below {} instructs an agent", shown.display()));
         let help = "pass a directory with `agents/*/prompt.md`, OPERATOR.md, PERSONA.md or playbooks";
-        return Err(ServiceError::not_found(codes::ARTIFACT_MISSING, body.help(help)));
+        return Err(Error::not_found(codes::ARTIFACT_MISSING, body.help(help)));
     }
     Ok(scanned)
 }
@@ -528,7 +528,7 @@ pub struct FormatOutcome {
 ///
 /// # Errors
 /// If a path does not exist, or a file cannot be written.
-pub fn format(environment: &Environment, request: FormatRequest) -> Result<FormatOutcome, ServiceError> {
+pub fn format(environment: &Environment, request: FormatRequest) -> Result<FormatOutcome, Error> {
     let mut outcome = FormatOutcome::default();
     for work in collect_files(environment, &request.paths, None)? {
         for (location, named) in &work.files {
@@ -545,7 +545,7 @@ fn format_file(
     named: Discovery,
     dry_run: bool,
     outcome: &mut FormatOutcome,
-) -> Result<(), ServiceError> {
+) -> Result<(), Error> {
     let file = display_path(environment, path);
     let limit = quorate_manifest::tree::MAX_BYTES as u64;
     let name = path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
@@ -579,7 +579,7 @@ fn format_file(
                     return Ok(());
                 }
                 disk::replace(path, text.as_bytes()).map_err(|error| {
-                    ServiceError::configuration(
+                    Error::configuration(
                         codes::FILE_UNREADABLE,
                         Body::new(format!("cannot write {file}: {error}")),
                     )
@@ -604,15 +604,15 @@ fn format_file(
 ///
 /// # Errors
 /// If it is not a manifest, or cannot be parsed.
-pub fn format_text(bytes: Vec<u8>) -> Result<String, ServiceError> {
+pub fn format_text(bytes: Vec<u8>) -> Result<String, Error> {
     match format_bytes("-", "-", bytes) {
         FormatResult::Text(text) => Ok(text),
-        FormatResult::NotFormattable => Err(ServiceError::new(
-            ExitClass::Refused,
+        FormatResult::NotFormattable => Err(Error::new(
+            ErrorKind::Refused,
             codes::DOCTYPE_UNKNOWN,
             Body::new("the type of this text is unknown"),
         )),
-        FormatResult::Broken(report) => Err(ServiceError::from_report(ExitClass::Refused, report)),
+        FormatResult::Broken(report) => Err(Error::from_report(ErrorKind::Refused, report)),
     }
 }
 

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::diff::{self, Piece};
-use super::error::ServiceError;
+use super::error::Error;
 use super::report::{self, Answer, Deliberator, Review, erased_note};
 use super::runs::outcome_word;
 use super::session::LedgerSession;
@@ -133,7 +133,7 @@ struct Content {
 /// # Errors
 /// `quorate:runs_incomparable` if they are not on one artifact or not of one kind; and as loading either run.
 #[crate::boxed]
-pub async fn compare(session: &LedgerSession, a: &Name, b: &Name) -> Result<Comparison, ServiceError> {
+pub async fn compare(session: &LedgerSession, a: &Name, b: &Name) -> Result<Comparison, Error> {
     let (a, b) = (load(session, a).await?, load(session, b).await?);
     let same_text = a.run.artifact_sha256.is_some() && a.run.artifact_sha256 == b.run.artifact_sha256;
     ensure_comparable(&a, &b, same_text)?;
@@ -159,7 +159,7 @@ pub async fn compare(session: &LedgerSession, a: &Name, b: &Name) -> Result<Comp
 /// # Errors
 /// If the ledger does not answer.
 #[crate::boxed]
-pub async fn previous(session: &LedgerSession, run: &Name) -> Result<Option<Name>, ServiceError> {
+pub async fn previous(session: &LedgerSession, run: &Name) -> Result<Option<Name>, Error> {
     Ok(session.store.previous_run(run).await?)
 }
 
@@ -180,16 +180,13 @@ pub struct CompareRequest {
 /// # Errors
 /// As [`compare`]; if there is no such run.
 #[crate::boxed]
-pub async fn compare_named(
-    session: &LedgerSession,
-    request: &CompareRequest,
-) -> Result<Comparison, ServiceError> {
+pub async fn compare_named(session: &LedgerSession, request: &CompareRequest) -> Result<Comparison, Error> {
     let b = session.find_run(&request.b).await?.run;
     let a = match request.a.as_deref().filter(|a| !a.is_empty()) {
         Some(a) => session.find_run(a).await?.run,
         None => previous(session, &b).await?.ok_or_else(|| {
             let body = Body::new(format!("the ledger has no decided run before {b} on the same artifact"));
-            ServiceError::not_found(codes::RUN_UNKNOWN, body.help("name two runs; `quorate runs` lists them"))
+            Error::not_found(codes::RUN_UNKNOWN, body.help("name two runs; `quorate runs` lists them"))
         })?,
     };
     compare(session, &a, &b).await
@@ -266,10 +263,10 @@ impl Finding {
     }
 }
 
-fn ensure_comparable(a: &Content, b: &Content, same_text: bool) -> Result<(), ServiceError> {
+fn ensure_comparable(a: &Content, b: &Content, same_text: bool) -> Result<(), Error> {
     let incomparable = |message: String, help: &str| {
         let body = Body::new(message).help(help);
-        Err(ServiceError::configuration(codes::RUNS_INCOMPARABLE, body))
+        Err(Error::configuration(codes::RUNS_INCOMPARABLE, body))
     };
     let (first, second) = (&a.run.run, &b.run.run);
     let is_review = |content: &Content| content.kind == ComparedKind::Review;
@@ -303,7 +300,7 @@ fn ensure_comparable(a: &Content, b: &Content, same_text: bool) -> Result<(), Se
     Ok(())
 }
 
-async fn load(session: &LedgerSession, run: &Name) -> Result<Content, ServiceError> {
+async fn load(session: &LedgerSession, run: &Name) -> Result<Content, Error> {
     let history = session.partial_history(run).await?;
     match run_opened::is_assembly(&history) {
         true => assembly(session, &history).await,
@@ -325,7 +322,7 @@ fn note(history: &History) -> Option<String> {
     erased_note(history).map(|note| format!("Run {}: {note}", history.run))
 }
 
-async fn review(session: &LedgerSession, history: &History) -> Result<Content, ServiceError> {
+async fn review(session: &LedgerSession, history: &History) -> Result<Content, Error> {
     let report = report::load_from(session, history).await?;
     let finding = |finding: &super::report::Finding| Finding {
         by: finding.by.clone(),
@@ -350,7 +347,7 @@ async fn review(session: &LedgerSession, history: &History) -> Result<Content, S
     })
 }
 
-async fn assembly(session: &LedgerSession, history: &History) -> Result<Content, ServiceError> {
+async fn assembly(session: &LedgerSession, history: &History) -> Result<Content, Error> {
     use quorate_manifest::assembly::Mode;
     let report = convene::report::load(session, history).await?;
     let said = |by: &str, issue: &str, fix: Option<&str>| Finding {

@@ -29,7 +29,7 @@ use serde_json::json;
 use tokio::sync::Mutex;
 
 use super::environment::Environment;
-use super::error::ServiceError;
+use super::error::Error;
 use super::playbook::change::{self, ChangeEvent};
 use super::playbook::library::{self, Catalogue, Gating, KnownOperator};
 use super::playbook::traits::compile;
@@ -222,12 +222,7 @@ impl Sources {
     /// # Errors
     /// If the ledger does not answer.
     #[crate::boxed]
-    pub async fn record(
-        &self,
-        store: &Store,
-        composed: &Composition,
-        now_ms: i64,
-    ) -> Result<(), ServiceError> {
+    pub async fn record(&self, store: &Store, composed: &Composition, now_ms: i64) -> Result<(), Error> {
         let Some((mut events, mut bodies)) = self.events(composed) else { return Ok(()) };
         let stream: Name = change::playbook_stream(&self.scope);
         let mut recorded = self.recorded.lock().await;
@@ -306,8 +301,8 @@ impl<T: Default> Projection<T> {
         &mut self,
         store: &Store,
         stream: &Name,
-        take: impl Fn(&mut T, &Record) -> Result<(), ServiceError>,
-    ) -> Result<&T, ServiceError> {
+        take: impl Fn(&mut T, &Record) -> Result<(), Error>,
+    ) -> Result<&T, Error> {
         let before = std::mem::take(self);
         let (mut value, behind) = match store.records_after(stream, &before.seen).await? {
             Some(behind) => (before.value, Some(behind)),

@@ -20,7 +20,7 @@ use quorate_manifest::workspace::{DirEntry, EntryKind, Scope, WorkspaceError, Wo
 use super::artifact::{self, Artifact};
 use super::disk;
 use super::environment::Environment;
-use super::error::ServiceError;
+use super::error::Error;
 use super::workspace::{find_root, search_start};
 
 /// How many tenants' folders are open at once: a workspace may have more tenants than a process may have open files.
@@ -198,11 +198,11 @@ impl Root {
     ///
     /// # Errors
     /// If the directory does not exist or cannot be opened.
-    pub fn open(dir: PathBuf) -> Result<Root, ServiceError> {
+    pub fn open(dir: PathBuf) -> Result<Root, Error> {
         // It is opened again for each call, so a directory that replaces it later becomes the root.
         Confined::open(&dir).map_err(|error| {
             let body = Body::new(format!("cannot open the workspace {}: {error}", dir.display()));
-            ServiceError::not_found(codes::FILE_UNREADABLE, body.help("pass a directory with `--root`"))
+            Error::not_found(codes::FILE_UNREADABLE, body.help("pass a directory with `--root`"))
         })?;
         Ok(Root { dir })
     }
@@ -212,7 +212,7 @@ impl Root {
     }
 
     /// Reads a text below the root, for a review.
-    pub fn artifact(&self, path: &Path) -> Result<Artifact, ServiceError> {
+    pub fn artifact(&self, path: &Path) -> Result<Artifact, Error> {
         let relative = self.relative(path)?;
         let bytes = match self.read(&relative) {
             Err(WorkspaceError::Outside) => return Err(self.outside_error(path)),
@@ -227,7 +227,7 @@ impl Root {
     ///
     /// # Errors
     /// If it leads out, or into a directory of state.
-    pub fn path(&self, requested: &Path) -> Result<PathBuf, ServiceError> {
+    pub fn path(&self, requested: &Path) -> Result<PathBuf, Error> {
         let relative = self.relative(requested)?;
         // Only a path that leads out is refused here, not other failures of reading, such as a directory.
         match self.read(&relative) {
@@ -237,11 +237,7 @@ impl Root {
     }
 
     /// A manifest below the root, or the directory that holds one, and the workspace in which its refs resolve.
-    pub fn manifest(
-        &self,
-        environment: &Environment,
-        requested: &Path,
-    ) -> Result<(PathBuf, PathBuf), ServiceError> {
+    pub fn manifest(&self, environment: &Environment, requested: &Path) -> Result<(PathBuf, PathBuf), Error> {
         let path = self.path(requested)?;
         let file = match path.is_dir() {
             true => path.join(Doctype::Assembly.file_name().unwrap_or_default()),
@@ -253,7 +249,7 @@ impl Root {
     }
 
     /// Refuses files in a directory of state, whether by name or by a link.
-    fn ensure_no_state(&self, relative: &str, requested: &Path) -> Result<(), ServiceError> {
+    fn ensure_no_state(&self, relative: &str, requested: &Path) -> Result<(), Error> {
         let target = disk::canonical_or_new(&self.dir.join(relative));
         let root = disk::canonical_or_new(&self.dir);
         let below = target.strip_prefix(&root).unwrap_or(Path::new(""));
@@ -266,7 +262,7 @@ impl Root {
                     requested.display()
                 ));
                 let help = "pass a file outside of `.quorate` and `.git`";
-                Err(ServiceError::configuration(codes::PATH_RESERVED, body.help(help)))
+                Err(Error::configuration(codes::PATH_RESERVED, body.help(help)))
             }
         }
     }
@@ -279,7 +275,7 @@ impl Root {
     }
 
     /// The path relative to the root, with `/`; `..` is resolved by name, without the file system.
-    fn relative(&self, requested: &Path) -> Result<String, ServiceError> {
+    fn relative(&self, requested: &Path) -> Result<String, Error> {
         let path = requested.strip_prefix(&self.dir).unwrap_or(requested);
         let mut names: Vec<&str> = Vec::new();
         for part in path.components() {
@@ -297,12 +293,9 @@ impl Root {
         Ok(relative)
     }
 
-    fn outside_error(&self, path: &Path) -> ServiceError {
+    fn outside_error(&self, path: &Path) -> Error {
         let body = Body::new(format!("{} leads out of the served workspace", path.display()));
-        ServiceError::configuration(
-            codes::PATH_OUTSIDE,
-            body.help("pass a path below the root, relative to it"),
-        )
+        Error::configuration(codes::PATH_OUTSIDE, body.help("pass a path below the root, relative to it"))
     }
 }
 

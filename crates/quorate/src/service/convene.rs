@@ -22,7 +22,7 @@ use serde_json::json;
 use super::artifact::{self, Artifact, Draft};
 use super::budget;
 use super::environment::Environment;
-use super::error::{ExitClass, ServiceError};
+use super::error::{Error, ErrorKind};
 use super::ledger::gc;
 use super::registries::Registries;
 use super::resolve::{self, Resolution};
@@ -54,7 +54,7 @@ pub fn prepare(
     places: &PathOverrides,
     request: &ConveneRequest,
     registries: &Registries,
-) -> Result<(ConveneInput, Workspace), ServiceError> {
+) -> Result<(ConveneInput, Workspace), Error> {
     prepare_with(environment, places, request, registries, |draft| {
         artifact::read(draft, &environment.directory)
     })
@@ -69,20 +69,20 @@ pub fn prepare_with(
     places: &PathOverrides,
     request: &ConveneRequest,
     registries: &Registries,
-    read: impl FnOnce(&Draft) -> Result<Artifact, ServiceError>,
-) -> Result<(ConveneInput, Workspace), ServiceError> {
+    read: impl FnOnce(&Draft) -> Result<Artifact, Error>,
+) -> Result<(ConveneInput, Workspace), Error> {
     let resolving = resolve::ResolveRequest {
         path: request.path.clone(),
         root: request.root.clone(),
         ..resolve::ResolveRequest::default()
     };
-    let mut view = resolve::resolve(environment, &resolving, registries)
-        .map_err(ServiceError::refused_as_configuration)?;
+    let mut view =
+        resolve::resolve(environment, &resolving, registries).map_err(Error::refused_as_configuration)?;
     let (asks, subject) = request.inputs.request_for(view.resolved.mode)?;
     if matches!(view.resolved.mode, Mode::Peer | Mode::Hierarchy) && view.resolved.members.is_empty() {
         let body = Body::new(format!("`{}` has no members to ask", view.resolved.name));
         let help = "list them under `members`, or convene a view that does";
-        return Err(ServiceError::configuration(codes::ASSEMBLY_EMPTY, body.help(help)));
+        return Err(Error::configuration(codes::ASSEMBLY_EMPTY, body.help(help)));
     }
     let setup = Setup::from_resolved(&view.resolved, asks.clone(), HostOptions::default());
     ensure_known_class(&setup)?;
@@ -108,7 +108,7 @@ pub async fn convene(
     input: &ConveneInput,
     spec: &RunSpec<Setup>,
     observer: Arc<dyn Observer>,
-) -> Result<Decision, ServiceError> {
+) -> Result<Decision, Error> {
     let history = spec::start(spec, session, input, observer).await?;
     let report = report::load(session, &history).await;
     // The report has the answers even if the run erases them at its end.
@@ -124,7 +124,7 @@ pub(super) fn resumed_spec(
     session: &LedgerSession,
     history: &History,
     options: &RunOptions,
-) -> Result<(RunSpec<Setup>, KeySource), ServiceError> {
+) -> Result<(RunSpec<Setup>, KeySource), Error> {
     let input = reload_input(session, history)?;
     let recorded = history.opened.executor.clone().flatten();
     let options = RunOptions {
@@ -141,7 +141,7 @@ pub(super) fn resumed_spec(
 }
 
 /// The inputs of a run, with the present state of its files.
-fn reload_input(session: &LedgerSession, history: &History) -> Result<ConveneInput, ServiceError> {
+fn reload_input(session: &LedgerSession, history: &History) -> Result<ConveneInput, Error> {
     let opened = &history.opened;
     let setup = run_opened::assembly_setup(history).ok_or_else(|| run_opened::unknown_version(history))?;
     let resolving = resolve::ResolveRequest {
@@ -150,7 +150,7 @@ fn reload_input(session: &LedgerSession, history: &History) -> Result<ConveneInp
         ..resolve::ResolveRequest::default()
     };
     let view = resolve::resolve(&session.environment, &resolving, &*session.environment.registries)
-        .map_err(ServiceError::refused_as_configuration)?;
+        .map_err(Error::refused_as_configuration)?;
     let subject = match &opened.artifact_path {
         Some(path) => artifact::read(&Draft::File(PathBuf::from(path)), &session.environment.directory)?,
         // Standard input is consumed; only the ledger has its text.
@@ -187,7 +187,7 @@ pub async fn check_due(
     session: &LedgerSession,
     input: &ConveneInput,
     spec: &RunSpec<Setup>,
-) -> Result<DueStatus, ServiceError> {
+) -> Result<DueStatus, Error> {
     let defaults = input.resolution.resolved.defaults.as_ref();
     let heuristic = defaults.and_then(|default| default.trigger_heuristic.as_deref());
     let interval_ms =
@@ -232,7 +232,7 @@ pub async fn check_due(
             let body = Body::new(format!("unknown trigger heuristic `{other}`"));
             let help =
                 "convene without --if-due, or write every-n-messages, on-mode-change, periodic or manual";
-            return Err(ServiceError::configuration(codes::KIND_UNKNOWN, body.help(help)));
+            return Err(Error::configuration(codes::KIND_UNKNOWN, body.help(help)));
         }
     })
 }
@@ -241,7 +241,7 @@ pub async fn check_due(
 async fn last_completed_run(
     session: &LedgerSession,
     assembly: &Name,
-) -> Result<Option<quorate_kernel::history::History>, ServiceError> {
+) -> Result<Option<quorate_kernel::history::History>, Error> {
     for run in session.store.runs_of_type(assembly).await? {
         let history = session.partial_history(&run).await?;
         let incomplete = || history.outcome().is_none_or(|outcome| outcome.is_incomplete());
@@ -301,7 +301,7 @@ impl Inputs {
     ///
     /// # Errors
     /// If an input is missing, or belongs to another mode.
-    fn request_for(&self, mode: Mode) -> Result<(AssemblyRequest, Draft), ServiceError> {
+    fn request_for(&self, mode: Mode) -> Result<(AssemblyRequest, Draft), Error> {
         let given_flags = [
             ("--conversation", Mode::Advisory, self.conversation.is_some()),
             ("--phase", Mode::Advisory, self.phase.is_some()),
@@ -345,7 +345,7 @@ impl Inputs {
 ///
 /// # Errors
 /// A usage error with a suggestion.
-fn ensure_known_class(setup: &Setup) -> Result<(), ServiceError> {
+fn ensure_known_class(setup: &Setup) -> Result<(), Error> {
     let AssemblyRequest::Voting { class: Some(class) } = &setup.request else { return Ok(()) };
     let known = setup.classes();
     if known.contains(&**class) {
@@ -369,7 +369,7 @@ const COMMON_PHASES: [&str; 3] = ["session", "standing", "sentinel"];
 ///
 /// # Errors
 /// A usage error with a suggestion.
-fn ensure_known_phase(named: Option<&str>, setup: &Setup) -> Result<(), ServiceError> {
+fn ensure_known_phase(named: Option<&str>, setup: &Setup) -> Result<(), Error> {
     let Some(phase) = named else { return Ok(()) };
     let known: BTreeSet<&str> = setup.members.iter().filter_map(|member| member.phase.as_deref()).collect();
     if known.contains(phase) || COMMON_PHASES.contains(&phase) {
@@ -395,22 +395,22 @@ fn flags_of(mode: Mode) -> &'static str {
     }
 }
 
-fn usage(message: String, help: String) -> ServiceError {
-    ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, Body::new(message).help(help))
+fn usage(message: String, help: String) -> Error {
+    Error::new(ErrorKind::InvalidRequest, codes::USAGE, Body::new(message).help(help))
 }
 
 /// A proposal must not be empty or contain text that only a machine reads.
 ///
 /// # Errors
 /// If it is empty, or has tag characters, which spell invisible words.
-fn ensure_proposal(request: &AssemblyRequest, subject: &Artifact) -> Result<(), ServiceError> {
+fn ensure_proposal(request: &AssemblyRequest, subject: &Artifact) -> Result<(), Error> {
     if !matches!(request, AssemblyRequest::Voting { .. }) {
         return Ok(());
     }
     let name = &subject.display_name;
     if !subject.text.chars().any(|c| !c.is_whitespace() && !is_invisible(c)) {
         let body = Body::new(format!("{name} is empty")).help("write the proposal into the file");
-        return Err(ServiceError::configuration(codes::PROPOSAL_UNREADABLE, body));
+        return Err(Error::configuration(codes::PROPOSAL_UNREADABLE, body));
     }
     let tag = find_invisible(&subject.text).find(|(_, c)| ('\u{e0020}'..='\u{e007e}').contains(c));
     let Some((at, c)) = tag else { return Ok(()) };
@@ -419,14 +419,14 @@ fn ensure_proposal(request: &AssemblyRequest, subject: &Artifact) -> Result<(), 
         "{name} has invisible text on line {line}: tag characters, from {} on",
         code_point(c)
     ));
-    Err(ServiceError::configuration(codes::PROPOSAL_UNREADABLE, body.help("remove it: members would see it")))
+    Err(Error::configuration(codes::PROPOSAL_UNREADABLE, body.help("remove it: members would see it")))
 }
 
 /// The text must parse as a conversation (X13).
 ///
 /// # Errors
 /// If a line is not a message.
-fn ensure_conversation(request: &AssemblyRequest, subject: &Artifact) -> Result<(), ServiceError> {
+fn ensure_conversation(request: &AssemblyRequest, subject: &Artifact) -> Result<(), Error> {
     if !matches!(request, AssemblyRequest::Advisory { .. }) {
         return Ok(());
     }
@@ -434,6 +434,6 @@ fn ensure_conversation(request: &AssemblyRequest, subject: &Artifact) -> Result<
         let body = Body::new(format!("cannot read {} as a conversation: {error}", subject.display_name));
         let help =
             "write one {\"role\": …, \"content\": …} on each line, or text as `speaker: words` in a .md file";
-        ServiceError::configuration(codes::CONVERSATION_INVALID, body.help(help))
+        Error::configuration(codes::CONVERSATION_INVALID, body.help(help))
     })
 }

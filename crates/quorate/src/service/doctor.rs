@@ -20,7 +20,7 @@ use serde_json::Map;
 
 use super::disk::{display_ledger, display_path};
 use super::environment::{Environment, NatsServers};
-use super::error::ServiceError;
+use super::error::Error;
 use super::executor::{self, SelectedBy, SelectedExecutor};
 use super::playbook::inspect;
 use super::playbook::library::Library;
@@ -119,7 +119,7 @@ pub async fn doctor(
     environment: &Environment,
     places: &PathOverrides,
     request: DoctorRequest,
-) -> Result<Diagnosis, ServiceError> {
+) -> Result<Diagnosis, Error> {
     let DoctorRequest { timeout, ask, events } = request;
     let workspace = workspace::load(environment, places, &environment.directory)?;
     session::deny_to_members(&workspace);
@@ -170,9 +170,9 @@ use super::commit_events::nats::round_trip;
 
 #[cfg(not(feature = "nats"))]
 #[expect(clippy::unused_async, reason = "as with NATS")]
-async fn round_trip(_: &NatsServers) -> Result<String, ServiceError> {
+async fn round_trip(_: &NatsServers) -> Result<String, Error> {
     let body = Body::new("this program was built without the feature `nats`");
-    Err(ServiceError::configuration(codes::FEATURE_MISSING, body))
+    Err(Error::configuration(codes::FEATURE_MISSING, body))
 }
 
 /// The ledger's size, checkpoint and signatures.
@@ -542,7 +542,7 @@ fn failed(name: &str, detail: String) -> DoctorCheck {
     DoctorCheck { name: name.to_owned(), status: CheckStatus::Failed, detail }
 }
 
-fn error_line(error: &ServiceError) -> String {
+fn error_line(error: &Error) -> String {
     error
         .report
         .refusals

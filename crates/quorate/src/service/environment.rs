@@ -15,13 +15,13 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::clock::{Clock, System};
 
 use super::commit_events::CommitEvents;
-use super::error::{ExitClass, ServiceError};
+use super::error::{Error, ErrorKind};
 use super::redaction::{CurrentRedactor, Variables};
 use super::registries::Registries;
 use super::trust::requests::{Inventory, Trust};
 
 /// Lists the side effects that the files of the workspace around a directory would have.
-pub type ListWorkspace = fn(&Environment, &Path) -> Result<Inventory, ServiceError>;
+pub type ListWorkspace = fn(&Environment, &Path) -> Result<Inventory, Error>;
 
 /// The surroundings of a use case.
 #[derive(Clone)]
@@ -128,9 +128,9 @@ const SCOPES: [[&str; 2]; 3] =
 /// # Errors
 /// If there is neither, or `by` is not a valid name.
 #[crate::boxed]
-pub async fn decider(environment: &Environment, by: Option<&str>) -> Result<String, ServiceError> {
+pub async fn decider(environment: &Environment, by: Option<&str>) -> Result<String, Error> {
     let refused = |message: &str, help: &str| {
-        Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, Body::new(message).help(help)))
+        Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, Body::new(message).help(help)))
     };
     match by.map(str::trim) {
         Some("") => refused(

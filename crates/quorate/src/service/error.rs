@@ -4,12 +4,12 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::ledger;
 use quorate_kernel::{driver, history};
 
-pub use crate::error::{Error as ServiceError, ErrorKind as ExitClass};
+pub use crate::error::{Error, ErrorKind};
 
-impl From<ledger::LedgerError> for ServiceError {
+impl From<ledger::LedgerError> for Error {
     fn from(error: ledger::LedgerError) -> Self {
         match error {
-            ledger::LedgerError::Conflict { run } => ServiceError::configuration(
+            ledger::LedgerError::Conflict { run } => Error::configuration(
                 codes::RUN_MOVED,
                 Body::new(format!("run {run} does not end where this process left it")).help(format!(
                     "another process has appended to it, or the ledger's server stopped before it had synced the last \
@@ -17,9 +17,9 @@ impl From<ledger::LedgerError> for ServiceError {
                 )),
             ),
             ledger::LedgerError::Corrupt { .. } => {
-                ServiceError::configuration(codes::LEDGER_CORRUPT, Body::new(error_chain(&error)))
+                Error::configuration(codes::LEDGER_CORRUPT, Body::new(error_chain(&error)))
             }
-            ledger::LedgerError::NoSigningKey { .. } => ServiceError::configuration(
+            ledger::LedgerError::NoSigningKey { .. } => Error::configuration(
                 codes::SIGNING_KEY_MISSING,
                 Body::new(error.to_string()).help(
                     "make the key available that signs this run; `quorate keys list` shows the available keys",
@@ -33,12 +33,12 @@ impl From<ledger::LedgerError> for ServiceError {
                     true => "repeat the command once the ledger answers: it reads first what was written"
                         .to_owned(),
                 };
-                ServiceError::configuration(codes::LEDGER_IN_DOUBT, Body::new(what).help(help))
+                Error::configuration(codes::LEDGER_IN_DOUBT, Body::new(what).help(help))
             }
             ledger::LedgerError::InvalidRecord { .. } => {
                 let help =
                     "use a key that may sign (see `quorate keys list`); nothing was written";
-                ServiceError::configuration(
+                Error::configuration(
                     codes::SIGNING_KEY_MISSING,
                     Body::new(error.to_string()).help(help),
                 )
@@ -52,11 +52,11 @@ impl From<ledger::LedgerError> for ServiceError {
                     ),
                     None => format!("find out what changed it, and {backup}: a table is missing or was replaced"),
                 };
-                ServiceError::configuration(codes::LEDGER_DIVERGES, Body::new(what).help(help))
+                Error::configuration(codes::LEDGER_DIVERGES, Body::new(what).help(help))
             }
             ledger::LedgerError::Unavailable { .. } => {
                 let help = "acknowledged records are kept; once the ledger answers, `quorate runs` lists the runs, and `quorate resume RUN` continues one";
-                ServiceError::configuration(
+                Error::configuration(
                     codes::LEDGER_UNAVAILABLE,
                     Body::new(error_chain(&error)).help(help),
                 )
@@ -65,32 +65,32 @@ impl From<ledger::LedgerError> for ServiceError {
     }
 }
 
-impl From<history::HistoryError> for ServiceError {
+impl From<history::HistoryError> for Error {
     fn from(error: history::HistoryError) -> Self {
         match error {
             history::HistoryError::Unknown(run) => {
-                ServiceError::not_found(codes::RUN_UNKNOWN, Body::new(format!("run {run} does not exist")))
+                Error::not_found(codes::RUN_UNKNOWN, Body::new(format!("run {run} does not exist")))
             }
             history::HistoryError::Erased { .. } => {
                 let body = Body::new(error.to_string()).help("`quorate show` shows what remains of the run");
-                ServiceError::configuration(codes::BODY_EVICTED, body)
+                Error::configuration(codes::BODY_EVICTED, body)
             }
             history::HistoryError::Unreadable { .. } => {
-                ServiceError::configuration(codes::LEDGER_CORRUPT, Body::new(error.to_string()))
+                Error::configuration(codes::LEDGER_CORRUPT, Body::new(error.to_string()))
             }
         }
     }
 }
 
-impl From<driver::DriverError> for ServiceError {
+impl From<driver::DriverError> for Error {
     fn from(error: driver::DriverError) -> Self {
         match error {
             driver::DriverError::Ledger(error) => error.into(),
             driver::DriverError::ReplayMismatch { .. } => {
-                ServiceError::configuration(codes::REPLAY_DIFFERS, Body::new(error.to_string()))
+                Error::configuration(codes::REPLAY_DIFFERS, Body::new(error.to_string()))
             }
             driver::DriverError::Stalled(_) | driver::DriverError::NoExecutor { .. } => {
-                ServiceError::bug(error.to_string())
+                Error::bug(error.to_string())
             }
         }
     }
@@ -119,7 +119,7 @@ mod tests {
         let stalled = driver::DriverError::Stalled("r7k2".into());
         let no_executor = driver::DriverError::NoExecutor { run: "r7k2".into(), member: "skeptic".into() };
         for error in [stalled, no_executor] {
-            let stopped = ServiceError::from(error);
+            let stopped = Error::from(error);
             assert_eq!(stopped.class.code(), 70);
             assert_eq!(stopped.report.refusals[0].code, codes::BUG);
         }

@@ -11,7 +11,7 @@ use quorate_protocol::answers::Schema;
 use quorate_protocol::{Command, ConsultationResult, Event, Invoke, Json, Part, TimedEvent};
 use serde_json::json;
 
-use super::error::ServiceError;
+use super::error::Error;
 use super::run_spec::{PreparedMember, ProtocolSetup, RunSpec};
 
 /// The version of the JSON.
@@ -156,7 +156,7 @@ impl ExecutorEstimate {
 ///
 /// # Errors
 /// If the protocol cannot be set up.
-pub fn estimate<S: ProtocolSetup>(spec: &RunSpec<S>, part: Part) -> Result<Estimate, ServiceError> {
+pub fn estimate<S: ProtocolSetup>(spec: &RunSpec<S>, part: Part) -> Result<Estimate, Error> {
     let mut protocol = spec.setup.protocol()?;
     let layout = Layout { nonce: "0".repeat(16) };
     let mut all = Estimate::default();

@@ -14,7 +14,7 @@ use quorate_protocol::Name;
 use quorate_protocol::policy::Verdict;
 
 use super::artifact::Artifact;
-use super::error::{ExitClass, ServiceError};
+use super::error::{Error, ErrorKind};
 use super::live::{self, LiveState};
 use super::report::{self, Review};
 use super::run_opened::{self, is_assembly};
@@ -27,7 +27,7 @@ use super::{environment, overlays};
 /// # Errors
 /// If the ledger does not answer. A log that cannot be written is a warning; a later start writes the line.
 #[crate::boxed]
-pub async fn finalize(session: &LedgerSession, run: &Name) -> Result<History, ServiceError> {
+pub async fn finalize(session: &LedgerSession, run: &Name) -> Result<History, Error> {
     let mut history = session.partial_history(run).await?;
     if history.outcome().is_none() || (history.ended.is_some() && history.unlogged == 0) {
         return Ok(history);
@@ -62,7 +62,7 @@ pub(super) async fn record_run_ended(
     session: &LedgerSession,
     history: &mut History,
     logged: bool,
-) -> Result<(), ServiceError> {
+) -> Result<(), Error> {
     let log_path = session.logged_elsewhere(history).filter(|_| logged);
     let (ended, at_ms) = (RunEnded { logged, log_path }, session.environment.clock.now_ms());
     let entry = Entry::of(&ended, at_ms);
@@ -116,7 +116,7 @@ pub(super) async fn close_outdated(
     session: &LedgerSession,
     artifact: &Artifact,
     subject: &str,
-) -> Result<(), ServiceError> {
+) -> Result<(), Error> {
     let Some(path) = &artifact.path else { return Ok(()) };
     for (run, sha256) in session.store.open_runs_on(subject).await? {
         if sha256 == artifact.sha256 {
@@ -128,7 +128,7 @@ pub(super) async fn close_outdated(
     Ok(())
 }
 
-async fn close_run(session: &LedgerSession, run: &Name, path: &Path) -> Result<(), ServiceError> {
+async fn close_run(session: &LedgerSession, run: &Name, path: &Path) -> Result<(), Error> {
     let mut history = session.partial_history(run).await?;
     // Several directories may have a file of that name.
     let of_this_file = history.opened.artifact_path.as_deref() == path.to_str();
@@ -180,16 +180,13 @@ pub struct OverrideRequest {
 /// # Errors
 /// If the run is unknown, undecided or imported, the reason is empty or too long, the decider is unknown, or the ledger
 /// fails.
-pub async fn override_run(
-    session: &LedgerSession,
-    request: &OverrideRequest,
-) -> Result<Review, ServiceError> {
+pub async fn override_run(session: &LedgerSession, request: &OverrideRequest) -> Result<Review, Error> {
     let OverrideRequest { run, verdict, reason, by } = request;
     let run = &session.find_own_run(run).await?;
     if reason.trim().is_empty() {
         let body = Body::new("an override needs a reason")
             .help("give the reason with `--reason`: the next review learns from it");
-        return Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body));
+        return Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body));
     }
     ensure_short("reason", reason, MAX_REASON_CHARS)?;
     ensure_short("by", by.as_deref().unwrap_or_default(), MAX_BY_CHARS)?;
@@ -212,10 +209,10 @@ pub async fn override_run(
 enum RecordError {
     /// Another process appended first.
     Conflict,
-    Failed(ServiceError),
+    Failed(Error),
 }
 
-impl<E: Into<ServiceError>> From<E> for RecordError {
+impl<E: Into<Error>> From<E> for RecordError {
     fn from(error: E) -> Self {
         RecordError::Failed(error.into())
     }
@@ -234,7 +231,7 @@ async fn try_record(
             "cannot override run {run}: it is an assembly's, and only a review's verdict can be overridden"
         ))
         .help("convene the assembly again, or decide otherwise where its outcome is used");
-        return Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body).into());
+        return Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body).into());
     }
     let Some(council) = history.outcome().and_then(|outcome| outcome.verdict) else {
         return Err(undecided_error(session, run, &history).await?.into());
@@ -259,11 +256,7 @@ async fn try_record(
 }
 
 /// The refusal of a run without a verdict. Its help depends on whether a process works on the run.
-async fn undecided_error(
-    session: &LedgerSession,
-    run: &Name,
-    history: &History,
-) -> Result<ServiceError, ServiceError> {
+async fn undecided_error(session: &LedgerSession, run: &Name, history: &History) -> Result<Error, Error> {
     let state = match history.ended {
         Some(_) => LiveState::Ended,
         None => live::driver(session, run).await?,
@@ -277,15 +270,15 @@ async fn undecided_error(
         _ => format!("wait until it ends; `quorate show {run}` shows its verdict"),
     };
     let body = Body::new(format!("run {run} has no verdict: {}", state.sentence()));
-    Ok(ServiceError::configuration(codes::RUN_OPEN, body.help(help)))
+    Ok(Error::configuration(codes::RUN_OPEN, body.help(help)))
 }
 
-fn ensure_short(name: &str, text: &str, limit: usize) -> Result<(), ServiceError> {
+fn ensure_short(name: &str, text: &str, limit: usize) -> Result<(), Error> {
     let count = text.trim().chars().count();
     if count <= limit {
         return Ok(());
     }
     let body = Body::new(format!("`{name}` has {count} characters; the limit is {limit}"))
         .help("shorten it, and name a document with the details");
-    Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body))
+    Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body))
 }

@@ -16,7 +16,7 @@ use quorate_manifest::doctype::COUNCIL_FILES;
 use super::artifact::Artifact;
 use super::disk::{self, FileIdentity, absolute, display_path};
 use super::environment::Environment;
-use super::error::ServiceError;
+use super::error::Error;
 use super::witness::Witness;
 
 /// The keyring's default file.
@@ -90,7 +90,7 @@ impl Guard {
     ///
     /// # Errors
     /// [`codes::FILE_UNWRITABLE`] if the configuration puts two files in one place, or one in Git's folder.
-    pub fn of(environment: &Environment, places: GuardedPlaces<'_>) -> Result<Guard, ServiceError> {
+    pub fn of(environment: &Environment, places: GuardedPlaces<'_>) -> Result<Guard, Error> {
         let GuardedPlaces { config, configured, root, ledger, log, witness } = places;
         let keyring = keyring_of(root, &config.keys);
         let witness = witness.and_then(Witness::file);
@@ -124,7 +124,7 @@ impl Guard {
                 let shown = display_path(environment, path);
                 let body = Body::new(format!("{what} cannot be {shown}: {why}"));
                 let help = "choose another file in the configuration";
-                return Err(ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help)));
+                return Err(Error::configuration(codes::FILE_UNWRITABLE, body.help(help)));
             }
         }
         Ok(guard)
@@ -143,7 +143,7 @@ impl Guard {
     ///
     /// # Errors
     /// [`codes::FILE_UNWRITABLE`].
-    pub fn ensure_free(&self, environment: &Environment, path: &Path) -> Result<(), ServiceError> {
+    pub fn ensure_free(&self, environment: &Environment, path: &Path) -> Result<(), Error> {
         let path = absolute(&environment.directory, path);
         match self.occupant(&path, None).or_else(|| kept_content(&path)) {
             Some(why) => Err(unwritable(&display_path(environment, &path), why)),
@@ -156,7 +156,7 @@ impl Guard {
     ///
     /// # Errors
     /// [`codes::FILE_UNWRITABLE`].
-    pub fn ensure_output(&self, environment: &Environment, path: &Path) -> Result<PathBuf, ServiceError> {
+    pub fn ensure_output(&self, environment: &Environment, path: &Path) -> Result<PathBuf, Error> {
         let path = absolute(&environment.directory, path);
         self.ensure_free(environment, &path)?;
         match path.metadata() {
@@ -171,7 +171,7 @@ impl Guard {
     ///
     /// # Errors
     /// [`codes::FILE_UNWRITABLE`] if it is the ledger, the log or the witness.
-    pub fn ensure_unrecorded(&self, artifact: &Artifact) -> Result<(), ServiceError> {
+    pub fn ensure_unrecorded(&self, artifact: &Artifact) -> Result<(), Error> {
         let Some(place) = artifact.path.as_deref().map(disk::canonical_or_new) else { return Ok(()) };
         let is_recorded_to = |role| matches!(role, FileRole::Ledger | FileRole::Log | FileRole::Witness);
         let id = FileIdentity::of(&place);
@@ -183,7 +183,7 @@ impl Guard {
         let why = format!("{}, and recording the review would change it", role.occupies());
         let body = Body::new(format!("cannot judge {}: {why}", artifact.display_name));
         let help = "judge a copy, or configure another file for it";
-        Err(ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help)))
+        Err(Error::configuration(codes::FILE_UNWRITABLE, body.help(help)))
     }
 
     /// Why an absolute path is protected from writes by `role`, or by a file without a role.
@@ -271,7 +271,7 @@ impl ResolvedGuard {
 ///
 /// # Errors
 /// [`codes::FILE_UNWRITABLE`].
-pub fn ensure_folder_free(folder: &Path, shown: &str) -> Result<(), ServiceError> {
+pub fn ensure_folder_free(folder: &Path, shown: &str) -> Result<(), Error> {
     let place = disk::canonical_or_new(folder);
     match place_of_others(folder, &place).or_else(|| below_quorate(&place).map(|_| "a ledger is there")) {
         Some(why) => Err(unwritable(shown, why)),
@@ -279,9 +279,9 @@ pub fn ensure_folder_free(folder: &Path, shown: &str) -> Result<(), ServiceError
     }
 }
 
-fn unwritable(shown: &str, why: &str) -> ServiceError {
+fn unwritable(shown: &str, why: &str) -> Error {
     let body = Body::new(format!("cannot write to {shown}: {why}"));
-    ServiceError::configuration(codes::FILE_UNWRITABLE, body.help("choose another name"))
+    Error::configuration(codes::FILE_UNWRITABLE, body.help("choose another name"))
 }
 
 /// Why a path is protected in every workspace.

@@ -15,7 +15,7 @@ use quorate_manifest::workspace::is_device_name;
 
 use super::disk::{self, absolute, find_outermost};
 use super::environment::Environment;
-use super::error::{ExitClass, ServiceError};
+use super::error::{Error, ErrorKind};
 use super::guard;
 use super::workspace::find_root;
 use crate::service::disk::{entry_exists, shell_quoted};
@@ -62,7 +62,7 @@ pub struct InitOutcome {
 ///
 /// # Errors
 /// If a file exists or cannot be written.
-pub fn council(dir: &Path) -> Result<InitOutcome, ServiceError> {
+pub fn council(dir: &Path) -> Result<InitOutcome, Error> {
     let mut files = vec![
         (dir.join("council.yaml"), COUNCIL.to_owned()),
         (dir.join("drafts/example_blog_post.md"), DRAFT.to_owned()),
@@ -97,7 +97,7 @@ pub fn manifest(
     dir: &Path,
     what: InitTemplate,
     name: &str,
-) -> Result<InitOutcome, ServiceError> {
+) -> Result<InitOutcome, Error> {
     check_name(name)?;
     let root = find_root(environment, None, &absolute(&environment.directory, dir));
     let now = rfc3339(environment.clock.now_ms());
@@ -145,7 +145,7 @@ fn assembly(mode: Mode) -> (&'static str, &'static [&'static str]) {
     }
 }
 
-fn check_name(name: &str) -> Result<(), ServiceError> {
+fn check_name(name: &str) -> Result<(), Error> {
     let inner = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let kebab = name.len() >= 2
         && name.len() <= MAX_NAME_CHARS
@@ -156,7 +156,7 @@ fn check_name(name: &str) -> Result<(), ServiceError> {
         let body = Body::new(format!(
             "`{name}` is the name of a device on Windows and cannot be the name of a file"
         ));
-        return Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body.help("give it another name")));
+        return Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body.help("give it another name")));
     }
     if kebab {
         return Ok(());
@@ -165,7 +165,7 @@ fn check_name(name: &str) -> Result<(), ServiceError> {
     let help = format!(
         "use 2 to {MAX_NAME_CHARS} lower-case letters, digits and dashes, beginning with a letter: release-board"
     );
-    Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body.help(help)))
+    Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body.help(help)))
 }
 
 /// `release-board` as `Release Board`.
@@ -177,18 +177,18 @@ fn title(name: &str) -> String {
     name.split('-').filter(|part| !part.is_empty()).map(word).collect::<Vec<_>>().join(" ")
 }
 
-fn already_exists(path: &Path, help: &str) -> ServiceError {
+fn already_exists(path: &Path, help: &str) -> Error {
     let body = Body::new(format!("{} already exists; nothing was written", path.display()));
-    ServiceError::configuration(codes::FILE_EXISTS, body.help(help))
+    Error::configuration(codes::FILE_EXISTS, body.help(help))
 }
 
-fn write(root: &Path, files: &[(PathBuf, String)]) -> Result<(), ServiceError> {
+fn write(root: &Path, files: &[(PathBuf, String)]) -> Result<(), Error> {
     guard::ensure_folder_free(root, &root.display().to_string())?;
     ensure_inside(root, files.iter().map(|(path, _)| path.as_path()))?;
     for (path, text) in files {
         disk::write_new(path, text).map_err(|error| {
             let body = Body::new(format!("cannot write {}: {error}", path.display()));
-            ServiceError::configuration(codes::FILE_EXISTS, body)
+            Error::configuration(codes::FILE_EXISTS, body)
         })?;
     }
     Ok(())
@@ -199,19 +199,19 @@ fn write(root: &Path, files: &[(PathBuf, String)]) -> Result<(), ServiceError> {
 ///
 /// # Errors
 /// If the directory belongs to a ledger or to Git, or a file exists or cannot be written.
-pub fn write_new(dir: &Path, shown: &Path, files: &[(String, String)]) -> Result<(), ServiceError> {
+pub fn write_new(dir: &Path, shown: &Path, files: &[(String, String)]) -> Result<(), Error> {
     guard::ensure_folder_free(dir, &shown.display().to_string())?;
     for (name, text) in files {
         disk::write_new(&dir.join(name), text).map_err(|error| {
             let body = Body::new(format!("cannot write {}: {error}", shown.join(name).display()));
-            ServiceError::configuration(codes::USAGE, body)
+            Error::configuration(codes::USAGE, body)
         })?;
     }
     Ok(())
 }
 
 /// Refuses a directory that is a link, and paths that links lead out of it.
-fn ensure_inside<'a>(root: &'a Path, paths: impl Iterator<Item = &'a Path>) -> Result<(), ServiceError> {
+fn ensure_inside<'a>(root: &'a Path, paths: impl Iterator<Item = &'a Path>) -> Result<(), Error> {
     let leads_out = |path: &Path| path == root && path.is_symlink() || !disk::is_inside(root, path);
     let Some(path) = std::iter::once(root).chain(paths).find(|path| leads_out(path)) else { return Ok(()) };
     let target = disk::canonical_or_new(path);
@@ -220,7 +220,7 @@ fn ensure_inside<'a>(root: &'a Path, paths: impl Iterator<Item = &'a Path>) -> R
         path.display(),
         target.display()
     ));
-    Err(ServiceError::configuration(codes::PATH_OUTSIDE, body.help("remove the link; nothing was changed")))
+    Err(Error::configuration(codes::PATH_OUTSIDE, body.help("remove the link; nothing was changed")))
 }
 
 const SKILL_REVIEW: &str = include_str!("init/wiring/skill-review.md");
@@ -349,7 +349,7 @@ impl WiredTool {
 /// # Errors
 /// If a file cannot be read or written, if a link leads out of the directory, or if the tool reads its files only in the
 /// root of a repository and the directory is below it.
-pub fn wire(dir: &Path, tool: WiredTool) -> Result<InitOutcome, ServiceError> {
+pub fn wire(dir: &Path, tool: WiredTool) -> Result<InitOutcome, Error> {
     ensure_root(dir, tool)?;
     let mut result = InitOutcome::default();
     let mut files = Vec::new();
@@ -370,7 +370,7 @@ pub fn wire(dir: &Path, tool: WiredTool) -> Result<InitOutcome, ServiceError> {
 ///
 /// # Errors
 /// If a file cannot be read or removed.
-pub fn unwire(dir: &Path, tool: WiredTool) -> Result<InitOutcome, ServiceError> {
+pub fn unwire(dir: &Path, tool: WiredTool) -> Result<InitOutcome, Error> {
     let mut result = InitOutcome::default();
     let paths: Vec<PathBuf> = tool.files().iter().map(|(name, _)| dir.join(name)).collect();
     ensure_inside(dir, paths.iter().map(PathBuf::as_path))?;
@@ -396,7 +396,7 @@ pub fn unwire(dir: &Path, tool: WiredTool) -> Result<InitOutcome, ServiceError> 
     Ok(result)
 }
 
-fn ensure_root(dir: &Path, tool: WiredTool) -> Result<(), ServiceError> {
+fn ensure_root(dir: &Path, tool: WiredTool) -> Result<(), Error> {
     let is_read_in_root = matches!(tool, WiredTool::Github | WiredTool::Gitlab | WiredTool::PreCommit);
     let root = dir.ancestors().find(|dir| entry_exists(&dir.join(".git"))).filter(|root| *root != dir);
     let Some(root) = root.filter(|_| is_read_in_root) else { return Ok(()) };
@@ -409,7 +409,7 @@ fn ensure_root(dir: &Path, tool: WiredTool) -> Result<(), ServiceError> {
         tool.word(),
         shell_quoted(&root.to_string_lossy())
     ));
-    Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body))
+    Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body))
 }
 
 /// Whether a text is the template filled in by any version.
@@ -423,7 +423,7 @@ fn is_from(template: &str, text: &str) -> bool {
 }
 
 /// A file's text; `None` if the file does not exist.
-fn read_existing(path: &Path) -> Result<Option<String>, ServiceError> {
+fn read_existing(path: &Path) -> Result<Option<String>, Error> {
     if path.symlink_metadata().is_err() {
         return Ok(None);
     }
@@ -434,9 +434,9 @@ fn read_existing(path: &Path) -> Result<Option<String>, ServiceError> {
     }
 }
 
-fn unusable_file(path: &Path, what: &str, error: &std::io::Error) -> ServiceError {
+fn unusable_file(path: &Path, what: &str, error: &std::io::Error) -> Error {
     let body = Body::new(format!("{} cannot be {what}: {error}", path.display()));
-    ServiceError::configuration(codes::FILE_EXISTS, body.help("move it away, and repeat the command"))
+    Error::configuration(codes::FILE_EXISTS, body.help("move it away, and repeat the command"))
 }
 
 #[cfg(test)]

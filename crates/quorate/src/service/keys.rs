@@ -28,7 +28,7 @@ use zeroize::Zeroizing;
 
 use super::disk::{self, Disk, Text, absolute, display_path};
 use super::environment::Environment;
-use super::error::{ExitClass, ServiceError, error_chain};
+use super::error::{Error, ErrorKind, error_chain};
 use super::trust::requests::TrustRequest;
 use super::workspace::{self, Workspace};
 use super::{guard, trust};
@@ -115,7 +115,7 @@ impl WorkspaceKeys {
     ///
     /// # Errors
     /// If it is refused.
-    pub fn load_keyring(&self) -> Result<KeyringFile, ServiceError> {
+    pub fn load_keyring(&self) -> Result<KeyringFile, Error> {
         let path = self.keyring_path();
         let read = match disk::leads_out(&self.root, &path) {
             true => Err(std::io::Error::other("it leads out of its workspace")),
@@ -123,7 +123,7 @@ impl WorkspaceKeys {
         };
         let text = read.map_err(|error| {
             let body = Body::new(format!("cannot read the keyring {}: {error}", self.display_path(&path)));
-            ServiceError::configuration(
+            Error::configuration(
                 codes::KEYRING_INVALID,
                 body.help("restore the file; the keyring is a text file"),
             )
@@ -132,12 +132,12 @@ impl WorkspaceKeys {
         let loaded = keyring::load(&path, &self.display_path(&path), &Disk, &*self.environment.registries);
         match loaded.value {
             Some(keys) => Ok(KeyringFile { text: Some(text.into()), keys }),
-            None => Err(ServiceError::from_report(ExitClass::Configuration, loaded.report)),
+            None => Err(Error::from_report(ErrorKind::Configuration, loaded.report)),
         }
     }
 
     /// A refusal about a key file.
-    fn to_error(&self, error: &KeyFileError) -> ServiceError {
+    fn to_error(&self, error: &KeyFileError) -> Error {
         let text = |path: &Path| self.display_path(path);
         let (code, body) = match error {
             KeyFileError::Exposed { path, mode } => (
@@ -170,7 +170,7 @@ impl WorkspaceKeys {
                 Body::new(error_chain(error)).help("keep keys in `keys/` beside the ledger, readable by their owner alone"),
             ),
         };
-        ServiceError::configuration(code, body)
+        Error::configuration(code, body)
     }
 }
 
@@ -179,7 +179,7 @@ impl WorkspaceKeys {
     ///
     /// # Errors
     /// If the keyring is refused.
-    pub fn trusted_keys(&self) -> Result<ExternalKeys, ServiceError> {
+    pub fn trusted_keys(&self) -> Result<ExternalKeys, Error> {
         let ring = self.load_keyring()?.keys;
         let directory = self.directory();
         let signing = directory.load(KeyPurpose::Signing).ok().flatten().map(|key| key.public());
@@ -261,7 +261,7 @@ impl WorkspaceKeys {
     /// # Errors
     /// If a key exists but is unusable: it is malformed, or others can read it.
     #[crate::boxed]
-    pub async fn signing_key(&self) -> Result<SigningKey, ServiceError> {
+    pub async fn signing_key(&self) -> Result<SigningKey, Error> {
         self.signing_key.get_or_try_init(|| find(self)).await.cloned()
     }
 
@@ -269,7 +269,7 @@ impl WorkspaceKeys {
     ///
     /// # Errors
     /// As [`WorkspaceKeys::signing_key`].
-    pub fn signing_key_without_command(&self) -> Result<Option<SigningKey>, ServiceError> {
+    pub fn signing_key_without_command(&self) -> Result<Option<SigningKey>, Error> {
         match find_without_command(self)? {
             FoundKey::Here(key) => Ok(Some(key)),
             FoundKey::Printed(_) => Ok(None),
@@ -284,7 +284,7 @@ enum FoundKey<'k> {
     Printed(&'k [String]),
 }
 
-async fn find(all: &WorkspaceKeys) -> Result<SigningKey, ServiceError> {
+async fn find(all: &WorkspaceKeys) -> Result<SigningKey, Error> {
     let command = match find_without_command(all)? {
         FoundKey::Here(key) => return Ok(key),
         FoundKey::Printed(command) => command,
@@ -304,7 +304,7 @@ async fn find(all: &WorkspaceKeys) -> Result<SigningKey, ServiceError> {
     }
 }
 
-fn find_without_command(all: &WorkspaceKeys) -> Result<FoundKey<'_>, ServiceError> {
+fn find_without_command(all: &WorkspaceKeys) -> Result<FoundKey<'_>, Error> {
     if let Some(text) = variable(all, VARIABLE) {
         return from_text(&text, format!("the variable {VARIABLE}")).map(FoundKey::Here);
     }
@@ -330,7 +330,7 @@ fn find_without_command(all: &WorkspaceKeys) -> Result<FoundKey<'_>, ServiceErro
 }
 
 /// Why an untrusted source is not used. Listing keys and optional signing continue without it.
-fn untrusted(all: &WorkspaceKeys, need: TrustRequest) -> Result<Option<String>, ServiceError> {
+fn untrusted(all: &WorkspaceKeys, need: TrustRequest) -> Result<Option<String>, Error> {
     match trust::admit(&all.environment, vec![need]) {
         Ok(_) => Ok(None),
         Err(error) => {
@@ -343,7 +343,7 @@ fn untrusted(all: &WorkspaceKeys, need: TrustRequest) -> Result<Option<String>, 
 }
 
 /// Why a key outside of the workspace is not used: it may be the same person's key for another purpose.
-fn refuse_outside(all: &WorkspaceKeys, path: &std::path::Path) -> Result<Option<SigningKey>, ServiceError> {
+fn refuse_outside(all: &WorkspaceKeys, path: &std::path::Path) -> Result<Option<SigningKey>, Error> {
     let Some(act) = workspace::of_key(&all.root, path) else { return Ok(None) };
     let why = untrusted(all, TrustRequest { file: all.config_path(), acts: vec![act] })?;
     Ok(why.map(|why| SigningKey::Missing(format!("{} was not read, since {why}", all.display_path(path)))))
@@ -353,7 +353,7 @@ fn from_file(
     all: &WorkspaceKeys,
     path: &std::path::Path,
     read: Result<Option<SecretKey>, keys::KeyFileError>,
-) -> Result<SigningKey, ServiceError> {
+) -> Result<SigningKey, Error> {
     let shown = all.display_path(path);
     Ok(match read.map_err(|error| all.to_error(&error))? {
         Some(key) => SigningKey::Available(Arc::new(key), shown),
@@ -366,12 +366,12 @@ fn variable(all: &WorkspaceKeys, name: &str) -> Option<Zeroizing<String>> {
     Some(Zeroizing::new(text.to_owned()))
 }
 
-fn from_text(text: &str, from: String) -> Result<SigningKey, ServiceError> {
+fn from_text(text: &str, from: String) -> Result<SigningKey, Error> {
     match SecretKey::from_text(text) {
         Ok(key) => Ok(SigningKey::Available(Arc::new(key), from)),
         Err(error) => {
             let body = Body::new(format!("cannot read a secret key from {from}: {error}"));
-            Err(ServiceError::configuration(
+            Err(Error::configuration(
                 codes::KEY_UNUSABLE,
                 body.help("pass a single line in the format of the files in `keys/`"),
             ))
@@ -468,7 +468,7 @@ pub struct KeyList {
 /// # Errors
 /// If a file cannot be read or used.
 #[crate::boxed]
-pub async fn list(keys: &WorkspaceKeys) -> Result<KeyList, ServiceError> {
+pub async fn list(keys: &WorkspaceKeys) -> Result<KeyList, Error> {
     let directory = keys.directory();
     let ring = keys.load_keyring()?;
     let judge = to_keyring(&ring.keys);
@@ -526,17 +526,14 @@ pub enum KeySelector {
 /// # Errors
 /// If there is no such key, or a file cannot be read or used.
 #[crate::boxed]
-pub async fn export(keys: &WorkspaceKeys, which: &KeySelector) -> Result<PublicKey, ServiceError> {
+pub async fn export(keys: &WorkspaceKeys, which: &KeySelector) -> Result<PublicKey, Error> {
     match which {
         KeySelector::Ledger => ledger_key(keys),
         KeySelector::Signing => match keys.signing_key().await? {
             SigningKey::Available(key, _) => Ok(key.public()),
             SigningKey::Missing(why) => {
                 let body = Body::new(format!("no signing key: {why}"));
-                Err(ServiceError::not_found(
-                    codes::KEY_UNKNOWN,
-                    body.help("run `quorate keys init` to make one"),
-                ))
+                Err(Error::not_found(codes::KEY_UNKNOWN, body.help("run `quorate keys init` to make one")))
             }
         },
         KeySelector::Prefix(id) => find_in_keyring(keys, &keys.load_keyring()?, id),
@@ -548,11 +545,11 @@ pub async fn export(keys: &WorkspaceKeys, which: &KeySelector) -> Result<PublicK
 /// # Errors
 /// If the key or a checkpoint is missing, or the ledger does not answer.
 #[crate::boxed]
-pub async fn export_note(keys: &WorkspaceKeys, address: &StoreAddress) -> Result<String, ServiceError> {
+pub async fn export_note(keys: &WorkspaceKeys, address: &StoreAddress) -> Result<String, Error> {
     let public = ledger_key(keys)?;
     let unsealed = || {
         let body = Body::new("the ledger has no checkpoint yet, and the first checkpoint fixes its name");
-        ServiceError::not_found(codes::KEY_UNKNOWN, body.help("run `quorate ledger checkpoint` to make one"))
+        Error::not_found(codes::KEY_UNKNOWN, body.help("run `quorate ledger checkpoint` to make one"))
     };
     if !address.may_exist() {
         return Err(unsealed());
@@ -563,15 +560,15 @@ pub async fn export_note(keys: &WorkspaceKeys, address: &StoreAddress) -> Result
     let sealed = sealed?.ok_or_else(unsealed)?;
     match Verifier::new(&sealed.origin, public) {
         Ok(verifier) => Ok(verifier.to_string()),
-        Err(error) => Err(ServiceError::configuration(codes::LEDGER_CORRUPT, Body::new(error_chain(&error)))),
+        Err(error) => Err(Error::configuration(codes::LEDGER_CORRUPT, Body::new(error_chain(&error)))),
     }
 }
 
-fn ledger_key(keys: &WorkspaceKeys) -> Result<PublicKey, ServiceError> {
+fn ledger_key(keys: &WorkspaceKeys) -> Result<PublicKey, Error> {
     let key = keys.directory().load(KeyPurpose::Ledger).map_err(|error| keys.to_error(&error))?;
     key.map(|key| key.public()).ok_or_else(|| {
         let body = Body::new("the ledger has no key");
-        ServiceError::not_found(codes::KEY_UNKNOWN, body.help("run `quorate keys init` to make one"))
+        Error::not_found(codes::KEY_UNKNOWN, body.help("run `quorate keys init` to make one"))
     })
 }
 
@@ -583,27 +580,27 @@ pub(super) fn find_in_keyring(
     keys: &WorkspaceKeys,
     ring: &KeyringFile,
     id: &str,
-) -> Result<PublicKey, ServiceError> {
+) -> Result<PublicKey, Error> {
     let all = ring.keys.iter().filter_map(public_key);
     let found: Vec<PublicKey> =
         all.filter(|key| key.id().to_string().starts_with(id) || key.to_string() == id).collect();
     match found.as_slice() {
         // An unset shell variable gives an empty name, which would match a keyring with a single key.
-        _ if id.is_empty() => Err(ServiceError::not_found(
+        _ if id.is_empty() => Err(Error::not_found(
             codes::KEY_UNKNOWN,
             Body::new("no key is named").help("run `quorate keys list` to see the available keys"),
         )),
         [one] => Ok(*one),
         [] => {
             let body = Body::new(format!("the keyring {} has no key `{id}`", keys.shown_keyring()));
-            Err(ServiceError::not_found(
+            Err(Error::not_found(
                 codes::KEY_UNKNOWN,
                 body.help("run `quorate keys list` to see the available keys"),
             ))
         }
         several => {
             let body = Body::new(format!("`{id}` is a prefix of the names of {} keys", several.len()));
-            Err(ServiceError::not_found(codes::KEY_UNKNOWN, body.help("give more characters")))
+            Err(Error::not_found(codes::KEY_UNKNOWN, body.help("give more characters")))
         }
     }
 }

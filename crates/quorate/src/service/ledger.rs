@@ -25,7 +25,7 @@ use serde::Serialize;
 
 use super::disk::{self, Text, absolute, display_ledger};
 use super::environment::Environment;
-use super::error::{ExitClass, ServiceError, error_chain};
+use super::error::{Error, ErrorKind, error_chain};
 use super::keys::{SigningKey, WorkspaceKeys, public_key};
 use super::sealing::{self, SealResult, Sealer};
 use super::session::LedgerSession;
@@ -47,7 +47,7 @@ pub struct LedgerStats {
 /// # Errors
 /// If the ledger does not answer.
 #[crate::boxed]
-pub async fn stats(session: &LedgerSession) -> Result<LedgerStats, ServiceError> {
+pub async fn stats(session: &LedgerSession) -> Result<LedgerStats, Error> {
     let address = session.store.address();
     let bytes = match address.file() {
         Some(path) => file_bytes(path),
@@ -70,19 +70,19 @@ fn file_bytes(path: &Path) -> u64 {
     [path.as_os_str(), &wal].iter().filter_map(|file| std::fs::metadata(file).ok()).map(|one| one.len()).sum()
 }
 
-/// WorkspaceKeys of ledgers: each value is a verifier's line, a public key, or a file of such lines.
+/// Keys of ledgers: each value is a verifier's line, a public key, or a file of such lines.
 ///
 /// # Errors
 /// If a value has none of these forms.
-pub fn ledger_keys(environment: &Environment, given: &[String]) -> Result<Vec<TrustedKey>, ServiceError> {
+pub fn ledger_keys(environment: &Environment, given: &[String]) -> Result<Vec<TrustedKey>, Error> {
     parse_keys(environment, given, TrustedKey::from_text)
 }
 
-/// WorkspaceKeys of signers of records: each value is a public key or a file of such lines.
+/// Keys of signers of records: each value is a public key or a file of such lines.
 ///
 /// # Errors
 /// If a value is neither.
-pub fn signer_keys(environment: &Environment, given: &[String]) -> Result<Vec<PublicKey>, ServiceError> {
+pub fn signer_keys(environment: &Environment, given: &[String]) -> Result<Vec<PublicKey>, Error> {
     parse_keys(environment, given, |line| {
         PublicKey::from_text(line.trim()).map_err(|error| error.to_string())
     })
@@ -92,14 +92,14 @@ fn parse_keys<T>(
     environment: &Environment,
     given: &[String],
     read: impl Fn(&str) -> Result<T, String>,
-) -> Result<Vec<T>, ServiceError> {
+) -> Result<Vec<T>, Error> {
     let mut all = Vec::new();
     for value in given {
         let path = absolute(&environment.directory, Path::new(value));
         let unusable = |why: &str| {
             let help =
                 "`quorate keys export ledger` prints a ledger's key, and `quorate keys export` a signer's";
-            ServiceError::configuration(
+            Error::configuration(
                 codes::KEY_UNUSABLE,
                 Body::new(format!("`{value}` is not a public key: {why}")).help(help),
             )
@@ -127,10 +127,10 @@ fn parse_keys<T>(
 ///
 /// # Errors
 /// If one cannot be read.
-pub fn own_keys(keys: &WorkspaceKeys) -> Result<Vec<TrustedKey>, ServiceError> {
+pub fn own_keys(keys: &WorkspaceKeys) -> Result<Vec<TrustedKey>, Error> {
     let directory = keys.directory();
     let unreadable = |error: quorate_ledger::keys::KeyFileError| {
-        ServiceError::configuration(
+        Error::configuration(
             codes::KEY_UNUSABLE,
             Body::new(error_chain(&error)).help("see `quorate keys list`"),
         )
@@ -181,10 +181,7 @@ pub struct AcceptedKeys {
 /// If the reason is empty, no key is usable, the ledger differs in another way from its records, or a file cannot be
 /// written.
 #[crate::boxed]
-pub async fn accept_key(
-    session: &LedgerSession,
-    request: &AcceptKeyRequest,
-) -> Result<AcceptedKeys, ServiceError> {
+pub async fn accept_key(session: &LedgerSession, request: &AcceptKeyRequest) -> Result<AcceptedKeys, Error> {
     let help = "state in `--reason` why the earlier key cannot sign any more";
     let reason = non_empty(&request.reason, "cannot accept a key: the reason is empty", help)?;
     session.ensure_writable()?;
@@ -209,7 +206,7 @@ pub async fn accept_key(
             Body::new(format!("{} is an old key of the ledger: another key has replaced it", public.id()));
         let help = "put the newer key back; where that is lost, too, move the old one away and make another with \
                     `quorate keys init`";
-        return Err(ServiceError::configuration(codes::LEDGER_UNSIGNED, body.help(help)));
+        return Err(Error::configuration(codes::LEDGER_UNSIGNED, body.help(help)));
     }
     let mut accepted = changes.pending;
     if follows.is_none() {
@@ -223,7 +220,7 @@ pub async fn accept_key(
     copies.accept_keys(&last.origin, &accepted).map_err(|error| {
         let body = Body::new(format!("cannot keep the accepted key: {}", error_chain(&error)));
         let help = "make `keys/checkpoints/` and the state directory writable, and repeat the command";
-        ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help))
+        Error::configuration(codes::FILE_UNWRITABLE, body.help(help))
     })?;
     let reason = session.workspace.redaction.redactor.redact(reason).0;
     let says = accepted.iter().map(|key| AcceptedKey {
@@ -252,7 +249,7 @@ pub async fn accept_key(
 }
 
 /// This machine's key.
-fn own_key(sealing: &Sealer<'_>) -> Result<std::sync::Arc<quorate_ledger::signing::SecretKey>, ServiceError> {
+fn own_key(sealing: &Sealer<'_>) -> Result<std::sync::Arc<quorate_ledger::signing::SecretKey>, Error> {
     let (key, from) = sealing.load_key(false);
     let why = match key {
         Ok(Some(key)) => return Ok(std::sync::Arc::new(key)),
@@ -261,7 +258,7 @@ fn own_key(sealing: &Sealer<'_>) -> Result<std::sync::Arc<quorate_ledger::signin
     };
     let body = Body::new(format!("no key can sign the ledger: {why}"));
     let help = "restore the ledger's key; if it is lost, run `quorate keys init` to make another one, then this command accepts it";
-    Err(ServiceError::configuration(codes::LEDGER_UNSIGNED, body.help(help)))
+    Err(Error::configuration(codes::LEDGER_UNSIGNED, body.help(help)))
 }
 
 /// The last checkpoint of a ledger, after new records were sealed.
@@ -292,10 +289,7 @@ impl Sealed {
 /// # Errors
 /// As [`checkpoint`], and if the ledger differs from its records.
 #[crate::boxed]
-pub async fn checkpoint_verified(
-    session: &LedgerSession,
-    signs_unsigned: bool,
-) -> Result<Sealed, ServiceError> {
+pub async fn checkpoint_verified(session: &LedgerSession, signs_unsigned: bool) -> Result<Sealed, Error> {
     let signed = match signs_unsigned {
         true => Some(accept_unsigned(session).await?),
         false => None,
@@ -322,7 +316,7 @@ fn accept_here(session: &LedgerSession, sealed: &CheckpointRecord) {
 /// # Errors
 /// If the ledger does not answer, or does not extend its last checkpoint.
 #[crate::boxed]
-pub async fn checkpoint(session: &LedgerSession) -> Result<CheckpointRecord, ServiceError> {
+pub async fn checkpoint(session: &LedgerSession) -> Result<CheckpointRecord, Error> {
     Ok(warned(session, session.sealer().seal().await?))
 }
 
@@ -333,9 +327,9 @@ fn warned(session: &LedgerSession, SealResult { sealed, report }: SealResult) ->
 }
 
 /// A person's reason, which must have words.
-fn non_empty<'a>(reason: &'a str, what: &str, help: &str) -> Result<&'a str, ServiceError> {
+fn non_empty<'a>(reason: &'a str, what: &str, help: &str) -> Result<&'a str, Error> {
     match reason.trim() {
-        "" => Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, Body::new(what).help(help))),
+        "" => Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, Body::new(what).help(help))),
         reason => Ok(reason),
     }
 }
@@ -346,7 +340,7 @@ fn non_empty<'a>(reason: &'a str, what: &str, help: &str) -> Result<&'a str, Ser
 /// If the key is missing, the ledger does not answer, or anything else differs from the records: a signature would make
 /// forged records look genuine.
 #[crate::boxed]
-async fn accept_unsigned(session: &LedgerSession) -> Result<Vec<u64>, ServiceError> {
+async fn accept_unsigned(session: &LedgerSession) -> Result<Vec<u64>, Error> {
     let key = session.sealer().required_key().await?;
     let unsigned = session.store.unsigned_ledger_records().await?;
     let is_unsigned = |divergence: &Divergence| {
@@ -368,7 +362,7 @@ pub async fn vouch(
     session: &LedgerSession,
     keys: &[Arc<SecretKey>],
     succession: Succession,
-) -> Result<(), ServiceError> {
+) -> Result<(), Error> {
     let sealing = session.sealer();
     let mut report = Report::new();
     if let Some(first_use) = sealing.check_continuity().await? {
@@ -386,7 +380,7 @@ pub async fn vouch(
 /// # Errors
 /// As [`checkpoint`].
 #[crate::boxed]
-pub async fn seal_again(session: &LedgerSession) -> Result<CheckpointRecord, ServiceError> {
+pub async fn seal_again(session: &LedgerSession) -> Result<CheckpointRecord, Error> {
     let sealing = session.sealer();
     sealing.check_continuity().await?;
     Ok(warned(session, sealing.seal_unchecked(true).await?))
@@ -409,10 +403,7 @@ pub struct AcceptedRollback {
 /// # Errors
 /// If the reason is empty, the ledger rejects the record, or a copy cannot be moved.
 #[crate::boxed]
-pub async fn accept_rollback(
-    session: &LedgerSession,
-    reason: &str,
-) -> Result<AcceptedRollback, ServiceError> {
+pub async fn accept_rollback(session: &LedgerSession, reason: &str) -> Result<AcceptedRollback, Error> {
     let help = "state in `--reason` what was restored, and from where";
     let reason = non_empty(reason, "cannot accept a rollback: the reason is empty", help)?;
     let origin = session.store.last_checkpoint().await?.map(|sealed| sealed.origin);
@@ -434,7 +425,7 @@ pub async fn accept_rollback(
         copies.discard(origin.as_deref()).map_err(|error| {
             let body = Body::new(format!("cannot move the kept checkpoint aside: {}", error_chain(&error)));
             let help = "make `keys/checkpoints/` and the state directory writable, and repeat the command";
-            ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help))
+            Error::configuration(codes::FILE_UNWRITABLE, body.help(help))
         })?;
     }
     let sealed = match departs {

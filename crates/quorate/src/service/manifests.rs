@@ -9,7 +9,7 @@ use quorate_manifest::workspace::{Scope, WorkspacePath};
 use super::confined::Confined;
 use super::disk::{absolute, display_path, entry_exists, find_outermost};
 use super::environment::Environment;
-use super::error::{ExitClass, ServiceError};
+use super::error::{Error, ErrorKind};
 use super::workspace::{find_root, load_configuration};
 
 /// A workspace of manifests.
@@ -26,11 +26,11 @@ impl Manifests {
     ///
     /// # Errors
     /// If it cannot be opened.
-    pub fn open(environment: &Environment, root: &Path, refs: Refs) -> Result<Self, ServiceError> {
+    pub fn open(environment: &Environment, root: &Path, refs: Refs) -> Result<Self, Error> {
         let confined = Confined::open(root).map_err(|error| {
             let body =
                 Body::new(format!("cannot open the workspace {}: {error}", display_path(environment, root)));
-            ServiceError::not_found(codes::FILE_UNREADABLE, body)
+            Error::not_found(codes::FILE_UNREADABLE, body)
         })?;
         let prefix = match display_path(environment, root) {
             here if here.is_empty() || here.ends_with('/') => here,
@@ -51,7 +51,7 @@ impl Manifests {
     ///
     /// # Errors
     /// If the file is not below the root.
-    pub fn location(&self, file: &Path) -> Result<WorkspacePath, ServiceError> {
+    pub fn location(&self, file: &Path) -> Result<WorkspacePath, Error> {
         workspace_location(&self.root, file)
     }
 }
@@ -60,7 +60,7 @@ impl Manifests {
 ///
 /// # Errors
 /// If the file is not below the root.
-pub fn workspace_location(root: &Path, file: &Path) -> Result<WorkspacePath, ServiceError> {
+pub fn workspace_location(root: &Path, file: &Path) -> Result<WorkspacePath, Error> {
     let below = |root: &Path, file: &Path| WorkspacePath::new(file.strip_prefix(root).ok()?.to_str()?).ok();
     // The root may contain `..` or a link; the file itself may be a link, which must not be resolved.
     let really = || {
@@ -69,8 +69,8 @@ pub fn workspace_location(root: &Path, file: &Path) -> Result<WorkspacePath, Ser
     };
     below(root, file).or_else(really).ok_or_else(|| {
         let message = format!("{} is not in the workspace {}", file.display(), root.display());
-        ServiceError::new(
-            ExitClass::InvalidRequest,
+        Error::new(
+            ErrorKind::InvalidRequest,
             codes::USAGE,
             Body::new(message).help("pass a directory above it with `--root`"),
         )
@@ -78,8 +78,8 @@ pub fn workspace_location(root: &Path, file: &Path) -> Result<WorkspacePath, Ser
 }
 
 /// The refusal for a missing file.
-pub fn file_not_found(path: &str) -> ServiceError {
-    ServiceError::not_found(
+pub fn file_not_found(path: &str) -> Error {
+    Error::not_found(
         codes::FILE_UNREADABLE,
         Body::new(format!("cannot read `{path}`: the file does not exist")).help("check the path"),
     )

@@ -6,7 +6,7 @@ use quorate_diagnostics::{Body, codes};
 use serde_json::{Map, json};
 
 use super::environment::Environment;
-use super::error::{ExitClass, ServiceError};
+use super::error::{Error, ErrorKind};
 use super::executor::{self, SelectedBy};
 use super::trust;
 use super::workspace::{self, PathOverrides};
@@ -21,7 +21,7 @@ pub async fn models(
     places: &PathOverrides,
     name: &str,
     timeout: Duration,
-) -> Result<Vec<String>, ServiceError> {
+) -> Result<Vec<String>, Error> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
     let select = |extra| {
         executor::by_name_with(&workspace.registry, &workspace.config, name, None, SelectedBy::Person, extra)
@@ -36,7 +36,7 @@ pub async fn models(
     let deadline = tokio::time::Instant::now() + timeout;
     let failed = |why: String| {
         let body = Body::new(format!("cannot list the models of `{name}`: {why}"));
-        ServiceError::new(ExitClass::Configuration, codes::EXECUTOR_INVALID, body)
+        Error::new(ErrorKind::Configuration, codes::EXECUTOR_INVALID, body)
     };
     match chosen.executor(admitted).models(deadline).await {
         None => Err(failed("this kind of executor has no list of models".to_owned())),

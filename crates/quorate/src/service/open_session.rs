@@ -8,7 +8,7 @@ use quorate_ledger::council_log;
 use quorate_ledger::runs::RunRow;
 
 use super::environment::Environment;
-use super::error::ServiceError;
+use super::error::Error;
 use super::finalize::finalize;
 use super::ledger::gc;
 use super::session::{LedgerSession, WorkspaceResources};
@@ -19,7 +19,7 @@ use super::workspace::{self, Workspace};
 /// # Errors
 /// If the ledger cannot be opened.
 #[crate::boxed]
-pub async fn open(environment: Environment, workspace: Workspace) -> Result<LedgerSession, ServiceError> {
+pub async fn open(environment: Environment, workspace: Workspace) -> Result<LedgerSession, Error> {
     let resources = WorkspaceResources::of(&environment, &workspace);
     Box::pin(open_with(environment, resources, workspace)).await
 }
@@ -29,10 +29,7 @@ pub async fn open(environment: Environment, workspace: Workspace) -> Result<Ledg
 /// # Errors
 /// If the ledger does not exist or cannot be read.
 #[crate::boxed]
-pub async fn open_read_only(
-    environment: Environment,
-    workspace: Workspace,
-) -> Result<LedgerSession, ServiceError> {
+pub async fn open_read_only(environment: Environment, workspace: Workspace) -> Result<LedgerSession, Error> {
     Box::pin(LedgerSession::open_read_only(environment, workspace)).await
 }
 
@@ -45,7 +42,7 @@ pub async fn open_with(
     environment: Environment,
     resources: WorkspaceResources,
     configuration: Workspace,
-) -> Result<LedgerSession, ServiceError> {
+) -> Result<LedgerSession, Error> {
     let session = Box::pin(LedgerSession::open(environment, resources, configuration)).await?;
     if session.store.read_only_reason().is_none() {
         Box::pin(reconcile(&session)).await?;
@@ -61,7 +58,7 @@ pub async fn open_with(
 pub async fn open_for_writing(
     environment: Environment,
     workspace: Workspace,
-) -> Result<LedgerSession, ServiceError> {
+) -> Result<LedgerSession, Error> {
     // If both would be created in one directory, the ledger's error says more.
     let is_log_separate = workspace.log.exists() || workspace.log.parent() != Some(workspace.ledger.dir());
     let can = if is_log_separate { council_log::can_append(&workspace.log) } else { Ok(()) };
@@ -72,7 +69,7 @@ pub async fn open_for_writing(
     Ok(session)
 }
 
-async fn reconcile(session: &LedgerSession) -> Result<(), ServiceError> {
+async fn reconcile(session: &LedgerSession) -> Result<(), Error> {
     let unended = session.store.decided_unfinished().await?;
     let driven = match unended.is_empty() {
         true => BTreeSet::new(),

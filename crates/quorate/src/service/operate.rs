@@ -19,7 +19,7 @@ use quorate_kernel::turn::{Begin, CycleResult, HookFlags, Policy, Runner, Swarm}
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
-use super::error::ServiceError;
+use super::error::Error;
 use super::runtime::OpenRuntime;
 use super::runtime::drive::SHUTDOWN_TIMEOUT;
 
@@ -62,7 +62,7 @@ pub async fn operate(
     ready: &OpenRuntime,
     request: OperateRequest,
     telemetry: Arc<dyn Telemetry>,
-) -> Result<Response, ServiceError> {
+) -> Result<Response, Error> {
     ready.ensure_writable()?;
     let OperateRequest { participant, substrate, state, newest, reply } = request;
     let swarm = ready.swarm(None, telemetry)?;
@@ -95,10 +95,10 @@ pub async fn operate(
     let not_answered = |why: &str| {
         let body = Body::new(format!("`{participant}` did not answer: {why}"));
         let help = "run `quorate doctor` to check whether its executor can be called";
-        ServiceError::configuration(codes::OPERATOR_FAILED, body.help(help))
+        Error::configuration(codes::OPERATOR_FAILED, body.help(help))
     };
     let mut runner = Runner::open(Arc::new(swarm), Begin::First).await?;
-    let mut ask = async || -> Result<_, ServiceError> {
+    let mut ask = async || -> Result<_, Error> {
         loop {
             match runner.cycle().await? {
                 CycleResult::Asked { failed, .. } => break Ok(failed),

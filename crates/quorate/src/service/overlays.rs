@@ -20,7 +20,7 @@ use serde_json::json;
 use tokio::sync::Mutex;
 
 use super::compose::Projection;
-use super::error::ServiceError;
+use super::error::Error;
 use super::playbook::change::MAX_ATTEMPTS;
 use super::session::LedgerSession;
 use super::{manifests, run_opened};
@@ -39,11 +39,11 @@ fn stream_of(assembly: &str) -> Name {
 /// # Errors
 /// If the ledger does not answer, or a record is malformed.
 #[crate::boxed]
-pub async fn load(store: &Store, assembly: &str) -> Result<OverlaySet, ServiceError> {
+pub async fn load(store: &Store, assembly: &str) -> Result<OverlaySet, Error> {
     Ok(load_stream(store, &stream_of(assembly)).await?.0)
 }
 
-async fn load_stream(store: &Store, stream: &Name) -> Result<(OverlaySet, u64), ServiceError> {
+async fn load_stream(store: &Store, stream: &Name) -> Result<(OverlaySet, u64), Error> {
     let mut followed = Projection::default();
     let standing = catch_up(store, stream, &mut followed).await?.clone();
     Ok((standing, followed.next_n()))
@@ -54,11 +54,11 @@ async fn catch_up<'f>(
     store: &Store,
     stream: &Name,
     followed: &'f mut Projection<OverlaySet>,
-) -> Result<&'f OverlaySet, ServiceError> {
+) -> Result<&'f OverlaySet, Error> {
     let take = |standing: &mut OverlaySet, record: &Record| {
         let unreadable = |_| {
             let body = Body::new(format!("record {stream}/{} cannot be read", record.n));
-            ServiceError::configuration(codes::LEDGER_CORRUPT, body)
+            Error::configuration(codes::LEDGER_CORRUPT, body)
         };
         if let Some(overlay) = record.read::<Overlay>().map_err(unreadable)? {
             standing.add(overlay);
@@ -88,7 +88,7 @@ pub fn active_texts(standing: &OverlaySet, setup: &Setup, now_ms: i64) -> Vec<Js
 /// # Errors
 /// When the ledger does not answer.
 #[crate::boxed]
-pub async fn add_from_run(session: &LedgerSession, history: &History) -> Result<(), ServiceError> {
+pub async fn add_from_run(session: &LedgerSession, history: &History) -> Result<(), Error> {
     let Some((setup, outcome)) = run_opened::assembly_setup(history).zip(history.outcome()) else {
         return Ok(());
     };
@@ -152,7 +152,7 @@ async fn append_with_retry(
     session: &LedgerSession,
     stream: &Name,
     decide: impl Fn(&OverlaySet, i64) -> (Vec<Overlay>, Vec<Eviction>),
-) -> Result<Vec<Eviction>, ServiceError> {
+) -> Result<Vec<Eviction>, Error> {
     let mut tries = 0;
     session.ensure_writable()?;
     session.sign_stream(stream, None).await?;
@@ -188,7 +188,7 @@ pub struct OverlayFilter {
 }
 
 impl OverlayFilter {
-    async fn streams(&self, session: &LedgerSession) -> Result<Vec<Name>, ServiceError> {
+    async fn streams(&self, session: &LedgerSession) -> Result<Vec<Name>, Error> {
         let (_, scope) = manifests::root_and_scope(&session.environment, None);
         let before = scope.tenant().map_or_else(String::new, |tenant| format!("{tenant}/"));
         match &self.assembly {
@@ -326,7 +326,7 @@ impl EvictedOverlays {
 /// # Errors
 /// When the ledger does not answer.
 #[crate::boxed]
-pub async fn list(session: &LedgerSession, whose: &OverlayFilter) -> Result<OverlayList, ServiceError> {
+pub async fn list(session: &LedgerSession, whose: &OverlayFilter) -> Result<OverlayList, Error> {
     let now_ms = session.environment.clock.now_ms();
     let mut overlays = Vec::new();
     for stream in whose.streams(session).await? {
@@ -338,7 +338,7 @@ pub async fn list(session: &LedgerSession, whose: &OverlayFilter) -> Result<Over
     Ok(OverlayList { overlays })
 }
 
-async fn streams(store: &Store, assembly: Option<&str>) -> Result<Vec<Name>, ServiceError> {
+async fn streams(store: &Store, assembly: Option<&str>) -> Result<Vec<Name>, Error> {
     match assembly {
         Some(assembly) => Ok(vec![stream_of(assembly)]),
         None => Ok(store.streams(STREAM_PREFIX).await?),
@@ -350,7 +350,7 @@ async fn streams(store: &Store, assembly: Option<&str>) -> Result<Vec<Name>, Ser
 /// # Errors
 /// If none or several match.
 #[crate::boxed]
-pub async fn find(session: &LedgerSession, prefix: &str) -> Result<ListedOverlay, ServiceError> {
+pub async fn find(session: &LedgerSession, prefix: &str) -> Result<ListedOverlay, Error> {
     let mut found = list(session, &OverlayFilter::default()).await?.overlays;
     found.retain(|one| one.overlay.overlay.starts_with(&prefix.to_lowercase()));
     match found.len() {
@@ -358,11 +358,11 @@ pub async fn find(session: &LedgerSession, prefix: &str) -> Result<ListedOverlay
         0 => {
             let body = Body::new(format!("no overlay has an id that starts with `{prefix}`"));
             let help = "run `quorate overlays list` to see the available overlays";
-            Err(ServiceError::not_found(codes::OVERLAY_UNKNOWN, body.help(help)))
+            Err(Error::not_found(codes::OVERLAY_UNKNOWN, body.help(help)))
         }
         _ => {
             let body = Body::new(format!("{} overlays have an id that starts with `{prefix}`", found.len()));
-            Err(ServiceError::not_found(codes::OVERLAY_UNKNOWN, body.help("give more characters")))
+            Err(Error::not_found(codes::OVERLAY_UNKNOWN, body.help("give more characters")))
         }
     }
 }
@@ -372,7 +372,7 @@ pub async fn find(session: &LedgerSession, prefix: &str) -> Result<ListedOverlay
 /// # Errors
 /// As [`find`], and if the ledger does not answer.
 #[crate::boxed]
-pub async fn expire(session: &LedgerSession, prefix: &str) -> Result<ExpiredOverlay, ServiceError> {
+pub async fn expire(session: &LedgerSession, prefix: &str) -> Result<ExpiredOverlay, Error> {
     let overlay = find(session, prefix).await?.overlay;
     let gone = Eviction {
         overlay: overlay.overlay.clone(),
@@ -392,7 +392,7 @@ pub async fn expire(session: &LedgerSession, prefix: &str) -> Result<ExpiredOver
 /// # Errors
 /// When the ledger does not answer.
 #[crate::boxed]
-pub async fn sweep(session: &LedgerSession, whose: &OverlayFilter) -> Result<EvictedOverlays, ServiceError> {
+pub async fn sweep(session: &LedgerSession, whose: &OverlayFilter) -> Result<EvictedOverlays, Error> {
     let mut evicted = Vec::new();
     for stream in whose.streams(session).await? {
         let leaving =
@@ -407,7 +407,7 @@ pub async fn sweep(session: &LedgerSession, whose: &OverlayFilter) -> Result<Evi
 /// # Errors
 /// When the ledger does not answer.
 #[crate::boxed]
-pub async fn unevicted(store: &Store, assembly: Option<&str>) -> Result<Vec<Overlay>, ServiceError> {
+pub async fn unevicted(store: &Store, assembly: Option<&str>) -> Result<Vec<Overlay>, Error> {
     OverlayCache::default().holding(store, assembly).await
 }
 
@@ -421,7 +421,7 @@ impl OverlayCache {
     /// # Errors
     /// When the ledger does not answer.
     #[crate::boxed]
-    pub async fn holding(&self, store: &Store, assembly: Option<&str>) -> Result<Vec<Overlay>, ServiceError> {
+    pub async fn holding(&self, store: &Store, assembly: Option<&str>) -> Result<Vec<Overlay>, Error> {
         let mut known = self.0.lock().await;
         let mut all = Vec::new();
         for stream in streams(store, assembly).await? {
@@ -457,7 +457,7 @@ mod tests {
         store.append(Append::one(&stream_of("a"), n, entry, Durability::Written)).await.expect("appended");
     }
 
-    async fn ids(watched: &OverlayCache, store: &Store) -> Result<Vec<String>, ServiceError> {
+    async fn ids(watched: &OverlayCache, store: &Store) -> Result<Vec<String>, Error> {
         Ok(watched.holding(store, None).await?.into_iter().map(|one| one.overlay).collect())
     }
 

@@ -22,7 +22,7 @@ use quorate_kernel::ports::provisioning::{Failure, Provisioning};
 
 use super::disk::{absolute, display_path};
 use super::environment::Environment;
-use super::error::{self, ExitClass, ServiceError};
+use super::error::{self, Error, ErrorKind};
 use super::workspace::{PathOverrides, find_root};
 use super::{guard, runtime};
 use crate::service::diff;
@@ -44,7 +44,7 @@ impl ProvisionTarget {
     ///
     /// # Errors
     /// If it does not exist or is not a folder.
-    pub fn open(environment: &Environment, into: Option<&Path>) -> Result<ProvisionTarget, ServiceError> {
+    pub fn open(environment: &Environment, into: Option<&Path>) -> Result<ProvisionTarget, Error> {
         let path: PathBuf = match into {
             Some(into) => absolute(&environment.directory, into),
             None => find_root(environment, None, &environment.directory),
@@ -55,26 +55,22 @@ impl ProvisionTarget {
         };
         let files = TargetDir::open(&path).map_err(|error| {
             let class = match error.kind() {
-                std::io::ErrorKind::NotFound => ExitClass::NotFound,
-                _ => ExitClass::Configuration,
+                std::io::ErrorKind::NotFound => ErrorKind::NotFound,
+                _ => ErrorKind::Configuration,
             };
             let body = Body::new(format!("cannot open the folder {named}: {error}"));
-            ServiceError::new(
-                class,
-                codes::PROFILE_TARGET,
-                body.help("name an existing folder with `--into`"),
-            )
+            Error::new(class, codes::PROFILE_TARGET, body.help("name an existing folder with `--into`"))
         })?;
         Ok(ProvisionTarget { files, path, shown: named })
     }
 
     /// Locks out other processes while files are written.
-    fn lock(&self, dry_run: bool) -> Result<Option<std::fs::File>, ServiceError> {
+    fn lock(&self, dry_run: bool) -> Result<Option<std::fs::File>, Error> {
         match dry_run {
             true => Ok(None),
             false => self.files.lock().map(Some).map_err(|error| {
                 let body = Body::new(format!("cannot lock the folder {}: {error}", self.shown));
-                ServiceError::configuration(codes::PROFILE_TARGET, body)
+                Error::configuration(codes::PROFILE_TARGET, body)
             }),
         }
     }
@@ -84,7 +80,7 @@ impl ProvisionTarget {
 ///
 /// # Errors
 /// If the manifest is refused or has no `provisioning`.
-pub fn source(environment: &Environment, path: &Path) -> Result<Arc<dyn Provisioning>, ServiceError> {
+pub fn source(environment: &Environment, path: &Path) -> Result<Arc<dyn Provisioning>, Error> {
     let is_manifest = path.extension().is_some_and(|end| MANIFESTS.iter().any(|known| end == *known));
     if !is_manifest {
         let named = path.display().to_string();
@@ -94,7 +90,7 @@ pub fn source(environment: &Environment, path: &Path) -> Result<Arc<dyn Provisio
     let opened = runtime::open(environment, &PathOverrides::default(), &request)?;
     opened.provisioning.ok_or_else(|| {
         let body = Body::new(format!("`{}` does not configure provisioning", path.display()));
-        ServiceError::configuration(
+        Error::configuration(
             codes::PROFILE_UNKNOWN,
             body.help("add `provisioning: {kind: profile, path: …}`"),
         )
@@ -114,7 +110,7 @@ pub async fn install(
     provisioning: &dyn Provisioning,
     target: &ProvisionTarget,
     how: ProvisionOptions,
-) -> Result<ProvisionOutcome, ServiceError> {
+) -> Result<ProvisionOutcome, Error> {
     guard::ensure_folder_free(&target.path, &target.shown)?;
     let package = provisioning.package().await.map_err(package_error)?;
     let _lock = target.lock(how.dry_run)?;
@@ -131,7 +127,7 @@ pub fn uninstall(
     target: &ProvisionTarget,
     slug: &str,
     how: ProvisionOptions,
-) -> Result<ProvisionOutcome, ServiceError> {
+) -> Result<ProvisionOutcome, Error> {
     let _lock = target.lock(how.dry_run)?;
     install::uninstall(&target.files, &target.shown, slug, how)
 }
@@ -140,19 +136,19 @@ pub fn uninstall(
 ///
 /// # Errors
 /// If the named profile is not installed, or the store cannot be read.
-pub fn status(target: &ProvisionTarget, slug: Option<&str>) -> Result<ProfilesStatus, ServiceError> {
+pub fn status(target: &ProvisionTarget, slug: Option<&str>) -> Result<ProfilesStatus, Error> {
     status::status(&target.files, &target.shown, slug)
 }
 
-fn package_error(failure: Failure) -> ServiceError {
+fn package_error(failure: Failure) -> Error {
     match failure {
         Failure::Missing { message } => {
             let help = "name a folder with a profile.json";
-            ServiceError::not_found(codes::PROFILE_UNKNOWN, Body::new(message).help(help))
+            Error::not_found(codes::PROFILE_UNKNOWN, Body::new(message).help(help))
         }
-        Failure::Refused(report) => ServiceError::from_report(ExitClass::Configuration, *report),
+        Failure::Refused(report) => Error::from_report(ErrorKind::Configuration, *report),
         unavailable @ Failure::Unavailable { .. } => {
-            ServiceError::configuration(codes::PROFILE_INVALID, Body::new(error::error_chain(&unavailable)))
+            Error::configuration(codes::PROFILE_INVALID, Body::new(error::error_chain(&unavailable)))
         }
     }
 }
@@ -244,35 +240,35 @@ impl FileReport {
 }
 
 /// The refusal of a profile that is not installed.
-fn not_installed(slug: &str, target: &str, installed: &[String]) -> ServiceError {
+fn not_installed(slug: &str, target: &str, installed: &[String]) -> Error {
     let place = if target == "." { "here".to_owned() } else { format!("in {target}") };
     let body = Body::new(format!("no profile `{slug}` is installed {place}"));
     let help = match installed {
         [] => "name another folder with `--into`: no profile is installed".to_owned(),
         some => format!("the installed profiles are {}", some.join(", ")),
     };
-    ServiceError::not_found(codes::PROFILE_UNKNOWN, body.help(help))
+    Error::not_found(codes::PROFILE_UNKNOWN, body.help(help))
 }
 
-impl From<SetupError> for ServiceError {
-    fn from(error: SetupError) -> ServiceError {
+impl From<SetupError> for Error {
+    fn from(error: SetupError) -> Error {
         match &error {
             SetupError::Corrupt { .. } => {
                 let help = "restore the file from a copy; `quorate explain setup_corrupt` describes it";
-                ServiceError::configuration(codes::SETUP_CORRUPT, Body::new(error.to_string()).help(help))
+                Error::configuration(codes::SETUP_CORRUPT, Body::new(error.to_string()).help(help))
             }
             SetupError::Target { file_error: FileError::Obstructed(_), .. } => {
-                ServiceError::new(ExitClass::Refused, codes::PROFILE_TARGET, Body::new(error.to_string()))
+                Error::new(ErrorKind::Refused, codes::PROFILE_TARGET, Body::new(error.to_string()))
             }
             SetupError::Target { .. } => {
-                ServiceError::configuration(codes::PROFILE_TARGET, Body::new(format!("cannot use {error}")))
+                Error::configuration(codes::PROFILE_TARGET, Body::new(format!("cannot use {error}")))
             }
         }
     }
 }
 
 /// Adds refusals to a report; an unreadable file is an error.
-fn refuse(report: &mut Report, cannot: ChangeError) -> Result<(), ServiceError> {
+fn refuse(report: &mut Report, cannot: ChangeError) -> Result<(), Error> {
     match cannot {
         ChangeError::Refused { code, body, text } => {
             if let (Some(text), Some(place)) = (text, &body.place) {

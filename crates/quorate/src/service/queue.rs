@@ -29,7 +29,7 @@ use serde_json::{Map, json};
 
 use super::disk::display_ledger;
 use super::environment::Environment;
-use super::error::{ExitClass, ServiceError};
+use super::error::{Error, ErrorKind};
 use super::keys::{self, SigningKey, WorkspaceKeys};
 use super::open_session;
 use super::review::MAX_TYPE_CHARS;
@@ -101,7 +101,7 @@ fn is_sha256(text: &str) -> bool {
 ///
 /// # Errors
 /// [`codes::QUEUE_UNAVAILABLE`] for a ledger in a file.
-pub fn ensure_queue(session: &LedgerSession) -> Result<(), ServiceError> {
+pub fn ensure_queue(session: &LedgerSession) -> Result<(), Error> {
     ensure_has_queue(&session.environment, session.store.address())
 }
 
@@ -109,14 +109,14 @@ pub fn ensure_queue(session: &LedgerSession) -> Result<(), ServiceError> {
 ///
 /// # Errors
 /// As [`ensure_queue`].
-pub fn ensure_has_queue(environment: &Environment, address: &StoreAddress) -> Result<(), ServiceError> {
+pub fn ensure_has_queue(environment: &Environment, address: &StoreAddress) -> Result<(), Error> {
     if address.file().is_none() {
         return Ok(());
     }
     let ledger = display_ledger(environment, address);
     let body = Body::new(format!("the ledger {ledger} is a file, and a queue needs a Postgres database"));
     let help = "name a database with `--ledger postgres://user@host/database`, or `ledger` in quorate.toml";
-    Err(ServiceError::configuration(codes::QUEUE_UNAVAILABLE, body.help(help)))
+    Err(Error::configuration(codes::QUEUE_UNAVAILABLE, body.help(help)))
 }
 
 /// Opens the session of the working directory, if its ledger has a queue.
@@ -124,7 +124,7 @@ pub fn ensure_has_queue(environment: &Environment, address: &StoreAddress) -> Re
 /// # Errors
 /// As [`ensure_queue`], and if configuration or ledger are unusable.
 #[crate::boxed]
-pub async fn open(environment: &Environment, places: &PathOverrides) -> Result<LedgerSession, ServiceError> {
+pub async fn open(environment: &Environment, places: &PathOverrides) -> Result<LedgerSession, Error> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
     ensure_has_queue(environment, &workspace.ledger)?;
     open_session::open(environment.clone(), workspace).await
@@ -138,7 +138,7 @@ pub async fn open(environment: &Environment, places: &PathOverrides) -> Result<L
 pub async fn open_for_writing(
     environment: &Environment,
     places: &PathOverrides,
-) -> Result<LedgerSession, ServiceError> {
+) -> Result<LedgerSession, Error> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
     ensure_has_queue(environment, &workspace.ledger)?;
     open_session::open_for_writing(environment.clone(), workspace).await
@@ -148,7 +148,7 @@ pub async fn open_for_writing(
 ///
 /// # Errors
 /// If it is not 1 to 64 lower-case letters, digits, `-`, `_` and `.`, beginning with a letter or digit.
-pub fn check_name(what: &str, name: &str) -> Result<(), ServiceError> {
+pub fn check_name(what: &str, name: &str) -> Result<(), Error> {
     let is_fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
     if !name.is_empty()
         && name.len() <= 64
@@ -159,7 +159,7 @@ pub fn check_name(what: &str, name: &str) -> Result<(), ServiceError> {
     }
     let body = Body::new(format!("`{name}` cannot be the name of a {what}"))
         .help("use 1 to 64 lower-case letters, digits, `-`, `_` and `.`, beginning with a letter or a digit");
-    Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body))
+    Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body))
 }
 
 /// The field of a task's body that holds its signature: the key's name, the time and the signature, with spaces between
@@ -179,7 +179,7 @@ struct Covered<'a> {
 /// # Errors
 /// If signatures are required or there is a keyring, and no key may sign; and if a key or the keyring is unusable.
 #[crate::boxed]
-async fn signing_key(keys: &WorkspaceKeys) -> Result<Option<Arc<SecretKey>>, ServiceError> {
+async fn signing_key(keys: &WorkspaceKeys) -> Result<Option<Arc<SecretKey>>, Error> {
     let ring = keys.load_keyring()?.keys;
     let why = match keys.signing_key().await? {
         SigningKey::Available(key, from) => {
@@ -199,7 +199,7 @@ async fn signing_key(keys: &WorkspaceKeys) -> Result<Option<Arc<SecretKey>>, Ser
         "run `quorate keys init`, which makes a key and lists it in {}: workers refuse unsigned tasks where keys are configured",
         keys.display_path(&keys.keyring_path())
     );
-    Err(ServiceError::configuration(codes::SIGNING_KEY_MISSING, body.help(help)))
+    Err(Error::configuration(codes::SIGNING_KEY_MISSING, body.help(help)))
 }
 
 /// Adds the signature of a key to a task's body.
@@ -214,10 +214,10 @@ fn sign_task(body: &mut Map<String, Json>, key: &SecretKey, covered: Covered<'_>
 /// # Errors
 /// If the body is malformed, if a required signature is missing, or if the signature does not count.
 #[crate::boxed]
-async fn verified_body(keys: &WorkspaceKeys, task: &ClaimedTask) -> Result<TaskBody, ServiceError> {
+async fn verified_body(keys: &WorkspaceKeys, task: &ClaimedTask) -> Result<TaskBody, Error> {
     let unreadable = |why: String| {
         let body = Body::new(format!("cannot read the task: {why}"));
-        ServiceError::configuration(codes::QUEUE_INVALID, body.help("cancel it and queue it again"))
+        Error::configuration(codes::QUEUE_INVALID, body.help("cancel it and queue it again"))
     };
     let mut body: Map<String, Json> =
         serde_json::from_str(&task.body).map_err(|error| unreadable(error.to_string()))?;
@@ -227,7 +227,7 @@ async fn verified_body(keys: &WorkspaceKeys, task: &ClaimedTask) -> Result<TaskB
         let what = Body::new(format!("cannot use the task of run {}: {why}", task.run));
         let help =
             "queue the text again from a workspace whose key is in this worker's keyring, with `--force`";
-        return Err(ServiceError::configuration(codes::TASK_UNSIGNED, what.help(help)));
+        return Err(Error::configuration(codes::TASK_UNSIGNED, what.help(help)));
     }
     let body: TaskBody =
         serde_json::from_value(Json::Object(body)).map_err(|error| unreadable(error.to_string()))?;
@@ -244,7 +244,7 @@ async fn signature_rejection(
     body: &Map<String, Json>,
     covered: Covered<'_>,
     signature: Option<&Json>,
-) -> Result<Option<String>, ServiceError> {
+) -> Result<Option<String>, Error> {
     let external = keys.trusted_keys()?;
     let (ring, is_required) = match external.keyring {
         Some(ring) => (ring, true),
@@ -336,7 +336,7 @@ impl TaskWaiter {
     ///
     /// # Errors
     /// When the ledger does not answer.
-    pub async fn next(&mut self, session: &LedgerSession) -> Result<Vec<EndedTask>, ServiceError> {
+    pub async fn next(&mut self, session: &LedgerSession) -> Result<Vec<EndedTask>, Error> {
         while !self.open.is_empty() {
             let mut states = session.store.task_states(&self.open).await?;
             let mut ended = Vec::new();

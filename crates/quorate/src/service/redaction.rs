@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, json};
 
-use super::error::ServiceError;
+use super::error::Error;
 
 /// The maximum length of a text's name, in bytes: no path is longer, and lists and pages repeat the name.
 const MAX_NAME_BYTES: usize = 4096;
@@ -32,11 +32,7 @@ impl Redaction {
     ///
     /// # Errors
     /// If the patterns cannot be combined.
-    pub fn of(
-        config: &Configuration,
-        council: &Council,
-        variables: &Variables,
-    ) -> Result<Self, ServiceError> {
+    pub fn of(config: &Configuration, council: &Council, variables: &Variables) -> Result<Self, Error> {
         let Table { builtin, environment, patterns } = &config.redact;
         let patterns = [&patterns[..], &council.logging.redact_patterns[..]].concat();
         let passed = || forwarded_variables(config, council);
@@ -45,9 +41,8 @@ impl Redaction {
             "patterns": patterns, "builtin": builtin.then_some(VERSION), "environment": environment,
         });
         let secrets = Secrets { builtin: *builtin, patterns, values };
-        let redactor = Redactor::from_secrets(&secrets).map_err(|error| {
-            ServiceError::configuration(codes::PATTERN_INVALID, Body::new(error.to_string()))
-        })?;
+        let redactor = Redactor::from_secrets(&secrets)
+            .map_err(|error| Error::configuration(codes::PATTERN_INVALID, Body::new(error.to_string())))?;
         Ok(Redaction { redactor, settings })
     }
 
@@ -56,13 +51,13 @@ impl Redaction {
     ///
     /// # Errors
     /// If an id looks like a secret; the error does not quote it.
-    pub fn check_ids<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Result<(), ServiceError> {
+    pub fn check_ids<'a>(&self, ids: impl IntoIterator<Item = &'a str>) -> Result<(), Error> {
         let redactor = self.redactor.without_patterns();
         match ids.into_iter().position(|id| redactor.redact(id).1 > 0) {
             None => Ok(()),
             Some(at) => {
                 let body = Body::new(format!("cannot use member {}: its id looks like a secret", at + 1));
-                Err(ServiceError::configuration(codes::COUNCIL_INVALID, body.help("rename the member")))
+                Err(Error::configuration(codes::COUNCIL_INVALID, body.help("rename the member")))
             }
         }
     }
@@ -77,10 +72,10 @@ impl Redaction {
         name: &str,
         text: &Arc<str>,
         lines: bool,
-    ) -> Result<(String, usize), ServiceError> {
+    ) -> Result<(String, usize), Error> {
         if name.len() > MAX_NAME_BYTES {
             let body = Body::new(format!("the name of the text is over {MAX_NAME_BYTES} bytes"));
-            return Err(ServiceError::configuration(
+            return Err(Error::configuration(
                 codes::ARTIFACT_UNREADABLE,
                 body.help("give it a shorter name"),
             ));
@@ -108,7 +103,7 @@ impl Redaction {
                 ));
                 let help = "members never see what looks like a secret, and would decide without these sentences: take away what \
                             surrounds them, such as the BEGIN and END lines of a private key or `password = `";
-                Err(ServiceError::configuration(codes::TEXT_HIDDEN, body.help(help)))
+                Err(Error::configuration(codes::TEXT_HIDDEN, body.help(help)))
             }
         }
     }

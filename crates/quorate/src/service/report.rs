@@ -17,12 +17,13 @@ use quorate_protocol::answers::deliberator::NOT_JUDGED;
 use quorate_protocol::modes::council::{self, ADJUDICATOR};
 use quorate_protocol::policy::{Verdict, blocks_against_ship, policy_id, policy_of_id};
 use quorate_protocol::{Json, Name, PartKind};
+use serde::{Serialize, Serializer};
 use serde_json::{Map, json};
 
 use super::artifact::repository_path;
 use super::budget;
 use super::disk::{display_ledger, display_path};
-use super::error::ServiceError;
+use super::error::Error;
 use super::member_usage::{Failure, MemberUsage, RecordedAnswers, with_usage};
 use super::session::LedgerSession;
 
@@ -135,20 +136,22 @@ pub struct Deliberator {
 }
 
 /// How an invocation ended.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Answer {
     /// `answered`, `timed_out`, …; `not_asked` without an invocation.
     pub status: String,
     /// The answer, verbatim.
     pub answer: Option<Map<String, Json>>,
     /// The reason for a missing answer, if the record has more than the status.
+    #[serde(skip)]
     pub message: Option<String>,
     /// The reason for a missing answer, in full.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
 }
 
 /// A deliberator's finding.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
     /// The deliberator that found it.
     pub by: String,
@@ -156,7 +159,8 @@ pub struct Finding {
     pub line: Option<u64>,
     /// 1-based, in characters.
     pub column: Option<u64>,
-    /// Byte offsets into the text.
+    /// Byte offsets into the text. The JSON says whether there are some.
+    #[serde(rename = "grounded", serialize_with = "is_some")]
     pub span: Option<(usize, usize)>,
     /// The quoted words.
     pub quote: String,
@@ -198,14 +202,6 @@ impl Answer {
     /// A boolean of the answer; `false` if absent.
     pub fn flag(&self, key: &str) -> bool {
         self.field(key) == Some(&Json::Bool(true))
-    }
-
-    fn json(&self) -> Json {
-        let mut json = json!({"status": self.status, "answer": self.answer});
-        if let Some(failure) = &self.failure {
-            json["failure"] = json!(failure);
-        }
-        json
     }
 }
 
@@ -455,18 +451,12 @@ impl Review {
     pub fn to_json(&self) -> Json {
         let deliberator = |deliberator: &Deliberator| {
             let object = json!({
-                "id": deliberator.id, "round1": deliberator.round1.json(), "round2": deliberator.round2.json(),
+                "id": deliberator.id, "round1": deliberator.round1, "round2": deliberator.round2,
                 "counted": deliberator.counted, "ungrounded": deliberator.ungrounded,
             });
             with_usage(object, &deliberator.id, &self.members)
         };
-        let finding = |finding: &Finding| {
-            json!({
-                "by": finding.by, "line": finding.line, "column": finding.column, "quote": finding.quote, "issue": finding.issue,
-                "fix": finding.fix, "grounded": finding.span.is_some(),
-            })
-        };
-        let spent = Cost { calls: self.calls, usage: self.usage, took: self.took }.json();
+        let spent = Cost { calls: self.calls, usage: self.usage, took: self.took };
         json!({
             "schema": SCHEMA,
             "run": self.run,
@@ -483,8 +473,8 @@ impl Review {
             "revision_brief": self.revision_brief,
             "dissent_summary": self.dissent_summary,
             "deliberators": self.deliberators.iter().map(deliberator).collect::<Vec<_>>(),
-            "adjudicator": with_usage(self.adjudicator.json(), ADJUDICATOR, &self.members),
-            "findings": self.findings.iter().map(finding).collect::<Vec<_>>(),
+            "adjudicator": with_usage(json!(self.adjudicator), ADJUDICATOR, &self.members),
+            "findings": self.findings,
             "prior_verdicts_consulted": self.prior_verdicts_consulted,
             "executor": self.executor,
             "model_asked": self.model_asked,
@@ -495,6 +485,10 @@ impl Review {
             "notes": self.all_notes(),
         })
     }
+}
+
+fn is_some<S: Serializer>(span: &Option<(usize, usize)>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_bool(span.is_some())
 }
 
 fn policy(opened: &RunOpened) -> String {
@@ -636,7 +630,7 @@ pub(super) const QUEUED_NOTE: &str = "Everything answered so far is kept, and a 
 /// # Errors
 /// If its records are missing or corrupt, or the ledger does not answer.
 #[crate::boxed]
-pub async fn load(session: &LedgerSession, run: &Name) -> Result<Review, ServiceError> {
+pub async fn load(session: &LedgerSession, run: &Name) -> Result<Review, Error> {
     load_from(session, &session.partial_history(run).await?).await
 }
 
@@ -645,7 +639,7 @@ pub async fn load(session: &LedgerSession, run: &Name) -> Result<Review, Service
 /// # Errors
 /// If the ledger does not answer.
 #[crate::boxed]
-pub async fn load_from(session: &LedgerSession, history: &History) -> Result<Review, ServiceError> {
+pub async fn load_from(session: &LedgerSession, history: &History) -> Result<Review, Error> {
     let artifact = history.inputs().into_iter().find(|(kind, ..)| *kind == PartKind::Artifact);
     let text = match artifact {
         Some((.., sha256)) => session.store.body(&sha256).await?,

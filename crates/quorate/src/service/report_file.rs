@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use super::disk::{self, absolute};
 use super::environment::Environment;
-use super::error::{ExitClass, ServiceError, error_chain};
+use super::error::{Error, ErrorKind, error_chain};
 use super::ledger::prove::{self, CheckRequest};
 use super::report::{Finding, Review, numbered_findings};
 use super::runs::Recorded;
@@ -98,11 +98,7 @@ pub enum ReportScope {
 /// # Errors
 /// If the run does not exist or cannot be proven, or the ledger does not answer.
 #[crate::boxed]
-pub async fn collect(
-    session: &LedgerSession,
-    run: &Name,
-    scope: ReportScope,
-) -> Result<ReportFile, ServiceError> {
+pub async fn collect(session: &LedgerSession, run: &Name, scope: ReportScope) -> Result<ReportFile, Error> {
     if session.store.read_only_reason().is_none() {
         ledger::checkpoint(session).await?;
     }
@@ -129,27 +125,23 @@ pub async fn collect(
     ReportFile::read(text_of(&proof)?, texts).map_err(|error| unreadable(run, &error))
 }
 
-fn text_of(proof: &quorate_ledger::prove::Proof) -> Result<String, ServiceError> {
-    proof.text().map_err(|error| ServiceError::bug(error.to_string()))
+fn text_of(proof: &quorate_ledger::prove::Proof) -> Result<String, Error> {
+    proof.text().map_err(|error| Error::bug(error.to_string()))
 }
 
-fn unreadable(run: &Name, error: &InvalidContents) -> ServiceError {
+fn unreadable(run: &Name, error: &InvalidContents) -> Error {
     let body = Body::new(format!("cannot report run {run}: {error}"));
-    ServiceError::configuration(codes::LEDGER_CORRUPT, body.help("see `quorate ledger verify`"))
+    Error::configuration(codes::LEDGER_CORRUPT, body.help("see `quorate ledger verify`"))
 }
 
 /// Draws a report, and warns about content that a sender may not want to send.
 ///
 /// # Errors
 /// If the format cannot draw it.
-pub fn draw(
-    session: &LedgerSession,
-    file: &ReportFile,
-    format: &ReportFormat,
-) -> Result<String, ServiceError> {
+pub fn draw(session: &LedgerSession, file: &ReportFile, format: &ReportFormat) -> Result<String, Error> {
     let page = (format.draw)(file).map_err(|why| {
         let body = Body::new(format!("cannot draw the report: {why}"));
-        ServiceError::new(ExitClass::Bug, codes::PROOF_INVALID, body)
+        Error::new(ErrorKind::Bug, codes::PROOF_INVALID, body)
     })?;
     warn(session, file, page.len());
     Ok(page)
@@ -380,7 +372,7 @@ pub struct CheckedProof {
 
 impl CheckedProof {
     /// The error of a proof whose key is not trusted.
-    pub fn distrust(&self) -> Option<ServiceError> {
+    pub fn distrust(&self) -> Option<Error> {
         self.distrust.as_deref().map(prove::untrusted)
     }
 }
@@ -394,7 +386,7 @@ pub fn check_proof(
     environment: &Environment,
     request: &CheckRequest,
     reports: Option<&ReportFormat>,
-) -> Result<CheckedProof, ServiceError> {
+) -> Result<CheckedProof, Error> {
     let trusted = ledger::ledger_keys(environment, &request.keys)?;
     let signers = ledger::signer_keys(environment, &request.signers)?;
     let text = read_file(environment, request)?;
@@ -425,7 +417,7 @@ fn check_drawn(
     text: &str,
     format: &ReportFormat,
     embedded: Embedded,
-) -> Result<(), ServiceError> {
+) -> Result<(), Error> {
     let Embedded { proof, texts, program, this_program } = embedded;
     let file = ReportFile::read(proof, texts).map_err(|error| match error {
         InvalidContents::Proof(failed) => invalid(request, failed),
@@ -446,16 +438,16 @@ fn check_drawn(
     Err(differs(request, &what, "do not rely on it; ask its sender for a new report"))
 }
 
-fn differs(request: &CheckRequest, what: &str, help: &str) -> ServiceError {
+fn differs(request: &CheckRequest, what: &str, help: &str) -> Error {
     let body = Body::new(format!("{} was changed: {what}", request.file));
-    ServiceError::new(ExitClass::Refused, codes::REPORT_DIFFERS, body.help(help))
+    Error::new(ErrorKind::Refused, codes::REPORT_DIFFERS, body.help(help))
 }
 
-fn invalid(request: &CheckRequest, failed: InvalidProof) -> ServiceError {
+fn invalid(request: &CheckRequest, failed: InvalidProof) -> Error {
     match failed {
         InvalidProof::NotAProof(why) => unreadable_proof(request, &why),
-        InvalidProof::InvalidPart { .. } => ServiceError::new(
-            ExitClass::Refused,
+        InvalidProof::InvalidPart { .. } => Error::new(
+            ErrorKind::Refused,
             codes::PROOF_INVALID,
             Body::new(format!("{} proves nothing: {failed}", request.file))
                 .help("ask its sender for a new proof, and for the key over another channel"),
@@ -463,14 +455,14 @@ fn invalid(request: &CheckRequest, failed: InvalidProof) -> ServiceError {
     }
 }
 
-fn read_file(environment: &Environment, request: &CheckRequest) -> Result<String, ServiceError> {
+fn read_file(environment: &Environment, request: &CheckRequest) -> Result<String, Error> {
     let limit = MAX_FILE_BYTES;
     let bytes = match request.file.as_str() {
         "-" => disk::read_stdin(limit),
         file => disk::read_up_to(&absolute(&environment.directory, Path::new(file)), limit),
     };
     let bytes = bytes.map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => ServiceError::not_found(
+        std::io::ErrorKind::NotFound => Error::not_found(
             codes::PROOF_UNREADABLE,
             Body::new(format!("{} does not exist", request.file))
                 .help("run `quorate ledger prove RUN` to write a proof"),
@@ -480,8 +472,8 @@ fn read_file(environment: &Environment, request: &CheckRequest) -> Result<String
     String::from_utf8(bytes).map_err(|_| unreadable_proof(request, "it is not UTF-8"))
 }
 
-fn unreadable_proof(request: &CheckRequest, why: &str) -> ServiceError {
+fn unreadable_proof(request: &CheckRequest, why: &str) -> Error {
     let body = Body::new(format!("cannot read {} as a proof: {why}", request.file));
     let help = "run `quorate ledger prove RUN > proof.json` to write one, and keep the file unchanged, byte for byte";
-    ServiceError::configuration(codes::PROOF_UNREADABLE, body.help(help))
+    Error::configuration(codes::PROOF_UNREADABLE, body.help(help))
 }

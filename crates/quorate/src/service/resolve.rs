@@ -16,11 +16,10 @@ use quorate_manifest::tree::{self, Kind, Node};
 use quorate_manifest::workspace::WorkspacePath;
 use serde::Serialize;
 
-use crate::error::{Error, ErrorKind};
 
 use super::disk::absolute;
 use super::environment::Environment;
-use super::error::{ExitClass, ServiceError};
+use super::error::{Error, ErrorKind};
 use super::manifests::{Manifests, file_not_found};
 use super::workspace::{find_root, search_start};
 
@@ -84,7 +83,7 @@ pub fn resolve(
     environment: &Environment,
     request: &ResolveRequest,
     capabilities: &dyn Capabilities,
-) -> Result<Resolution, ServiceError> {
+) -> Result<Resolution, Error> {
     let mut path = absolute(&environment.directory, &request.path);
     if path.is_dir() {
         path.push(Doctype::Assembly.file_name().unwrap_or_default());
@@ -93,7 +92,7 @@ pub fn resolve(
     let root = find_root(environment, request.root.as_deref(), &start);
     let manifests = Manifests::open(environment, &root, request.refs)?;
     if manifests.report.has_refusals() {
-        return Err(ServiceError::from_report(ExitClass::Configuration, manifests.report));
+        return Err(Error::from_report(ErrorKind::Configuration, manifests.report));
     }
     let loader = manifests.loader(capabilities);
     let location = manifests.location(&path)?;
@@ -108,13 +107,13 @@ pub fn resolve(
         }
         ReadResult::Unreadable(why) => {
             let body = Body::new(format!("cannot read `{}`: {why}", loader.display_name(&location)));
-            return Err(ServiceError::configuration(codes::FILE_UNREADABLE, body));
+            return Err(Error::configuration(codes::FILE_UNREADABLE, body));
         }
     };
     let loaded = assembly::load(&loader, &document);
     match loaded.value {
         Some(resolved) => Ok(Resolution { resolved, report: loaded.report, root }),
-        None => Err(ServiceError::from_report(ExitClass::Refused, loaded.report)),
+        None => Err(Error::from_report(ErrorKind::Refused, loaded.report)),
     }
 }
 
@@ -254,7 +253,7 @@ impl Resolution {
     ///
     /// # Errors
     /// If one manifest cannot lock all locked traits of the chain.
-    pub(crate) fn flatten(&self) -> Result<FlatManifest, ServiceError> {
+    pub(crate) fn flatten(&self) -> Result<FlatManifest, Error> {
         let mut root = self.resolved.chain.merged.clone();
         let mut remarks = Vec::new();
         if let Kind::Map(entries) = &mut root.kind {
@@ -272,7 +271,7 @@ impl Resolution {
     }
 
     /// Converts the traits to the single match mode that a manifest has (M9).
-    fn flatten_traits(&self, traits: &mut Node, remarks: &mut Vec<String>) -> Result<(), ServiceError> {
+    fn flatten_traits(&self, traits: &mut Node, remarks: &mut Vec<String>) -> Result<(), Error> {
         let Kind::Seq(items) = &mut traits.kind else { return Ok(()) };
         for (item, locked) in items.iter_mut().zip(&self.resolved.locked_traits) {
             match (self.resolved.match_mode, locked.declared_match_mode) {
@@ -292,11 +291,7 @@ impl Resolution {
                         self.document_name(locked.document)
                     ));
                     let help = "use the chain; `--format json` shows the merged manifest";
-                    return Err(ServiceError::new(
-                        ExitClass::Refused,
-                        codes::MATCH_MODE_LOOSENED,
-                        body.help(help),
-                    ));
+                    return Err(Error::new(ErrorKind::Refused, codes::MATCH_MODE_LOOSENED, body.help(help)));
                 }
                 _ => {}
             }

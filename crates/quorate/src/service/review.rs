@@ -30,7 +30,7 @@ use tokio::time::Instant;
 
 use super::artifact::Artifact;
 use super::environment::Environment;
-use super::error::{ExitClass, ServiceError};
+use super::error::{Error, ErrorKind};
 use super::estimate::{self, Estimate};
 use super::executor::{self, NamedModel, SelectedBy, SelectedExecutor, ensure_one_executor, with_model};
 use super::report::{self, FailOn, Review};
@@ -124,10 +124,7 @@ const TEXT_WAIT: Duration = Duration::from_secs(15 * 60);
 /// # Errors
 /// If the ledger does not answer, or another process holds the text for too long.
 #[crate::boxed]
-pub(crate) async fn hold_text(
-    session: &LedgerSession,
-    sha256: &str,
-) -> Result<Option<RunGuard>, ServiceError> {
+pub(crate) async fn hold_text(session: &LedgerSession, sha256: &str) -> Result<Option<RunGuard>, Error> {
     if session.environment.variables.get(MEMBER_VARIABLE).is_some() {
         return Ok(None);
     }
@@ -144,7 +141,7 @@ pub(crate) async fn hold_text(
         TEXT_WAIT.as_secs() / 60
     ));
     let help = "find its run with `quorate runs`, end the process, and repeat this command";
-    Err(ServiceError::configuration(codes::RUN_MOVED, body.help(help)))
+    Err(Error::configuration(codes::RUN_MOVED, body.help(help)))
 }
 
 /// Opens the session for an artifact.
@@ -156,7 +153,7 @@ pub async fn open_session(
     environment: &Environment,
     places: &PathOverrides,
     artifact: &Artifact,
-) -> Result<LedgerSession, ServiceError> {
+) -> Result<LedgerSession, Error> {
     open_session::open_for_writing(environment.clone(), load(environment, places, artifact)?).await
 }
 
@@ -170,7 +167,7 @@ pub fn check(
     places: &PathOverrides,
     artifact: &Artifact,
     request: &ReviewRequest,
-) -> Result<(), ServiceError> {
+) -> Result<(), Error> {
     let workspace = load(environment, places, artifact)?;
     build(environment, &workspace, &request.options, request.policy)?.admit(environment).map(drop)
 }
@@ -184,7 +181,7 @@ pub fn asks_a_model(
     places: &PathOverrides,
     artifact: &Artifact,
     options: &RunOptions,
-) -> Result<bool, ServiceError> {
+) -> Result<bool, Error> {
     let workspace = load(environment, places, artifact)?;
     let selected = select_executors(&workspace, options)?;
     Ok(selected.iter().any(|(_, executor)| executor.about().asks_a_model))
@@ -200,7 +197,7 @@ pub fn estimate(
     places: &PathOverrides,
     artifact: &Artifact,
     request: &ReviewRequest,
-) -> Result<Estimate, ServiceError> {
+) -> Result<Estimate, Error> {
     let workspace = load(environment, places, artifact)?;
     let spec = build(environment, &workspace, &request.options, request.policy)?;
     let relative = relative_to_council(&workspace, artifact);
@@ -214,11 +211,7 @@ pub fn estimate(
     estimate::estimate(&spec, Part::new(PartKind::Artifact, &*artifact.display_name, &*artifact.text))
 }
 
-fn load(
-    environment: &Environment,
-    places: &PathOverrides,
-    artifact: &Artifact,
-) -> Result<Workspace, ServiceError> {
+fn load(environment: &Environment, places: &PathOverrides, artifact: &Artifact) -> Result<Workspace, Error> {
     let start = artifact.path.as_deref().and_then(Path::parent).unwrap_or(&environment.directory);
     let workspace = workspace::load(environment, places, start)?;
     workspace.guard.ensure_unrecorded(artifact)?;
@@ -235,7 +228,7 @@ pub async fn review(
     artifact: Artifact,
     request: &ReviewRequest,
     observer: Arc<dyn Observer>,
-) -> Result<ReviewOutcome, ServiceError> {
+) -> Result<ReviewOutcome, Error> {
     let spec = build(&session.environment, &session.workspace, &request.options, request.policy)?;
     let permit = spec.admit(&session.environment)?;
     let relative = relative_to_council(&session.workspace, &artifact);
@@ -313,7 +306,7 @@ fn normal_components(path: &Path) -> Vec<String> {
 pub fn select_executors<'w>(
     workspace: &'w Workspace,
     options: &'w RunOptions,
-) -> Result<Vec<(&'w str, SelectedExecutor)>, ServiceError> {
+) -> Result<Vec<(&'w str, SelectedExecutor)>, Error> {
     ensure_known_members(workspace)?;
     let mut built: BTreeMap<Choice<'w>, SelectedExecutor> = BTreeMap::new();
     let mut selected = Vec::new();
@@ -342,7 +335,7 @@ pub fn select_executors<'w>(
 pub(super) fn adjudicator_executor(
     workspace: &Workspace,
     options: &RunOptions,
-) -> Result<SelectedExecutor, ServiceError> {
+) -> Result<SelectedExecutor, Error> {
     let mut members = select_executors(workspace, options)?;
     let (_, adjudicator) = members.pop().expect("every council has an adjudicator");
     Ok(adjudicator)
@@ -357,7 +350,7 @@ pub(super) fn caps(workspace: &Workspace, options: &RunOptions) -> Caps {
 ///
 /// # Errors
 /// [`codes::HOST_INVALID`] at the table.
-pub fn ensure_known_members(workspace: &Workspace) -> Result<(), ServiceError> {
+pub fn ensure_known_members(workspace: &Workspace) -> Result<(), Error> {
     let known: Vec<&str> = workspace.council.member_ids().collect();
     let tables = &workspace.config.council_members;
     let Some((id, table)) = tables.iter().find(|(id, _)| !known.contains(&id.as_str())) else {
@@ -415,11 +408,7 @@ impl<'w> Choice<'w> {
     }
 
     /// Builds it; `table` is the member's in `quorate.toml`.
-    fn build(
-        self,
-        workspace: &Workspace,
-        table: Option<&CouncilMember>,
-    ) -> Result<SelectedExecutor, ServiceError> {
+    fn build(self, workspace: &Workspace, table: Option<&CouncilMember>) -> Result<SelectedExecutor, Error> {
         let (registry, config, council) = (&workspace.registry, &workspace.config, &workspace.council);
         let (config_file, council_file) =
             (config.path(), workspace.council_path.as_deref().unwrap_or(&council.dir));
@@ -456,7 +445,7 @@ impl<'w> Choice<'w> {
 }
 
 impl ProtocolSetup for Setup {
-    fn protocol(&self) -> Result<Box<dyn Protocol>, ServiceError> {
+    fn protocol(&self) -> Result<Box<dyn Protocol>, Error> {
         Ok(Box::new(Council::new(self.clone())))
     }
 }
@@ -483,7 +472,7 @@ pub fn build(
     workspace: &Workspace,
     options: &RunOptions,
     policy: Option<VerdictPolicy>,
-) -> Result<RunSpec<Setup>, ServiceError> {
+) -> Result<RunSpec<Setup>, Error> {
     let council = &workspace.council;
     workspace.redaction.check_ids(council.deliberators.iter().map(|member| &*member.id))?;
     let executors = select_executors(workspace, options)?;
@@ -546,12 +535,12 @@ pub async fn start(
     indexed: IndexedLog,
     permit: Permit,
     observer: Arc<dyn Observer>,
-) -> Result<Review, ServiceError> {
+) -> Result<Review, Error> {
     let (workspace, redactor) = (&session.workspace, &spec.redaction.redactor);
     if input.artifact_type.chars().count() > MAX_TYPE_CHARS {
         let body = Body::new(format!("the type of the text has more than {MAX_TYPE_CHARS} characters"));
-        return Err(ServiceError::new(
-            ExitClass::InvalidRequest,
+        return Err(Error::new(
+            ErrorKind::InvalidRequest,
             codes::USAGE,
             body.help("shorten it to a word or two"),
         ));

@@ -13,7 +13,7 @@ use quorate_protocol::modes::council::VERSION;
 use quorate_protocol::policy::policy_of_id;
 use quorate_protocol::{Json, assembly};
 
-use super::error::{ExitClass, ServiceError};
+use super::error::{Error, ErrorKind};
 
 /// Whether a run is an assembly's.
 pub fn is_assembly(history: &History) -> bool {
@@ -58,12 +58,9 @@ pub fn assembly_setup(history: &History) -> Option<assembly::Setup> {
 ///
 /// # Errors
 /// If its first record has none.
-pub fn seed(history: &History) -> Result<[u8; 32], ServiceError> {
+pub fn seed(history: &History) -> Result<[u8; 32], Error> {
     entropy::unhex(&history.opened.seed).ok_or_else(|| {
-        ServiceError::configuration(
-            codes::LEDGER_CORRUPT,
-            Body::new(format!("run {} has no seed", history.run)),
-        )
+        Error::configuration(codes::LEDGER_CORRUPT, Body::new(format!("run {} has no seed", history.run)))
     })
 }
 
@@ -76,15 +73,15 @@ pub fn input_sha256(history: &History) -> String {
 ///
 /// # Errors
 /// [`codes::INPUT_NOT_ARTIFACT`], with the run.
-pub fn ensure_shown_artifact(history: &History) -> Result<(), ServiceError> {
+pub fn ensure_shown_artifact(history: &History) -> Result<(), Error> {
     let Some(why) = history.opened.input_mismatch() else { return Ok(()) };
     let body = Body::new(format!("run {} does not count: {why}", history.run));
     let help = "review the text again; if a person has decided on this run, decide again on the new one";
-    Err(ServiceError::new(ExitClass::Refused, codes::INPUT_NOT_ARTIFACT, body.help(help)))
+    Err(Error::new(ErrorKind::Refused, codes::INPUT_NOT_ARTIFACT, body.help(help)))
 }
 
 /// The refusal for a run of another version.
-pub fn unknown_version(history: &History) -> ServiceError {
+pub fn unknown_version(history: &History) -> Error {
     let recorded = &history.opened.protocol;
     let known: Vec<&str> = Mode::ALL.into_iter().map(version).chain([VERSION]).collect();
     let body = Body::new(format!(
@@ -92,5 +89,5 @@ pub fn unknown_version(history: &History) -> ServiceError {
         history.run,
         known.join(", ")
     ));
-    ServiceError::configuration(codes::FINGERPRINT_CHANGED, body)
+    Error::configuration(codes::FINGERPRINT_CHANGED, body)
 }

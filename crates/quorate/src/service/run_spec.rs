@@ -34,7 +34,7 @@ use serde_json::{Map, json};
 use super::artifact::Artifact;
 use super::compose::{self, Sources};
 use super::environment::Environment;
-use super::error::{ExitClass, ServiceError};
+use super::error::{Error, ErrorKind};
 use super::executor::{SelectedEmbedder, SelectedExecutor};
 use super::finalize::finalize;
 use super::manifests::Manifests;
@@ -52,7 +52,7 @@ pub trait ProtocolSetup: Serialize {
     ///
     /// # Errors
     /// If a locked trait cannot be matched.
-    fn protocol(&self) -> Result<Box<dyn Protocol>, ServiceError>;
+    fn protocol(&self) -> Result<Box<dyn Protocol>, Error>;
 }
 
 /// A member with its executor and prompt.
@@ -147,7 +147,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
     /// # Errors
     /// If a file that names an executor is not trusted, an executor's program is not installed, or a cap cannot be
     /// enforced.
-    pub fn admit(&self, environment: &Environment) -> Result<Permit, ServiceError> {
+    pub fn admit(&self, environment: &Environment) -> Result<Permit, Error> {
         let needs = self.members.iter().flat_map(|member| member.executor.needs());
         let needs = needs.chain(self.embedder.as_ref().map(SelectedEmbedder::needs)).collect();
         let permit = trust::admit(environment, needs)?;
@@ -172,7 +172,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
         new: NewRun<'_>,
         permit: Permit,
         observer: Arc<dyn Observer>,
-    ) -> Result<History, ServiceError> {
+    ) -> Result<History, Error> {
         let run = entropy::run_id();
         let _guard = session.acquire_run(&run).await?;
         self.record_compositions(session).await?;
@@ -180,7 +180,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
     }
 
     /// Records the compositions of the members' prompts, and warns of omitted playbooks.
-    pub(super) async fn record_compositions(&self, session: &LedgerSession) -> Result<(), ServiceError> {
+    pub(super) async fn record_compositions(&self, session: &LedgerSession) -> Result<(), Error> {
         session.absorb(self.report.clone());
         for (sources, composed) in self.members.iter().filter_map(|member| member.composed.as_deref()) {
             sources.record(&session.store, composed, session.environment.clock.now_ms()).await?;
@@ -199,7 +199,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
         new: NewRun<'_>,
         permit: Permit,
         observer: Arc<dyn Observer>,
-    ) -> Result<History, ServiceError> {
+    ) -> Result<History, Error> {
         let seed = entropy::bytes();
         let caps = self.caps.less(&new.spent_before);
         let opened = self.run_opened(session, &new, caps, &seed)?;
@@ -220,7 +220,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
         keys: KeySource,
         permit: Permit,
         observer: Arc<dyn Observer>,
-    ) -> Result<(), ServiceError> {
+    ) -> Result<(), Error> {
         let run = history.run.clone();
         ensure_shown_artifact(&history)?;
         if !session.resume_signing(&mut history, keys).await? {
@@ -245,7 +245,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
         (caps, seed): (Caps, [u8; 32]),
         permit: Permit,
         observer: Arc<dyn Observer>,
-    ) -> Result<RunConfig, ServiceError> {
+    ) -> Result<RunConfig, Error> {
         Ok(RunConfig {
             run: run.clone(),
             seed,
@@ -273,7 +273,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
         new: &NewRun<'_>,
         caps: Caps,
         seed: &[u8; 32],
-    ) -> Result<RunOpened, ServiceError> {
+    ) -> Result<RunOpened, Error> {
         let path = |path: Option<&Path>| path.map(|path| path.to_string_lossy().into_owned());
         let NewRun { artifact, part, .. } = new;
         // The configuration's files on the machine that happens to run a queued run are not recorded.
@@ -536,7 +536,7 @@ pub fn check_producer(
     environment: &Environment,
     root: &Path,
     scopes: &[Scope],
-) -> Result<(), ServiceError> {
+) -> Result<(), Error> {
     let manifests = Manifests::open(environment, root, Refs::Followed)?;
     let loader = manifests.loader(&*environment.registries);
     let operators = |scope: &Scope| {
@@ -569,7 +569,7 @@ pub fn check_producer(
         if Binding::new(&book.playbook).matches(&subject).is_none() {
             let body = Body::new(format!("the playbook `{slug}` does not target `{}`", producer.operator));
             let help = format!("run `quorate playbook show {slug}` to see its targets");
-            return Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body.help(help)));
+            return Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body.help(help)));
         }
     }
     Ok(())
@@ -577,20 +577,20 @@ pub fn check_producer(
 
 const OPERATORS: &str = "operators";
 
-fn unknown(message: String, written: &str, known: &[String], otherwise: &str) -> ServiceError {
+fn unknown(message: String, written: &str, known: &[String], otherwise: &str) -> Error {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
     let help = match nearest(written, &known) {
         Some(near) => format!("did you mean `{near}`?"),
         None => otherwise.to_owned(),
     };
-    ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, Body::new(message).help(help))
+    Error::new(ErrorKind::InvalidRequest, codes::USAGE, Body::new(message).help(help))
 }
 
 /// X7: a resume asks the same members about the same text.
 ///
 /// # Errors
 /// [`codes::FINGERPRINT_CHANGED`], with the components that changed since the run was opened.
-pub fn ensure_unchanged(history: &History, now: &Fingerprint) -> Result<(), ServiceError> {
+pub fn ensure_unchanged(history: &History, now: &Fingerprint) -> Result<(), Error> {
     let changed = now.changed_components(&history.opened);
     if changed.is_empty() {
         return Ok(());
@@ -598,5 +598,5 @@ pub fn ensure_unchanged(history: &History, now: &Fingerprint) -> Result<(), Serv
     let message =
         format!("run {} cannot continue: changed since it was opened: {}", history.run, changed.join(", "));
     let body = Body::new(message).help("restore the changed files, or start a new run");
-    Err(ServiceError::configuration(codes::FINGERPRINT_CHANGED, body))
+    Err(Error::configuration(codes::FINGERPRINT_CHANGED, body))
 }

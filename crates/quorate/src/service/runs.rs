@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use super::disk::display_ledger;
 use super::environment::Environment;
-use super::error::{ExitClass, ServiceError};
+use super::error::{Error, ErrorKind};
 use super::finalize::finalize;
 use super::ledger::gc;
 use super::live::SHORT;
@@ -146,7 +146,7 @@ impl From<index::ListedRun> for ListedRun {
 /// # Errors
 /// If the ledger does not answer, or the cursor's run does not exist.
 #[crate::boxed]
-pub async fn list(session: &LedgerSession, request: &RunsRequest) -> Result<RunList, ServiceError> {
+pub async fn list(session: &LedgerSession, request: &RunsRequest) -> Result<RunList, Error> {
     let RunsRequest { filter, limit } = request;
     if let Some(cursor) = &filter.after {
         match session.store.find_by_prefix(&cursor.run).await? {
@@ -169,9 +169,9 @@ pub async fn list(session: &LedgerSession, request: &RunsRequest) -> Result<RunL
 }
 
 /// The refusal of a cursor whose run the ledger does not have.
-fn unknown_cursor(cursor: &RunCursor) -> ServiceError {
+fn unknown_cursor(cursor: &RunCursor) -> Error {
     let body = Body::new(format!("`before` is `{cursor}`, but the ledger has no such run"));
-    ServiceError::not_found(codes::RUN_UNKNOWN, body.help("pass the `next` of the previous page"))
+    Error::not_found(codes::RUN_UNKNOWN, body.help("pass the `next` of the previous page"))
 }
 
 /// The longest prefix of an id that is shown.
@@ -265,7 +265,7 @@ pub(super) fn outcome_word(word: Option<&str>) -> Text {
 /// # Errors
 /// If configuration or ledger are unusable.
 #[crate::boxed]
-pub async fn open(environment: &Environment, places: &PathOverrides) -> Result<LedgerSession, ServiceError> {
+pub async fn open(environment: &Environment, places: &PathOverrides) -> Result<LedgerSession, Error> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
     open_session::open(environment.clone(), workspace).await
 }
@@ -278,7 +278,7 @@ pub async fn open(environment: &Environment, places: &PathOverrides) -> Result<L
 pub async fn open_for_writing(
     environment: &Environment,
     places: &PathOverrides,
-) -> Result<LedgerSession, ServiceError> {
+) -> Result<LedgerSession, Error> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
     open_session::open_for_writing(environment.clone(), workspace).await
 }
@@ -291,7 +291,7 @@ pub async fn open_for_writing(
 pub async fn open_read_only(
     environment: &Environment,
     places: &PathOverrides,
-) -> Result<LedgerSession, ServiceError> {
+) -> Result<LedgerSession, Error> {
     let workspace = workspace::load(environment, places, &environment.directory)?;
     if !workspace.ledger.may_exist() {
         return Err(missing_ledger(environment, &workspace));
@@ -300,11 +300,11 @@ pub async fn open_read_only(
 }
 
 /// The refusal of a workspace without a ledger.
-pub fn missing_ledger(environment: &Environment, workspace: &Workspace) -> ServiceError {
+pub fn missing_ledger(environment: &Environment, workspace: &Workspace) -> Error {
     let ledger = display_ledger(environment, &workspace.ledger);
     let body = Body::new(format!("the ledger {ledger} does not exist yet"));
     let help = "run `quorate review` first, or pass a ledger with `--ledger`";
-    ServiceError::not_found(codes::RUN_UNKNOWN, body.help(help))
+    Error::not_found(codes::RUN_UNKNOWN, body.help(help))
 }
 
 /// Opens the session of the working directory for one run, to append to it, with the council and executors that the run
@@ -318,7 +318,7 @@ pub async fn open_run_as_recorded(
     environment: &Environment,
     places: PathOverrides,
     prefix: &str,
-) -> Result<(LedgerSession, Name), ServiceError> {
+) -> Result<(LedgerSession, Name), Error> {
     let session = Box::pin(open_read_only(environment, &places)).await?;
     let found = async {
         let run = session.find_own_run(prefix).await?;
@@ -390,7 +390,7 @@ impl Recorded {
 /// # Errors
 /// If its records are missing, incomplete or corrupt.
 #[crate::boxed]
-pub async fn load_report(session: &LedgerSession, run: &Name) -> Result<Recorded, ServiceError> {
+pub async fn load_report(session: &LedgerSession, run: &Name) -> Result<Recorded, Error> {
     let history = session.partial_history(run).await?;
     Ok(match run_opened::is_assembly(&history) {
         true => Recorded::Decision(Box::new(convene::report::load(session, &history).await?)),
@@ -410,9 +410,9 @@ pub async fn load_report(session: &LedgerSession, run: &Name) -> Result<Recorded
 /// # Errors
 /// As [`load_report()`], and if none or several match.
 #[crate::boxed]
-pub async fn find_report(session: &LedgerSession, prefix: &str) -> Result<Recorded, ServiceError> {
+pub async fn find_report(session: &LedgerSession, prefix: &str) -> Result<Recorded, Error> {
     let found = async { load_report(session, &session.find_run(prefix).await?.run).await };
-    found.await.map_err(ServiceError::corrupt_as_refused)
+    found.await.map_err(Error::corrupt_as_refused)
 }
 
 /// The report of a run whose command was interrupted after its outcome was recorded. `None` for a run that can be
@@ -424,7 +424,7 @@ pub async fn find_report(session: &LedgerSession, prefix: &str) -> Result<Record
 pub async fn decided_before_interruption(
     session: &LedgerSession,
     run: &Name,
-) -> Result<Option<Recorded>, ServiceError> {
+) -> Result<Option<Recorded>, Error> {
     let read = async {
         session.store.flush().await;
         match session.partial_history(run).await?.outcome() {
@@ -448,7 +448,7 @@ pub async fn decided_before_interruption(
 }
 
 /// The error of an interrupted operation; it says how to resume its run.
-pub fn interrupted(session: &LedgerSession, run: Option<&Name>) -> ServiceError {
+pub fn interrupted(session: &LedgerSession, run: Option<&Name>) -> Error {
     let message = match run {
         None => "interrupted before anything was asked".to_owned(),
         Some(run) if session.environment.keeps_ledgers => {
@@ -456,7 +456,7 @@ pub fn interrupted(session: &LedgerSession, run: Option<&Name>) -> ServiceError 
         }
         Some(_) => "interrupted".to_owned(),
     };
-    ServiceError::new(ExitClass::Interrupted, codes::RUN_OPEN, Body::new(message))
+    Error::new(ErrorKind::Interrupted, codes::RUN_OPEN, Body::new(message))
 }
 
 #[cfg(test)]

@@ -33,7 +33,7 @@ use quorate_protocol::Name;
 
 use super::disk::{display_ledger, display_path};
 use super::environment::Environment;
-use super::error::{ServiceError, error_chain};
+use super::error::{Error, error_chain};
 use super::guard::Guard;
 use super::keys::WorkspaceKeys;
 use super::sealing::{self, Sealer};
@@ -86,7 +86,7 @@ pub fn open(
     environment: &Environment,
     places: &PathOverrides,
     request: &RuntimeRequest,
-) -> Result<Runtime, ServiceError> {
+) -> Result<Runtime, Error> {
     let (written, mut workspace) = load::load(environment, places, request)?;
     let mut report = std::mem::take(&mut workspace.report);
     let built = build::build(environment, &written, &workspace, request);
@@ -148,11 +148,11 @@ impl Runtime {
     }
 
     /// The error of an unknown participant.
-    fn no_such_participant(&self, id: &str) -> ServiceError {
+    fn no_such_participant(&self, id: &str) -> Error {
         let ids: Vec<&str> = self.participants.iter().map(|participant| &*participant.id).collect();
         let body = Body::new(format!("`{}` has no participant `{id}`", self.id));
         let help = format!("the participants are {}", ids.join(", "));
-        ServiceError::not_found(codes::PARTICIPANT_UNKNOWN, body.help(help))
+        Error::not_found(codes::PARTICIPANT_UNKNOWN, body.help(help))
     }
 
     /// How many turns a window has.
@@ -189,7 +189,7 @@ impl OpenRuntime {
     /// # Errors
     /// If the ledger cannot be opened.
     #[crate::boxed]
-    pub async fn open(runtime: &Arc<Runtime>) -> Result<OpenRuntime, ServiceError> {
+    pub async fn open(runtime: &Arc<Runtime>) -> Result<OpenRuntime, Error> {
         let Runtime { environment, ledger, .. } = &**runtime;
         let mut report = runtime.report.clone();
         report.absorb(runtime.ports.cautions.clone());
@@ -219,7 +219,7 @@ impl Runtime {
     /// # Errors
     /// If the ledger cannot be opened or read.
     #[crate::boxed]
-    pub async fn records(&self) -> Result<Vec<Record>, ServiceError> {
+    pub async fn records(&self) -> Result<Vec<Record>, Error> {
         if !self.ledger.may_exist() {
             return Ok(Vec::new());
         }
@@ -234,7 +234,7 @@ impl Runtime {
     /// # Errors
     /// If the ledger cannot be opened or read.
     #[crate::boxed]
-    pub async fn last_records(&self, count: u32) -> Result<Vec<Record>, ServiceError> {
+    pub async fn last_records(&self, count: u32) -> Result<Vec<Record>, Error> {
         if !self.ledger.may_exist() {
             return Ok(Vec::new());
         }
@@ -256,7 +256,7 @@ impl OpenRuntime {
         begin: Begin,
         caps: Option<Caps>,
         telemetry: Arc<dyn Telemetry>,
-    ) -> Result<(Runner, RunGuard), ServiceError> {
+    ) -> Result<(Runner, RunGuard), Error> {
         self.ensure_writable()?;
         let runtime = &self.runtime;
         let place = runtime.substrate.about().place;
@@ -265,7 +265,7 @@ impl OpenRuntime {
             LockOutcome::Acquired(held) => held,
             LockOutcome::HeldLocally => {
                 let body = Body::new(format!("another process runs `{}` over {place}", runtime.id));
-                return Err(ServiceError::configuration(
+                return Err(Error::configuration(
                     codes::RUNTIME_BUSY,
                     body.help("post to it with `quorate say`, and watch it with `quorate log --follow`"),
                 ));
@@ -276,7 +276,7 @@ impl OpenRuntime {
                     runtime.id,
                     format(until_ms)
                 ));
-                return Err(ServiceError::configuration(
+                return Err(Error::configuration(
                     codes::RUNTIME_BUSY,
                     body.help("try again after that; the other machine renews its lease while it runs"),
                 ));
@@ -291,9 +291,9 @@ impl OpenRuntime {
     ///
     /// # Errors
     /// If it was opened read-only.
-    pub fn ensure_writable(&self) -> Result<(), ServiceError> {
+    pub fn ensure_writable(&self) -> Result<(), Error> {
         let ledger = || display_ledger(&self.runtime.environment, &self.runtime.ledger);
-        self.store.read_only_reason().map_or(Ok(()), |why| Err(ServiceError::ledger_closed(&ledger(), why)))
+        self.store.read_only_reason().map_or(Ok(()), |why| Err(Error::ledger_closed(&ledger(), why)))
     }
 
     /// The swarm that a runner drives.
@@ -301,7 +301,7 @@ impl OpenRuntime {
     /// # Errors
     /// If the manifest's commands or servers are not trusted, an executor's program is not installed, or a budget cannot be
     /// enforced.
-    pub fn swarm(&self, caps: Option<Caps>, telemetry: Arc<dyn Telemetry>) -> Result<Swarm, ServiceError> {
+    pub fn swarm(&self, caps: Option<Caps>, telemetry: Arc<dyn Telemetry>) -> Result<Swarm, Error> {
         let environment = &self.runtime.environment;
         let caps = caps.unwrap_or(self.runtime.caps);
         trust::admit(environment, self.runtime.trust_requests())?;
@@ -357,13 +357,13 @@ impl OpenRuntime {
     }
 }
 
-impl From<turn::TurnError> for ServiceError {
+impl From<turn::TurnError> for Error {
     fn from(error: turn::TurnError) -> Self {
         match error {
             turn::TurnError::Substrate(error) => error.into(),
             turn::TurnError::Ledger(error) => error.into(),
             turn::TurnError::Altered(altered) => conversation::refusal(&altered),
-            turn::TurnError::PositionUnknown(message) => ServiceError::configuration(
+            turn::TurnError::PositionUnknown(message) => Error::configuration(
                 codes::CONVERSATION_LOST,
                 Body::new(message).help("start after the existing turns with `quorate run --from-now`"),
             ),
@@ -371,14 +371,14 @@ impl From<turn::TurnError> for ServiceError {
     }
 }
 
-impl From<substrate::SubstrateError> for ServiceError {
+impl From<substrate::SubstrateError> for Error {
     fn from(error: substrate::SubstrateError) -> Self {
         let code = match &error {
             substrate::SubstrateError::Refused(_) => codes::TURN_REFUSED,
             substrate::SubstrateError::Unknown(_) => codes::CONVERSATION_LOST,
             substrate::SubstrateError::Unavailable { .. } => codes::SUBSTRATE_UNAVAILABLE,
         };
-        ServiceError::configuration(code, Body::new(error_chain(&error)))
+        Error::configuration(code, Body::new(error_chain(&error)))
     }
 }
 

@@ -16,7 +16,7 @@ use quorate_ledger::store::{CheckpointRecord, Succession};
 
 use super::disk::display_path;
 use super::environment::Environment;
-use super::error::{ServiceError, error_chain};
+use super::error::{Error, error_chain};
 use super::witness::{SubmitContext, Witness};
 
 /// The variable with the ledger's key, for several machines that seal one ledger. It overrides the key file.
@@ -69,7 +69,7 @@ impl Sealer<'_> {
     ///
     /// # Errors
     /// If the ledger does not answer, or does not extend its last checkpoint.
-    pub(super) async fn seal(&self) -> Result<SealResult, ServiceError> {
+    pub(super) async fn seal(&self) -> Result<SealResult, Error> {
         let first_use = self.check_continuity().await?;
         let mut done = self.seal_unchecked(false).await?;
         // Without a key no copy is kept, and a warning about the missing key exists already.
@@ -82,7 +82,7 @@ impl Sealer<'_> {
     }
 
     /// Seals the ledger's current state; with `again`, even without new records.
-    pub(super) async fn seal_unchecked(&self, again: bool) -> Result<SealResult, ServiceError> {
+    pub(super) async fn seal_unchecked(&self, again: bool) -> Result<SealResult, Error> {
         let mut report = Report::new();
         let (keys, vouched) = match self.key(&mut report).await? {
             Some(own) => (vec![own.key], own.vouched),
@@ -99,14 +99,14 @@ impl Sealer<'_> {
 
     /// Refuses to sign a ledger that does not extend the checkpoints that its key has signed (D12); returns a warning
     /// if no local copies exist.
-    pub(super) async fn check_continuity(&self) -> Result<Option<Body>, ServiceError> {
+    pub(super) async fn check_continuity(&self) -> Result<Option<Body>, Error> {
         let origin = self.store.last_checkpoint().await?.map(|sealed| sealed.origin);
         let copies = self.copies();
         let found = copies.read(origin.as_deref());
         if let Some(why) = rollback_reason(self.environment, self.store, &found).await? {
             let help = "`quorate ledger verify` says what differs; where a backup was restored or another ledger was \
                         begun on purpose, `quorate ledger accept-rollback --reason \"…\"` continues from the present ledger";
-            return Err(ServiceError::configuration(codes::LEDGER_CORRUPT, Body::new(why).help(help)));
+            return Err(Error::configuration(codes::LEDGER_CORRUPT, Body::new(why).help(help)));
         }
         if let Some(origin) = origin
             && found.copies.is_empty()
@@ -177,7 +177,7 @@ impl Sealer<'_> {
     /// # Errors
     /// If it is missing or does not follow the last signing key: an unsigned record would not count.
     #[crate::boxed]
-    pub async fn required_key(&self) -> Result<Arc<SecretKey>, ServiceError> {
+    pub async fn required_key(&self) -> Result<Arc<SecretKey>, Error> {
         let own = self.signing_key().await?;
         if !own.vouched.is_empty() {
             // A record by a key that no checkpoint names yet would not verify.
@@ -191,7 +191,7 @@ impl Sealer<'_> {
     ///
     /// # Errors
     /// As [`Sealer::required_key`].
-    pub(super) async fn required_key_after_rollback(&self) -> Result<Arc<SecretKey>, ServiceError> {
+    pub(super) async fn required_key_after_rollback(&self) -> Result<Arc<SecretKey>, Error> {
         let OwnKey { key, vouched } = self.signing_key().await?;
         if !vouched.is_empty() {
             let now_ms = self.environment.clock.now_ms();
@@ -205,7 +205,7 @@ impl Sealer<'_> {
     ///
     /// # Errors
     /// As [`Sealer::required_key`].
-    pub(super) async fn signing_key(&self) -> Result<OwnKey, ServiceError> {
+    pub(super) async fn signing_key(&self) -> Result<OwnKey, Error> {
         let mut report = Report::new();
         if let Some(own) = self.key(&mut report).await? {
             return Ok(own);
@@ -214,11 +214,11 @@ impl Sealer<'_> {
             (warning.body.message.clone(), warning.body.help.clone().unwrap_or_default())
         });
         let body = Body::new(format!("the ledger's key cannot sign: {why}"));
-        Err(ServiceError::configuration(codes::LEDGER_UNSIGNED, body.help(help)))
+        Err(Error::configuration(codes::LEDGER_UNSIGNED, body.help(help)))
     }
 
     /// The ledger's key, if it signed the last checkpoint or vouchers of the earlier keys lead to it.
-    pub(super) async fn key(&self, report: &mut Report) -> Result<Option<OwnKey>, ServiceError> {
+    pub(super) async fn key(&self, report: &mut Report) -> Result<Option<OwnKey>, Error> {
         let known = self.store.checkpoint_keys().await?;
         let directory = keys::KeyDirectory::new(self.store.dir());
         let (key, from) = self.load_key(known.is_none());
@@ -335,7 +335,7 @@ pub(crate) async fn rollback_reason(
     environment: &Environment,
     store: &Store,
     kept: &LocalCheckpoints,
-) -> Result<Option<String>, ServiceError> {
+) -> Result<Option<String>, Error> {
     // Another process may have made the first checkpoint meanwhile.
     if let Some(origin) = &kept.replaced_origin
         && store.last_checkpoint().await?.is_none_or(|sealed| sealed.origin != *origin)

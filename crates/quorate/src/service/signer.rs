@@ -14,7 +14,7 @@ use quorate_manifest::assembly::{ResolvedAssembly, Signing};
 use quorate_manifest::keyring::Key;
 use quorate_protocol::Name;
 
-use super::error::{ExitClass, ServiceError};
+use super::error::{Error, ErrorKind};
 use super::keys::{self, SigningKey, WorkspaceKeys};
 
 /// Whose signatures count for a resumed run.
@@ -45,7 +45,7 @@ impl Signer {
         keys: &WorkspaceKeys,
         signing: Signing,
         bound: Option<Vec<Key>>,
-    ) -> Result<Signer, ServiceError> {
+    ) -> Result<Signer, Error> {
         if signing == Signing::None {
             return Ok(Signer { signing, governed: false, keyring: Vec::new(), key: None });
         }
@@ -68,10 +68,7 @@ impl Signer {
     /// # Errors
     /// As [`Signer::new`], and if governance asks for approvals, which Quorate cannot check.
     #[crate::boxed]
-    pub async fn of_assembly(
-        keys: &WorkspaceKeys,
-        resolved: &ResolvedAssembly,
-    ) -> Result<Signer, ServiceError> {
+    pub async fn of_assembly(keys: &WorkspaceKeys, resolved: &ResolvedAssembly) -> Result<Signer, Error> {
         ensure_signable(resolved)?;
         Signer::new(keys, resolved.audit.signing, resolved.policies.effective_keys()).await
     }
@@ -122,7 +119,7 @@ impl Signer {
         store: &Store,
         history: &History,
         whose: KeySource,
-    ) -> Result<Option<(Signer, Vec<Voucher>)>, ServiceError> {
+    ) -> Result<Option<(Signer, Vec<Voucher>)>, Error> {
         if !store.is_signed(&history.run).await? {
             return Ok(None);
         }
@@ -148,14 +145,14 @@ impl Signer {
     /// # Errors
     /// As [`Signer::new`]; if the stream is signed and no key may sign; and if it must be signed but began unsigned.
     #[crate::boxed]
-    pub async fn sign_stream(keys: &WorkspaceKeys, store: &Store, stream: &Name) -> Result<(), ServiceError> {
+    pub async fn sign_stream(keys: &WorkspaceKeys, store: &Store, stream: &Name) -> Result<(), Error> {
         let signed = store.is_signed(stream).await?;
         if !signed && keys.signing_mode() == Signing::Required && !store.records(stream).await?.is_empty() {
             let body = Body::new(format!(
                 "`[keys] sign` is required, but the stream {stream} began without signatures"
             ));
             let help = "record it in another ledger with `--ledger`, or write sign = \"optional\"";
-            return Err(ServiceError::configuration(codes::SIGNING_KEY_MISSING, body.help(help)));
+            return Err(Error::configuration(codes::SIGNING_KEY_MISSING, body.help(help)));
         }
         let signing = if signed { Signing::Required } else { keys.signing_mode() };
         Signer::new(keys, signing, None).await?.sign(store, stream);
@@ -198,7 +195,7 @@ pub fn signing_warnings(keys: &WorkspaceKeys, resolved: &ResolvedAssembly) -> Re
 }
 
 /// Refuses required signatures that no available key can make.
-fn ensure_key(keys: &WorkspaceKeys, resolved: &ResolvedAssembly) -> Result<(), ServiceError> {
+fn ensure_key(keys: &WorkspaceKeys, resolved: &ResolvedAssembly) -> Result<(), Error> {
     let Some(found) = keys.signing_key_without_command()? else { return Ok(()) };
     let bound = resolved.policies.effective_keys();
     let governed = bound.is_some();
@@ -210,7 +207,7 @@ fn ensure_key(keys: &WorkspaceKeys, resolved: &ResolvedAssembly) -> Result<(), S
 }
 
 /// The refusal of a key that is newer than the run and that none of the run's keys vouches for.
-fn unvouched(run: &Name, id: KeyId, counting: &[PublicKey]) -> ServiceError {
+fn unvouched(run: &Name, id: KeyId, counting: &[PublicKey]) -> Error {
     let names: Vec<String> = counting.iter().map(|key| key.id().to_string()).collect();
     let body = Body::new(format!(
         "cannot sign for run {run}: the key {id} is not in its keyring, and none of its keys vouches for it"
@@ -219,7 +216,7 @@ fn unvouched(run: &Name, id: KeyId, counting: &[PublicKey]) -> ServiceError {
         "run `quorate keys vouch {id}` on a machine whose key signs it ({}), then use the keyring that it writes",
         names.join(", ")
     );
-    ServiceError::configuration(codes::SIGNING_KEY_MISSING, body.help(help))
+    Error::configuration(codes::SIGNING_KEY_MISSING, body.help(help))
 }
 
 /// The keys that governance bound a run to when it began, and those they vouch for; the workspace's keyring bounds
@@ -261,7 +258,7 @@ fn unbounded_key(text: &str) -> Key {
 ///
 /// # Errors
 /// If it asks for approvals.
-pub fn ensure_no_approvals(resolved: &ResolvedAssembly) -> Result<(), ServiceError> {
+pub fn ensure_no_approvals(resolved: &ResolvedAssembly) -> Result<(), Error> {
     let policies = &resolved.policies;
     let asking = policies.files.iter().find_map(|file| Some((file, file.governance.approvals.clone()?)));
     let Some((bound, place)) = asking else { return Ok(()) };
@@ -276,13 +273,13 @@ pub fn ensure_no_approvals(resolved: &ResolvedAssembly) -> Result<(), ServiceErr
 ///
 /// # Errors
 /// If it asks for approvals, or requires signatures of another kind.
-pub fn ensure_signable(resolved: &ResolvedAssembly) -> Result<(), ServiceError> {
+pub fn ensure_signable(resolved: &ResolvedAssembly) -> Result<(), Error> {
     ensure_no_approvals(resolved)?;
     ensure_supported(resolved)
 }
 
 /// Refuses required signatures if no key has a type that Quorate can sign with.
-fn ensure_supported(resolved: &ResolvedAssembly) -> Result<(), ServiceError> {
+fn ensure_supported(resolved: &ResolvedAssembly) -> Result<(), Error> {
     let policies = &resolved.policies;
     let foreign =
         policies.files.iter().rev().find_map(|file| Some((file, file.governance.foreign_keys.first()?)));
@@ -299,22 +296,22 @@ fn ensure_supported(resolved: &ResolvedAssembly) -> Result<(), ServiceError> {
 }
 
 /// A refusal with the source texts of the assembly and its governance.
-fn error_with_sources(resolved: &ResolvedAssembly, code: RefusalCode, body: Body) -> ServiceError {
+fn error_with_sources(resolved: &ResolvedAssembly, code: RefusalCode, body: Body) -> Error {
     let mut report = Report::new();
     report.sources.extend(resolved.policies.report.sources.clone());
     for document in &resolved.chain.documents {
         report.add_source(Arc::clone(&document.shown), Arc::clone(&document.text));
     }
     report.refuse(code, body);
-    ServiceError::from_report(ExitClass::Configuration, report)
+    Error::from_report(ErrorKind::Configuration, report)
 }
 
-fn key_missing(keys: &WorkspaceKeys, governed: bool, why: &str) -> ServiceError {
+fn key_missing(keys: &WorkspaceKeys, governed: bool, why: &str) -> Error {
     let body = Body::new(format!("cannot sign the records, although signatures are required: {why}"));
     let ring =
         if governed { "the governance file".to_owned() } else { keys.display_path(&keys.keyring_path()) };
     let help = format!(
         "run `quorate keys init` to make a key, or `quorate keys list` to see the available keys; its public half must be in {ring}"
     );
-    ServiceError::configuration(codes::SIGNING_KEY_MISSING, body.help(help))
+    Error::configuration(codes::SIGNING_KEY_MISSING, body.help(help))
 }

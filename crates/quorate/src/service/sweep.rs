@@ -19,7 +19,7 @@ use tokio::task::JoinSet;
 
 use super::artifact::{self, Artifact, Draft};
 use super::disk::{self, FileEntry, display_path};
-use super::error::{ExitClass, ServiceError};
+use super::error::{Error, ErrorKind};
 use super::estimate::Estimate;
 use super::report::Review;
 use super::resume::ResumeRequest;
@@ -203,7 +203,7 @@ pub async fn sweep(
     session: &Arc<LedgerSession>,
     request: &SweepRequest,
     watcher: Arc<dyn SweepObserver>,
-) -> Result<Sweep, ServiceError> {
+) -> Result<Sweep, Error> {
     let spec = review::build(&session.environment, &session.workspace, &request.options, request.policy)?;
     let permit = match request.mode {
         SweepMode::Run => Some(spec.admit(&session.environment)?),
@@ -275,7 +275,7 @@ impl SweepRun {
         swept
     }
 
-    async fn outcome_of(&self, swept: &SweptFile, draft: DueFile) -> Result<SweptOutcome, ServiceError> {
+    async fn outcome_of(&self, swept: &SweptFile, draft: DueFile) -> Result<SweptOutcome, Error> {
         let artifact = draft.read_in_place(&self.session)?;
         // The file may have changed since it was triaged; its current text is judged.
         if artifact.sha256 != draft.sha256
@@ -306,10 +306,7 @@ impl SweepRun {
         })
     }
 
-    async fn judge(
-        &self,
-        input: &ReviewInput,
-    ) -> Result<(String, Option<Verdict>, Option<String>), ServiceError> {
+    async fn judge(&self, input: &ReviewInput) -> Result<(String, Option<Verdict>, Option<String>), Error> {
         let report = match self.try_resume(input).await {
             Some(report) => report,
             None => {
@@ -348,7 +345,7 @@ impl Sweep {
             _ => false,
         };
         match () {
-            () if self.is_interrupted => ExitClass::Interrupted.code(),
+            () if self.is_interrupted => ErrorKind::Interrupted.code(),
             () if self.files.iter().any(is_bad) => 3,
             () => 0,
         }
@@ -405,7 +402,7 @@ pub(in crate::service) async fn find(
     request: &SweepRequest,
     spec: &RunSpec<Setup>,
     permit: Option<Permit>,
-) -> Result<Found, ServiceError> {
+) -> Result<Found, Error> {
     let mut all = Vec::new();
     let mut estimate = (request.mode == SweepMode::DryRun).then(Estimate::default);
     let mut due = Vec::new();
@@ -449,14 +446,11 @@ pub(in crate::service) async fn find(
 
 /// The files below the watched folders, and the unreadable folders. A missing folder is only a warning, unless all are
 /// missing.
-fn files(
-    session: &LedgerSession,
-    request: &SweepRequest,
-) -> Result<(Vec<FileEntry>, Vec<SweptFile>), ServiceError> {
+fn files(session: &LedgerSession, request: &SweepRequest) -> Result<(Vec<FileEntry>, Vec<SweptFile>), Error> {
     let council = &session.workspace.council;
     if council.watch.paths.is_empty() {
         let body = Body::new("cannot sweep: council.yaml has no `watch.paths`");
-        return Err(ServiceError::configuration(
+        return Err(Error::configuration(
             codes::COUNCIL_INVALID,
             body.help("add `watch: {paths: [./drafts/]}`"),
         ));
@@ -515,7 +509,7 @@ async fn sort_by_model(
     request: &SweepRequest,
     permit: Option<Permit>,
     found: &[FileEntry],
-) -> Result<BTreeMap<String, SortedText>, ServiceError> {
+) -> Result<BTreeMap<String, SortedText>, Error> {
     let council = &session.workspace.council;
     let read = |path: PathBuf| artifact::read(&Draft::File(path), &session.environment.directory).ok();
     // Each text is read again when its question is put, since all texts together may exceed memory. The triage reports
@@ -543,7 +537,7 @@ async fn sort_by_model(
             }
             _ => model.recorded(&sha256),
         };
-        Ok::<_, ServiceError>(said.map(|said| (sha256, said)))
+        Ok::<_, Error>(said.map(|said| (sha256, said)))
     };
     let mut answers = futures::stream::iter(questions).map(ask).buffer_unordered(request.jobs.max(1));
     while let Some(answer) = answers.next().await {
@@ -570,20 +564,17 @@ pub(in crate::service) struct DueFile {
 
 impl DueFile {
     /// Reads it, unless it was moved since the search.
-    pub(in crate::service) fn read_in_place(
-        &self,
-        session: &LedgerSession,
-    ) -> Result<Artifact, ServiceError> {
+    pub(in crate::service) fn read_in_place(&self, session: &LedgerSession) -> Result<Artifact, Error> {
         if disk::canonical(&self.path) != self.place {
             let body = Body::new("it was moved during the sweep");
-            return Err(ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body));
+            return Err(Error::configuration(codes::ARTIFACT_UNREADABLE, body));
         }
         let artifact = self.read(session)?;
         session.workspace.guard.ensure_unrecorded(&artifact)?;
         Ok(artifact)
     }
 
-    fn read(&self, session: &LedgerSession) -> Result<Artifact, ServiceError> {
+    fn read(&self, session: &LedgerSession) -> Result<Artifact, Error> {
         artifact::read(&Draft::File(self.path.clone()), &session.environment.directory)
     }
 }

@@ -23,7 +23,7 @@ use serde_json::Map;
 use super::confined::Root;
 use super::disk;
 use super::environment::Environment;
-use super::error::ServiceError;
+use super::error::Error;
 use super::manifests::{Manifests, workspace_location};
 use super::runtime::Runtime;
 use super::runtime::conversation::{self, Activity, Doing, Turns};
@@ -50,12 +50,12 @@ pub struct Talk {
 ///
 /// # Errors
 /// When the root cannot be read.
-pub(crate) fn list(environment: &Environment, root: &Root) -> Result<Vec<Talk>, ServiceError> {
+pub(crate) fn list(environment: &Environment, root: &Root) -> Result<Vec<Talk>, Error> {
     let manifests = Manifests::open(environment, root.dir(), Refs::ShapeOnly)?;
     let loader = manifests.loader(&*environment.registries);
     let found = disk::walk(root.dir()).map_err(|error| {
         let body = Body::new(format!("cannot read the workspace {}: {error}", root.dir().display()));
-        ServiceError::configuration(codes::FILE_UNREADABLE, body)
+        Error::configuration(codes::FILE_UNREADABLE, body)
     })?;
     let is_candidate = |path: &PathBuf| {
         let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
@@ -87,7 +87,7 @@ fn hidden(root: &Root) -> Option<PathBuf> {
 ///
 /// # Errors
 /// `quorate:conversation_unknown` if no conversation matches.
-pub(crate) fn find(environment: &Environment, root: &Root, id: &str) -> Result<Talk, ServiceError> {
+pub(crate) fn find(environment: &Environment, root: &Root, id: &str) -> Result<Talk, Error> {
     let talks = list(environment, root)?;
     let mut of_runtime = talks.iter().filter(|talk| talk.runtime.as_deref() == Some(id));
     let by_runtime = of_runtime.next().filter(|_| of_runtime.next().is_none());
@@ -99,7 +99,7 @@ pub(crate) fn find(environment: &Environment, root: &Root, id: &str) -> Result<T
             true => "run `quorate init runtime` to create a runtime manifest".to_owned(),
             false => format!("the conversations are {}", known.join(", ")),
         };
-        ServiceError::not_found(codes::CONVERSATION_UNKNOWN, body.help(help))
+        Error::not_found(codes::CONVERSATION_UNKNOWN, body.help(help))
     })
 }
 
@@ -196,7 +196,7 @@ pub(crate) async fn load_state(
     runtime: &Runtime,
     turns: &Turns,
     activity: Activity,
-) -> Result<TalkState, ServiceError> {
+) -> Result<TalkState, Error> {
     conversation::check_shared(runtime, conversation::READ_RECORDS)?;
     let redact = |text: &str| environment.redactor.redact_text(text);
     let records = runtime.last_records(RECORDS).await?;
@@ -214,7 +214,7 @@ pub(crate) async fn load_state(
             executor: participant.executor.clone(),
             doing,
             why: why.flatten().as_deref().map(redact),
-            state_error: read.as_ref().err().map(ServiceError::first_message),
+            state_error: read.as_ref().err().map(Error::first_message),
             state: read.unwrap_or_default(),
         });
     }
@@ -266,7 +266,7 @@ async fn next_speakers(
     turns: &Turns,
     cursor: Option<&Name>,
     records: &[Record],
-) -> Result<Next, ServiceError> {
+) -> Result<Next, Error> {
     let page = turns.after(cursor, OPEN_TURNS).await?;
     let nothing = |why: &str| Next { turn: None, open: 0, participants: Vec::new(), why: why.to_owned() };
     let Some(trigger) = page.turns.first() else { return Ok(nothing("every turn is settled")) };

@@ -20,7 +20,7 @@ use quorate_protocol::{ConsultationResult, Event, Name, Part, PartKind};
 use serde_json::json;
 
 use super::artifact::Artifact;
-use super::error::ServiceError;
+use super::error::Error;
 use super::executor::SelectedExecutor;
 use super::session::LedgerSession;
 use super::trust::Permit;
@@ -66,7 +66,7 @@ impl TierModel {
         adjudicator: SelectedExecutor,
         caps: Caps,
         permit: Option<Permit>,
-    ) -> Result<Self, ServiceError> {
+    ) -> Result<Self, Error> {
         let workspace = &session.workspace;
         let (executor, settings) = (adjudicator.name.clone(), adjudicator.settings.to_string());
         let permit = permit.filter(|_| adjudicator.about().asks_a_model);
@@ -106,11 +106,7 @@ impl TierModel {
     /// # Errors
     /// If the ledger fails.
     #[crate::boxed]
-    pub async fn sort(
-        &self,
-        session: &LedgerSession,
-        artifact: &Artifact,
-    ) -> Result<SortedText, ServiceError> {
+    pub async fn sort(&self, session: &LedgerSession, artifact: &Artifact) -> Result<SortedText, Error> {
         if let Some(recorded) = self.recorded(&artifact.sha256) {
             return Ok(recorded);
         }
@@ -135,7 +131,7 @@ impl TierModel {
         invocation: &Name,
         config: &MemberConfig,
         artifact: &Artifact,
-    ) -> Result<Result<SortedText, (String, Option<Spent>)>, ServiceError> {
+    ) -> Result<Result<SortedText, (String, Option<Spent>)>, Error> {
         // The name of the file is omitted: a recorded answer applies to the text under any name.
         let part = Part::new(PartKind::Artifact, "", artifact.text.clone());
         let question = Question {

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use self::requests::{ConsentAnswer, Inventory, TrustRequest};
 use super::disk::{self, Attributes, display_path, shell_quoted};
 use super::environment::Environment;
-use super::error::{ExitClass, ServiceError};
+use super::error::{Error, ErrorKind};
 
 /// The variable that trusts for one process: `1`, or the hash that `quorate trust --show` prints.
 pub const VARIABLE: &str = "QUORATE_TRUST";
@@ -37,7 +37,7 @@ impl Permit {
 ///
 /// # Errors
 /// [`codes::WORKSPACE_UNTRUSTED`] if a file is not trusted, with its side effects.
-pub fn admit(environment: &Environment, needs: Vec<TrustRequest>) -> Result<Permit, ServiceError> {
+pub fn admit(environment: &Environment, needs: Vec<TrustRequest>) -> Result<Permit, Error> {
     let needs = merge_by_file(needs);
     if needs.is_empty() || environment.trust.all {
         return Ok(Permit(()));
@@ -63,7 +63,7 @@ pub fn admit(environment: &Environment, needs: Vec<TrustRequest>) -> Result<Perm
 ///
 /// # Errors
 /// As [`admit`].
-pub fn admit_silently(environment: &Environment, needs: Vec<TrustRequest>) -> Result<Permit, ServiceError> {
+pub fn admit_silently(environment: &Environment, needs: Vec<TrustRequest>) -> Result<Permit, Error> {
     admit(&Environment { trust: environment.trust.without_asking(), ..environment.clone() }, needs)
 }
 
@@ -73,7 +73,7 @@ fn ask_person(
     needs: &[TrustRequest],
     files: &BTreeMap<PathBuf, String>,
     store: Option<&TrustStore>,
-) -> Result<Permit, ServiceError> {
+) -> Result<Permit, Error> {
     let Some(consent) = &environment.trust.consent else { return Err(untrusted(environment, needs)) };
     let lines = needs.iter().flat_map(|need| act_lines(environment, need));
     let lines: Vec<String> = lines.map(|line| environment.redactor.redact_text(&line)).collect();
@@ -81,7 +81,7 @@ fn ask_person(
     if matches!(answer, Ok(ConsentAnswer::Always | ConsentAnswer::Once)) && file_hashes(needs) != *files {
         let body = Body::new("a file changed while its trust was being decided");
         let help = "nothing was done; run the command again and review its plan";
-        return Err(ServiceError::configuration(codes::WORKSPACE_UNTRUSTED, body.help(help)));
+        return Err(Error::configuration(codes::WORKSPACE_UNTRUSTED, body.help(help)));
     }
     match (answer, store) {
         (Ok(ConsentAnswer::Always), Some(store)) => {
@@ -102,7 +102,7 @@ fn admit_by_hash(
     expected: &str,
     needs: &[TrustRequest],
     files: &BTreeMap<PathBuf, String>,
-) -> Result<Permit, ServiceError> {
+) -> Result<Permit, Error> {
     let start = needs.first().and_then(|need| need.file.parent()).unwrap_or(&environment.directory);
     let Some(inventory) = environment.inventory else {
         return Err(untrusted(environment, needs));
@@ -133,7 +133,7 @@ fn act_lines(environment: &Environment, need: &TrustRequest) -> Vec<String> {
 /// The maximum number of side effects of a file that a message lists.
 const MAX_LISTED_ACTS: usize = 6;
 
-fn untrusted(environment: &Environment, needs: &[TrustRequest]) -> ServiceError {
+fn untrusted(environment: &Environment, needs: &[TrustRequest]) -> Error {
     let mut report = Report::new();
     for need in needs {
         let file = display_path(environment, &need.file);
@@ -150,7 +150,7 @@ fn untrusted(environment: &Environment, needs: &[TrustRequest]) -> ServiceError 
         );
         report.refuse(codes::WORKSPACE_UNTRUSTED, body.help(help));
     }
-    ServiceError::from_report(ExitClass::Configuration, report)
+    Error::from_report(ErrorKind::Configuration, report)
 }
 
 impl Inventory {
@@ -254,7 +254,7 @@ impl TrustStore {
     ///
     /// # Errors
     /// If it belongs to another user, or every user can write to it.
-    pub fn of(environment: &Environment) -> Result<Option<TrustStore>, ServiceError> {
+    pub fn of(environment: &Environment) -> Result<Option<TrustStore>, Error> {
         let Some(directory) = &environment.state_dir else { return Ok(None) };
         let path = directory.join(FILE_NAME);
         // A user who can write to one of them could record trust in another user's name.
@@ -274,7 +274,7 @@ impl TrustStore {
     ///
     /// # Errors
     /// If it cannot be read or is malformed: then nothing is trusted.
-    pub fn read(&self) -> Result<TrustRecord, ServiceError> {
+    pub fn read(&self) -> Result<TrustRecord, Error> {
         let bytes = match disk::read(&self.path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(TrustRecord::default()),
@@ -291,7 +291,7 @@ impl TrustStore {
     ///
     /// # Errors
     /// If it cannot be read or written.
-    pub fn add(&self, files: &BTreeMap<PathBuf, String>, now_ms: i64) -> Result<(), ServiceError> {
+    pub fn add(&self, files: &BTreeMap<PathBuf, String>, now_ms: i64) -> Result<(), Error> {
         self.change(|trusted| {
             let at = rfc3339(now_ms);
             let new = files
@@ -305,7 +305,7 @@ impl TrustStore {
     ///
     /// # Errors
     /// If it cannot be read or written.
-    pub fn change(&self, change: impl FnOnce(&mut TrustRecord)) -> Result<(), ServiceError> {
+    pub fn change(&self, change: impl FnOnce(&mut TrustRecord)) -> Result<(), Error> {
         let to_error = |error: std::io::Error| unusable(&self.path, &error.to_string());
         let _lock = disk::lock_with_sidecar(&self.path).map_err(to_error)?;
         let mut trusted = self.read()?;
@@ -316,10 +316,10 @@ impl TrustStore {
     }
 }
 
-fn unusable(path: &Path, why: &str) -> ServiceError {
+fn unusable(path: &Path, why: &str) -> Error {
     let body = Body::new(format!("cannot use the record of trusted files {}: {why}", path.display()));
     let help = "move it away and run `quorate trust` again in each workspace that you trust";
-    ServiceError::configuration(codes::TRUST_UNREADABLE, body.help(help))
+    Error::configuration(codes::TRUST_UNREADABLE, body.help(help))
 }
 
 /// Refuses a file or directory that belongs to another user, and one in a directory that every user can write to,
@@ -327,7 +327,7 @@ fn unusable(path: &Path, why: &str) -> ServiceError {
 ///
 /// # Errors
 /// [`codes::OWNERSHIP_DUBIOUS`].
-pub fn check_owner(environment: &Environment, path: &Path) -> Result<(), ServiceError> {
+pub fn check_owner(environment: &Environment, path: &Path) -> Result<(), Error> {
     let directory = path.parent().unwrap_or(path);
     let Some(why) = dubious(environment, path).or_else(|| dubious_directory(environment, directory)) else {
         return Ok(());
@@ -343,7 +343,7 @@ pub fn check_owner(environment: &Environment, path: &Path) -> Result<(), Service
         "to add an exception for this directory, call: quorate trust --safe-directory {}",
         shell_quoted(&directory.display().to_string())
     );
-    Err(ServiceError::configuration(codes::OWNERSHIP_DUBIOUS, body.help(help)))
+    Err(Error::configuration(codes::OWNERSHIP_DUBIOUS, body.help(help)))
 }
 
 /// Whether a directory is this user's alone: no other user owns it or can add a file to it.

@@ -18,7 +18,7 @@ use serde::Serialize;
 use super::compose::{self, Sources};
 use super::diff::unified;
 use super::environment::Environment;
-use super::error::{ExitClass, ServiceError};
+use super::error::{Error, ErrorKind};
 use super::manifests::{Manifests, root_and_scope};
 use super::overlays;
 use super::playbook::change::pending_change;
@@ -186,7 +186,7 @@ pub async fn weave(
     environment: &Environment,
     places: &PathOverrides,
     request: &WeaveRequest,
-) -> Result<(ComposedPrompt, Report), ServiceError> {
+) -> Result<(ComposedPrompt, Report), Error> {
     let (root, scope) = root_and_scope(environment, request.root.as_deref());
     let manifests = Manifests::open(environment, &root, Refs::Followed)?;
     let loader = manifests.loader(&*environment.registries);
@@ -286,9 +286,9 @@ fn unrecorded(why: &str) -> Body {
 }
 
 /// The prompt with a shadow playbook woven in.
-fn trial_prompt(slug: &str, shadows: &[ShadowPrompt]) -> Result<String, ServiceError> {
+fn trial_prompt(slug: &str, shadows: &[ShadowPrompt]) -> Result<String, Error> {
     let refused = |message: String, help: &str| {
-        Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, Body::new(message).help(help)))
+        Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, Body::new(message).help(help)))
     };
     match shadows.iter().find(|shadow| shadow.id == slug).map(|shadow| &shadow.prompt) {
         Some(Ok(prompt)) => Ok(prompt.clone()),
@@ -308,7 +308,7 @@ fn target_prompt(
     scope: &Scope,
     request: &WeaveRequest,
     workspace: &Workspace,
-) -> Result<TargetPrompt, ServiceError> {
+) -> Result<TargetPrompt, Error> {
     match &request.target {
         WeaveTarget::Persona(written) => {
             let reference = full_ref(written, "personas");

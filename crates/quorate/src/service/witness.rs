@@ -17,7 +17,7 @@ use quorate_manifest::config::Configuration;
 
 use super::disk::display_path;
 use super::environment::Environment;
-use super::error::{ServiceError, error_chain};
+use super::error::{Error, error_chain};
 
 #[derive(Debug, Clone)]
 pub enum Witness {
@@ -32,7 +32,7 @@ impl Witness {
     ///
     /// # Errors
     /// If its key is missing or invalid, or this build has no HTTP client.
-    pub fn of(config: &Configuration) -> Result<Option<Witness>, ServiceError> {
+    pub fn of(config: &Configuration) -> Result<Option<Witness>, Error> {
         let key = config.ledger.witness_key.as_ref().map(|(key, _)| key.as_str());
         let Some((written, _)) = &config.ledger.witness else {
             return match key {
@@ -74,13 +74,13 @@ impl Witness {
     ///
     /// # Errors
     /// [`codes::WITNESS_UNREADABLE`].
-    pub fn ensure_file(&self, environment: &Environment) -> Result<(), ServiceError> {
+    pub fn ensure_file(&self, environment: &Environment) -> Result<(), Error> {
         match self.file().map(|path| (path, witness::ensure_witness_at(path))) {
             Some((path, Err(error @ witness::WitnessError::NotAWitness))) => {
                 let body =
                     Body::new(format!("{} is not a witness file: {error}", display_path(environment, path)));
                 let help = "choose another file in `[ledger] witness`; the first checkpoint creates it";
-                Err(ServiceError::configuration(codes::WITNESS_UNREADABLE, body.help(help)))
+                Err(Error::configuration(codes::WITNESS_UNREADABLE, body.help(help)))
             }
             _ => Ok(()),
         }
@@ -124,12 +124,12 @@ async fn cosign(
     }
 }
 
-fn unusable(why: &str) -> ServiceError {
+fn unusable(why: &str) -> Error {
     let help = "set a file, or a URL with `witness_key = \"<name>+<id>+<key>\"` from the witness's operator";
-    ServiceError::configuration(codes::WITNESS_UNREADABLE, Body::new(why).help(help))
+    Error::configuration(codes::WITNESS_UNREADABLE, Body::new(why).help(help))
 }
 
-fn ensure_http_supported(url: &str) -> Result<(), ServiceError> {
+fn ensure_http_supported(url: &str) -> Result<(), Error> {
     if cfg!(feature = "http-witness") {
         return Ok(());
     }
@@ -138,7 +138,7 @@ fn ensure_http_supported(url: &str) -> Result<(), ServiceError> {
     ));
     let help =
         "build it with `cargo install --path crates/quorate-cli --features http-witness`, or name a file";
-    Err(ServiceError::configuration(codes::FEATURE_MISSING, body.help(help)))
+    Err(Error::configuration(codes::FEATURE_MISSING, body.help(help)))
 }
 
 /// A witness over HTTP.

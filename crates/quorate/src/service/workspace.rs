@@ -17,7 +17,7 @@ use quorate_manifest::{Loaded, Source, workspace};
 
 use super::disk::{self, Disk, absolute, display_path, entry_exists, find_outermost, is_inside, leads_out};
 use super::environment::Environment;
-use super::error::{ExitClass, ServiceError};
+use super::error::{Error, ErrorKind};
 use super::guard::{Guard, GuardedPlaces};
 use super::redaction::Redaction;
 use super::trust::requests::{Trust, TrustRequest};
@@ -64,11 +64,7 @@ pub struct Workspace {
 ///
 /// # Errors
 /// If a named file does not exist, or a file found is refused.
-pub fn load(
-    environment: &Environment,
-    named: &PathOverrides,
-    start: &Path,
-) -> Result<Workspace, ServiceError> {
+pub fn load(environment: &Environment, named: &PathOverrides, start: &Path) -> Result<Workspace, Error> {
     let start = absolute(&environment.directory, start);
     let mut report = Report::new();
     let config_path = find_outermost(&start, "quorate.toml");
@@ -151,13 +147,12 @@ pub fn load(
 
 /// Problems of a directory's configured output files: two files in one place, one over a protected file, or one over
 /// another existing file. Other refusals are not reported here.
-pub fn check_files(environment: &Environment, config: Option<PathBuf>, start: &Path) -> Option<ServiceError> {
+pub fn check_files(environment: &Environment, config: Option<PathBuf>, start: &Path) -> Option<Error> {
     // Nothing is written, so no trust is needed.
     let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
     let loaded = load(environment, &PathOverrides { config, ledger: None }, start);
-    let of_places = |error: &ServiceError| {
-        error.report.refusals.iter().any(|refusal| refusal.code == codes::FILE_UNWRITABLE)
-    };
+    let of_places =
+        |error: &Error| error.report.refusals.iter().any(|refusal| refusal.code == codes::FILE_UNWRITABLE);
     match loaded {
         Err(error) => Some(error).filter(of_places),
         Ok(workspace) => ensure_log(environment, &workspace.log)
@@ -172,7 +167,7 @@ pub fn check_files(environment: &Environment, config: Option<PathBuf>, start: &P
 ///
 /// # Errors
 /// [`codes::LOG_UNWRITABLE`].
-fn ensure_log(environment: &Environment, log: &Path) -> Result<(), ServiceError> {
+fn ensure_log(environment: &Environment, log: &Path) -> Result<(), Error> {
     match council_log::ensure_log_at(log) {
         Err(error) if error.kind() == std::io::ErrorKind::InvalidData => {
             Err(log_unwritable(environment, log, &error))
@@ -182,7 +177,7 @@ fn ensure_log(environment: &Environment, log: &Path) -> Result<(), ServiceError>
 }
 
 /// The error of a log that cannot be appended to.
-pub fn log_unwritable(environment: &Environment, log: &Path, error: &std::io::Error) -> ServiceError {
+pub fn log_unwritable(environment: &Environment, log: &Path, error: &std::io::Error) -> Error {
     let shown = display_path(environment, log);
     let shown = if shown.is_empty() { "." } else { &shown };
     let body = Body::new(format!("cannot append to {shown}: {error}"));
@@ -192,7 +187,7 @@ pub fn log_unwritable(environment: &Environment, log: &Path, error: &std::io::Er
         }
         _ => "make it writable, or set `logging.log_path` in council.yaml",
     };
-    ServiceError::configuration(codes::LOG_UNWRITABLE, body.help(help))
+    Error::configuration(codes::LOG_UNWRITABLE, body.help(help))
 }
 
 /// Reads a `quorate.toml` that is inside its directory, and refuses misspelled keys of its executors.
@@ -228,10 +223,10 @@ pub fn load_council(
     council::load_in(path, shown, source, surroundings)
 }
 
-fn explicit_config(environment: &Environment, named: &Path) -> Result<PathBuf, ServiceError> {
+fn explicit_config(environment: &Environment, named: &Path) -> Result<PathBuf, Error> {
     let path = absolute(&environment.directory, named);
     match Disk.read(&path) {
-        Err(quorate_manifest::workspace::SourceError::Missing) => Err(ServiceError::configuration(
+        Err(quorate_manifest::workspace::SourceError::Missing) => Err(Error::configuration(
             codes::CONFIG_MISSING,
             Body::new(format!("cannot read {}: the file does not exist", named.display()))
                 .help("run `quorate init council` to write one"),
@@ -258,7 +253,7 @@ impl TrustBounds<'_> {
         council_path: Option<&Path>,
         ledger: &StoreAddress,
         log: &Path,
-    ) -> Result<(), ServiceError> {
+    ) -> Result<(), Error> {
         let of_ledger = of_ledger(self.config).filter(|_| !self.chosen);
         let of_config: Vec<_> = of_ledger.iter().cloned().chain(of_witness(self.config)).collect();
         let of_council = of_council(self.council, self.root);
@@ -293,7 +288,7 @@ fn ledger(
     chosen: Option<&Path>,
     config: &Configuration,
     beside: &Path,
-) -> Result<StoreAddress, ServiceError> {
+) -> Result<StoreAddress, Error> {
     let dir = beside.join(".quorate");
     let (base, named) = match (chosen, &config.ledger.path) {
         (Some(path), _) => (&environment.directory, path.to_owned()),
@@ -309,49 +304,49 @@ fn ledger(
             let scheme = url.split("://").next().unwrap_or_default();
             let body = Body::new(format!("unsupported ledger address `{scheme}://`"));
             let help = "write a file, or a Postgres database: `postgres://user@host/database`";
-            Err(ServiceError::configuration(codes::LEDGER_UNAVAILABLE, body.help(help)))
+            Err(Error::configuration(codes::LEDGER_UNAVAILABLE, body.help(help)))
         }
         _ => Ok(StoreAddress::File(absolute(base, &named))),
     }
 }
 
 /// An invalid address. Shows only its scheme: a password may be anywhere in the rest.
-fn malformed_address(text: &str, chosen: Option<&Path>) -> ServiceError {
+fn malformed_address(text: &str, chosen: Option<&Path>) -> Error {
     let scheme = text.split(':').next().filter(|scheme| scheme.to_ascii_lowercase().starts_with("postgres"));
     let shown = if scheme.is_some() { "postgres:…" } else { "…@…" };
     let body =
         Body::new(format!("cannot use the ledger address `{shown}`: it does not begin with `postgres://`"));
     let body = body.help("write `postgres://user@host/database`; for a file of such a name, write `./NAME`");
     // A given path is an invalid command line; a configured one is an invalid file.
-    let class = if chosen.is_some() { ExitClass::InvalidRequest } else { ExitClass::Configuration };
-    ServiceError::new(class, codes::LEDGER_ADDRESS, body)
+    let class = if chosen.is_some() { ErrorKind::InvalidRequest } else { ErrorKind::Configuration };
+    Error::new(class, codes::LEDGER_ADDRESS, body)
 }
 
 #[cfg(feature = "postgres")]
-fn in_database(address: StoreAddress) -> Result<StoreAddress, ServiceError> {
+fn in_database(address: StoreAddress) -> Result<StoreAddress, Error> {
     match address.check() {
         Ok(()) => Ok(address),
         Err(refused) => {
             let body = Body::new(format!("cannot use the ledger address {address}: {refused}"));
-            Err(ServiceError::configuration(codes::LEDGER_ADDRESS, body.help(refused.help)))
+            Err(Error::configuration(codes::LEDGER_ADDRESS, body.help(refused.help)))
         }
     }
 }
 
 #[cfg(not(feature = "postgres"))]
-fn in_database(address: StoreAddress) -> Result<StoreAddress, ServiceError> {
+fn in_database(address: StoreAddress) -> Result<StoreAddress, Error> {
     let body = Body::new(format!(
         "cannot open the ledger {address}: this program was built without the feature `postgres`"
     ));
     let help = "build it with `cargo install --path crates/quorate-cli --features postgres`";
-    Err(ServiceError::configuration(codes::FEATURE_MISSING, body.help(help)))
+    Err(Error::configuration(codes::FEATURE_MISSING, body.help(help)))
 }
 
-fn accept<T>(loaded: Loaded<T>, report: &mut Report) -> Result<T, ServiceError> {
+fn accept<T>(loaded: Loaded<T>, report: &mut Report) -> Result<T, Error> {
     report.absorb(loaded.report);
     match loaded.value {
         Some(value) if !report.has_refusals() => Ok(value),
-        _ => Err(ServiceError::from_report(ExitClass::Configuration, std::mem::take(report))),
+        _ => Err(Error::from_report(ErrorKind::Configuration, std::mem::take(report))),
     }
 }
 
@@ -362,7 +357,7 @@ fn find_council(
     environment: &Environment,
     start: &Path,
     root: Option<&Path>,
-) -> Result<Option<PathBuf>, ServiceError> {
+) -> Result<Option<PathBuf>, Error> {
     let end = root.or_else(|| start.ancestors().find(|dir| entry_exists(&dir.join(".git"))));
     for dir in start.ancestors() {
         if end.is_none() && dir != start && !trust::is_own(environment, dir) {
@@ -383,7 +378,7 @@ fn find_council(
                         .join(" and ")
                 ));
                 let help = "remove one of them, or choose one with `--config`";
-                return Err(ServiceError::configuration(codes::COUNCIL_INVALID, body.help(help)));
+                return Err(Error::configuration(codes::COUNCIL_INVALID, body.help(help)));
             }
         }
         if end == Some(dir) {
@@ -454,7 +449,7 @@ pub fn of_watch(council: &Council, root: &Path) -> Vec<SideEffect> {
 ///
 /// # Errors
 /// [`codes::WORKSPACE_UNTRUSTED`].
-fn ensure_inside(root: &Path, path: &Path, what: &str) -> Result<(), ServiceError> {
+fn ensure_inside(root: &Path, path: &Path, what: &str) -> Result<(), Error> {
     if is_inside(root, path) {
         return Ok(());
     }
@@ -465,7 +460,7 @@ fn ensure_inside(root: &Path, path: &Path, what: &str) -> Result<(), ServiceErro
         target.display()
     ));
     let help = "remove the link, or choose the place yourself: `--ledger PATH`";
-    Err(ServiceError::configuration(codes::WORKSPACE_UNTRUSTED, body.help(help)))
+    Err(Error::configuration(codes::WORKSPACE_UNTRUSTED, body.help(help)))
 }
 
 /// The entries of a ledger's directory that must not lead elsewhere.
@@ -476,7 +471,7 @@ const LEDGER_ENTRIES: [&str; 5] = ["keys", "aside", "live", "keys/checkpoints", 
 ///
 /// # Errors
 /// [`codes::WORKSPACE_UNTRUSTED`].
-fn ensure_no_outside_links(root: &Path, dir: &Path) -> Result<(), ServiceError> {
+fn ensure_no_outside_links(root: &Path, dir: &Path) -> Result<(), Error> {
     for kept in LEDGER_ENTRIES {
         ensure_inside(root, &dir.join(kept), kept)?;
     }

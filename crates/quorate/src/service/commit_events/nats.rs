@@ -20,7 +20,7 @@ use tokio::time::{Instant, timeout};
 
 use super::{CommitEvent, CommitEvents, DEFAULT_TENANT};
 use crate::service::environment::NatsServers;
-use crate::service::error::ServiceError;
+use crate::service::error::Error;
 
 /// The subjects of all tenants and runs.
 const ALL_RUNS: &str = "q1.*.ev.run.*";
@@ -79,7 +79,7 @@ impl NatsEvents {
     ///
     /// # Errors
     /// [`codes::NATS_UNUSABLE`] for an invalid address, unreadable credentials, or a server that refuses the connection.
-    pub async fn connect(events: &CommitEvents, options: &NatsOptions) -> Result<NatsEvents, ServiceError> {
+    pub async fn connect(events: &CommitEvents, options: &NatsOptions) -> Result<NatsEvents, Error> {
         let address = events_address(&options.servers)?;
         let (notice, notices) = mpsc::unbounded_channel();
         let link = Arc::new(Link::new(events.clone(), address, notice));
@@ -119,25 +119,25 @@ pub(crate) fn address(servers: &NatsServers) -> Result<Address, String> {
     Address::parse(urls, credentials.clone(), inbox.clone())
 }
 
-fn events_address(servers: &NatsServers) -> Result<Address, ServiceError> {
+fn events_address(servers: &NatsServers) -> Result<Address, Error> {
     address(servers).map_err(|why| unusable(format!("the address of `--events` cannot be used: {why}")))
 }
 
-fn refused(address: &Address, error: &ConnectError) -> ServiceError {
+fn refused(address: &Address, error: &ConnectError) -> Error {
     unusable(format!("{address} cannot be used: {error}"))
 }
 
-fn unusable(what: String) -> ServiceError {
+fn unusable(what: String) -> Error {
     let help = "give `--events nats://host:4222`, with `tls://` where the connection is encrypted, and \
                 `--events-creds FILE` where the server asks for credentials";
-    ServiceError::configuration(codes::NATS_UNUSABLE, Body::new(what).help(help))
+    Error::configuration(codes::NATS_UNUSABLE, Body::new(what).help(help))
 }
 
 /// Sends an event of a run that does not exist, and waits for it. Returns a line with the server and the time it took.
 ///
 /// # Errors
 /// [`codes::NATS_UNUSABLE`] if the event does not come back.
-pub async fn round_trip(servers: &NatsServers) -> Result<String, ServiceError> {
+pub async fn round_trip(servers: &NatsServers) -> Result<String, Error> {
     let address = events_address(servers)?;
     let run: Name = format!("doctor-{}", entropy::run_id()).into();
     let travels = async {

@@ -17,7 +17,7 @@ use quorate_protocol::{Command, Event, Part, Protocol as _, TimedEvent, rules};
 use serde::Serialize;
 
 use super::super::environment::Environment;
-use super::super::error::ServiceError;
+use super::super::error::Error;
 use super::super::estimate::made_up_event;
 use super::super::overlays;
 use super::super::run_spec::{ProtocolSetup as _, RunSpec};
@@ -108,7 +108,7 @@ pub async fn build(
     workspace: &Workspace,
     input: &ConveneInput,
     spec: &RunSpec<Setup>,
-) -> Result<Plan, ServiceError> {
+) -> Result<Plan, Error> {
     let now_ms = environment.clock.now_ms();
     let overlays = match workspace.ledger.may_exist() {
         true => {

@@ -16,7 +16,7 @@ use quorate_protocol::rules::{class_warnings, votes};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
-use super::super::error::ServiceError;
+use super::super::error::Error;
 use super::super::finalize::drops_answers_at_end;
 use super::super::member_usage::{Failure, MemberUsage, RecordedAnswers, with_usage};
 use super::super::report::QUEUED_NOTE;
@@ -154,7 +154,7 @@ pub struct Decision {
 /// # Errors
 /// If texts that it is derived from were erased, or another version of the mode wrote it.
 #[crate::boxed]
-pub async fn load(session: &LedgerSession, history: &History) -> Result<Decision, ServiceError> {
+pub async fn load(session: &LedgerSession, history: &History) -> Result<Decision, Error> {
     let setup = run_opened::assembly_setup(history).ok_or_else(|| run_opened::unknown_version(history))?;
     // If only the hash of an outcome is stored, the outcome is derived again from the answers.
     let kept = setup.overlays.enabled || history.outcome().is_none() || history.erased.records > 0;
@@ -326,7 +326,7 @@ impl Decision {
 
     /// The report as `quorate convene --format json` prints it; `quorate schema convene` prints its schema.
     pub fn to_json(&self) -> Json {
-        let spent = Cost { calls: self.calls, usage: self.usage, took: self.took }.json();
+        let spent = Cost { calls: self.calls, usage: self.usage, took: self.took };
         let member = |member: &Member| with_usage(member.json(), &member.id, &self.member_usage);
         let mut json = json!({
             "schema": SCHEMA,

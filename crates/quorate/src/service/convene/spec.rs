@@ -29,7 +29,7 @@ use serde_json::{Map, json};
 
 use super::super::compose::Sources;
 use super::super::environment::Environment;
-use super::super::error::ServiceError;
+use super::super::error::Error;
 use super::super::executor::{
     self, NamedModel, SelectedBy, SelectedExecutor, ensure_one_executor, with_model,
 };
@@ -47,7 +47,7 @@ use super::super::{budget, overlays, weave};
 use super::ConveneInput;
 
 impl ProtocolSetup for Setup {
-    fn protocol(&self) -> Result<Box<dyn Protocol>, ServiceError> {
+    fn protocol(&self) -> Result<Box<dyn Protocol>, Error> {
         Ok(Box::new(assembly(self)?))
     }
 }
@@ -56,9 +56,9 @@ impl ProtocolSetup for Setup {
 ///
 /// # Errors
 /// If a locked trait cannot be matched.
-pub fn assembly(setup: &Setup) -> Result<Assembly, ServiceError> {
+pub fn assembly(setup: &Setup) -> Result<Assembly, Error> {
     Assembly::new(setup.clone())
-        .map_err(|error| ServiceError::configuration(codes::PATTERN_INVALID, Body::new(error.to_string())))
+        .map_err(|error| Error::configuration(codes::PATTERN_INVALID, Body::new(error.to_string())))
 }
 
 /// Builds the run spec of an assembly.
@@ -70,7 +70,7 @@ pub fn build(
     workspace: &Workspace,
     input: &ConveneInput,
     options: &RunOptions,
-) -> Result<RunSpec<Setup>, ServiceError> {
+) -> Result<RunSpec<Setup>, Error> {
     let registries = &environment.registries;
     let resolved = &input.resolution.resolved;
     let compares = resolved.match_mode == MatchMode::Semantic && !resolved.locked_traits.is_empty();
@@ -130,7 +130,7 @@ pub async fn start(
     session: &LedgerSession,
     input: &ConveneInput,
     observer: Arc<dyn Observer>,
-) -> Result<History, ServiceError> {
+) -> Result<History, Error> {
     let permit = spec.admit(&session.environment)?;
     let resolved = &input.resolution.resolved;
     let signer = Signer::of_assembly(session.keys(), resolved).await?;
@@ -178,10 +178,7 @@ pub(in crate::service) fn described(spec: &RunSpec<Setup>, input: &ConveneInput)
 /// # Errors
 /// If sentences would be lost to what looks like a secret.
 #[crate::boxed]
-pub async fn redacted_input(
-    spec: &RunSpec<Setup>,
-    input: &ConveneInput,
-) -> Result<(Part, usize), ServiceError> {
+pub async fn redacted_input(spec: &RunSpec<Setup>, input: &ConveneInput) -> Result<(Part, usize), Error> {
     // A JSON escape can hide a secret from a pattern, but members read the decoded text.
     let lines = input.subject.display_name.to_ascii_lowercase().ends_with(".jsonl");
     let (text, in_text) =
@@ -195,11 +192,11 @@ pub async fn redacted_input(
 ///
 /// # Errors
 /// If it is invalid without them.
-fn redact_setup(setup: &Setup, redaction: &Redaction) -> Result<(Setup, usize), ServiceError> {
+fn redact_setup(setup: &Setup, redaction: &Redaction) -> Result<(Setup, usize), Error> {
     let (clean, found) = redaction.redactor.redact_json(json!(setup));
     let unreadable = |error: serde_json::Error| {
         let body = Body::new(format!("cannot redact a secret in the manifest: {error}"));
-        ServiceError::configuration(
+        Error::configuration(
             codes::ASSEMBLY_WORKSPACE_INVALID,
             body.help("remove the secret from the manifest"),
         )
@@ -220,7 +217,7 @@ pub fn prepare(
     input: &ConveneInput,
     options: &RunOptions,
     report: &mut Report,
-) -> Result<Vec<PreparedMember>, ServiceError> {
+) -> Result<Vec<PreparedMember>, Error> {
     let (configuration, ledger) = (&workspace.config, &workspace.ledger);
     let manifests = Manifests::open(environment, &input.resolution.root, Refs::Followed)?;
     let loader = manifests.loader(&*environment.registries);
@@ -247,7 +244,7 @@ pub fn prepare(
             let Some(persona) = document.and_then(|document| persona::load_persona(&loader, &document).value)
             else {
                 let body = Body::new(format!("the persona `{reference}` of `{}` cannot be read", member.id));
-                return Err(ServiceError::configuration(codes::ASSEMBLY_MEMBER_PERSONA_UNRESOLVABLE, body));
+                return Err(Error::configuration(codes::ASSEMBLY_MEMBER_PERSONA_UNRESOLVABLE, body));
             };
             let scope = location.map_or(Scope::Workspace, |location| location.scope().clone());
             let known = weave::operators_with_persona(&loader, &scope, reference, workspace);
@@ -380,7 +377,7 @@ struct ExecutorCache<'a> {
 }
 
 impl ExecutorCache<'_> {
-    fn get(&mut self, named: Option<ExecutorChoice>) -> Result<SelectedExecutor, ServiceError> {
+    fn get(&mut self, named: Option<ExecutorChoice>) -> Result<SelectedExecutor, Error> {
         let model = self.model.map(NamedModel::by_person);
         let Some(ExecutorChoice { name, place, file }) = named else {
             let fallback = |extra| executor::fallback_with(&self.registry, self.configuration, extra);

@@ -4,7 +4,7 @@ use quorate_ledger::store::ServerFacts;
 use quorate_ledger::store::tasks::TaskState;
 
 use super::{CheckStatus, DoctorCheck, error_line, failed, passed};
-use crate::service::error::ServiceError;
+use crate::service::error::Error;
 use crate::service::session::LedgerSession;
 
 /// The smallest difference of clocks that makes times in records misleading, in milliseconds.
@@ -16,7 +16,7 @@ pub(super) async fn checks(session: &LedgerSession) -> Vec<DoctorCheck> {
     let facts = match session.store.server_facts().await {
         Ok(None) => return Vec::new(),
         Ok(Some(facts)) => facts,
-        Err(error) => return vec![failed("database", error_line(&ServiceError::from(error)))],
+        Err(error) => return vec![failed("database", error_line(&Error::from(error)))],
     };
     let here_ms = i64::midpoint(before_ms, session.environment.clock.now_ms());
     vec![database(&facts), clock(facts.clock_ms - here_ms), queue(session, &facts).await]
@@ -55,7 +55,7 @@ fn clock(ahead_ms: i64) -> DoctorCheck {
 async fn queue(session: &LedgerSession, facts: &ServerFacts) -> DoctorCheck {
     let counts = match session.store.count_tasks().await {
         Ok(counts) => counts,
-        Err(error) => return failed("queue", error_line(&ServiceError::from(error))),
+        Err(error) => return failed("queue", error_line(&Error::from(error))),
     };
     let tasks = |state: TaskState| -> u64 {
         counts.iter().filter(|count| count.state == state).map(|count| count.tasks).sum()

@@ -13,7 +13,7 @@ use quorate_manifest::keyring::{Key, TimeField, set_time};
 use quorate_manifest::{keyring as edit, timestamp};
 use serde::Serialize;
 
-use super::super::error::{ExitClass, ServiceError};
+use super::super::error::{Error, ErrorKind};
 use super::super::session::LedgerSession;
 use super::super::{disk, ledger, sealing};
 use super::{KeyringFile, SigningKey, WorkspaceKeys, find_in_keyring};
@@ -58,7 +58,7 @@ pub struct KeyInit {
 /// # Errors
 /// If a file cannot be read, used or written.
 #[crate::boxed]
-pub async fn init(keys: &WorkspaceKeys) -> Result<KeyInit, ServiceError> {
+pub async fn init(keys: &WorkspaceKeys) -> Result<KeyInit, Error> {
     let ring = keys.load_keyring()?;
     let directory = keys.directory();
     let load = |purpose| directory.load(purpose).map_err(|error| keys.to_error(&error));
@@ -69,7 +69,7 @@ pub async fn init(keys: &WorkspaceKeys) -> Result<KeyInit, ServiceError> {
         SigningKey::Missing(why) if keys.settings.signing.is_some() => {
             let body = Body::new(format!("`[keys] signing` names the source of the key, but {why}"));
             let help = "put a key there; or remove `signing`, and `quorate keys init` makes one in `keys/` beside the ledger";
-            return Err(ServiceError::configuration(codes::KEY_UNUSABLE, body.help(help)));
+            return Err(Error::configuration(codes::KEY_UNUSABLE, body.help(help)));
         }
         SigningKey::Missing(_) => {
             let made =
@@ -121,17 +121,14 @@ pub struct KeyRotation {
 /// If another key than this machine's signs the ledger, a file cannot be used or written, or the ledger does not
 /// answer. Then nothing is written that a verification would refuse.
 #[crate::boxed]
-pub async fn rotate_ledger(
-    keys: &WorkspaceKeys,
-    session: &LedgerSession,
-) -> Result<KeyRotation, ServiceError> {
+pub async fn rotate_ledger(keys: &WorkspaceKeys, session: &LedgerSession) -> Result<KeyRotation, Error> {
     if sealing::key_from_environment(&keys.environment).is_some() {
         let body = Body::new(format!(
             "the ledger's key comes from the variable {}, which this command cannot change",
             sealing::LEDGER_KEY_VARIABLE
         ));
         let help = "unset it on the machine with the key's file, rotate there, and pass the new key";
-        return Err(ServiceError::configuration(codes::KEY_UNUSABLE, body.help(help)));
+        return Err(Error::configuration(codes::KEY_UNUSABLE, body.help(help)));
     }
     let directory = keys.directory();
     let present = directory.load(KeyPurpose::Ledger).map_err(|error| keys.to_error(&error))?;
@@ -144,11 +141,7 @@ pub async fn rotate_ledger(
     let made = SecretKey::generate();
     let id = made.public().id();
     let new = SecretKey::from_text(&made.to_text()).map_err(|error| {
-        ServiceError::new(
-            ExitClass::Bug,
-            codes::KEY_UNUSABLE,
-            Body::new(format!("cannot read a new key: {error}")),
-        )
+        Error::new(ErrorKind::Bug, codes::KEY_UNUSABLE, Body::new(format!("cannot read a new key: {error}")))
     })?;
     let (old, vouched) = old.map_or_else(Default::default, |own| (Some(own.key), own.vouched));
     let both: Vec<Arc<SecretKey>> = std::iter::once(Arc::new(made)).chain(old.clone()).collect();
@@ -181,7 +174,7 @@ pub async fn rotate_ledger(
 /// If there is no key, it does not come from its own file, a process is signing with it, or a file cannot be used or
 /// written.
 #[crate::boxed]
-pub async fn rotate_signing(keys: &WorkspaceKeys) -> Result<KeyRotation, ServiceError> {
+pub async fn rotate_signing(keys: &WorkspaceKeys) -> Result<KeyRotation, Error> {
     let directory = keys.directory();
     let file = keys.display_path(&directory.key_path(KeyPurpose::Signing));
     if let SigningKey::Available(_, from) = keys.signing_key().await?
@@ -189,7 +182,7 @@ pub async fn rotate_signing(keys: &WorkspaceKeys) -> Result<KeyRotation, Service
     {
         let body = Body::new(format!("the signing key comes from {from}, which this command cannot change"));
         let help = "put another key there, add it with `quorate keys init`, vouch for it with the old one (`quorate keys vouch`), and revoke the old one";
-        return Err(ServiceError::configuration(codes::KEY_UNUSABLE, body.help(help)));
+        return Err(Error::configuration(codes::KEY_UNUSABLE, body.help(help)));
     }
     ensure_idle(keys)?;
     let ring = keys.load_keyring()?;
@@ -241,13 +234,13 @@ pub struct KeyVouch {
 /// # Errors
 /// If no key may sign now, the other key does not exist, or the file cannot be used or written.
 #[crate::boxed]
-pub async fn vouch(keys: &WorkspaceKeys, id: &str) -> Result<KeyVouch, ServiceError> {
+pub async fn vouch(keys: &WorkspaceKeys, id: &str) -> Result<KeyVouch, Error> {
     let ring = keys.load_keyring()?;
     let public = find_in_keyring(keys, &ring, id)?;
     let cannot = |why: &str| {
         let body = Body::new(format!("cannot vouch for {}: {why}", public.id()));
         let help = "use a key that may sign, for example with QUORATE_SIGNING_KEY; `quorate keys list` shows the available keys";
-        ServiceError::configuration(codes::SIGNING_KEY_MISSING, body.help(help))
+        Error::configuration(codes::SIGNING_KEY_MISSING, body.help(help))
     };
     let by = match keys.signing_key().await? {
         SigningKey::Available(by, _) => by,
@@ -285,25 +278,21 @@ pub struct KeyRevocation {
 ///
 /// # Errors
 /// If it is not in the keyring, or the file cannot be used or written.
-pub fn revoke(keys: &WorkspaceKeys, id: &str, at_ms: i64) -> Result<KeyRevocation, ServiceError> {
+pub fn revoke(keys: &WorkspaceKeys, id: &str, at_ms: i64) -> Result<KeyRevocation, Error> {
     let (ring, public) = find_revocable(keys, id, at_ms)?;
     write(keys, &set_timestamp(keys, keyring_text(&ring), &public, TimeField::RevokedAt, at_ms)?)?;
     Ok(KeyRevocation { id: public.id(), revoked_at_ms: at_ms, keyring: keys.shown_keyring() })
 }
 
 /// The key of a name, unless it is revoked from an earlier time on.
-fn find_revocable(
-    keys: &WorkspaceKeys,
-    id: &str,
-    at_ms: i64,
-) -> Result<(KeyringFile, PublicKey), ServiceError> {
+fn find_revocable(keys: &WorkspaceKeys, id: &str, at_ms: i64) -> Result<(KeyringFile, PublicKey), Error> {
     let ring = keys.load_keyring()?;
     let public = find_in_keyring(keys, &ring, id)?;
     // A slip, such as a span of 99999 weeks, could not be undone. 0 is `all`.
     if at_ms != 0 && at_ms < FIRST_KEYS_MS {
         let body = Body::new(format!("{} is earlier than any key", timestamp::format(at_ms)));
         let help = "give the earliest time at which another person may have had the key, or `--at all` for everything that it signed";
-        return Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body.help(help)));
+        return Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body.help(help)));
     }
     let revoked_at_ms = listed(&ring, &public).and_then(|key| key.revoked_at_ms);
     if let Some(before_ms) = revoked_at_ms.filter(|before_ms| *before_ms < at_ms) {
@@ -313,7 +302,7 @@ fn find_revocable(
             timestamp::format(before_ms)
         ));
         let help = "to make later signatures count again, edit the keyring, where others see the change";
-        return Err(ServiceError::configuration(codes::KEY_REVOKED, body.help(help)));
+        return Err(Error::configuration(codes::KEY_REVOKED, body.help(help)));
     }
     Ok((ring, public))
 }
@@ -322,12 +311,7 @@ fn find_revocable(
 ///
 /// # Errors
 /// As [`revoke`].
-pub fn backdating_warning(
-    keys: &WorkspaceKeys,
-    id: &str,
-    at_ms: i64,
-    now_ms: i64,
-) -> Result<Report, ServiceError> {
+pub fn backdating_warning(keys: &WorkspaceKeys, id: &str, at_ms: i64, now_ms: i64) -> Result<Report, Error> {
     let id = find_revocable(keys, id, at_ms)?.1.id();
     let mut report = Report::new();
     if at_ms < now_ms {
@@ -341,13 +325,13 @@ pub fn backdating_warning(
 }
 
 /// Refuses while another process works on a run: its next signatures would come after the key's end.
-fn ensure_idle(keys: &WorkspaceKeys) -> Result<(), ServiceError> {
+fn ensure_idle(keys: &WorkspaceKeys) -> Result<(), Error> {
     let live = keys.ledger_dir.join("live");
     for found in disk::walk(&live).unwrap_or_default() {
         let Some(name) = found.path.file_name().and_then(|name| name.to_str()) else { continue };
         if let Ok(None) = RunLock::try_acquire(&keys.ledger_dir, name) {
             let body = Body::new(format!("another process works on {name} and may be signing with this key"));
-            return Err(ServiceError::configuration(codes::RUN_MOVED, body.help("rotate when it has ended")));
+            return Err(Error::configuration(codes::RUN_MOVED, body.help("rotate when it has ended")));
         }
     }
     Ok(())
@@ -372,7 +356,7 @@ fn add_key(
     key: &PublicKey,
     from_ms: i64,
     voucher: Option<&Voucher>,
-) -> Result<String, ServiceError> {
+) -> Result<String, Error> {
     let from = timestamp::format(from_ms);
     let voucher = voucher.map(Voucher::to_text);
     edit::add_key(text, &key.to_string(), &keys.environment.user, &from, voucher.as_deref())
@@ -385,7 +369,7 @@ fn set_timestamp(
     key: &PublicKey,
     what: TimeField,
     at_ms: i64,
-) -> Result<String, ServiceError> {
+) -> Result<String, Error> {
     let at = timestamp::format(at_ms);
     let line = match what {
         TimeField::NotAfter => "not_after",
@@ -395,22 +379,22 @@ fn set_timestamp(
         .ok_or_else(|| manual_edit_error(keys, &format!("write `{line} = \"{at}\"` beside {}", key.id())))
 }
 
-fn manual_edit_error(keys: &WorkspaceKeys, what: &str) -> ServiceError {
+fn manual_edit_error(keys: &WorkspaceKeys, what: &str) -> Error {
     let body = Body::new(format!(
         "cannot edit {}: it is not in the form that this command edits, `[[keys]]` tables with one line for each key",
         keys.shown_keyring()
     ));
-    ServiceError::configuration(
+    Error::configuration(
         codes::KEYRING_INVALID,
         body.help(format!("rewrite it in that form, or edit it by hand: {what}")),
     )
 }
 
-fn write(keys: &WorkspaceKeys, text: &str) -> Result<(), ServiceError> {
+fn write(keys: &WorkspaceKeys, text: &str) -> Result<(), Error> {
     let path = keys.keyring_path();
     disk::write_below(&keys.root, &path, text.as_bytes()).map_err(|error| {
         let body = Body::new(format!("cannot write {}: {error}", keys.display_path(&path)));
-        ServiceError::configuration(
+        Error::configuration(
             codes::KEYRING_INVALID,
             body.help("the key exists; run the command again when the file can be written"),
         )

@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use super::super::disk::{self, Text, absolute};
 use super::super::environment::Environment;
-use super::super::error::{ExitClass, ServiceError, error_chain};
+use super::super::error::{Error, ErrorKind, error_chain};
 use super::super::keys::WorkspaceKeys;
 use super::super::session::LedgerSession;
 use super::super::time_text;
@@ -48,7 +48,7 @@ impl StagedFile {
     ///
     /// # Errors
     /// If the folder is not writable, or the target belongs to the ledger or the workspace, or is not a regular file.
-    pub fn create(session: &LedgerSession, path: &Path) -> Result<StagedFile, ServiceError> {
+    pub fn create(session: &LedgerSession, path: &Path) -> Result<StagedFile, Error> {
         let named = session.workspace.guard.ensure_output(&session.environment, path)?;
         let path = resolve_target(&named).map_err(|error| unwritable(&named, &error))?;
         let file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")));
@@ -60,7 +60,7 @@ impl StagedFile {
     ///
     /// # Errors
     /// If that fails.
-    pub fn persist(self) -> Result<(), ServiceError> {
+    pub fn persist(self) -> Result<(), Error> {
         let StagedFile { file, path } = self;
         file.as_file().sync_all().map_err(|error| unwritable(&path, &error))?;
         file.persist(&path).map_err(|error| unwritable(&path, &error.error)).map(drop)
@@ -97,15 +97,15 @@ pub async fn export(
     session: &LedgerSession,
     request: &ExportRequest,
     out: &mut (dyn Write + Send),
-) -> Result<Option<ExportSummary>, ServiceError> {
-    write_export(session, request, out).await.map_err(ServiceError::corrupt_as_refused)
+) -> Result<Option<ExportSummary>, Error> {
+    write_export(session, request, out).await.map_err(Error::corrupt_as_refused)
 }
 
 async fn write_export(
     session: &LedgerSession,
     request: &ExportRequest,
     out: &mut (dyn Write + Send),
-) -> Result<Option<ExportSummary>, ServiceError> {
+) -> Result<Option<ExportSummary>, Error> {
     if session.store.read_only_reason().is_none() {
         super::checkpoint(session).await?;
     }
@@ -137,7 +137,7 @@ async fn write_export(
 }
 
 /// The number of records before `--since`.
-async fn checkpoint_size(session: &LedgerSession, since: &str) -> Result<u64, ServiceError> {
+async fn checkpoint_size(session: &LedgerSession, since: &str) -> Result<u64, Error> {
     if let Ok(size) = since.parse() {
         return Ok(size);
     }
@@ -158,17 +158,13 @@ async fn checkpoint_size(session: &LedgerSession, since: &str) -> Result<u64, Se
         Ok(Some(at_ms)) => Ok(session.store.records_before(at_ms).await?),
         Err(error) => {
             let help = "give a time, or a checkpoint: its size, `ledger/<n>`, or the file of a note";
-            Err(ServiceError::new(
-                ExitClass::InvalidRequest,
-                codes::USAGE,
-                Body::new(error.to_string()).help(help),
-            ))
+            Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, Body::new(error.to_string()).help(help)))
         }
     }
 }
 
 /// The size of a checkpoint's note, which must belong to this ledger.
-async fn size_of_note(session: &LedgerSession, since: &str, path: &Path) -> Result<u64, ServiceError> {
+async fn size_of_note(session: &LedgerSession, since: &str, path: &Path) -> Result<u64, Error> {
     let text = match disk::read_text(path) {
         Ok(Text::Present(text)) => text,
         Ok(Text::Missing) => return Err(unknown_checkpoint(format!("{since} does not exist"))),
@@ -187,20 +183,20 @@ async fn size_of_note(session: &LedgerSession, since: &str, path: &Path) -> Resu
     }
 }
 
-fn unknown_checkpoint(what: String) -> ServiceError {
+fn unknown_checkpoint(what: String) -> Error {
     let help = "run `quorate ledger checkpoint` to print the last one; `quorate ledger verify --since` checks that the ledger extends one";
-    ServiceError::configuration(codes::CHECKPOINT_UNKNOWN, Body::new(what).help(help))
+    Error::configuration(codes::CHECKPOINT_UNKNOWN, Body::new(what).help(help))
 }
 
-fn export_error(session: &LedgerSession, error: ExportError) -> ServiceError {
+fn export_error(session: &LedgerSession, error: ExportError) -> Error {
     match error {
         ExportError::NoCheckpoint => prove::unsealed_error(session, "cannot export: nothing is sealed yet"),
         ExportError::UnknownRun { run } => {
-            ServiceError::not_found(codes::RUN_UNKNOWN, Body::new(format!("the ledger has no run {run}")))
+            Error::not_found(codes::RUN_UNKNOWN, Body::new(format!("the ledger has no run {run}")))
         }
         ExportError::SinceTooLarge { .. } => unknown_checkpoint(error.to_string()),
         ExportError::Ledger(error) => error.into(),
-        ExportError::Write(error) => ServiceError::configuration(
+        ExportError::Write(error) => Error::configuration(
             codes::FILE_UNWRITABLE,
             Body::new(format!("cannot write the export: {}", error_chain(&error))),
         ),
@@ -208,8 +204,8 @@ fn export_error(session: &LedgerSession, error: ExportError) -> ServiceError {
 }
 
 /// A write error.
-pub fn unwritable(path: &Path, error: &std::io::Error) -> ServiceError {
-    ServiceError::configuration(
+pub fn unwritable(path: &Path, error: &std::io::Error) -> Error {
+    Error::configuration(
         codes::FILE_UNWRITABLE,
         Body::new(format!("cannot write {}: {error}", path.display())),
     )
@@ -254,7 +250,7 @@ impl PreparedImport {
         environment: &Environment,
         keys: &WorkspaceKeys,
         request: &ImportRequest,
-    ) -> Result<PreparedImport, ServiceError> {
+    ) -> Result<PreparedImport, Error> {
         let mut trusted = super::own_keys(keys)?;
         trusted.extend(super::ledger_keys(environment, &request.keys)?);
         let signers = super::signer_keys(environment, &request.signers)?;
@@ -269,12 +265,12 @@ impl PreparedImport {
             Ok(_) => Some("it is not a regular file".to_owned()),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let body = unusable("the file does not exist");
-                return Err(ServiceError::not_found(codes::EXPORT_INVALID, body));
+                return Err(Error::not_found(codes::EXPORT_INVALID, body));
             }
             Err(error) => Some(format!("cannot read it: {error}")),
         };
         if let Some(why) = why {
-            return Err(ServiceError::configuration(codes::EXPORT_INVALID, unusable(&why)));
+            return Err(Error::configuration(codes::EXPORT_INVALID, unusable(&why)));
         }
         Ok(PreparedImport {
             path,
@@ -306,7 +302,7 @@ pub async fn preview(
     environment: &Environment,
     workspace: &Workspace,
     request: &ImportRequest,
-) -> Result<Import, ServiceError> {
+) -> Result<Import, Error> {
     let ready = PreparedImport::of(environment, &WorkspaceKeys::of(environment, workspace), request)?;
     let file =
         ready.open().map_err(|error| import_error(request, ImportError::InvalidExport(error.into())))?;
@@ -321,7 +317,7 @@ pub async fn preview(
 /// # Errors
 /// If the file is not an export, is invalid, has no trusted signer, or contradicts this ledger; then nothing is merged.
 #[crate::boxed]
-pub async fn import(session: &LedgerSession, request: &ImportRequest) -> Result<Import, ServiceError> {
+pub async fn import(session: &LedgerSession, request: &ImportRequest) -> Result<Import, Error> {
     let mut ready = PreparedImport::of(&session.environment, session.keys(), request)?;
     if !request.dry_run {
         ready.key = Some(session.sealer().required_key().await?);
@@ -334,10 +330,10 @@ pub async fn import(session: &LedgerSession, request: &ImportRequest) -> Result<
     Ok(Import { dry_run: request.dry_run, summary: imported })
 }
 
-fn import_error(request: &ImportRequest, error: ImportError) -> ServiceError {
+fn import_error(request: &ImportRequest, error: ImportError) -> Error {
     let file = &request.file;
     match error {
-        ImportError::InvalidExport(flaw) => ServiceError::configuration(
+        ImportError::InvalidExport(flaw) => Error::configuration(
             codes::EXPORT_INVALID,
             Body::new(format!("cannot import {file}: {}", error_chain(&flaw)))
                 .help("ask for a new export, and keep the file unchanged, byte for byte"),
@@ -348,12 +344,12 @@ fn import_error(request: &ImportRequest, error: ImportError) -> ServiceError {
                 false => format!("it is signed by {}, but that key is not trusted", keys.join(" and ")),
             };
             let help = "get the ledger's key from its owner over another channel (`quorate keys export ledger`) and pass it with `--key`";
-            ServiceError::configuration(
+            Error::configuration(
                 codes::KEY_UNVOUCHED,
                 Body::new(format!("cannot import {file}: {why}")).help(help),
             )
         }
-        ImportError::Conflict { .. } => ServiceError::configuration(
+        ImportError::Conflict { .. } => Error::configuration(
             codes::IMPORT_CONFLICT,
             Body::new(format!("cannot import {file}: {error}"))
                 .help("import it into a new ledger with `--ledger`, and compare the run with `quorate show`"),

@@ -13,7 +13,7 @@ use serde::{Serialize, Serializer};
 use serde_json::json;
 
 use super::super::disk::{display_ledger, display_path};
-use super::super::error::ServiceError;
+use super::super::error::Error;
 use super::super::finalize::{drops_answers_at_end, record_run_ended};
 use super::super::run_opened::is_assembly_opening;
 use super::super::session::LedgerSession;
@@ -61,9 +61,9 @@ fn as_erased<S: Serializer>(due: &[PlannedErasure], serializer: S) -> Result<S::
 
 impl Erasure {
     /// The error after which erased texts may remain; the erasure continues when it is repeated.
-    pub fn unfinished(&self) -> Option<ServiceError> {
+    pub fn unfinished(&self) -> Option<Error> {
         let body = erasure_incomplete(&self.ledger, self.remains.as_deref()?);
-        Some(ServiceError::configuration(codes::ERASURE_UNFINISHED, body))
+        Some(Error::configuration(codes::ERASURE_UNFINISHED, body))
     }
 }
 
@@ -72,7 +72,7 @@ impl Erasure {
 /// # Errors
 /// If the ledger does not answer. Then nothing is erased.
 #[crate::boxed]
-pub async fn gc(session: &LedgerSession, dry_run: bool) -> Result<Erasure, ServiceError> {
+pub async fn gc(session: &LedgerSession, dry_run: bool) -> Result<Erasure, Error> {
     let now_ms = session.environment.clock.now_ms();
     let days = session.workspace.config.ledger.retention_days;
     let unsaid = default_retention(days);
@@ -121,7 +121,7 @@ fn erasure_incomplete(ledger: &str, why: &str) -> Body {
 /// # Errors
 /// If the ledger does not answer.
 #[crate::boxed]
-pub async fn after_run(session: &LedgerSession, run: &Name) -> Result<(), ServiceError> {
+pub async fn after_run(session: &LedgerSession, run: &Name) -> Result<(), Error> {
     let mut history = session.partial_history(run).await?;
     if history.ended.is_some() || history.outcome().is_none() || !drops_answers_at_end(&history) {
         return Ok(());
@@ -177,11 +177,7 @@ pub struct Holds {
 /// # Errors
 /// If there is no such run, the reason is empty, or the ledger rejects the record.
 #[crate::boxed]
-pub async fn hold(
-    session: &LedgerSession,
-    prefix: &str,
-    reason: Option<&str>,
-) -> Result<HoldChange, ServiceError> {
+pub async fn hold(session: &LedgerSession, prefix: &str, reason: Option<&str>) -> Result<HoldChange, Error> {
     let help = "give a reason, or leave `--reason` out";
     let reason = reason.map(|reason| non_empty(reason, "the reason of a hold is empty", help)).transpose()?;
     let reason = reason.map(|reason| session.workspace.redaction.redactor.redact(reason).0);
@@ -193,7 +189,7 @@ pub async fn hold(
 /// # Errors
 /// If there is no such run, or the ledger rejects the record.
 #[crate::boxed]
-pub async fn release(session: &LedgerSession, prefix: &str) -> Result<HoldChange, ServiceError> {
+pub async fn release(session: &LedgerSession, prefix: &str) -> Result<HoldChange, Error> {
     set_hold(session, prefix, false, None).await
 }
 
@@ -202,7 +198,7 @@ pub async fn release(session: &LedgerSession, prefix: &str) -> Result<HoldChange
 /// # Errors
 /// If the ledger does not answer.
 #[crate::boxed]
-pub async fn holds(session: &LedgerSession) -> Result<Holds, ServiceError> {
+pub async fn holds(session: &LedgerSession) -> Result<Holds, Error> {
     Ok(Holds { holds: session.store.holds().await? })
 }
 
@@ -211,7 +207,7 @@ async fn set_hold(
     prefix: &str,
     held: bool,
     reason: Option<String>,
-) -> Result<HoldChange, ServiceError> {
+) -> Result<HoldChange, Error> {
     let run = find_run_or_stream(session, prefix).await?;
     let fresh = session.store.is_on_hold(&run).await? != held;
     if fresh {
@@ -228,7 +224,7 @@ async fn set_hold(
 }
 
 /// A run by prefix, or a conversation's stream by its full name.
-async fn find_run_or_stream(session: &LedgerSession, prefix: &str) -> Result<Name, ServiceError> {
+async fn find_run_or_stream(session: &LedgerSession, prefix: &str) -> Result<Name, Error> {
     match session.store.streams("turns/").await?.into_iter().find(|stream| **stream == *prefix) {
         Some(stream) => Ok(stream),
         None => Ok(session.find_run(prefix).await?.run),

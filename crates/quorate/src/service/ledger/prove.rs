@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use super::super::disk::{self, absolute};
 use super::super::environment::Environment;
-use super::super::error::{ExitClass, ServiceError, error_chain};
+use super::super::error::{Error, ErrorKind, error_chain};
 use super::super::session::LedgerSession;
 use super::verify;
 
@@ -25,11 +25,11 @@ use super::verify;
 /// # Errors
 /// If the record does not exist or is not sealed, the last checkpoint is unsigned, or the record was altered.
 #[crate::boxed]
-pub async fn prove(session: &LedgerSession, what: &str) -> Result<Proof, ServiceError> {
-    try_prove(session, what).await.map_err(ServiceError::corrupt_as_refused)
+pub async fn prove(session: &LedgerSession, what: &str) -> Result<Proof, Error> {
+    try_prove(session, what).await.map_err(Error::corrupt_as_refused)
 }
 
-async fn try_prove(session: &LedgerSession, what: &str) -> Result<Proof, ServiceError> {
+async fn try_prove(session: &LedgerSession, what: &str) -> Result<Proof, Error> {
     let (run, n) = parse_target(session, what).await?;
     verify::ensure_unaltered(session, |divergence| concerns(divergence, &run)).await?;
     let known = super::known_signers(session).await;
@@ -49,10 +49,7 @@ async fn try_prove(session: &LedgerSession, what: &str) -> Result<Proof, Service
 ///
 /// # Errors
 /// The first divergence that concerns the run; or if the ledger cannot be verified.
-pub(in crate::service) async fn ensure_run_holds(
-    session: &LedgerSession,
-    run: &Name,
-) -> Result<bool, ServiceError> {
+pub(in crate::service) async fn ensure_run_holds(session: &LedgerSession, run: &Name) -> Result<bool, Error> {
     let others_hold = AtomicBool::new(true);
     let concerns_run = |divergence: &Divergence| {
         let concerned = concerns(divergence, run);
@@ -71,7 +68,7 @@ fn concerns(divergence: &Divergence, run: &Name) -> bool {
 }
 
 /// The name of a run, a stream or a record.
-async fn parse_target(session: &LedgerSession, what: &str) -> Result<(Name, Option<u64>), ServiceError> {
+async fn parse_target(session: &LedgerSession, what: &str) -> Result<(Name, Option<u64>), Error> {
     if is_stream(session, what).await? {
         return Ok((what.into(), None));
     }
@@ -88,24 +85,24 @@ async fn parse_target(session: &LedgerSession, what: &str) -> Result<(Name, Opti
 }
 
 /// Whether there is a stream of exactly this name.
-pub(super) async fn is_stream(session: &LedgerSession, name: &str) -> Result<bool, ServiceError> {
+pub(super) async fn is_stream(session: &LedgerSession, name: &str) -> Result<bool, Error> {
     Ok(!session.store.tail(&name.into(), 1).await?.is_empty())
 }
 
 /// `is_checkpoint` tells whether the unsealed record is that of the last checkpoint.
-fn prove_error(session: &LedgerSession, run: &Name, error: ProveError, is_checkpoint: bool) -> ServiceError {
+fn prove_error(session: &LedgerSession, run: &Name, error: ProveError, is_checkpoint: bool) -> Error {
     match error {
         ProveError::UnknownRecord { id } => {
             let body = Body::new(format!("the ledger has no record {id}"));
             let help = format!("run `quorate show {run}` to see the records of the run");
-            ServiceError::not_found(codes::RUN_UNKNOWN, body.help(help))
+            Error::not_found(codes::RUN_UNKNOWN, body.help(help))
         }
         ProveError::NotSealed { id } if is_checkpoint => {
             let body = Body::new(format!(
                 "cannot prove record {id}: it belongs to the last checkpoint, which does not cover it"
             ));
             let help = "the next checkpoint seals it, once there is another record; `quorate ledger prove ledger/<n>` proves an earlier record";
-            ServiceError::configuration(codes::RECORD_UNSEALED, body.help(help))
+            Error::configuration(codes::RECORD_UNSEALED, body.help(help))
         }
         ProveError::NotSealed { id } => {
             unsealed_error(session, &format!("cannot prove record {id}: it is not sealed yet"))
@@ -114,16 +111,16 @@ fn prove_error(session: &LedgerSession, run: &Name, error: ProveError, is_checkp
             let body = Body::new("cannot prove anything: the last checkpoint is unsigned");
             let help =
                 "restore the ledger's key; if it is lost, see `quorate explain quorate:ledger_key_missing`";
-            ServiceError::configuration(codes::CHECKPOINT_UNSIGNED, body.help(help))
+            Error::configuration(codes::CHECKPOINT_UNSIGNED, body.help(help))
         }
         ProveError::Ledger(error) => error.into(),
     }
 }
 
 /// The error for records that no checkpoint covers.
-pub(super) fn unsealed_error(session: &LedgerSession, what: &str) -> ServiceError {
+pub(super) fn unsealed_error(session: &LedgerSession, what: &str) -> Error {
     let help = format!("seal the ledger with `quorate ledger checkpoint{}`", session.ledger_flag());
-    ServiceError::configuration(codes::RECORD_UNSEALED, Body::new(what).help(help))
+    Error::configuration(codes::RECORD_UNSEALED, Body::new(what).help(help))
 }
 
 /// A file to check without ledger or workspace.
@@ -166,22 +163,22 @@ pub struct ExportCheck {
 
 impl ExportCheck {
     /// The error of an export whose key is not trusted.
-    pub fn distrust(&self) -> Option<ServiceError> {
+    pub fn distrust(&self) -> Option<Error> {
         self.distrust.as_deref().map(untrusted)
     }
 }
 
 /// The error of a proof or an export whose key is not trusted.
-pub(in crate::service) fn untrusted(why: &str) -> ServiceError {
+pub(in crate::service) fn untrusted(why: &str) -> Error {
     let help = "get the ledger's key from its owner over another channel (`quorate keys export ledger`) and pass it with `--key`";
-    ServiceError::new(ExitClass::Refused, codes::KEY_UNVOUCHED, Body::new(why).help(help))
+    Error::new(ErrorKind::Refused, codes::KEY_UNVOUCHED, Body::new(why).help(help))
 }
 
 /// Checks an export, line by line.
 ///
 /// # Errors
 /// If it is not an export, or is invalid.
-pub fn check_export(environment: &Environment, request: &CheckRequest) -> Result<ExportCheck, ServiceError> {
+pub fn check_export(environment: &Environment, request: &CheckRequest) -> Result<ExportCheck, Error> {
     let trusted = super::ledger_keys(environment, &request.keys)?;
     let signers = super::signer_keys(environment, &request.signers)?;
     let input: Box<dyn BufRead> = match request.file.as_str() {
@@ -197,7 +194,7 @@ pub fn check_export(environment: &Environment, request: &CheckRequest) -> Result
         InvalidExport::InvalidLine { .. } => {
             let body = Body::new(format!("the export {} is invalid: {flaw}", request.file));
             let help = "ask for a new export, and keep the file unchanged, byte for byte";
-            ServiceError::new(ExitClass::Refused, codes::EXPORT_INVALID, body.help(help))
+            Error::new(ErrorKind::Refused, codes::EXPORT_INVALID, body.help(help))
         }
     };
     let mut reader = ExportReader::open(input, &signers).map_err(refused)?;
@@ -225,9 +222,9 @@ pub fn check_export(environment: &Environment, request: &CheckRequest) -> Result
     })
 }
 
-fn unreadable_export(request: &CheckRequest, error: &std::io::Error) -> ServiceError {
+fn unreadable_export(request: &CheckRequest, error: &std::io::Error) -> Error {
     match error.kind() {
-        std::io::ErrorKind::NotFound => ServiceError::not_found(
+        std::io::ErrorKind::NotFound => Error::not_found(
             codes::EXPORT_INVALID,
             Body::new(format!("{} does not exist", request.file))
                 .help("run `quorate ledger export --out FILE` to write an export"),
@@ -236,9 +233,9 @@ fn unreadable_export(request: &CheckRequest, error: &std::io::Error) -> ServiceE
     }
 }
 
-fn invalid_export(request: &CheckRequest, why: &str) -> ServiceError {
+fn invalid_export(request: &CheckRequest, why: &str) -> Error {
     let body = Body::new(format!("cannot read {} as an export: {why}", request.file));
-    ServiceError::configuration(
+    Error::configuration(
         codes::EXPORT_INVALID,
         body.help("run `quorate ledger export --out FILE` to write one"),
     )

@@ -23,7 +23,7 @@ use serde::Serialize;
 use super::super::confined::Root;
 use super::super::disk::{self, Text, absolute, display_ledger, display_path};
 use super::super::environment::Environment;
-use super::super::error::{ExitClass, ServiceError, error_chain};
+use super::super::error::{Error, ErrorKind, error_chain};
 use super::super::keys::WorkspaceKeys;
 use super::super::runtime::{self, conversation};
 use super::super::session::LedgerSession;
@@ -62,14 +62,14 @@ pub async fn verify(
     environment: &Environment,
     places: &PathOverrides,
     request: &VerifyRequest,
-) -> Result<Outcome<Verification>, ServiceError> {
+) -> Result<Outcome<Verification>, Error> {
     let mut workspace = workspace::load(environment, places, &environment.directory)?;
     let mut warnings = std::mem::take(&mut workspace.report);
     let ledger = display_ledger(environment, &workspace.ledger);
     if !workspace.ledger.may_exist() {
         let body = Body::new(format!("the ledger {ledger} does not exist yet"));
         let help = "run `quorate review` first, or pass a ledger with `--ledger`";
-        return Err(ServiceError::not_found(codes::RUN_UNKNOWN, body.help(help)));
+        return Err(Error::not_found(codes::RUN_UNKNOWN, body.help(help)));
     }
     let keys = WorkspaceKeys::of(environment, &workspace);
     let given_keys =
@@ -82,7 +82,7 @@ pub async fn verify(
     let (witness, witness_shown) = witness_file(environment, request, &workspace, &mut warnings)?;
     let outside = keys.trusted_keys()?;
     let store = Store::open_read_only(&workspace.ledger).await;
-    let store = store.map_err(|error| ServiceError::from(error).corrupt_as_refused())?;
+    let store = store.map_err(|error| Error::from(error).corrupt_as_refused())?;
     // If the last checkpoint is unreadable, the ledger is compared with the copies for its file.
     let origin = store.last_checkpoint().await.ok().flatten().map(|sealed| sealed.origin);
     let copies = CheckpointFiles::new(&workspace.ledger, environment.state_dir.as_deref());
@@ -132,9 +132,9 @@ pub async fn verify(
 pub(super) async fn ensure_unaltered(
     session: &LedgerSession,
     concerns: impl Fn(&Divergence) -> bool,
-) -> Result<(), ServiceError> {
+) -> Result<(), Error> {
     let help = "export after the ledger is restored; `quorate ledger verify` shows what differs";
-    ensure_report(session, own_options(session), concerns, ExitClass::Refused, help).await.map(drop)
+    ensure_report(session, own_options(session), concerns, ErrorKind::Refused, help).await.map(drop)
 }
 
 /// As [`ensure_unaltered`], for vouching for a run: also checks the log, and that the run's keys could sign at the
@@ -145,14 +145,14 @@ pub(super) async fn ensure_unaltered(
 pub(super) async fn ensure_intact(
     session: &LedgerSession,
     concerns: impl Fn(&Divergence) -> bool,
-) -> Result<(), ServiceError> {
+) -> Result<(), Error> {
     let options = VerifyOptions {
         keyring: session.keys().trusted_keys()?.keyring,
         log: Some(session.workspace.log.clone()),
         ..own_options(session)
     };
     let help = "attest a run that holds; `quorate ledger verify` shows what differs";
-    ensure_report(session, options, concerns, ExitClass::Refused, help).await.map(drop)
+    ensure_report(session, options, concerns, ErrorKind::Refused, help).await.map(drop)
 }
 
 /// As [`ensure_unaltered`], for commands that make a checkpoint.
@@ -162,9 +162,9 @@ pub(super) async fn ensure_intact(
 pub(super) async fn ensure_sealable(
     session: &LedgerSession,
     concerns: impl Fn(&Divergence) -> bool,
-) -> Result<(), ServiceError> {
+) -> Result<(), Error> {
     let help = "restore the ledger before making a checkpoint; `quorate ledger verify` shows what differs";
-    ensure_report(session, own_options(session), concerns, ExitClass::Configuration, help).await.map(drop)
+    ensure_report(session, own_options(session), concerns, ErrorKind::Configuration, help).await.map(drop)
 }
 
 /// As [`ensure_sealable`], for accepting keys: a key of `candidates` that no earlier key vouches for is not a
@@ -176,12 +176,12 @@ pub(super) async fn ensure_acceptable(
     session: &LedgerSession,
     candidates: Vec<PublicKey>,
     concerns: impl Fn(&Divergence) -> bool,
-) -> Result<KeyChangeReport, ServiceError> {
+) -> Result<KeyChangeReport, Error> {
     let help = "no key is accepted for an altered ledger; a key that another machine brought in counts with `--key KEY`, if \
                 you have it from its owner; `quorate ledger verify` shows what differs";
     // This machine's key need not have signed the last checkpoint.
     let options = VerifyOptions { candidate_keys: candidates, ..VerifyOptions::default() };
-    let report = ensure_report(session, options, concerns, ExitClass::Configuration, help).await?;
+    let report = ensure_report(session, options, concerns, ErrorKind::Configuration, help).await?;
     Ok(report.key_changes)
 }
 
@@ -197,9 +197,9 @@ async fn ensure_report(
     session: &LedgerSession,
     options: VerifyOptions,
     concerns: impl Fn(&Divergence) -> bool,
-    class: ExitClass,
+    class: ErrorKind,
     help: &str,
-) -> Result<VerifyReport, ServiceError> {
+) -> Result<VerifyReport, Error> {
     let address = session.store.address();
     let origin = session.store.last_checkpoint().await?.map(|sealed| sealed.origin);
     let copies = session.sealer().copies();
@@ -225,7 +225,7 @@ async fn ensure_report(
     };
     let others = (found.len() as u64 + unlisted).saturating_sub(1);
     let body = Body::new(divergence_message(&display_ledger(&session.environment, address), first, others));
-    Err(ServiceError::new(class, codes::LEDGER_CORRUPT, body.help(help)))
+    Err(Error::new(class, codes::LEDGER_CORRUPT, body.help(help)))
 }
 
 impl Verification {
@@ -235,7 +235,7 @@ impl Verification {
     }
 
     /// The error of a ledger that differs from its records, with advice.
-    pub fn divergence(&self) -> Option<ServiceError> {
+    pub fn divergence(&self) -> Option<Error> {
         let Verification(report) = self;
         let first = report.divergences.first()?;
         let others = report.divergence_count.saturating_sub(1);
@@ -263,7 +263,7 @@ impl Verification {
                 "keep the files unchanged, and compare them with a copy; see `quorate explain quorate:ledger_diverges`",
             )
         };
-        Some(ServiceError::new(ExitClass::Refused, code, body.help(help)))
+        Some(Error::new(ErrorKind::Refused, code, body.help(help)))
     }
 }
 
@@ -276,10 +276,10 @@ fn divergence_message(ledger: &str, first: &Divergence, others: u64) -> String {
     format!("{ledger} differs from its records: {first}{more}")
 }
 
-fn verify_error(error: VerifyError) -> ServiceError {
+fn verify_error(error: VerifyError) -> Error {
     match error {
-        VerifyError::Store(error) => ServiceError::from(error).corrupt_as_refused(),
-        VerifyError::Since(error) => ServiceError::not_found(
+        VerifyError::Store(error) => Error::from(error).corrupt_as_refused(),
+        VerifyError::Since(error) => Error::not_found(
             codes::CHECKPOINT_UNKNOWN,
             Body::new(error.to_string()).help("`quorate ledger stats` shows the last one"),
         ),
@@ -320,7 +320,7 @@ fn parse_since<'a>(
     environment: &Environment,
     since: &str,
     keys: impl Iterator<Item = &'a PublicKey>,
-) -> Result<StartPoint, ServiceError> {
+) -> Result<StartPoint, Error> {
     if let Ok(size) = since.parse() {
         return Ok(StartPoint::Size(size));
     }
@@ -331,14 +331,14 @@ fn parse_since<'a>(
     let unusable = |why: &str| {
         let body = Body::new(format!("`{since}` is not a checkpoint: {why}"));
         let help = "give a number of records, `ledger/<n>`, or a file that `quorate ledger checkpoint` wrote";
-        ServiceError::configuration(codes::CHECKPOINT_UNKNOWN, body.help(help))
+        Error::configuration(codes::CHECKPOINT_UNKNOWN, body.help(help))
     };
     let text = disk::read_text(&absolute(&environment.directory, Path::new(since)));
     let text = match text.map_err(|error| unusable(&error_chain(&error)))? {
         Text::Present(text) => text,
         Text::Missing => {
             let body = Body::new(format!("`{since}` is not a checkpoint: no file has this name"));
-            return Err(ServiceError::not_found(codes::CHECKPOINT_UNKNOWN, body));
+            return Err(Error::not_found(codes::CHECKPOINT_UNKNOWN, body));
         }
     };
     let note =
@@ -348,7 +348,7 @@ fn parse_since<'a>(
     note.verify(&known).map_err(|error| {
         let body = Body::new(format!("cannot trust the checkpoint {since}: {error}"));
         let help = "get the ledger's key from its owner and pass it with `--key`";
-        ServiceError::new(ExitClass::Refused, codes::KEY_UNVOUCHED, body.help(help))
+        Error::new(ErrorKind::Refused, codes::KEY_UNVOUCHED, body.help(help))
     })?;
     Ok(StartPoint::Tree(*checkpoint.tree()))
 }
@@ -358,7 +358,7 @@ fn witness_file(
     request: &VerifyRequest,
     workspace: &Workspace,
     warnings: &mut Diagnostics,
-) -> Result<(Option<Witness>, Option<String>), ServiceError> {
+) -> Result<(Option<Witness>, Option<String>), Error> {
     let witness_path = request.witness.as_ref().map(|path| absolute(&environment.directory, Path::new(path)));
     let is_asked = witness_path.is_some();
     let configured = workspace.witness.as_ref().and_then(|witness| witness.file());
@@ -369,10 +369,7 @@ fn witness_file(
     };
     let text = disk::read_text(&path).map_err(|error| {
         let body = Body::new(format!("cannot read the witness {name}: {}", error_chain(&error)));
-        ServiceError::configuration(
-            codes::WITNESS_UNREADABLE,
-            body.help("pass a text file of signed checkpoints"),
-        )
+        Error::configuration(codes::WITNESS_UNREADABLE, body.help("pass a text file of signed checkpoints"))
     })?;
     match text {
         Text::Present(text) => {
@@ -380,7 +377,7 @@ fn witness_file(
             if witness.notes.is_empty() {
                 let body = Body::new(format!("the witness {name} has no signed checkpoint"));
                 let help = "pass the file that checkpoints were appended to; if it had checkpoints before, restore it";
-                return Err(ServiceError::configuration(codes::WITNESS_UNREADABLE, body.help(help)));
+                return Err(Error::configuration(codes::WITNESS_UNREADABLE, body.help(help)));
             }
             if !witness.fragments.is_empty() {
                 let body = Body::new(format!(
@@ -394,7 +391,7 @@ fn witness_file(
         }
         Text::Missing if is_asked => {
             let body = Body::new(format!("the witness {name} does not exist"));
-            Err(ServiceError::not_found(
+            Err(Error::not_found(
                 codes::WITNESS_UNREADABLE,
                 body.help("pass an existing file with `--witness`"),
             ))
@@ -418,7 +415,7 @@ async fn divergences(
     environment: &Environment,
     root: &Path,
     store: &Store,
-) -> Result<Vec<Divergence>, ServiceError> {
+) -> Result<Vec<Divergence>, Error> {
     let streams = store.streams("turns/").await?;
     if streams.is_empty() {
         return Ok(Vec::new());

@@ -31,7 +31,7 @@ use serde_json::json;
 use super::versions::{NewVersion, VersionedFile};
 use crate::service::disk::{self, Text, display_path};
 use crate::service::environment::Environment;
-use crate::service::error::ServiceError;
+use crate::service::error::Error;
 
 /// The planned change.
 pub const PENDING_FILE: &str = "_pending.json";
@@ -90,7 +90,7 @@ impl PlaybookChange {
         from: Option<&str>,
         (event, words, mut data): (PlaybookEvent, &str, Json),
         edit: impl FnOnce(&mut Edit, &str),
-    ) -> Result<u32, ServiceError> {
+    ) -> Result<u32, Error> {
         let (files, version) = file.next_version(step, from, &timestamp::format(self.at_ms), edit)?;
         self.files.extend(files);
         data["version"] = json!(version.n);
@@ -140,7 +140,7 @@ pub(super) async fn append_events(
     stream: &Name,
     change: &PlaybookChange,
     bodies: Vec<ledger::Body>,
-) -> Result<(), ServiceError> {
+) -> Result<(), Error> {
     let records = store.records(stream).await?;
     let is_it =
         |record: &Record| playbook_event(record).and_then(|event| event.change).as_ref() == Some(&change.id);
@@ -174,7 +174,7 @@ pub async fn record_events(
     events: Vec<ChangeEvent>,
     bodies: Vec<ledger::Body>,
     mut next: u64,
-) -> Result<(), ServiceError> {
+) -> Result<(), Error> {
     let change = PlaybookChange { events, ..PlaybookChange::new_at(at_ms) };
     append_new_events(store, &playbook_stream(scope), &change, bodies, &mut next).await?;
     // The ledger is authoritative; an unwritable workspace is no reason to stop a weave.
@@ -190,7 +190,7 @@ pub(super) async fn append_new_events(
     change: &PlaybookChange,
     bodies: Vec<ledger::Body>,
     next: &mut u64,
-) -> Result<(), ServiceError> {
+) -> Result<(), Error> {
     for tries in 0.. {
         match store.append(change.append(stream, *next, bodies.clone())).await {
             Ok(_) => break,
@@ -235,9 +235,9 @@ pub enum FileState {
 ///
 /// # Errors
 /// If it cannot be read.
-pub fn file_state(file: &ChangedFile) -> Result<FileState, ServiceError> {
+pub fn file_state(file: &ChangedFile) -> Result<FileState, Error> {
     let current = disk::read_text(&file.path).map_err(|error| {
-        ServiceError::configuration(
+        Error::configuration(
             codes::FILE_UNREADABLE,
             Body::new(format!("cannot read {}: {error}", file.path.display())),
         )

@@ -21,7 +21,7 @@ use serde_json::json;
 
 use super::inspect::excerpt_place;
 use super::writer::LibraryWriter;
-use crate::service::error::ServiceError;
+use crate::service::error::Error;
 use crate::service::executor::{self, SelectedBy, SelectedExecutor};
 use crate::service::{budget, trust};
 
@@ -43,7 +43,7 @@ impl Consultant {
         keeping: &LibraryWriter,
         named: Option<&str>,
         place: Option<&Place>,
-    ) -> Result<Self, ServiceError> {
+    ) -> Result<Self, Error> {
         let workspace = &keeping.library.workspace;
         let registry = &workspace.registry;
         let file = workspace.config.path();
@@ -56,7 +56,7 @@ impl Consultant {
         Consultant::new(keeping, chosen)
     }
 
-    fn new(keeping: &LibraryWriter, chosen: SelectedExecutor) -> Result<Self, ServiceError> {
+    fn new(keeping: &LibraryWriter, chosen: SelectedExecutor) -> Result<Self, Error> {
         let (workspace, environment) = (&keeping.library.workspace, &keeping.session.environment);
         let admitted = trust::admit(environment, chosen.needs())?;
         chosen.ensure_installed()?;
@@ -83,7 +83,7 @@ impl Consultant {
     /// # Errors
     /// When the ledger fails.
     #[crate::boxed]
-    pub async fn ask(&self, id: &str, question: Question) -> Result<Result<Json, String>, ServiceError> {
+    pub async fn ask(&self, id: &str, question: Question) -> Result<Result<Json, String>, Error> {
         let (step, member) = id.split_once('/').unwrap_or((id, id));
         match self.call.ask(&Name::from(id), &Name::from(member), &self.config, question).await {
             Ok(Answer { answer, .. }) => Ok(Ok(answer)),
@@ -110,7 +110,7 @@ impl Judge {
     ///
     /// # Errors
     /// If the judge cannot be asked.
-    pub fn of(keeping: &LibraryWriter) -> Result<Option<Self>, ServiceError> {
+    pub fn of(keeping: &LibraryWriter) -> Result<Option<Self>, Error> {
         let workspace = &keeping.library.workspace;
         let (config, playbooks) = (&workspace.config, &workspace.config.playbooks);
         let ((name, place), is_default) = match (&playbooks.judge, &config.default_executor) {
@@ -140,7 +140,7 @@ impl Judge {
         document: Option<&Document>,
         operators: &[String],
         report: &mut Report,
-    ) -> Result<(), ServiceError> {
+    ) -> Result<(), Error> {
         let now_ms = keeping.now_ms();
         for known in keeping.library.operators.iter().filter(|known| operators.contains(&known.slug)) {
             let candidates = keeping.library.candidates_for(known);

@@ -31,14 +31,14 @@ use super::{Approver, GateClosed, GateEvidence, push_quote};
 use crate::service::artifact::{Artifact, Draft};
 use crate::service::convene::{self, ConveneRequest, Inputs, spec};
 use crate::service::disk::absolute;
-use crate::service::error::ServiceError;
+use crate::service::error::Error;
 use crate::service::run_spec::RunOptions;
 use crate::service::session::LedgerSession;
 use crate::service::trust;
 use crate::service::trust::requests::TrustRequest;
 
 /// What a gate says; a closed gate is the inner error.
-type Gated = Result<Result<GateEvidence, GateClosed>, ServiceError>;
+type Gated = Result<Result<GateEvidence, GateClosed>, Error>;
 
 /// Asks a gate. A closed gate is the inner error.
 ///
@@ -127,7 +127,7 @@ pub async fn evaluate_ab(
     library: &Library,
     session: &LedgerSession,
     book: &PlaybookFile,
-) -> Result<Trial, ServiceError> {
+) -> Result<Trial, Error> {
     let terms = library.thresholds();
     let slug = &book.playbook.slug;
     let operators: Vec<&str> =
@@ -222,7 +222,7 @@ fn countable_outcome(
 }
 
 /// The time since which the playbook has its current text.
-fn text_since(library: &Library, book: &PlaybookFile) -> Result<i64, ServiceError> {
+fn text_since(library: &Library, book: &PlaybookFile) -> Result<i64, Error> {
     let record = library.record(book)?;
     let says = |text: &str| frontmatter::split(text).map(|parts| text[parts.body].trim() == book.text());
     let same = record.versions.iter().rev().take_while(|version| says(&version.text).unwrap_or_default());

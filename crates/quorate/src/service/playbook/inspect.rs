@@ -21,7 +21,7 @@ use super::library::{self, Gating, Library, never_gated_body};
 use super::versions::{RecordedVersions, history_path};
 use super::writer::{LibraryWriter, render_index};
 use crate::service::disk::{self, Text, display_path};
-use crate::service::error::{ExitClass, ServiceError};
+use crate::service::error::{Error, ErrorKind};
 use crate::service::manifests::Manifests;
 
 /// The share of the cap on active playbooks, in percent, that triggers a warning.
@@ -34,17 +34,17 @@ const CROWDED_PERCENT: usize = 75;
 pub(super) fn parse_playbook(
     keeping: &LibraryWriter,
     text: &str,
-) -> Result<(Playbook, Option<Value>, String), ServiceError> {
+) -> Result<(Playbook, Option<Value>, String), Error> {
     let manifests = Manifests::open(&keeping.session.environment, &keeping.library.root, Refs::ShapeOnly)?;
     let loader = manifests.loader(&*keeping.session.environment.registries);
-    let unusable = |report: Report| ServiceError::from_report(ExitClass::Configuration, report);
+    let unusable = |report: Report| Error::from_report(ErrorKind::Configuration, report);
     let location = WorkspacePath::new("playbooks/version.md").map_err(|_| unusable(Report::new()))?;
     let document = match loader.open_bytes(&location, text.as_bytes().to_vec()) {
         OpenResult::Document(document) if document.doctype == Doctype::Playbook => document,
         OpenResult::UnknownDoctype(report) => return Err(unusable(report)),
         _ => {
             let body = Body::new("a version is no longer a playbook");
-            return Err(ServiceError::configuration(codes::HISTORY_MUTATION, body));
+            return Err(Error::configuration(codes::HISTORY_MUTATION, body));
         }
     };
     let loaded = load::load_playbook(&loader, &document);

@@ -35,7 +35,7 @@ use serde_json::Value;
 use super::traits::{self, Exceptions};
 use super::versions::{AttemptCount, RecordedVersions, VersionedFile};
 use crate::service::environment::Environment;
-use crate::service::error::{ExitClass, ServiceError};
+use crate::service::error::{Error, ErrorKind};
 use crate::service::manifests::{self, Manifests, file_not_found};
 use crate::service::workspace::{self, PathOverrides, Workspace};
 
@@ -62,7 +62,7 @@ impl Library {
         environment: &Environment,
         places: &PathOverrides,
         root: Option<&Path>,
-    ) -> Result<Self, ServiceError> {
+    ) -> Result<Self, Error> {
         let (root, scope) = manifests::root_and_scope(environment, root);
         let workspace = workspace::load(environment, places, &root)?;
         let manifests = Manifests::open(environment, &root, Refs::Followed)?;
@@ -112,11 +112,11 @@ impl Library {
     ///
     /// # Errors
     /// If there is none.
-    pub fn find(&self, slug: &str) -> Result<&PlaybookFile, ServiceError> {
+    pub fn find(&self, slug: &str) -> Result<&PlaybookFile, Error> {
         self.book(slug).ok_or_else(|| {
             let body = Body::new(format!("unknown playbook `{slug}`"));
             let help = "run `quorate playbook list` to see the available playbooks";
-            ServiceError::not_found(codes::PLAYBOOK_UNKNOWN, body.help(help))
+            Error::not_found(codes::PLAYBOOK_UNKNOWN, body.help(help))
         })
     }
 
@@ -124,7 +124,7 @@ impl Library {
     ///
     /// # Errors
     /// As [`VersionedFile::read`].
-    pub fn record(&self, book: &PlaybookFile) -> Result<VersionedFile, ServiceError> {
+    pub fn record(&self, book: &PlaybookFile) -> Result<VersionedFile, Error> {
         self.catalogue.record(&self.environment, &self.root, book)
     }
 
@@ -209,7 +209,7 @@ impl Library {
 pub(crate) fn operators_of(
     loader: &Loader<'_>,
     scope: &Scope,
-) -> impl Iterator<Item = Result<LoadedOperator, ServiceError>> {
+) -> impl Iterator<Item = Result<LoadedOperator, Error>> {
     let folder = WorkspacePath::new(&scope.path("operators")).ok();
     let slugs = folder.map(|folder| loader.folder_names(&folder)).unwrap_or_default();
     slugs.into_iter().map(|slug| load_operator(loader, scope, &format!("ws://operators/{slug}")))
@@ -495,7 +495,7 @@ impl Catalogue {
         environment: &Environment,
         root: &Path,
         book: &PlaybookFile,
-    ) -> Result<VersionedFile, ServiceError> {
+    ) -> Result<VersionedFile, Error> {
         let recorded = self.recorded.playbook(&book.playbook.slug);
         Ok(VersionedFile { recorded, ..VersionedFile::read(environment, root, book)? })
     }
@@ -552,11 +552,11 @@ pub(crate) fn load_operator(
     loader: &Loader<'_>,
     scope: &Scope,
     reference: &str,
-) -> Result<LoadedOperator, ServiceError> {
+) -> Result<LoadedOperator, Error> {
     let document = load_document(loader, scope, reference, Doctype::Operator)?;
     let loaded = operator::load_operator(loader, &document);
     let Some(operator) = loaded.value else {
-        return Err(ServiceError::from_report(ExitClass::Configuration, loaded.report));
+        return Err(Error::from_report(ErrorKind::Configuration, loaded.report));
     };
     let folder = reference.rsplit('/').next().unwrap_or(reference);
     if operator.id != folder {
@@ -568,7 +568,7 @@ pub(crate) fn load_operator(
         let mut report = loaded.report;
         report.add_source(document.shown.clone(), document.text.clone());
         report.refuse(codes::OPERATOR_UNRESOLVABLE, body);
-        return Err(ServiceError::from_report(ExitClass::Configuration, report));
+        return Err(Error::from_report(ErrorKind::Configuration, report));
     }
     let mut report = loaded.report;
     let (base, persona_locks) = match &operator.persona {
@@ -588,19 +588,19 @@ fn load_document(
     scope: &Scope,
     reference: &str,
     doctype: Doctype,
-) -> Result<Arc<Document>, ServiceError> {
+) -> Result<Arc<Document>, Error> {
     let Some(location) = Reference::parse(reference).and_then(|read| read.path(scope).ok()) else {
         let kind = doctype.as_str();
         let body = Body::new(format!("`{reference}` is not a ref to a manifest of the kind `{kind}`"));
         let help = format!("write its slug, or ws://{kind}s/<slug>");
-        return Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body.help(help)));
+        return Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body.help(help)));
     };
     match loader.read(&location, doctype) {
         ReadResult::Document(document) => Ok(document),
         ReadResult::Missing | ReadResult::Outside => Err(file_not_found(&loader.display_name(&location))),
         ReadResult::Unreadable(why) => {
             let body = Body::new(format!("cannot read `{}`: {why}", loader.display_name(&location)));
-            Err(ServiceError::configuration(codes::FILE_UNREADABLE, body))
+            Err(Error::configuration(codes::FILE_UNREADABLE, body))
         }
     }
 }
@@ -624,7 +624,7 @@ pub(crate) fn persona_prompt(
     loader: &Loader<'_>,
     scope: &Scope,
     reference: &str,
-) -> Result<PersonaPrompt, ServiceError> {
+) -> Result<PersonaPrompt, Error> {
     let document = load_document(loader, scope, reference, Doctype::Persona)?;
     let loaded = persona::load_persona(loader, &document);
     match loaded.value {
@@ -637,6 +637,6 @@ pub(crate) fn persona_prompt(
             let locks = persona.chain.documents.iter().filter_map(locks_of).collect();
             Ok((BasePrompt::from_persona(&persona), loaded.report, locks))
         }
-        None => Err(ServiceError::from_report(ExitClass::Configuration, loaded.report)),
+        None => Err(Error::from_report(ErrorKind::Configuration, loaded.report)),
     }
 }

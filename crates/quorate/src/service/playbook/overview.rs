@@ -20,7 +20,7 @@ use super::gate::{Trial, evaluate_ab};
 use super::library::{KnownOperator, Library};
 use super::versions::{AttemptCount, VersionedFile};
 use crate::service::diff::{self, Piece};
-use crate::service::error::ServiceError;
+use crate::service::error::Error;
 use crate::service::session::LedgerSession;
 use crate::view::wording::minute;
 use crate::view::{Doc, Table, Text, Tone};
@@ -286,7 +286,7 @@ impl PlaybookState {
 }
 
 impl PlaybookDetails {
-    pub(crate) fn of(library: &Library, slug: &str) -> Result<PlaybookDetails, ServiceError> {
+    pub(crate) fn of(library: &Library, slug: &str) -> Result<PlaybookDetails, Error> {
         let file = library.find(slug)?;
         let allowed = library.exceptions.allowed(slug, file.text()).into_iter();
         let exceptions = allowed.map(|exception| AllowedTouch {
@@ -326,7 +326,7 @@ impl PlaybookDetails {
 }
 
 impl PlaybookHistory {
-    pub(crate) fn of(library: &Library, slug: &str) -> Result<PlaybookHistory, ServiceError> {
+    pub(crate) fn of(library: &Library, slug: &str) -> Result<PlaybookHistory, Error> {
         let file = library.find(slug)?;
         let record = library.record(file)?;
         Ok(PlaybookHistory {
@@ -392,7 +392,7 @@ impl PlaybookLog {
         session: &LedgerSession,
         library: &Library,
         slug: Option<&str>,
-    ) -> Result<PlaybookLog, ServiceError> {
+    ) -> Result<PlaybookLog, Error> {
         let records = session.store.records(&playbook_stream(&library.scope)).await?;
         let is_of = |record: &Record| {
             slug.is_none_or(|slug| {
@@ -434,7 +434,7 @@ pub async fn view(
     library: &Library,
     file: &PlaybookFile,
     ledger: Option<&LedgerSession>,
-) -> Result<PlaybookView, ServiceError> {
+) -> Result<PlaybookView, Error> {
     let record = library.record(file)?;
     let trial = match ledger.filter(|_| file.playbook.status != Status::Archived) {
         Some(session) => Some(evaluate_ab(library, session, file).await?),

@@ -16,7 +16,7 @@ use super::propose::{check_superseded, refusals_in_words, warn_contradictions};
 use super::versions::{NewAttempt, NewVersion, RecordedVersions, VersionedFile, set_status};
 use super::writer::LibraryWriter;
 use super::{Approver, GateEvidence};
-use crate::service::error::ServiceError;
+use crate::service::error::Error;
 use crate::view::{Doc, Text};
 
 /// The result of a promotion
@@ -66,7 +66,7 @@ pub async fn promote(
     slug: String,
     gate: Gate,
     mut asked: Box<dyn Approver>,
-) -> Result<Promotion, ServiceError> {
+) -> Result<Promotion, Error> {
     let (book, record) = keeping.intact(&slug)?;
     let mut outcome = Promotion {
         slug,
@@ -258,7 +258,7 @@ fn archive_superseded(
     playbook: &Playbook,
     record: &VersionedFile,
     change: &mut PlaybookChange,
-) -> Result<Vec<String>, ServiceError> {
+) -> Result<Vec<String>, Error> {
     let slug = &playbook.slug;
     let author = format!("{slug}@v{}", record.next_n());
     let mut archived = Vec::new();
@@ -286,7 +286,7 @@ fn add_promotion(
     passed: &GateEvidence,
     archived: &[String],
     change: &mut PlaybookChange,
-) -> Result<u32, ServiceError> {
+) -> Result<u32, Error> {
     let by = keeping.user();
     let words = format!("passed the gate {}: {}", gate.as_str(), passed.note);
     let summary = truncate(&words);

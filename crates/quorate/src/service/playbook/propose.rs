@@ -40,7 +40,7 @@ use super::traits::ExceptionRequest;
 use super::versions::{NewVersion, VersionedFile};
 use super::writer::LibraryWriter;
 use crate::service::disk::display_path;
-use crate::service::error::{ExitClass, ServiceError};
+use crate::service::error::{Error, ErrorKind};
 use crate::service::manifests::Manifests;
 use crate::service::{check, run_opened};
 use crate::view::{Doc, Text};
@@ -119,7 +119,7 @@ pub(super) fn refusals_in_words(report: &Report) -> String {
 ///
 /// # Errors
 /// If it is not one of these.
-pub fn parse(text: &str, shown: &str, redactor: &Redactor) -> Result<Vec<Proposal>, ServiceError> {
+pub fn parse(text: &str, shown: &str, redactor: &Redactor) -> Result<Vec<Proposal>, Error> {
     let clean = |text: &str| redactor.redact(text).0;
     let bare = text.trim_start_matches('\u{feff}');
     if bare.starts_with("---") {
@@ -129,7 +129,7 @@ pub fn parse(text: &str, shown: &str, redactor: &Redactor) -> Result<Vec<Proposa
         let body = Body::new(format!("{shown} is not a delta: {why}"));
         let help =
             "write a playbook with frontmatter, or JSON like {\"deltas\": [{\"op\": \"add\", \"slug\": …}]}";
-        ServiceError::configuration(codes::DELTA_INVALID, body.help(help))
+        Error::configuration(codes::DELTA_INVALID, body.help(help))
     };
     let value: Json = serde_json::from_str(bare).map_err(|error| invalid(error.to_string()))?;
     let deltas = match value {
@@ -171,7 +171,7 @@ pub async fn propose(
     proposals: &[Proposal],
     proposer: &Proposer,
     mut excepting: Option<ExceptionRequest>,
-) -> Result<Proposed, ServiceError> {
+) -> Result<Proposed, Error> {
     let judge = Judge::of(keeping)?;
     let redactor = keeping.session.workspace.redaction.redactor.clone();
     if let Some(excepting) = &mut excepting {
@@ -190,7 +190,7 @@ async fn propose_one(
     proposer: &Proposer,
     judge: Option<&Judge>,
     excepting: Option<&mut ExceptionRequest>,
-) -> Result<ProposalOutcome, ServiceError> {
+) -> Result<ProposalOutcome, Error> {
     let at_ms = keeping.now_ms();
     let mut draft = DraftBuilder {
         keeping,
@@ -272,7 +272,7 @@ impl Draft {
         proposer: &Proposer,
         affected: &[String],
         change: &mut PlaybookChange,
-    ) -> Result<u32, ServiceError> {
+    ) -> Result<u32, Error> {
         let (by, summary) = (&proposer.by, one_line(&self.summary));
         let is_new = self.manifest.is_some();
         let kind = if is_new { EntryKind::Created } else { EntryKind::Delta };
@@ -307,7 +307,7 @@ async fn examine(
     excepting: Option<&mut ExceptionRequest>,
     report: &mut Report,
     now_ms: i64,
-) -> Result<(Vec<String>, Option<ChangeEvent>), ServiceError> {
+) -> Result<(Vec<String>, Option<ChangeEvent>), Error> {
     let library = &keeping.library;
     let playbook = &drafted.playbook;
     let matched = library.operators_for(playbook);
@@ -333,12 +333,12 @@ async fn examine(
     let standing = library.standing_for(playbook);
     let mut objections = library.objections(playbook, &drafted.text, &standing, now_ms);
     // Do not ask a person about a proposal that is refused anyway.
-    let allowed = match excepting {
-        Some(excepting) if !report.has_refusals() => {
-            excepting.allow(&playbook.slug, &drafted.text, &mut objections, report)
-        }
-        _ => None,
-    };
+    let excepting = excepting.filter(|_| !report.has_refusals());
+    let allowed = excepting.map(|excepting| excepting.allow(&playbook.slug, &drafted.text, &mut objections));
+    let allowed = allowed.transpose().unwrap_or_else(|closed| {
+        report.refuse(codes::LOCK_VIOLATED, Body::new(closed.message).help(closed.help));
+        None
+    });
     for objection in objections {
         let mut body = objection.body();
         if let (Cause::Locked(touch), Some(document)) = (&objection.cause, &drafted.document) {
@@ -417,10 +417,7 @@ pub(super) fn check_superseded(library: &Library, playbook: &Playbook, report: &
 }
 
 /// Why a run cannot be evidence; `None` for a run of another ledger.
-async fn tainted_reason(
-    keeping: &LibraryWriter,
-    reference: &str,
-) -> Result<Option<&'static str>, ServiceError> {
+async fn tainted_reason(keeping: &LibraryWriter, reference: &str) -> Result<Option<&'static str>, Error> {
     let id = reference.strip_prefix("runs/").unwrap_or(reference);
     if !id.starts_with('r') || !id.chars().all(|c| c.is_ascii_alphanumeric()) {
         return Ok(None);
@@ -490,7 +487,7 @@ struct Draft {
 }
 
 /// A draft; `None` if it was refused.
-type Drafted = Result<Option<Draft>, ServiceError>;
+type Drafted = Result<Option<Draft>, Error>;
 
 impl DraftBuilder<'_> {
     fn build_manifest(&mut self, text: &str, shown: &str) -> Drafted {
@@ -668,14 +665,14 @@ const MAX_TITLE_CHARS: usize = 120;
 /// # Errors
 /// If the run is unknown, or has no fragments.
 #[crate::boxed]
-pub async fn proposals_of_run(keeping: &LibraryWriter, prefix: &str) -> Result<Vec<Proposal>, ServiceError> {
+pub async fn proposals_of_run(keeping: &LibraryWriter, prefix: &str) -> Result<Vec<Proposal>, Error> {
     let run = keeping.session.find_run(prefix).await?.run;
     let history = keeping.session.partial_history(&run).await?;
     let fragments = history.outcome().map(|outcome| outcome.fragments).filter(|all| !all.is_empty());
     let (Some(setup), Some(fragments)) = (run_opened::assembly_setup(&history), fragments) else {
         let body = Body::new(format!("run {run} has no advice"));
         let help = "name a run of an advisory assembly: `quorate runs` lists all runs";
-        return Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body.help(help)));
+        return Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body.help(help)));
     };
     let known = keeping.library.operators.iter();
     let targets: Vec<Json> = known
@@ -685,7 +682,7 @@ pub async fn proposals_of_run(keeping: &LibraryWriter, prefix: &str) -> Result<V
     if targets.is_empty() {
         let body = Body::new(format!("run {run} does not advise an operator of this workspace"));
         let help = "name one in `appliesTo` or `executor` of the assembly";
-        return Err(ServiceError::configuration(codes::TARGET_UNRESOLVED, body.help(help)));
+        return Err(Error::configuration(codes::TARGET_UNRESOLVED, body.help(help)));
     }
     let redactor = &keeping.session.workspace.redaction.redactor;
     let proposals = fragments.iter().map(|fragment| {

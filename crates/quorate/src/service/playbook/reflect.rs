@@ -19,7 +19,7 @@ use super::consultant::Consultant;
 use super::library::KnownOperator;
 use super::propose::{Proposal, Proposed, Proposer, proposal_from_json, propose};
 use super::writer::LibraryWriter;
-use crate::service::error::ServiceError;
+use crate::service::error::Error;
 use crate::service::run_opened::is_assembly;
 use crate::service::{overlays, report};
 use crate::view::Doc;
@@ -91,16 +91,13 @@ impl Reflection {
 /// # Errors
 /// If the operator or a run is unknown, no executor is available, or the executor does not answer.
 #[crate::boxed]
-pub async fn reflect(
-    keeping: &mut LibraryWriter,
-    request: ReflectRequest,
-) -> Result<Reflection, ServiceError> {
+pub async fn reflect(keeping: &mut LibraryWriter, request: ReflectRequest) -> Result<Reflection, Error> {
     let ReflectRequest { operator, from, executor, .. } = &request;
     let slug = operator.rsplit('/').next().unwrap_or(operator);
     let Some(known) = keeping.library.operators.iter().find(|known| known.slug == slug) else {
         let body = Body::new(format!("unknown operator `{operator}`"));
         let help = "run `quorate check operators` to see the available operators";
-        return Err(ServiceError::not_found(codes::OPERATOR_UNRESOLVABLE, body.help(help)));
+        return Err(Error::not_found(codes::OPERATOR_UNRESOLVABLE, body.help(help)));
     };
     let named = keeping.library.workspace.config.playbooks.reflector.as_ref();
     let asking = match (executor, named) {
@@ -117,11 +114,11 @@ pub async fn reflect(
     };
     let answer = asking.ask(&format!("reflect/{slug}"), question).await?.map_err(|why| {
         let body = Body::new(why).help("run `quorate doctor` to check the executor");
-        ServiceError::configuration(codes::OPERATOR_FAILED, body)
+        Error::configuration(codes::OPERATOR_FAILED, body)
     })?;
     let unreadable = |why: String| {
         let body = Body::new(format!("cannot read the proposals of `{}`: {why}", asking.name()));
-        ServiceError::configuration(codes::DELTA_INVALID, body)
+        Error::configuration(codes::DELTA_INVALID, body)
     };
     let objects =
         reflection::read_deltas(&answer).ok_or_else(|| unreadable("not a list of deltas".to_owned()))?;
@@ -179,7 +176,7 @@ async fn prompt_parts(
     keeping: &LibraryWriter,
     known: &KnownOperator,
     runs: &[Json],
-) -> Result<Vec<Part>, ServiceError> {
+) -> Result<Vec<Part>, Error> {
     let candidates = keeping.library.candidates_for(known);
     let mut playbooks = Vec::new();
     for candidate in &candidates {
@@ -207,7 +204,7 @@ async fn prompt_parts(
 
 /// The outcomes shown to the reflector: of the named runs, else of the newest runs about this operator's texts or without a
 /// producer.
-async fn runs(keeping: &LibraryWriter, operator: &str, from: &[String]) -> Result<Vec<Json>, ServiceError> {
+async fn runs(keeping: &LibraryWriter, operator: &str, from: &[String]) -> Result<Vec<Json>, Error> {
     let named = !from.is_empty();
     let mut found: Vec<RunRow> = Vec::new();
     for prefix in from {

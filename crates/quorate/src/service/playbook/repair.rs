@@ -21,7 +21,7 @@ use super::versions::NewVersion;
 use super::writer::LibraryWriter;
 use crate::service::disk::{self, Text, display_path};
 use crate::service::environment::Environment;
-use crate::service::error::ServiceError;
+use crate::service::error::Error;
 use crate::view::Doc;
 
 /// What a repair has done
@@ -43,7 +43,7 @@ impl Repairs {
 /// # Errors
 /// If a file cannot be read or written, or a history is incomplete.
 #[crate::boxed]
-pub async fn repair(keeping: &mut LibraryWriter) -> Result<Repairs, ServiceError> {
+pub async fn repair(keeping: &mut LibraryWriter) -> Result<Repairs, Error> {
     let environment = keeping.session.environment.clone();
     let mut done = Vec::new();
     let folder = keeping.library.folder();
@@ -51,12 +51,12 @@ pub async fn repair(keeping: &mut LibraryWriter) -> Result<Repairs, ServiceError
     let pending = folder.join(PENDING_FILE);
     let text = disk::read_text(&pending).map_err(|error| {
         let body = Body::new(format!("cannot read {}: {error}", shown(&pending)));
-        ServiceError::configuration(codes::FILE_UNREADABLE, body)
+        Error::configuration(codes::FILE_UNREADABLE, body)
     })?;
     if let Text::Present(text) = text {
         let plan = shown(&pending);
         let unusable = |message: String, help: &str| {
-            ServiceError::configuration(codes::PLAYBOOK_UNFINISHED, Body::new(message).help(help))
+            Error::configuration(codes::PLAYBOOK_UNFINISHED, Body::new(message).help(help))
         };
         let change = PlaybookChange::read(&text, &keeping.scope_dir()).map_err(|error| {
             let help = "if the file is truncated, remove it and run `quorate check`: no part of the change was written";
@@ -94,7 +94,7 @@ pub async fn repair(keeping: &mut LibraryWriter) -> Result<Repairs, ServiceError
         let versions = history::parse(&text).map_err(|broken| {
             let body = Body::new(format!("{} was edited: {broken}", shown(&path)));
             let help = "restore it from a copy, or remove it";
-            ServiceError::configuration(codes::HISTORY_MUTATION, body.help(help))
+            Error::configuration(codes::HISTORY_MUTATION, body.help(help))
         })?;
         let (Some(slug), Some(last)) = (name.strip_suffix(HISTORY_SUFFIX), versions.last()) else { continue };
         let mut change = PlaybookChange::new_at(keeping.now_ms());
@@ -104,7 +104,7 @@ pub async fn repair(keeping: &mut LibraryWriter) -> Result<Repairs, ServiceError
         if !last.text.starts_with(&current) {
             let body = Body::new(format!("{} is no longer a playbook", shown(&file)));
             let help = "rewrite its frontmatter; or remove the file and run `quorate playbook repair` again";
-            return Err(ServiceError::configuration(codes::HISTORY_MUTATION, body.help(help)));
+            return Err(Error::configuration(codes::HISTORY_MUTATION, body.help(help)));
         }
         change.files.push(ChangedFile::new(file, &current, last.text.clone()));
         keeping.commit(&change).await?;
@@ -135,12 +135,12 @@ pub async fn repair(keeping: &mut LibraryWriter) -> Result<Repairs, ServiceError
 }
 
 /// Removes temporary files of killed processes; this process holds the write lock. Returns their number.
-fn remove_abandoned_files(environment: &Environment, folder: &Path) -> Result<usize, ServiceError> {
+fn remove_abandoned_files(environment: &Environment, folder: &Path) -> Result<usize, Error> {
     let abandoned = disk::abandoned_files(folder);
     for path in &abandoned {
         disk::remove(path).map_err(|error| {
             let body = Body::new(format!("cannot remove {}: {error}", display_path(environment, path)));
-            ServiceError::configuration(codes::FILE_UNWRITABLE, body.help("remove it by hand"))
+            Error::configuration(codes::FILE_UNWRITABLE, body.help("remove it by hand"))
         })?;
     }
     Ok(abandoned.len())
@@ -158,7 +158,7 @@ fn is_playbook_file(folder: &Path, path: &Path) -> bool {
 async fn adopt_manual_edit(
     keeping: &mut LibraryWriter,
     book: &PlaybookFile,
-) -> Result<Option<String>, ServiceError> {
+) -> Result<Option<String>, Error> {
     let record = keeping.library.record(book)?;
     let is_foreign = record.contradicts_ledger() && !record.lacks_versions();
     let is_edited = record.has_drifted() && record.last().is_some();

@@ -20,7 +20,7 @@ use super::library::KnownOperator;
 use super::promote::count_active_beside;
 use super::versions::{NewVersion, VersionedFile, set_status};
 use super::writer::LibraryWriter;
-use crate::service::error::{ExitClass, ServiceError};
+use crate::service::error::{Error, ErrorKind};
 use crate::view::{Doc, Text};
 
 /// The new version of a playbook
@@ -78,12 +78,12 @@ impl Rollback {
 /// # Errors
 /// If the version does not exist or may no longer be woven, or if a file cannot be written.
 #[crate::boxed]
-pub async fn rollback(keeping: &mut LibraryWriter, slug: String, to: u32) -> Result<Rollback, ServiceError> {
+pub async fn rollback(keeping: &mut LibraryWriter, slug: String, to: u32) -> Result<Rollback, Error> {
     let (book, record) = keeping.intact(&slug)?;
     let version = record.version(to)?.clone();
     if record.last().is_some_and(|last| last.n == to) {
         let body = Body::new(format!("`{slug}` is already at version {to}"));
-        return Err(ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, body));
+        return Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body));
     }
     let now_ms = keeping.now_ms();
     let mut change = PlaybookChange::new_at(now_ms);
@@ -143,7 +143,7 @@ fn restore_displaced(
     me: &str,
     change: &mut PlaybookChange,
     others: &mut Vec<String>,
-) -> Result<Vec<Version>, ServiceError> {
+) -> Result<Vec<Version>, Error> {
     let mut woven = Vec::new();
     let books = keeping.library.catalogue.books.iter();
     for book in books.filter(|book| book.playbook.slug != but) {
@@ -169,11 +169,11 @@ fn restore(
     version: &Version,
     by: &str,
     change: &mut PlaybookChange,
-) -> Result<(Status, u32), ServiceError> {
+) -> Result<(Status, u32), Error> {
     if record.recorded.contradicts(version.n, &sha256_hex(version.text.as_bytes())) {
         let body = Body::new(format!("version {} of `{}` is not in the ledger", version.n, record.slug));
         let help = "its history was rewritten or copied; restore it from a copy or from version control";
-        return Err(ServiceError::configuration(codes::HISTORY_MUTATION, body.help(help)));
+        return Err(Error::configuration(codes::HISTORY_MUTATION, body.help(help)));
     }
     let previous = parse_playbook(keeping, &version.text)?.0;
     let status = previous.status;
@@ -207,7 +207,7 @@ fn is_active_by_history(
     keeping: &LibraryWriter,
     book: &PlaybookFile,
     record: &VersionedFile,
-) -> Result<bool, ServiceError> {
+) -> Result<bool, Error> {
     match record.last().filter(|_| record.has_drifted()) {
         Some(last) => Ok(parse_playbook(keeping, &last.text)?.0.status == Status::Active),
         None => Ok(book.playbook.status == Status::Active),
@@ -221,7 +221,7 @@ fn ensure_weavable(
     woven: &[Version],
     changed: &[String],
     now_ms: i64,
-) -> Result<(), ServiceError> {
+) -> Result<(), Error> {
     let library = &keeping.library;
     let woven = woven.iter().map(|version| parse_playbook(keeping, &version.text));
     let woven: Vec<_> = woven.collect::<Result<_, _>>()?;
@@ -240,12 +240,12 @@ fn ensure_weavable(
         let full = candidates_for.iter().find(|(_, all)| count_active_beside(all, playbook, now_ms) >= most);
         if let Some((operator, _)) = full {
             let body = Body::new(format!("`{operator}` already has {most} active playbooks"));
-            return Err(ServiceError::configuration(codes::PROMOTION_DENIED, body.help("archive one first")));
+            return Err(Error::configuration(codes::PROMOTION_DENIED, body.help("archive one first")));
         }
         let objections = library.objections(playbook, text, &candidates_for, now_ms);
         if let Some(objection) = objections.into_iter().next() {
             let body = objection.body();
-            return Err(ServiceError::configuration(objection.code(), body));
+            return Err(Error::configuration(objection.code(), body));
         }
     }
     Ok(())
@@ -256,11 +256,7 @@ fn ensure_weavable(
 /// # Errors
 /// If it does not exist, is archived already, or a file cannot be written.
 #[crate::boxed]
-pub async fn archive(
-    keeping: &mut LibraryWriter,
-    slug: String,
-    why: String,
-) -> Result<StatusChange, ServiceError> {
+pub async fn archive(keeping: &mut LibraryWriter, slug: String, why: String) -> Result<StatusChange, Error> {
     let mut change = PlaybookChange::new_at(keeping.now_ms());
     let version = match keeping.library.catalogue.missing_version(&slug) {
         // Records the end of a playbook whose files were removed, so that checks stop reporting it. The version has no
@@ -281,7 +277,7 @@ pub async fn archive(
 /// # Errors
 /// As [`archive`].
 #[crate::boxed]
-pub async fn move_to_shadow(keeping: &mut LibraryWriter, slug: String) -> Result<StatusChange, ServiceError> {
+pub async fn move_to_shadow(keeping: &mut LibraryWriter, slug: String) -> Result<StatusChange, Error> {
     let mut change = PlaybookChange::new_at(keeping.now_ms());
     let version = change_status(keeping, &slug, Status::Shadow, "back in shadow", &mut change)?;
     keeping.commit(&change).await?;
@@ -308,7 +304,7 @@ impl ArchivedPlaybooks {
 /// # Errors
 /// If a file cannot be read or written.
 #[crate::boxed]
-pub async fn archive_expired(keeping: &mut LibraryWriter) -> Result<ArchivedPlaybooks, ServiceError> {
+pub async fn archive_expired(keeping: &mut LibraryWriter) -> Result<ArchivedPlaybooks, Error> {
     let now_ms = keeping.now_ms();
     let is_over =
         |playbook: &&Playbook| playbook.status != Status::Archived && load::is_over(playbook, now_ms);
@@ -330,12 +326,12 @@ fn change_status(
     status: Status,
     why: &str,
     change: &mut PlaybookChange,
-) -> Result<u32, ServiceError> {
+) -> Result<u32, Error> {
     let book = keeping.library.find(slug)?;
     if book.playbook.status == status {
         let already = if status == Status::Shadow { "in shadow" } else { "archived" };
         let body = Body::new(format!("`{slug}` is {already} already"));
-        return Err(ServiceError::configuration(codes::PROMOTION_DENIED, body));
+        return Err(Error::configuration(codes::PROMOTION_DENIED, body));
     }
     let record = keeping.intact_record(book)?;
     let (kind, event) = match status {

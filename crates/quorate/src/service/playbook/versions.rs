@@ -29,7 +29,7 @@ use serde_json::json;
 use super::change::{ChangedFile, playbook_event, playbook_stream};
 use crate::service::disk::{self, Text, display_path};
 use crate::service::environment::Environment;
-use crate::service::error::ServiceError;
+use crate::service::error::Error;
 
 /// A playbook's file with all of its versions.
 #[derive(Debug, Clone, Default)]
@@ -76,14 +76,14 @@ impl VersionedFile {
     ///
     /// # Errors
     /// If one of them cannot be read, or the history is incomplete.
-    pub fn read(environment: &Environment, root: &Path, book: &PlaybookFile) -> Result<Self, ServiceError> {
+    pub fn read(environment: &Environment, root: &Path, book: &PlaybookFile) -> Result<Self, Error> {
         let path = root.join(book.path.workspace_relative());
         let slug = book.playbook.slug.clone();
         let history_path = history_path(&path, &slug);
         let read = |path: &Path| {
             disk::read_text(path).map(Text::unwrap_or_default).map_err(|error| {
                 let body = Body::new(format!("cannot read {}: {error}", display_path(environment, path)));
-                ServiceError::configuration(codes::FILE_UNREADABLE, body)
+                Error::configuration(codes::FILE_UNREADABLE, body)
             })
         };
         let (text, history) = (read(&path)?, read(&history_path)?);
@@ -95,7 +95,7 @@ impl VersionedFile {
                     Body::new(format!("{shown} was edited, at line {}: {}", broken.line, broken.reason));
                 let help =
                     "restore it from a copy or from version control; the ledger also has every version";
-                ServiceError::configuration(codes::HISTORY_MUTATION, body.help(help))
+                Error::configuration(codes::HISTORY_MUTATION, body.help(help))
             })?,
         };
         Ok(VersionedFile {
@@ -140,11 +140,11 @@ impl VersionedFile {
     ///
     /// # Errors
     /// `history_mutation`.
-    pub fn ensure_intact(&self, environment: &Environment) -> Result<(), ServiceError> {
+    pub fn ensure_intact(&self, environment: &Environment) -> Result<(), Error> {
         if self.is_intact() {
             return Ok(());
         }
-        Err(ServiceError::configuration(codes::HISTORY_MUTATION, self.mutation_body(environment)))
+        Err(Error::configuration(codes::HISTORY_MUTATION, self.mutation_body(environment)))
     }
 
     /// The refusal of a file that differs from its last version.
@@ -177,14 +177,14 @@ impl VersionedFile {
     ///
     /// # Errors
     /// If it does not exist.
-    pub fn version(&self, n: u32) -> Result<&Version, ServiceError> {
+    pub fn version(&self, n: u32) -> Result<&Version, Error> {
         self.versions.iter().find(|version| version.n == n).ok_or_else(|| {
             let body = Body::new(format!("`{}` has no version {n}", self.slug));
             let help = match self.last() {
                 Some(last) => format!("it has the versions 1 to {}", last.n),
                 None => "it has no versions: `quorate playbook` never changed it".to_owned(),
             };
-            ServiceError::not_found(codes::PLAYBOOK_UNKNOWN, body.help(help))
+            Error::not_found(codes::PLAYBOOK_UNKNOWN, body.help(help))
         })
     }
 
@@ -207,7 +207,7 @@ impl VersionedFile {
         from: Option<&str>,
         at: &str,
         edit: impl FnOnce(&mut Edit, &str),
-    ) -> Result<(Vec<ChangedFile>, Version), ServiceError> {
+    ) -> Result<(Vec<ChangedFile>, Version), Error> {
         let n = self.next_n();
         let mut editing = Edit::new(from.unwrap_or(&self.text)).map_err(|why| self.unusable(&why))?;
         edit(&mut editing, at);
@@ -241,7 +241,7 @@ impl VersionedFile {
         for version in is_by_hand.then_some(&by_hand).into_iter().chain([&version]) {
             history = history::append(&history, &self.slug, version).map_err(|broken| {
                 let body = Body::new(format!("cannot add to the history of `{}`: {broken}", self.slug));
-                ServiceError::configuration(codes::HISTORY_MUTATION, body)
+                Error::configuration(codes::HISTORY_MUTATION, body)
             })?;
         }
         let files = vec![
@@ -251,12 +251,9 @@ impl VersionedFile {
         Ok((files, version))
     }
 
-    fn unusable(&self, why: &EditError) -> ServiceError {
+    fn unusable(&self, why: &EditError) -> Error {
         let body = Body::new(format!("cannot edit {}: {why}", self.path.display()));
-        ServiceError::configuration(
-            codes::PLAYBOOK_INVALID,
-            body.help("run `quorate check` to see its errors"),
-        )
+        Error::configuration(codes::PLAYBOOK_INVALID, body.help("run `quorate check` to see its errors"))
     }
 }
 
@@ -328,7 +325,7 @@ impl RecordedVersions {
     /// # Errors
     /// When the ledger does not answer.
     #[crate::boxed]
-    pub async fn load(store: &Store, scope: &Scope) -> Result<Self, ServiceError> {
+    pub async fn load(store: &Store, scope: &Scope) -> Result<Self, Error> {
         let mut recalled = RecordedVersions::default();
         store.records(&playbook_stream(scope)).await?.iter().for_each(|record| recalled.add(record));
         Ok(recalled)

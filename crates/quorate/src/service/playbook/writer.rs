@@ -23,7 +23,7 @@ use super::library::Library;
 use super::versions::VersionedFile;
 use crate::service::disk::{self, Text, display_path};
 use crate::service::environment::Environment;
-use crate::service::error::{ServiceError, error_chain};
+use crate::service::error::{Error, error_chain};
 use crate::service::session::LedgerSession;
 use crate::service::workspace::{self, PathOverrides};
 use crate::service::{manifests, open_session};
@@ -40,7 +40,7 @@ pub async fn open_session(
     environment: &Environment,
     places: &PathOverrides,
     folder: Option<&Path>,
-) -> Result<LedgerSession, ServiceError> {
+) -> Result<LedgerSession, Error> {
     let (root, _) = manifests::root_and_scope(environment, folder);
     let workspace = workspace::load(environment, places, &root)?;
     open_session::open(environment.clone(), workspace).await
@@ -64,21 +64,21 @@ impl LibraryWriter {
         session: Arc<LedgerSession>,
         places: &PathOverrides,
         folder: Option<&Path>,
-    ) -> Result<Self, ServiceError> {
+    ) -> Result<Self, Error> {
         session.ensure_writable()?;
         let (_, scope) = manifests::root_and_scope(&session.environment, folder);
         let name = playbook_stream(&scope).replace('/', "-");
         let hold = RunLock::acquire_within(session.store.dir(), &name, LOCK_TIMEOUT).await;
         let hold = hold.map_err(|error| {
             let body = Body::new(format!("cannot lock the playbooks: {error}"));
-            ServiceError::configuration(codes::LEDGER_UNAVAILABLE, body)
+            Error::configuration(codes::LEDGER_UNAVAILABLE, body)
         })?;
         let Some(hold) = hold else {
             let body = Body::new(format!(
                 "another process has been changing these playbooks for {} seconds",
                 LOCK_TIMEOUT.as_secs()
             ));
-            return Err(ServiceError::configuration(codes::RUN_MOVED, body.help("try again later")));
+            return Err(Error::configuration(codes::RUN_MOVED, body.help("try again later")));
         };
         let library = Library::open(&session.environment, places, folder)?;
         Ok(LibraryWriter { session, library, places: places.clone(), _hold: hold })
@@ -88,9 +88,9 @@ impl LibraryWriter {
     ///
     /// # Errors
     /// `playbook_unfinished`.
-    pub fn ensure_finished(&self) -> Result<(), ServiceError> {
+    pub fn ensure_finished(&self) -> Result<(), Error> {
         let pending = pending_change(&self.session.environment, &self.library.folder());
-        let refused = |body| Err(ServiceError::configuration(codes::PLAYBOOK_UNFINISHED, body));
+        let refused = |body| Err(Error::configuration(codes::PLAYBOOK_UNFINISHED, body));
         pending.map_or(Ok(()), refused)
     }
 
@@ -108,7 +108,7 @@ impl LibraryWriter {
     ///
     /// # Errors
     /// If there is none, its files cannot be read, or they differ.
-    pub fn intact(&self, slug: &str) -> Result<(PlaybookFile, VersionedFile), ServiceError> {
+    pub fn intact(&self, slug: &str) -> Result<(PlaybookFile, VersionedFile), Error> {
         let book = self.library.find(slug)?;
         Ok((book.clone(), self.intact_record(book)?))
     }
@@ -117,7 +117,7 @@ impl LibraryWriter {
     ///
     /// # Errors
     /// If its files cannot be read, or they differ.
-    pub fn intact_record(&self, book: &PlaybookFile) -> Result<VersionedFile, ServiceError> {
+    pub fn intact_record(&self, book: &PlaybookFile) -> Result<VersionedFile, Error> {
         let record = self.library.record(book)?;
         record.ensure_intact(&self.session.environment)?;
         Ok(record)
@@ -128,13 +128,13 @@ impl LibraryWriter {
     /// # Errors
     /// If a file was edited meanwhile, or cannot be written. `repair` finishes an interrupted change.
     #[crate::boxed]
-    pub async fn commit(&mut self, change: &PlaybookChange) -> Result<(), ServiceError> {
+    pub async fn commit(&mut self, change: &PlaybookChange) -> Result<(), Error> {
         let folder = self.library.folder();
         for file in &change.files {
             if file_state(file)? == FileState::Other {
                 let file = display_path(&self.session.environment, &file.path);
                 let body = Body::new(format!("another process changed {file} meanwhile"));
-                return Err(ServiceError::configuration(
+                return Err(Error::configuration(
                     codes::HISTORY_MUTATION,
                     body.help("inspect it, and try again"),
                 ));
@@ -153,7 +153,7 @@ impl LibraryWriter {
                 let path = display_path(&self.session.environment, &path);
                 let body = Body::new(format!("cannot write {path}: {error}"));
                 let help = "make it writable, and try again; nothing was changed";
-                ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help))
+                Error::configuration(codes::FILE_UNWRITABLE, body.help(help))
             })?;
         }
         let pending =
@@ -161,7 +161,7 @@ impl LibraryWriter {
         let plan = sha256_hex(pending.as_bytes());
         self.keys().note_begun(&plan).map_err(|error| {
             let help = "make it writable, and try again; nothing was changed";
-            ServiceError::configuration(codes::FILE_UNWRITABLE, Body::new(error_chain(&error)).help(help))
+            Error::configuration(codes::FILE_UNWRITABLE, Body::new(error_chain(&error)).help(help))
         })?;
         self.write(&folder.join(PENDING_FILE), &pending)?;
         self.apply(change, &plan).await
@@ -172,7 +172,7 @@ impl LibraryWriter {
     /// # Errors
     /// If a file cannot be written.
     #[crate::boxed]
-    pub async fn apply(&mut self, change: &PlaybookChange, plan: &str) -> Result<(), ServiceError> {
+    pub async fn apply(&mut self, change: &PlaybookChange, plan: &str) -> Result<(), Error> {
         for file in &change.files {
             if file_state(file)? == FileState::Before {
                 self.write(&file.path, &file.text)?;
@@ -210,7 +210,7 @@ impl LibraryWriter {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write_index(&self) -> Result<bool, ServiceError> {
+    pub fn write_index(&self) -> Result<bool, Error> {
         let path = self.library.folder().join(log::INDEX_FILE_NAME);
         let text = render_index(&self.library);
         if matches!(disk::read_text(&path), Ok(Text::Present(there)) if there == text) {
@@ -224,7 +224,7 @@ impl LibraryWriter {
     /// # Errors
     /// When the ledger does not answer, or the log cannot be read or written.
     #[crate::boxed]
-    pub async fn restore_log_lines(&self) -> Result<usize, ServiceError> {
+    pub async fn restore_log_lines(&self) -> Result<usize, Error> {
         let folder = self.library.folder();
         let records = self.session.store.records(&playbook_stream(&self.library.scope)).await?;
         let path = folder.join(log::FILE_NAME);
@@ -239,7 +239,7 @@ impl LibraryWriter {
         &self.places
     }
 
-    async fn record(&self, change: &PlaybookChange) -> Result<(), ServiceError> {
+    async fn record(&self, change: &PlaybookChange) -> Result<(), Error> {
         // A file with a secret that was entered by hand keeps it; the ledger stores only its hash.
         let redactor = &self.session.workspace.redaction.redactor;
         let unredacted = change.files.iter().filter(|file| redactor.redact(&file.text).1 == 0);
@@ -252,7 +252,7 @@ impl LibraryWriter {
         append_events(&self.session.store, &playbook_stream(&self.library.scope), &change, bodies).await
     }
 
-    fn write(&self, path: &Path, text: &str) -> Result<(), ServiceError> {
+    fn write(&self, path: &Path, text: &str) -> Result<(), Error> {
         disk::write_below(&self.scope_dir(), path, text.as_bytes())
             .map_err(|error| self.unwritable(path, &error))
     }
@@ -262,11 +262,11 @@ impl LibraryWriter {
         self.library.root.join(self.library.scope.folder())
     }
 
-    fn unwritable(&self, path: &Path, error: &std::io::Error) -> ServiceError {
+    fn unwritable(&self, path: &Path, error: &std::io::Error) -> Error {
         let body =
             Body::new(format!("cannot write {}: {error}", display_path(&self.session.environment, path)));
         let help = "make it writable, and run `quorate playbook repair` to finish the change";
-        ServiceError::configuration(codes::FILE_UNWRITABLE, body.help(help))
+        Error::configuration(codes::FILE_UNWRITABLE, body.help(help))
     }
 }
 

@@ -16,7 +16,7 @@ use super::share::OtherProfiles;
 use super::{
     EditPolicy, FileReport, ProvisionOptions, ProvisionOutcome, not_installed, refuse, refuse_edited,
 };
-use crate::service::error::{ExitClass, ServiceError};
+use crate::service::error::{Error, ErrorKind};
 
 /// The source of a package, and the time of its installation.
 #[derive(Debug, Clone)]
@@ -37,7 +37,7 @@ pub fn install(
     package: &Package,
     origin: &Origin,
     how: ProvisionOptions,
-) -> Result<ProvisionOutcome, ServiceError> {
+) -> Result<ProvisionOutcome, Error> {
     if !how.dry_run {
         remove_leftovers(files, package.files().iter().map(|piece| piece.dest.as_str()))?;
     }
@@ -130,7 +130,7 @@ impl ObsoleteFiles<'_, '_> {
         package: &Package,
         policy: EditPolicy,
         report: &mut Report,
-    ) -> Result<Vec<FileChange>, ServiceError> {
+    ) -> Result<Vec<FileChange>, Error> {
         let mut changes = Vec::new();
         for (dest, entry) in &self.setup.files {
             let brought = package.files().iter().any(|piece| piece.dest.as_str() == dest);
@@ -200,7 +200,7 @@ pub fn write_install(
     mut done: Setup,
     changes: &[FileChange],
     others: &OtherProfiles<'_>,
-) -> Result<(), ServiceError> {
+) -> Result<(), Error> {
     let writes = changes.iter().filter(|change| matches!(change.write, FileWrite::Put(..)));
     let mut created = Vec::new();
     for path in writes.map(|change| change.dest.as_str()).chain([".quorate/provisioned"]) {
@@ -242,7 +242,7 @@ pub fn write_uninstall(
     mut begun: Setup,
     changes: &[FileChange],
     others: &OtherProfiles<'_>,
-) -> Result<(), ServiceError> {
+) -> Result<(), Error> {
     ensure_writable(files, changes)?;
     let store_error = |file_error| disk_error(".quorate/provisioned", file_error);
     store.create_folders().map_err(store_error)?;
@@ -269,7 +269,7 @@ fn parent_folders(path: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Checks that all files can be written, before any write.
-fn ensure_writable(files: &dyn TargetFiles, changes: &[FileChange]) -> Result<(), ServiceError> {
+fn ensure_writable(files: &dyn TargetFiles, changes: &[FileChange]) -> Result<(), Error> {
     let mut asked: Vec<&str> = Vec::new();
     for change in changes.iter().filter(|change| change.write != FileWrite::Nothing) {
         let mut nearest = "";
@@ -311,11 +311,7 @@ pub fn remove_leftovers<'d>(
 }
 
 /// Stores the contents that the setup names, and copies of contents that would be lost.
-fn store_contents(
-    files: &dyn TargetFiles,
-    store: &Store<'_>,
-    changes: &[FileChange],
-) -> Result<(), ServiceError> {
+fn store_contents(files: &dyn TargetFiles, store: &Store<'_>, changes: &[FileChange]) -> Result<(), Error> {
     for change in changes {
         for (part, bytes) in &change.contents {
             store.store_content(*part, bytes).map_err(|file_error| disk_error(&change.dest, file_error))?;
@@ -333,7 +329,7 @@ fn store_contents(
     Ok(())
 }
 
-fn write_files(files: &dyn TargetFiles, changes: &[FileChange]) -> Result<(), ServiceError> {
+fn write_files(files: &dyn TargetFiles, changes: &[FileChange]) -> Result<(), Error> {
     for change in changes {
         let done = match &change.write {
             FileWrite::Nothing => Ok(()),
@@ -357,7 +353,7 @@ fn remove_folders(
     files: &dyn TargetFiles,
     folders: &mut Vec<String>,
     own: ProgramFolder,
-) -> Result<(), ServiceError> {
+) -> Result<(), Error> {
     // Inner folders sort after their parents.
     folders.sort();
     for folder in folders.iter().rev() {
@@ -393,10 +389,10 @@ fn remove_own(files: &dyn TargetFiles) -> Result<(), FileError> {
     Ok(())
 }
 
-fn disk_error(path: &str, file_error: FileError) -> ServiceError {
+fn disk_error(path: &str, file_error: FileError) -> Error {
     match file_error {
-        FileError::Obstructed(why) => ServiceError::new(
-            ExitClass::Refused,
+        FileError::Obstructed(why) => Error::new(
+            ErrorKind::Refused,
             codes::PROFILE_TARGET,
             Body::new(format!("{path} {why}")).help("move it away and run the same command again"),
         ),
@@ -404,9 +400,9 @@ fn disk_error(path: &str, file_error: FileError) -> ServiceError {
     }
 }
 
-fn target_error(message: &str) -> ServiceError {
+fn target_error(message: &str) -> Error {
     let help = "fix this and run the same command again: it continues where it stopped";
-    ServiceError::configuration(codes::PROFILE_TARGET, Body::new(message).help(help))
+    Error::configuration(codes::PROFILE_TARGET, Body::new(message).help(help))
 }
 
 /// Uninstalls a profile.
@@ -418,7 +414,7 @@ pub fn uninstall(
     target: &str,
     slug: &str,
     how: ProvisionOptions,
-) -> Result<ProvisionOutcome, ServiceError> {
+) -> Result<ProvisionOutcome, Error> {
     if !how.dry_run {
         remove_leftovers(files, std::iter::empty())?;
     }

@@ -9,7 +9,7 @@ use super::setup::{self, ContentKind, InstallRecord, Setup, SetupError, State, S
 use super::share::OtherProfiles;
 use super::{non_empty, not_installed};
 use crate::service::diff;
-use crate::service::error::ServiceError;
+use crate::service::error::Error;
 
 /// The state of a profile.
 #[derive(Debug, Serialize)]
@@ -91,11 +91,7 @@ pub struct ProfilesStatus {
 ///
 /// # Errors
 /// If the profile is not installed, or a setup cannot be read.
-pub fn status(
-    files: &dyn TargetFiles,
-    target: &str,
-    slug: Option<&str>,
-) -> Result<ProfilesStatus, ServiceError> {
+pub fn status(files: &dyn TargetFiles, target: &str, slug: Option<&str>) -> Result<ProfilesStatus, Error> {
     let setups = setup::load_all(files)?;
     if let Some(slug) = slug.filter(|slug| setups.iter().all(|setup| setup.slug != **slug)) {
         let installed: Vec<String> = setups.into_iter().map(|setup| setup.slug).collect();

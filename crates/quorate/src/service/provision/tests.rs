@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use super::change::FileAction;
 use super::files::{Access, FileContent, FileError, TargetDir, TargetFiles};
 use super::install::{self, Origin};
-use super::{EditPolicy, ProvisionOptions, ProvisionOutcome, ServiceError, codes};
+use super::{EditPolicy, Error, ProvisionOptions, ProvisionOutcome, codes};
 use crate::service::provision::change::Drift;
 use crate::service::provision::status;
 
@@ -186,21 +186,17 @@ fn place() -> (TempDir, TargetDir) {
     (dir, files)
 }
 
-fn put(
-    files: &dyn TargetFiles,
-    package: &Package,
-    how: ProvisionOptions,
-) -> Result<ProvisionOutcome, ServiceError> {
+fn put(files: &dyn TargetFiles, package: &Package, how: ProvisionOptions) -> Result<ProvisionOutcome, Error> {
     let origin = Origin { from: "p".to_owned(), at: "2026-01-01T00:00:00.000Z".to_owned() };
     install::install(files, ".", package, &origin, how)
 }
 
-fn out(files: &dyn TargetFiles, how: ProvisionOptions) -> Result<ProvisionOutcome, ServiceError> {
+fn out(files: &dyn TargetFiles, how: ProvisionOptions) -> Result<ProvisionOutcome, Error> {
     install::uninstall(files, ".", "runtime-profile/standard", how)
 }
 
 #[track_caller]
-fn done(outcome: Result<ProvisionOutcome, ServiceError>) -> ProvisionOutcome {
+fn done(outcome: Result<ProvisionOutcome, Error>) -> ProvisionOutcome {
     let outcome = outcome.unwrap_or_else(|error| panic!("{:?}", error.report));
     assert!(!outcome.report.has_refusals(), "{:?}", outcome.report);
     outcome

@@ -25,7 +25,7 @@ use super::{Covered, EndedTask, QueueOptions, TaskBody, TaskWaiter, check_name, 
 use crate::service::artifact::{Artifact, Draft};
 use crate::service::convene::{self, ConveneInput, ConveneRequest, Inputs};
 use crate::service::environment::Environment;
-use crate::service::error::ServiceError;
+use crate::service::error::Error;
 use crate::service::run_spec::RunSpec;
 use crate::service::session::LedgerSession;
 use crate::service::sweep::{
@@ -90,7 +90,7 @@ impl<'a> Enqueuer<'a> {
         options: &QueueOptions,
         judged: JudgedPolicy,
         log: Option<QueueingLog>,
-    ) -> Result<Self, ServiceError> {
+    ) -> Result<Self, Error> {
         ensure_queue(session)?;
         session.ensure_writable()?;
         check_name("tenant", &options.tenant)?;
@@ -112,7 +112,7 @@ impl<'a> Enqueuer<'a> {
     /// # Errors
     /// If the server does not answer, or the tenant has too many waiting tasks. The tasks that were queued before stay in
     /// the queue: repeating the call queues the rest.
-    pub async fn add(&self, items: Vec<Item>) -> Result<Vec<Queued>, ServiceError> {
+    pub async fn add(&self, items: Vec<Item>) -> Result<Vec<Queued>, Error> {
         let store = &self.session.store;
         let contents: Vec<String> = items.iter().map(|item| self.content(item)).collect();
         let there = store.queued_tasks(&contents).await?;
@@ -152,7 +152,7 @@ impl<'a> Enqueuer<'a> {
         }
     }
 
-    async fn queue(&self, tasks: &[NewTask]) -> Result<Vec<Queued>, ServiceError> {
+    async fn queue(&self, tasks: &[NewTask]) -> Result<Vec<Queued>, Error> {
         match self.session.store.enqueue(&self.batch, tasks).await? {
             EnqueueResult::Queued(queued) => {
                 // The verdict of another run would count for this text.
@@ -164,7 +164,7 @@ impl<'a> Enqueuer<'a> {
                         task.run, task.subject
                     ));
                     let help = "the table `task` was edited: remove the row, and queue the text again";
-                    return Err(ServiceError::configuration(codes::QUEUE_INVALID, body.help(help)));
+                    return Err(Error::configuration(codes::QUEUE_INVALID, body.help(help)));
                 }
                 Ok(queued.into_iter().map(|(run, state, is_new)| Queued { run, state, is_new }).collect())
             }
@@ -174,7 +174,7 @@ impl<'a> Enqueuer<'a> {
                      `quorate queue tenant {} --max-waiting N`",
                     self.batch.tenant
                 );
-                Err(ServiceError::configuration(codes::QUEUE_FULL, Body::new(why).help(help)))
+                Err(Error::configuration(codes::QUEUE_FULL, Body::new(why).help(help)))
             }
         }
     }
@@ -233,7 +233,7 @@ pub async fn enqueue_sweep(
     session: &LedgerSession,
     request: &SweepRequest,
     queue: &QueueOptions,
-) -> Result<Sweep, ServiceError> {
+) -> Result<Sweep, Error> {
     ensure_queue(session)?;
     let workspace = &session.workspace;
     let spec = review::build(&session.environment, workspace, &request.options, request.policy)?;
@@ -302,7 +302,7 @@ pub async fn wait_for_sweep(
     session: &LedgerSession,
     report: &mut Sweep,
     observer: &dyn SweepObserver,
-) -> Result<(), ServiceError> {
+) -> Result<(), Error> {
     let mut files: BTreeMap<Name, Vec<usize>> = BTreeMap::new();
     for (at, file) in report.files.iter().enumerate() {
         if let SweptOutcome::Queued { run, .. } = &file.outcome {
@@ -326,7 +326,7 @@ pub async fn wait_for_sweep(
     }
 }
 
-async fn outcome_of(session: &LedgerSession, task: &EndedTask) -> Result<SweptOutcome, ServiceError> {
+async fn outcome_of(session: &LedgerSession, task: &EndedTask) -> Result<SweptOutcome, Error> {
     let run = &task.run;
     Ok(match task.state {
         TaskState::Done => {
@@ -347,11 +347,7 @@ async fn outcome_of(session: &LedgerSession, task: &EndedTask) -> Result<SweptOu
 }
 
 /// Reads and redacts a draft for the queue.
-async fn sweep_item(
-    session: &LedgerSession,
-    file: &SweptFile,
-    draft: &DueFile,
-) -> Result<Item, ServiceError> {
+async fn sweep_item(session: &LedgerSession, file: &SweptFile, draft: &DueFile) -> Result<Item, Error> {
     let artifact = draft.read_in_place(session)?;
     let redactor = &session.workspace.redaction.redactor;
     let (text, in_text) =
@@ -399,7 +395,7 @@ pub fn prepare_convenings(
     environment: &Environment,
     places: &PathOverrides,
     request: &ConveneRequest,
-) -> Result<(Vec<ConveneInput>, Workspace), ServiceError> {
+) -> Result<(Vec<ConveneInput>, Workspace), Error> {
     let registries = &*environment.registries;
     let named = |inputs: &mut Inputs| {
         let Inputs { conversation, proposal, topic, request, .. } = inputs;
@@ -431,11 +427,11 @@ pub fn prepare_convenings(
 ///
 /// # Errors
 /// If the folder cannot be read, or has none.
-fn subject_files(directory: &Path, named: &Path) -> Result<Vec<PathBuf>, ServiceError> {
+fn subject_files(directory: &Path, named: &Path) -> Result<Vec<PathBuf>, Error> {
     let path = directory.join(named);
     let unreadable = |why: String| {
         let body = Body::new(format!("cannot read the folder {}: {why}", named.display()));
-        ServiceError::configuration(codes::ARTIFACT_UNREADABLE, body)
+        Error::configuration(codes::ARTIFACT_UNREADABLE, body)
     };
     let found = disk::walk(&path).map_err(|error| unreadable(error.to_string()))?;
     let mut files: Vec<PathBuf> = found
@@ -461,7 +457,7 @@ pub async fn enqueue_convenings(
     spec: &RunSpec<Setup>,
     queue: &QueueOptions,
     judged: JudgedPolicy,
-) -> Result<Vec<QueuedSubject>, ServiceError> {
+) -> Result<Vec<QueuedSubject>, Error> {
     ensure_queue(session)?;
     let Some(first) = inputs.first() else { return Ok(Vec::new()) };
     let resolved = &first.resolution.resolved;
@@ -503,10 +499,7 @@ pub async fn enqueue_convenings(
 /// # Errors
 /// When the ledger does not answer.
 #[crate::boxed]
-pub async fn wait_for_convenings(
-    session: &LedgerSession,
-    queued: &mut [QueuedSubject],
-) -> Result<(), ServiceError> {
+pub async fn wait_for_convenings(session: &LedgerSession, queued: &mut [QueuedSubject]) -> Result<(), Error> {
     let mut waiting = TaskWaiter::for_runs(queued.iter().map(|subject| subject.run.clone()));
     loop {
         let ended = waiting.next(session).await?;

@@ -7,7 +7,7 @@ use quorate_kernel::ports::ledger::{Kind, Ledger as _};
 use quorate_protocol::Name;
 
 use super::super::disk::{self, display_path};
-use super::super::error::ServiceError;
+use super::super::error::Error;
 use super::super::finalize::append_review_line;
 use super::super::run_opened::is_assembly;
 use super::super::session::LedgerSession;
@@ -30,7 +30,7 @@ impl QueueingLog {
     ///
     /// # Errors
     /// If the file cannot be read or created.
-    pub(super) fn of(session: &LedgerSession, bytes: u64) -> Result<QueueingLog, ServiceError> {
+    pub(super) fn of(session: &LedgerSession, bytes: u64) -> Result<QueueingLog, Error> {
         let file = session.store.dir().join(NAME_FILE);
         // Another process may create the file first.
         let made = disk::write_new(&file, &format!("{}\n", entropy::nonce(&entropy::bytes())));
@@ -41,10 +41,7 @@ impl QueueingLog {
         let name = named.map_err(|error| {
             let shown = display_path(&session.environment, &file);
             let what = format!("cannot keep {shown}, which names this workspace in the queue: {error}");
-            ServiceError::configuration(
-                codes::FILE_UNWRITABLE,
-                Body::new(what).help("make its folder writable"),
-            )
+            Error::configuration(codes::FILE_UNWRITABLE, Body::new(what).help("make its folder writable"))
         })?;
         let path = session.workspace.log.to_string_lossy();
         Ok(QueueingLog { name, path: session.workspace.redaction.redactor.redact(&path).0, bytes })
@@ -63,7 +60,7 @@ fn known_name(session: &LedgerSession) -> std::io::Result<String> {
 /// # Errors
 /// When the ledger does not answer.
 #[crate::boxed]
-pub async fn write_log_lines(session: &LedgerSession) -> Result<(), ServiceError> {
+pub async fn write_log_lines(session: &LedgerSession) -> Result<(), Error> {
     if !session.store.is_shared() || session.store.read_only_reason().is_some() {
         return Ok(());
     }
@@ -79,7 +76,7 @@ pub async fn write_log_lines(session: &LedgerSession) -> Result<(), ServiceError
 
 /// Appends a line for each outcome of a run; returns `false` if the log cannot be written. A task without a run has no
 /// lines.
-async fn append_run_lines(session: &LedgerSession, run: &Name) -> Result<bool, ServiceError> {
+async fn append_run_lines(session: &LedgerSession, run: &Name) -> Result<bool, Error> {
     let records = session.store.records(run).await?;
     let mut is_decided = false;
     for (at, record) in records.iter().enumerate() {

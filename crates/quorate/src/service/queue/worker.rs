@@ -23,7 +23,6 @@ use quorate_protocol::assembly::{self, subject_kind};
 use quorate_protocol::modes::council;
 use quorate_protocol::{Json, Name, Part, PartKind};
 use serde::Serialize;
-use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
@@ -31,7 +30,7 @@ use tokio::time::{Instant, timeout_at};
 use super::bundle::{Bundle, BundleKind};
 use super::{TaskBody, ensure_queue};
 use crate::service::artifact::Artifact;
-use crate::service::error::ServiceError;
+use crate::service::error::Error;
 use crate::service::finalize::finalize;
 use crate::service::ledger::gc;
 use crate::service::metrics::queue as metrics;
@@ -146,26 +145,26 @@ impl WorkerSummary {
     }
 }
 
-type Ended = (Attempt, Result<TaskEnd, ServiceError>);
+type Ended = (Attempt, Result<TaskEnd, Error>);
 
 /// Works until `stop`, or until the queue is empty. Then the worker stops claiming, waits for its tasks for the grace
 /// period, and gives the rest back without counting the attempt.
 ///
 /// # Errors
 /// If the ledger has no queue, or the keyring is refused. If the server does not answer, the worker tries again.
-#[crate::boxed]
 pub async fn work(
     session: &Arc<LedgerSession>,
     options: &WorkerOptions,
-    events: UnboundedSender<WorkerEvent>,
-    mut stop: watch::Receiver<bool>,
-) -> Result<WorkerSummary, ServiceError> {
+    show: &dyn Fn(WorkerEvent),
+    stop: impl Future<Output = ()>,
+) -> Result<WorkerSummary, Error> {
     ensure_queue(session)?;
     session.ensure_writable()?;
     // A keyring that cannot be read would make every task dead.
     session.keys().trusted_keys()?;
     share_quota(Arc::new(StoreQuota::new(&session.store)));
-    let worker = Worker { session: session.clone(), bundles: Arc::default(), events };
+    let worker = Worker { session: session.clone(), bundles: Arc::default(), show };
+    let mut stop = pin!(stop);
     // Ends when this call returns.
     let mut counting = JoinSet::new();
     if session.environment.is_metered {
@@ -175,14 +174,14 @@ pub async fn work(
     let mut running: JoinSet<Ended> = JoinSet::new();
     let (abandon, abandoned) = watch::channel(false);
     let mut new_tasks = session.environment.commit_events.reader(super::poll_interval());
-    while !*stop.borrow() {
+    loop {
         let free = options.slots.saturating_sub(running.len());
         let claimed = match free {
             0 => Ok(Vec::new()),
             free => session.store.claim_tasks(&options.classes, free as u64).await,
         };
         let claimed = claimed.unwrap_or_else(|error| {
-            worker.say(WorkerEvent::Unavailable(ServiceError::from(error).first_message()));
+            show(WorkerEvent::Unavailable(Error::from(error).first_message()));
             Vec::new()
         });
         let is_empty = free > 0 && claimed.is_empty();
@@ -193,9 +192,10 @@ pub async fn work(
             break;
         }
         tokio::select! {
+            biased;
+            () = &mut stop => break,
             Some(ended) = running.join_next() => worker.ended(ended, &mut summary),
             () = new_tasks.wait_for_tasks() => {}
-            _ = stop.changed() => break,
         }
         // Collects every ended task, so that all free slots are filled at once.
         while let Some(ended) = running.try_join_next() {
@@ -213,13 +213,13 @@ pub async fn work(
     Ok(summary)
 }
 
-struct Worker {
+struct Worker<'a> {
     session: Arc<LedgerSession>,
     bundles: Arc<Bundles>,
-    events: UnboundedSender<WorkerEvent>,
+    show: &'a dyn Fn(WorkerEvent),
 }
 
-impl Worker {
+impl Worker<'_> {
     fn start(&self, running: &mut JoinSet<Ended>, task: ClaimedTask, mut abandoned: watch::Receiver<bool>) {
         let name = Attempt::of(&task);
         let (session, bundles) = (self.session.clone(), self.bundles.clone());
@@ -246,12 +246,12 @@ impl Worker {
             Ok((attempt, end)) => {
                 // Without an answer the lease expires, and another worker takes the task over.
                 let end = end.unwrap_or_else(|error| {
-                    self.say(WorkerEvent::Unavailable(error.first_message()));
+                    (self.show)(WorkerEvent::Unavailable(error.first_message()));
                     TaskEnd::Lost
                 });
                 summary.add(&end);
                 metrics::ended(&attempt.tenant, end.word());
-                self.say(WorkerEvent::Ended(attempt.ended(&end)));
+                (self.show)(WorkerEvent::Ended(attempt.ended(&end)));
             }
             Err(gone) => {
                 if let Ok(panic) = gone.try_into_panic() {
@@ -259,11 +259,6 @@ impl Worker {
                 }
             }
         }
-    }
-
-    fn say(&self, event: WorkerEvent) {
-        // The worker continues without a listener.
-        let _ = self.events.send(event);
     }
 
     /// Whether there are tasks that this worker will be able to claim.
@@ -278,7 +273,7 @@ async fn is_abandoned(abandoned: &mut watch::Receiver<bool>) {
 }
 
 /// Gives back a task that is dropped, so that another worker continues it at once.
-async fn release(session: &LedgerSession, run: &Name) -> Result<TaskEnd, ServiceError> {
+async fn release(session: &LedgerSession, run: &Name) -> Result<TaskEnd, Error> {
     let given = session.store.give_back(run, &GiveBack::Uncounted).await?;
     Ok(if given { TaskEnd::Released } else { TaskEnd::Lost })
 }
@@ -336,7 +331,7 @@ pub async fn execute(
     session: &LedgerSession,
     bundles: &Bundles,
     task: ClaimedTask,
-) -> Result<TaskEnd, ServiceError> {
+) -> Result<TaskEnd, Error> {
     // Every earlier worker died during this task: close its run without asking a member again.
     let is_last = task.attempt > MAX_ATTEMPTS;
     let end = match hold_run(session, bundles, &task, is_last).await {
@@ -378,18 +373,18 @@ fn why_incomplete(outcome: Option<&Outcome>) -> String {
     because.unwrap_or_else(|| "its run ended without an outcome".to_owned())
 }
 
-fn has_code(error: &ServiceError, code: quorate_diagnostics::RefusalCode) -> bool {
+fn has_code(error: &Error, code: quorate_diagnostics::RefusalCode) -> bool {
     error.report.refusals.iter().any(|refusal| refusal.code == code)
 }
 
 /// The text of an error that the queue stores with the task.
-fn error_text(error: &ServiceError) -> String {
+fn error_text(error: &Error) -> String {
     let first = error.report.refusals.first();
     first.map_or_else(String::new, |refusal| format!("{}: {}", refusal.code.as_str(), refusal.body.message))
 }
 
 impl Bundles {
-    async fn get(&self, session: &LedgerSession, hash: &str) -> Result<Arc<Bundle>, ServiceError> {
+    async fn get(&self, session: &LedgerSession, hash: &str) -> Result<Arc<Bundle>, Error> {
         let known = || self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(bundle) = known().get(hash) {
             return Ok(bundle.clone());
@@ -404,14 +399,14 @@ impl Bundles {
     }
 }
 
-async fn task_text(session: &LedgerSession, hash: &str) -> Result<String, ServiceError> {
+async fn task_text(session: &LedgerSession, hash: &str) -> Result<String, Error> {
     match session.store.task_text(hash).await? {
         Some(text) if entropy::sha256_hex(text.as_bytes()) == hash => Ok(text),
         found => {
             let is = if found.is_some() { "differs from the queued text" } else { "is missing in the queue" };
             let body =
                 Body::new(format!("a text of the task {is}")).help("cancel the task and queue it again");
-            Err(ServiceError::configuration(codes::QUEUE_INVALID, body))
+            Err(Error::configuration(codes::QUEUE_INVALID, body))
         }
     }
 }
@@ -422,7 +417,7 @@ async fn hold_run(
     bundles: &Bundles,
     task: &ClaimedTask,
     is_last: bool,
-) -> Result<Option<Outcome>, ServiceError> {
+) -> Result<Option<Outcome>, Error> {
     let body = super::verified_body(session.keys(), task).await?;
     if let Some(outcome) = settle_ended(session, task, &body).await? {
         return Ok(Some(outcome));
@@ -452,7 +447,7 @@ async fn settle_ended(
     session: &LedgerSession,
     task: &ClaimedTask,
     body: &TaskBody,
-) -> Result<Option<Outcome>, ServiceError> {
+) -> Result<Option<Outcome>, Error> {
     let run = &task.run;
     if session.store.tail(run, 1).await?.is_empty() {
         return Ok(None);
@@ -468,7 +463,7 @@ async fn settle_ended(
 }
 
 /// Refuses a run that another task started, or whose members saw another text.
-fn ensure_own(task: &ClaimedTask, body: &TaskBody, history: &History) -> Result<(), ServiceError> {
+fn ensure_own(task: &ClaimedTask, body: &TaskBody, history: &History) -> Result<(), Error> {
     let opened = &history.opened;
     let is_queued_so = opened
         .queued
@@ -478,7 +473,7 @@ fn ensure_own(task: &ClaimedTask, body: &TaskBody, history: &History) -> Result<
         return ensure_shown_artifact(history);
     }
     let what = Body::new(format!("run {} was started for another task", task.run));
-    Err(ServiceError::configuration(codes::QUEUE_INVALID, what.help("cancel the task and queue it again")))
+    Err(Error::configuration(codes::QUEUE_INVALID, what.help("cancel the task and queue it again")))
 }
 
 struct Work<'a> {
@@ -495,7 +490,7 @@ impl Work<'_> {
         mut spec: RunSpec<S>,
         kind: PartKind,
         overlays: Option<Vec<Json>>,
-    ) -> Result<Option<Outcome>, ServiceError> {
+    ) -> Result<Option<Outcome>, Error> {
         let Work { session, task, body, .. } = *self;
         let run: &Name = &task.run;
         let permit = spec.admit(&session.environment)?;
@@ -533,7 +528,7 @@ impl Work<'_> {
         spec: &RunSpec<S>,
         kind: PartKind,
         overlays: Option<Vec<Json>>,
-    ) -> Result<NewRun<'_>, ServiceError> {
+    ) -> Result<NewRun<'_>, Error> {
         let Work { session, task, body, bundle, .. } = *self;
         let keys = session.keys();
         let (signer, audit) = match bundle.audit() {
@@ -558,7 +553,7 @@ impl Work<'_> {
                 task.subject, body.artifact_sha256
             );
             let help = "cancel the task and queue the text again";
-            return Err(ServiceError::configuration(codes::INPUT_NOT_ARTIFACT, Body::new(what).help(help)));
+            return Err(Error::configuration(codes::INPUT_NOT_ARTIFACT, Body::new(what).help(help)));
         }
         // A JSON escape can hide a secret from a pattern but not from a member, so lines are redacted as JSON.
         let lines =

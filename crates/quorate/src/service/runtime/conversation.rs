@@ -35,7 +35,7 @@ use super::{OpenRuntime, Runtime};
 use crate::error::Error;
 use crate::jobs::Waiter;
 use crate::service::disk::{self, Text, display_path};
-use crate::service::error::{ExitClass, ServiceError, error_chain};
+use crate::service::error::{ErrorKind, error_chain};
 
 /// The longest name of an author, which each turn contains.
 const MAX_NAME_CHARS: usize = 200;
@@ -87,7 +87,7 @@ pub struct SayRequest {
 /// # Errors
 /// If the text is empty, the rule forbids the name, or the substrate refuses the turn or fails.
 #[crate::boxed]
-pub async fn say(runtime: &Runtime, request: &SayRequest) -> Result<Turn, ServiceError> {
+pub async fn say(runtime: &Runtime, request: &SayRequest) -> Result<Turn, Error> {
     let (text, by) = (&request.text, request.by.as_deref().unwrap_or(DEFAULT_SPEAKER));
     if request.is_shared {
         check_shared(runtime, "start the conversation with the text: `quorate run MANIFEST --say TEXT`")?;
@@ -111,7 +111,7 @@ pub async fn say(runtime: &Runtime, request: &SayRequest) -> Result<Turn, Servic
 ///
 /// # Errors
 /// If the text is empty, or the name is empty or has white space.
-pub(crate) fn check_message(text: &str, by: &str) -> Result<(), ServiceError> {
+pub(crate) fn check_message(text: &str, by: &str) -> Result<(), Error> {
     if text.trim().is_empty() {
         return Err(invalid_message("the text is empty", "give a text, or `-` for standard input"));
     }
@@ -121,15 +121,15 @@ pub(crate) fn check_message(text: &str, by: &str) -> Result<(), ServiceError> {
     Ok(())
 }
 
-fn invalid_message(message: &str, help: &str) -> ServiceError {
-    ServiceError::new(ExitClass::InvalidRequest, codes::USAGE, Body::new(message).help(help))
+fn invalid_message(message: &str, help: &str) -> Error {
+    Error::new(ErrorKind::InvalidRequest, codes::USAGE, Body::new(message).help(help))
 }
 
 /// The writer of a turn, if it is not the author. The process of a member may write as a person or as that member.
 ///
 /// # Errors
 /// `quorate:author_is_participant`.
-pub fn author_origin(runtime: &Runtime, by: &str, rule: AuthorRule) -> Result<Option<Origin>, ServiceError> {
+pub fn author_origin(runtime: &Runtime, by: &str, rule: AuthorRule) -> Result<Option<Origin>, Error> {
     let process = runtime.environment.variables.get(MEMBER_ID_VARIABLE).map(|id| Origin::Process(id.into()));
     let Some(participant) = runtime.participant_like(by) else { return Ok(process) };
     match process {
@@ -144,8 +144,8 @@ pub fn author_origin(runtime: &Runtime, by: &str, rule: AuthorRule) -> Result<Op
                 }
             };
             let help = "use another name, or `quorate say --yes` to write in the participant's name and mark the turn";
-            Err(ServiceError::new(
-                ExitClass::InvalidRequest,
+            Err(Error::new(
+                ErrorKind::InvalidRequest,
                 codes::AUTHOR_IS_PARTICIPANT,
                 Body::new(message).help(help),
             ))
@@ -177,7 +177,7 @@ impl Runtime {
 ///
 /// # Errors
 /// `quorate:conversation_not_shared`.
-pub(crate) fn check_shared(runtime: &Runtime, instead: &str) -> Result<(), ServiceError> {
+pub(crate) fn check_shared(runtime: &Runtime, instead: &str) -> Result<(), Error> {
     let about = runtime.substrate.about();
     if about.lifetime == Lifetime::Persistent {
         return Ok(());
@@ -188,7 +188,7 @@ pub(crate) fn check_shared(runtime: &Runtime, instead: &str) -> Result<(), Servi
     );
     let help =
         format!("keep it in a file (`substrate: {{kind: file, path: ./conversation.md}}`), or {instead}");
-    Err(ServiceError::configuration(codes::CONVERSATION_NOT_SHARED, Body::new(message).help(help)))
+    Err(Error::configuration(codes::CONVERSATION_NOT_SHARED, Body::new(message).help(help)))
 }
 
 impl Runtime {
@@ -216,7 +216,7 @@ impl ConversationReader {
     /// # Errors
     /// If the ledger cannot be read.
     #[crate::boxed]
-    pub(crate) async fn with_authors(runtime: &Runtime) -> Result<Self, ServiceError> {
+    pub(crate) async fn with_authors(runtime: &Runtime) -> Result<Self, Error> {
         let mut reader = ConversationReader::new(runtime);
         if reader.substrate.about().keeps == Keeps::Turns {
             reader.evidence = Evidence::from_records(&runtime.records().await?);
@@ -293,12 +293,12 @@ impl From<Record> for ConversationRecord {
 /// # Errors
 /// If the participant is unknown, or the store fails.
 #[crate::boxed]
-pub async fn state(runtime: &Runtime, participant: &str) -> Result<Map<String, Json>, ServiceError> {
+pub async fn state(runtime: &Runtime, participant: &str) -> Result<Map<String, Json>, Error> {
     if !runtime.participants.iter().any(|known| *known.id == *participant) {
         return Err(runtime.no_such_participant(participant));
     }
     let read = runtime.state.read(participant).await;
-    read.map_err(|error| ServiceError::configuration(codes::STATE_UNREADABLE, Body::new(error_chain(&error))))
+    read.map_err(|error| Error::configuration(codes::STATE_UNREADABLE, Body::new(error_chain(&error))))
 }
 
 /// What to do about an altered conversation.
@@ -307,9 +307,9 @@ pub const HELP: &str = "restore the text (`quorate log MANIFEST --records` lists
                         participant sees the existing turns";
 
 /// The refusal of an altered turn.
-pub(super) fn refusal(alteration: &Alteration) -> ServiceError {
+pub(super) fn refusal(alteration: &Alteration) -> Error {
     let body = Body::new(format!("the conversation was altered: {}", alteration.what));
-    ServiceError::new(ExitClass::Refused, codes::CONVERSATION_ALTERED, body.help(HELP))
+    Error::new(ErrorKind::Refused, codes::CONVERSATION_ALTERED, body.help(HELP))
 }
 
 impl Runtime {
@@ -323,7 +323,7 @@ impl Runtime {
     ///
     /// # Errors
     /// `quorate:conversation_altered`.
-    pub fn ensure_proven(&self, turns: &[Turn]) -> Result<(), ServiceError> {
+    pub fn ensure_proven(&self, turns: &[Turn]) -> Result<(), Error> {
         let proof = |turn: &Turn| self.substrate.id_proof(turn);
         let found = Evidence::default().compare_each(&self.id, turns, proof);
         found.first().map_or(Ok(()), |altered| Err(refusal(altered)))
@@ -334,7 +334,7 @@ impl Runtime {
     /// # Errors
     /// If conversation or ledger cannot be read.
     #[crate::boxed]
-    pub async fn find_alterations(&self) -> Result<Report, ServiceError> {
+    pub async fn find_alterations(&self) -> Result<Report, Error> {
         if !self.ledger.may_exist() {
             return self.report_alterations(&[]).await;
         }
@@ -361,7 +361,7 @@ impl Runtime {
             Ok(runtime) => runtime.block_on(compare),
             Err(error) => {
                 let body = Body::new(format!("cannot read the conversation: {error}"));
-                Err(ServiceError::configuration(codes::SUBSTRATE_UNAVAILABLE, body))
+                Err(Error::configuration(codes::SUBSTRATE_UNAVAILABLE, body))
             }
         };
         let found = std::thread::scope(|scope| scope.spawn(wait).join());
@@ -372,7 +372,7 @@ impl Runtime {
     }
 
     #[crate::boxed]
-    async fn report_alterations(&self, records: &[Record]) -> Result<Report, ServiceError> {
+    async fn report_alterations(&self, records: &[Record]) -> Result<Report, Error> {
         let mut report = Report::new();
         for alteration in self.alterations(records).await? {
             let mut body = Body::new(format!("the conversation was altered: {}", alteration.what));
@@ -391,10 +391,7 @@ impl Runtime {
     /// # Errors
     /// If the conversation cannot be read.
     #[crate::boxed]
-    pub(in crate::service) async fn alterations(
-        &self,
-        records: &[Record],
-    ) -> Result<Vec<Alteration>, ServiceError> {
+    pub(in crate::service) async fn alterations(&self, records: &[Record]) -> Result<Vec<Alteration>, Error> {
         let evidence = Evidence::from_records(records);
         let mut turns = ConversationReader::new(self).last(None).await?;
         let substrate = &*self.substrate;
@@ -426,11 +423,7 @@ impl OpenRuntime {
     /// # Errors
     /// `quorate:conversation_altered`, and if the ledger cannot be read.
     #[crate::boxed]
-    pub async fn check_window(
-        &self,
-        substrate: &dyn Substrate,
-        window: &mut Vec<Turn>,
-    ) -> Result<(), ServiceError> {
+    pub async fn check_window(&self, substrate: &dyn Substrate, window: &mut Vec<Turn>) -> Result<(), Error> {
         let records = self.store.tail(&self.runtime.stream(), WINDOW_RECORDS).await?;
         let evidence = Evidence::from_records(&records);
         evidence.remove_accepted(window);
@@ -478,22 +471,13 @@ pub struct Activity {
 }
 
 /// What all handles of a conversation in this process share.
+#[derive(Default)]
 pub(crate) struct Shared {
     activity: watch::Sender<Activity>,
     /// Held by the run that answers.
     alone: Mutex<()>,
     /// Notified of reads and appends. A substrate wakes only its last reader, and readers wake each other.
     news: Notify,
-}
-
-impl Default for Shared {
-    fn default() -> Self {
-        Shared {
-            activity: watch::Sender::new(Activity::default()),
-            alone: Mutex::default(),
-            news: Notify::default(),
-        }
-    }
 }
 
 /// A run's turn to answer. No participant is being asked once it is dropped.

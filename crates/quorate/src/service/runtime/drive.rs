@@ -23,7 +23,7 @@ use super::OpenRuntime;
 use super::conversation::{SayRequest, Shared, say};
 use super::events::EventFile;
 use crate::events::Interruption;
-use crate::service::error::ServiceError;
+use crate::service::error::Error;
 
 /// How long a run continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -125,13 +125,13 @@ pub(crate) async fn run(
     request: &RunRequest,
     sinks: &Arc<Sinks>,
     interruption: &Interruption,
-) -> Result<SwarmReport, ServiceError> {
+) -> Result<SwarmReport, Error> {
     let begin = if request.from_now { Begin::Now } else { Begin::First };
     let append = async || {
         if let Some(request) = &request.say {
             sinks.send(SwarmEvent::Said(say(&ready.runtime, request).await?));
         }
-        Ok::<_, ServiceError>(())
+        Ok::<_, Error>(())
     };
     if request.is_shared {
         // Refuses what is not trusted or not installed before anything is said.
@@ -165,7 +165,7 @@ pub(crate) async fn run(
         ready.store.interrupt();
     }
     sinks.send(SwarmEvent::Ending);
-    let drained = runner.close(SHUTDOWN_TIMEOUT).await.map_err(ServiceError::from);
+    let drained = runner.close(SHUTDOWN_TIMEOUT).await.map_err(Error::from);
     driven.transpose()?;
     let Driver { mut report, .. } = driver;
     match drained {
@@ -200,7 +200,7 @@ impl Driver<'_> {
         runner: &mut Runner,
         until: Until,
         wall: Option<Duration>,
-    ) -> Result<(), ServiceError> {
+    ) -> Result<(), Error> {
         let Some(wall) = wall else { return self.run_loop(runner, until).await };
         match tokio::time::timeout(wall, self.run_loop(runner, until)).await {
             Ok(driven) => driven,
@@ -212,7 +212,7 @@ impl Driver<'_> {
         }
     }
 
-    async fn run_loop(&mut self, runner: &mut Runner, until: Until) -> Result<(), ServiceError> {
+    async fn run_loop(&mut self, runner: &mut Runner, until: Until) -> Result<(), Error> {
         let mut pause = INITIAL_BACKOFF;
         loop {
             let cycled = match runner.cycle().await {
@@ -243,7 +243,7 @@ impl Driver<'_> {
                 Err(error @ TurnError::Substrate(SubstrateError::Unavailable { .. }))
                     if until == Until::Watch =>
                 {
-                    let report = *ServiceError::from(error).report;
+                    let report = *Error::from(error).report;
                     self.sinks.send(SwarmEvent::Retrying { report, pause });
                     tokio::time::sleep(pause).await;
                     pause = (pause * 2).min(MAX_BACKOFF);

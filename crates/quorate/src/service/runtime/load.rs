@@ -25,7 +25,7 @@ use super::RuntimeRequest;
 use crate::service::compose::{Sources, shadows};
 use crate::service::disk::{self, absolute, display_path, entry_exists, find_outermost};
 use crate::service::environment::Environment;
-use crate::service::error::{ExitClass, ServiceError};
+use crate::service::error::{Error, ErrorKind};
 use crate::service::guard::{Guard, with_suffix};
 use crate::service::manifests::{self, Manifests, file_not_found};
 use crate::service::overlays::OverlayCache;
@@ -69,7 +69,7 @@ pub(super) fn load(
     environment: &Environment,
     places: &PathOverrides,
     request: &RuntimeRequest,
-) -> Result<(LoadedRuntime, Workspace), ServiceError> {
+) -> Result<(LoadedRuntime, Workspace), Error> {
     let named = absolute(&environment.directory, &request.path);
     let path = match std::fs::metadata(&named) {
         Ok(found) if found.is_dir() => {
@@ -85,22 +85,22 @@ pub(super) fn load(
     let document = match loader.open(&location) {
         OpenResult::Document(document) => document,
         OpenResult::UnknownDoctype(report) => {
-            return Err(ServiceError::from_report(ExitClass::Configuration, report));
+            return Err(Error::from_report(ErrorKind::Configuration, report));
         }
         OpenResult::Missing => return Err(file_not_found(&request.path.display().to_string())),
         OpenResult::Unreadable(why) => {
             let body = Body::new(format!("cannot read `{}`: {why}", loader.display_name(&location)));
-            return Err(ServiceError::configuration(codes::FILE_UNREADABLE, body));
+            return Err(Error::configuration(codes::FILE_UNREADABLE, body));
         }
     };
     if document.doctype != Doctype::Runtime {
         let body = Body::new(format!("`{}` is not a runtime manifest", loader.display_name(&location)));
         let help = "begin a runtime manifest with `schema: agentruntimes/v1`";
-        return Err(ServiceError::configuration(codes::DOCTYPE_UNKNOWN, body.help(help)));
+        return Err(Error::configuration(codes::DOCTYPE_UNKNOWN, body.help(help)));
     }
     let loaded = manifest::load_runtime(&loader, &document);
     let Some(runtime) = loaded.value else {
-        return Err(ServiceError::from_report(ExitClass::Configuration, loaded.report));
+        return Err(Error::from_report(ErrorKind::Configuration, loaded.report));
     };
     let mut report = loaded.report;
     let dir = path.parent().unwrap_or(Path::new(".")).to_owned();
@@ -140,7 +140,7 @@ pub(super) fn load(
         cautions.retain_sources(|_| false);
     }
     if report.has_refusals() {
-        return Err(ServiceError::from_report(ExitClass::Configuration, report));
+        return Err(Error::from_report(ErrorKind::Configuration, report));
     }
     Ok((
         LoadedRuntime {
@@ -364,12 +364,7 @@ pub(super) const FILE_NAME: &str = "quorate.toml";
 
 /// Adds the path of the `quorate.toml` that was `read`, and of a nearer one that was not, to the help of each refusal that
 /// mentions the file.
-pub(super) fn explain(
-    mut error: ServiceError,
-    environment: &Environment,
-    read: Option<&Path>,
-    dir: &Path,
-) -> ServiceError {
+pub(super) fn explain(mut error: Error, environment: &Environment, read: Option<&Path>, dir: &Path) -> Error {
     let Some(read) = read else { return error };
     let nearer = dir.ancestors().map(|dir| dir.join(FILE_NAME)).find(|path| entry_exists(path));
     let which = match nearer.filter(|path| path != read) {

@@ -7,7 +7,7 @@ use quorate_kernel::turn::Speaker;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::{Runtime, build};
-use crate::service::error::ServiceError;
+use crate::service::error::Error;
 use crate::service::{executor, trust};
 
 impl Runtime {
@@ -17,11 +17,7 @@ impl Runtime {
     /// If the participant is unknown, its executor is remote, not trusted or not installed, or the NATS servers cannot be
     /// used.
     #[crate::boxed]
-    pub async fn serve_participant(
-        &self,
-        id: &str,
-        tell: UnboundedSender<ServeEvent>,
-    ) -> Result<(), ServiceError> {
+    pub async fn serve_participant(&self, id: &str, tell: UnboundedSender<ServeEvent>) -> Result<(), Error> {
         let speaker = self.speaker(id)?;
         let member = speaker.member.clone();
         if member.executor.about().kind == remote::KIND {
@@ -29,7 +25,7 @@ impl Runtime {
                 "cannot answer for `{id}`: its executor on this machine is `{}`, which asks another machine",
                 remote::KIND
             ));
-            return Err(ServiceError::configuration(
+            return Err(Error::configuration(
                 codes::EXECUTOR_INVALID,
                 body.help(format!(
                     "name the executor that answers with `--executor NAME`, or in quorate.toml below \
@@ -43,7 +39,7 @@ impl Runtime {
         let Some(servers) = &self.environment.nats else {
             let body = Body::new("cannot receive questions: no NATS servers are configured");
             let help = "set QUORATE_NATS, for example to `nats://nats.example.org:4222`";
-            return Err(ServiceError::configuration(codes::NATS_UNUSABLE, body.help(help)));
+            return Err(Error::configuration(codes::NATS_UNUSABLE, body.help(help)));
         };
         let served = Served {
             participant: speaker.participant.clone(),
@@ -53,14 +49,14 @@ impl Runtime {
         };
         let nats = build::nats::shared(servers);
         serve(&nats, served, tell).await.map_err(|error| {
-            ServiceError::configuration(
+            Error::configuration(
                 codes::NATS_UNUSABLE,
                 Body::new(format!("cannot use the NATS servers: {error}")),
             )
         })
     }
 
-    fn speaker(&self, id: &str) -> Result<&Speaker, ServiceError> {
+    fn speaker(&self, id: &str) -> Result<&Speaker, Error> {
         let speaker = self.ports.speakers.iter().find(|speaker| *speaker.participant.id == *id);
         speaker.ok_or_else(|| self.no_such_participant(id))
     }

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::super::disk::{self, absolute, display_path};
 use super::super::environment::Environment;
-use super::super::error::ServiceError;
+use super::super::error::Error;
 use super::super::manifests::{Manifests, file_not_found};
 use super::super::workspace::{self, PathOverrides, find_root};
 use super::super::{convene, executor, runtime};
@@ -23,7 +23,7 @@ use super::{TrustRecord, TrustStore, canonical, file_hashes};
 ///
 /// # Errors
 /// If the directory cannot be read.
-pub fn inventory_of_workspace(environment: &Environment, start: &Path) -> Result<Inventory, ServiceError> {
+pub fn inventory_of_workspace(environment: &Environment, start: &Path) -> Result<Inventory, Error> {
     let root = find_root(environment, None, start);
     let files = disk::walk(&root).unwrap_or_default().into_iter().map(|found| found.path);
     inventory_of_files(
@@ -43,7 +43,7 @@ fn inventory_of_files(
     environment: &Environment,
     root: PathBuf,
     files: Vec<PathBuf>,
-) -> Result<Inventory, ServiceError> {
+) -> Result<Inventory, Error> {
     // Nothing is started here, so no trust is needed.
     let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
     let configuration = configuration(environment, &root);
@@ -195,7 +195,7 @@ pub fn decide(
     environment: &Environment,
     files: &[PathBuf],
     action: TrustAction,
-) -> Result<TrustReport, ServiceError> {
+) -> Result<TrustReport, Error> {
     let inventory = match files.is_empty() {
         true => inventory_of_workspace(environment, &environment.directory)?,
         false => inventory_of(environment, files)?,
@@ -241,7 +241,7 @@ pub fn decide(
 ///
 /// # Errors
 /// If a file does not exist.
-fn inventory_of(environment: &Environment, files: &[PathBuf]) -> Result<Inventory, ServiceError> {
+fn inventory_of(environment: &Environment, files: &[PathBuf]) -> Result<Inventory, Error> {
     let named: Vec<PathBuf> = files.iter().map(|file| absolute(&environment.directory, file)).collect();
     if let Some(at) = named.iter().position(|file| !file.is_file()) {
         return Err(file_not_found(&files[at].display().to_string()));
@@ -258,10 +258,7 @@ fn inventory_of(environment: &Environment, files: &[PathBuf]) -> Result<Inventor
 ///
 /// # Errors
 /// If the directory does not exist, or the record of trust cannot be read or written.
-pub fn add_safe_directory(
-    environment: &Environment,
-    directory: &Path,
-) -> Result<SafeDirectory, ServiceError> {
+pub fn add_safe_directory(environment: &Environment, directory: &Path) -> Result<SafeDirectory, Error> {
     let path = absolute(&environment.directory, directory);
     let Some(path) = disk::canonical(&path).filter(|path| path.is_dir()) else {
         return Err(file_not_found(&directory.display().to_string()));
@@ -276,10 +273,7 @@ pub fn add_safe_directory(
 ///
 /// # Errors
 /// If it is not recorded, or the record of trust cannot be read or written.
-pub fn remove_safe_directory(
-    environment: &Environment,
-    directory: &Path,
-) -> Result<SafeDirectory, ServiceError> {
+pub fn remove_safe_directory(environment: &Environment, directory: &Path) -> Result<SafeDirectory, Error> {
     let path = disk::canonical_or_new(&absolute(&environment.directory, directory));
     let mut was_there = false;
     required_store(environment)?.change(|trusted| was_there = trusted.safe_directories.remove(&path))?;
@@ -288,13 +282,13 @@ pub fn remove_safe_directory(
     }
     let body = Body::new(format!("{} is not recorded as a safe directory", path.display()));
     let help = "pass the directory that was given to `--safe-directory`, not one below it";
-    Err(ServiceError::not_found(codes::FILE_UNREADABLE, body.help(help)))
+    Err(Error::not_found(codes::FILE_UNREADABLE, body.help(help)))
 }
 
-fn required_store(environment: &Environment) -> Result<TrustStore, ServiceError> {
+fn required_store(environment: &Environment) -> Result<TrustStore, Error> {
     TrustStore::of(environment)?.ok_or_else(|| {
         let body = Body::new("cannot record trust: neither XDG_STATE_HOME nor HOME names a directory");
         let help = "set HOME, or use `--trust` or QUORATE_TRUST for each command";
-        ServiceError::configuration(codes::TRUST_UNREADABLE, body.help(help))
+        Error::configuration(codes::TRUST_UNREADABLE, body.help(help))
     })
 }
