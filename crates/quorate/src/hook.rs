@@ -108,7 +108,9 @@ impl Quorate {
     /// use quorate::{Quorate, ReviewRequest};
     ///
     /// let file = dir.path().join("note.md");
-    /// std::fs::write(&file, "The meeting moved to Tuesday at ten, because the room is taken on Monday.\n")?;
+    /// let text = "The meeting moved to Tuesday at ten, because the room is taken on Monday. Please bring the figures of the \
+    ///             last quarter, and tell Ada if you cannot come.\n";
+    /// std::fs::write(&file, text)?;
     /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
     /// let (scope, review) = (WrittenScope::Named, ReviewRequest::default());
     /// let request = WrittenRequest { file, scope, review };
