@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use quorate_protocol::answers::Schema;
 use quorate_protocol::{AbsenceReason, ConsultationResult, Invoke, Json, Name, Part};
+use serde::Serialize;
 use serde_json::{Map, json};
 
 use crate::answer;
@@ -152,7 +153,8 @@ impl Attempts {
 }
 
 /// What an invocation cost.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[serde(into = "Spent")]
 pub struct Cost {
     /// Calls made, re-prompts and retries included.
     pub calls: u32,
@@ -172,10 +174,11 @@ impl Cost {
         let (calls, ms) = (Some(self.calls.into()), Some(millis(self.took)));
         Spent { calls, ms, ..Spent::from(&self.usage) }
     }
+}
 
-    /// As it is in reports.
-    pub fn json(&self) -> Json {
-        json!(self.recorded())
+impl From<Cost> for Spent {
+    fn from(cost: Cost) -> Spent {
+        cost.recorded()
     }
 }
 

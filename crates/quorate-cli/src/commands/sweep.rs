@@ -79,8 +79,10 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
         Ok(swept) => swept,
         Err(error) => return exit_with_error(&error, format, terminal),
     };
-    if !swept.is_interrupted || !swept.files.is_empty() {
+    if !swept.is_interrupted {
         warn(&swept.warnings, terminal);
+    }
+    if !swept.is_interrupted || !swept.files.is_empty() {
         terminal.data(&match arguments.format {
             HumanOrJson::Human => swept.doc().text(terminal.stdout),
             HumanOrJson::Json => format!("{:#}\n", swept.to_json()),

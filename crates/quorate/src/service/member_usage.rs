@@ -8,20 +8,23 @@ use quorate_kernel::history::History;
 use quorate_kernel::record::{Consultation, Status};
 use quorate_protocol::Json;
 use serde::Serialize;
-use serde_json::{Map, json};
+use serde_json::json;
 
-/// The questions to one member, added up.
-#[derive(Debug, Clone, PartialEq)]
+/// The questions to one member, added up. Its JSON has the keys that reports add to a member's object.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct MemberUsage {
     /// The member's id.
+    #[serde(skip)]
     pub member: String,
     /// The name of its executor; that of the last question, if a resumed run used another.
     pub executor: String,
     /// The executor's kind.
     pub kind: String,
     /// The model that answered last; the requested model if no answer names one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
     /// The requested model, if another one answered.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub requested_model: Option<String>,
     /// Calls, known tokens and prices, and the time from each question to its end, added up.
     pub spent: Cost,
@@ -65,21 +68,6 @@ impl MemberUsage {
         self.spent.calls = self.spent.calls.saturating_add(calls);
         self.spent.usage.add(ended.spent.usage());
         self.spent.took = self.spent.took.saturating_add(Duration::from_millis(ended.spent.ms.unwrap_or(0)));
-    }
-
-    /// The keys that reports add to a member's object: `executor`, `kind`, `model`, `requested_model`, `spent`.
-    pub fn json(&self) -> Map<String, Json> {
-        let mut keys = Map::from_iter([
-            ("executor".to_owned(), json!(self.executor)),
-            ("kind".to_owned(), json!(self.kind)),
-            ("spent".to_owned(), self.spent.json()),
-        ]);
-        let mut put = |key: &str, model: &Option<String>| {
-            keys.extend(model.as_ref().map(|model| (key.to_owned(), json!(model))));
-        };
-        put("model", &self.model);
-        put("requested_model", &self.requested_model);
-        keys
     }
 }
 
@@ -133,9 +121,9 @@ impl RecordedAnswers {
 
 /// Adds the keys of its usage to a member's object; leaves a member that was not asked unchanged.
 pub fn with_usage(mut object: Json, member: &str, usage: &[MemberUsage]) -> Json {
-    let found = usage.iter().find(|one| one.member == member);
-    if let (Some(object), Some(found)) = (object.as_object_mut(), found) {
-        object.extend(found.json());
+    let found = usage.iter().find(|one| one.member == member).map(|found| json!(found));
+    if let (Some(object), Some(Json::Object(found))) = (object.as_object_mut(), found) {
+        object.extend(found);
     }
     object
 }
