@@ -1,6 +1,6 @@
 //! Conversations of agents: a runtime manifest whose participants answer each other.
 
-use std::path::PathBuf;
+use std::path::Path;
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Report, codes};
@@ -416,7 +416,7 @@ impl Conversation {
         interruption: Interruption,
     ) -> Result<Outcome<SwarmReport>, Error> {
         let Inner { runtime, shared, .. } = &*self.0;
-        let file = request.events.as_ref().map(|path| self.open_events(path, &stream)).transpose()?;
+        let file = request.events.as_deref().map(|path| self.open_events(path, &stream)).transpose()?;
         let sinks = Arc::new(Sinks { stream, shared: shared.clone(), file });
         let ready = OpenRuntime::open(runtime).await?;
         sinks.send(SwarmEvent::Warned(ready.report.clone()));
@@ -441,7 +441,7 @@ impl Conversation {
         }
     }
 
-    fn open_events(&self, path: &PathBuf, stream: &UnboundedSender<SwarmEvent>) -> Result<EventFile, Error> {
+    fn open_events(&self, path: &Path, stream: &UnboundedSender<SwarmEvent>) -> Result<EventFile, Error> {
         let Inner { quorate, runtime, .. } = &*self.0;
         runtime.guard.ensure_free(&quorate.environment, path)?;
         let (file, stream) = (path.display().to_string(), stream.clone());
