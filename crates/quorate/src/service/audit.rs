@@ -158,12 +158,6 @@ pub async fn audit(session: &LedgerSession, request: &AuditRequest) -> Result<Au
     Ok(Audit::new(display_path(&session.environment, &workspace.log), filter, counts))
 }
 
-/// A percentage in the form that every view shows, rounded half up; `None` if `total` is 0.
-pub(crate) fn percent(part: u64, total: u64) -> Option<String> {
-    let rounded = (200 * u128::from(part) + u128::from(total)).checked_div(2 * u128::from(total))?;
-    Some(format!("{rounded}%"))
-}
-
 /// Kinds of executors that ask no model. Any other may ask one, even if it reports neither tokens nor a price.
 const ASK_NO_MODEL: [&str; 4] = [cassette::KIND, inline::KIND, rubric::KIND, script::KIND];
 
@@ -631,18 +625,4 @@ fn rate(part: u64, of: u64) -> Option<f64> {
 /// To four decimal places.
 fn rounded(number: f64) -> f64 {
     (number * 10_000.0).round() / 10_000.0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn shares_are_rounded_half_up() {
-        let shares = [(0, 3), (1, 3), (2, 3), (1, 8), (3, 3), (1, 200)]
-            .map(|(part, total)| percent(part, total).unwrap());
-        assert_eq!(shares, ["0%", "33%", "67%", "13%", "100%", "1%"]);
-        assert_eq!(percent(0, 0), None);
-        assert_eq!(percent(u64::MAX, u64::MAX).as_deref(), Some("100%"));
-    }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::wording::{DASH, amount, digit_groups, dollars, duration};
 use super::{Doc, Medium, Table, Text, Tone};
-use crate::service::audit::{AgreementReport, Audit, Deliberator, PairReport, Reviews, SumReport, percent};
+use crate::service::audit::{AgreementReport, Audit, Deliberator, PairReport, Reviews, SumReport};
 
 /// The verdicts with a column, each with its tone and its character in a bar. Other verdicts of a log are counted
 /// together.
@@ -82,9 +82,10 @@ impl Tally {
     }
 }
 
-/// A percentage: `–` of zero.
+/// A percentage, rounded half up; `–` of zero.
 fn rate(part: u64, total: u64) -> String {
-    percent(part, total).unwrap_or_else(|| DASH.to_owned())
+    let rounded = (200 * u128::from(part) + u128::from(total)).checked_div(2 * u128::from(total));
+    rounded.map_or_else(|| DASH.to_owned(), |rounded| format!("{rounded}%"))
 }
 
 /// A mean with two decimals: `–` without one.
@@ -461,6 +462,15 @@ mod tests {
             pairs: BTreeMap::from([of(0, 1, pair(20, 15, 5, 10)), of(0, 2, pair(4, 3, 0, 0))]),
             omitted: 0,
         }
+    }
+
+    #[test]
+    fn shares_are_rounded_half_up() {
+        let shares =
+            [(0, 3), (1, 3), (2, 3), (1, 8), (3, 3), (1, 200)].map(|(part, total)| rate(part, total));
+        assert_eq!(shares, ["0%", "33%", "67%", "13%", "100%", "1%"]);
+        assert_eq!(rate(0, 0), DASH);
+        assert_eq!(rate(u64::MAX, u64::MAX), "100%");
     }
 
     #[test]
