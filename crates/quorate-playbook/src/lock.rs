@@ -50,7 +50,7 @@ use lead::Lead;
 const MAX_EXCERPT: usize = 160;
 
 /// A locked trait: its id, what it is, and the words by which a text betrays it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Trait {
     /// Its name: `voice-register`.
     pub id: String,

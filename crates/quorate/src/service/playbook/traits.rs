@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use quorate_diagnostics::invisible::first_invisible;
-use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::ledger::{Kind, PlaybookEvent, Record};
 use quorate_kernel::record::{LockException, PlaybookEventData};
@@ -24,9 +23,9 @@ use quorate_playbook::curate::Objection;
 use quorate_playbook::lock::{Locks, Trait, Violation, built_in, lexicon};
 use serde_json::{Value, json};
 
-use super::Approver;
 use super::change::{ChangeEvent, playbook_event};
 use super::versions::RecordedVersions;
+use super::{Approver, GateClosed};
 use crate::service::workspace::Workspace;
 
 /// The locked traits of an operator, by id. `persona_locks` are the locks in its persona's documents.
@@ -43,10 +42,10 @@ pub(super) fn locked_traits(
         }
     }
     for (id, lock) in configured.iter().filter(|(_, lock)| is_for(lock, &operator.id)) {
-        add(&mut traits, id, lock.description.as_deref(), &lock.words, &lock.phrases);
+        add(&mut traits, id, lock);
     }
     for id in operator.locks.iter().flatten() {
-        add(&mut traits, id, None, &[], &[]);
+        add(&mut traits, id, &Lock::default());
     }
     let own_locks = operator.metadata.as_ref().and_then(|metadata| metadata.get("quorate")?.get("locks"));
     persona_locks.iter().chain(own_locks).for_each(|locks| add_from_manifest(&mut traits, locks));
@@ -54,7 +53,7 @@ pub(super) fn locked_traits(
     let described: Vec<String> = traits.keys().cloned().collect();
     for id in described {
         if let Some(lock) = configured.get(&id) {
-            add(&mut traits, &id, lock.description.as_deref(), &lock.words, &lock.phrases);
+            add(&mut traits, &id, lock);
         }
     }
     traits.into_values().collect()
@@ -85,7 +84,7 @@ pub(super) fn precompile() {
 pub(super) fn extra_traits(lock_check: &[String], known: &[Arc<Trait>]) -> Vec<Arc<Trait>> {
     let new = lock_check.iter().filter(|id| !known.iter().any(|locked_trait| locked_trait.id == **id));
     let mut traits = BTreeMap::new();
-    new.for_each(|id| add(&mut traits, id, None, &[], &[]));
+    new.for_each(|id| add(&mut traits, id, &Lock::default()));
     traits.into_values().collect()
 }
 
@@ -102,13 +101,12 @@ fn add_from_manifest(traits: &mut BTreeMap<String, Arc<Trait>>, locks: &Value) {
             _ => Vec::new(),
         }
     };
-    let mut one = |id: &str, value: &Value| match value {
-        // For a trait by its id, a bare text or list is its phrases.
-        Value::Array(_) => add(traits, id, None, &[], &texts(Some(value))),
-        _ => {
-            let description = value.get("description").and_then(Value::as_str);
-            add(traits, id, description, &texts(value.get("words")), &texts(value.get("phrases")));
-        }
+    let mut one = |id: &str, value: &Value| {
+        // For a trait by its id, a bare list is its phrases.
+        let phrases = if value.is_array() { Some(value) } else { value.get("phrases") };
+        let description = value.get("description").and_then(Value::as_str).map(str::to_owned);
+        let (words, phrases) = (texts(value.get("words")), texts(phrases));
+        add(traits, id, &Lock { description, words, phrases, operators: None });
     };
     match locks {
         Value::String(id) => one(id, locks),
@@ -128,31 +126,18 @@ fn add_from_manifest(traits: &mut BTreeMap<String, Arc<Trait>>, locks: &Value) {
 }
 
 /// Adds words and phrases to a trait; never removes any.
-fn add(
-    traits: &mut BTreeMap<String, Arc<Trait>>,
-    id: &str,
-    description: Option<&str>,
-    words: &[String],
-    phrases: &[String],
-) {
-    let one = traits.entry(id.to_owned()).or_insert_with(|| match built_in(id) {
-        Some(known) => known.clone(),
-        None => Arc::new(Trait {
-            id: id.to_owned(),
-            description: String::new(),
-            words: Vec::new(),
-            phrases: Vec::new(),
-        }),
-    });
-    let description = description.filter(|text| !text.trim().is_empty());
-    if description.is_none() && words.is_empty() && phrases.is_empty() {
+fn add(traits: &mut BTreeMap<String, Arc<Trait>>, id: &str, lock: &Lock) {
+    let new = || Arc::new(Trait { id: id.to_owned(), ..Trait::default() });
+    let one = traits.entry(id.to_owned()).or_insert_with(|| built_in(id).cloned().unwrap_or_else(new));
+    let description = lock.description.as_ref().filter(|text| !text.trim().is_empty());
+    if description.is_none() && lock.words.is_empty() && lock.phrases.is_empty() {
         return;
     }
     let one = Arc::make_mut(one);
     if let Some(description) = description {
-        one.description = description.to_owned();
+        one.description.clone_from(description);
     }
-    for (list, more) in [(&mut one.words, words), (&mut one.phrases, phrases)] {
+    for (list, more) in [(&mut one.words, &lock.words), (&mut one.phrases, &lock.phrases)] {
         for text in more {
             if !text.trim().is_empty() && !list.contains(text) {
                 list.push(text.clone());
@@ -218,65 +203,54 @@ pub struct ExceptionRequest {
 
 impl ExceptionRequest {
     /// Removes the objections that a person allows, and returns what to record.
+    ///
+    /// # Errors
+    /// If the exception is not needed or has no reason, or no person allows it.
     pub(super) fn allow(
         &mut self,
         slug: &str,
         text: &str,
         objections: &mut Vec<Objection>,
-        report: &mut Report,
-    ) -> Option<ChangeEvent> {
-        let mut refuse = |message: String, help: String| {
-            report.refuse(codes::LOCK_VIOLATED, Body::new(message).help(help));
-        };
-        let is_meant =
-            |objection: &Objection| objection.locked_id().is_some_and(|id| self.traits.contains(id));
+    ) -> Result<ChangeEvent, GateClosed> {
+        let (traits, reason) = (&self.traits, self.reason.trim());
+        let is_meant = |objection: &Objection| objection.locked_id().is_some_and(|id| traits.contains(id));
         let touched = |id: &String| objections.iter().any(|objection| objection.locked_id() == Some(id));
-        if let Some(id) = self.traits.iter().find(|id| !touched(id)) {
-            refuse(
-                format!("`{slug}` does not touch `{id}`, so it needs no exception"),
-                "remove that `--except-trait`: unneeded exceptions are refused".to_owned(),
-            );
-            return None;
+        if let Some(id) = traits.iter().find(|id| !touched(id)) {
+            let message = format!("`{slug}` does not touch `{id}`, so it needs no exception");
+            return Err(GateClosed::new(
+                message,
+                "remove that `--except-trait`: unneeded exceptions are refused",
+            ));
         }
-        if self.reason.trim().is_empty() || first_invisible(&self.reason).is_some() {
-            refuse(
-                "the reason of the exception is empty, or has an invisible character".to_owned(),
-                "give the reason why the text does not harm the trait with `--reason`".to_owned(),
-            );
-            return None;
+        if reason.is_empty() || first_invisible(reason).is_some() {
+            let message = "the reason of the exception is empty, or has an invisible character";
+            let help = "give the reason why the text does not harm the trait with `--reason`";
+            return Err(GateClosed::new(message, help));
         }
         let mut shown = format!("# Let `{slug}` touch what is locked\n\n");
         for objection in objections.iter().filter(|objection| is_meant(objection)) {
             shown.push_str(&format!("- {}\n", objection.message));
         }
-        shown.push_str(&format!("\nWhy: {}\n\n## What agents would be told\n\n", self.reason.trim()));
+        shown.push_str(&format!("\nWhy: {reason}\n\n## What agents would be told\n\n"));
         super::push_quote(&mut shown, text);
-        let answer = match self.person.ask(&shown) {
-            Ok(answer) => answer,
-            Err(shut) => {
-                refuse(format!("cannot make an exception: {}", shut.message), shut.help);
-                return None;
-            }
-        };
+        let closed =
+            |why: String, help: String| GateClosed::new(format!("cannot make an exception: {why}"), help);
+        let answer = self.person.ask(&shown).map_err(|shut| closed(shut.message, shut.help))?;
         if !answer.yes {
-            refuse(
-                format!("cannot make an exception: {} refuses it", answer.by),
-                "rephrase the text, so that it does not touch the trait".to_owned(),
-            );
-            return None;
+            let help = "rephrase the text, so that it does not touch the trait".to_owned();
+            return Err(closed(format!("{} refuses it", answer.by), help));
         }
         objections.retain(|objection| !is_meant(objection));
-        let hash = text_hash(text);
         let exception = |id: &String| LockException {
             locked: id.clone(),
-            text: hash.clone(),
+            text: text_hash(text),
             by: answer.by.clone(),
-            reason: self.reason.trim().to_owned(),
+            reason: reason.to_owned(),
         };
-        let exceptions = self.traits.iter().map(exception).collect();
+        let exceptions = traits.iter().map(exception).collect();
         let data = PlaybookEventData { exceptions, ..PlaybookEventData::default() };
-        let words = format!("{} lets it touch {}: {}", answer.by, self.traits.join(", "), self.reason.trim());
-        Some(ChangeEvent::new(PlaybookEvent::Registered, slug, words, json!(data)))
+        let words = format!("{} lets it touch {}: {reason}", answer.by, traits.join(", "));
+        Ok(ChangeEvent::new(PlaybookEvent::Registered, slug, words, json!(data)))
     }
 }
 
