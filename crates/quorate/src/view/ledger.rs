@@ -92,35 +92,27 @@ impl LedgerStats {
             0 => Text::toned(Tone::Good, "none"),
             more => Text::toned(Tone::Fair, more.to_string()),
         };
-        let rows: [(String, Text); 10] = [
-            ("ledger".into(), format!("{ledger}, {}", size(*file_bytes)).into()),
-            (
-                "records".into(),
-                format!("{}, {} of heads and bodies", counts.records, size(counts.record_bytes)).into(),
+        let row = |what: &str, how: String| [Text::from(what), Text::from(how)];
+        let LedgerCounts { records, runs, open, signed, held, erased, imported, bodies, .. } = counts;
+        let rows = [
+            row("ledger", format!("{ledger}, {}", size(*file_bytes))),
+            row("records", format!("{records}, {} of heads and bodies", size(counts.record_bytes))),
+            row("texts", format!("{bodies}, {}", size(counts.body_bytes))),
+            row("runs", format!("{runs}, {open} of them open, {signed} signed")),
+            row(
+                "conversations",
+                format!("{}, {} of the records", counts.conversations, counts.conversation_records),
             ),
-            ("texts".into(), format!("{}, {}", counts.bodies, size(counts.body_bytes)).into()),
-            (
-                "runs".into(),
-                format!("{}, {} of them open, {} signed", counts.runs, counts.open, counts.signed).into(),
+            row("kept or erased", format!("{held} runs on hold, {erased} records erased")),
+            row("from elsewhere", format!("{imported} runs")),
+            row(
+                &format!("last {} days", recent.days),
+                format!("{} runs, {} records, {}", recent.runs, recent.records, size(recent.bytes)),
             ),
-            (
-                "conversations".into(),
-                format!("{}, {} of the records", counts.conversations, counts.conversation_records).into(),
-            ),
-            (
-                "kept or erased".into(),
-                format!("{} runs on hold, {} records erased", counts.held, counts.erased).into(),
-            ),
-            ("from elsewhere".into(), format!("{} runs", counts.imported).into()),
-            (
-                format!("last {} days", recent.days),
-                format!("{} runs, {} records, {}", recent.runs, recent.records, size(recent.bytes)).into(),
-            ),
-            ("last checkpoint".into(), sealed),
-            ("not sealed yet".into(), unsealed),
+            ["last checkpoint".into(), sealed],
+            ["not sealed yet".into(), unsealed],
         ];
         let mut doc = Doc::new();
-        let rows = rows.map(|(what, how)| [Text::from(what), how]);
         doc.table(Table::new(["what", "how much"]).with_rows(rows));
         doc
     }
