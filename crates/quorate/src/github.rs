@@ -109,7 +109,7 @@ pub struct ChangedTexts {
 
 impl ChangedTexts {
     fn saved(self, saved: Result<(), Error>) -> ChangedTexts {
-        let unsaved = saved.err().map(Error::from);
+        let unsaved = saved.err();
         let exit_code = unsaved.as_ref().map_or(self.exit_code, Error::exit_code);
         ChangedTexts { exit_code, unsaved, ..self }
     }
@@ -267,10 +267,7 @@ impl Quorate {
                 }
                 GithubTarget::Comment { label, author } => task.comment(&label, &author).await,
             };
-            match ended {
-                Ok(value) => Ok(Outcome { value, warnings: task.warnings }),
-                Err(error) => Err(Error::with_warnings(error, task.warnings)),
-            }
+            Outcome::of(ended, task.warnings)
         })
     }
 }
@@ -397,7 +394,7 @@ impl Task {
             let (session, artifact) = match opened {
                 Ok(opened) => opened,
                 Err(error) => {
-                    all.push(ChangedText { path, result: Err(error.into()), unkept: None });
+                    all.push(ChangedText { path, result: Err(error), unkept: None });
                     continue;
                 }
             };
@@ -435,8 +432,7 @@ impl Task {
                 _ => None,
             };
             self.warnings.absorb(session.close().await);
-            let unkept = unkept.map(Error::from);
-            all.push(ChangedText { path, result: result.map_err(Error::from), unkept });
+            all.push(ChangedText { path, result, unkept });
         }
         all.sort_by_key(|text| std::cmp::Reverse(text.severity()));
         Ok(Some(all))
@@ -629,7 +625,7 @@ mod tests {
 
     #[test]
     fn the_table_names_every_text_and_the_reviews_follow() {
-        let unreadable = unusable("it is not text in UTF-8".to_owned(), "").into();
+        let unreadable = unusable("it is not text in UTF-8".to_owned(), "");
         let text = digest(vec![
             ("drafts/`a`|b @team.md", Ok(hold())),
             ("drafts/c.md", Ok(ship())),
