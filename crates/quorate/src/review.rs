@@ -219,7 +219,7 @@ impl Reviewing {
     pub fn check(&self) -> Result<(), Error> {
         let Quorate { environment, places, .. } = &self.quorate;
         let artifact = self.artifact()?;
-        Ok(review::check(environment, places, &artifact, &self.request)?)
+        review::check(environment, places, &artifact, &self.request)
     }
 
     /// The expected cost; empty if the request obeys tiers and the draft's tier is skipped. Asks no member, and neither
@@ -230,7 +230,7 @@ impl Reviewing {
     pub fn estimate(&self) -> Result<Estimate, Error> {
         let Quorate { environment, places, .. } = &self.quorate;
         let artifact = self.artifact()?;
-        Ok(review::estimate(environment, places, &artifact, &self.request)?)
+        review::estimate(environment, places, &artifact, &self.request)
     }
 
     fn artifact(&self) -> Result<Cow<'_, Artifact>, Error> {
