@@ -60,6 +60,6 @@ impl Quorate {
     /// If the file cannot be written.
     pub fn write_audit(&self, audit: &Audit, file: &Path, text: &str) -> Result<(), Error> {
         let file = self.named_path(file.to_owned())?;
-        Ok(audit::write(&self.environment, audit, &file, text)?)
+        audit::write(&self.environment, audit, &file, text)
     }
 }

@@ -11,6 +11,6 @@ impl Quorate {
     /// # Errors
     /// If the servers cannot be used.
     pub async fn connect_events(&self, options: &NatsOptions) -> Result<NatsEvents, Error> {
-        Ok(NatsEvents::connect(&self.environment.commit_events, options).await?)
+        NatsEvents::connect(&self.environment.commit_events, options).await
     }
 }

@@ -28,7 +28,7 @@ impl Quorate {
     /// ```
     #[crate::boxed]
     pub async fn doctor(&self, request: DoctorRequest) -> Result<Diagnosis, Error> {
-        Ok(doctor::doctor(&self.environment, &self.places, request).await?)
+        doctor::doctor(&self.environment, &self.places, request).await
     }
 
     /// The models of an executor: a table of `quorate.toml`, a preset or an address. `timeout` limits the whole call.
@@ -37,6 +37,6 @@ impl Quorate {
     /// If the executor is unknown, its key is missing, it cannot list models, or the service does not answer.
     #[crate::boxed]
     pub async fn models(&self, executor: &str, timeout: Duration) -> Result<Vec<String>, Error> {
-        Ok(models::models(&self.environment, &self.places, executor, timeout).await?)
+        models::models(&self.environment, &self.places, executor, timeout).await
     }
 }

@@ -26,7 +26,7 @@ impl Quorate {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn init_council(&self, dir: &Path) -> Result<InitOutcome, Error> {
-        Ok(init::council(&self.absolute(dir)?)?)
+        init::council(&self.absolute(dir)?)
     }
 
     /// Writes a commented manifest into the directory's workspace, with everything that it refers to. A workspace without
@@ -40,7 +40,7 @@ impl Quorate {
         template: InitTemplate,
         name: &str,
     ) -> Result<InitOutcome, Error> {
-        Ok(init::manifest(&self.environment, &self.absolute(dir)?, template, name)?)
+        init::manifest(&self.environment, &self.absolute(dir)?, template, name)
     }
 
     /// Writes the missing files with which a tool calls Quorate.
@@ -49,7 +49,7 @@ impl Quorate {
     /// If a file cannot be read or written, if a link leads out of the directory, or if the tool reads its files only in
     /// the root of a repository and the directory is below it.
     pub fn wire(&self, dir: &Path, tool: WiredTool) -> Result<InitOutcome, Error> {
-        Ok(init::wire(&self.absolute(dir)?, tool)?)
+        init::wire(&self.absolute(dir)?, tool)
     }
 
     /// Removes the files that any version of this program wrote for a tool and that are unchanged since.
@@ -57,7 +57,7 @@ impl Quorate {
     /// # Errors
     /// If a file cannot be read or removed.
     pub fn unwire(&self, dir: &Path, tool: WiredTool) -> Result<InitOutcome, Error> {
-        Ok(init::unwire(&self.absolute(dir)?, tool)?)
+        init::unwire(&self.absolute(dir)?, tool)
     }
 
     /// Writes files by their names into a directory, where none of them may exist.
@@ -65,7 +65,7 @@ impl Quorate {
     /// # Errors
     /// If the directory belongs to a ledger or to Git, or a file exists or cannot be written.
     pub fn write_new(&self, dir: &Path, files: &[(String, String)]) -> Result<(), Error> {
-        Ok(init::write_new(&self.absolute(dir)?, dir, files)?)
+        init::write_new(&self.absolute(dir)?, dir, files)
     }
 
     /// A path as a person in the workspace's directory would write it.

@@ -30,7 +30,7 @@ use super::service::resolve::resolve;
 /// # Ok::<(), quorate::Error>(())
 /// ```
 pub fn format_text(text: Vec<u8>) -> Result<String, Error> {
-    Ok(check::format_text(text)?)
+    check::format_text(text)
 }
 
 impl Quorate {
@@ -53,7 +53,7 @@ impl Quorate {
     /// ```
     pub fn check(&self, request: CheckRequest) -> Result<CheckOutcome, Error> {
         let paths = request.paths.into_iter().map(|path| self.named_path(path)).collect::<Result<_, _>>()?;
-        Ok(check::check(&self.environment, &CheckRequest { paths, ..request })?)
+        check::check(&self.environment, &CheckRequest { paths, ..request })
     }
 
     /// Formats manifests: canonical key order and spacing; comments stay. The meaning of a file never changes.
@@ -62,7 +62,7 @@ impl Quorate {
     /// If a path does not exist, or a file cannot be written.
     pub fn format(&self, request: FormatRequest) -> Result<FormatOutcome, Error> {
         let paths = request.paths.into_iter().map(|path| self.named_path(path)).collect::<Result<_, _>>()?;
-        Ok(check::format(&self.environment, FormatRequest { paths, ..request })?)
+        check::format(&self.environment, FormatRequest { paths, ..request })
     }
 
     /// Scans the prompts, operators, personas and playbooks below a directory for words that name the council, except
@@ -72,7 +72,7 @@ impl Quorate {
     /// If the directory or a file cannot be read, an exempt agent has no file, or no file instructs an agent.
     pub fn scan_modularity(&self, directory: PathBuf, exempt: &[String]) -> Result<ScanOutcome, Error> {
         let directory = self.named_path(directory)?;
-        Ok(check::scan_modularity(&self.environment.directory.join(&directory), &directory, exempt)?)
+        check::scan_modularity(&self.environment.directory.join(&directory), &directory, exempt)
     }
 
     /// Names the files of diagnostics from the root of their repository, as the formats of code hosts demand.
@@ -127,7 +127,7 @@ impl Quorate {
             }
             None => request,
         };
-        Ok(resolve(&self.environment, &request, &*self.environment.registries)?)
+        resolve(&self.environment, &request, &*self.environment.registries)
     }
 
     /// Checks that an assembly conforms to the public guide's handshake: the manifest fits its schema, its chain

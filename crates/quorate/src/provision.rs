@@ -44,7 +44,7 @@ impl Quorate {
         let target = self.provision_target(request.into.clone())?;
         let profile = self.named_path(profile.to_owned())?;
         let source = provision::source(&self.environment, &profile)?;
-        Ok(provision::install(&self.environment, &*source, &target, request.options()).await?)
+        provision::install(&self.environment, &*source, &target, request.options()).await
     }
 
     /// Uninstalls a profile, and restores the files that it replaced.
@@ -57,7 +57,7 @@ impl Quorate {
         request: ProvisionRequest,
     ) -> Result<ProvisionOutcome, Error> {
         let target = self.provision_target(request.into.clone())?;
-        Ok(provision::uninstall(&target, slug, request.options())?)
+        provision::uninstall(&target, slug, request.options())
     }
 
     /// The states of one installed profile, or of all, in a folder; `None` is the workspace's root.
@@ -65,11 +65,11 @@ impl Quorate {
     /// # Errors
     /// If the named profile is not installed, or the records of the installation cannot be read.
     pub fn profiles(&self, into: Option<PathBuf>, slug: Option<&str>) -> Result<ProfilesStatus, Error> {
-        Ok(provision::status(&self.provision_target(into)?, slug)?)
+        provision::status(&self.provision_target(into)?, slug)
     }
 
     fn provision_target(&self, into: Option<PathBuf>) -> Result<ProvisionTarget, Error> {
         let into = into.map(|into| self.named_path(into)).transpose()?;
-        Ok(ProvisionTarget::open(&self.environment, into.as_deref())?)
+        ProvisionTarget::open(&self.environment, into.as_deref())
     }
 }

@@ -222,7 +222,7 @@ impl Watch {
     /// # Errors
     /// If the ledger does not answer.
     pub async fn next(&mut self) -> Result<WatchEvent, Error> {
-        Ok(self.watcher.next().await?)
+        self.watcher.next().await
     }
 
     /// Closes the ledger.
