@@ -69,13 +69,10 @@ pub(super) async fn run_runs(arguments: RunsArguments, quorate: &Quorate, termin
     };
     let request = RunsRequest { filter, limit: arguments.limit };
     let listed = arguments.places.apply(quorate).runs(request).await;
-    let (mut more, mut is_altered) = (None, false);
-    let doc = |listed: &RunList| {
-        (more, is_altered) =
-            (listed.all.map(|all| (all, all - listed.runs.len() as u64)), listed.is_altered());
-        listed.doc()
-    };
-    let exit = show(listed, doc, format, terminal);
+    let is_altered = listed.as_ref().is_ok_and(|listed| listed.is_altered());
+    let shown = |listed: &RunList| listed.all.map(|all| (all, all - listed.runs.len() as u64));
+    let more = listed.as_ref().ok().and_then(|listed| shown(listed));
+    let exit = show(listed, RunList::doc, format, terminal);
     if let Some((all, more)) = more {
         let (runs, are) = if more == 1 { ("run", "is") } else { ("runs", "are") };
         terminal.hint(&format!("{more} more {runs} {are} not shown: `--limit {all}` shows all"));
