@@ -310,11 +310,6 @@ pub(crate) async fn pause_poll() {
     tokio::time::sleep(poll_interval()).await;
 }
 
-/// The tasks that a caller waits for.
-pub struct TaskWaiter {
-    open: Vec<Name>,
-}
-
 /// A task that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EndedTask {
@@ -324,35 +319,25 @@ pub struct EndedTask {
     pub error: Option<String>,
 }
 
-impl TaskWaiter {
-    pub fn for_runs(runs: impl IntoIterator<Item = Name>) -> TaskWaiter {
-        let mut open: Vec<Name> = runs.into_iter().collect();
-        open.sort();
-        open.dedup();
-        TaskWaiter { open }
-    }
-
-    /// Waits until some of the tasks have ended, and returns these. Returns an empty list once all have ended.
-    ///
-    /// # Errors
-    /// When the ledger does not answer.
-    pub async fn next(&mut self, session: &LedgerSession) -> Result<Vec<EndedTask>, Error> {
-        while !self.open.is_empty() {
-            let mut states = session.store.task_states(&self.open).await?;
-            let mut ended = Vec::new();
-            self.open.retain(|run| match states.remove(run) {
-                Some((state, _)) if !state.is_final() => true,
-                found => {
-                    let (state, error) = found.unwrap_or((TaskState::Cancelled, None));
-                    ended.push(EndedTask { run: run.clone(), state, error });
-                    false
-                }
-            });
-            if !ended.is_empty() {
-                return Ok(ended);
+/// Waits until some of the open tasks have ended, removes these and returns them. Returns an empty list once all have ended.
+///
+/// # Errors
+/// When the ledger does not answer.
+pub async fn next_ended(session: &LedgerSession, open: &mut Vec<Name>) -> Result<Vec<EndedTask>, Error> {
+    let mut ended = Vec::new();
+    while ended.is_empty() && !open.is_empty() {
+        let mut states = session.store.task_states(open).await?;
+        open.retain(|run| match states.remove(run) {
+            Some((state, _)) if !state.is_final() => true,
+            found => {
+                let (state, error) = found.unwrap_or((TaskState::Cancelled, None));
+                ended.push(EndedTask { run: run.clone(), state, error });
+                false
             }
+        });
+        if ended.is_empty() {
             pause_poll().await;
         }
-        Ok(Vec::new())
     }
+    Ok(ended)
 }

@@ -21,7 +21,7 @@ use serde_json::json;
 
 use super::bundle::{Audit, Bundle, BundleKind};
 use super::lines::{QueueingLog, write_log_lines};
-use super::{Covered, EndedTask, QueueOptions, TaskBody, TaskWaiter, check_name, ensure_queue};
+use super::{Covered, EndedTask, QueueOptions, TaskBody, check_name, ensure_queue, next_ended};
 use crate::service::artifact::{Artifact, Draft};
 use crate::service::convene::{self, ConveneInput, ConveneRequest, Inputs};
 use crate::service::environment::Environment;
@@ -310,9 +310,9 @@ pub async fn wait_for_sweep(
         }
     }
     observer.planned(files.len());
-    let mut waiting = TaskWaiter::for_runs(files.keys().cloned());
+    let mut open = files.keys().cloned().collect();
     loop {
-        let ended = waiting.next(session).await?;
+        let ended = next_ended(session, &mut open).await?;
         if ended.is_empty() {
             return write_log_lines(session).await;
         }
@@ -500,9 +500,11 @@ pub async fn enqueue_convenings(
 /// When the ledger does not answer.
 #[crate::boxed]
 pub async fn wait_for_convenings(session: &LedgerSession, queued: &mut [QueuedSubject]) -> Result<(), Error> {
-    let mut waiting = TaskWaiter::for_runs(queued.iter().map(|subject| subject.run.clone()));
+    let mut open: Vec<Name> = queued.iter().map(|subject| subject.run.clone()).collect();
+    open.sort();
+    open.dedup();
     loop {
-        let ended = waiting.next(session).await?;
+        let ended = next_ended(session, &mut open).await?;
         if ended.is_empty() {
             return Ok(());
         }
