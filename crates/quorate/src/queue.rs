@@ -19,6 +19,7 @@ use super::service::queue::{self, check_name, enqueue, ensure_has_queue, ensure_
 use super::service::session::LedgerSession;
 use super::service::sweep::JudgedPolicy;
 use super::session::Outcome;
+use super::view::layout::{self, one_line};
 use super::view::wording::{amount, duration, minute};
 use super::view::{Doc, Table, Text, Tone};
 
@@ -509,16 +510,14 @@ impl Attempt {
         let wait = duration(Duration::from_millis(self.wait_ms.unwrap_or_default()));
         let why = self.why.as_deref().unwrap_or_default();
         let (word, more) = match (self.end, &self.outcome) {
-            (_, Some(outcome)) => (Text::toned(Tone::of_word(outcome), outcome), String::new()),
-            ("later", _) => (Text::toned(Tone::Absent, "later"), format!(" (in {wait}: {why})")),
-            ("dead", _) => (Text::toned(Tone::Absent, "dead"), format!(" ({why})")),
-            ("lost", _) => (Text::faint("lost"), " (another worker has it)".to_owned()),
-            (end, _) => (Text::faint(end), String::new()),
+            (_, Some(outcome)) => (Tone::of_word(outcome).on(outcome), String::new()),
+            ("later", _) => (Tone::Absent.on("later"), format!(" (in {wait}: {})", one_line(why))),
+            ("dead", _) => (Tone::Absent.on("dead"), format!(" ({})", one_line(why))),
+            ("lost", _) => (Tone::Faint.on("lost"), " (another worker has it)".to_owned()),
+            (end, _) => (Tone::Faint.on(end), String::new()),
         };
-        let mut doc = Doc::new();
-        doc.line(word.and(format!("  {}  {}{more}", self.subject, self.run)));
         // Programs read the lines, so a long one is not wrapped.
-        doc.text(TextOptions { width: usize::MAX, ..options })
+        layout::finish(&format!("{word}  {}  {}{more}\n", one_line(&self.subject), self.run), options)
     }
 }
 
