@@ -23,8 +23,8 @@ use crate::ports::ledger::{Entry, Kind, Record};
 pub use consultation::{Attempt, Consultation, Status};
 pub use consultation::{Money, Spent};
 pub use outcome::{
-    AppliedRule, Contribution, CountedAnswer, CountedVote, ExactRatio, Fragment, Message, Node,
-    Objection, Outcome, Risk, Rollup, Violation, VoteCount,
+    AppliedRule, Contribution, CountedAnswer, CountedVote, ExactRatio, Fragment, Message, Node, Objection,
+    Outcome, Risk, Rollup, Violation, VoteCount,
 };
 pub use run::{Charged, Compares, Keyring, Override, Reserved, RunEnded, RunIntent};
 pub use run::{ExecutorUsed, Input, Producer, Queued, RunAudit, RunOpened, TierSource};
@@ -55,7 +55,7 @@ impl Record {
     /// Its data, where it is of that kind and was not erased.
     ///
     /// # Errors
-    /// When the data is not as that kind has it.
+    /// If the data does not have the shape of that kind.
     pub fn read<T: RecordData>(&self) -> Result<Option<T>, serde_json::Error> {
         self.data.as_ref().filter(|_| self.is(T::KIND)).map(read).transpose()
     }
@@ -73,7 +73,7 @@ pub fn to_data(data: &impl Serialize) -> Map<String, Json> {
 /// Reads the data of a record.
 ///
 /// # Errors
-/// When it is not as that type has it.
+/// If it does not have the shape of that type.
 pub fn read<T: DeserializeOwned>(data: &Map<String, Json>) -> Result<T, serde_json::Error> {
     T::deserialize(data)
 }
@@ -94,7 +94,7 @@ fn readable_items<'de, D: Deserializer<'de>, T: DeserializeOwned>(field: D) -> R
     Ok(items.into_iter().filter_map(|item| serde_json::from_value(item).ok()).collect())
 }
 
-/// Nothing of a run is erased any more, whatever its age.
+/// From now on no text of a run is erased, regardless of age.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Held {

@@ -814,7 +814,7 @@ mod tests {
     #[test]
     fn one_document_has_three_forms() {
         let plain = TextOptions { width: 60, ..TextOptions::default() };
-        let text = "REVISE  a|b.md\n1 of 4 objects.\n\nPlaces\n  1. evidence blocks\n     “we *always* win”\n     - name the <study>\n\n\
+        let text = "REVISE  a|b.md\n1 of 4 objects.\n\nPlaces\n\n  1. evidence blocks\n     “we *always* win”\n     - name the <study>\n\n\
                     Members\n  member   calls\n  ──────────────\n  skeptic  2\n";
         assert_eq!(sample().text(plain), text);
         let markdown = "## REVISE  `a│b.md`\n\n1 of 4 objects.\n\n### Places\n\n1. **evidence** blocks\n\n   > we \\*always\\* win\n\n   - name \

@@ -105,7 +105,7 @@ fn guidance_has_author_rule_and_validity() {
             "DONE  Quiet Advisers\n2 fragments of guidance.\n",
             "escalate (severity 9); requires human attention",
             "goes to `lead`",
-            "Guidance: 2 fragments\n  1. coach, Coach severity 9 █████████░ priority 50\n",
+            "Guidance: 2 fragments\n\n  1. coach, Coach severity 9 █████████░ priority 50\n",
             "│ Say that you are no doctor, and name one.",
             "rule gravest (aggregate) on the concern “The user asks for a diagnosis, and gets one.”",
             "14 days, until 2026-03-18 05:05 UTC",
@@ -331,7 +331,9 @@ fn hostile_text_is_sanitized() {
                     || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{E0000}'..='\u{E007F}')
             });
             assert_eq!(odd, None, "{shown}");
-            assert!(!shown.contains("<script"), "{shown}");
+        }
+        for marked_up in [doc.markdown(), doc.html()] {
+            assert!(!marked_up.contains("<script"), "{marked_up}");
         }
         let odd: Vec<char> = ascii(&plain).chars().filter(|c| !c.is_ascii()).collect();
         assert!(odd.is_empty(), "{odd:?} in {plain}");

@@ -58,7 +58,7 @@ fn odd_lines_are_quoted() {
     ];
     let text = terminal(&report, Extent::Full, TextOptions::default());
     let brief = text.split("Brief: ").nth(1).and_then(|rest| rest.split("Revision brief").next()).unwrap();
-    insta::assert_snapshot!(brief, @r#"
+    insta::assert_snapshot!(brief, @"
     3 findings
 
       1. skeptic (blocks)
@@ -66,6 +66,7 @@ fn odd_lines_are_quoted() {
            |
          2 |     said 日本 is ␛[31mbest� of all
            |          ^^^^^^^
+
          - wide | <b>
 
       2. skeptic (blocks)
@@ -73,6 +74,7 @@ fn odd_lines_are_quoted() {
            |
          2 |     said 日本 is ␛[31mbest� of all
            |                       ^^^^
+
          - control[U+001B][0m
 
       3. evidence (blocks)
@@ -82,9 +84,10 @@ fn odd_lines_are_quoted() {
            |  ________________________________^
          3 | | three
            | |_____^
+
          - two lines
            fix: one line
-    "#);
+    ");
 }
 
 #[test]
@@ -237,9 +240,9 @@ fn everybody_passes() {
     SHIP  drafts/launch.md
     0 of 4 block, 0 of them irreducibly; the adjudicator asks for SHIP; policy seed/2 makes that SHIP.
 
-      run      r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
-      type     blog_post, tier 2, policy seed/2, 3 earlier verdicts consulted
-      executor claude, 9 calls, 1 min 23 s, 12,040 tokens read, 2,310 written
+      run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+      type      blog_post, tier 2, policy seed/2, 3 earlier verdicts consulted
+      executor  claude, 9 calls, 1 min 23 s, 12,040 tokens read, 2,310 written
 
       deliberator     round 1  round 2  score  block  irreducible  what changed
       ─────────────────────────────────────────────────────────────────────────
@@ -260,9 +263,9 @@ fn some_block_and_some_moved() {
     2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/2 makes that
     REVISE.
 
-      run      r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
-      type     blog_post, tier 2, policy seed/2, 3 earlier verdicts consulted
-      executor rubric (no model was asked), 9 calls, 12 ms
+      run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+      type      blog_post, tier 2, policy seed/2, 3 earlier verdicts consulted
+      executor  rubric (no model was asked), 9 calls, 12 ms
 
       deliberator     round 1         round 2         score  block  irreducible  what changed
       ──────────────────────────────────────────────────────────────────────────────────────────────────
@@ -291,6 +294,7 @@ fn some_block_and_some_moved() {
            |
          3 | Revenue grew 90% last quarter, and all our customers love it.
            | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+
          - skeptic: Another cause is as likely.
          - evidence and strategy: A percentage without a base.
            fix: Say 90% of what, and link the report.
@@ -300,6 +304,7 @@ fn some_block_and_some_moved() {
            |
          3 | Revenue grew 90% last quarter, and all our customers love it.
            |                                    ^^^^^^^^^^^^^^^^^
+
          - Those who left were not asked.
            fix: Say how many of how many.
 
@@ -308,6 +313,7 @@ fn some_block_and_some_moved() {
            |
          6 | Buy now: the price will never change.
            |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+
          - A promise that cannot be taken back.
            fix: Say until when the price holds.
 
@@ -326,9 +332,9 @@ fn hold_with_an_ungrounded_block_and_an_override() {
     3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/2 makes that HOLD.
     A person decided SHIP: see below.
 
-      run      r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
-      type     blog_post, tier 2, policy seed/2, 3 earlier verdicts consulted
-      executor claude, 9 calls, 1 min 23 s, 12,040 tokens read, 2,310 written
+      run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+      type      blog_post, tier 2, policy seed/2, 3 earlier verdicts consulted
+      executor  claude, 9 calls, 1 min 23 s, 12,040 tokens read, 2,310 written
 
       deliberator     round 1       round 2       score  block            irreducible  what changed
       ─────────────────────────────────────────────────────────────────────────────────────────────
@@ -344,6 +350,7 @@ fn hold_with_an_ungrounded_block_and_an_override() {
            |
          4 | Studies show that this changes everything. 日本語も「速い」です。
            |                                            ^^^^^^^^^^^^^^^^^^^^^^
+
          - Nobody measured it.
            fix: Measure it.
 
@@ -351,6 +358,7 @@ fn hold_with_an_ungrounded_block_and_an_override() {
 
       2. voice_identity (blocks)
          quoted: “we are the best <in> the world”
+
          - A superlative.
 
     A person's decision
@@ -369,9 +377,9 @@ fn answers_are_missing() {
     INCOMPLETE  drafts/launch.md
     Fewer than 3 of 4 deliberators gave a valid second answer.
 
-      run      r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
-      type     blog_post, tier 2, policy seed/2, 3 earlier verdicts consulted
-      executor claude, 9 calls, 1 min 23 s, 12,040 tokens read, 2,310 written
+      run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+      type      blog_post, tier 2, policy seed/2, 3 earlier verdicts consulted
+      executor  claude, 9 calls, 1 min 23 s, 12,040 tokens read, 2,310 written
 
       deliberator     round 1       round 2             score  block  irreducible  what changed
       ───────────────────────────────────────────────────────────────────────────────────────────
@@ -396,9 +404,9 @@ fn nothing_is_decided() {
     OPEN  drafts/launch.md
     Nothing is decided yet. `quorate resume r7k2m9q4xa1bc` continues from the recorded answers.
 
-      run      r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
-      type     blog_post, tier 2, policy seed/2
-      executor claude, 9 calls, 1 min 23 s, 12,040 tokens read, 2,310 written
+      run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+      type      blog_post, tier 2, policy seed/2
+      executor  claude, 9 calls, 1 min 23 s, 12,040 tokens read, 2,310 written
 
       deliberator  round 1  round 2  score  block  irreducible  what changed
       ──────────────────────────────────────────────────────────────────────
@@ -414,9 +422,9 @@ fn one_round_without_its_text() {
     2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/2 makes that
     REVISE.
 
-      run      r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
-      type     blog_post, tier 2, policy seed/2, 3 earlier verdicts consulted
-      executor rubric (no model was asked), 9 calls, 12 ms
+      run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+      type      blog_post, tier 2, policy seed/2, 3 earlier verdicts consulted
+      executor  rubric (no model was asked), 9 calls, 12 ms
 
       deliberator  round 1      score  block  irreducible
       ───────────────────────────────────────────────────
@@ -433,6 +441,7 @@ fn one_round_without_its_text() {
 
       1. skeptic (blocks)
          line 3, column 14: “90%”
+
          - No base.
 
     Revision brief
@@ -452,11 +461,11 @@ fn narrow_terminal() {
     adjudicator asks for REVISE; policy seed/2 makes
     that REVISE.
 
-      run      r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
-      type     blog_post, tier 2, policy seed/2, 3
-               earlier verdicts consulted
-      executor rubric (no model was asked), 9 calls,
-               12 ms
+      run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+      type      blog_post, tier 2, policy seed/2, 3
+                earlier verdicts consulted
+      executor  rubric (no model was asked), 9
+                calls, 12 ms
 
       skeptic
         round 1: hold, blocks
@@ -512,6 +521,7 @@ fn narrow_terminal() {
            |
          3 | Revenue grew 90% last quarter, and a...
            | ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+
          - skeptic: Another cause is as likely.
          - evidence and strategy: A percentage
            without a base.
@@ -523,6 +533,7 @@ fn narrow_terminal() {
            |
          3 | ...er, and all our customers love it.
            |            ^^^^^^^^^^^^^^^^^
+
          - Those who left were not asked.
            fix: Say how many of how many.
 
@@ -531,6 +542,7 @@ fn narrow_terminal() {
            |
          6 | Buy now: the price will never change.
            |          ^^^^^^^^^^^^^^^^^^^^^^^^^^^
+
          - A promise that cannot be taken back.
            fix: Say until when the price holds.
 
