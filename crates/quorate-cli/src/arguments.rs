@@ -243,7 +243,7 @@ fn one_of<W: Into<clap::builder::Str>, T: Copy + Send + Sync + 'static, const N:
     let choices = choices.map(|(word, value, help)| (word.into(), value, help));
     let values = choices.clone().map(|(word, _, help)| PossibleValue::new(word).help(help));
     PossibleValuesParser::new(values).map(move |word| {
-        let chosen = choices.iter().find(|(known, ..)| known.as_str() == word);
+        let chosen = choices.iter().find(|(known, ..)| known.as_str().eq_ignore_ascii_case(&word));
         chosen.map(|(_, value, _)| *value).expect("a listed word")
     })
 }
