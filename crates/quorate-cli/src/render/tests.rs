@@ -1,3 +1,5 @@
+//! The formats of diagnostics and errors.
+
 use quorate_diagnostics::Body;
 use quorate_diagnostics::codes;
 

@@ -1,3 +1,5 @@
+//! The layouts for code hosts, on sample reviews.
+
 use super::super::review::fixture::{hold, incomplete, one_round, open, revise, ship};
 use super::*;
 
