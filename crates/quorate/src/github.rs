@@ -520,6 +520,11 @@ fn unusable(what: String, help: &str) -> Error {
     Error::configuration(codes::GITHUB_UNUSABLE, Body::new(what).help(help))
 }
 
+/// The error of a job whose event or variables are unusable.
+fn event_unusable(what: String) -> Error {
+    unusable(what, "run `quorate init wiring github` to write the workflows")
+}
+
 /// The error of a pull request that changes too much.
 fn too_many_texts() -> Error {
     unusable(

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use url::Url;
 
-use super::comment::{Repository, event_unusable};
+use super::event_unusable;
 use crate::service::artifact;
 use crate::service::error::Error;
 use crate::service::redaction::Variables;
@@ -54,6 +54,11 @@ pub(super) struct Head {
     pub(super) sha: String,
     /// `None` once a fork is deleted.
     pub(super) repo: Option<Repository>,
+}
+
+#[derive(Deserialize)]
+pub(super) struct Repository {
+    pub(super) full_name: String,
 }
 
 #[derive(Deserialize)]

@@ -10,11 +10,11 @@ use quorate_kernel::budget::Caps;
 use quorate_kernel::entropy::sha256_hex;
 use serde::Deserialize;
 
-use super::api::{Api, Comment, CommitFiles, Pull, TRY_AGAIN_AFTER, TreeEntry, failed};
+use super::api::{Api, Comment, CommitFiles, Pull, Repository, TRY_AGAIN_AFTER, TreeEntry, failed};
 use super::patterns::{Patterns, ensure_readable};
 use super::{
-    Change, ChangedText, ChangedTexts, GithubOutcome, MAX_TEXTS, Task, not_reviewed, too_many_texts,
-    unusable, warn_of_unmatched,
+    Change, ChangedText, ChangedTexts, GithubOutcome, MAX_TEXTS, Task, event_unusable, not_reviewed,
+    too_many_texts, unusable, warn_of_unmatched,
 };
 use crate::error::Error;
 use crate::service::environment::Environment;
@@ -44,11 +44,6 @@ struct WorkflowRun {
     head_repository: Option<Repository>,
 }
 
-#[derive(Deserialize)]
-pub(super) struct Repository {
-    pub(super) full_name: String,
-}
-
 /// The run that started this job's workflow.
 ///
 /// # Errors
@@ -63,10 +58,6 @@ fn workflow_run(job: &Variables) -> Result<WorkflowRun, Error> {
         disk::read_up_to(Path::new(file), MAX_BYTES).map_err(|error| unreadable(error.to_string()))?;
     let event: Event = serde_json::from_slice(&bytes).map_err(|error| unreadable(error.to_string()))?;
     Ok(event.workflow_run)
-}
-
-pub(super) fn event_unusable(what: String) -> Error {
-    unusable(what, "run `quorate init wiring github` to write the workflows")
 }
 
 /// The most characters of a comment; GitHub takes 65,536.
