@@ -20,7 +20,6 @@ use quorate_kernel::record::{self, PlaybookEventData};
 use quorate_ledger::Store;
 use quorate_ledger::export::jsonl;
 use quorate_manifest::playbook::FOLDER;
-use quorate_manifest::playbook::edit::Edit;
 use quorate_manifest::timestamp;
 use quorate_manifest::workspace::Scope;
 use quorate_playbook::log::{self, Line};
@@ -28,7 +27,6 @@ use quorate_protocol::{Json, Name};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::versions::{NewVersion, VersionedFile};
 use crate::service::disk::{self, Text, display_path};
 use crate::service::environment::Environment;
 use crate::service::error::Error;
@@ -77,26 +75,6 @@ impl PlaybookChange {
             files: Vec::new(),
             events: Vec::new(),
         }
-    }
-
-    /// Adds the next version of a playbook, and its event with `words`. `edit` changes the current text, or that of `from`.
-    ///
-    /// # Errors
-    /// If the text cannot be edited.
-    pub(super) fn add_version(
-        &mut self,
-        file: &VersionedFile,
-        step: &NewVersion<'_>,
-        from: Option<&str>,
-        (event, words, mut data): (PlaybookEvent, &str, Json),
-        edit: impl FnOnce(&mut Edit, &str),
-    ) -> Result<u32, Error> {
-        let (files, version) = file.next_version(step, from, &timestamp::format(self.at_ms), edit)?;
-        self.files.extend(files);
-        data["version"] = json!(version.n);
-        data["sha256"] = json!(sha256_hex(version.text.as_bytes()));
-        self.events.push(ChangeEvent::new(event, &file.slug, words, data));
-        Ok(version.n)
     }
 
     /// Paths are relative to a folder, so that the folder may be moved before the change is finished.

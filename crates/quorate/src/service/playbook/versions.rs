@@ -18,6 +18,7 @@ use quorate_ledger::Store;
 use quorate_ledger::store::address::StoreAddress;
 use quorate_manifest::playbook::edit::{Edit, EditError};
 use quorate_manifest::playbook::{EntryKind, Gate, HISTORY_SUFFIX, PlaybookFile, Status};
+use quorate_manifest::timestamp;
 use quorate_manifest::workspace::Scope;
 use quorate_playbook::gate::TextIdentity;
 use quorate_playbook::history::{self, Version};
@@ -26,7 +27,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize as _, Serialize};
 use serde_json::json;
 
-use super::change::{ChangedFile, playbook_event, playbook_stream};
+use super::change::{ChangeEvent, ChangedFile, PlaybookChange, playbook_event, playbook_stream};
 use crate::service::disk::{self, Text, display_path};
 use crate::service::environment::Environment;
 use crate::service::error::Error;
@@ -254,6 +255,28 @@ impl VersionedFile {
     fn unusable(&self, why: &EditError) -> Error {
         let body = Body::new(format!("cannot edit {}: {why}", self.path.display()));
         Error::configuration(codes::PLAYBOOK_INVALID, body.help("run `quorate check` to see its errors"))
+    }
+}
+
+impl PlaybookChange {
+    /// Adds the next version of a playbook, and its event with `words`. `edit` changes the current text, or that of `from`.
+    ///
+    /// # Errors
+    /// If the text cannot be edited.
+    pub(super) fn add_version(
+        &mut self,
+        file: &VersionedFile,
+        step: &NewVersion<'_>,
+        from: Option<&str>,
+        (event, words, mut data): (PlaybookEvent, &str, Json),
+        edit: impl FnOnce(&mut Edit, &str),
+    ) -> Result<u32, Error> {
+        let (files, version) = file.next_version(step, from, &timestamp::format(self.at_ms), edit)?;
+        self.files.extend(files);
+        data["version"] = json!(version.n);
+        data["sha256"] = json!(sha256_hex(version.text.as_bytes()));
+        self.events.push(ChangeEvent::new(event, &file.slug, words, data));
+        Ok(version.n)
     }
 }
 
