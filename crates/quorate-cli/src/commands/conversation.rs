@@ -5,12 +5,11 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use quorate::conversation::{ConversationRequest, DEFAULT_SPEAKER, SayRequest, ShownTurn};
+use quorate::conversation::{AuthorRule, ConversationRequest, DEFAULT_SPEAKER, SayRequest, ShownTurn};
 use quorate::{Conversation, Error, ErrorKind, Quorate, Turn};
 use quorate_diagnostics::{Body, codes};
 use serde_json::json;
 
-use super::run::author_rule;
 use crate::arguments::{HumanOrJson, PathArguments};
 use crate::exit::{Exit, end, warn};
 use crate::interrupt::until_interrupted;
@@ -87,6 +86,11 @@ async fn append_turn(arguments: SayArguments, quorate: &Quorate, terminal: &Term
         HumanOrJson::Json => json_text(&ShownTurn::of(&turn)),
     });
     Ok(Exit::DONE)
+}
+
+/// Whether the author of a turn may be a participant.
+pub(super) fn author_rule(is_confirmed: bool) -> AuthorRule {
+    if is_confirmed { AuthorRule::Anyone } else { AuthorRule::PeopleOnly }
 }
 
 /// The content: the argument itself, or standard input.

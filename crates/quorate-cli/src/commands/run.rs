@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
 use quorate::conversation::{
-    AuthorRule, ConversationRequest, DEFAULT_SPEAKER, RunRequest, SayRequest, SwarmEvent, SwarmReport, Until,
+    ConversationRequest, DEFAULT_SPEAKER, RunRequest, SayRequest, SwarmEvent, SwarmReport, Until,
 };
 use quorate::{Conversation, Error, Outcome, Quorate, Run};
 
-use super::conversation::text_argument;
+use super::conversation::{author_rule, text_argument};
 use crate::arguments::{ExecutorArguments, HumanOrJson, PathArguments};
 use crate::exit::{Exit, end, warn};
 use crate::interrupt::until_interrupted;
@@ -165,11 +165,6 @@ impl Shown<'_> {
             }
         }
     }
-}
-
-/// Whether the author of a turn may be a participant.
-pub(super) fn author_rule(is_confirmed: bool) -> AuthorRule {
-    if is_confirmed { AuthorRule::Anyone } else { AuthorRule::PeopleOnly }
 }
 
 /// Answers for a participant until a signal ends it.
