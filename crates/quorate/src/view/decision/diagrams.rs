@@ -4,8 +4,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 
-use super::hierarchy::Forest;
-use super::{Assessment, Round, rules, sides, total_weight};
+use super::forest::Forest;
+use super::rounds::Round;
+use super::tally::{sides, total_weight};
+use super::{Assessment, rules};
 use crate::service::convene::report::{Decision, Member, VoteCount};
 use crate::view::Doc;
 use crate::view::layout::{one_line, truncate};

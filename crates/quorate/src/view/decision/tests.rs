@@ -6,9 +6,10 @@ use quorate_diagnostics::render::{Colour, TextOptions};
 use serde_json::json;
 
 use self::fixture::{HOSTILE, advice, asked, bare, guidance, talk, tree, unasked, vote};
+use super::vote::{CELLS, bar};
 use super::*;
-use crate::service::convene::plan::{PlannedRule, SCHEMA};
-use crate::service::convene::report::{Contribution, Node, Rollup};
+use crate::service::convene::plan::{DeferredQuestion, Plan, PlannedRule, Question, SCHEMA};
+use crate::service::convene::report::{Contribution, CountedVote, Message, Node, Rollup};
 use crate::view::layout::{ascii, columns_of};
 
 const WIDTHS: [usize; 5] = [53, 64, 80, 120, 200];

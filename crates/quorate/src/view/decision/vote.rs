@@ -1,0 +1,141 @@
+//! A vote: the tally with its bars, each member's vote, and the text that was decided.
+
+use quorate_protocol::Json;
+use serde_json::Map;
+
+use super::tally::{DIGITS, Side, sides, total_weight};
+use super::{EMPTY, FULL, REASON, ROWS, TEXT, diagrams, last_status};
+use crate::service::convene::report::{CountedVote, Decision, Member};
+use crate::view::layout::truncate;
+use crate::view::{Doc, Medium, Table, Text, Tone};
+
+/// Marks the share that a side needs.
+const THRESHOLD_MARK: &str = "┃";
+/// The cells of a side's bar.
+pub(super) const CELLS: usize = 28;
+
+impl Decision {
+    pub(super) fn add_vote(&self, doc: &mut Doc) {
+        let Some(count) = &self.decision else { return self.add_answers_so_far(doc) };
+        if !count.contribution.is_empty() {
+            doc.heading("Decided alone");
+            doc.items(count.contribution.iter().take(ROWS).map(|alone| {
+                let words = format!(" votes {}: {}", alone.vote, truncate(&alone.rationale, REASON));
+                Text::strong(&alone.member).and(words)
+            }));
+        }
+        let full = total_weight(count);
+        if !count.votes.is_empty() && full > 0.0 {
+            doc.heading("Tally");
+            let needs = self.threshold();
+            // The threshold is relative to the total of the ratio, the bars to the total of all sides.
+            let total = count.exact.total.parse::<f64>().unwrap_or(full);
+            let row = |side: Side| {
+                let part =
+                    needs.as_ref().filter(|_| side.word == "yes").map(|needs| needs.part * total / full);
+                // The bar with the mark is one cell longer.
+                let gap = if part.is_none() && needs.is_some() { " " } else { "" };
+                let bar = bar(side.weight / full, part, side.tone).and(gap).and("  ").only(Medium::Terminal);
+                [Text::from(side.word), bar.and(side.text)]
+            };
+            doc.table(Table::new(["side", "weight"]).with_rows(sides(count).into_iter().map(row)));
+            let mark = needs.as_ref().map_or_else(String::new, |_| format!(" ({THRESHOLD_MARK})"));
+            doc.line(Text::from(self.ratio(count)).and(Text::from(mark).only(Medium::Terminal)));
+            doc.only(Medium::Markdown, diagrams::votes(self, count));
+        }
+        let selected = select_votes(&count.votes);
+        let row = |vote: &&CountedVote| {
+            let member = self.member(&vote.member);
+            let answer = member.and_then(Member::answer);
+            let rationale = answer.and_then(|answer| answer.get("rationale")?.as_str()).unwrap_or_default();
+            let why = match &*vote.vote {
+                "missing" | "cancelled" => member.map_or_else(String::new, last_status),
+                _ => truncate(vote.withheld.as_deref().unwrap_or(rationale), REASON),
+            };
+            [
+                Text::strong(&vote.member),
+                member.map_or("", |member| &member.role).into(),
+                truncate(&vote.weight, DIGITS).into(),
+                vote_text(&vote.vote),
+                why.into(),
+            ]
+        };
+        if !selected.is_empty() {
+            doc.heading("Votes");
+            let headings = ["member", "role", "weight", "vote", "why"];
+            doc.table(Table::new(headings).with_rows(selected.iter().map(row)));
+            self.add_more(doc, count.votes.len() - selected.len(), "more vote");
+        }
+        self.add_unasked(doc);
+        if let Some(text) = &count.text {
+            doc.heading("Decision");
+            let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+            doc.passage(truncate(&lines.join("\n\n"), TEXT));
+        }
+    }
+
+    /// Adds the answers of an undecided vote.
+    fn add_answers_so_far(&self, doc: &mut Doc) {
+        let asked = self.asked();
+        if asked.is_empty() {
+            return;
+        }
+        let answer = |answer: &Map<String, Json>| {
+            let rationale = answer.get("rationale").and_then(Json::as_str).unwrap_or_default();
+            Some(vote_text(answer.get("vote")?.as_str()?).and(format!(": {}", truncate(rationale, REASON))))
+        };
+        let row = |member: &&Member| {
+            let text = member.answer().and_then(answer).unwrap_or_else(|| last_status(member).into());
+            [Text::strong(&member.id), text]
+        };
+        doc.heading("Answers so far");
+        doc.table(Table::new(["member", "answer"]).with_rows(asked.iter().take(ROWS).map(row)));
+        self.add_more(doc, asked.len().saturating_sub(ROWS), "more member");
+    }
+}
+
+/// Selects from many votes: missing ones, no and abstain before yes.
+fn select_votes(votes: &[CountedVote]) -> Vec<&CountedVote> {
+    let order = ["missing", "no", "abstain", "cancelled"];
+    let mut places: Vec<usize> = (0..votes.len()).collect();
+    places.sort_by_key(|at| order.iter().position(|word| *word == votes[*at].vote).unwrap_or(order.len()));
+    places.truncate(ROWS);
+    places.sort_unstable();
+    places.into_iter().map(|at| &votes[at]).collect()
+}
+
+fn vote_text(vote: &str) -> Text {
+    let tone = match vote {
+        "yes" => Tone::Good,
+        "no" => Tone::Bad,
+        "missing" | "cancelled" => Tone::Absent,
+        _ => Tone::Plain,
+    };
+    Text::toned(tone, vote)
+}
+
+/// The bar of a side in a vote: its share, and the share that it needs, if any. A bar reaches the mark only if the side
+/// reaches what it needs.
+pub(super) fn bar(part: f64, needs: Option<f64>, tone: Tone) -> Text {
+    let threshold = needs.map(cell_of);
+    let mut full = cell_of(part).max(usize::from(part > 0.0));
+    if let (Some(needs), Some(threshold)) = (needs, threshold)
+        && part < needs
+    {
+        full = full.min(threshold.saturating_sub(1));
+    }
+    let piece = |start: usize, end: usize| {
+        let to_full = full.clamp(start, end);
+        Text::toned(tone, FULL.repeat(to_full - start)).and(Text::faint(EMPTY.repeat(end - to_full)))
+    };
+    match threshold {
+        Some(threshold) => piece(0, threshold).and(THRESHOLD_MARK).and(piece(threshold, CELLS)),
+        None => piece(0, CELLS),
+    }
+}
+
+/// The number of cells of a share, rounded.
+fn cell_of(part: f64) -> usize {
+    // NaN counts as zero; `as` saturates.
+    ((part.clamp(0.0, 1.0) * CELLS as f64).round() as usize).min(CELLS)
+}
