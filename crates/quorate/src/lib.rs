@@ -37,6 +37,7 @@ pub mod github;
 pub mod hook;
 pub mod http;
 pub mod init;
+pub mod input;
 pub mod jobs;
 pub mod keys;
 pub mod ledger;
@@ -66,10 +67,6 @@ pub mod trust;
 pub mod view;
 mod worker_thread;
 
-/// An async function that other crates call is boxed: otherwise each crate that awaits it compiles it again, with every
-/// async function that it calls.
-pub(crate) use async_recursion::async_recursion as boxed;
-
 pub use builder::{Builder, Quorate, Trust};
 pub use convene::{AssemblyVerdict, Convening, Decision};
 pub use conversation::{Conversation, Turn};
@@ -89,10 +86,6 @@ pub use service::run_spec::{Producer, RunOptions};
 pub use service::trust::requests::{Consent, ConsentAnswer};
 pub use session::{Outcome, Session};
 
-/// Values as people write them, and as requests contain them.
-pub mod input {
-    pub use crate::service::artifact::MAX_BYTES as MAX_DRAFT_BYTES;
-    pub use crate::service::time_text::{SinceError, Whole, parse_since};
-    pub use quorate_manifest::config::parse_money;
-    pub use quorate_manifest::duration::{DurationError, parse as parse_duration};
-}
+/// An async function that other crates call is boxed: otherwise each crate that awaits it compiles it again, with every
+/// async function that it calls.
+pub(crate) use async_recursion::async_recursion as boxed;
