@@ -20,12 +20,8 @@ use super::error::Error;
 use super::runs::RunRecord;
 use super::service::live::{self, Live, LiveState};
 use super::service::session::LedgerSession;
-use super::service::workspace::{self, Workspace};
+use super::service::workspace;
 use super::service::{open_session, runs};
-
-/// How often a ledger that does not answer is tried again, and after what time.
-const ATTEMPTS: u32 = 5;
-const INTERVAL: Duration = Duration::from_millis(100);
 
 /// The ledger of a workspace, kept open for reading.
 pub struct Reader {
@@ -88,24 +84,13 @@ impl Reader {
             return Err(runs::missing_ledger(environment, &workspace));
         }
         let file = workspace.ledger.file().and_then(identity);
-        let session = Arc::new(self.open_ledger(workspace).await?);
+        let open = || async {
+            let workspace = workspace::load(environment, places, &environment.directory)?;
+            open_session::open_read_only(environment.clone(), workspace).await
+        };
+        let session = Arc::new(open_session::open_once_made(open).await?);
         *opened = Some(Opened { session: session.clone(), file });
         Ok(session)
-    }
-
-    /// Opens the ledger. One that another process is making has no tables for a moment, so it is tried again.
-    async fn open_ledger(&self, mut workspace: Workspace) -> Result<LedgerSession, Error> {
-        let Quorate { environment, places, .. } = &self.quorate;
-        let mut left = ATTEMPTS;
-        loop {
-            let opened = open_session::open_read_only(environment.clone(), workspace).await;
-            if left == 0 || !opened.as_ref().is_err_and(Error::is_ledger_unavailable) {
-                return opened;
-            }
-            left -= 1;
-            tokio::time::sleep(INTERVAL).await;
-            workspace = workspace::load(environment, places, &environment.directory)?;
-        }
     }
 
     /// Follows the run that an id, a prefix of one or `latest` names, as long as the returned value is held.

@@ -85,7 +85,7 @@ fn a_review_names_its_council_and_its_ledger() {
     place.write("work/draft.md", SHIPS);
     std::fs::create_dir_all(place.path("elsewhere")).unwrap();
     let shown = place.run(&["review", "work/draft.md"]).assert_code(0).stdout;
-    assert!(shown.contains("council  work/council.yaml; ledger work/.quorate/ledger.db"), "{shown}");
+    assert!(shown.contains("council   work/council.yaml; ledger work/.quorate/ledger.db"), "{shown}");
     let how = &shown[shown.find("`quorate show ").expect("how to see more")..];
     assert!(how.contains("--ledger work/.quorate/ledger.db"), "{how}");
     let report = place.review(&["work/draft.md"]);

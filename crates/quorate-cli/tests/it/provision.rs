@@ -210,7 +210,7 @@ fn it_goes_to_the_root_of_the_workspace() {
     assert_eq!(listed["profiles"][0]["slug"], "runtime-profile/standard");
     let list = place.run(&["provision", "list"]).assert_code(0);
     assert!(
-        list.stdout.starts_with("runtime-profile/standard 0.1.0 4 files, in place, from "),
+        list.stdout.starts_with("runtime-profile/standard 0.1.0  4 files, in place, from "),
         "{}",
         list.stdout
     );

@@ -1,7 +1,9 @@
 //! Opens a session. An opened one that can write finalizes the runs of processes that died after an outcome.
 
 use std::collections::BTreeSet;
+use std::future::Future;
 use std::path::Path;
+use std::time::Duration;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_ledger::council_log;
@@ -67,6 +69,25 @@ pub async fn open_for_writing(
     let session = open(environment, workspace).await?;
     session.ensure_writable()?;
     Ok(session)
+}
+
+/// How often a ledger that another process is making is tried again, and how long to wait in between.
+const ATTEMPTS: u32 = 5;
+const INTERVAL: Duration = Duration::from_millis(100);
+
+/// Opens a ledger for reading. One that another process is making has no tables for a moment, so it is tried again.
+pub async fn open_once_made<T, F>(mut open: impl FnMut() -> F) -> Result<T, Error>
+where
+    F: Future<Output = Result<T, Error>>,
+{
+    for _ in 0..ATTEMPTS {
+        let opened = open().await;
+        if !opened.as_ref().is_err_and(Error::is_ledger_unavailable) {
+            return opened;
+        }
+        tokio::time::sleep(INTERVAL).await;
+    }
+    open().await
 }
 
 async fn reconcile(session: &LedgerSession) -> Result<(), Error> {

@@ -36,6 +36,7 @@ use super::environment::Environment;
 use super::error::{Error, error_chain};
 use super::guard::Guard;
 use super::keys::WorkspaceKeys;
+use super::open_session::open_once_made;
 use super::sealing::{self, Sealer};
 use super::signer::Signer;
 use super::trust::requests::{Trust, TrustRequest};
@@ -238,7 +239,8 @@ impl Runtime {
         if !self.ledger.may_exist() {
             return Ok(Vec::new());
         }
-        let store = Store::open_read_only(&self.ledger).await?;
+        let open = || async { Ok(Store::open_read_only(&self.ledger).await?) };
+        let store = open_once_made(open).await?;
         let records = store.tail(&self.stream(), count).await;
         store.close().await;
         Ok(records?)

@@ -45,6 +45,7 @@ impl Decision {
         if !because.is_empty() {
             doc.line(because);
         }
+        doc.begin_section();
         doc.facts(self.facts());
         match self.mode {
             Mode::Voting => self.add_vote(&mut doc),

@@ -122,8 +122,11 @@ impl Text {
 
 /// `words` with the white space that surrounds `text`.
 fn spaced(text: &str, words: &str) -> String {
-    let before = if text.starts_with(' ') { " " } else { "" };
-    let after = if text.len() > 1 && text.ends_with(' ') { " " } else { "" };
+    let inner = text.trim_matches(' ');
+    let (before, after) = match text.split_once(inner) {
+        Some((before, after)) if !inner.is_empty() => (before, after),
+        _ => (text, ""),
+    };
     format!("{before}{words}{after}")
 }
 

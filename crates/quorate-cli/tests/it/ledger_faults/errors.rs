@@ -75,10 +75,11 @@ fn stopped_acknowledging(place: &TestDir, ran: &CommandOutput) {
     let events = place.events();
     let failed = |one: &Event| one.call == Call::Sync && one.error != 0 && one.path == "ledger.db-wal";
     let Some(at) = events.iter().position(failed) else { return };
-    // The checkpoint is synced after the outcome, and closing folds the log into the file after the verdict was printed: what
-    // fails then takes nothing back.
+    // The checkpoint is synced after the outcome, and so is closing, which folds the write-ahead log into the file: what fails
+    // then takes nothing back. The line of the log follows the synced outcome.
     let sealing = ran.stderr.contains("quorate:checkpoint_missing");
-    if sealing || events[..at].iter().any(|one| one.call == Call::Out) {
+    let is_logged = |one: &Event| one.call == Call::Sync && one.error == 0 && one.path == "council_log.jsonl";
+    if sealing || events[..at].iter().any(is_logged) {
         return;
     }
     let asked: Vec<&str> =

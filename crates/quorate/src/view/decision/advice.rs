@@ -46,7 +46,8 @@ impl Decision {
         let member = self.member(&fragment.member);
         let role = member.map_or_else(String::new, |member| format!(", {}", member.role));
         let line = Text::strong(&fragment.member)
-            .and(format!("{role}  severity "))
+            .and(format!("{role}  "))
+            .and("severity ")
             .and(severity_text(fragment.severity))
             .and(format!("  priority {}", fragment.priority));
         let kind = self.rules.iter().find(|rule| rule.id == fragment.rule);

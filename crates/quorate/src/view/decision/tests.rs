@@ -106,7 +106,7 @@ fn guidance_has_author_rule_and_validity() {
             "DONE  Quiet Advisers\n2 fragments of guidance.\n",
             "escalate (severity 9); requires human attention",
             "goes to `lead`",
-            "Guidance: 2 fragments\n\n  1. coach, Coach severity 9 █████████░ priority 50\n",
+            "Guidance: 2 fragments\n\n  1. coach, Coach  severity 9 █████████░  priority 50\n",
             "│ Say that you are no doctor, and name one.",
             "rule gravest (aggregate) on the concern “The user asks for a diagnosis, and gets one.”",
             "14 days, until 2026-03-18 05:05 UTC",
@@ -328,7 +328,7 @@ fn hostile_text_is_sanitized() {
         let plain = doc.text(wide(80));
         for shown in [&plain, &doc.markdown(), &doc.html()] {
             let odd = shown.chars().find(|c| {
-                (c.is_control() && *c != '\n')
+                (c.is_control() && !matches!(c, '\n' | '\t'))
                     || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{E0000}'..='\u{E007F}')
             });
             assert_eq!(odd, None, "{shown}");
