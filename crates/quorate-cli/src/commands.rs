@@ -249,7 +249,7 @@ async fn run_command(command: Command, quorate: &Quorate, terminal: &Terminal) -
         #[cfg(not(feature = "serve"))]
         Command::Serve(_) => exit::exit_without_feature("serve", terminal),
         #[cfg(feature = "mcp")]
-        Command::Mcp(arguments) => mcp::run(arguments, quorate, terminal).await,
+        Command::Mcp(arguments) => Box::pin(mcp::run(arguments, quorate, terminal)).await,
         #[cfg(not(feature = "mcp"))]
         Command::Mcp(_) => exit::exit_without_feature("mcp", terminal),
         Command::Ledger(arguments) => Box::pin(ledger::run(arguments, quorate, terminal)).await,

@@ -341,16 +341,18 @@ async fn answer(
     let mut appended = Some(appended);
     let mut run = conversation.run(request);
     while let Some(event) = run.next().await {
-        match event {
-            SwarmEvent::Step(event) => reporter.emit(&event),
-            SwarmEvent::Said(turn) => {
-                let _ = appended.take().map(|appended| appended.send(Some(turn)));
-            }
+        let turn = match event {
+            SwarmEvent::Said(turn) => Some(turn),
             // There was nothing to say.
-            SwarmEvent::Admitted => {
-                let _ = appended.take().map(|appended| appended.send(None));
+            SwarmEvent::Admitted => None,
+            SwarmEvent::Step(event) => {
+                reporter.emit(&event);
+                continue;
             }
-            _ => {}
+            _ => continue,
+        };
+        if let Some(appended) = appended.take() {
+            let _ = appended.send(turn);
         }
     }
     match run.finish().await {

@@ -122,7 +122,10 @@ impl RequestFailure {
     /// If no retry is left.
     pub(super) async fn wait(self, mut times: impl Iterator<Item = Duration>) -> Result<(), Error> {
         match self.retry.filter(|time| *time <= MAX_WAIT).zip(times.next()) {
-            Some((least, time)) => Ok(tokio::time::sleep(time.max(least)).await),
+            Some((least, time)) => {
+                tokio::time::sleep(time.max(least)).await;
+                Ok(())
+            }
             None => Err(self.error),
         }
     }
