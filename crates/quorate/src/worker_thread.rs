@@ -7,7 +7,9 @@ use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 /// Runs work on its own thread. If this future is dropped, the work stops at its next await; nothing waits for that.
-pub(crate) async fn run_on_own_thread<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+pub(crate) async fn run_on_own_thread<T: Send + 'static>(
+    work: impl Future<Output = T> + Send + 'static,
+) -> T {
     let (held, dropped) = oneshot::channel::<Infallible>();
     let runtime = Handle::current();
     let thread = tokio::task::spawn_blocking(move || {

@@ -234,7 +234,8 @@ fn two_runs_of_a_text_are_compared_the_same_everywhere() {
         assert!(human.contains(said), "{said}: {human}");
     }
     let page = served.get(&format!("/compare?a={a}&b={b}")).body;
-    for said in ["The verdict changed, and the text changed.", "before: unproven", "<strong>changed</strong>"] {
+    for said in ["The verdict changed, and the text changed.", "before: unproven", "<strong>changed</strong>"]
+    {
         assert!(page.contains(said), "{said}: {page}");
     }
     let run = served.get(&format!("/runs/{b}")).body;

@@ -111,7 +111,10 @@ fn a_shadow_leaves_no_trace_in_the_prompt() {
 fn it_is_shown_in_words_as_json_and_as_a_diff() {
     let place = workspace();
     let explained = place.run(&["weave", "alice", "--explain"]).assert_code(0).stdout;
-    assert!(explained.contains("shade: it is in shadow") && explained.contains("about 13 tokens"), "{explained}");
+    assert!(
+        explained.contains("shade: it is in shadow") && explained.contains("about 13 tokens"),
+        "{explained}"
+    );
     let json = place.run(&["weave", "alice", "--format", "json"]).assert_code(0).json();
     let woven: Vec<&str> =
         json["woven"].as_array().unwrap().iter().filter_map(|one| one["playbook"].as_str()).collect();

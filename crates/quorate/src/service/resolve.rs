@@ -16,7 +16,6 @@ use quorate_manifest::tree::{self, Kind, Node};
 use quorate_manifest::workspace::WorkspacePath;
 use serde::Serialize;
 
-
 use super::disk::absolute;
 use super::environment::Environment;
 use super::error::{Error, ErrorKind};

@@ -82,7 +82,8 @@ impl ProfilesStatus {
                 (State::Installed, true) => Text::toned(Tone::Good, "in place"),
                 (State::Installed, false) => Text::toned(Tone::Fair, "drifted"),
             };
-            let name = Text::strong(&profile.slug).and(format!(" {}  ", profile.version)).and(format!("{files}, "));
+            let name =
+                Text::strong(&profile.slug).and(format!(" {}  ", profile.version)).and(format!("{files}, "));
             doc.line(name.and(state).and(format!(", from {}", profile.from)));
             more(profile, &mut doc);
         }

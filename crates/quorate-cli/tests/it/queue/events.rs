@@ -6,9 +6,9 @@ use std::process::Command;
 use std::sync::mpsc::{Receiver, channel};
 
 use futures::StreamExt as _;
+use quorate::NatsServers;
 use quorate::commit_events::{Heard, NatsEvents, NatsOptions};
 use quorate::measured::CommitEvents;
-use quorate::NatsServers;
 use serde_json::{Value, json};
 
 use super::*;
