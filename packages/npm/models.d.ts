@@ -382,7 +382,7 @@ export interface LedgerCheckpoints {
   readonly unsigned: number;
 }
 
-/** The result for the last checkpoint that an HTTP witness signed. */
+/** The last checkpoint that the HTTP witness signed. */
 export interface LedgerCosigned {
   /** The time of the signature, in seconds since the Unix epoch, by the witness's clock. */
   readonly at: number;
@@ -410,7 +410,7 @@ export interface LedgerDivergence {
   readonly what: string;
 }
 
-/** The result for the local copies of the last signed checkpoint. */
+/** The local copies of the last checkpoint that the ledger's own key signed; null if they were not read. */
 export interface LedgerKept {
   /** The number of copies. */
   readonly copies: number;
@@ -428,7 +428,7 @@ export interface LedgerKeys {
   readonly own: boolean | null;
 }
 
-/** Runs with lines in other logs. */
+/** Runs with lines in other logs, which were not checked. */
 export interface LedgerElsewhere {
   /** The log of the first of them. */
   readonly file: string;
@@ -436,7 +436,7 @@ export interface LedgerElsewhere {
   readonly runs: number;
 }
 
-/** A line that names a run that the ledger does not have. */
+/** The first of these lines. */
 export interface LedgerFirstUnknown {
   /** Its number, from 1. */
   readonly line: number;
@@ -488,7 +488,7 @@ export interface LedgerSignatures {
   readonly unsigned_records: number;
 }
 
-/** The result for a witness. */
+/** The result for the witness. */
 export interface LedgerWitness {
   /** The number of checkpoints of this ledger that it has. */
   readonly checkpoints: number;

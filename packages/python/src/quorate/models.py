@@ -475,7 +475,7 @@ class LedgerCheckpoints:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerCosigned:
-    """The result for the last checkpoint that an HTTP witness signed."""
+    """The last checkpoint that the HTTP witness signed."""
 
     at: int
     """The time of the signature, in seconds since the Unix epoch, by the witness's clock."""
@@ -507,7 +507,7 @@ class LedgerDivergence:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerKept:
-    """The result for the local copies of the last signed checkpoint."""
+    """The local copies of the last checkpoint that the ledger's own key signed; null if they were not read."""
 
     copies: int
     """The number of copies."""
@@ -529,7 +529,7 @@ class LedgerKeys:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerElsewhere:
-    """Runs with lines in other logs."""
+    """Runs with lines in other logs, which were not checked."""
 
     file: str
     """The log of the first of them."""
@@ -539,7 +539,7 @@ class LedgerElsewhere:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerFirstUnknown:
-    """A line that names a run that the ledger does not have."""
+    """The first of these lines."""
 
     line: int
     """Its number, from 1."""
@@ -601,7 +601,7 @@ class LedgerSignatures:
 
 @dataclass(frozen=True, kw_only=True)
 class LedgerWitness:
-    """The result for a witness."""
+    """The result for the witness."""
 
     checkpoints: int
     """The number of checkpoints of this ledger that it has."""
