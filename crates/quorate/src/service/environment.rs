@@ -53,7 +53,7 @@ pub struct Environment {
     pub commit_events: CommitEvents,
     /// Whether ledgers outlive the process, so that runs can be resumed later.
     pub keeps_ledgers: bool,
-    /// Whether appends and calls are measured (see [`super::metrics`]).
+    /// Whether appends and calls are measured (see `service::metrics`).
     pub is_metered: bool,
 }
 

@@ -141,6 +141,7 @@ pub fn html_text(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
+            '\r' => {}
             c => out.push(c),
         }
     }

@@ -30,7 +30,7 @@ pub const SCHEMA: &str = "quorate.plan/v1";
 /// A planned run, as `quorate convene --dry-run --format json` prints it; `quorate schema plan` prints its schema.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Plan {
-    /// [`SCHEMA`].
+    /// `SCHEMA`.
     pub schema: &'static str,
     /// The assembly's name.
     pub assembly: String,

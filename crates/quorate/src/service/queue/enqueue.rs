@@ -381,7 +381,7 @@ pub struct QueuedSubject {
     /// Whether this call queued it.
     #[serde(rename = "new")]
     pub is_new: bool,
-    /// The decision, once [`wait_for_convenings`] has returned.
+    /// The decision, once `wait_for_convenings` has returned.
     pub outcome: Option<String>,
     /// The error of a dead task.
     pub error: Option<String>,

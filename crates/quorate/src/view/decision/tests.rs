@@ -193,18 +193,18 @@ fn a_hierarchy_is_a_tree() {
             "Passed up by the root\n  severity 8 ████████░░\n",
             "│ The plan holds but for the backup.",
             "“the backup runs once a week”",
-            "Tree\n  └─ head Head of Engineering  8 ████████░░\n",
+            "Tree\n  └─ head  Head of Engineering  8 ████████░░\n",
             "saw",
             "platform 8 and product refused",
             "4: The plan holds but for the backup. Do: Run it daily.",
             "8 by gravest (escalate-on-severity), of platform",
-            "├─ platform Platform Lead  8 ████████░░  [passed up without it]",
+            "├─ platform  Platform Lead  8 ████████░░  [passed up without it]",
             "timed out: no answer within 30 s",
             "8 without it, the gravest below, of storage and network: A week of data can be lost.",
-            "├─ storage Storage",
-            "└─ network Network",
+            "├─ storage  Storage",
+            "└─ network  Network",
             "2: Nothing to raise.",
-            "└─ product Product Lead  [refused]",
+            "└─ product  Product Lead  [refused]",
             "nothing: what it would pass up touches the locked trait “skip the review”",
             "5 nodes: 3 passed, 1 passed up, 1 refused.",
             "makes what head passes up",
@@ -212,7 +212,7 @@ fn a_hierarchy_is_a_tree() {
     );
     shows(
         &markdown(&tree()),
-        &["flowchart BT\n", "n1 --> n0", "n4 -.-> n0", "- **head** Head of Engineering"],
+        &["flowchart BT\n", "n1 --> n0", "n4 -.-> n0", "- **head**  Head of Engineering"],
     );
 }
 
@@ -413,7 +413,7 @@ fn chain(length: usize, severity: fn(usize) -> u64) -> Decision {
 #[test]
 fn a_deep_chain_is_folded_or_goes_on_below() {
     let folded = text(&chain(200, |_| 4), 60);
-    shows(&folded, &["└─ n0 Link", "⋮ 198 members one below the other pass up the same:", "└─ n199 Link"]);
+    shows(&folded, &["└─ n0  Link", "⋮ 198 members one below the other pass up the same:", "└─ n199  Link"]);
     let changing = chain(200, |at| (at % 7) as u64);
     for width in WIDTHS {
         let text = text(&changing, width);
