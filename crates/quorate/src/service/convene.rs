@@ -49,6 +49,7 @@ pub struct ConveneRequest {
 ///
 /// # Errors
 /// If manifest, subject or configuration are unusable, or the inputs do not fit the mode.
+#[cfg(feature = "postgres")]
 pub fn prepare(
     environment: &Environment,
     places: &PathOverrides,

@@ -59,6 +59,10 @@ pub trait ProtocolSetup: Serialize {
 pub struct PreparedMember {
     pub id: Name,
     /// The display name of the role.
+    #[cfg_attr(
+        not(feature = "postgres"),
+        expect(dead_code, reason = "only bundles of the queue contain it")
+    )]
     pub role: String,
     pub prompt: Arc<str>,
     /// Its persona, in the form that executors read.
@@ -394,6 +398,37 @@ impl Fingerprint {
         Fingerprint { whole: Cow::Borrowed(whole), components: owned.collect() }
     }
 
+    /// Adds the input, by the SHA-256 of its bytes.
+    #[must_use]
+    pub fn with_input(mut self, sha256: &str) -> Self {
+        self.components.push((Cow::Borrowed(INPUT), sha256.to_owned()));
+        self
+    }
+
+    /// The combined hash.
+    pub fn combined(&self) -> String {
+        let parts: Vec<_> = self.components.iter().filter(|(name, _)| name != INPUT).collect();
+        hash(&json!(parts))
+    }
+
+    /// The form of `run.opened`.
+    pub fn recorded(&self) -> Map<String, Json> {
+        let named = self.components.iter().map(|(name, value)| (name.to_string(), json!(value)));
+        let whole = (self.whole.to_string(), json!(self.combined()));
+        named.chain([whole]).collect()
+    }
+
+    /// The components that differ from those of the opened run.
+    pub fn changed_components(&self, opened: &RunOpened) -> Vec<&str> {
+        let differs =
+            |(name, value): &&(Cow<'static, str>, String)| opened.fingerprint_of(name) != Some(value);
+        self.components.iter().filter(differs).map(|(name, _)| &**name).collect()
+    }
+}
+
+/// A bundle of the queue is compared without what each worker configures.
+#[cfg(feature = "postgres")]
+impl Fingerprint {
     /// Leaves out the executors' settings, which another machine decides.
     #[must_use]
     pub fn without_executors(mut self) -> Self {
@@ -415,26 +450,6 @@ impl Fingerprint {
             .for_each(|(_, old)| old.clone_from(&value));
     }
 
-    /// Adds the input, by the SHA-256 of its bytes.
-    #[must_use]
-    pub fn with_input(mut self, sha256: &str) -> Self {
-        self.components.push((Cow::Borrowed(INPUT), sha256.to_owned()));
-        self
-    }
-
-    /// The combined hash.
-    pub fn combined(&self) -> String {
-        let parts: Vec<_> = self.components.iter().filter(|(name, _)| name != INPUT).collect();
-        hash(&json!(parts))
-    }
-
-    /// The form of `run.opened`.
-    pub fn recorded(&self) -> Map<String, Json> {
-        let named = self.components.iter().map(|(name, value)| (name.to_string(), json!(value)));
-        let whole = (self.whole.to_string(), json!(self.combined()));
-        named.chain([whole]).collect()
-    }
-
     /// The components, of setup and protocol version, that differ from the given ones.
     pub fn changed_rules(&self, setup: &Json, version: &str) -> Vec<&'static str> {
         let now = [(SETUP, hash(setup)), (MODE, version.to_owned())];
@@ -442,13 +457,6 @@ impl Fingerprint {
             self.components.iter().any(|(component, recorded)| component == name && recorded == value)
         };
         now.into_iter().filter(|now| !is_named(now)).map(|(name, _)| name).collect()
-    }
-
-    /// The components that differ from those of the opened run.
-    pub fn changed_components(&self, opened: &RunOpened) -> Vec<&str> {
-        let differs =
-            |(name, value): &&(Cow<'static, str>, String)| opened.fingerprint_of(name) != Some(value);
-        self.components.iter().filter(differs).map(|(name, _)| &**name).collect()
     }
 }
 
