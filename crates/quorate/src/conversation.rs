@@ -364,7 +364,7 @@ impl Conversation {
         ShownTurn { content: self.0.quorate.redact_text(&shown.content), ..shown }
     }
 
-    /// What the runs of this process do in the conversation.
+    /// The activity of this process in the conversation.
     pub fn activity(&self) -> watch::Receiver<Activity> {
         self.0.shared.subscribe()
     }

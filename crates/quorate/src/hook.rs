@@ -57,7 +57,7 @@ pub enum WrittenOutcome {
 /// Whether a file passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Passing {
-    /// The verdict is milder than one that fails, or a person decided SHIP.
+    /// The verdict is milder than those that fail, or a person decided SHIP.
     Passes,
     /// The verdict fails.
     Fails,

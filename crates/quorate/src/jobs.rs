@@ -221,7 +221,7 @@ impl<F: Failure> Jobs<F> {
 }
 
 impl<F> Jobs<F> {
-    /// Runs a computation of a request, which is no job, on a thread of its own.
+    /// Runs a computation of a request that needs no job, on a thread of its own.
     pub async fn compute<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> T {
         let _permit = self.computations.acquire().await;
         run_on_own_thread(Box::pin(work)).await

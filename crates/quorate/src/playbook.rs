@@ -118,7 +118,7 @@ impl Quorate {
     /// The advice of advisory runs that is in prompts.
     ///
     /// # Errors
-    /// If there is no ledger, or it does not answer.
+    /// If the ledger does not exist or does not answer.
     #[crate::boxed]
     pub async fn overlays(&self, filter: OverlayFilter) -> Result<Outcome<OverlayList>, Error> {
         let session = self.open_existing().await?;
@@ -151,7 +151,7 @@ impl Quorate {
     /// Evicts expired overlays.
     ///
     /// # Errors
-    /// If there is no ledger, or it does not answer.
+    /// If the ledger does not exist or does not answer.
     #[crate::boxed]
     pub async fn sweep_overlays(&self, filter: OverlayFilter) -> Result<Outcome<EvictedOverlays>, Error> {
         let session = self.open_existing().await?;
@@ -220,7 +220,7 @@ impl Playbooks {
     /// The ledger's records of all playbooks, or of the one that is named. Problems of files are warnings.
     ///
     /// # Errors
-    /// If there is no ledger, or it does not answer.
+    /// If the ledger does not exist or does not answer.
     #[crate::boxed]
     pub async fn log(&self, slug: Option<&str>) -> Result<Outcome<PlaybookLog>, Error> {
         let library = self.library()?;

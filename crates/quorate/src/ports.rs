@@ -5,7 +5,7 @@ pub use quorate_kernel::registry::BuildContext;
 pub use quorate_manifest::assembly::Mode;
 pub use quorate_manifest::capabilities::RuleKind;
 
-/// What a member is asked with, and what answers: a model, a program, or code.
+/// The request to a member, and the executor that answers it: a model, a program, or code.
 pub mod executor {
     pub use quorate_kernel::ports::executor::{
         About, Admission, AttemptInfo, CallLimit, ConfigError, Executor, Failure, Inspection, Invocation,

@@ -21,7 +21,7 @@ pub use sweep::ESTIMATE_NOTE;
 /// How much of an outcome a document shows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Extent {
-    /// What a reader needs to act: the outcome, its reasons, and what should change.
+    /// The outcome, its reasons, and what should change: enough for a reader to act.
     Screen,
     /// All details, and each member's executor and usage.
     Full,

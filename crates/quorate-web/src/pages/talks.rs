@@ -84,7 +84,7 @@ fn next_turn(next: &Next) -> String {
     }
 }
 
-/// What a participant does.
+/// The activity of a participant.
 fn doing(participant: &ParticipantState) -> String {
     match participant.doing {
         Some(Doing::Asked) => "is asked".to_owned(),

@@ -330,7 +330,7 @@ impl ApiRequest {
 
 /// The answer to a successful request.
 struct Answer {
-    /// Of the address.
+    /// The path of the requested address.
     path: String,
     bytes: Vec<u8>,
     /// Whether the list has another page.

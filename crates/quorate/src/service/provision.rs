@@ -190,7 +190,7 @@ pub struct ProvisionOutcome {
     /// Whether neither a file nor the setup changed.
     #[serde(skip)]
     pub idle: bool,
-    /// Whether the profile was to be uninstalled.
+    /// Whether the operation is an uninstall.
     #[serde(skip)]
     pub uninstalls: bool,
     /// The change of each file.

@@ -34,7 +34,7 @@ pub struct ReportFile {
     pub texts: Vec<InputText>,
     /// The proof, checked; its key may be unknown.
     pub proven: VerifiedProof,
-    /// What proof and texts say.
+    /// The content of proof and texts.
     pub content: ReportContent,
 }
 
@@ -363,7 +363,7 @@ pub struct CheckedProof {
     /// Whether the file is a report. A report shows exactly what its proof says.
     #[serde(rename = "report")]
     pub is_report: bool,
-    /// What the proof says.
+    /// The content of the proof.
     #[serde(flatten)]
     pub proven: VerifiedProof,
     #[serde(skip)]

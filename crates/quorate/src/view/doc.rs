@@ -1,7 +1,7 @@
 //! A document: what an outcome says, apart from the medium that shows it. Each medium has one writer: text for terminals,
 //! Markdown for pull requests, HTML for pages.
 //!
-//! A document holds foreign text (drafts, answers, names) as it is. The writers make it harmless: no text can end its
+//! A document holds foreign text (drafts, answers, names) unchanged. The writers make it harmless: no text can end its
 //! element, colour the terminal, mention a person, or hide a character.
 
 use std::fmt::Write as _;
@@ -367,7 +367,7 @@ impl Doc {
         self.0.push(Block::Title(text.into()));
     }
 
-    /// A heading. What follows belongs to it, until the next one.
+    /// A heading. The blocks after it belong to it, until the next heading.
     pub fn heading(&mut self, text: impl Into<Text>) {
         self.0.push(Block::Heading(text.into()));
     }

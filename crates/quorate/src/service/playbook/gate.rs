@@ -37,7 +37,7 @@ use crate::service::session::LedgerSession;
 use crate::service::trust;
 use crate::service::trust::requests::TrustRequest;
 
-/// What a gate says; a closed gate is the inner error.
+/// The decision of a gate; a closed gate is the inner error.
 type Gated = Result<Result<GateEvidence, GateClosed>, Error>;
 
 /// Asks a gate. A closed gate is the inner error.

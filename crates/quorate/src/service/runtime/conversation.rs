@@ -461,7 +461,7 @@ pub enum Doing {
     Failed,
 }
 
-/// What the runs of this process do in a conversation.
+/// The activity of this process in a conversation.
 #[derive(Debug, Clone, Default)]
 pub struct Activity {
     /// The participants that were asked, by id, each with the reason where it failed.

@@ -44,7 +44,7 @@ pub struct RunRequest {
     pub until: Until,
     /// Appended first.
     pub say: Option<SayRequest>,
-    /// Whether other processes may run the conversation: then the turn is appended in any case, as soon as it is certain
+    /// Whether other processes may run the conversation: then the turn is always appended, as soon as it is certain
     /// that participants can be asked. Otherwise the run fails before it appends if another process runs it.
     pub is_shared: bool,
     /// On the first run: begins after the existing turns.
