@@ -92,6 +92,7 @@ fn fragments(prompt: &str) -> Vec<&str> {
 fn a_death_between_any_two_writes_is_repaired() {
     // B5, B6, B8
     let before = lived_in();
+    let is_soak = std::env::var("QUORATE_PLAYBOOK_KILLS").is_ok();
     for (at, (arguments, exit)) in CHANGES.into_iter().enumerate() {
         let command = [&["playbook"], arguments].concat();
         // The log is the last thing that is written: where it cannot be, everything else has been, and the plan is left.
@@ -116,8 +117,8 @@ fn a_death_between_any_two_writes_is_repaired() {
 
         let writes = change["files"].as_array().expect("files");
         let steps = writes.len() + 3;
-        // Every third place of each change, from another one in turn.
-        for step in (0..=steps).filter(|step| step % 3 == at % 3) {
+        // Every third place of each change, from another one in turn; every place in the soak.
+        for step in (0..=steps).filter(|step| is_soak || step % 3 == at % 3) {
             let place = copy(&before);
             place.write("playbooks/_pending.json", &plan);
             for (name, _) in files(&left, ".quorate/keys/begun") {

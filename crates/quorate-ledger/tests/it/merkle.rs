@@ -23,7 +23,7 @@ fn a_records_leaf_is_the_trees_leaf() {
     assert_eq!(quorate_ledger::record::leaf(head), hex(&leaf(head.as_bytes())));
 }
 
-const EVERY_INCLUSION: u64 = 700;
+const EVERY_INCLUSION: u64 = 1025;
 const EVERY_CONSISTENCY: u64 = 257;
 
 /// Every inclusion proof of every size in a range.

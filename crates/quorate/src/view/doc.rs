@@ -779,7 +779,10 @@ fn html_table(table: &Table) -> String {
     for row in &table.rows {
         out.push_str("<tr>");
         for (at, cell) in row.iter().enumerate() {
-            let _ = write!(out, "<td{}>{}</td>", class(at), cell.html());
+            let _ = match at {
+                0 => write!(out, "<th scope=\"row\">{}</th>", cell.html()),
+                _ => write!(out, "<td{}>{}</td>", class(at), cell.html()),
+            };
         }
         out.push_str("</tr>");
     }

@@ -474,7 +474,7 @@ mod tests {
             "x'y''z plaintext’passwords ...",
         ];
         let long = [
-            "plaintext passwords ".repeat(1_000),
+            "plaintext passwords ".repeat(5_000),
             "é".repeat(5_000),
             format!("{} plaintext passwords", "word ".repeat(90)),
         ];

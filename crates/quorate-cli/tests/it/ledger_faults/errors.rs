@@ -78,13 +78,13 @@ fn stopped_acknowledging(place: &TestDir, ran: &CommandOutput) {
     // The checkpoint is synced after the outcome, and so is closing, which folds the write-ahead log into the file: what fails
     // then takes nothing back. The line of the log follows the synced outcome.
     let sealing = ran.stderr.contains("quorate:checkpoint_missing");
+    let asked: Vec<&str> =
+        events[at..].iter().filter(|one| one.call == Call::Ask).map(|one| &*one.path).collect();
+    assert_eq!(asked, Vec::<&str>::new(), "asked after a sync had failed");
     let is_logged = |one: &Event| one.call == Call::Sync && one.error == 0 && one.path == "council_log.jsonl";
     if sealing || events[..at].iter().any(is_logged) {
         return;
     }
-    let asked: Vec<&str> =
-        events[at..].iter().filter(|one| one.call == Call::Ask).map(|one| &*one.path).collect();
-    assert_eq!(asked, Vec::<&str>::new(), "asked after a sync had failed");
     assert_eq!(ran.code, 5, "a verdict after a sync had failed: {}", ran.stdout);
 }
 
