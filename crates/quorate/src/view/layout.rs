@@ -17,7 +17,7 @@ use unicode_width::UnicodeWidthStr;
 /// Lines longer than this are hard to read, however wide the terminal is.
 const MAX_WIDTH: usize = 100;
 /// Nothing is laid out narrower than this.
-const MIN_WIDTH: usize = 24;
+pub(super) const MIN_WIDTH: usize = 24;
 /// Words longer than this are broken in a table.
 const MAX_WORD_WIDTH: u16 = 28;
 /// Words of more bytes than this are split before layout: the table library measures the rest of a word again for each
@@ -368,6 +368,15 @@ fn colour(line: &str, colour: Colour, out: &mut String) {
 
 fn is_mark(c: char) -> bool {
     c == END || BEGIN.iter().any(|(begin, _)| *begin == c)
+}
+
+/// A text without its colours.
+#[cfg(test)]
+pub(super) fn strip(coloured: &str) -> String {
+    let mut pieces = coloured.split('\u{1b}');
+    let mut plain = pieces.next().unwrap_or_default().to_owned();
+    plain.extend(pieces.filter_map(|piece| Some(piece.split_once('m')?.1)));
+    plain
 }
 
 /// Makes every character of foreign text visible, and removes marks. Line breaks stay, tabs become spaces.

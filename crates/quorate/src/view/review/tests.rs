@@ -8,6 +8,7 @@ use quorate_kernel::ports::executor::Usage;
 
 use super::fixture::{found, hold, incomplete, one_round, open, revise, ship};
 use super::*;
+use crate::view::layout::strip;
 
 fn terminal(review: &Review, extent: Extent, options: TextOptions) -> String {
     review.doc(extent).text(options)
@@ -35,10 +36,7 @@ fn colours_add_nothing_but_colours() {
     for report in [ship(), revise(), hold(), incomplete(), open(), one_round()] {
         let coloured =
             terminal(&report, Extent::Full, TextOptions { colour: Colour::On, ..TextOptions::default() });
-        let mut pieces = coloured.split('\u{1b}');
-        let mut plain = pieces.next().unwrap_or_default().to_owned();
-        plain.extend(pieces.filter_map(|piece| Some(piece.split_once('m')?.1)));
-        let plain: String = plain.lines().map(|line| format!("{}\n", line.trim_end())).collect();
+        let plain: String = strip(&coloured).lines().map(|line| format!("{}\n", line.trim_end())).collect();
         assert_eq!(plain, terminal(&report, Extent::Full, TextOptions::default()));
     }
     let coloured =
