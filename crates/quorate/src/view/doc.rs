@@ -89,7 +89,8 @@ impl Text {
 
     fn markdown(&self) -> String {
         let piece = |(tone, text): (Tone, &str)| match tone {
-            _ if text.trim().is_empty() => text.to_owned(),
+            // A line break would end the line, or the row of a table.
+            _ if layout::one_line(text).is_empty() => text.replace(|c| c != ' ', ""),
             Tone::Plain | Tone::Faint => spaced(text, &markdown::inline(text)),
             Tone::Code => spaced(text, &markdown::code(text)),
             _ => spaced(text, &format!("**{}**", markdown::inline(text))),
@@ -512,18 +513,17 @@ impl Doc {
                 }
                 Block::Prose(text) => out.push_str(&layout::prose(text, inner, width)),
                 Block::Facts(facts) => {
-                    let labels = facts.iter().map(|(label, _)| layout::columns_of(label)).max().unwrap_or(0);
-                    for (label, text) in facts {
-                        let label = Tone::Faint.on(&format!(
-                            "{}{}",
-                            label,
-                            " ".repeat(labels - layout::columns_of(label) + 1)
-                        ));
+                    let labels: Vec<_> = facts.iter().map(|(label, _)| layout::one_line(label)).collect();
+                    let columns = labels.iter().map(|label| layout::columns_of(label)).max().unwrap_or(0);
+                    for (label, (_, text)) in labels.iter().zip(facts) {
+                        let gap = " ".repeat(columns - layout::columns_of(label) + 1);
+                        let label = Tone::Faint.on(&format!("{label}{gap}"));
                         out.push_str(&layout::hanging(&label, &text.marked(), inner, width));
                     }
                 }
                 Block::Table(table) => {
-                    let headings: Vec<&str> = table.headings.iter().map(String::as_str).collect();
+                    let headings: Vec<_> = table.headings.iter().map(|text| layout::one_line(text)).collect();
+                    let headings: Vec<&str> = headings.iter().map(String::as_str).collect();
                     let rows = table.rows.iter().map(|row| row.iter().map(Text::marked).collect()).collect();
                     out.push_str(&layout::table(&headings, rows, inner, width));
                 }
@@ -531,7 +531,7 @@ impl Doc {
                     for (at, entry) in entries.iter().enumerate() {
                         let mark = if *is_ordered { format!("{}.", start + at) } else { "-".to_owned() };
                         let has_gap = at > 0 || matches!(before, Some(Block::Heading(_)));
-                        if has_gap && entries[at.saturating_sub(1)].body.0.len() > 1 {
+                        if has_gap && is_long(&entries[at.saturating_sub(1)]) {
                             out.push('\n');
                         }
                         out.push_str(&layout::hanging(&mark, &entry.line.marked(), inner, width));
@@ -559,7 +559,10 @@ impl Doc {
                     out.push_str(&layout::wrap_marked(&summary.marked(), inner, width));
                     out.push_str(&doc.marked(inner + 2, options));
                 }
-                Block::Tree(entries) => tree(entries, &" ".repeat(inner), options, &mut out),
+                Block::Tree(entries) => {
+                    let is_narrow = inner + BRANCH * depth(entries) + layout::MIN_WIDTH > width;
+                    tree(entries, &" ".repeat(inner), is_narrow, options, &mut out);
+                }
                 Block::Section { .. } | Block::Only(..) => {}
             }
             before = Some(block);
@@ -713,17 +716,44 @@ fn are_close(before: &Block, block: &Block) -> bool {
     )
 }
 
-/// The entries of a tree, each line after `prefix`.
-fn tree(entries: &[Entry], prefix: &str, options: TextOptions, out: &mut String) {
+/// Whether an empty line parts an entry from the next on a terminal.
+fn is_long(entry: &Entry) -> bool {
+    entry.body.0.iter().filter(|block| !matches!(block, Block::Line(_))).count() > 1
+}
+
+/// The columns of a level of a tree, if it is not narrow.
+const BRANCH: usize = 3;
+
+/// The levels of a tree.
+fn depth(entries: &[Entry]) -> usize {
+    let below = |entry: &Entry| {
+        let trees = entry.body.shown_in(Medium::Terminal).map(|block| match block {
+            Block::Tree(entries) => depth(entries),
+            _ => 0,
+        });
+        trees.max().unwrap_or_default()
+    };
+    entries.iter().map(|entry| 1 + below(entry)).max().unwrap_or_default()
+}
+
+/// The entries of a tree, each line after `prefix`. A level of a narrow tree takes one column.
+fn tree(entries: &[Entry], prefix: &str, is_narrow: bool, options: TextOptions, out: &mut String) {
     let width = options.width;
     for (at, entry) in entries.iter().enumerate() {
-        let is_last = at + 1 == entries.len();
-        let (branch, below) = if is_last { ("└─ ", "   ") } else { ("├─ ", "│  ") };
-        let (first, rest) = (format!("{prefix}{branch}"), format!("{prefix}{below}"));
+        let (branch, rail) = match (at + 1 == entries.len(), is_narrow) {
+            (true, false) => ("└─ ", "   "),
+            (false, false) => ("├─ ", "│  "),
+            (true, true) => ("└ ", "  "),
+            (false, true) => ("├ ", "│ "),
+        };
+        let (first, rest) = (format!("{prefix}{branch}"), format!("{prefix}{rail}"));
         out.push_str(&layout::wrap_prefixed(&first, &rest, &entry.line.marked(), usize::MAX, width));
         for block in entry.body.shown_in(Medium::Terminal) {
             match block {
-                Block::Tree(entries) => tree(entries, &rest, options, out),
+                Block::Tree(entries) => {
+                    let prefix = if is_narrow { &rest[..rest.len() - 1] } else { &rest };
+                    tree(entries, prefix, is_narrow, options, out);
+                }
                 block => {
                     let width = width.saturating_sub(layout::columns_of(&rest));
                     let text = Doc(vec![block.clone()]).marked(0, TextOptions { width, ..options });
@@ -855,5 +885,145 @@ mod tests {
             "{}",
             doc.markdown()
         );
+    }
+
+    #[test]
+    fn foreign_text_stays_in_its_cell_and_its_element() {
+        const HOSTILE: [&str; 4] = ["a\" onload=\"x", "<img src=x>|y\nz", "<i>", "\u{1b}[31m\u{202e}"];
+        let mut doc = Doc::new();
+        let mut table = Table::new(HOSTILE);
+        table.row(HOSTILE);
+        table.row(HOSTILE.map(Text::strong));
+        table.row(HOSTILE.map(Text::code));
+        table.row(["\n", " \n ", "\t", "\r\n"].map(Text::strong));
+        doc.table(table);
+        doc.items(HOSTILE);
+        doc.facts(HOSTILE.map(|text| (text, text)));
+        let mut inner = Doc::new();
+        HOSTILE.iter().for_each(|text| inner.line(*text));
+        doc.fold(HOSTILE.concat(), inner);
+        doc.tree(HOSTILE.map(Entry::from));
+        let html = doc.html();
+        for tag in ["<img", "\" onload", "<i>"] {
+            assert!(!html.contains(tag), "{tag} in {html}");
+        }
+        assert!(html.contains("<dt>&lt;i&gt;</dt><dd>&lt;i&gt;</dd>"), "{html}");
+        for written in [doc.text(TextOptions::default()), doc.markdown(), html] {
+            assert!(!written.contains(['\u{1b}', '\u{202e}']), "{written}");
+        }
+        insta::assert_snapshot!(doc.markdown(), @r#"
+        | a" onload="x | &lt;img src=x&gt;\|y z | &lt;i&gt; | \[U+001B\]\[31m\[U+202E\] |
+        | --- | --- | --- | --- |
+        | a" onload="x | &lt;img src=x&gt;\|y z | &lt;i&gt; | \[U+001B\]\[31m\[U+202E\] |
+        | a" onload="x | &lt;img src=x&gt;\|y z | &lt;i&gt; | \[U+001B\]\[31m\[U+202E\] |
+        | `a" onload="x` | `<img src=x>│y z` | `<i>` | `[U+001B][31m[U+202E]` |
+        |  |    |  |  |
+
+        - a" onload="x
+        - &lt;img src=x&gt;\|y z
+        - &lt;i&gt;
+        - \[U+001B\]\[31m\[U+202E\]
+
+        - a" onload="x: a" onload="x
+        - &lt;img src=x&gt;\|y z: &lt;img src=x&gt;\|y z
+        - &lt;i&gt;: &lt;i&gt;
+        - \[U+001B\]\[31m\[U+202E\]: \[U+001B\]\[31m\[U+202E\]
+
+        <details>
+        <summary>a&quot; onload=&quot;x&lt;img src=x&gt;|y z&lt;i&gt;[U+001B][31m[U+202E]</summary>
+
+        a" onload="x
+
+        &lt;img src=x&gt;\|y z
+
+        &lt;i&gt;
+
+        \[U+001B\]\[31m\[U+202E\]
+
+        </details>
+
+        - a" onload="x
+        - &lt;img src=x&gt;\|y z
+        - &lt;i&gt;
+        - \[U+001B\]\[31m\[U+202E\]
+        "#);
+        insta::assert_snapshot!(doc.text(TextOptions::default()), @r#"
+        a" onload="x  <img src=x>|y z  <i>  [U+001B][31m[U+202E]
+        ────────────────────────────────────────────────────────
+        a" onload="x  <img src=x>|y z  <i>  [U+001B][31m[U+202E]
+        a" onload="x  <img src=x>|y z  <i>  [U+001B][31m[U+202E]
+        a" onload="x  <img src=x>|y z  <i>  [U+001B][31m[U+202E]
+
+
+        - a" onload="x
+        - <img src=x>|y z
+        - <i>
+        - [U+001B][31m[U+202E]
+
+        a" onload="x          a" onload="x
+        <img src=x>|y z       <img src=x>|y z
+        <i>                   <i>
+        [U+001B][31m[U+202E]  [U+001B][31m[U+202E]
+
+        a" onload="x<img src=x>|y z<i>[U+001B][31m[U+202E]
+          a" onload="x
+          <img src=x>|y z
+          <i>
+          [U+001B][31m[U+202E]
+
+        ├─ a" onload="x
+        ├─ <img src=x>|y z
+        ├─ <i>
+        └─ [U+001B][31m[U+202E]
+        "#);
+    }
+
+    #[test]
+    fn a_deep_tree_fits_a_narrow_terminal() {
+        let entry = |name: String, below: Vec<Entry>| {
+            let mut entry = Entry::from(name.clone());
+            entry.body.facts([("said", format!("It is {name}, and it goes on for more than a line."))]);
+            entry.body.tree(below);
+            entry
+        };
+        let branch = |below: Vec<Entry>, level: u32| {
+            vec![entry(format!("n{level}"), below), entry(format!("leaf {level}"), Vec::new())]
+        };
+        let mut doc = Doc::new();
+        doc.heading("Tree");
+        doc.tree((0..5).rev().fold(Vec::new(), branch));
+        insta::assert_snapshot!(doc.text(TextOptions { width: 40, ..TextOptions::default() }), @"
+        Tree
+          ├ n0
+          │ said  It is n0, and it goes on for
+          │       more than a line.
+          │├ n1
+          ││ said  It is n1, and it goes on for
+          ││       more than a line.
+          ││├ n2
+          │││ said  It is n2, and it goes on for
+          │││       more than a line.
+          │││├ n3
+          ││││ said  It is n3, and it goes on
+          ││││       for more than a line.
+          ││││├ n4
+          │││││ said  It is n4, and it goes on
+          │││││       for more than a line.
+          ││││└ leaf 4
+          ││││  said  It is leaf 4, and it goes
+          ││││        on for more than a line.
+          │││└ leaf 3
+          │││  said  It is leaf 3, and it goes
+          │││        on for more than a line.
+          ││└ leaf 2
+          ││  said  It is leaf 2, and it goes on
+          ││        for more than a line.
+          │└ leaf 1
+          │  said  It is leaf 1, and it goes on
+          │        for more than a line.
+          └ leaf 0
+            said  It is leaf 0, and it goes on
+                  for more than a line.
+        ");
     }
 }
