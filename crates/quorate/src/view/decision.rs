@@ -67,6 +67,7 @@ impl Decision {
         let run = format!("{}{}", self.run, self.ledger_flag);
         let more = format!("More: `quorate show {run} --format markdown`, `quorate replay {run}`");
         let mut foot = Doc::new();
+        foot.end_section();
         foot.line(Text::faint(more));
         doc.only(Medium::Terminal, foot);
         doc

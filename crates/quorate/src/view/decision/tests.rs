@@ -10,9 +10,9 @@ use super::vote::{CELLS, bar};
 use super::*;
 use crate::service::convene::plan::{DeferredQuestion, Plan, PlannedRule, Question, SCHEMA};
 use crate::service::convene::report::{Contribution, CountedVote, Message, Node, Rollup};
-use crate::view::layout::{ascii, columns_of};
+use crate::view::layout::{ascii, columns_of, strip};
 
-const WIDTHS: [usize; 5] = [53, 64, 80, 120, 200];
+const WIDTHS: [usize; 6] = [40, 53, 64, 80, 120, 200];
 
 fn wide(width: usize) -> TextOptions {
     TextOptions { colour: Colour::Off, width }
@@ -30,58 +30,136 @@ fn all() -> [Decision; 4] {
     [vote(), guidance(), talk(), tree()]
 }
 
-/// Asserts that a text contains these parts in this order.
-#[track_caller]
-fn shows(text: &str, parts: &[&str]) {
-    let mut rest = text;
-    for part in parts {
-        let Some((_, after)) = rest.split_once(part) else { panic!("`{part}` is not next in {text}") };
-        rest = after;
-    }
-}
-
 #[test]
 fn a_vote() {
-    shows(
-        &text(&vote(), 100),
-        &[
-            "PASS  Release Board\ntwo-thirds (quorum) decides pass: 3.5 of 4.5 ≈ 0.778, needs 0.66.\n",
-            "r7k2m9q4xa1bc, 2026-03-04 05:05 UTC",
-            "voting, class budget",
-            "claude, 4 calls, 8.4 s, 12,040 tokens read, 2,310 written",
-            "\nTally\n",
-            "3.5 (2 votes)",
-            "0.5 (1 vote)",
-            "0.5 (1 voter)",
-            "3.5 of 4.5 ≈ 0.778, needs 0.66 (┃)",
-            "\nVotes\n",
-            "Within the plan.",
-            "timed out: no answer within 60 s",
-            "not asked: auditor (votes on security/audit)",
-            "│ Raise the budget\n",
-            "Rules, in order",
-            "does not decide: it is for the class security",
-            "decides pass: 3.5 of 4.5 ≈ 0.778, needs 0.66",
-            "was not evaluated: two-thirds decided before it",
-            "No answer\n  - legal: timed out: no answer within 60 s",
-            "Notes\n  - Partial: no output from legal.",
-            "More: `quorate show r7k2m9q4xa1bc --format markdown`",
-        ],
-    );
-    let markdown = markdown(&vote());
-    shows(
-        &markdown,
-        &[
-            "| side | weight |",
-            "| yes | 3.5 (2 votes) |",
-            "```mermaid\npie showData title Weights\n  \"yes\" : 3.5\n",
-            "r1[\"two#45;thirds #40;quorum#41;#58; decides pass#58; 3.5 of 4.5 #8776; 0.778, needs 0.66\"]:::fair",
-            "d([\"pass\"])",
-            "> Raise the budget",
-            "> Resolution: by 20%.",
-        ],
-    );
-    assert!(!markdown.contains(['█', '░', '┃']) && !markdown.contains("More:"), "{markdown}");
+    insta::assert_snapshot!(text(&vote(), 100), @"
+    PASS  Release Board
+    two-thirds (quorum) decides pass: 3.5 of 4.5 ≈ 0.778, needs 0.66.
+
+      run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+      assembly  release-board
+      mode      voting, class budget
+      subject   proposal.md
+      executor  claude, 4 calls, 8.4 s, 12,040 tokens read, 2,310 written
+
+    Tally
+      side     weight
+      ─────────────────────────────────────────────────────
+      yes      ██████████████████┃████░░░░░░  3.5 (2 votes)
+      no       ███░░░░░░░░░░░░░░░░░░░░░░░░░   0.5 (1 vote)
+      no vote  ███░░░░░░░░░░░░░░░░░░░░░░░░░   0.5 (1 voter)
+
+      3.5 of 4.5 ≈ 0.778, needs 0.66 (┃)
+
+    Votes
+      member   role                weight  vote     why
+      ──────────────────────────────────────────────────────────────────────────────────────────────────
+      chair    Chair               2.5     yes      The machines pay for themselves within a year; the
+                                                    numbers in the annex are conservative.
+      finance  Head of Finance     1       yes      Within the plan.
+      ops      Head of Operations  0.5     no       Nobody has said who runs them.
+      legal    Counsel             0.5     missing  timed out: no answer within 60 s
+
+      not asked: auditor (votes on security/audit)
+
+    Decision
+      │ Raise the budget
+      │ Resolution: by 20%.
+      │ Result: pass. 2 yes, 1 no, 0 abstain, 1 without a vote.
+
+    Rules, in order
+         rule        kind      what it did
+      ────────────────────────────────────────────────────────────────────────
+      1  veto        terminal  does not decide: it is for the class security
+      2  two-thirds  quorum    decides pass: 3.5 of 4.5 ≈ 0.778, needs 0.66
+      3  rest        majority  was not evaluated: two-thirds decided before it
+
+    No answer
+      - legal: timed out: no answer within 60 s
+
+    Notes
+      - Partial: no output from legal.
+
+    More: `quorate show r7k2m9q4xa1bc --format markdown`, `quorate replay r7k2m9q4xa1bc`
+    ");
+    insta::assert_snapshot!(markdown(&vote()), @r#"
+    ## PASS  Release Board
+
+    two-thirds (quorum) decides pass: 3.5 of 4.5 ≈ 0.778, needs 0.66.
+
+    - run: r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+    - assembly: release-board
+    - mode: voting, class budget
+    - subject: proposal.md
+    - executor: claude, 4 calls, 8.4 s, 12,040 tokens read, 2,310 written
+
+    ### Tally
+
+    | side | weight |
+    | --- | --- |
+    | yes | 3.5 (2 votes) |
+    | no | 0.5 (1 vote) |
+    | no vote | 0.5 (1 voter) |
+
+    3.5 of 4.5 ≈ 0.778, needs 0.66
+
+    ```mermaid
+    pie showData title Weights
+      "yes" : 3.5
+      "no" : 0.5
+      "no vote" : 0.5
+    ```
+
+    ```mermaid
+    flowchart TD
+      v["4 votes"]
+      r0["veto #40;terminal#41;#58; does not decide#58; it is for the class security"]:::calm
+      v --> r0
+      r1["two#45;thirds #40;quorum#41;#58; decides pass#58; 3.5 of 4.5 #8776; 0.778, needs 0.66"]:::fair
+      r0 --> r1
+      d(["pass"])
+      r1 ==> d
+      classDef grave fill:#f8d7da,stroke:#b02a37,color:#000
+      classDef fair fill:#fff3cd,stroke:#997404,color:#000
+      classDef calm fill:#e2e3e5,stroke:#6c757d,color:#000
+      classDef gone fill:#ffffff,stroke:#b02a37,color:#000,stroke-dasharray:4
+    ```
+
+    ### Votes
+
+    | member | role | weight | vote | why |
+    | --- | --- | --- | --- | --- |
+    | chair | Chair | 2.5 | yes | The machines pay for themselves within a year; the numbers in the annex are conservative. |
+    | finance | Head of Finance | 1 | yes | Within the plan. |
+    | ops | Head of Operations | 0.5 | no | Nobody has said who runs them. |
+    | legal | Counsel | 0.5 | missing | timed out: no answer within 60 s |
+
+    not asked: auditor (votes on security/audit)
+
+    ### Decision
+
+    > Raise the budget
+    >
+    > Resolution: by 20%.
+    >
+    > Result: pass. 2 yes, 1 no, 0 abstain, 1 without a vote.
+
+    ### Rules, in order
+
+    |  | rule | kind | what it did |
+    | --- | --- | --- | --- |
+    | 1 | veto | terminal | does not decide: it is for the class security |
+    | 2 | two-thirds | quorum | decides pass: 3.5 of 4.5 ≈ 0.778, needs 0.66 |
+    | 3 | rest | majority | was not evaluated: two-thirds decided before it |
+
+    ### No answer
+
+    - legal: timed out: no answer within 60 s
+
+    ### Notes
+
+    - Partial: no output from legal.
+    "#);
 }
 
 #[test]
@@ -94,70 +172,263 @@ fn a_member_that_decides_alone_is_named() {
         rationale: "The licence forbids it.".to_owned(),
         evidence: Vec::new(),
     }];
-    let part = "Decided alone\n  - legal votes no: The licence forbids it.";
-    assert!(text(&decision, 80).contains(part), "{}", text(&decision, 80));
+    let (text, markdown) = (text(&decision, 80), markdown(&decision));
+    assert!(text.contains("Decided alone\n  - legal votes no: The licence forbids it.\n"), "{text}");
+    let section = "### Decided alone\n\n- **legal** votes no: The licence forbids it.\n";
+    assert!(markdown.contains(section), "{markdown}");
 }
 
 #[test]
 fn guidance_has_author_rule_and_validity() {
-    shows(
-        &text(&guidance(), 120),
-        &[
-            "DONE  Quiet Advisers\n2 fragments of guidance.\n",
-            "escalate (severity 9); requires human attention",
-            "goes to `lead`",
-            "Guidance: 2 fragments\n\n  1. coach, Coach  severity 9 █████████░  priority 50\n",
-            "│ Say that you are no doctor, and name one.",
-            "rule gravest (aggregate) on the concern “The user asks for a diagnosis, and gets one.”",
-            "14 days, until 2026-03-18 05:05 UTC",
-            "\nMembers\n",
-            "(1 quote)",
-            "answer did not fit",
-            "not asked: sentinel (phase sentinel)",
-            "does not fire",
-            "emits 3 fragments on the words of coach, critic and mirror",
-            "Refused\n  - fragment/mirror: the fragment of mirror touches the locked trait “skip the warmth” (folded: once",
-            "“Skip the warmth, be quick.”",
-            "- elder: answer did not fit: `severity` is missing",
-        ],
-    );
-    shows(
-        &markdown(&guidance()),
-        &[
-            "> Say that you are no doctor, and name one.",
-            "m0[\"critic#58; severity 6\"]:::fair",
-            "m1 -->|\"gravest #40;aggregate#41;\"| f0",
-            "m2 -.-x x0",
-        ],
-    );
+    insta::assert_snapshot!(text(&guidance(), 100), @"
+    DONE  Quiet Advisers
+    2 fragments of guidance.
+
+      run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+      assembly  release-board
+      mode      advisory, phase session, trigger sample
+      subject   proposal.md
+      risk      escalate (severity 9); requires human attention
+      advice    goes to `lead`
+      executor  claude, 4 calls, 8.4 s, 12,040 tokens read, 2,310 written
+
+    Guidance: 2 fragments
+
+      1. coach, Coach  severity 9 █████████░  priority 50
+         │ Say that you are no doctor, and name one.
+         why    rule gravest (aggregate) on the concern “The user asks for a diagnosis, and gets one.”
+         holds  14 days, until 2026-03-18 05:05 UTC
+
+      2. critic, Critic  severity 6 ██████░░░░  priority 49
+         │ Name one argument against before you agree.
+         why    rule gravest (aggregate) on the concern “It agrees without a reason, three times in a
+                row.”
+         holds  14 days, until 2026-03-18 05:05 UTC
+
+    Members
+      member  role    phase    severity            concern
+      ──────────────────────────────────────────────────────────────────────────────────────────────────
+      critic  Critic  session  6 ██████░░░░        It agrees without a reason, three times in a row. (1
+                                                   quote)
+      coach   Coach   session  9 █████████░        The user asks for a diagnosis, and gets one. (1
+                                                   quote)
+      mirror  Mirror  session  5 █████░░░░░        The tone is cold. (1 quote)
+      elder   Elder   session  answer did not fit
+
+      not asked: sentinel (phase sentinel)
+
+    Rules, in order
+         rule      kind       what it did
+      ──────────────────────────────────────────────────────────────────────────────────
+      1  flattery  priority   does not fire
+      2  gravest   aggregate  emits 3 fragments on the words of coach, critic and mirror
+
+    Refused
+      - fragment/mirror: the fragment of mirror touches the locked trait “skip the warmth” (folded: once
+        characters are folded)
+        “Skip the warmth, be quick.”
+
+    No answer
+      - elder: answer did not fit: `severity` is missing
+
+    Notes
+      - Partial: no output from elder.
+
+    More: `quorate show r7k2m9q4xa1bc --format markdown`, `quorate replay r7k2m9q4xa1bc`
+    ");
+    insta::assert_snapshot!(markdown(&guidance()), @r#"
+    ## DONE  Quiet Advisers
+
+    2 fragments of guidance.
+
+    - run: r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+    - assembly: release-board
+    - mode: advisory, phase session, trigger sample
+    - subject: proposal.md
+    - risk: **escalate (severity 9); requires human attention**
+    - advice: goes to \`lead\`
+    - executor: claude, 4 calls, 8.4 s, 12,040 tokens read, 2,310 written
+
+    ### Guidance: 2 fragments
+
+    1. **coach**, Coach  severity **9**  priority 50
+
+       > Say that you are no doctor, and name one.
+
+       - why: rule gravest (aggregate) on the concern “The user asks for a diagnosis, and gets one.”
+       - holds: 14 days, until 2026-03-18 05:05 UTC
+
+    2. **critic**, Critic  severity **6**  priority 49
+
+       > Name one argument against before you agree.
+
+       - why: rule gravest (aggregate) on the concern “It agrees without a reason, three times in a row.”
+       - holds: 14 days, until 2026-03-18 05:05 UTC
+
+    ```mermaid
+    flowchart LR
+      m0["critic#58; severity 6"]:::fair
+      m1["coach#58; severity 9"]:::grave
+      m2["mirror#58; severity 5"]:::fair
+      m3["elder#58; schema#95;failed"]:::gone
+      f0(["priority 50#58; Say that you are no doctor, and name one."])
+      m1 -->|"gravest #40;aggregate#41;"| f0
+      f1(["priority 49#58; Name one argument against before you agree."])
+      m0 -->|"gravest #40;aggregate#41;"| f1
+      x0(["refused#58; skip the warmth"]):::gone
+      m2 -.-x x0
+      classDef grave fill:#f8d7da,stroke:#b02a37,color:#000
+      classDef fair fill:#fff3cd,stroke:#997404,color:#000
+      classDef calm fill:#e2e3e5,stroke:#6c757d,color:#000
+      classDef gone fill:#ffffff,stroke:#b02a37,color:#000,stroke-dasharray:4
+    ```
+
+    ### Members
+
+    | member | role | phase | severity | concern |
+    | --- | --- | --- | --- | --- |
+    | critic | Critic | session | 6 | It agrees without a reason, three times in a row. (1 quote) |
+    | coach | Coach | session | 9 | The user asks for a diagnosis, and gets one. (1 quote) |
+    | mirror | Mirror | session | 5 | The tone is cold. (1 quote) |
+    | elder | Elder | session | answer did not fit |  |
+
+    not asked: sentinel (phase sentinel)
+
+    ### Rules, in order
+
+    |  | rule | kind | what it did |
+    | --- | --- | --- | --- |
+    | 1 | flattery | priority | does not fire |
+    | 2 | gravest | aggregate | emits 3 fragments on the words of coach, critic and mirror |
+
+    ### Refused
+
+    - fragment/mirror: the fragment of mirror touches the locked trait “skip the warmth” (folded: once characters are folded)
+
+      > Skip the warmth, be quick.
+
+    ### No answer
+
+    - elder: answer did not fit: \`severity\` is missing
+
+    ### Notes
+
+    - Partial: no output from elder.
+    "#);
 }
 
 #[test]
 fn a_discussion_has_rounds() {
-    shows(
-        &text(&talk(), 100),
-        &[
-            "DONE  Copy Critique\n2 rounds, then no further objections; 3 messages.\n",
-            "peer, ring",
-            "Round 1\n  - copy → all [objects]\n    │ The claim “twice as fast” has no source",
-            "- legal → brand [objects]\n    │ To brand: no.\n    × refused, not delivered: brand is out of its reach",
-            "- passed: brand",
-            "Round 2\n  - copy → legal\n",
-            "- failed: brand",
-            "collects what copy and legal said",
-            "Refused\n  - message/1/legal, by legal: brand is out of its reach",
-            "- brand, round 2: failed: exit status 1: rate limit",
-        ],
-    );
-    shows(
-        &markdown(&talk()),
-        &[
-            "sequenceDiagram\n",
-            "  m0->>all: #91;objects#93; The claim",
-            "  m1--xall: #91;objects#93; To brand#58; no.",
-            "  m0->>m1: Good, then I have nothing left.",
-        ],
-    );
+    insta::assert_snapshot!(text(&talk(), 100), @"
+    DONE  Copy Critique
+    2 rounds, then no further objections; 3 messages.
+
+      run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+      assembly  release-board
+      mode      peer, ring
+      subject   proposal.md
+      executor  claude, 4 calls, 8.4 s, 12,040 tokens read, 2,310 written
+
+    Round 1
+      - copy → all [objects]
+        │ The claim “twice as fast” has no source, and the second paragraph promises what we do not
+        │ sell.
+      - legal → brand [objects]
+        │ To brand: no.
+        × refused, not delivered: brand is out of its reach
+      - passed: brand
+
+    Round 2
+      - copy → legal
+        │ Good, then I have nothing left.
+      - legal → copy
+        │ I shall add the source to the footnote.
+      - failed: brand
+
+    Rules, in order
+         rule     kind       what it did
+      ────────────────────────────────────────────────────────
+      1  collect  aggregate  collects what copy and legal said
+
+    Refused
+      - message/1/legal, by legal: brand is out of its reach
+
+    No answer
+      - brand, round 2: failed: exit status 1: rate limit
+
+    Notes
+      - Partial: no output from brand.
+
+    More: `quorate show r7k2m9q4xa1bc --format markdown`, `quorate replay r7k2m9q4xa1bc`
+    ");
+    insta::assert_snapshot!(markdown(&talk()), @r"
+    ## DONE  Copy Critique
+
+    2 rounds, then no further objections; 3 messages.
+
+    - run: r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+    - assembly: release-board
+    - mode: peer, ring
+    - subject: proposal.md
+    - executor: claude, 4 calls, 8.4 s, 12,040 tokens read, 2,310 written
+
+    ```mermaid
+    sequenceDiagram
+      participant m0 as copy
+      participant m1 as legal
+      participant all as everybody
+      Note over all: round 1
+      m0->>all: #91;objects#93; The claim #8220;twice as fast#8221; has no source, and the second parag…
+      m1--xall: #91;objects#93; To brand#58; no.
+      Note over all: round 2
+      m0->>m1: Good, then I have nothing left.
+      m1->>m0: I shall add the source to the footnote.
+    ```
+
+    ### Round 1
+
+    - **copy** → all **\[objects\]**
+
+      > The claim “twice as fast” has no source, and the second paragraph promises what we do not sell.
+
+    - **legal** → brand **\[objects\]**
+
+      > To brand: no.
+
+      × refused, not delivered: brand is out of its reach
+
+    - passed: brand
+
+    ### Round 2
+
+    - **copy** → legal
+
+      > Good, then I have nothing left.
+
+    - **legal** → copy
+
+      > I shall add the source to the footnote.
+
+    - **failed:** brand
+
+    ### Rules, in order
+
+    |  | rule | kind | what it did |
+    | --- | --- | --- | --- |
+    | 1 | collect | aggregate | collects what copy and legal said |
+
+    ### Refused
+
+    - message/1/legal, by legal: brand is out of its reach
+
+    ### No answer
+
+    - brand, round 2: failed: exit status 1: rate limit
+
+    ### Notes
+
+    - Partial: no output from brand.
+    ");
 }
 
 #[test]
@@ -185,35 +456,220 @@ fn an_objection_that_was_dropped_is_no_agreement() {
 
 #[test]
 fn a_hierarchy_is_a_tree() {
-    shows(
-        &text(&tree(), 120),
-        &[
-            "DONE  Incident Line\nThe root passes up severity 8.\n",
-            "intervene (severity 8)",
-            "Passed up by the root\n  severity 8 ████████░░\n",
-            "│ The plan holds but for the backup.",
-            "“the backup runs once a week”",
-            "Tree\n  └─ head  Head of Engineering  8 ████████░░\n",
-            "saw",
-            "platform 8 and product refused",
-            "4: The plan holds but for the backup. Do: Run it daily.",
-            "8 by gravest (escalate-on-severity), of platform",
-            "├─ platform  Platform Lead  8 ████████░░  [passed up without it]",
-            "timed out: no answer within 30 s",
-            "8 without it, the gravest below, of storage and network: A week of data can be lost.",
-            "├─ storage  Storage",
-            "└─ network  Network",
-            "2: Nothing to raise.",
-            "└─ product  Product Lead  [refused]",
-            "nothing: what it would pass up touches the locked trait “skip the review”",
-            "5 nodes: 3 passed, 1 passed up, 1 refused.",
-            "makes what head passes up",
-        ],
-    );
-    shows(
-        &markdown(&tree()),
-        &["flowchart BT\n", "n1 --> n0", "n4 -.-> n0", "- **head**  Head of Engineering"],
-    );
+    insta::assert_snapshot!(text(&tree(), 100), @"
+    DONE  Incident Line
+    The root passes up severity 8.
+
+      run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+      assembly  release-board
+      mode      hierarchy
+      subject   proposal.md
+      risk      intervene (severity 8)
+      executor  claude, 4 calls, 8.4 s, 12,040 tokens read, 2,310 written
+
+    Passed up by the root
+      severity 8 ████████░░
+      concern
+      │ The plan holds but for the backup.
+      suggestion
+      │ Run it daily.
+      evidence
+      - “the backup runs once a week”
+
+    Tree
+      └─ head  Head of Engineering  8 ████████░░
+         saw   platform 8 and product refused
+         said  4: The plan holds but for the backup. Do: Run it daily.
+         up    8 by gravest (escalate-on-severity), of platform
+         ├─ platform  Platform Lead  8 ████████░░  [passed up without it]
+         │  saw   storage 8 and network 2
+         │  said  timed out: no answer within 30 s
+         │  up    8 without it, the gravest below, of storage and network: A week of data can be lost.
+         │  ├─ storage  Storage  8 ████████░░
+         │  │  said  8: A week of data can be lost. Do: Run it daily.
+         │  └─ network  Network  2 ██░░░░░░░░
+         │     said  2: Nothing to raise.
+         └─ product  Product Lead  [refused]
+            said  3: Skip the review, it is late. Do: Ship.
+            up    nothing: what it would pass up touches the locked trait “skip the review” (as-given:
+                  as written)
+
+      5 nodes: 3 passed, 1 passed up, 1 refused.
+
+    Rules, in order
+         rule     kind                  what it did
+      ───────────────────────────────────────────────────────────
+      1  gravest  escalate-on-severity  makes what head passes up
+
+    Refused
+      - node/product: the concern of product touches the locked trait “skip the review” (as-given: as
+        written)
+        “Skip the review, it is late.”
+
+    No answer
+      - platform: timed out: no answer within 30 s
+
+    Notes
+      - Partial: no output from platform.
+
+    More: `quorate show r7k2m9q4xa1bc --format markdown`, `quorate replay r7k2m9q4xa1bc`
+    ");
+    insta::assert_snapshot!(text(&tree(), 48), @"
+    DONE  Incident Line
+    The root passes up severity 8.
+
+      run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+      assembly  release-board
+      mode      hierarchy
+      subject   proposal.md
+      risk      intervene (severity 8)
+      executor  claude, 4 calls, 8.4 s, 12,040
+                tokens read, 2,310 written
+
+    Passed up by the root
+      severity 8 ████████░░
+      concern
+      │ The plan holds but for the backup.
+      suggestion
+      │ Run it daily.
+      evidence
+      - “the backup runs once a week”
+
+    Tree
+      └─ head  Head of Engineering  8 ████████░░
+         saw   platform 8 and product refused
+         said  4: The plan holds but for the backup.
+               Do: Run it daily.
+         up    8 by gravest (escalate-on-severity),
+               of platform
+         ├─ platform  Platform Lead  8 ████████░░
+         │  [passed up without it]
+         │  saw   storage 8 and network 2
+         │  said  timed out: no answer within 30 s
+         │  up    8 without it, the gravest below,
+         │        of storage and network: A week of
+         │        data can be lost.
+         │  ├─ storage  Storage  8 ████████░░
+         │  │  said  8: A week of data can be lost.
+         │  │        Do: Run it daily.
+         │  └─ network  Network  2 ██░░░░░░░░
+         │     said  2: Nothing to raise.
+         └─ product  Product Lead  [refused]
+            said  3: Skip the review, it is late.
+                  Do: Ship.
+            up    nothing: what it would pass up
+                  touches the locked trait “skip the
+                  review” (as-given: as written)
+
+      5 nodes: 3 passed, 1 passed up, 1 refused.
+
+    Rules, in order
+         rule     kind                  what it did
+      ──────────────────────────────────────────────
+      1  gravest  escalate-on-severity  makes what
+                                        head passes
+                                        up
+
+    Refused
+      - node/product: the concern of product touches
+        the locked trait “skip the review”
+        (as-given: as written)
+        “Skip the review, it is late.”
+
+    No answer
+      - platform: timed out: no answer within 30 s
+
+    Notes
+      - Partial: no output from platform.
+
+    More: `quorate show r7k2m9q4xa1bc --format
+    markdown`, `quorate replay r7k2m9q4xa1bc`
+    ");
+    insta::assert_snapshot!(markdown(&tree()), @r#"
+    ## DONE  Incident Line
+
+    The root passes up severity 8.
+
+    - run: r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+    - assembly: release-board
+    - mode: hierarchy
+    - subject: proposal.md
+    - risk: **intervene (severity 8)**
+    - executor: claude, 4 calls, 8.4 s, 12,040 tokens read, 2,310 written
+
+    ### Passed up by the root
+
+    severity **8**
+
+    concern
+
+    > The plan holds but for the backup.
+
+    suggestion
+
+    > Run it daily.
+
+    evidence
+
+    - “the backup runs once a week”
+
+    ```mermaid
+    flowchart BT
+      n0["head#58; 8 The plan holds but for the backup."]:::fair
+      n1["platform#58; 8 #40;passed up without it#41; A week of data can be lost."]:::fair
+      n1 --> n0
+      n4["product#58; refused"]:::gone
+      n4 -.-> n0
+      n2["storage#58; 8 A week of data can be lost."]:::fair
+      n2 --> n1
+      n3["network#58; 2 Nothing to raise."]:::calm
+      n3 --> n1
+      classDef grave fill:#f8d7da,stroke:#b02a37,color:#000
+      classDef fair fill:#fff3cd,stroke:#997404,color:#000
+      classDef calm fill:#e2e3e5,stroke:#6c757d,color:#000
+      classDef gone fill:#ffffff,stroke:#b02a37,color:#000,stroke-dasharray:4
+    ```
+
+    ### Tree
+
+    - **head**  Head of Engineering  **8**
+      - saw: platform 8 and product refused
+      - said: 4: The plan holds but for the backup. Do: Run it daily.
+      - up: 8 by gravest (escalate-on-severity), of platform
+      - **platform**  Platform Lead  **8**  **\[passed up without it\]**
+        - saw: storage 8 and network 2
+        - said: timed out: no answer within 30 s
+        - up: 8 without it, the gravest below, of storage and network: A week of data can be lost.
+        - **storage**  Storage  **8**
+          - said: 8: A week of data can be lost. Do: Run it daily.
+        - **network**  Network  **2**
+          - said: 2: Nothing to raise.
+      - **product**  Product Lead  **\[refused\]**
+        - said: 3: Skip the review, it is late. Do: Ship.
+        - up: nothing: what it would pass up touches the locked trait “skip the review” (as-given: as written)
+
+    5 nodes: 3 passed, 1 passed up, 1 refused.
+
+    ### Rules, in order
+
+    |  | rule | kind | what it did |
+    | --- | --- | --- | --- |
+    | 1 | gravest | escalate-on-severity | makes what head passes up |
+
+    ### Refused
+
+    - node/product: the concern of product touches the locked trait “skip the review” (as-given: as written)
+
+      > Skip the review, it is late.
+
+    ### No answer
+
+    - platform: timed out: no answer within 30 s
+
+    ### Notes
+
+    - Partial: no output from platform.
+    "#);
 }
 
 #[test]
@@ -222,16 +678,42 @@ fn what_is_open_or_incomplete_says_so() {
     decision.verdict = None;
     decision.decision = None;
     decision.rules.clear();
-    shows(
-        &text(&decision, 80),
-        &[
-            "OPEN  Release Board\nNothing is decided yet. `quorate resume r7k2m9q4xa1bc` continues from the\n",
-            "Answers so far",
-            "no: Nobody has said who runs them.",
-            "timed out: no answer within 60 s",
-            "is not evaluated yet",
-        ],
-    );
+    insta::assert_snapshot!(text(&decision, 80), @"
+    OPEN  Release Board
+    Nothing is decided yet. `quorate resume r7k2m9q4xa1bc` continues from the
+    recorded answers.
+
+      run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+      assembly  release-board
+      mode      voting, class budget
+      subject   proposal.md
+      executor  claude, 4 calls, 8.4 s, 12,040 tokens read, 2,310 written
+
+    Answers so far
+      member   answer
+      ───────────────────────────────────────────────────────────────────────────
+      chair    yes: The machines pay for themselves within a year; the numbers in
+               the annex are conservative.
+      finance  yes: Within the plan.
+      ops      no: Nobody has said who runs them.
+      legal    timed out: no answer within 60 s
+
+    Rules, in order
+         rule        kind      what it did
+      ─────────────────────────────────────────────
+      1  veto        terminal  is not evaluated yet
+      2  two-thirds  quorum    is not evaluated yet
+      3  rest        majority  is not evaluated yet
+
+    No answer
+      - legal: timed out: no answer within 60 s
+
+    Notes
+      - Partial: no output from legal.
+
+    More: `quorate show r7k2m9q4xa1bc --format markdown`, `quorate replay
+    r7k2m9q4xa1bc`
+    ");
     let mut decision = vote();
     decision.verdict = Some(AssemblyVerdict::Incomplete);
     decision.code = Some("missing_votes".to_owned());
@@ -246,6 +728,7 @@ fn what_is_open_or_incomplete_says_so() {
 fn a_cell_for_each_step_and_a_mark_that_only_its_side_reaches() {
     let severity = |severity| severity_text(severity).plain();
     assert_eq!(severity(7), "7 ███████░░░");
+    assert_eq!(severity(10), "10 ██████████");
     assert_eq!(severity(u64::MAX).matches('█').count(), 10);
     let bar = |part, needs| bar(part, needs, Tone::Plain).plain();
     assert!(bar(0.66, Some(0.66)).starts_with(&format!("{}┃", "█".repeat(18))));
@@ -328,7 +811,7 @@ fn hostile_text_is_sanitized() {
         let plain = doc.text(wide(80));
         for shown in [&plain, &doc.markdown(), &doc.html()] {
             let odd = shown.chars().find(|c| {
-                (c.is_control() && !matches!(c, '\n' | '\t'))
+                (c.is_control() && *c != '\n')
                     || matches!(c, '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{E0000}'..='\u{E007F}')
             });
             assert_eq!(odd, None, "{shown}");
@@ -336,13 +819,17 @@ fn hostile_text_is_sanitized() {
         for marked_up in [doc.markdown(), doc.html()] {
             assert!(!marked_up.contains("<script"), "{marked_up}");
         }
-        let odd: Vec<char> = ascii(&plain).chars().filter(|c| !c.is_ascii()).collect();
-        assert!(odd.is_empty(), "{odd:?} in {plain}");
+        let coloured = doc.text(TextOptions { colour: Colour::On, width: 80 });
+        assert_eq!(strip(&coloured), plain);
+        let drawn = ascii(&plain);
+        let odd: Vec<char> = drawn.chars().filter(|c| !c.is_ascii()).collect();
+        assert!(odd.is_empty(), "{odd:?} in {drawn}");
+        fits(&drawn, 80);
     }
 }
 
 #[test]
-fn no_text_breaks_out_of_a_diagram() {
+fn no_text_breaks_out_of_a_table_or_a_diagram() {
     for decision in all() {
         let mode = decision.mode;
         let text = markdown(&poisoned(decision, HOSTILE));
@@ -357,6 +844,15 @@ fn no_text_breaks_out_of_a_diagram() {
             }
         }
         assert!(!inside && diagrams > 0, "{text}");
+        // A table's rows have as many cells as its heading.
+        let mut tables = 0;
+        for table in text.split("\n\n").filter(|block| block.starts_with("| ")) {
+            tables += 1;
+            let cells = |row: &str| row.replace("\\|", "").matches('|').count();
+            let heading = table.lines().next().map_or(0, cells);
+            assert!(table.lines().all(|row| cells(row) == heading), "{mode:?}: {table}");
+        }
+        assert!(tables > 0, "{text}");
     }
 }
 
@@ -412,14 +908,35 @@ fn chain(length: usize, severity: fn(usize) -> u64) -> Decision {
 
 #[test]
 fn a_deep_chain_is_folded_or_goes_on_below() {
-    let folded = text(&chain(200, |_| 4), 60);
-    shows(&folded, &["└─ n0  Link", "⋮ 198 members one below the other pass up the same:", "└─ n199  Link"]);
+    insta::assert_snapshot!(text(&chain(200, |_| 4), 60), @"
+    DONE  Release Board
+    The root passes up nothing.
+
+      run       r7k2m9q4xa1bc, 2026-03-04 05:05 UTC
+      assembly  release-board
+      mode      hierarchy
+      subject   proposal.md
+      executor  claude, 4 calls, 8.4 s, 12,040 tokens read,
+                2,310 written
+
+    Tree
+      └─ n0  Link  4 ████░░░░░░
+         saw   n1 4
+         said  4: It goes on.
+         └─ ⋮ 198 members one below the other pass up the same:
+            n1 … n198
+            └─ n199  Link  4 ████░░░░░░
+               said  4: It goes on.
+
+    More: `quorate show r7k2m9q4xa1bc --format markdown`,
+    `quorate replay r7k2m9q4xa1bc`
+    ");
     let changing = chain(200, |at| (at % 7) as u64);
     for width in WIDTHS {
         let text = text(&changing, width);
         fits(&text, width);
         assert!(text.lines().count() < 1000, "{width}: {}", text.lines().count());
-        shows(&text, &["Tree, below n7", "and 50 more members"]);
+        assert!(text.contains("Tree, below n7") && text.contains("and 50 more members"), "{text}");
     }
 }
 
@@ -470,6 +987,7 @@ fn five_hundred_members_are_folded() {
 fn colours_repeat_what_the_words_say() {
     let coloured = vote().doc(Extent::Full).text(TextOptions { colour: Colour::On, width: 100 });
     assert!(coloured.starts_with("\u{1b}[1m\u{1b}[32mPASS\u{1b}[0m"), "{coloured}");
+    assert_eq!(strip(&coloured), text(&vote(), 100));
 }
 
 #[test]
@@ -507,19 +1025,72 @@ fn a_plan_has_every_prompt() {
         rules: vec![PlannedRule { id: "gravest".to_owned(), kind: "aggregate".to_owned() }],
         locked_traits: vec!["skip `the` warmth".to_owned()],
     };
-    shows(
-        &plan.doc().text(wide(200)),
-        &[
-            "PLAN  Quiet Advisers\nmy-advisory: advisory, phase session, trigger sample, sentinels first, on",
-            "a run begins with 1 question.",
-            "Asked at once",
-            "1 min 30 s",
-            "- critic (offline): after the sentinels, unless they end the run",
-            "- coach (offline) and elder (offline): it is not in the phase session for sample",
-            "1. gravest (aggregate)",
-            "- “skip `the` warmth”",
-            "Prompt of ask/sentinel\n  You advise.\n\n  ```\n  user: [U+001B][31mhi\n  ```\n",
-        ],
-    );
-    shows(&plan.doc().markdown(), &["````text\nYou advise.\n\n```\nuser: [U+001B][31mhi\n```\n````"]);
+    insta::assert_snapshot!(plan.doc().text(wide(80)), @"
+    PLAN  Quiet Advisers
+    my-advisory: advisory, phase session, trigger sample, sentinels first, on
+    standard input. No member is asked now; a run begins with 1 question. Advice
+    goes to `lead`.
+
+    Asked at once
+      member    invocation    executor  deadline
+      ────────────────────────────────────────────
+      sentinel  ask/sentinel  claude    1 min 30 s
+
+    Asked later
+      - critic (offline): after the sentinels, unless they end the run
+
+    Not asked in this run
+      - coach (offline) and elder (offline): it is not in the phase session for
+        sample
+
+    Rules, in order
+      1. gravest (aggregate)
+
+    Locked traits: no outcome may contain these
+      - “skip `the` warmth”
+
+    Prompt of ask/sentinel
+      You advise.
+
+      ```
+      user: [U+001B][31mhi
+      ```
+    ");
+    insta::assert_snapshot!(plan.doc().markdown(), @r"
+    ## PLAN  Quiet Advisers
+
+    my-advisory: advisory, phase session, trigger sample, sentinels first, on standard input. No member is asked now; a run begins with 1 question. Advice goes to \`lead\`.
+
+    ### Asked at once
+
+    | member | invocation | executor | deadline |
+    | --- | --- | --- | --- |
+    | sentinel | ask/sentinel | claude | 1 min 30 s |
+
+    ### Asked later
+
+    - critic (offline): after the sentinels, unless they end the run
+
+    ### Not asked in this run
+
+    - coach (offline) and elder (offline): it is not in the phase session for sample
+
+    ### Rules, in order
+
+    1. **gravest** (aggregate)
+
+    ### Locked traits: no outcome may contain these
+
+    - “skip \`the\` warmth”
+
+    ### Prompt of ask/sentinel
+
+    ````text
+    You advise.
+
+    ```
+    user: [U+001B][31mhi
+    ```
+    ````
+    ");
 }
