@@ -338,3 +338,29 @@ pub fn reviews_json(reviews: &[ReviewedDraft]) -> Value {
     let reviews: Vec<Value> = reviews.iter().map(ReviewedDraft::to_json).collect();
     json!({"schema": REVIEWS, "exit": exit, "reviews": reviews})
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{severity, worst_exit_code};
+
+    #[test]
+    fn the_worst_verdict_wins_and_what_is_no_verdict_is_worse() {
+        let order = [0, 6, 1, 2, 3];
+        for (at, worse) in order.into_iter().enumerate() {
+            for milder in &order[..at] {
+                assert_eq!(worst_exit_code([worse, *milder]), worse, "{worse} {milder}");
+                assert_eq!(worst_exit_code([*milder, worse]), worse, "{milder} {worse}");
+            }
+        }
+        for failure in [4, 5, 70, 130] {
+            for verdict in order {
+                assert_eq!(worst_exit_code([failure, verdict]), failure, "{failure} {verdict}");
+                assert_eq!(worst_exit_code([verdict, failure]), failure, "{verdict} {failure}");
+            }
+        }
+        let mut codes = [70, 6, 3, 0, 2, 1, 130, 5, 4];
+        codes.sort_by_key(|code| (severity(*code), *code));
+        assert_eq!(codes, [0, 6, 1, 2, 3, 4, 5, 70, 130]);
+        assert_eq!(worst_exit_code([]), 0);
+    }
+}
