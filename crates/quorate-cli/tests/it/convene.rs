@@ -463,3 +463,15 @@ fn a_vote_is_not_overridden_as_a_review_is() {
         .run(&["override", &place.only_run(), "--by", "ada", "--verdict", "revise", "--reason", "x"])
         .assert_code(64);
 }
+
+#[test]
+fn formats_for_findings_have_no_words_for_an_assembly() {
+    let place = council("");
+    place.write("talk.md", "user: hello\n");
+    for format in ["sarif", "github", "gitlab"] {
+        let ran = place.run(&["convene", ".", "--conversation", "talk.md", "--format", format]);
+        let ran = ran.assert_code(64);
+        ran.assert_stderr_contains(&format!("invalid value '{format}'"));
+        assert!(ran.stdout.is_empty() && !place.path(".quorate").exists(), "{ran:?}");
+    }
+}
