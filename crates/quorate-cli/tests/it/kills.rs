@@ -207,6 +207,37 @@ fn an_interruption_behind_the_outcome_takes_no_verdict_back() {
 }
 
 #[test]
+fn an_interruption_behind_an_outcome_ends_the_batch_and_keeps_the_verdict() {
+    for format in ["human", "json"] {
+        let place = TestDir::scripted(&all_ship());
+        place.write("second.md", "The meeting moved back to Monday at nine.\n");
+        let arguments = ["review", "draft.md", "second.md", "--format", format];
+        let (child, lock) = decided_but_not_logged(&place, &arguments);
+        kill_process(Pid::from_child(&child), Signal::INT).expect("it runs");
+        std::thread::sleep(Duration::from_millis(200));
+        drop(lock);
+        let ran = finish(child).assert_code(130);
+        if format == "json" {
+            let report = ran.json();
+            let ended = |at: usize| (&report["reviews"][at]["artifact"], &report["reviews"][at]["exit"]);
+            assert_eq!((&report["exit"], report["reviews"].as_array().unwrap().len()), (&json!(130), 2));
+            assert_eq!(
+                (ended(0), ended(1)),
+                ((&json!("draft.md"), &json!(0)), (&json!("second.md"), &json!(130)))
+            );
+            assert_eq!(report["reviews"][0]["verdict"], "SHIP");
+        } else {
+            assert!(ran.stdout.starts_with("SHIP") && ran.stdout.contains("draft.md"), "{ran:?}");
+            assert!(!ran.stdout.contains("second.md"), "{ran:?}");
+            ran.assert_stderr_contains("SHIP        draft.md")
+                .assert_stderr_contains("interrupted  second.md");
+        }
+        let runs = records::runs(&place.path(".quorate/ledger.db"));
+        assert_eq!((runs.len(), runs[0].1.is_some(), place.log().len()), (1, true, 1), "{ran:?}");
+    }
+}
+
+#[test]
 fn a_line_that_an_interruption_left_out_follows_at_the_next_start() {
     let place = TestDir::scripted(&all_ship());
     let (child, lock) = decided_but_not_logged(&place, &["review", "draft.md"]);
