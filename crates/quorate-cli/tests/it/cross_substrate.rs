@@ -7,7 +7,9 @@ use crate::support;
 #[cfg(feature = "mcp")]
 use crate::support::mcp as client;
 use crate::support::swarm::workspace;
-use quorate::conversation::{RunRequest, SayRequest};
+use quorate::conversation::{RunRequest, SayRequest, SwarmEvent};
+use quorate_kernel::ports::telemetry::EventKind;
+use quorate_protocol::Name;
 use serde_json::{Value, json};
 use support::TestDir;
 
@@ -52,12 +54,31 @@ fn place(substrate: &str, dispatcher: &str) -> TestDir {
     place
 }
 
+/// A cycle: its trigger, and the participants that failed.
+struct Cycle {
+    trigger: Name,
+    is_asked: bool,
+    failed: Vec<Name>,
+}
+
+/// Adds what an event says of the cycles.
+fn asked_for(event: EventKind, cycles: &mut Vec<Cycle>) {
+    match (event, cycles.last_mut()) {
+        (EventKind::CycleStarted { trigger, .. }, _) => {
+            cycles.push(Cycle { trigger, is_asked: false, failed: Vec::new() });
+        }
+        (EventKind::ParticipantStarted { .. }, Some(cycle)) => cycle.is_asked = true,
+        (EventKind::ParticipantFailed { participant, .. }, Some(cycle)) => cycle.failed.push(participant),
+        _ => {}
+    }
+}
+
 /// What a conversation came to, whatever its turns are called.
 async fn talk(place: &TestDir, ledger: PathBuf) -> Value {
     let nats = std::fs::read_to_string(place.path("nats")).ok();
     let quorate = workspace(place, nats, Some(ledger));
     let conversation = quorate.conversation(place.path("there.yaml")).expect("a manifest that holds");
-    let (mut asked, mut failed) = (Vec::new(), Vec::new());
+    let (mut asked, mut reported) = (Vec::new(), (0, 0));
     for (at, text) in SAID.into_iter().enumerate() {
         let (text, by) = (text.to_owned(), Some("eve".to_owned()));
         conversation.say(&SayRequest { text, by, ..SayRequest::default() }).await.expect("it can be said");
@@ -65,9 +86,16 @@ async fn talk(place: &TestDir, ledger: PathBuf) -> Value {
         if at + 2 == SAID.len() {
             continue;
         }
-        let run = conversation.run(RunRequest::default()).finish().await.expect("a talk");
-        asked.push(run.asked);
-        failed.extend(run.failed.entries().map(|one| (one.trigger.clone(), one.participant.clone())));
+        let mut run = conversation.run(RunRequest::default());
+        while let Some(event) = run.next().await {
+            if let SwarmEvent::Step(event) = event {
+                asked_for(event.kind, &mut asked);
+            }
+        }
+        let report = run.finish().await.expect("a talk");
+        asked.retain(|cycle: &Cycle| cycle.is_asked);
+        reported.0 += report.asked;
+        reported.1 += report.failed.entries().count();
     }
     let turns = conversation.reader().await.expect("a reader").last(None).await.expect("turns");
     let number = |id: &str| turns.iter().position(|turn| *turn.id == *id);
@@ -76,12 +104,14 @@ async fn talk(place: &TestDir, ledger: PathBuf) -> Value {
         json!({"by": turn.participant, "says": turn.content, "meta": turn.meta, "answers": answers})
     });
     let said: Vec<Value> = said.collect();
-    let failed: Vec<Value> = failed.iter().map(|(trigger, who)| json!([number(trigger), who])).collect();
+    let failed = asked.iter().map(|cycle| cycle.failed.len()).sum::<usize>();
+    assert_eq!(reported, (asked.len(), failed), "the report counts what happened");
+    let asked: Vec<Value> = asked.iter().map(|one| json!([number(&one.trigger), one.failed])).collect();
     let mut states = Vec::new();
     for participant in ["ada", "bo", "cy"] {
         states.push(conversation.participant_state(participant).await.expect("a state"));
     }
-    json!({"said": said, "asked": asked, "failed": failed, "states": states})
+    json!({"said": said, "asked": asked, "states": states})
 }
 
 /// Asserts that a conversation over the other substrate ends like one in memory.
