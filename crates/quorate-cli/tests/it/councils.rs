@@ -86,7 +86,8 @@ fn a_review_names_its_council_and_its_ledger() {
     std::fs::create_dir_all(place.path("elsewhere")).unwrap();
     let shown = place.run(&["review", "work/draft.md"]).assert_code(0).stdout;
     assert!(shown.contains("council   work/council.yaml; ledger work/.quorate/ledger.db"), "{shown}");
-    let how = &shown[shown.find("`quorate show ").expect("how to see more")..];
+    let how = shown.split('`').find(|one| one.starts_with("quorate show ")).expect("how to see more");
+    let how = how.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(how.contains("--ledger work/.quorate/ledger.db"), "{how}");
     let report = place.review(&["work/draft.md"]);
     let (run, ledger) = (report["run"].as_str().unwrap(), report["ledger"].as_str().unwrap());
