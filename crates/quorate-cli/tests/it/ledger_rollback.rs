@@ -88,8 +88,13 @@ fn a_ledger_that_lost_a_run_is_not_signed_on() {
     std::fs::remove_dir_all(place.path(COPIES[1])).expect("removed");
     let human = place.run(&["ledger", "verify"]).assert_code(0).stdout;
     assert!(human.contains("this machine keeps no checkpoint of the ledger"), "{human}");
-    let last = human.lines().rfind(|line| line.starts_with("- ")).expect("a line").to_owned();
-    assert!(last.starts_with("- not detectable here: "), "{human}");
+    // It is the last sentence.
+    let (_, last) = human.rsplit_once("\n- ").expect("a sentence");
+    assert!(last.lines().skip(1).all(|line| line.starts_with("  ")), "{human}");
+    let last = last.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(last.starts_with("not detectable here: whether records were cut off at the end, "), "{human}");
+    let end = ", and a ledger rewritten by a person with the ledger's key and access to every copy";
+    assert!(last.ends_with(end), "{human}");
     let strict = verify(&place, &["--strict"], 1);
     assert_eq!(first_of(&strict), ("removed".into(), "kept checkpoint".into()));
     place
