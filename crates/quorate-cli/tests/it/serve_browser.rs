@@ -253,7 +253,7 @@ fn hostile_texts_stay_text_on_every_page() {
         assert!(text.contains(visible), "{visible}: {text}");
     }
     let audit = seen[8]["text"].as_str().unwrap();
-    for drawn in ["Agreement", "too few", "Producers", "by week", "Verdicts by type"] {
+    for drawn in ["Agreement", "too few", "Producers", "by week", "Verdicts by type", "Drift by week"] {
         assert!(audit.contains(drawn), "{drawn}: {audit}");
     }
     let bare = seen[8]["bare"].as_str().unwrap();
