@@ -88,8 +88,9 @@ fn the_evidence_of_a_gate_is_shown_with_its_runs() {
     assert!(rest.contains(&heads.concat()), "{rest}");
     for (n, what) in [(1, "created"), (2, "promoted")] {
         assert!(human.contains(what), "{what}: {human}");
-        let (_, after) =
-            rest.split_once(&format!("<td><strong>{n}</strong></td>")).unwrap_or_else(|| panic!("{rest}"));
+        let (_, after) = rest
+            .split_once(&format!("<th scope=\"row\"><strong>{n}</strong></th>"))
+            .unwrap_or_else(|| panic!("{rest}"));
         assert!(after.split("</tr>").next().unwrap().contains(&format!("<td>{what}</td>")), "{after}");
         rest = after;
     }
