@@ -434,6 +434,8 @@ impl OverlayCache {
 
 #[cfg(test)]
 mod tests {
+    use quorate_diagnostics::render::TextOptions;
+
     use super::*;
 
     fn overlay(n: u64) -> Overlay {
@@ -450,6 +452,57 @@ mod tests {
             expires_ms: 1 << 50,
             member: "m".into(),
         }
+    }
+
+    const ADDED_MS: i64 = 1_772_600_700_007;
+
+    fn listed(id: &str, priority: u8, operator: &str, text: &str, days: i64) -> ListedOverlay {
+        let overlay = Overlay {
+            overlay: id.to_owned(),
+            assembly: "mentors".to_owned(),
+            operator: operator.to_owned(),
+            run: "r7k2m9q4xa1bc".to_owned(),
+            rule: "gravest".to_owned(),
+            text: text.to_owned(),
+            severity: 6,
+            priority,
+            added_ms: ADDED_MS,
+            expires_ms: ADDED_MS + days * 86_400_000,
+            member: "critic".to_owned(),
+        };
+        ListedOverlay::new(overlay, ADDED_MS)
+    }
+
+    #[test]
+    fn a_line_for_each_overlay() {
+        let current = listed("o7k2m9q4xa1bc", 100, "support", "Name one\nargument \u{1b}[31magainst.", 14);
+        let expired = listed("ozzzzzz4xa1bc", 49, "", &"word ".repeat(40), 0);
+        let details = current.doc().text(TextOptions::default());
+        let list = OverlayList { overlays: vec![current, expired] };
+        insta::assert_snapshot!(list.doc().text(TextOptions::default()), @"
+        overlay        priority  left     assembly  operator       text
+        ────────────────────────────────────────────────────────────────────────────────────────────────────
+        o7k2m9q4xa1bc  100       14 d     mentors   support        Name one argument [U+001B][31magainst.
+        ozzzzzz4xa1bc  49        expired  mentors   (no operator)  word word word word word word word word
+                                                                   word word word word…
+        ");
+        insta::assert_snapshot!(details, @"
+        o7k2m9q4xa1bc
+
+        Name one argument [U+001B][31magainst.
+
+        assembly  mentors
+        operator  support
+        run       r7k2m9q4xa1bc
+        member    critic
+        rule      gravest
+        severity  6
+        priority  100
+        added     2026-03-04T05:05:00.007Z
+        expires   2026-03-18T05:05:00.007Z (14 d)
+        ");
+        let none = OverlayList { overlays: Vec::new() };
+        assert_eq!(none.doc().text(TextOptions::default()), "no overlays\n");
     }
 
     async fn add(store: &Store, n: u64) {
