@@ -83,10 +83,10 @@ fn what_is_for_an_operator_is_woven_in_order() {
     let ran = place.run(&["weave", "alice"]).assert_code(0);
     assert_eq!(ran.stdout, WOVEN);
     for said in [
-        "first at priority 70",
-        "brisk at priority 50 in place of `voice`",
-        "over: it has expired",
-        "shade: it is in shadow",
+        "woven    first at priority 70, never gated\n",
+        "woven    brisk at priority 50 in place of `voice`, never gated\n",
+        "skipped  over: it has expired\n",
+        "skipped  shade: it is in shadow\n",
     ] {
         ran.assert_stderr_contains(said);
     }
@@ -112,7 +112,7 @@ fn it_is_shown_in_words_as_json_and_as_a_diff() {
     let place = workspace();
     let explained = place.run(&["weave", "alice", "--explain"]).assert_code(0).stdout;
     assert!(
-        explained.contains("shade: it is in shadow") && explained.contains("about 13 tokens"),
+        explained.contains("skipped  shade: it is in shadow\n") && explained.contains("about 13 tokens"),
         "{explained}"
     );
     let json = place.run(&["weave", "alice", "--format", "json"]).assert_code(0).json();
