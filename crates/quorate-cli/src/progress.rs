@@ -15,7 +15,7 @@ use quorate::sweep::{SweepObserver, SweptFile, SweptOutcome};
 use quorate::{Error, Event, Observer, Run};
 
 use crate::environment;
-use crate::interrupt::{interrupt_next, until_interrupted};
+use crate::interrupt::{Interrupted, interrupt_next, until_interrupted};
 use crate::render::layout::one_line;
 use crate::render::wording::{duration, status, step};
 use crate::terminal::status_text;
@@ -56,14 +56,32 @@ impl Progress {
     }
 
     /// Shows the progress of an operation until it ends. A signal interrupts it; if its outcome was recorded before, the
-    /// signal interrupts what is run next.
+    /// signal interrupts what is run next. A signal while it opens or closes the ledger ends the process.
     pub(crate) async fn follow<T>(&self, mut run: Run<T>) -> Result<T, Error> {
-        let observed = async {
-            while let Some(event) = run.next().await {
-                self.observe(event);
+        let mut stage = run.stage();
+        let mut is_interrupted = false;
+        let mut is_interruptible = false;
+        loop {
+            let step = async {
+                tokio::select! {
+                    biased;
+                    () = self.observe_all(&mut run) => true,
+                    () = stage.is_interruptible(!is_interruptible) => false,
+                }
+            };
+            let has_ended = match is_interruptible {
+                false => Ok(step.await),
+                true => until_interrupted(step).await,
+            };
+            match has_ended {
+                Ok(false) => is_interruptible = !is_interruptible,
+                Ok(true) => break,
+                Err(Interrupted) => {
+                    is_interrupted = true;
+                    break;
+                }
             }
-        };
-        let is_interrupted = until_interrupted(observed).await.is_err();
+        }
         self.clear();
         if is_interrupted {
             run.interrupt();
@@ -73,6 +91,12 @@ impl Progress {
             interrupt_next();
         }
         result
+    }
+
+    async fn observe_all<T>(&self, run: &mut Run<T>) {
+        while let Some(event) = run.next().await {
+            self.observe(event);
+        }
     }
 }
 

@@ -7,7 +7,7 @@ use std::task::{Context, Poll};
 
 use futures::{Stream, StreamExt};
 use quorate_protocol::Name;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 
 use super::error::Error;
 
@@ -88,6 +88,11 @@ impl<T, E> Run<T, E> {
         self.interruption.request();
     }
 
+    /// Tells whether the operation watches for an interruption; it does not while it opens or closes the ledger.
+    pub fn stage(&self) -> Stage {
+        Stage(self.interruption.watching.subscribe())
+    }
+
     /// The same operation with another result.
     pub(crate) fn map<U>(self, change: impl FnOnce(T) -> U + Send + 'static) -> Run<U, E>
     where
@@ -121,11 +126,35 @@ impl<T, E> std::fmt::Debug for Run<T, E> {
     }
 }
 
+/// The stage of a [`Run`].
+pub struct Stage(watch::Receiver<usize>);
+
+impl Stage {
+    /// Waits until [`Run::interrupt`] would end the operation at once and in order, or with `false` until it would not.
+    pub async fn is_interruptible(&mut self, wanted: bool) {
+        if self.0.wait_for(|watching| (*watching > 0) == wanted).await.is_err() {
+            // The operation is gone.
+            std::future::pending().await
+        }
+    }
+}
+
 /// Whether the caller wants an operation to end early, and the run to end, once it is recorded.
 #[derive(Clone, Default)]
 pub(crate) struct Interruption {
     requested: Arc<Notify>,
     run: Arc<Mutex<Option<Name>>>,
+    /// The number of waits for a request.
+    watching: watch::Sender<usize>,
+}
+
+/// A wait for an interruption.
+pub(crate) struct Watching(watch::Sender<usize>);
+
+impl Drop for Watching {
+    fn drop(&mut self) {
+        self.0.send_modify(|watching| *watching -= 1);
+    }
 }
 
 impl Interruption {
@@ -133,8 +162,15 @@ impl Interruption {
         self.requested.notify_one();
     }
 
+    /// Declares that the operation can be interrupted, until the value is dropped.
+    pub(crate) fn watch(&self) -> Watching {
+        self.watching.send_modify(|watching| *watching += 1);
+        Watching(self.watching.clone())
+    }
+
     /// Waits until it is requested.
     pub(crate) async fn requested(&self) {
+        let _watching = self.watch();
         self.requested.notified().await;
     }
 
