@@ -24,6 +24,7 @@ use super::events::{Interruption, Run};
 use super::service::artifact::{self, Artifact};
 use super::service::disk;
 use super::service::environment::Environment;
+use super::service::redaction::CurrentRedactor;
 use super::service::report::{Review, verdict_exit_code};
 use super::service::report_file::{self, ReportScope};
 use super::service::review::{self, ReviewOutcome, ReviewRequest, severity};
@@ -121,7 +122,7 @@ impl ChangedTexts {
 
     /// A table of all texts and then each review, folded, as Markdown. The reviews that exceed `most` characters are left
     /// out. `about` is the line below the heading.
-    fn digest(&self, about: impl Into<Text>, most: usize) -> String {
+    fn digest(&self, redactor: &CurrentRedactor, about: impl Into<Text>, most: usize) -> String {
         let heading = match &self.texts[..] {
             [] => Text::from("no text to review"),
             [only] => {
@@ -142,7 +143,7 @@ impl ChangedTexts {
         let mut table = Table::new(["verdict", "text", "why"]);
         for text in self.texts.iter().take(MAX_ROWS) {
             let path = Text::code(truncate(&text.path, MAX_PATH));
-            table.row([Text::from(text.word()), path, truncate(&text.why(), MAX_REASON).into()]);
+            table.row([Text::from(text.word()), path, truncate(&text.why(redactor), MAX_REASON).into()]);
         }
         doc.table(table);
         if let more @ 1.. = self.texts.len().saturating_sub(MAX_ROWS) {
@@ -223,10 +224,11 @@ impl ChangedText {
         self.result.as_ref().map_or("not reviewed", |review| review.verdict_word())
     }
 
-    fn why(&self) -> String {
+    /// Recorded reasons are redacted; those of errors are redacted here.
+    fn why(&self, redactor: &CurrentRedactor) -> String {
         match &self.result {
             Ok(review) => review.because.clone(),
-            Err(error) => error.first_message(),
+            Err(error) => redactor.redact_text(&error.first_message()),
         }
     }
 }
@@ -260,6 +262,7 @@ impl Quorate {
         Run::new(move |observer, interruption| async move {
             let GithubRequest { patterns, review, target } = request;
             let warnings = Report::new();
+            let _watching = interruption.watch();
             let mut task = Task { patterns, review, outer, places, observer, interruption, warnings };
             let ended = match target {
                 GithubTarget::Step { base, reports } => {
@@ -354,7 +357,7 @@ impl Task {
         let exit_code =
             texts.iter().map(ChangedText::exit_code).max_by_key(|code| severity(*code)).unwrap_or(0);
         let reviewed = ChangedTexts { texts, exit_code, unsaved: None };
-        let saved = summarize(&self.outer, &reviewed.digest("", MAX_SUMMARY_CHARS))
+        let saved = summarize(&self.outer, &reviewed.digest(&self.outer.redactor, "", MAX_SUMMARY_CHARS))
             .and_then(|()| save(&self.outer, reports, &reviewed.texts, exit_code));
         Ok(GithubOutcome::Reviewed(reviewed.saved(saved)))
     }
@@ -625,7 +628,15 @@ mod tests {
     fn digest(texts: Vec<(&str, Result<Review, Error>)>) -> String {
         let text = |(path, result): (&str, _)| ChangedText { path: path.to_owned(), result, unkept: None };
         let texts = texts.into_iter().map(text).collect();
-        ChangedTexts { texts, ..ChangedTexts::default() }.digest("Commit 12.", 60_000)
+        let redactor = CurrentRedactor::default();
+        ChangedTexts { texts, ..ChangedTexts::default() }.digest(&redactor, "Commit 12.", 60_000)
+    }
+
+    #[test]
+    fn a_secret_in_the_reason_of_a_failure_is_not_published() {
+        let secret = format!("ghp_{}", "a1B2c3D4e5F6".repeat(3));
+        let text = digest(vec![("drafts/a.md", Err(unusable(format!("cannot log in with {secret}"), "")))]);
+        assert!(text.contains("cannot log in with") && !text.contains(&secret), "{text}");
     }
 
     #[test]

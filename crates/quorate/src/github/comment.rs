@@ -112,7 +112,7 @@ impl Task {
         };
         let most = MAX_COMMENT_CHARS - thread.marker.len() - 1;
         let which = if texts.texts.is_empty() { Keep::Existing } else { Keep::One };
-        let kept = thread.keep(&texts.digest(about(pull), most), which).await;
+        let kept = thread.keep(&texts.digest(&self.outer.redactor, about(pull), most), which).await;
         Ok(GithubOutcome::Reviewed(texts.saved(kept)))
     }
 
