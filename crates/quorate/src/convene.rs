@@ -99,9 +99,15 @@ impl Convening {
     /// # Errors
     /// If the path leads out of a confined workspace.
     pub fn locate(mut self) -> Result<Self, Error> {
-        if let (Some(root), None) = (&self.quorate.root, &self.request.root) {
-            let (path, root) = root.manifest(&self.quorate.environment, &self.request.path)?;
-            (self.request.path, self.request.root) = (path, Some(root));
+        match (&self.quorate.root, self.request.root.take()) {
+            (Some(root), None) => {
+                let (path, root) = root.manifest(&self.quorate.environment, &self.request.path)?;
+                (self.request.path, self.request.root) = (path, Some(root));
+            }
+            (_, named) => {
+                self.request.root = named.map(|root| self.quorate.named_path(root)).transpose()?;
+                self.request.path = self.quorate.named_path(self.request.path)?;
+            }
         }
         Ok(self)
     }

@@ -132,7 +132,7 @@ impl Quorate {
                 WrittenScope::Watched => TierPolicy::Obey,
                 WrittenScope::Named => TierPolicy::Ignore,
             };
-            let path = quorate.environment.directory.join(file);
+            let path = quorate.environment.directory.join(quorate.named_path(file)?);
             let Some((workspace, artifact)) = quorate.written(&path, scope)? else {
                 let why = "no folder of `watch.paths` has it".to_owned();
                 return Ok(Outcome { value: WrittenOutcome::NotDue(why), warnings: Report::new() });
@@ -141,7 +141,11 @@ impl Quorate {
             let session = quorate.open(opening).await?;
             let reviewed = review_content(&session, &artifact, &review, observer);
             let decided = |recorded| match recorded {
-                Recorded::Review(review) => Some(WrittenOutcome::Judged(review)),
+                Recorded::Review(mut judged) => {
+                    judged.fail_on = review.fail_on;
+                    judged.artifact.clone_from(&artifact.display_name);
+                    Some(WrittenOutcome::Judged(judged))
+                }
                 Recorded::Decision(_) => None,
             };
             let reviewed = session.until_interrupted(&interruption, reviewed, decided).await;

@@ -52,6 +52,9 @@ impl Quorate {
     #[crate::boxed]
     pub async fn verify(&self, request: VerifyRequest) -> Result<Outcome<Verification>, Error> {
         self.ensure_keys_only(&request.keys)?;
+        for file in [&request.witness, &request.since].into_iter().flatten() {
+            self.named_path(PathBuf::from(file))?;
+        }
         verify::verify(&self.environment, &self.places, &request).await
     }
 

@@ -117,6 +117,7 @@ impl Quorate {
     /// If the assembly or the text does not exist or cannot be used.
     pub fn test_locks(&self, request: LockTestRequest) -> Result<LockTest, Error> {
         let LockTestRequest { assembly, root, text } = request;
+        let root = root.map(|root| self.named_path(root)).transpose()?;
         let asked = ResolveRequest { path: self.named_path(assembly)?, root, refs: Refs::ShapeOnly };
         let environment = &self.environment;
         let view = resolve(environment, &asked, &*environment.registries)
@@ -169,7 +170,8 @@ impl Quorate {
     /// # Errors
     /// If the operator does not exist or is refused.
     pub fn operator_locks(&self, operator: &str, root: Option<&Path>) -> Result<OperatorLocks, Error> {
-        let (root, scope) = manifests::root_and_scope(&self.environment, root);
+        let root = root.map(|root| self.named_path(root.to_owned())).transpose()?;
+        let (root, scope) = manifests::root_and_scope(&self.environment, root.as_deref());
         let workspace = workspace::load(&self.environment, &self.places, &root)?;
         let manifests = Manifests::open(&self.environment, &root, Refs::Followed)?;
         let loader = manifests.loader(&*self.environment.registries);

@@ -164,11 +164,14 @@ impl OpenSession {
     /// Seals what the call appended, closes the ledger unless the caller holds it, and attaches the warnings.
     #[crate::boxed]
     pub(crate) async fn finish<T: Send>(self, result: Result<T, Error>) -> Result<Outcome<T>, Error> {
-        if result.as_ref().is_err_and(Error::is_ledger_unavailable) {
-            self.0.interrupt();
-        }
         let warnings = match Arc::try_unwrap(self.0) {
-            Ok(session) => session.close().await,
+            Ok(session) => {
+                // Nothing more is to be waited for. Other calls of a session that the caller holds have their own waits.
+                if result.as_ref().is_err_and(Error::is_ledger_unavailable) {
+                    session.interrupt();
+                }
+                session.close().await
+            }
             Err(held) => {
                 if held.store.has_appended() {
                     held.seal_run().await;

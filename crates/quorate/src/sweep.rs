@@ -68,13 +68,14 @@ impl Quorate {
     #[must_use = "nothing happens until it is polled"]
     pub fn enqueue_sweep(
         &self,
-        request: SweepRequest,
+        mut request: SweepRequest,
         queue: QueueOptions,
         wait: bool,
         observer: Arc<dyn SweepObserver>,
     ) -> Run<Outcome<Sweep>> {
         use super::service::queue::{self, enqueue};
 
+        request.filter.below = self.root.as_ref().map(|root| root.dir().to_owned()).or(request.filter.below);
         let quorate = self.clone();
         Run::new(move |_, interruption| async move {
             let opening = queue::open_for_writing(&quorate.environment, &quorate.places);

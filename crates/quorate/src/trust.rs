@@ -31,7 +31,8 @@ impl Quorate {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn decide_trust(&self, files: &[PathBuf], action: TrustAction) -> Result<TrustReport, Error> {
-        decide::decide(&self.environment, files, action)
+        let files = files.iter().map(|file| self.named_path(file.clone())).collect::<Result<Vec<_>, _>>()?;
+        decide::decide(&self.environment, &files, action)
     }
 
     /// Uses configuration in and below a directory although another user owns it.

@@ -70,8 +70,12 @@ pub(super) async fn run_runs(arguments: RunsArguments, quorate: &Quorate, termin
     let request = RunsRequest { filter, limit: arguments.limit };
     let listed = arguments.places.apply(quorate).runs(request).await;
     let is_altered = listed.as_ref().is_ok_and(|listed| listed.is_altered());
-    let shown = |listed: &RunList| listed.all.map(|all| (all, all - listed.runs.len() as u64));
-    let more = listed.as_ref().ok().and_then(|listed| shown(listed));
+    // Runs can be decided between the list and the count.
+    let unshown = |listed: &RunList| {
+        let all = listed.all?;
+        Some((all, all.saturating_sub(listed.runs.len() as u64))).filter(|(_, more)| *more > 0)
+    };
+    let more = listed.as_ref().ok().and_then(|listed| unshown(listed));
     let exit = show(listed, RunList::doc, format, terminal);
     if let Some((all, more)) = more {
         let (runs, are) = if more == 1 { ("run", "is") } else { ("runs", "are") };
@@ -127,13 +131,18 @@ pub(super) struct ResumeArguments {
 }
 
 pub(super) async fn run_resume(arguments: ResumeArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    let ResumeArguments { run, format, fail, review, places } = arguments;
+    let ResumeArguments { mut run, format, fail, review, places } = arguments;
     let quorate = places.apply(quorate);
-    // Checked before members are asked.
+    // Checked before members are asked; what is resumed is then the run that was checked.
     if matches!(format, Format::Sarif | Format::Github | Format::Gitlab)
-        && let Ok(Recorded::Decision(_)) = quorate.show(&run).await.map(|shown| shown.value)
+        && let Ok(shown) = quorate.show(&run).await
     {
-        return exit_with_error(&unsupported_format(&run), Format::Human, terminal);
+        match shown.value {
+            Recorded::Decision(_) => {
+                return exit_with_error(&unsupported_format(&run), Format::Human, terminal);
+            }
+            Recorded::Review(review) => run = review.run,
+        }
     }
     let (options, policy, fail_on) = (review.answers.options(), review.policy(), fail.fail_on());
     let request = ResumeRequest { run, options, policy, fail_on };

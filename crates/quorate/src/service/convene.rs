@@ -131,7 +131,8 @@ pub(super) fn resumed_spec(
     let options = RunOptions {
         executor: options.executor.clone().or(recorded),
         model: options.model.clone().or(history.opened.model.clone()),
-        caps: options.caps.or(budget::recorded(&history.opened)),
+        caps: options
+            .caps_resumed(budget::configured(&session.workspace.config), budget::recorded(&history.opened)),
         ..options.clone()
     };
     let spec = spec::build(&session.environment, &session.workspace, &input, &options)?;

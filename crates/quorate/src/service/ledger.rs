@@ -294,11 +294,23 @@ pub async fn checkpoint_verified(session: &LedgerSession, signs_unsigned: bool) 
         true => Some(accept_unsigned(session).await?),
         false => None,
     };
-    let sealing = session.sealer();
-    // A rollback has its own help, which differs from that for an altered ledger.
-    sealing.check_continuity().await?;
-    verify::ensure_sealable(session, |_| true).await?;
-    let checkpoint = checkpoint(session).await?;
+    let sealed = async {
+        // A rollback has its own help, which differs from that for an altered ledger.
+        session.sealer().check_continuity().await?;
+        verify::ensure_sealable(session, |_| true).await?;
+        checkpoint(session).await
+    };
+    let checkpoint = match sealed.await {
+        Ok(checkpoint) => checkpoint,
+        Err(error) => {
+            if let Some(signed) = signed.filter(|signed| !signed.is_empty()) {
+                let records: Vec<String> = signed.iter().map(u64::to_string).collect();
+                let why = format!("the records {} are signed now, but not sealed", records.join(", "));
+                session.warn(codes::CHECKPOINT_MISSING, Body::new(why));
+            }
+            return Err(error);
+        }
+    };
     accept_here(session, &checkpoint);
     Ok(Sealed { is_new: checkpoint.is_new, checkpoint, signed })
 }

@@ -65,6 +65,12 @@ pub async fn resume(
     let ResumeRequest { options, policy, fail_on, .. } = request;
     let guard = session.acquire_run(run).await?;
     let history = session.partial_history(run).await?;
+    for (flag, is_given) in [("--policy", policy.is_some()), ("--fail-on", fail_on.is_some())] {
+        if is_given && is_assembly(&history) {
+            let body = Body::new(format!("{run} is an assembly's run, and {flag} is for reviews"));
+            return Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body));
+        }
+    }
     let decided = history.outcome().filter(|outcome| !outcome.is_incomplete());
     if let Some(verdict) = decided.and_then(|outcome| outcome.verdict) {
         let body = Body::new(format!("run {run} already has the verdict {verdict}"))
@@ -80,12 +86,6 @@ pub async fn resume(
         return Err(Error::configuration(codes::RUN_QUEUED, body.help(help)));
     }
     if is_assembly(&history) {
-        for (flag, is_given) in [("--policy", policy.is_some()), ("--fail-on", fail_on.is_some())] {
-            if is_given {
-                let body = Body::new(format!("{run} is an assembly's run, and {flag} is for reviews"));
-                return Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body));
-            }
-        }
         let (spec, keys) = convene::resumed_spec(session, &history, options)?;
         let permit = spec.admit(&session.environment)?;
         spec.resume(session, history, keys, permit, observer).await?;
@@ -115,7 +115,8 @@ fn resumed_review(
     let options = RunOptions {
         executor: options.executor.clone().or(start.executor),
         model: options.model.clone().or(history.opened.model.clone()),
-        caps: options.caps.or(budget::recorded(&history.opened)),
+        caps: options
+            .caps_resumed(budget::configured(&session.workspace.config), budget::recorded(&history.opened)),
         ..options.clone()
     };
     review::build(&session.environment, &session.workspace, &options, policy.or(start.policy))

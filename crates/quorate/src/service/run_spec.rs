@@ -505,6 +505,15 @@ impl RunOptions {
             caps => caps,
         }
     }
+
+    /// The limits of a resumed run with these recorded ones: a default is chosen where neither the caller nor the workspace
+    /// limits it.
+    pub(crate) fn caps_resumed(&self, configured: Caps, recorded: Caps) -> Caps {
+        match self.default_calls {
+            Some(_) if configured == Caps::default() => self.caps_within(configured).or(recorded),
+            _ => self.caps.or(recorded),
+        }
+    }
 }
 
 /// An operator that produced an artifact.
