@@ -88,7 +88,7 @@ impl Tool for CouncilReview {
             reviewing = reviewing.policy(policy);
         }
         let work = |reporter: Arc<Reporter<Failure>>| async move {
-            Ok(reviewing.start().finish_with(&*reporter).await?.to_json())
+            Ok(reviewing.start().finish_with(reporter).await?.to_json())
         };
         server.jobs.start(arguments.wait_ms.duration(), caller, Residue::Runs, work).await
     }
@@ -363,7 +363,7 @@ impl Tool for AssemblyConvene {
             convening = convening.rounds(rounds.get() as u32);
         }
         let work = |reporter: Arc<Reporter<Failure>>| async move {
-            Ok(convening.start().finish_with(&*reporter).await?.to_json())
+            Ok(convening.start().finish_with(reporter).await?.to_json())
         };
         server.jobs.start(arguments.wait_ms.duration(), caller, Residue::Runs, work).await
     }

@@ -213,7 +213,7 @@ impl ReviewBody {
 async fn post_reviews(server: Arc<Server>, call: Call<Nothing, ReviewBody>) -> Result<Response, Failure> {
     let reviewing = server.quorate.review(call.body.draft()?).request(call.body.request()?).load()?;
     let work = |observer: Arc<Reporter<Failure>>| async move {
-        Ok(reviewing.start().finish_with(&*observer).await?.to_json())
+        Ok(reviewing.start().finish_with(observer).await?.to_json())
     };
     start(&server, &call, "/api/v1/reviews", work).await
 }
@@ -287,7 +287,7 @@ impl ConveneBody {
 async fn post_convenings(server: Arc<Server>, call: Call<Nothing, ConveneBody>) -> Result<Response, Failure> {
     let convening = server.quorate.convening(call.body.clone().request()?);
     let work = |observer: Arc<Reporter<Failure>>| async move {
-        Ok(convening.start().finish_with(&*observer).await?.to_json())
+        Ok(convening.start().finish_with(observer).await?.to_json())
     };
     start(&server, &call, "/api/v1/convenings", work).await
 }
@@ -317,7 +317,7 @@ async fn post_resume(server: Arc<Server>, call: Call<Nothing, ResumeBody>) -> Re
         observer.continues(&run);
         let options = body.budget.map(|budget| budget.options()).transpose()?.unwrap_or_default();
         let request = ResumeRequest { run: run.to_string(), options, ..ResumeRequest::default() };
-        Ok(within.quorate.resume(request).finish_with(&*observer).await?.to_json())
+        Ok(within.quorate.resume(request).finish_with(observer).await?.to_json())
     };
     start(&server, &call, &path, work).await
 }

@@ -270,7 +270,6 @@ mod tests {
         - rule.blocks
           recorded: 1
           replayed: 2
-
         - outcome: not recorded, but follows now
         ");
     }
