@@ -231,21 +231,13 @@ pub enum Trigger {
     Periodic,
 }
 
-impl Trigger {
-    pub const ALL: [Trigger; 5] =
-        [Trigger::Sample, Trigger::SentinelMatch, Trigger::Scheduled, Trigger::Manual, Trigger::Periodic];
-
-    /// The word in manifests.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Trigger::Sample => "sample",
-            Trigger::SentinelMatch => "sentinel-match",
-            Trigger::Scheduled => "scheduled",
-            Trigger::Manual => "manual",
-            Trigger::Periodic => "periodic",
-        }
-    }
-}
+words!(Trigger {
+    Sample = "sample",
+    SentinelMatch = "sentinel-match",
+    Scheduled = "scheduled",
+    Manual = "manual",
+    Periodic = "periodic",
+});
 
 /// The input that a member gets.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -277,24 +269,7 @@ pub enum Mode {
     Hierarchy,
 }
 
-impl Mode {
-    pub const ALL: [Mode; 4] = [Mode::Advisory, Mode::Voting, Mode::Peer, Mode::Hierarchy];
-
-    /// The word in manifests.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Mode::Advisory => "advisory",
-            Mode::Voting => "voting",
-            Mode::Peer => "peer",
-            Mode::Hierarchy => "hierarchy",
-        }
-    }
-
-    /// The inverse of [`Mode::as_str`].
-    pub fn parse(word: &str) -> Option<Mode> {
-        Mode::ALL.into_iter().find(|mode| mode.as_str() == word)
-    }
-}
+words!(Mode { Advisory = "advisory", Voting = "voting", Peer = "peer", Hierarchy = "hierarchy" });
 
 /// How an outcome is matched against the locked traits, the least strict first.
 #[derive(
@@ -312,24 +287,7 @@ pub enum MatchMode {
     Semantic,
 }
 
-impl MatchMode {
-    /// The least strict first.
-    pub const ALL: [MatchMode; 3] = [MatchMode::Substring, MatchMode::Regex, MatchMode::Semantic];
-
-    /// The word in manifests.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            MatchMode::Substring => "substring",
-            MatchMode::Regex => "regex",
-            MatchMode::Semantic => "semantic",
-        }
-    }
-
-    /// The inverse of [`MatchMode::as_str`].
-    pub fn parse(word: &str) -> Option<MatchMode> {
-        MatchMode::ALL.into_iter().find(|mode| mode.as_str() == word)
-    }
-}
+words!(MatchMode { Substring = "substring", Regex = "regex", Semantic = "semantic" });
 
 /// How the members' outputs are combined.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
@@ -428,17 +386,7 @@ pub enum RiskLabel {
     Escalate,
 }
 
-impl RiskLabel {
-    /// The word in manifests.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            RiskLabel::Ok => "ok",
-            RiskLabel::Watch => "watch",
-            RiskLabel::Intervene => "intervene",
-            RiskLabel::Escalate => "escalate",
-        }
-    }
-}
+words!(RiskLabel { Ok = "ok", Watch = "watch", Intervene = "intervene", Escalate = "escalate" });
 
 /// The lifetime of an overlay.
 const DEFAULT_TTL_DAYS: u32 = 14;
@@ -505,19 +453,7 @@ pub enum Signing {
     None,
 }
 
-impl Signing {
-    /// The strictest first.
-    pub const ALL: [Signing; 3] = [Signing::Required, Signing::Optional, Signing::None];
-
-    /// The word in manifests.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Signing::Required => "required",
-            Signing::Optional => "optional",
-            Signing::None => "none",
-        }
-    }
-}
+words!(Signing { Required = "required", Optional = "optional", None = "none" });
 
 /// The retention of answers in days; `None` is forever.
 pub(crate) fn retention_days(audit: Option<&Audit>) -> Option<u32> {

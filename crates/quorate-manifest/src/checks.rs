@@ -17,10 +17,12 @@ use quorate_diagnostics::codes::{RefusalCode, WarningCode};
 use quorate_diagnostics::{Body, Place, Report};
 
 use crate::assembly::{Assembly, Mode};
+use crate::capabilities::RuleKind;
 use crate::document::Document;
 use crate::governance::Policies;
 use crate::loader::{Chain, Loader};
 use crate::tree::Node;
+use crate::tree::reader::meant_or;
 
 /// All checks, in the order of a manifest's keys.
 pub(crate) const ALL: &[fn(&CheckContext<'_, '_>)] = &[
@@ -77,20 +79,31 @@ impl<'r, 'w> CheckContext<'r, 'w> {
 
     /// The members' trees, in roster order.
     pub(crate) fn members(&self) -> &'r [Node] {
-        self.root().key("members").map_or(&[], Node::items)
+        self.root().items_at(&["members"])
     }
 
     /// The rules' trees, in declaration order.
     pub(crate) fn rules(&self) -> &'r [Node] {
-        self.root().at_path(&["synthesis", "rules"]).map_or(&[], Node::items)
+        self.root().items_at(&["synthesis", "rules"])
     }
 
     pub(crate) fn is_member(&self, id: &str) -> bool {
-        self.members().iter().any(|member| member.key("id").and_then(Node::as_str) == Some(id))
+        self.members().iter().any(|member| member.text_of("id") == Some(id))
+    }
+
+    /// What a rule's kind means; `None` for an unknown kind.
+    pub(crate) fn kind_of(&self, rule: &Node) -> Option<RuleKind> {
+        self.loader.capabilities.rule_kind(rule.text_of("kind")?)
+    }
+
+    /// The help for an unknown member's id.
+    pub(crate) fn member_help(&self, id: &str) -> String {
+        let ids = self.member_ids();
+        meant_or(id, &ids, || format!("the members are: {}", ids.join(", ")))
     }
 
     pub(crate) fn member_ids(&self) -> Vec<&'r str> {
-        self.members().iter().filter_map(|member| member.key("id")?.as_str()).collect()
+        self.members().iter().filter_map(|member| member.text_of("id")).collect()
     }
 
     /// The entry of the nearest ancestor that an entry of a document's list replaces, by its id.
@@ -100,10 +113,10 @@ impl<'r, 'w> CheckContext<'r, 'w> {
         list: &[&str],
         entry: &Node,
     ) -> Option<(&'r Arc<Document>, &'r Node)> {
-        let id = entry.key("id").and_then(Node::as_str)?;
+        let id = entry.text_of("id")?;
         self.chain.documents[..document].iter().rev().find_map(|ancestor| {
-            let entries = ancestor.root.at_path(list).map_or(&[][..], Node::items);
-            let same_id = |other: &&Node| other.key("id").and_then(Node::as_str) == Some(id);
+            let entries = ancestor.root.items_at(list);
+            let same_id = |other: &&Node| other.text_of("id") == Some(id);
             Some((ancestor, entries.iter().find(same_id)?))
         })
     }

@@ -141,17 +141,7 @@ pub enum VerdictPolicy {
     Strict,
 }
 
-impl VerdictPolicy {
-    pub const ALL: [VerdictPolicy; 2] = [VerdictPolicy::Seed, VerdictPolicy::Strict];
-
-    /// The name in manifests and records.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            VerdictPolicy::Seed => "seed",
-            VerdictPolicy::Strict => "strict",
-        }
-    }
-}
+words!(VerdictPolicy { Seed = "seed", Strict = "strict" });
 
 /// The log of verdicts, and the patterns to redact.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]

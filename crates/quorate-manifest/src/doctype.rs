@@ -33,32 +33,18 @@ pub enum Doctype {
     Config,
 }
 
+words!(Doctype {
+    Assembly = "assembly",
+    Persona = "persona",
+    Playbook = "playbook",
+    Runtime = "runtime",
+    Operator = "operator",
+    Role = "role",
+    Council = "council",
+    Config = "quorate.toml",
+});
+
 impl Doctype {
-    pub const ALL: [Doctype; 8] = [
-        Doctype::Assembly,
-        Doctype::Persona,
-        Doctype::Playbook,
-        Doctype::Runtime,
-        Doctype::Operator,
-        Doctype::Role,
-        Doctype::Council,
-        Doctype::Config,
-    ];
-
-    /// The name on the command line.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Doctype::Assembly => "assembly",
-            Doctype::Persona => "persona",
-            Doctype::Playbook => "playbook",
-            Doctype::Runtime => "runtime",
-            Doctype::Operator => "operator",
-            Doctype::Role => "role",
-            Doctype::Council => "council",
-            Doctype::Config => "quorate.toml",
-        }
-    }
-
     /// The value of the key `schema`; `None` for doctypes without that key.
     pub fn schema_id(self) -> Option<&'static str> {
         match self {
@@ -122,7 +108,7 @@ pub(crate) fn from_text(text: &str) -> Option<Doctype> {
 }
 
 fn from_schema(root: &Node) -> Option<Doctype> {
-    let schema = root.key("schema")?.as_str()?;
+    let schema = root.text_of("schema")?;
     Doctype::ALL.into_iter().find(|doctype| doctype.schema_id() == Some(schema))
 }
 
@@ -158,12 +144,11 @@ pub fn schema(doctype: Doctype) -> Option<Value> {
 /// The schema of a doctype, compiled once for validation.
 pub fn compiled_schema(doctype: Doctype) -> Option<&'static CompiledSchema> {
     static SCHEMAS: [OnceLock<Option<CompiledSchema>>; Doctype::ALL.len()] = [const { OnceLock::new() }; 8];
-    let at = Doctype::ALL.iter().position(|candidate| *candidate == doctype)?;
     let compile = || {
         let schema = schema(doctype)?;
         Some(CompiledSchema::parse(&schema).expect("generated schemas use only supported keywords"))
     };
-    SCHEMAS[at].get_or_init(compile).as_ref()
+    SCHEMAS[doctype as usize].get_or_init(compile).as_ref()
 }
 
 fn generate<T: JsonSchema>() -> Value {

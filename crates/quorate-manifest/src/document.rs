@@ -16,7 +16,7 @@ use crate::frontmatter;
 use crate::json_schema::{ErrorKind, PathStep, SchemaError};
 use crate::misspelling::meant_key;
 use crate::tree::open::sha256_hex;
-use crate::tree::reader::{SourceFile, nearest};
+use crate::tree::reader::{SourceFile, meant_or};
 use crate::tree::{DecodeError, Entry, Kind, Node, Problem, decode, from_node, yaml};
 use crate::workspace::WorkspacePath;
 use schema_error::describe;
@@ -254,11 +254,8 @@ pub(crate) fn unknown_doctype_report(parsed: Parsed) -> Report {
             (Some(written), Some(node)) => (format!("unknown doctype `{written}`"), node.span.clone()),
             _ => ("cannot tell the doctype of this file".to_owned(), 0..0),
         };
-        let near = written.and_then(|written| nearest(written, &known));
-        let help = match near {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("add `schema`: {}", known.join(", ")),
-        };
+        let help =
+            meant_or(written.unwrap_or_default(), &known, || format!("add `schema`: {}", known.join(", ")));
         document
             .refuse(codes::DOCTYPE_UNKNOWN, Body::new(message).at(document.place(span, "schema")).help(help));
     }
@@ -328,13 +325,12 @@ fn warn(document: &SourceFile, doctype: Doctype, root: &Node) {
         for entry in mapping.unknown() {
             let misspelt = meant_key(&entry.key, &mapping.known);
             let help = match (mapping.readers, misspelt) {
-                (Readers::Quorate, None) => match nearest(&entry.key, &mapping.known) {
-                    Some(near) => format!("did you mean `{near}`?"),
-                    None => format!(
+                (Readers::Quorate, None) => meant_or(&entry.key, &mapping.known, || {
+                    format!(
                         "the keys are: {}; start the keys of other tools with `x-`",
                         mapping.known.join(", ")
-                    ),
-                },
+                    )
+                }),
                 (Readers::Others, Some(meant)) => format!("did you mean `{meant}`?"),
                 _ => continue,
             };
@@ -358,7 +354,7 @@ fn open_mappings<'n>(doctype: Doctype, root: &'n Node) -> Vec<OpenMapping<'n>> {
         Doctype::Runtime => {
             add(Some(root), Vec::new(), known(), Readers::Quorate);
             let participant = schema.and_then(|schema| schema.property("participants")?.item());
-            for (at, node) in root.key("participants").map_or(&[][..], Node::items).iter().enumerate() {
+            for (at, node) in root.items_at(&["participants"]).iter().enumerate() {
                 let path = vec![key("participants"), PathStep::Item(at)];
                 let known = participant.map(|schema| schema.keys()).unwrap_or_default();
                 add(node.key("meta"), [&path[..], &[key("meta")]].concat(), META.to_vec(), Readers::Others);

@@ -155,7 +155,7 @@ fn arrange_block<'t>(block: &mut Block<'t>, order: &Order, path: &mut Vec<PathSe
         }
     }
     if let Some(keys) = order.keys(path) {
-        sort(&mut block.items, keys);
+        sort(&mut block.items, &keys);
     }
 }
 

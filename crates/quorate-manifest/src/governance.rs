@@ -13,7 +13,7 @@ use crate::document::{self, Document, Syntax};
 use crate::duration::IsoDuration;
 use crate::keyring::{self, Key};
 use crate::loader::{Chain, Loader, Reference, Refs};
-use crate::tree::{Field, Fields, Kind, Node, SourceFile};
+use crate::tree::{Field, Fields, Kind, SourceFile};
 use crate::workspace::{WorkspaceError, WorkspacePath};
 use crate::{Source, frontmatter, workspace};
 
@@ -82,7 +82,7 @@ impl Policies {
         }
         let mut bound_by_document = false;
         for document in &chain.documents {
-            let Some(text) = document.root.key("governance").and_then(Node::as_str) else { continue };
+            let Some(text) = document.root.text_of("governance") else { continue };
             bound_by_document = true;
             policies.bind(loader, document, text);
         }

@@ -97,23 +97,17 @@ pub enum Type {
     Object,
 }
 
+words!(Type {
+    Null = "null",
+    Boolean = "boolean",
+    Integer = "integer",
+    Number = "number",
+    String = "string",
+    Array = "array",
+    Object = "object",
+});
+
 impl Type {
-    const ALL: [Type; 7] =
-        [Type::Null, Type::Boolean, Type::Integer, Type::Number, Type::String, Type::Array, Type::Object];
-
-    /// The word in schemas.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Type::Null => "null",
-            Type::Boolean => "boolean",
-            Type::Integer => "integer",
-            Type::Number => "number",
-            Type::String => "string",
-            Type::Array => "array",
-            Type::Object => "object",
-        }
-    }
-
     /// The type in messages.
     pub fn description(self) -> &'static str {
         match self {
@@ -334,7 +328,7 @@ fn types(value: &Value) -> Option<Vec<Type>> {
         Value::String(word) => vec![word.clone()],
         _ => strings(value)?,
     };
-    words.iter().map(|word| Type::ALL.into_iter().find(|kind| kind.as_str() == word)).collect()
+    words.iter().map(|word| Type::parse(word)).collect()
 }
 
 fn strings(value: &Value) -> Option<Vec<String>> {

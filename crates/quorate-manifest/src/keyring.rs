@@ -290,7 +290,7 @@ fn parse_with_entry(text: &str, public: &str) -> Option<Node> {
 }
 
 fn is_entry_of(entry: &Node, public: &str) -> bool {
-    entry.key("public").and_then(Node::as_str) == Some(public)
+    entry.text_of("public") == Some(public)
 }
 
 #[cfg(test)]

@@ -3,6 +3,28 @@
 //! This crate opens no file: bytes come through a [`Source`] or a [`Workspace`]. It does not know how a mode decides or
 //! which adapter kinds exist. Loading reports all problems of a text at once, each with a code and a place.
 
+/// Gives an enum its words in manifests.
+macro_rules! words {
+    ($name:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
+        impl $name {
+            /// All values, in the order of their declaration.
+            pub const ALL: [$name; [$($word),+].len()] = [$($name::$variant),+];
+
+            /// The word in manifests.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $($name::$variant => $word),+
+                }
+            }
+
+            /// The inverse of [`Self::as_str`].
+            pub fn parse(word: &str) -> Option<$name> {
+                Self::ALL.into_iter().find(|value| value.as_str() == word)
+            }
+        }
+    };
+}
+
 pub mod assembly;
 pub mod capabilities;
 pub mod check;
@@ -19,7 +41,7 @@ pub mod governance;
 pub mod json_schema;
 pub mod keyring;
 pub mod loader;
-pub mod merge;
+mod merge;
 pub mod misspelling;
 pub mod operator;
 mod pattern;

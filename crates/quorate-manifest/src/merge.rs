@@ -7,7 +7,7 @@ use crate::tree::{Entry, Kind, Node};
 
 /// How one key is merged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Strategy {
+pub(crate) enum Strategy {
     /// The child's value, if it has one.
     Override,
     /// Only the child's value; nothing is inherited.
@@ -20,22 +20,14 @@ pub enum Strategy {
     /// Mappings are merged key by key, at any depth.
     Deep,
     /// A mapping with its own table.
-    Fields(&'static [Row]),
+    Fields(Table),
 }
 
-/// How one key is merged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Row {
-    pub key: &'static str,
-    pub strategy: Strategy,
-}
+/// The strategies of keys; other keys have [`Strategy::Override`].
+pub(crate) type Table = &'static [(&'static str, Strategy)];
 
-pub const fn row(key: &'static str, strategy: Strategy) -> Row {
-    Row { key, strategy }
-}
-
-/// Merges a child into its ancestors' tree. Keys that the table does not name have [`Strategy::Override`].
-pub fn merge(parent: &Node, child: &Node, table: &[Row]) -> Node {
+/// Merges a child into its ancestors' tree.
+pub(crate) fn merge(parent: &Node, child: &Node, table: Table) -> Node {
     let mut entries: Vec<Entry> = Vec::new();
     for entry in present(parent) {
         let strategy = strategy(table, &entry.key);
@@ -49,16 +41,12 @@ pub fn merge(parent: &Node, child: &Node, table: &[Row]) -> Node {
     Node { kind: Kind::Map(entries), span: parent.span.clone(), document: parent.document }
 }
 
-fn strategy(table: &[Row], key: &str) -> Strategy {
-    table.iter().find(|row| row.key == key).map_or(Strategy::Override, |row| row.strategy)
+fn strategy(table: Table, key: &str) -> Strategy {
+    table.iter().find(|(known, _)| *known == key).map_or(Strategy::Override, |(_, strategy)| *strategy)
 }
 
 fn present(node: &Node) -> impl Iterator<Item = &Entry> {
-    let entries = match &node.kind {
-        Kind::Map(entries) => entries.as_slice(),
-        _ => &[],
-    };
-    entries.iter().filter(|entry| entry.value.kind != Kind::Null)
+    node.entries().iter().filter(|entry| entry.value.kind != Kind::Null)
 }
 
 /// Merges an entry that both have. If both contribute, the entry keeps the parent's key and span.

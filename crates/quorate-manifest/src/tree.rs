@@ -157,6 +157,16 @@ impl Node {
         }
     }
 
+    /// The text of a key, if this is a mapping and the value is text.
+    pub fn text_of(&self, key: &str) -> Option<&str> {
+        self.key(key)?.as_str()
+    }
+
+    /// The items of the list at a path of keys; empty without such a list.
+    pub fn items_at(&self, keys: &[&str]) -> &[Node] {
+        self.at_path(keys).map_or(&[], Node::items)
+    }
+
     /// The entries of a mapping; empty for other kinds.
     pub fn entries(&self) -> &[Entry] {
         match &self.kind {

@@ -52,9 +52,7 @@ pub(super) fn check_minimums(documents: &[Arc<Document>]) -> Report {
 /// For each document, root first, the match mode of the traits that it declares (M9).
 pub(crate) fn declared_match_modes(documents: &[Arc<Document>]) -> Vec<MatchMode> {
     let mut strictest = MatchMode::default();
-    let declared = |document: &Arc<Document>| {
-        document.root.key("matchMode").and_then(Node::as_str).and_then(MatchMode::parse)
-    };
+    let declared = |document: &Arc<Document>| document.root.text_of("matchMode").and_then(MatchMode::parse);
     documents
         .iter()
         .map(|document| {

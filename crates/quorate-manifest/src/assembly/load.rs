@@ -16,8 +16,8 @@ use crate::doctype::Doctype;
 use crate::document::Document;
 use crate::governance::Policies;
 use crate::loader::{Chain, ChainOutcome, Loader, Refs};
-use crate::merge::Strategy::{ById, Deep, Fields, Local, Override, Union};
-use crate::merge::{Row, row};
+use crate::merge::Strategy::{ById, Deep, Fields, Local, Union};
+use crate::merge::Table;
 use crate::tree::Node;
 use crate::workspace::WorkspacePath;
 use crate::{Loaded, checks, loader};
@@ -61,7 +61,7 @@ pub fn load(loader: &Loader<'_>, leaf: &Arc<Document>) -> Loaded<ResolvedAssembl
 }
 
 fn resolve(loader: &Loader<'_>, chain: &Arc<Chain>, report: &mut Report) -> Option<ResolvedAssembly> {
-    let Some(mode) = chain.merged.key("mode").and_then(Node::as_str).and_then(Mode::parse) else {
+    let Some(mode) = chain.merged.text_of("mode").and_then(Mode::parse) else {
         let leaf = chain.leaf();
         let body = Body::new("`mode` is missing, and no loaded parent has one");
         report.add_source(Arc::clone(&leaf.shown), Arc::clone(&leaf.text));
@@ -94,9 +94,9 @@ fn build_resolved(
 ) -> ResolvedAssembly {
     let root = &chain.merged;
     let declared = inherited_minimums::declared_match_modes(&chain.documents);
-    let nodes = root.key("members").map_or(&[][..], Node::items);
+    let nodes = root.items_at(&["members"]);
     let members = written.members.unwrap_or_default();
-    let rule_nodes = root.at_path(&["synthesis", "rules"]).map_or(&[][..], Node::items);
+    let rule_nodes = root.items_at(&["synthesis", "rules"]);
     let synthesis = written.synthesis;
     let (rules, levels) =
         synthesis.map_or((None, None), |synthesis| (synthesis.rules, synthesis.risk_levels));
@@ -126,8 +126,7 @@ fn build_resolved(
             levels.iter().map(resolve).collect()
         }),
         locked_traits: root
-            .key("lockedTraits")
-            .map_or(&[][..], Node::items)
+            .items_at(&["lockedTraits"])
             .iter()
             .filter_map(|node| {
                 let document = usize::from(node.document);
@@ -222,34 +221,18 @@ fn resolve_audit(audit: Option<&super::Audit>) -> ResolvedAudit {
     }
 }
 
-/// One row for each key, in the order of AIP-24's table. `inherited_minimums.rs` checks the one-way keys.
-pub const TABLE: &[Row] = &[
-    row("schema", Override),
-    row("name", Override),
-    row("title", Override),
-    row("description", Override),
-    row("version", Override),
-    row("extends", Local),
-    row("appliesTo", Local),
-    row("mode", Override),
-    row("members", ById("id")),
-    row("synthesis", Fields(SYNTHESIS)),
-    row("lockedTraits", Union),
-    row("matchMode", Override),
-    row("audit", Fields(AUDIT)),
-    row("identity", Override),
-    row("governance", Override),
-    row("work", Override),
-    row("executor", Override),
-    row("defaults", Fields(&[])),
-    row("display", Fields(&[])),
-    row("metadata", Deep),
+/// AIP-24's table. A view's value of a key that is not listed overrides. `inherited_minimums.rs` checks the one-way keys.
+const TABLE: Table = &[
+    ("extends", Local),
+    ("appliesTo", Local),
+    ("members", ById("id")),
+    ("synthesis", Fields(&[("rules", ById("id"))])),
+    ("lockedTraits", Union),
+    ("audit", Fields(&[("consultations", Fields(&[])), ("overlays", Fields(&[]))])),
+    ("defaults", Fields(&[])),
+    ("display", Fields(&[])),
+    ("metadata", Deep),
 ];
-
-const SYNTHESIS: &[Row] = &[row("rules", ById("id")), row("riskLevels", Override)];
-
-const AUDIT: &[Row] =
-    &[row("consultations", Fields(&[])), row("overlays", Fields(&[])), row("signing", Override)];
 
 /// A valid, merged assembly with all defaults filled in.
 #[derive(Debug, Clone)]

@@ -18,7 +18,7 @@ use crate::document::schema_error;
 use crate::duration::IsoDuration;
 use crate::json_schema::CompiledSchema;
 use crate::loader::Chain;
-use crate::tree::reader::nearest;
+use crate::tree::reader::meant_or;
 use crate::tree::{Kind, Node};
 
 /// Fields of members, each with the only mode that reads it.
@@ -52,7 +52,7 @@ pub(super) fn check_fields_without_effect(view: &CheckContext<'_, '_>) {
 fn check_unread_params(view: &CheckContext<'_, '_>) {
     let mut seen: Vec<(&str, &Node)> = Vec::new();
     for (at, rule) in view.rules().iter().enumerate() {
-        let Some(word) = rule.key("kind").and_then(Node::as_str) else { continue };
+        let Some(word) = rule.text_of("kind") else { continue };
         let Some((kind, params)) = view.loader.capabilities.rule_kind(word).zip(rule.key("params")) else {
             continue;
         };
@@ -79,7 +79,7 @@ fn check_unread_params(view: &CheckContext<'_, '_>) {
         };
         for name in kind.first_rule_only_params.iter().filter(|name| is_read(name)) {
             if let Some(first) = first {
-                let id = first.key("id").and_then(Node::as_str).unwrap_or_default();
+                let id = first.text_of("id").unwrap_or_default();
                 let message = format!(
                     "`{name}` has an effect only in the first rule of kind `{word}`, which is `{id}`"
                 );
@@ -87,7 +87,7 @@ fn check_unread_params(view: &CheckContext<'_, '_>) {
             }
         }
         for (name, other, value) in kind.dependent_params.iter().filter(|(name, ..)| is_read(name)) {
-            if params.key(other).and_then(Node::as_str) != Some(value) {
+            if params.text_of(other) != Some(value) {
                 let message = format!("`{name}` has no effect without `{other}: {value}`");
                 warn(name, message, format!("add `{other}: {value}`, or remove `{name}`"));
             }
@@ -113,10 +113,9 @@ fn check_heuristic(view: &CheckContext<'_, '_>) {
     let Some(node) = view.root().at_path(&["defaults", "triggerHeuristic"]) else { return };
     let Some(written) = node.as_str().filter(|written| !HEURISTICS.contains(written)) else { return };
     let body = Body::new(format!("unknown trigger heuristic `{written}`: `convene --if-due` refuses it"));
-    let help = match nearest(written.strip_prefix("custom:").unwrap_or(written), &HEURISTICS) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("the heuristics are: {}", HEURISTICS.join(", ")),
-    };
+    let help = meant_or(written.strip_prefix("custom:").unwrap_or(written), &HEURISTICS, || {
+        format!("the heuristics are: {}", HEURISTICS.join(", "))
+    });
     let place = view.place(node, "defaults.triggerHeuristic");
     view.warn(codes::FIELD_WITHOUT_EFFECT, body.at(place).help(help));
 }
@@ -173,7 +172,7 @@ pub(crate) fn check_numbers(chain: &Chain) -> Report {
     for document in &chain.documents {
         report.add_source(Arc::clone(&document.shown), Arc::clone(&document.text));
     }
-    let items = |keys: &[&str]| chain.merged.at_path(keys).map_or(&[][..], Node::items);
+    let items = |keys: &[&str]| chain.merged.items_at(keys);
     for (at, member) in items(&["members"]).iter().enumerate() {
         if let Some(weight) = member.key("weight") {
             check_decimal(chain, weight, &format!("members[{at}].weight"), &mut report);
@@ -225,7 +224,7 @@ fn check_recordable(chain: &Chain, node: &Node, path: &str, report: &mut Report)
 
 pub(super) fn check_trait_patterns(view: &CheckContext<'_, '_>) {
     let declared = crate::assembly::inherited_minimums::declared_match_modes(&view.chain.documents);
-    for node in view.root().key("lockedTraits").map_or(&[][..], Node::items) {
+    for node in view.root().items_at(&["lockedTraits"]) {
         let Some(text) = node.as_str().filter(|_| declared[usize::from(node.document)] == MatchMode::Regex)
         else {
             continue;
@@ -243,7 +242,7 @@ pub(super) fn check_trait_patterns(view: &CheckContext<'_, '_>) {
 
 pub(super) fn check_doubtful_traits(view: &CheckContext<'_, '_>) {
     let declared = crate::assembly::inherited_minimums::declared_match_modes(&view.chain.documents);
-    for node in view.root().key("lockedTraits").map_or(&[][..], Node::items) {
+    for node in view.root().items_at(&["lockedTraits"]) {
         let Some(text) = node.as_str() else { continue };
         let reach = view.loader.capabilities.trait_reach(text, declared[usize::from(node.document)]);
         let (message, help) = match reach {

@@ -73,7 +73,7 @@ pub(super) struct Lifetime {
 pub(super) fn rule_lifetimes<'r>(view: &CheckContext<'r, '_>) -> Vec<(&'r Node, String, Lifetime)> {
     let mut lifetimes = Vec::new();
     for (at, rule) in view.rules().iter().enumerate() {
-        let kind = rule.key("kind").and_then(Node::as_str);
+        let kind = rule.text_of("kind");
         let Some(kind) = kind.and_then(|kind| view.loader.capabilities.rule_kind(kind)) else { continue };
         let mut add = |param: &str, length: &dyn Fn(&Node) -> Option<Lifetime>| {
             let Some(node) = rule.at_path(&["params", param]) else { return };

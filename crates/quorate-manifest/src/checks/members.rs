@@ -17,7 +17,7 @@ use super::fields::MODE_FIELDS;
 use crate::assembly::{DEFAULT_STRATEGY, DEFAULT_TIMEOUT_MS, Mode};
 use crate::document::{Document, schema_error};
 use crate::json_schema::CompiledSchema;
-use crate::tree::reader::nearest;
+use crate::tree::reader::meant_or;
 use crate::tree::{Entry, Kind, Node};
 
 const MEMBERS: &[&str] = &["members"];
@@ -29,7 +29,7 @@ const MAX_VALUE_CHARS: usize = 120;
 pub(super) fn check_dropped_fields(view: &CheckContext<'_, '_>) {
     for (index, document) in view.chain.documents.iter().enumerate().skip(1) {
         for list in [MEMBERS, RULES] {
-            let entries = document.root.at_path(list).map_or(&[][..], Node::items);
+            let entries = document.root.items_at(list);
             for (at, entry) in entries.iter().enumerate() {
                 let Some((ancestor, replaced)) = view.replaced(index, list, entry) else { continue };
                 let replacement = Replacement { view, document, entry, ancestor, replaced };
@@ -68,10 +68,10 @@ impl Replacement<'_, '_, '_> {
         {
             self.warn(dropped, path, "all members");
         }
-        let kind = self.entry.key("kind").and_then(Node::as_str);
+        let kind = self.entry.text_of("kind");
         let (Some(kind), Some(params)) = (kind, self.replaced.key("params")) else { return };
         // Parameters of another kind have another meaning.
-        if self.replaced.key("kind").and_then(Node::as_str) != Some(kind) {
+        if self.replaced.text_of("kind") != Some(kind) {
             return;
         }
         let Some(kind) = self.view.loader.capabilities.rule_kind(kind) else { return };
@@ -91,7 +91,7 @@ impl Replacement<'_, '_, '_> {
 
     fn warn(&self, dropped: &Entry, path: &str, default: &str) {
         let field = &dropped.key;
-        let id = self.entry.key("id").and_then(Node::as_str).unwrap_or_default();
+        let id = self.entry.text_of("id").unwrap_or_default();
         let message = format!(
             "this entry replaces `{id}` and leaves out `{field}`, which is {} in {}; now it is {default}",
             value_text(&dropped.value),
@@ -144,9 +144,9 @@ pub(crate) fn check_id_collisions(documents: &[Arc<Document>]) -> Report {
     let mut report = Report::new();
     for document in documents {
         report.add_source(Arc::clone(&document.shown), Arc::clone(&document.text));
-        let members = document.root.key("members").map_or(&[][..], Node::items);
+        let members = document.root.items_at(&["members"]);
         refuse_duplicates(document, members, "members", codes::ASSEMBLY_MEMBER_ID_COLLISION, &mut report);
-        let rules = document.root.at_path(&["synthesis", "rules"]).map_or(&[][..], Node::items);
+        let rules = document.root.items_at(&["synthesis", "rules"]);
         refuse_duplicates(
             document,
             rules,
@@ -192,7 +192,7 @@ pub(super) fn check_phases(view: &CheckContext<'_, '_>) {
     }
     for (at, member) in view.members().iter().enumerate().filter(|(_, member)| member.key("phase").is_none())
     {
-        let id = member.key("id").and_then(Node::as_str).unwrap_or_default();
+        let id = member.text_of("id").unwrap_or_default();
         let place = view.value_place(member, "id", format!("members[{at}]"));
         let body = Body::new(format!("`{id}` has no phase and is never asked")).at(place);
         view.warn(
@@ -225,10 +225,7 @@ pub(super) fn check_gather_strategies(view: &CheckContext<'_, '_>) {
             continue;
         };
         let known = capabilities.gather_strategies();
-        let help = match nearest(strategy, &known) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("the strategies are: {}", known.join(", ")),
-        };
+        let help = meant_or(strategy, &known, || format!("the strategies are: {}", known.join(", ")));
         let place = view.place(node, format!("members[{at}].gatherInput.strategy"));
         let body = Body::new(format!("unknown gather strategy `{strategy}`")).at(place);
         view.refuse(codes::GATHER_UNKNOWN, body.help(help));
@@ -257,7 +254,7 @@ pub(super) fn check_hierarchy(view: &CheckContext<'_, '_>) {
     let mut parents: BTreeMap<&str, (usize, &Node)> = BTreeMap::new();
     let mut roots = Vec::new();
     for (at, member) in view.members().iter().enumerate() {
-        let Some(id) = member.key("id").and_then(Node::as_str) else { continue };
+        let Some(id) = member.text_of("id") else { continue };
         match member.key("parent") {
             Some(parent) => {
                 parents.insert(id, (at, parent));
@@ -284,14 +281,9 @@ pub(super) fn check_hierarchy(view: &CheckContext<'_, '_>) {
 
 fn invalid_parent(view: &CheckContext<'_, '_>, at: usize, parent: &Node) {
     let Some(id) = parent.as_str().filter(|id| !view.is_member(id)) else { return };
-    let ids = view.member_ids();
-    let help = match nearest(id, &ids) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("the members are: {}", ids.join(", ")),
-    };
     let body = Body::new(format!("cannot report to the unknown member `{id}`"));
     let place = view.place(parent, format!("members[{at}].parent"));
-    view.refuse(codes::ASSEMBLY_HIERARCHY_INVALID_PARENT, body.at(place).help(help));
+    view.refuse(codes::ASSEMBLY_HIERARCHY_INVALID_PARENT, body.at(place).help(view.member_help(id)));
 }
 
 /// Refuses each cycle once, at its first member in roster order.

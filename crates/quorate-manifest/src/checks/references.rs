@@ -59,7 +59,7 @@ pub(super) fn check_applies_to(view: &CheckContext<'_, '_>) {
         return;
     }
     let leaf = view.chain.leaf();
-    for (at, item) in leaf.root.key("appliesTo").map_or(&[][..], Node::items).iter().enumerate() {
+    for (at, item) in leaf.root.items_at(&["appliesTo"]).iter().enumerate() {
         let Some(text) = item.as_str() else { continue };
         let Err(unresolved) = view.loader.resolve(&leaf.path, text) else { continue };
         let place = leaf.place(item.span.clone(), format!("appliesTo[{at}]"));
@@ -86,7 +86,7 @@ pub(super) fn check_personas(view: &CheckContext<'_, '_>) {
         let from = &view.chain.document_of(node).path;
         let found = view.loader.find_persona(from, reference);
         if let Err(why) = &*found {
-            let id = member.key("id").and_then(Node::as_str).unwrap_or_default();
+            let id = member.text_of("id").unwrap_or_default();
             let mut body =
                 Body::new(format!("the persona of `{id}`, `{reference}`, cannot be used: {}", why.reason));
             if let Some((place, label)) = &why.related {

@@ -14,7 +14,7 @@ use crate::capabilities::RuleKind;
 use crate::document::schema_error;
 use crate::duration::IsoDuration;
 use crate::json_schema::{CompiledSchema, ErrorKind};
-use crate::tree::reader::nearest;
+use crate::tree::reader::meant_or;
 use crate::tree::{Kind, Node};
 
 pub(super) fn check_rule_params(view: &CheckContext<'_, '_>) {
@@ -36,13 +36,9 @@ pub(super) fn check_rule_params(view: &CheckContext<'_, '_>) {
 
 fn unknown(view: &CheckContext<'_, '_>, node: &Node, written: &str, path: &str) {
     let known = view.loader.capabilities.rule_kinds();
-    let help = match nearest(written, &known) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!(
-            "the kinds are: {}; a program that uses the library can register its own",
-            known.join(", ")
-        ),
-    };
+    let help = meant_or(written, &known, || {
+        format!("the kinds are: {}; a program that uses the library can register its own", known.join(", "))
+    });
     let body = Body::new(format!("unknown kind of rule `{written}`"));
     let place = view.place(node, format!("{path}.kind"));
     view.refuse(codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, body.at(place).help(help));
@@ -89,7 +85,7 @@ fn check_params(view: &CheckContext<'_, '_>, rule: &Node, kind: &RuleKind, path:
                 let place = document.place(entry.key_span.clone(), path.clone());
                 view.refuse(
                     codes::ASSEMBLY_SYNTHESIS_RULE_INVALID,
-                    body.at(place).help(member_help(view, &entry.key)),
+                    body.at(place).help(view.member_help(&entry.key)),
                 );
             }
             for (at, node) in entry.value.items().iter().enumerate() {
@@ -104,10 +100,9 @@ fn check_params(view: &CheckContext<'_, '_>, rule: &Node, kind: &RuleKind, path:
             continue;
         }
         let body = Body::new(format!("`{name}` names `{written}`, an unknown kind of rule"));
-        let help = match nearest(written, other_words) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("write {}, or a registered kind of rule", other_words.join(", ")),
-        };
+        let help = meant_or(written, other_words, || {
+            format!("write {}, or a registered kind of rule", other_words.join(", "))
+        });
         let place = view.place(node, format!("{path}.params.{name}"));
         view.refuse(codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, body.at(place).help(help));
     }
@@ -125,26 +120,16 @@ fn check_member(view: &CheckContext<'_, '_>, node: &Node, name: &str, path: Stri
     let Some(id) = node.as_str().filter(|id| !view.is_member(id)) else { return };
     let body = Body::new(format!("`{name}` is `{id}`, but there is no such member"));
     let place = view.place(node, path);
-    view.refuse(codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, body.at(place).help(member_help(view, id)));
-}
-
-fn member_help(view: &CheckContext<'_, '_>, id: &str) -> String {
-    let ids = view.member_ids();
-    match nearest(id, &ids) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("the members are: {}", ids.join(", ")),
-    }
+    view.refuse(codes::ASSEMBLY_SYNTHESIS_RULE_INVALID, body.at(place).help(view.member_help(id)));
 }
 
 pub(super) fn check_rule_members(view: &CheckContext<'_, '_>) {
     for (at, rule) in view.rules().iter().enumerate() {
-        for (index, node) in rule.key("appliesTo").map_or(&[][..], Node::items).iter().enumerate() {
+        for (index, node) in rule.items_at(&["appliesTo"]).iter().enumerate() {
             let Some(id) = node.as_str().filter(|id| !view.is_member(id)) else { continue };
-            let ids = view.member_ids();
-            let help = match nearest(id, &ids) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None if ids.is_empty() => "this assembly has no members".to_owned(),
-                None => format!("the members are: {}", ids.join(", ")),
+            let help = match view.members() {
+                [] => "this assembly has no members".to_owned(),
+                _ => view.member_help(id),
             };
             let body = Body::new(format!("the rule applies to `{id}`, but there is no such member"));
             let place = view.place(node, format!("synthesis.rules[{at}].appliesTo[{index}]"));
@@ -158,22 +143,17 @@ pub(super) fn check_terminal_rules(view: &CheckContext<'_, '_>) {
         .rules()
         .iter()
         .enumerate()
-        .filter(|(_, rule)| {
-            let kind = rule.key("kind").and_then(Node::as_str);
-            kind.and_then(|kind| view.loader.capabilities.rule_kind(kind))
-                .is_some_and(|kind| kind.ends_synthesis)
-        })
+        .filter(|(_, rule)| view.kind_of(rule).is_some_and(|kind| kind.ends_synthesis))
         .collect();
     for (later, (at, rule)) in ending.iter().enumerate() {
         let Some((_, earlier)) = ending[..later].iter().find(|(_, earlier)| overlap(view, earlier, rule))
         else {
             continue;
         };
-        let id = |rule: &Node| rule.key("id").and_then(Node::as_str).unwrap_or_default().to_owned();
         let message = format!(
             "`{}` can end the synthesis, and so can the earlier `{}` for the same members",
-            id(rule),
-            id(earlier)
+            rule_id(rule),
+            rule_id(earlier)
         );
         let place = view.key_place(rule, "kind", format!("synthesis.rules[{at}].kind"));
         let body =
@@ -188,7 +168,7 @@ pub(super) fn check_terminal_rules(view: &CheckContext<'_, '_>) {
 /// Whether two rules apply to a common member, and so to a common phase.
 fn overlap(view: &CheckContext<'_, '_>, first: &Node, second: &Node) -> bool {
     let applies = |rule: &Node, id: &str| {
-        let items = rule.key("appliesTo").map_or(&[][..], Node::items);
+        let items = rule.items_at(&["appliesTo"]);
         items.is_empty() || items.iter().any(|item| item.as_str() == Some(id))
     };
     view.member_ids().iter().any(|id| applies(first, id) && applies(second, id))
@@ -221,12 +201,11 @@ fn unknown_scopes(view: &CheckContext<'_, '_>) {
         let Some((param, node)) = scope(view, rule) else { continue };
         let Some(class) = node.as_str().filter(|class| !declared.contains(class)) else { continue };
         let message = format!("`{param}` is `{class}`, but no member's `voteClass` has it");
-        let help = match nearest(class, &declared) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None if declared.is_empty() => {
-                "list the classes that each member votes on in `voteClass`".to_owned()
+        let help = match &declared[..] {
+            [] => "list the classes that each member votes on in `voteClass`".to_owned(),
+            _ => {
+                meant_or(class, &declared, || format!("the classes are: {}", distinct(&declared).join(", ")))
             }
-            None => format!("the classes are: {}", distinct(&declared).join(", ")),
         };
         let place = view.place(node, format!("synthesis.rules[{at}].params.{param}"));
         view.warn(codes::RULE_WITHOUT_EFFECT, Body::new(message).at(place).help(help));
@@ -238,9 +217,7 @@ fn rules_after_a_decision(view: &CheckContext<'_, '_>) -> BTreeSet<usize> {
     let mut decided_by: BTreeMap<&str, &Node> = BTreeMap::new();
     let mut dead = BTreeSet::new();
     for (at, rule) in view.rules().iter().enumerate() {
-        let kind = rule.key("kind").and_then(Node::as_str);
-        let kind = kind.and_then(|kind| view.loader.capabilities.rule_kind(kind));
-        let Some(kind) = kind.filter(|kind| kind.modes.contains(&view.mode)) else { continue };
+        let Some(kind) = view.kind_of(rule).filter(|kind| kind.modes.contains(&view.mode)) else { continue };
         let decisions = decisions(view, rule);
         let before: Option<Vec<&Node>> =
             decisions.iter().map(|decision| decided_by.get(decision).copied()).collect();
@@ -275,19 +252,15 @@ fn decisions<'r>(view: &CheckContext<'r, '_>, rule: &Node) -> Vec<&'r str> {
         return vec!["result"];
     }
     let parents: BTreeSet<&str> =
-        view.members().iter().filter_map(|member| member.key("parent")?.as_str()).collect();
-    let ids = matching_members(view, rule).into_iter().filter_map(|member| member.key("id")?.as_str());
+        view.members().iter().filter_map(|member| member.text_of("parent")).collect();
+    let ids = matching_members(view, rule).into_iter().filter_map(|member| member.text_of("id"));
     ids.filter(|id| parents.contains(id)).collect()
 }
 
 /// A veto that cannot fire is worse than no veto: readers of the manifest rely on it.
 fn unreachable_vetoes(view: &CheckContext<'_, '_>, dead: &BTreeSet<usize>) {
     for (at, rule) in view.rules().iter().enumerate().filter(|(at, _)| !dead.contains(at)) {
-        let Some(kind) =
-            rule.key("kind").and_then(Node::as_str).and_then(|kind| view.loader.capabilities.rule_kind(kind))
-        else {
-            continue;
-        };
+        let Some(kind) = view.kind_of(rule) else { continue };
         let warn = |message: String, help: String| {
             let place = view.key_place(rule, "kind", format!("synthesis.rules[{at}].kind"));
             view.warn(codes::RULE_WITHOUT_EFFECT, Body::new(message).at(place).help(help));
@@ -312,7 +285,7 @@ fn unreachable_vetoes(view: &CheckContext<'_, '_>, dead: &BTreeSet<usize>) {
                     let Some(classes) = classes(member).filter(|classes| !classes.is_empty()) else {
                         continue;
                     };
-                    let member = member.key("id").and_then(Node::as_str).unwrap_or_default();
+                    let member = member.text_of("id").unwrap_or_default();
                     warn(
                         format!(
                             "`{}` cannot fire for `{member}` on every proposal: `{member}` votes only on {}",
@@ -331,10 +304,9 @@ fn unreachable_vetoes(view: &CheckContext<'_, '_>, dead: &BTreeSet<usize>) {
 
 /// In a hierarchy, a rule combines the reports of children, so it has no effect for leaves.
 fn leaf_rules(view: &CheckContext<'_, '_>) {
-    let parents: Vec<&str> =
-        view.members().iter().filter_map(|member| member.key("parent")?.as_str()).collect();
+    let parents: Vec<&str> = view.members().iter().filter_map(|member| member.text_of("parent")).collect();
     for (at, rule) in view.rules().iter().enumerate() {
-        let named = rule.key("appliesTo").map_or(&[][..], Node::items);
+        let named = rule.items_at(&["appliesTo"]);
         let ids: Vec<&str> = named.iter().filter_map(Node::as_str).filter(|id| view.is_member(id)).collect();
         if ids.is_empty() || ids.iter().any(|id| parents.contains(id)) {
             continue;
@@ -351,17 +323,15 @@ fn leaf_rules(view: &CheckContext<'_, '_>) {
 
 /// The members that a rule applies to.
 fn matching_members<'r>(view: &CheckContext<'r, '_>, rule: &Node) -> Vec<&'r Node> {
-    let named = rule.key("appliesTo").map_or(&[][..], Node::items);
-    let ids: Vec<&str> = named.iter().filter_map(Node::as_str).collect();
-    let matches = |member: &&Node| {
-        ids.is_empty() || member.key("id").and_then(Node::as_str).is_some_and(|id| ids.contains(&id))
-    };
+    let named = rule.items_at(&["appliesTo"]);
+    let is_named = |id: &str| named.iter().any(|name| name.as_str() == Some(id));
+    let matches = |member: &&Node| named.is_empty() || member.text_of("id").is_some_and(is_named);
     view.members().iter().filter(matches).collect()
 }
 
 /// The members that a rule names; empty for a rule that applies to all.
 fn named_members<'r>(view: &CheckContext<'r, '_>, rule: &Node) -> Vec<&'r Node> {
-    match rule.key("appliesTo").map_or(&[][..], Node::items) {
+    match rule.items_at(&["appliesTo"]) {
         [] => Vec::new(),
         _ => matching_members(view, rule),
     }
@@ -369,12 +339,12 @@ fn named_members<'r>(view: &CheckContext<'r, '_>, rule: &Node) -> Vec<&'r Node> 
 
 /// The parameter of a rule that names a class of proposals.
 fn scope<'n>(view: &CheckContext<'_, '_>, rule: &'n Node) -> Option<(&'static str, &'n Node)> {
-    let kind = view.loader.capabilities.rule_kind(rule.key("kind")?.as_str()?)?;
+    let kind = view.kind_of(rule)?;
     kind.class_params.iter().find_map(|name| Some((*name, rule.at_path(&["params", name])?)))
 }
 
 fn rule_id(rule: &Node) -> &str {
-    rule.key("id").and_then(Node::as_str).unwrap_or_default()
+    rule.text_of("id").unwrap_or_default()
 }
 
 fn quoted(ids: &[&str]) -> String {
@@ -391,12 +361,12 @@ fn distinct<'w>(words: &[&'w str]) -> Vec<&'w str> {
 pub(super) fn check_replaced_terminals(view: &CheckContext<'_, '_>) {
     let documents = &view.chain.documents;
     for (index, document) in documents.iter().enumerate().skip(1) {
-        for (at, rule) in rules(&document.root).iter().enumerate() {
+        for (at, rule) in document.root.items_at(RULES).iter().enumerate() {
             let Some((parent, replaced)) = view.replaced(index, RULES, rule) else { continue };
             if !is_terminal(view, replaced) || replaced.to_json() == rule.to_json() {
                 continue;
             }
-            let id = written_id(rule).unwrap_or_default();
+            let id = rule_id(rule);
             let place = |rule: &Node| rule.key("id").unwrap_or(rule).span.clone();
             let message = match is_terminal(view, rule) {
                 true => format!("`{id}` replaces a terminal rule of {}", parent.shown),
@@ -416,24 +386,14 @@ pub(super) fn check_replaced_terminals(view: &CheckContext<'_, '_>) {
 
 const RULES: &[&str] = &["synthesis", "rules"];
 
-fn rules(root: &Node) -> &[Node] {
-    root.at_path(RULES).map_or(&[], Node::items)
-}
-
-fn written_id(rule: &Node) -> Option<&str> {
-    rule.key("id").and_then(Node::as_str)
-}
-
 /// Whether a rule ends the synthesis when it fires: by its kind, or by the parameter `terminal: true`.
 fn is_terminal(view: &CheckContext<'_, '_>, rule: &Node) -> bool {
-    let kind = rule.key("kind").and_then(Node::as_str);
-    let kind = kind.and_then(|kind| view.loader.capabilities.rule_kind(kind));
-    kind.is_some_and(|kind| kind.ends_synthesis)
+    view.kind_of(rule).is_some_and(|kind| kind.ends_synthesis)
         || rule.at_path(&["params", "terminal"]).is_some_and(|node| node.to_json() == true)
 }
 
 pub(super) fn check_risk_levels(view: &CheckContext<'_, '_>) {
-    let levels = view.root().at_path(&["synthesis", "riskLevels"]).map_or(&[][..], Node::items);
+    let levels = view.root().items_at(&["synthesis", "riskLevels"]);
     let mut before: Option<(i64, &Node)> = None;
     for (at, level) in levels.iter().enumerate() {
         let Some(range) = level.key("range") else { continue };

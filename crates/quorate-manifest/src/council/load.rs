@@ -16,7 +16,7 @@ use super::{
 use crate::config::ExecutorTable;
 use crate::config::load::{parse_retries, rest_block};
 use crate::duration::MAX_DURATION;
-use crate::tree::reader::nearest;
+use crate::tree::reader::meant_or;
 use crate::tree::{Field, Fields, Format, Kind, ParsedFile, open};
 use crate::{Loaded, Source};
 
@@ -297,18 +297,13 @@ fn policy(field: &Field<'_>) -> Option<VerdictPolicy> {
         field.warn(codes::FIELD_WITHOUT_EFFECT, body);
         return Some(VerdictPolicy::Strict);
     }
-    match field.text()? {
-        "seed" => Some(VerdictPolicy::Seed),
-        "strict" => Some(VerdictPolicy::Strict),
-        other => {
-            let help = match nearest(other, &["seed", "strict"]) {
-                Some(near) => format!("did you mean `{near}`?"),
-                None => "the policies are `seed` and `strict`".to_owned(),
-            };
-            field.invalid_with(format!("unknown verdict policy `{other}`"), help);
-            None
-        }
+    let word = field.text()?;
+    let policy = VerdictPolicy::parse(word);
+    if policy.is_none() {
+        let help = meant_or(word, &["seed", "strict"], || "the policies are `seed` and `strict`".to_owned());
+        field.invalid_with(format!("unknown verdict policy `{word}`"), help);
     }
+    policy
 }
 
 #[cfg(test)]

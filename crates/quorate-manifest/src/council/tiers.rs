@@ -53,18 +53,7 @@ pub enum Classifier {
     Hybrid,
 }
 
-impl Classifier {
-    pub const ALL: [Classifier; 3] = [Classifier::Rules, Classifier::Model, Classifier::Hybrid];
-
-    /// The word in `council.yaml`.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Classifier::Rules => "rules",
-            Classifier::Model => "model",
-            Classifier::Hybrid => "hybrid",
-        }
-    }
-}
+words!(Classifier { Rules = "rules", Model = "model", Hybrid = "hybrid" });
 
 /// Tier and type of an artifact, by its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -163,7 +152,7 @@ pub(super) fn classifier(field: Option<Field<'_>>) -> (Classifier, Tier) {
     let Some(mut fields) = field.and_then(|field| field.fields()) else { return default };
     let classifier = fields.optional("type").and_then(|field| {
         let word = field.text()?;
-        let known = Classifier::ALL.into_iter().find(|classifier| classifier.as_str() == word);
+        let known = Classifier::parse(word);
         if known.is_none() {
             field.invalid_with(
                 format!("unknown tier classifier `{word}`"),

@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::doctype::Doctype;
 use crate::json_schema::ecma::Pattern;
 use crate::json_schema::{Bound, ErrorKind, Expected, PathStep, SchemaError, Type};
-use crate::tree::reader::{MAX_DIAGNOSTICS, SourceFile, nearest};
+use crate::tree::reader::{MAX_DIAGNOSTICS, SourceFile, meant_or, nearest};
 use crate::tree::{Entry, Kind, Node};
 
 /// Refuses each error at its place, at most [`MAX_DIAGNOSTICS`].
@@ -245,11 +245,10 @@ fn unknown_key(key: &str, known: &[String], path: &str) -> Body {
     let inside = if path.is_empty() { "here".to_owned() } else { format!("in `{path}`") };
     let body = Body::new(format!("{} is not a key {inside}", quoted(key)));
     let names: Vec<&str> = known.iter().map(String::as_str).collect();
-    match nearest(key, &names) {
-        Some(near) => body.help(format!("did you mean `{near}`?")),
-        None if names.is_empty() => body.help("remove it: no keys are allowed here"),
-        None => body.help(format!("the keys are: {}", names.join(", "))),
-    }
+    body.help(match &names[..] {
+        [] => "remove it: no keys are allowed here".to_owned(),
+        _ => meant_or(key, &names, || format!("the keys are: {}", names.join(", "))),
+    })
 }
 
 fn out_of_bounds(found: &LocatedValue<'_>, it: &str, bound: Bound) -> Body {

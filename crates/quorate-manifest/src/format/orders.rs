@@ -3,177 +3,77 @@
 pub const ASSEMBLY: Order = Order::new(&[
     (
         "",
-        &[
-            "schema",
-            "name",
-            "title",
-            "description",
-            "version",
-            "extends",
-            "appliesTo",
-            "mode",
-            "members",
-            "synthesis",
-            "lockedTraits",
-            "matchMode",
-            "audit",
-            "identity",
-            "governance",
-            "work",
-            "executor",
-            "defaults",
-            "display",
-            "metadata",
-        ],
+        "schema name title description version extends appliesTo mode members synthesis lockedTraits \
+         matchMode audit identity governance work executor defaults display metadata",
     ),
-    (
-        "members[]",
-        &[
-            "id",
-            "persona",
-            "role",
-            "phase",
-            "triggers",
-            "weight",
-            "voteClass",
-            "parent",
-            "timeout_ms",
-            "gatherInput",
-        ],
-    ),
-    ("members[].gatherInput", &["strategy", "params"]),
-    ("synthesis", &["rules", "riskLevels"]),
-    ("synthesis.rules[]", &["id", "kind", "appliesTo", "params"]),
-    ("synthesis.riskLevels[]", &["range", "label"]),
-    ("audit", &["consultations", "overlays", "signing"]),
-    ("audit.consultations", &["enabled", "retention"]),
-    ("audit.overlays", &["enabled", "maxActive", "defaultTtl"]),
-    ("defaults", &["triggerHeuristic", "triggerInterval_ms"]),
-    ("display", &["defaultGrouping"]),
+    ("members[]", "id persona role phase triggers weight voteClass parent timeout_ms gatherInput"),
+    ("members[].gatherInput", "strategy params"),
+    ("synthesis", "rules riskLevels"),
+    ("synthesis.rules[]", "id kind appliesTo params"),
+    ("synthesis.riskLevels[]", "range label"),
+    ("audit", "consultations overlays signing"),
+    ("audit.consultations", "enabled retention"),
+    ("audit.overlays", "enabled maxActive defaultTtl"),
+    ("defaults", "triggerHeuristic triggerInterval_ms"),
+    ("display", "defaultGrouping"),
 ]);
 
 pub const PERSONA: Order = Order::new(&[
     (
         "",
-        &[
-            "schema",
-            "name",
-            "title",
-            "description",
-            "version",
-            "extends",
-            "avatar",
-            "backstory",
-            "voice",
-            "boundaries",
-            "defaultLocale",
-            "multilingual",
-            "relationships",
-            "identity",
-            "appliesTo",
-            "tags",
-            "metadata",
-        ],
+        "schema name title description version extends avatar backstory voice boundaries defaultLocale \
+         multilingual relationships identity appliesTo tags metadata",
     ),
-    ("backstory", &["oneLineHook", "background", "archetypes", "era", "setting"]),
-    ("voice", &["register", "signaturePhrases", "tonality", "formality", "emojiUsage", "signOff"]),
-    ("boundaries", &["refuses", "defers", "redirects"]),
-    ("boundaries.redirects[]", &["topic", "to", "notes"]),
-    ("relationships[]", &["persona", "kind", "notes"]),
+    ("backstory", "oneLineHook background archetypes era setting"),
+    ("voice", "register signaturePhrases tonality formality emojiUsage signOff"),
+    ("boundaries", "refuses defers redirects"),
+    ("boundaries.redirects[]", "topic to notes"),
+    ("relationships[]", "persona kind notes"),
 ]);
 
 pub const PLAYBOOK: Order = Order::new(&[
     (
         "",
-        &[
-            "schema",
-            "slug",
-            "title",
-            "entry",
-            "targets",
-            "selector",
-            "kind",
-            "block",
-            "priority",
-            "lock_check",
-            "ttl",
-            "evidence",
-            "status",
-            "supersedes",
-            "history",
-            "binds_operator",
-            "created_at",
-            "updated_at",
-            "tags",
-            "metadata",
-        ],
+        "schema slug title entry targets selector kind block priority lock_check ttl evidence status \
+         supersedes history binds_operator created_at updated_at tags metadata",
     ),
-    ("targets[]", &["kind", "ref"]),
-    ("selector.allOf[]", &["axis", "anyOf"]),
-    ("selector.anyOf[]", &["axis", "anyOf"]),
-    ("evidence[]", &["kind", "ref", "note"]),
-    ("history[]", &["at", "kind", "summary", "source", "by", "gate"]),
+    ("targets[]", "kind ref"),
+    ("selector.allOf[]", "axis anyOf"),
+    ("selector.anyOf[]", "axis anyOf"),
+    ("evidence[]", "kind ref note"),
+    ("history[]", "at kind summary source by gate"),
 ]);
 
 /// The runtime of several agents.
 pub const RUNTIME: Order = Order::new(&[
-    (
-        "",
-        &[
-            "schema",
-            "kind",
-            "id",
-            "participants",
-            "substrate",
-            "dispatcher",
-            "state",
-            "lifecycle",
-            "effectors",
-            "provisioning",
-        ],
-    ),
-    ("participants[]", &["id", "executor", "displayName", "role", "meta"]),
-    ("lifecycle", &["onTurnEnd", "onMention", "onIdle"]),
-    ("effectors[]", &["participantId", "tools", "mcpServers"]),
+    ("", "schema kind id participants substrate dispatcher state lifecycle effectors provisioning"),
+    ("participants[]", "id executor displayName role meta"),
+    ("lifecycle", "onTurnEnd onMention onIdle"),
+    ("effectors[]", "participantId tools mcpServers"),
 ]);
 
-pub const OPERATOR: Order = Order::new(&[(
-    "",
-    &["id", "name", "role", "persona", "skills", "capabilities", "locks", "runtime", "metadata"],
-)]);
+pub const OPERATOR: Order =
+    Order::new(&[("", "id name role persona skills capabilities locks runtime metadata")]);
 
 /// `council.yaml`.
 pub const COUNCIL: Order = Order::new(&[
-    (
-        "",
-        &[
-            "version",
-            "runtime",
-            "deliberators",
-            "adjudicator",
-            "protocol",
-            "tier_classifier",
-            "tier_rules",
-            "watch",
-            "logging",
-        ],
-    ),
-    ("deliberators[]", &["id", "prompt", "weight", "context_refs"]),
-    ("adjudicator", &["prompt", "verdict_policy"]),
-    ("protocol", &["rounds", "cross_read", "fail_fast_on_runtime_error", "min_deliberators_for_verdict"]),
-    ("tier_classifier", &["type", "default_tier"]),
-    ("tier_rules", &["tier_1", "tier_2", "tier_3"]),
-    ("watch", &["paths", "tier_overrides"]),
-    ("logging", &["log_path", "archive_dir", "log_format", "redact_patterns"]),
+    ("", "version runtime deliberators adjudicator protocol tier_classifier tier_rules watch logging"),
+    ("deliberators[]", "id prompt weight context_refs"),
+    ("adjudicator", "prompt verdict_policy"),
+    ("protocol", "rounds cross_read fail_fast_on_runtime_error min_deliberators_for_verdict"),
+    ("tier_classifier", "type default_tier"),
+    ("tier_rules", "tier_1 tier_2 tier_3"),
+    ("watch", "paths tier_overrides"),
+    ("logging", "log_path archive_dir log_format redact_patterns"),
     // Other keys are the adapter's.
-    ("runtime", &["type"]),
+    ("runtime", "type"),
 ]);
 
 /// The canonical order of keys, for each mapping that has one. Other mappings keep their order; unknown keys come after
 /// the known ones, in file order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Order {
-    mappings: &'static [(&'static str, &'static [&'static str])],
+    mappings: &'static [(&'static str, &'static str)],
 }
 
 /// One step of a path.
@@ -186,15 +86,16 @@ pub(super) enum PathSegment<'t> {
 }
 
 impl Order {
-    /// Makes an order from paths with keys. A path has the keys to a mapping, joined by dots; `[]` after a key is any item
-    /// of its list, `*` is any key; the root's path is empty. The first matching path applies.
-    pub const fn new(mappings: &'static [(&'static str, &'static [&'static str])]) -> Order {
+    /// Makes an order from paths, each with the keys of its mapping. A path has the keys to a mapping, joined by dots; `[]`
+    /// after a key is any item of its list, `*` is any key; the root's path is empty. The first matching path applies.
+    pub const fn new(mappings: &'static [(&'static str, &'static str)]) -> Order {
         Order { mappings }
     }
 
     /// The ordered keys of a mapping; `None` for a mapping that keeps its order.
-    pub(super) fn keys(&self, path: &[PathSegment<'_>]) -> Option<&'static [&'static str]> {
-        self.mappings.iter().find(|(pattern, _)| matches_path(pattern, path)).map(|(_, keys)| *keys)
+    pub(super) fn keys(&self, path: &[PathSegment<'_>]) -> Option<Vec<&'static str>> {
+        let (_, keys) = self.mappings.iter().find(|(pattern, _)| matches_path(pattern, path))?;
+        Some(keys.split(' ').collect())
     }
 }
 

@@ -6,10 +6,10 @@ mod orders;
 use super::*;
 
 const ORDER: Order = Order::new(&[
-    ("", &["first", "second", "list", "map", "last"]),
-    ("list[]", &["id", "name"]),
-    ("map", &["a", "b"]),
-    ("*.inner", &["x", "y"]),
+    ("", "first second list map last"),
+    ("list[]", "id name"),
+    ("map", "a b"),
+    ("*.inner", "x y"),
 ]);
 
 #[track_caller]

@@ -8,7 +8,7 @@ use quorate_diagnostics::{Body, Place, Report, codes};
 use super::{Loader, ReadResult};
 use crate::doctype::Doctype;
 use crate::document::Document;
-use crate::merge::{Row, merge};
+use crate::merge::{Table, merge};
 use crate::tree::Node;
 use crate::workspace::Scope;
 
@@ -50,7 +50,7 @@ pub enum BreakReason {
 /// How chains of a doctype are merged, and the codes of their warnings.
 pub(crate) struct ChainRules {
     pub(crate) doctype: Doctype,
-    pub(crate) table: &'static [Row],
+    pub(crate) table: Table,
     pub(crate) cycle: WarningCode,
     pub(crate) missing: WarningCode,
     pub(crate) depth: WarningCode,
@@ -116,7 +116,7 @@ impl Loader<'_> {
         report: &mut Report,
     ) -> Result<(), WalkError> {
         let mut at = Arc::clone(leaf);
-        while let Some(extends) = at.root.key("extends").and_then(Node::as_str) {
+        while let Some(extends) = at.root.text_of("extends") {
             if !at.is_readable() || at.refuses("extends") {
                 return Err(WalkError::Refused);
             }
@@ -165,7 +165,7 @@ impl Loader<'_> {
     }
 
     fn refuse_escape(&self, leaf: &Document, at: &Document, report: &mut Report) -> WalkError {
-        let extends = at.root.key("extends").and_then(Node::as_str).unwrap_or_default();
+        let extends = at.root.text_of("extends").unwrap_or_default();
         let help = match at.path.scope() {
             Scope::Workspace => {
                 "move the parent into the workspace: below the outermost quorate.toml, or below --root without one"
@@ -233,7 +233,7 @@ fn single_document(leaf: &Arc<Document>) -> Chain {
     Chain { documents: vec![Arc::clone(leaf)], merged: leaf.root.clone() }
 }
 
-fn extend_chain(above: &Chain, leaf: &Arc<Document>, table: &[Row]) -> Chain {
+fn extend_chain(above: &Chain, leaf: &Arc<Document>, table: Table) -> Chain {
     let mut root = leaf.root.clone();
     root.set_layer(u8::try_from(above.documents.len()).expect("a chain has at most nine layers"));
     let mut documents = above.documents.clone();

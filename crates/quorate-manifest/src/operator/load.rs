@@ -8,7 +8,6 @@ use super::Operator;
 use crate::Loaded;
 use crate::document::Document;
 use crate::loader::{Loader, Refs};
-use crate::tree::Node;
 
 /// Loads an operator from its document.
 pub fn load_operator(loader: &Loader<'_>, document: &Arc<Document>) -> Loaded<Operator> {
@@ -39,5 +38,5 @@ pub fn load_operator(loader: &Loader<'_>, document: &Arc<Document>) -> Loaded<Op
 
 /// The ref of an operator, by its id.
 pub(crate) fn operator_ref(document: &Document) -> Option<String> {
-    Some(format!("ws://operators/{}", document.root.key("id").and_then(Node::as_str)?))
+    Some(format!("ws://operators/{}", document.root.text_of("id")?))
 }

@@ -13,33 +13,22 @@ use crate::loader::{
     self, Chain, ChainOutcome, FoundPersona, Loader, PersonaLookup, PersonaLookupError, ReadResult,
     Reference, Refs,
 };
-use crate::merge::Strategy::{ById, Deep, Fields, Local, Override, Union};
-use crate::merge::{Row, row};
+use crate::merge::Strategy::{ById, Deep, Fields, Local, Union};
+use crate::merge::Table;
 use crate::tree::Node;
 use crate::workspace::{Scope, WorkspacePath};
 
-/// One row for each key, in the order of AIP-25's table. A non-blank body overrides the parent's.
-pub const TABLE: &[Row] = &[
-    row("schema", Override),
-    row("name", Override),
-    row("title", Override),
-    row("description", Override),
-    row("version", Override),
-    row("extends", Local),
-    row("avatar", Override),
-    row("backstory", Fields(&[row("archetypes", Union)])),
-    row("voice", Fields(&[row("signaturePhrases", Union), row("tonality", Union)])),
-    row(
-        "boundaries",
-        Fields(&[row("refuses", Union), row("defers", Union), row("redirects", ById("topic"))]),
-    ),
-    row("defaultLocale", Override),
-    row("multilingual", Union),
-    row("relationships", ById("persona")),
-    row("identity", Override),
-    row("appliesTo", Local),
-    row("tags", Union),
-    row("metadata", Deep),
+/// AIP-25's table. A child's value of a key that is not listed overrides, and so does a non-blank body.
+const TABLE: Table = &[
+    ("extends", Local),
+    ("backstory", Fields(&[("archetypes", Union)])),
+    ("voice", Fields(&[("signaturePhrases", Union), ("tonality", Union)])),
+    ("boundaries", Fields(&[("refuses", Union), ("defers", Union), ("redirects", ById("topic"))])),
+    ("multilingual", Union),
+    ("relationships", ById("persona")),
+    ("appliesTo", Local),
+    ("tags", Union),
+    ("metadata", Deep),
 ];
 
 const CHAIN_RULES: loader::ChainRules = loader::ChainRules {
@@ -99,7 +88,7 @@ fn check_references(loader: &Loader<'_>, chain: &Chain, report: &mut Report) {
     if let Some(node) = root.key("identity") {
         check(node, "identity".to_owned(), codes::PERSONA_IDENTITY_UNRESOLVABLE);
     }
-    let items = |keys: &[&str]| root.at_path(keys).map_or(&[][..], Node::items);
+    let items = |keys: &[&str]| root.items_at(keys);
     for (at, node) in items(&["appliesTo"]).iter().enumerate() {
         check(node, format!("appliesTo[{at}]"), codes::PERSONA_APPLIESTO_UNRESOLVABLE);
     }

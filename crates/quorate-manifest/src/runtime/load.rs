@@ -10,7 +10,7 @@ use crate::Loaded;
 use crate::document::Document;
 use crate::loader::{Loader, Presence, Refs};
 use crate::tree::Node;
-use crate::tree::reader::nearest;
+use crate::tree::reader::meant_or;
 
 /// The authors of messages without a name, and of a server's messages without an author. No participant has their names.
 pub const RESERVED_AUTHORS: [&str; 2] = ["user", "system"];
@@ -33,8 +33,7 @@ pub fn load_runtime(loader: &Loader<'_>, document: &Arc<Document>) -> Loaded<Run
 fn check_participants<'l>(loader: &Loader<'_>, document: &'l Document, report: &mut Report) -> Vec<&'l str> {
     let mut seen: BTreeMap<&str, Place> = BTreeMap::new();
     let mut ids = Vec::new();
-    for (at, participant) in document.root.key("participants").map_or(&[][..], Node::items).iter().enumerate()
-    {
+    for (at, participant) in document.root.items_at(&["participants"]).iter().enumerate() {
         if let Some((node, id)) = participant.key("id").and_then(|node| Some((node, node.as_str()?))) {
             let place = document.place(node.span.clone(), format!("participants[{at}].id"));
             if RESERVED_AUTHORS.contains(&id) {
@@ -89,13 +88,10 @@ fn check_role(loader: &Loader<'_>, document: &Document, participant: &Node, at: 
 }
 
 fn check_effectors(document: &Document, ids: &[&str], report: &mut Report) {
-    for (at, effector) in document.root.key("effectors").map_or(&[][..], Node::items).iter().enumerate() {
+    for (at, effector) in document.root.items_at(&["effectors"]).iter().enumerate() {
         let Some(node) = effector.key("participantId") else { continue };
         let Some(id) = node.as_str().filter(|id| !ids.contains(id)) else { continue };
-        let help = match nearest(id, ids) {
-            Some(near) => format!("did you mean `{near}`?"),
-            None => format!("the participants are: {}", ids.join(", ")),
-        };
+        let help = meant_or(id, ids, || format!("the participants are: {}", ids.join(", ")));
         let body = Body::new(format!("cannot give tools to the unknown participant `{id}`"));
         let place = document.place(node.span.clone(), format!("effectors[{at}].participantId"));
         report.refuse(codes::EFFECTOR_UNKNOWN_PARTICIPANT, body.at(place).help(help));

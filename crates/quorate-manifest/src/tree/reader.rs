@@ -168,10 +168,7 @@ impl<'d> Fields<'d> {
     fn unknown(&self, key: &str) -> Body {
         let owner = if self.path.is_empty() { "here".to_owned() } else { format!("in `{}`", self.path) };
         let body = Body::new(format!("`{key}` is not a key {owner}"));
-        match nearest(key, &self.requested) {
-            Some(near) => body.help(format!("did you mean `{near}`?")),
-            None => body.help(format!("the keys are: {}", self.requested.join(", "))),
-        }
+        body.help(meant_or(key, &self.requested, || format!("the keys are: {}", self.requested.join(", "))))
     }
 
     fn field(&self, entry: &'d Entry) -> Option<Field<'d>> {
@@ -192,6 +189,11 @@ pub fn nearest<'w>(word: &str, among: &[&'w str]) -> Option<&'w str> {
     let likeness = |known: &str| strsim::jaro_winkler(&written, known);
     let best = among.iter().copied().max_by(|a, b| likeness(a).total_cmp(&likeness(b)))?;
     (likeness(best) > 0.8).then_some(best)
+}
+
+/// A help that suggests the most similar known word, else another help.
+pub fn meant_or(word: &str, known: &[&str], otherwise: impl FnOnce() -> String) -> String {
+    nearest(word, known).map_or_else(otherwise, |near| format!("did you mean `{near}`?"))
 }
 
 /// The path of a key below a path.

@@ -178,7 +178,7 @@ fn normalize_field(field: &str, merged: &Node) -> String {
             }
             (true, Err(_)) => {
                 at = at.and_then(|node| {
-                    node.items().iter().find(|item| item.key("id").and_then(Node::as_str) == Some(bare))
+                    node.items().iter().find(|item| item.text_of("id") == Some(bare))
                 });
                 out.push_str(part);
             }
@@ -208,7 +208,7 @@ fn walk(chain: &Chain, node: &Node, field: String, origins: &mut Vec<FieldOrigin
                 .any(|item| item.document != node.document || matches!(item.kind, Kind::Map(_))) =>
         {
             for (at, item) in items.iter().enumerate() {
-                let id = item.key("id").and_then(Node::as_str).map_or_else(|| at.to_string(), str::to_owned);
+                let id = item.text_of("id").map_or_else(|| at.to_string(), str::to_owned);
                 walk(chain, item, format!("{field}[{id}]"), origins);
             }
         }

@@ -6,13 +6,8 @@ use super::super::{Order, format, format_yaml, frontmatter};
 use crate::format;
 use crate::tree::{Kind, Node, yaml};
 
-const ORDER: Order = Order::new(&[
-    ("", &["a", "b", "c", "d"]),
-    ("*", &["d", "c", "b", "a"]),
-    ("*[]", &["b", "a"]),
-    ("*.*", &["c", "a"]),
-    ("*[].*", &["b", "d"]),
-]);
+const ORDER: Order =
+    Order::new(&[("", "a b c d"), ("*", "d c b a"), ("*[]", "b a"), ("*.*", "c a"), ("*[].*", "b d")]);
 
 /// The value of a key or a dash.
 #[derive(Debug, Clone)]
