@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Map, json};
 
 use super::assembly::{
-    AskMember, Candidate, Completion, Effect, LockResult, Mode, ModeContext, OnHit, RunState, RunStatus, Text,
+    AskMember, Candidate, Completion, Effect, LockResult, Mode, OnHit, Run, RunStatus, Text,
 };
 use crate::answers::advice::Advice;
 use crate::assembly::{AssemblyRequest, Member, Rule, SENTINEL, Setup};
@@ -72,12 +72,10 @@ pub(super) struct Advisory {
     phase: String,
     trigger: String,
     pass: Pass,
-    outstanding: usize,
     advice: Vec<Option<Advice>>,
     asked: Vec<bool>,
     synthesis: Synthesis,
-    /// Fragments that wait for the lock check, and those that passed it.
-    unchecked: BTreeSet<Name>,
+    /// Which fragments passed the lock check.
     passed_check: Vec<bool>,
 }
 
@@ -115,11 +113,9 @@ impl Advisory {
             phase,
             trigger,
             pass,
-            outstanding: 0,
             advice: vec![None; setup.members.len()],
             asked: vec![false; setup.members.len()],
             synthesis: Synthesis::default(),
-            unchecked: BTreeSet::new(),
             passed_check: Vec::new(),
         }
     }
@@ -139,30 +135,29 @@ impl Advisory {
     }
 
     /// The indices of the members that are asked in a pass.
-    fn members_of(&self, context: &ModeContext, pass: Pass) -> Vec<usize> {
-        let members = context.setup.members.iter().enumerate();
+    fn members_of(&self, run: &Run, pass: Pass) -> Vec<usize> {
+        let members = run.setup.members.iter().enumerate();
         members.filter(|(_, member)| self.is_asked_in(pass, member)).map(|(index, _)| index).collect()
     }
 
-    fn start_pass(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
-        let active = self.members_of(context, self.pass);
-        self.outstanding = active.len();
+    fn start_pass(&mut self, run: &mut Run) -> Vec<Effect> {
+        let active = self.members_of(run, self.pass);
         if active.is_empty() {
             return match self.pass {
                 Pass::Sentinel => {
-                    run_state.note("there is no sentinel for this trigger; the phase was asked at once");
+                    run.state.note("there is no sentinel for this trigger; the phase was asked at once");
                     self.pass = Pass::Phase;
-                    self.start_pass(context, run_state)
+                    self.start_pass(run)
                 }
-                Pass::Phase => self.finish_without_members(context, run_state),
+                Pass::Phase => self.finish_without_members(run),
             };
         }
-        active.into_iter().map(|index| self.ask(context, index)).collect()
+        active.into_iter().map(|index| self.ask(run, index)).collect()
     }
 
-    fn ask(&mut self, context: &ModeContext, index: usize) -> Effect {
+    fn ask(&mut self, run: &Run, index: usize) -> Effect {
         self.asked[index] = true;
-        let member = context.member(index);
+        let member = run.member(index);
         Effect::Ask(AskMember {
             id: invocation_id(&member.id),
             step: ASK.into(),
@@ -174,50 +169,49 @@ impl Advisory {
     }
 
     /// No member is in the phase (A1): the outcome has only the sentinels' advice, or empty guidance.
-    fn finish_without_members(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
-        run_state.note(format!("nobody is in the phase `{}` for the trigger `{}`", self.phase, self.trigger));
+    fn finish_without_members(&mut self, run: &mut Run) -> Vec<Effect> {
+        run.state.note(format!("nobody is in the phase `{}` for the trigger `{}`", self.phase, self.trigger));
         match self.asked.contains(&true) {
-            true => self.synthesise(context, run_state),
-            false => vec![Effect::End(self.guidance(context, run_state))],
+            true => self.synthesise(run),
+            false => vec![Effect::End(self.guidance(run))],
         }
     }
 
     /// Everybody of the pass has ended.
-    fn synthesise(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
+    fn synthesise(&mut self, run: &mut Run) -> Vec<Effect> {
         if self.pass == Pass::Phase && self.advice.iter().all(Option::is_none) {
             let because = "nobody who was asked has answered";
-            let also = extra_fields(self, context, run_state);
+            let also = extra_fields(self, run);
             let ending = Completion::without_artifact(RunStatus::Incomplete, "no_answer", because);
             return vec![Effect::End(Completion { extra: also, ..ending })];
         }
         self.synthesis = Synthesis::default();
-        self.apply_rules(context, run_state)
+        self.apply_rules(run)
     }
 
     /// Applies the rules from where it stands, until one has to be applied by the host.
-    fn apply_rules(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
-        while let Some(rule) = context.setup.rules.get(self.synthesis.at).filter(|_| !self.synthesis.terminal)
-        {
-            let heard = self.collect_advice(context);
+    fn apply_rules(&mut self, run: &mut Run) -> Vec<Effect> {
+        while let Some(rule) = run.setup.rules.get(self.synthesis.at).filter(|_| !self.synthesis.terminal) {
+            let heard = self.collect_advice(run);
             match rules::built_in(&rule.kind) {
                 Some(logic) => {
                     let emitted = logic.advise.and_then(|advise| advise(rule, &heard));
-                    self.emit(context, run_state, emitted);
+                    self.emit(run, emitted);
                     self.synthesis.at += 1;
                 }
                 None => {
                     let ticket = format!("{}{}", self.prefix(), rule.id).into();
-                    let input = host_rule_input(rule, &heard, context);
+                    let input = host_rule_input(rule, &heard, run);
                     return vec![Effect::Apply(ApplyRule { ticket, kind: rule.kind.clone(), input })];
                 }
             }
         }
         if self.pass == Pass::Sentinel && !self.synthesis.terminal {
             self.pass = Pass::Phase;
-            run_state.forget_rules();
-            return self.start_pass(context, run_state);
+            run.state.forget_rules();
+            return self.start_pass(run);
         }
-        self.check_fragments(context, run_state)
+        self.check_fragments(run)
     }
 
     fn prefix(&self) -> &'static str {
@@ -227,23 +221,18 @@ impl Advisory {
         }
     }
 
-    fn collect_advice(&self, context: &ModeContext) -> Vec<MemberAdvice> {
+    fn collect_advice(&self, run: &Run) -> Vec<MemberAdvice> {
         let given = self.advice.iter().enumerate();
         let heard = |(index, advice): (usize, &Option<Advice>)| {
             let advice = advice.clone()?;
             let may_emit = !advice.suggestion.is_empty() && !self.synthesis.emitted.contains(&index);
-            Some(MemberAdvice {
-                member_index: index,
-                member: context.member(index).id.clone(),
-                may_emit,
-                advice,
-            })
+            Some(MemberAdvice { member_index: index, member: run.member(index).id.clone(), may_emit, advice })
         };
         given.filter_map(heard).collect()
     }
 
-    fn emit(&mut self, context: &ModeContext, run_state: &mut RunState, emitted: Option<Emission>) {
-        let rule = &context.setup.rules[self.synthesis.at];
+    fn emit(&mut self, run: &mut Run, emitted: Option<Emission>) {
+        let rule = &run.setup.rules[self.synthesis.at];
         let fired = emitted.is_some();
         let Emission { drafts, members, exclusive: alone } =
             emitted.unwrap_or(Emission { drafts: Vec::new(), members: Vec::new(), exclusive: false });
@@ -274,7 +263,7 @@ impl Advisory {
         if emitted > 0 && rule.bool_param("terminal") {
             self.synthesis.terminal = true;
         }
-        self.synthesis.effects.push(Effect::Record(run_state.record_rule(
+        self.synthesis.effects.push(Effect::Record(run.state.record_rule(
             rule,
             fired,
             &members,
@@ -283,65 +272,58 @@ impl Advisory {
     }
 
     /// A custom rule gave what it emits.
-    fn emit_host_output(&mut self, context: &ModeContext, run_state: &mut RunState, output: HostOutput) {
-        let rule = &context.setup.rules[self.synthesis.at];
+    fn emit_host_output(&mut self, run: &mut Run, output: HostOutput) {
+        let rule = &run.setup.rules[self.synthesis.at];
         let mut drafts = Vec::new();
         for one in output.fragments.unwrap_or_default() {
-            match context.member_indices.get(&*one.member).filter(|index| self.advice[**index].is_some()) {
+            match run.member_indices.get(&*one.member).filter(|index| self.advice[**index].is_some()) {
                 Some(index) => {
                     let priority =
                         one.priority.map_or(HOST_PRIORITY, |n| u8::try_from(n.min(100)).unwrap_or(100));
                     drafts.push(Draft { member_index: *index, priority });
                 }
                 None => {
-                    run_state.note(format!("rule `{}` emits for `{}`, who gave nothing", rule.id, one.member))
+                    run.state.note(format!("rule `{}` emits for `{}`, who gave nothing", rule.id, one.member))
                 }
             }
         }
-        let members: Vec<Name> =
-            drafts.iter().map(|one| context.member(one.member_index).id.clone()).collect();
+        let members: Vec<Name> = drafts.iter().map(|one| run.member(one.member_index).id.clone()).collect();
         let ends = output.terminal == Some(true);
         let emitted = (ends || !drafts.is_empty()).then_some(Emission { drafts, members, exclusive: false });
-        self.emit(context, run_state, emitted);
+        self.emit(run, emitted);
         self.synthesis.terminal |= ends;
     }
 
     /// All rules are applied: checks every fragment against the locks.
-    fn check_fragments(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
+    fn check_fragments(&mut self, run: &mut Run) -> Vec<Effect> {
         let mut effects = std::mem::take(&mut self.synthesis.effects);
         self.passed_check = vec![false; self.synthesis.fragments.len()];
         if self.synthesis.fragments.is_empty() {
-            effects.push(Effect::End(self.guidance(context, run_state)));
+            effects.push(Effect::End(self.guidance(run)));
             return effects;
         }
         for fragment in &self.synthesis.fragments {
-            let member = &context.member(fragment.member_index).id;
-            let name: Name = format!("fragment/{member}").into();
-            self.unchecked.insert(name.clone());
-            let text = Text {
-                member: Some(member.clone()),
-                invocation: Some(invocation_id(member)),
-                kind: "fragment",
-                text: fragment.text.as_str().into(),
-            };
+            let member = &run.member(fragment.member_index).id;
+            let name = format!("fragment/{member}").into();
+            let text = Text::of_member(member, invocation_id(member), "fragment", &fragment.text);
             effects.push(Effect::Check(Candidate { name, texts: vec![text], on_hit: OnHit::Drop }));
         }
         effects
     }
 
-    fn guidance(&self, context: &ModeContext, run_state: &mut RunState) -> Completion {
+    fn guidance(&self, run: &mut Run) -> Completion {
         let fragments = self.synthesis.fragments.iter().zip(&self.passed_check).filter(|(_, kept)| **kept);
-        let fragments: Vec<Json> = fragments.map(|(one, _)| fragment(context, run_state, one)).collect();
-        let most = usize::from(context.setup.overlays.max_active);
+        let fragments: Vec<Json> = fragments.map(|(one, _)| fragment(run, one)).collect();
+        let most = usize::from(run.setup.overlays.max_active);
         if fragments.len() > most {
-            run_state.note(format!(
+            run.state.note(format!(
                 "{} fragments, of which at most {most} hold at once: the others go at once",
                 fragments.len()
             ));
         }
         let mut ending = Completion::done();
         ending.artifact.insert("fragments".into(), json!(fragments));
-        ending.extra = extra_fields(self, context, run_state);
+        ending.extra = extra_fields(self, run);
         ending
     }
 }
@@ -352,81 +334,47 @@ fn invocation_id(member: &str) -> Name {
 }
 
 impl Mode for Advisory {
-    fn on_opened(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
-        self.start_pass(context, run_state)
+    fn on_opened(&mut self, run: &mut Run) -> Vec<Effect> {
+        self.start_pass(run)
     }
 
     fn store_answer(&mut self, index: usize, answer: Option<&Json>) {
         self.advice[index] = answer.and_then(Advice::read);
     }
 
-    fn on_answer(
-        &mut self,
-        context: &ModeContext,
-        run_state: &mut RunState,
-        index: usize,
-        answer: Option<&Json>,
-    ) -> Vec<Effect> {
-        self.outstanding -= 1;
-        self.store_answer(index, answer);
-        if self.outstanding > 0 { Vec::new() } else { self.synthesise(context, run_state) }
+    fn on_answer(&mut self, run: &mut Run, _: usize) -> Vec<Effect> {
+        if run.all_ended() { self.synthesise(run) } else { Vec::new() }
     }
 
-    fn on_rule_result(
-        &mut self,
-        context: &ModeContext,
-        run_state: &mut RunState,
-        _: &str,
-        result: Result<&Json, &str>,
-    ) -> Vec<Effect> {
+    fn on_rule_result(&mut self, run: &mut Run, _: &str, result: Result<&Json, &str>) -> Vec<Effect> {
         match result.map_err(str::to_owned).and_then(HostOutput::read) {
-            Ok(output) => self.emit_host_output(context, run_state, output),
+            Ok(output) => self.emit_host_output(run, output),
             Err(why) => {
-                let rule = &context.setup.rules[self.synthesis.at];
-                run_state.note(format!("rule `{}` could not be applied: {why}", rule.id));
+                run.state.note_failed_rule(&run.setup.rules[self.synthesis.at].id, &why);
                 self.synthesis.failed = true;
-                self.emit(context, run_state, None);
+                self.emit(run, None);
             }
         }
         self.synthesis.at += 1;
-        self.apply_rules(context, run_state)
+        self.apply_rules(run)
     }
 
-    fn on_checked(
-        &mut self,
-        context: &ModeContext,
-        run_state: &mut RunState,
-        candidate: &Name,
-        result: &LockResult,
-    ) -> Vec<Effect> {
-        if !self.unchecked.remove(candidate) {
-            return Vec::new();
-        }
-        let of = |fragment: &Fragment| {
-            format!("fragment/{}", context.member(fragment.member_index).id) == **candidate
-        };
+    fn on_checked(&mut self, run: &mut Run, candidate: &Name, result: &LockResult) -> Vec<Effect> {
+        let of =
+            |fragment: &Fragment| format!("fragment/{}", run.member(fragment.member_index).id) == **candidate;
         if let Some(at) = self.synthesis.fragments.iter().position(of) {
             self.passed_check[at] = result.is_clean();
         }
-        if self.unchecked.is_empty() {
-            vec![Effect::End(self.guidance(context, run_state))]
-        } else {
-            Vec::new()
-        }
+        if run.all_checked() { vec![Effect::End(self.guidance(run))] } else { Vec::new() }
     }
 
     /// The risk is that of everything that was answered. A sentinel that the budget did not cover is missing like any other,
     /// and so are the members of the phase that would have come after the sentinels.
-    fn on_budget_exhausted(
-        &mut self,
-        context: &ModeContext,
-        run_state: &mut RunState,
-        ending: Completion,
-    ) -> Completion {
+    fn on_budget_exhausted(&mut self, run: &mut Run, ending: Completion) -> Completion {
         if self.pass == Pass::Sentinel {
-            self.members_of(context, Pass::Phase).into_iter().for_each(|index| run_state.mark_missing(index));
+            self.members_of(run, Pass::Phase).into_iter().for_each(|index| run.state.mark_missing(index));
         }
-        Completion { extra: extra_fields(self, context, run_state), ..ending }
+        Completion { extra: extra_fields(self, run), ..ending }
     }
 }
 
@@ -435,50 +383,49 @@ const DAY_MS: i64 = 86_400_000;
 const TTL_RANGE_MS: (i64, i64) = (*OVERLAY_TTL_DAYS.start() * DAY_MS, *OVERLAY_TTL_DAYS.end() * DAY_MS);
 
 /// A fragment in the outcome.
-fn fragment(context: &ModeContext, run_state: &mut RunState, fragment: &Fragment) -> Json {
-    let rule = &context.setup.rules[fragment.rule];
+fn fragment(run: &mut Run, fragment: &Fragment) -> Json {
+    let expires = timestamp::format(expires_ms(run, fragment.rule));
     json!({
-        "member": &*context.member(fragment.member_index).id,
+        "member": &*run.member(fragment.member_index).id,
         "text": fragment.text,
         "severity": fragment.severity,
         "priority": fragment.priority,
-        "rule": &*rule.id,
-        "expires": timestamp::format(expires_ms(context, run_state, rule)),
+        "rule": &*run.setup.rules[fragment.rule].id,
+        "expires": expires,
     })
 }
 
 /// A5: when a fragment of a rule stops to hold.
-fn expires_ms(context: &ModeContext, run_state: &mut RunState, rule: &Rule) -> i64 {
+fn expires_ms(run: &mut Run, rule: usize) -> i64 {
+    let rule = &run.setup.rules[rule];
     let iso = |text: &str| text.parse::<IsoDuration>().ok();
-    let by_iso =
-        |iso: IsoDuration| timestamp::add_duration(context.now_ms, iso).saturating_sub(context.now_ms);
+    let by_iso = |iso: IsoDuration| timestamp::add_duration(run.now_ms, iso).saturating_sub(run.now_ms);
     let own_ms = rule.integer_param("ttlMs").map(|ms| i64::try_from(ms).unwrap_or(i64::MAX));
-    let default = || iso(&context.setup.overlays.default_ttl).map_or(TTL_RANGE_MS.0, by_iso);
+    let default = || iso(&run.setup.overlays.default_ttl).map_or(TTL_RANGE_MS.0, by_iso);
     let asked_ms =
         own_ms.or_else(|| rule.text_param("ttl").and_then(iso).map(by_iso)).unwrap_or_else(default);
     let ttl_ms = asked_ms.clamp(TTL_RANGE_MS.0, TTL_RANGE_MS.1);
     if ttl_ms != asked_ms {
         let days = ttl_ms / DAY_MS;
         let duration = if days == 1 { "one day".to_owned() } else { format!("{days} days") };
-        run_state.note(format!(
+        run.state.note(format!(
             "what rule `{}` emits holds for {duration}: overlays hold for 1 to 30 days",
             rule.id
         ));
     }
-    context.now_ms.saturating_add(ttl_ms)
+    run.now_ms.saturating_add(ttl_ms)
 }
 
 /// The other fields of the outcome: the risk level, and whether to escalate (A6, X12).
-fn extra_fields(advisory: &Advisory, context: &ModeContext, run_state: &mut RunState) -> Map<String, Json> {
+fn extra_fields(advisory: &Advisory, run: &mut Run) -> Map<String, Json> {
     let severity = advisory.advice.iter().flatten().map(|advice| advice.severity).max();
-    let members = context.setup.members.iter().enumerate();
+    let members = run.setup.members.iter().enumerate();
     let lacking: Vec<usize> =
-        members.map(|(index, _)| index).filter(|index| run_state.is_missing(*index)).collect();
-    let sentinel_lacks =
-        lacking.iter().any(|index| context.member(*index).phase.as_deref() == Some(SENTINEL));
-    let (risk, mut escalates) = risk_of(context, run_state, severity, !lacking.is_empty());
+        members.map(|(index, _)| index).filter(|index| run.state.is_missing(*index)).collect();
+    let sentinel_lacks = lacking.iter().any(|index| run.member(*index).phase.as_deref() == Some(SENTINEL));
+    let (risk, mut escalates) = risk_of(run, severity, !lacking.is_empty());
     if sentinel_lacks {
-        run_state.note("a sentinel gave no output; get somebody");
+        run.state.note("a sentinel gave no output; get somebody");
     }
     let mut also = Map::new();
     also.insert("phase".into(), json!(advisory.phase));
@@ -492,16 +439,11 @@ fn extra_fields(advisory: &Advisory, context: &ModeContext, run_state: &mut RunS
 
 /// The level of risk as outcomes have it, and whether to escalate. A run in which a member gave no output
 /// is never reported as ok (X12).
-pub(crate) fn risk_of(
-    context: &ModeContext,
-    run_state: &mut RunState,
-    severity: Option<u8>,
-    lacking: bool,
-) -> (Json, bool) {
-    let mut level = severity.map(|severity| risk_level(&context.setup, severity));
+pub(crate) fn risk_of(run: &mut Run, severity: Option<u8>, lacking: bool) -> (Json, bool) {
+    let mut level = severity.map(|severity| risk_level(&run.setup, severity));
     if level == Some(RiskLabel::Ok) && lacking {
         level = Some(RiskLabel::Watch);
-        run_state.note("the risk is not reported as ok, since not everybody has been heard");
+        run.state.note("the risk is not reported as ok, since not everybody has been heard");
     }
     let risk = json!({"severity": severity, "level": level.map(RiskLabel::as_str)});
     (risk, level == Some(RiskLabel::Escalate))
@@ -517,12 +459,12 @@ fn risk_level(setup: &Setup, severity: u8) -> RiskLabel {
 }
 
 /// The input of a custom rule.
-fn host_rule_input(rule: &Rule, heard: &[MemberAdvice], context: &ModeContext) -> Json {
+fn host_rule_input(rule: &Rule, heard: &[MemberAdvice], run: &Run) -> Json {
     let outputs = heard.iter().filter(|output| rule.applies_to_member(&output.member));
     let output = |advice: &MemberAdvice| {
         json!({
             "member": &*advice.member,
-            "phase": context.member(advice.member_index).phase,
+            "phase": run.member(advice.member_index).phase,
             "severity": advice.advice.severity,
             "concern": advice.advice.concern,
             "evidence": advice.advice.evidence,
@@ -530,5 +472,5 @@ fn host_rule_input(rule: &Rule, heard: &[MemberAdvice], context: &ModeContext) -
             "mayEmit": advice.may_emit,
         })
     };
-    json!({"mode": context.setup.mode, "rule": rule, "outputs": outputs.map(output).collect::<Vec<_>>()})
+    json!({"mode": run.setup.mode, "rule": rule, "outputs": outputs.map(output).collect::<Vec<_>>()})
 }

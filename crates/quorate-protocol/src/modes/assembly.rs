@@ -21,14 +21,9 @@ use crate::{
 
 /// The state machine of one assembly's run.
 pub struct Assembly {
-    context: ModeContext,
+    run: Run,
     mode: Box<dyn Mode>,
-    run_state: RunState,
     stage: Stage,
-    /// Questions that wait for what the host gathers.
-    gathering: BTreeMap<Name, AskMember>,
-    /// Members that were asked and have not answered.
-    outstanding: BTreeMap<Name, usize>,
     /// Candidates that the host compares by meaning.
     matching: BTreeMap<Name, Candidate>,
     /// Rules that the host applies.
@@ -63,21 +58,22 @@ impl Assembly {
     pub(super) fn in_mode(mode: Box<dyn Mode>, setup: Arc<Setup>) -> Result<Self, InvalidTrait> {
         let locks = Locks::compile(&setup.locked_traits, setup.match_mode)?;
         let indices = setup.members.iter().enumerate().map(|(index, member)| (member.id.clone(), index));
-        let mode_context = ModeContext {
+        let run = Run {
             member_indices: indices.collect(),
-            run: "".into(),
+            id: "".into(),
             now_ms: 0,
             locks,
             subject: None,
+            state: RunState::new(setup.members.len()),
+            gathering: BTreeMap::new(),
+            outstanding: BTreeMap::new(),
+            unchecked: 0,
             setup,
         };
         Ok(Assembly {
-            run_state: RunState::new(mode_context.setup.members.len()),
-            context: mode_context,
+            run,
             mode,
             stage: Stage::Unopened,
-            gathering: BTreeMap::new(),
-            outstanding: BTreeMap::new(),
             matching: BTreeMap::new(),
             applying: BTreeSet::new(),
             artifact: None,
@@ -90,30 +86,30 @@ impl Assembly {
     }
 
     fn open(&mut self, run: &Name, inputs: &[Part], overlays: &[Json], at_ms: i64) -> Vec<Command> {
-        self.context.run = run.clone();
-        let kind = crate::assembly::subject_kind(self.context.setup.mode);
+        self.run.id = run.clone();
+        let kind = crate::assembly::subject_kind(self.run.setup.mode);
         let part = inputs.iter().find(|part| part.kind == kind).cloned();
-        self.context.subject = part.map(|part| Subject::new(part, overlays, at_ms));
+        self.run.subject = part.map(|part| Subject::new(part, overlays, at_ms));
         self.stage = Stage::Running;
-        let effects = self.mode.on_opened(&self.context, &mut self.run_state);
+        let effects = self.mode.on_opened(&mut self.run);
         self.apply_effects(effects)
     }
 
     fn gathered(&mut self, id: &Name, result: &Result<Arc<str>, Arc<str>>) -> Vec<Command> {
-        let Some(ask) = self.gathering.remove(id) else { return Vec::new() };
+        let Some(ask) = self.run.gathering.remove(id) else { return Vec::new() };
         match result {
             Ok(text) => {
-                let strategy = self.context.member(ask.member_index).strategy.clone();
+                let strategy = self.run.member(ask.member_index).strategy.clone();
                 let part = Part::new(crate::PartKind::Gathered, strategy, text.clone());
                 vec![Command::Invoke(self.invoke(ask, vec![part]))]
             }
             Err(why) => {
-                let member = self.context.member(ask.member_index).id.clone();
-                self.run_state
+                let member = self.run.member(ask.member_index).id.clone();
+                self.run
+                    .state
                     .note(format!("`{member}` was not asked: nothing could be gathered for it: {why}"));
-                self.run_state.mark_missing(ask.member_index);
-                let effects = self.mode.on_answer(&self.context, &mut self.run_state, ask.member_index, None);
-                self.apply_effects(effects)
+                self.run.state.mark_missing(ask.member_index);
+                self.answered(ask.member_index, None)
             }
         }
     }
@@ -122,25 +118,25 @@ impl Assembly {
     fn waits_for(&self, event: &Event) -> bool {
         match event {
             Event::Opened { .. } => false,
-            Event::Consulted { id, .. } => self.outstanding.contains_key(id),
-            Event::Gathered { id, .. } => self.gathering.contains_key(id),
+            Event::Consulted { id, .. } => self.run.outstanding.contains_key(id),
+            Event::Gathered { id, .. } => self.run.gathering.contains_key(id),
             Event::Matched { candidate, .. } => self.matching.contains_key(candidate),
             Event::RuleApplied { ticket, .. } => self.applying.contains(ticket),
         }
     }
 
     fn consulted(&mut self, id: &Name, result: &ConsultationResult) -> Vec<Command> {
-        let Some(index) = self.outstanding.remove(id) else { return Vec::new() };
+        let Some(index) = self.run.outstanding.remove(id) else { return Vec::new() };
         let answer = match result {
             ConsultationResult::Answered(answer) if self.schema().accepts(answer) => Some(answer),
             // X5: an unreadable answer does not count as an answer, and its member counts as missing.
             ConsultationResult::Answered(_) => {
-                self.run_state.mark_missing(index);
+                self.run.state.mark_missing(index);
                 None
             }
             ConsultationResult::Absent(why) => {
                 if *why != AbsenceReason::Cancelled {
-                    self.run_state.mark_missing(index);
+                    self.run.state.mark_missing(index);
                 }
                 None
             }
@@ -150,26 +146,35 @@ impl Assembly {
             self.mode.store_answer(index, answer);
             return self.finish_exhausted();
         }
-        let effects = self.mode.on_answer(&self.context, &mut self.run_state, index, answer);
+        self.answered(index, answer)
+    }
+
+    /// A member that was asked has ended.
+    fn answered(&mut self, index: usize, answer: Option<&Json>) -> Vec<Command> {
+        self.mode.store_answer(index, answer);
+        let effects = self.mode.on_answer(&mut self.run, index);
         self.apply_effects(effects)
     }
 
     /// X8: the outcome of a run whose budget is spent, once nothing is out any more.
     fn finish_exhausted(&mut self) -> Vec<Command> {
-        for ask in std::mem::take(&mut self.gathering).into_values() {
-            self.run_state.mark_missing(ask.member_index);
+        for ask in std::mem::take(&mut self.run.gathering).into_values() {
+            self.run.state.mark_missing(ask.member_index);
         }
-        if !self.outstanding.is_empty() {
+        if !self.run.outstanding.is_empty() {
             return Vec::new();
         }
         let because = "the run's budget is spent before its members have answered";
         let ending = Completion::without_artifact(RunStatus::Incomplete, "budget_exhausted", because);
-        let ending = self.mode.on_budget_exhausted(&self.context, &mut self.run_state, ending);
+        let ending = self.mode.on_budget_exhausted(&mut self.run, ending);
         self.complete(ending)
     }
 
     /// Carries out a mode's effects, and the effects that follow from them.
     fn apply_effects(&mut self, effects: Vec<Effect>) -> Vec<Command> {
+        let checks =
+            |effects: &[Effect]| effects.iter().filter(|one| matches!(one, Effect::Check(_))).count();
+        self.run.unchecked += checks(&effects);
         let mut queue: VecDeque<Effect> = effects.into();
         let mut commands = Vec::new();
         while let Some(effect) = queue.pop_front() {
@@ -180,8 +185,8 @@ impl Assembly {
                 Effect::Ask(ask) => commands.push(self.ask(ask)),
                 Effect::Cancel(id) => {
                     // A member with pending gathers is then not asked at all.
-                    if self.gathering.remove(&id).is_none() {
-                        self.outstanding.remove(&id);
+                    if self.run.gathering.remove(&id).is_none() {
+                        self.run.outstanding.remove(&id);
                         commands.push(Command::Cancel(id));
                     }
                 }
@@ -190,23 +195,18 @@ impl Assembly {
                     commands.push(Command::ApplyRule(apply));
                 }
                 Effect::Record(fact) => commands.push(Command::Record(fact)),
-                Effect::Check(candidate) => {
-                    match check::check_text(&self.context, &mut self.run_state, candidate) {
-                        check::CheckResult::Ended { name, result, facts } => {
-                            commands.extend(facts.into_iter().map(Command::Record));
-                            queue.extend(self.mode.on_checked(
-                                &self.context,
-                                &mut self.run_state,
-                                &name,
-                                &result,
-                            ));
-                        }
-                        check::CheckResult::ByMeaning { candidate, asked } => {
-                            self.matching.insert(candidate.name.clone(), candidate);
-                            commands.push(Command::SemanticMatch(asked));
-                        }
+                Effect::Check(candidate) => match check::check_text(&mut self.run, candidate) {
+                    check::CheckResult::Ended { name, result, facts } => {
+                        commands.extend(facts.into_iter().map(Command::Record));
+                        let effects = self.checked(&name, &result);
+                        self.run.unchecked += checks(&effects);
+                        queue.extend(effects);
                     }
-                }
+                    check::CheckResult::ByMeaning { candidate, asked } => {
+                        self.matching.insert(candidate.name.clone(), candidate);
+                        commands.push(Command::SemanticMatch(asked));
+                    }
+                },
                 Effect::End(ending) => commands.extend(self.complete(ending)),
             }
         }
@@ -214,8 +214,8 @@ impl Assembly {
     }
 
     fn ask(&mut self, ask: AskMember) -> Command {
-        let member = &self.context.setup.members[ask.member_index];
-        let subject = self.context.subject.as_ref();
+        let member = &self.run.setup.members[ask.member_index];
+        let subject = self.run.subject.as_ref();
         match subject.map(|subject| (subject, subject.gather(member))) {
             Some((subject, None)) => {
                 let command = Command::Gather(Gather {
@@ -225,7 +225,7 @@ impl Assembly {
                     params: member.params.clone(),
                     subject: subject.part.clone(),
                 });
-                self.gathering.insert(ask.id.clone(), ask);
+                self.run.gathering.insert(ask.id.clone(), ask);
                 command
             }
             Some((_, Some(parts))) => Command::Invoke(self.invoke(ask, parts)),
@@ -234,12 +234,12 @@ impl Assembly {
     }
 
     fn invoke(&mut self, ask: AskMember, mut parts: Vec<Part>) -> Invoke {
-        let member = &self.context.setup.members[ask.member_index];
+        let member = &self.run.setup.members[ask.member_index];
         parts.extend(ask.parts);
-        self.outstanding.insert(ask.id.clone(), ask.member_index);
+        self.run.outstanding.insert(ask.id.clone(), ask.member_index);
         let mut marks = Map::new();
-        marks.insert("mode".into(), json!(self.context.setup.mode));
-        marks.insert("trigger".into(), json!(self.context.setup.request.trigger()));
+        marks.insert("mode".into(), json!(self.run.setup.mode));
+        marks.insert("trigger".into(), json!(self.run.setup.request.trigger()));
         marks.insert("layer".into(), json!(member.layer));
         marks.extend(ask.extra_fields.into_iter().map(|(key, value)| (key.to_owned(), value)));
         Invoke {
@@ -255,7 +255,7 @@ impl Assembly {
 
     /// The form of every answer of the mode.
     fn schema(&self) -> answers::Schema {
-        match self.context.setup.mode {
+        match self.run.setup.mode {
             AssemblyMode::Advisory | AssemblyMode::Hierarchy => answers::Schema::Advice,
             AssemblyMode::Voting => answers::Schema::Ballot,
             AssemblyMode::Peer => answers::Schema::Message,
@@ -268,12 +268,17 @@ impl Assembly {
         result: &Result<Vec<crate::SemanticHit>, Arc<str>>,
     ) -> Vec<Command> {
         let Some(candidate) = self.matching.remove(candidate) else { return Vec::new() };
-        let (name, result, facts) =
-            check::check_meaning(&self.context, &mut self.run_state, &candidate, result);
+        let (name, result, facts) = check::check_meaning(&mut self.run, &candidate, result);
         let mut commands: Vec<Command> = facts.into_iter().map(Command::Record).collect();
-        let effects = self.mode.on_checked(&self.context, &mut self.run_state, &name, &result);
+        let effects = self.checked(&name, &result);
         commands.extend(self.apply_effects(effects));
         commands
+    }
+
+    /// A candidate was checked.
+    fn checked(&mut self, candidate: &Name, result: &LockResult) -> Vec<Effect> {
+        self.run.unchecked -= 1;
+        self.mode.on_checked(&mut self.run, candidate, result)
     }
 
     fn ruled(&mut self, ticket: &Name, result: &Result<Json, Arc<str>>) -> Vec<Command> {
@@ -281,13 +286,13 @@ impl Assembly {
             return Vec::new();
         }
         let result = result.as_ref().map_err(|why| &**why);
-        let effects = self.mode.on_rule_result(&self.context, &mut self.run_state, ticket, result);
+        let effects = self.mode.on_rule_result(&mut self.run, ticket, result);
         self.apply_effects(effects)
     }
 
     fn complete(&mut self, ending: Completion) -> Vec<Command> {
         self.stage = Stage::Over;
-        let (artifact, outcome) = self.run_state.outcome(&self.context.setup, ending);
+        let (artifact, outcome) = self.run.state.outcome(&self.run.setup, ending);
         self.artifact = Some(artifact);
         vec![Command::Record(outcome), Command::Finish]
     }
@@ -295,7 +300,7 @@ impl Assembly {
 
 impl Protocol for Assembly {
     fn advance(&mut self, stamped: &TimedEvent) -> Vec<Command> {
-        self.context.now_ms = stamped.at_ms;
+        self.run.now_ms = stamped.at_ms;
         if self.stage == Stage::Running && self.waits_for(&stamped.event) && stamped.event.is_over_budget() {
             self.stage = Stage::Exhausted;
         }
@@ -313,17 +318,17 @@ impl Protocol for Assembly {
     }
 
     fn version(&self) -> &'static str {
-        version(self.context.setup.mode)
+        version(self.run.setup.mode)
     }
 
     /// An answer that no trait touches as text may still touch one by meaning; that is compared for what an outcome would
     /// persist of it, and the `lock_check` records have the result.
     fn lock_result(&self, answer: Option<&Json>) -> Option<&'static str> {
-        let compares = self.context.setup.embeds && !self.context.locks.semantic_traits().is_empty();
+        let compares = self.run.setup.embeds && !self.run.locks.semantic_traits().is_empty();
         Some(match answer {
             None => "unchecked",
             Some(answer) => {
-                let touches = |text: &str| !self.context.locks.check(text).is_empty();
+                let touches = |text: &str| !self.run.locks.check(text).is_empty();
                 match (answers::texts(answer).into_iter().any(touches), compares) {
                     (true, _) => "hit",
                     (false, true) => "unchecked",
@@ -334,19 +339,37 @@ impl Protocol for Assembly {
     }
 }
 
-/// What a mode knows of the run, independent of its progress.
-pub(crate) struct ModeContext {
+/// A run as its mode sees it: the setup, and what has accumulated.
+pub(crate) struct Run {
     pub(crate) setup: Arc<Setup>,
     /// The index of a member in the roster.
     pub(crate) member_indices: BTreeMap<Name, usize>,
-    pub(crate) run: Name,
+    pub(crate) id: Name,
     /// The time of the event that is taken, in milliseconds since the Unix epoch.
     pub(crate) now_ms: i64,
     pub(crate) locks: Locks,
+    /// What has accumulated so far.
+    pub(crate) state: RunState,
     subject: Option<Subject>,
+    /// Questions that wait for what the host gathers.
+    gathering: BTreeMap<Name, AskMember>,
+    /// Members that were asked and have not answered.
+    outstanding: BTreeMap<Name, usize>,
+    /// How many candidates the mode has had checked without a result so far.
+    unchecked: usize,
 }
 
-impl ModeContext {
+impl Run {
+    /// Whether every member that was asked has ended.
+    pub(crate) fn all_ended(&self) -> bool {
+        self.outstanding.is_empty() && self.gathering.is_empty()
+    }
+
+    /// Whether every candidate was checked against the locks.
+    pub(crate) fn all_checked(&self) -> bool {
+        self.unchecked == 0
+    }
+
     pub(crate) fn member(&self, index: usize) -> &Member {
         &self.setup.members[index]
     }
@@ -359,46 +382,23 @@ impl ModeContext {
 /// One way of deciding together.
 pub(crate) trait Mode: Send {
     /// The run is opened.
-    fn on_opened(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect>;
+    fn on_opened(&mut self, run: &mut Run) -> Vec<Effect>;
 
     /// Stores the answer of a member that was asked; `None` where it gave none. Nothing follows from it yet.
     fn store_answer(&mut self, index: usize, answer: Option<&Json>);
 
-    /// A member that was asked ended: with an answer, or without.
-    fn on_answer(
-        &mut self,
-        context: &ModeContext,
-        run_state: &mut RunState,
-        index: usize,
-        answer: Option<&Json>,
-    ) -> Vec<Effect>;
+    /// A member that was asked ended; its answer, if any, is stored.
+    fn on_answer(&mut self, run: &mut Run, index: usize) -> Vec<Effect>;
 
     /// A custom rule was applied.
-    fn on_rule_result(
-        &mut self,
-        context: &ModeContext,
-        run_state: &mut RunState,
-        ticket: &str,
-        result: Result<&Json, &str>,
-    ) -> Vec<Effect>;
+    fn on_rule_result(&mut self, run: &mut Run, ticket: &str, result: Result<&Json, &str>) -> Vec<Effect>;
 
     /// A candidate was checked against the locks.
-    fn on_checked(
-        &mut self,
-        context: &ModeContext,
-        run_state: &mut RunState,
-        candidate: &Name,
-        result: &LockResult,
-    ) -> Vec<Effect>;
+    fn on_checked(&mut self, run: &mut Run, candidate: &Name, result: &LockResult) -> Vec<Effect>;
 
     /// The run's budget is spent before the mode has a result: completes the outcome with what is known, and marks
     /// the members that it would still have asked as missing (X8, X12).
-    fn on_budget_exhausted(
-        &mut self,
-        context: &ModeContext,
-        run_state: &mut RunState,
-        ending: Completion,
-    ) -> Completion;
+    fn on_budget_exhausted(&mut self, run: &mut Run, ending: Completion) -> Completion;
 }
 
 /// An effect that a mode requests; effects are carried out in order.
@@ -476,6 +476,18 @@ pub(crate) struct Text {
     /// The kind: `fragment`, `decision`, `rationale`, `message`, `concern`, `evidence`, `suggestion`.
     pub(crate) kind: &'static str,
     pub(crate) text: Arc<str>,
+}
+
+impl Text {
+    /// A text of a member's answer.
+    pub(crate) fn of_member(member: &Name, invocation: Name, kind: &'static str, text: &str) -> Self {
+        Text { member: Some(member.clone()), invocation: Some(invocation), kind, text: text.into() }
+    }
+
+    /// A text that no member wrote.
+    pub(crate) fn of_program(kind: &'static str, text: &str) -> Self {
+        Text { member: None, invocation: None, kind, text: text.into() }
+    }
 }
 
 /// A question to a member.
@@ -577,6 +589,11 @@ impl RunState {
         if !self.notes.contains(&note) {
             self.notes.push(note);
         }
+    }
+
+    /// A note that a custom rule failed.
+    pub(crate) fn note_failed_rule(&mut self, rule: &str, why: &str) {
+        self.note(format!("rule `{rule}` could not be applied: {why}"));
     }
 
     pub(crate) fn count_violation(&mut self) {

@@ -5,7 +5,7 @@ use serde_json::{Map, json};
 
 use super::advisory::risk_of;
 use super::assembly::{
-    AskMember, Candidate, Completion, Effect, LockResult, Mode, ModeContext, OnHit, RunState, RunStatus, Text,
+    AskMember, Candidate, Completion, Effect, LockResult, Mode, OnHit, Run, RunStatus, Text,
 };
 use crate::answers::advice::Advice;
 use crate::assembly::{Rule, Setup};
@@ -77,10 +77,10 @@ impl Hierarchy {
         Hierarchy { nodes, parents }
     }
 
-    fn ask(&self, context: &ModeContext, index: usize) -> Effect {
-        let member = context.member(index);
+    fn ask(&self, run: &Run, index: usize) -> Effect {
+        let member = run.member(index);
         let leaf = self.nodes[index].children.is_empty();
-        let text = || Json::from(children_json(self, context, index)).to_string();
+        let text = || Json::from(children_json(self, run, index)).to_string();
         let parts = (!leaf).then(|| Part::new(PartKind::ChildrenOutputs, "", text()));
         Effect::Ask(AskMember {
             id: invocation_id(&member.id),
@@ -92,34 +92,28 @@ impl Hierarchy {
         })
     }
 
-    fn branch(&self, context: &ModeContext, index: usize) -> Branch {
+    fn branch(&self, run: &Run, index: usize) -> Branch {
         let child = |index: &usize| {
             let node = &self.nodes[*index];
             let passed = node.rollup.as_ref().filter(|_| node.state == NodeState::Passed)?;
-            Some(Child { member: context.member(*index).id.clone(), advice: passed.advice.clone() })
+            Some(Child { member: run.member(*index).id.clone(), advice: passed.advice.clone() })
         };
         let node = &self.nodes[index];
         Branch { own: node.own.clone(), children: node.children.iter().filter_map(child).collect() }
     }
 
     /// H2: the first matching rule decides what a branch passes up; without one it is the node's own answer.
-    fn apply_rules(
-        &mut self,
-        context: &ModeContext,
-        run_state: &mut RunState,
-        index: usize,
-        from: usize,
-    ) -> Vec<Effect> {
-        let branch = self.branch(context, index);
-        let member = &context.member(index).id;
-        for (at, rule) in context.setup.rules.iter().enumerate().skip(from) {
+    fn apply_rules(&mut self, run: &mut Run, index: usize, from: usize) -> Vec<Effect> {
+        let branch = self.branch(run, index);
+        let member = &run.member(index).id;
+        for (at, rule) in run.setup.rules.iter().enumerate().skip(from) {
             if !rule.applies_to_member(member) || branch.children.is_empty() {
                 continue;
             }
             match rules::built_in(&rule.kind) {
                 Some(logic) => {
                     if let Some(rolled) = logic.roll.and_then(|roll| roll(rule, &branch)) {
-                        return self.check_rollup(context, run_state, index, Some(at), Some(rolled));
+                        return self.check_rollup(run, index, Some(at), Some(rolled));
                     }
                 }
                 None => {
@@ -134,34 +128,33 @@ impl Hierarchy {
             // H3: a node that failed must not hide what its children say.
             None => aggregate::roll_by_severity(&default_rule(), &branch),
         };
-        self.check_rollup(context, run_state, index, None, rollup)
+        self.check_rollup(run, index, None, rollup)
     }
 
     /// Checks a node's report against the locks.
     fn check_rollup(
         &mut self,
-        context: &ModeContext,
-        run_state: &mut RunState,
+        run: &mut Run,
         index: usize,
         rule: Option<usize>,
         rolled: Option<Rollup>,
     ) -> Vec<Effect> {
-        let member = context.member(index).id.clone();
+        let member = run.member(index).id.clone();
         let mut effects = Vec::new();
-        if let Some((rule, rolled)) = rule.map(|at| &context.setup.rules[at]).zip(rolled.as_ref()) {
+        if let Some((rule, rolled)) = rule.map(|at| &run.setup.rules[at]).zip(rolled.as_ref()) {
             let also = json!({"node": &*member, "severity": rolled.advice.severity});
-            effects.push(Effect::Record(run_state.record_rule(rule, true, &rolled.sources, also)));
+            effects.push(Effect::Record(run.state.record_rule(rule, true, &rolled.sources, also)));
         }
         let node = &mut self.nodes[index];
         node.rule = rule;
         node.rollup = rolled;
         let Some(rolled) = &node.rollup else {
             node.state = NodeState::Silent;
-            effects.extend(self.on_node_ended(context, run_state, index));
+            effects.extend(self.on_node_ended(run, index));
             return effects;
         };
         if node.own.is_none() {
-            run_state.note(format!(
+            run.state.note(format!(
                 "`{member}` gave no answer; what its children report is passed up all the same"
             ));
         }
@@ -170,18 +163,13 @@ impl Hierarchy {
     }
 
     /// A node has ended: its parent may be next, or the run is over.
-    fn on_node_ended(
-        &mut self,
-        context: &ModeContext,
-        run_state: &mut RunState,
-        index: usize,
-    ) -> Vec<Effect> {
+    fn on_node_ended(&mut self, run: &mut Run, index: usize) -> Vec<Effect> {
         match self.parents[index] {
-            None => vec![Effect::End(completion(self, context, run_state, index))],
+            None => vec![Effect::End(completion(self, run, index))],
             Some(parent) => {
                 self.nodes[parent].pending -= 1;
                 let ready = self.nodes[parent].pending == 0;
-                ready.then(|| self.ask(context, parent)).into_iter().collect()
+                ready.then(|| self.ask(run, parent)).into_iter().collect()
             }
         }
     }
@@ -189,12 +177,7 @@ impl Hierarchy {
 
 /// What a node would pass up, text by text.
 fn candidate(member: &Name, advice: &Advice) -> Candidate {
-    let text = |what, text: &str| Text {
-        member: Some(member.clone()),
-        invocation: Some(invocation_id(member)),
-        kind: what,
-        text: text.into(),
-    };
+    let text = |kind, text: &str| Text::of_member(member, invocation_id(member), kind, text);
     let mut texts = vec![text("concern", &advice.concern), text("suggestion", &advice.suggestion)];
     texts.extend(advice.evidence.iter().map(|piece| text("evidence", piece)));
     Candidate { name: invocation_id(member), texts, on_hit: OnHit::Drop }
@@ -206,47 +189,33 @@ fn invocation_id(member: &str) -> Name {
 }
 
 impl Mode for Hierarchy {
-    fn on_opened(&mut self, context: &ModeContext, _: &mut RunState) -> Vec<Effect> {
+    fn on_opened(&mut self, run: &mut Run) -> Vec<Effect> {
         let leaves = (0..self.nodes.len()).filter(|index| self.nodes[*index].children.is_empty());
-        leaves.map(|index| self.ask(context, index)).collect()
+        leaves.map(|index| self.ask(run, index)).collect()
     }
 
     fn store_answer(&mut self, index: usize, answer: Option<&Json>) {
         self.nodes[index].own = answer.and_then(Advice::read);
     }
 
-    fn on_answer(
-        &mut self,
-        context: &ModeContext,
-        run_state: &mut RunState,
-        index: usize,
-        answer: Option<&Json>,
-    ) -> Vec<Effect> {
-        self.store_answer(index, answer);
-        self.apply_rules(context, run_state, index, 0)
+    fn on_answer(&mut self, run: &mut Run, index: usize) -> Vec<Effect> {
+        self.apply_rules(run, index, 0)
     }
 
-    fn on_rule_result(
-        &mut self,
-        context: &ModeContext,
-        run_state: &mut RunState,
-        ticket: &str,
-        result: Result<&Json, &str>,
-    ) -> Vec<Effect> {
+    fn on_rule_result(&mut self, run: &mut Run, ticket: &str, result: Result<&Json, &str>) -> Vec<Effect> {
         let found = ticket
             .split_once('/')
-            .and_then(|(at, member)| Some((at.parse::<usize>().ok()?, *context.member_indices.get(member)?)));
+            .and_then(|(at, member)| Some((at.parse::<usize>().ok()?, *run.member_indices.get(member)?)));
         let Some((at, index)) = found else { return Vec::new() };
-        let rule: &Rule = &context.setup.rules[at];
+        let rule: &Rule = &run.setup.rules[at];
         let failed = match result {
-            Ok(Json::Null) => return self.apply_rules(context, run_state, index, at + 1),
+            Ok(Json::Null) => return self.apply_rules(run, index, at + 1),
             Ok(output) => match Advice::read(output) {
                 Some(advice) => {
                     let next_rule =
-                        self.branch(context, index).children.iter().map(|one| one.member.clone()).collect();
+                        self.branch(run, index).children.iter().map(|one| one.member.clone()).collect();
                     return self.check_rollup(
-                        context,
-                        run_state,
+                        run,
                         index,
                         Some(at),
                         Some(Rollup { advice, sources: next_rule }),
@@ -257,36 +226,25 @@ impl Mode for Hierarchy {
             Err(why) => why,
         };
         // The children's gravest report must get through, even if the rule fails.
-        run_state.note(format!("rule `{}` could not be applied: {failed}", rule.id));
-        let escalated = aggregate::roll_by_severity(&default_rule(), &self.branch(context, index));
-        self.check_rollup(context, run_state, index, None, escalated)
+        run.state.note_failed_rule(&rule.id, failed);
+        let escalated = aggregate::roll_by_severity(&default_rule(), &self.branch(run, index));
+        self.check_rollup(run, index, None, escalated)
     }
 
-    fn on_checked(
-        &mut self,
-        context: &ModeContext,
-        run_state: &mut RunState,
-        candidate: &Name,
-        result: &LockResult,
-    ) -> Vec<Effect> {
+    fn on_checked(&mut self, run: &mut Run, candidate: &Name, result: &LockResult) -> Vec<Effect> {
         let member = candidate.strip_prefix(NODE).and_then(|rest| rest.strip_prefix('/'));
-        let Some(index) = member.and_then(|member| context.member_indices.get(member).copied()) else {
+        let Some(index) = member.and_then(|member| run.member_indices.get(member).copied()) else {
             return Vec::new();
         };
         self.nodes[index].state = if result.is_clean() { NodeState::Passed } else { NodeState::Refused };
-        self.on_node_ended(context, run_state, index)
+        self.on_node_ended(run, index)
     }
 
     /// Every node would have been asked, so each without an answer is missing.
-    fn on_budget_exhausted(
-        &mut self,
-        context: &ModeContext,
-        run_state: &mut RunState,
-        ending: Completion,
-    ) -> Completion {
+    fn on_budget_exhausted(&mut self, run: &mut Run, ending: Completion) -> Completion {
         let unheard = (0..self.nodes.len()).filter(|index| self.nodes[*index].own.is_none());
-        unheard.for_each(|index| run_state.mark_missing(index));
-        budget_completion(self, context, run_state, ending)
+        unheard.for_each(|index| run.state.mark_missing(index));
+        budget_completion(self, run, ending)
     }
 }
 
@@ -301,10 +259,10 @@ fn default_rule() -> Rule {
 }
 
 /// The reports of a node's children, in roster order.
-fn children_json(hierarchy: &Hierarchy, context: &ModeContext, index: usize) -> Vec<Json> {
+fn children_json(hierarchy: &Hierarchy, run: &Run, index: usize) -> Vec<Json> {
     let child = |index: &usize| {
         let node = &hierarchy.nodes[*index];
-        let mut shown = json!({"member": &*context.member(*index).id, "status": status(hierarchy, *index)});
+        let mut shown = json!({"member": &*run.member(*index).id, "status": status(hierarchy, *index)});
         if let Some(rolled) = node.rollup.as_ref().filter(|_| node.state == NodeState::Passed) {
             add_advice(&mut shown, &rolled.advice);
         }
@@ -327,15 +285,10 @@ fn host_rule_input(rule: &Rule, branch: &Branch, node: &str) -> Json {
 }
 
 /// The root has ended.
-fn completion(
-    hierarchy: &Hierarchy,
-    context: &ModeContext,
-    run_state: &mut RunState,
-    root: usize,
-) -> Completion {
+fn completion(hierarchy: &Hierarchy, run: &mut Run, root: usize) -> Completion {
     let node = &hierarchy.nodes[root];
     let passed = node.rollup.as_ref().filter(|_| node.state == NodeState::Passed);
-    let member = &context.member(root).id;
+    let member = &run.member(root).id;
     let mut ending = match (passed, node.state) {
         (Some(_), _) => Completion::done(),
         (None, NodeState::Refused) => {
@@ -351,60 +304,50 @@ fn completion(
         ending.artifact.insert("rollup".into(), json!(rolled.advice));
     }
     let severity = passed.map(|rolled| rolled.advice.severity);
-    add_details(hierarchy, context, run_state, severity, &mut ending);
+    add_details(hierarchy, run, severity, &mut ending);
     ending
 }
 
 /// The run's budget is spent before the root has ended: the risk is that of the gravest answer, wherever it stands, since
 /// no node above it could have weighed it.
-fn budget_completion(
-    hierarchy: &Hierarchy,
-    context: &ModeContext,
-    run_state: &mut RunState,
-    mut ending: Completion,
-) -> Completion {
+fn budget_completion(hierarchy: &Hierarchy, run: &mut Run, mut ending: Completion) -> Completion {
     let of_node = |node: &Node| {
         let rolled = node.rollup.as_ref().map(|rolled| rolled.advice.severity);
         rolled.max(node.own.as_ref().map(|own| own.severity))
     };
     let severity = hierarchy.nodes.iter().filter_map(of_node).max();
-    add_details(hierarchy, context, run_state, severity, &mut ending);
+    add_details(hierarchy, run, severity, &mut ending);
     ending
 }
 
 /// The nodes, the risk level, and whether to escalate (X12).
-fn add_details(
-    hierarchy: &Hierarchy,
-    context: &ModeContext,
-    run_state: &mut RunState,
-    severity: Option<u8>,
-    ending: &mut Completion,
-) {
-    ending.artifact.insert("nodes".into(), json!(nodes_json(hierarchy, context)));
-    let lacking = (0..hierarchy.nodes.len()).any(|index| run_state.is_missing(index));
+fn add_details(hierarchy: &Hierarchy, run: &mut Run, severity: Option<u8>, ending: &mut Completion) {
+    ending.artifact.insert("nodes".into(), json!(nodes_json(hierarchy, run)));
+    let lacking = (0..hierarchy.nodes.len()).any(|index| run.state.is_missing(index));
     // A report that a lock dropped may have had something grave below it.
     let refused: Vec<&str> = (0..hierarchy.nodes.len())
         .filter(|index| hierarchy.nodes[*index].state == NodeState::Refused)
-        .map(|index| &*context.member(index).id)
+        .map(|index| &*run.member(index).id)
         .collect();
+    let refused = refused.join(", ");
     if !refused.is_empty() {
-        run_state.note(format!("nothing was passed up by {}; look at what is below", refused.join(", ")));
+        run.state.note(format!("nothing was passed up by {refused}; look at what is below"));
     }
-    let (risk, mut escalates) = risk_of(context, run_state, severity, lacking || !refused.is_empty());
+    let (risk, mut escalates) = risk_of(run, severity, lacking || !refused.is_empty());
     escalates |= !refused.is_empty();
     ending.extra.insert("risk".into(), risk);
     ending.extra.insert("shouldEscalate".into(), json!(escalates));
 }
 
-fn nodes_json(hierarchy: &Hierarchy, context: &ModeContext) -> Vec<Json> {
+fn nodes_json(hierarchy: &Hierarchy, run: &Run) -> Vec<Json> {
     let node = |index: usize| {
         let node = &hierarchy.nodes[index];
-        let member = context.member(index);
+        let member = run.member(index);
         let mut report = json!({
             "member": &*member.id,
             "parent": member.parent,
             "status": status(hierarchy, index),
-            "rule": node.rule.map(|at| &*context.setup.rules[at].id),
+            "rule": node.rule.map(|at| &*run.setup.rules[at].id),
         });
         if let Some(rolled) = node.rollup.as_ref().filter(|_| node.state == NodeState::Passed) {
             report["output"] = json!(rolled.advice);

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::json;
 
 use super::assembly::{
-    AskMember, Candidate, Completion, Effect, LockResult, Mode, ModeContext, OnHit, RunState, RunStatus, Text,
+    AskMember, Candidate, Completion, Effect, LockResult, Mode, OnHit, Run, RunStatus, Text,
 };
 use crate::answers::advice::{Message, Recipients};
 use crate::answers::texts;
@@ -25,11 +25,8 @@ const MAX_ID_CHARS: usize = 64;
 pub(super) struct Peer {
     conduct: Exchange,
     round: u32,
-    outstanding: usize,
     /// The answers of this round, by member index.
     heard: Vec<Option<Message>>,
-    /// Messages of this round that wait for the lock check.
-    unchecked: BTreeSet<Name>,
     log: Log,
     refused: usize,
     /// The members whose message of this round was not delivered, and the reason, which they are shown.
@@ -46,9 +43,7 @@ impl Peer {
         Peer {
             conduct: Exchange::from_setup(setup),
             round: 0,
-            outstanding: 0,
             heard: Vec::new(),
-            unchecked: BTreeSet::new(),
             log: Log::default(),
             refused: 0,
             refusals: BTreeMap::new(),
@@ -59,17 +54,16 @@ impl Peer {
         }
     }
 
-    fn next_round(&mut self, context: &ModeContext) -> Vec<Effect> {
+    fn next_round(&mut self, run: &Run) -> Vec<Effect> {
         self.round += 1;
-        self.outstanding = context.setup.members.len();
-        self.heard = vec![None; self.outstanding];
+        self.heard = vec![None; run.setup.members.len()];
         let step: Name = format!("round{}", self.round).into();
         let refusals = std::mem::take(&mut self.refusals);
-        let mut transcripts = exchange::Transcripts::new(&self.log, &self.conduct, context);
+        let mut transcripts = exchange::Transcripts::new(&self.log, &self.conduct, run);
         let ask = |index: usize| {
             let transcript = transcripts.for_member(index);
             Effect::Ask(AskMember {
-                id: format!("{step}/{}", context.member(index).id).into(),
+                id: format!("{step}/{}", run.member(index).id).into(),
                 step: step.clone(),
                 member_index: index,
                 parts: transcript
@@ -77,7 +71,7 @@ impl Peer {
                     .into_iter()
                     .collect(),
                 task: self.conduct.task_text(
-                    context,
+                    run,
                     index,
                     self.round,
                     refusals.get(&index).map(String::as_str),
@@ -85,24 +79,24 @@ impl Peer {
                 extra_fields: vec![("round", json!(self.round))],
             })
         };
-        (0..context.setup.members.len()).map(ask).collect()
+        (0..run.setup.members.len()).map(ask).collect()
     }
 
     /// All members of the round have ended: checks their messages against reach and locks.
-    fn deliver(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
+    fn deliver(&mut self, run: &mut Run) -> Vec<Effect> {
         let mut effects = Vec::new();
         for (index, message) in self.heard.iter().enumerate() {
             let Some(message) = message.as_ref().filter(|message| !message.message.is_empty()) else {
                 continue;
             };
-            let member = &context.member(index).id;
-            if let Err(out_of_reach) = self.conduct.check_recipients(context, index, &message.to) {
-                run_state.note(format!(
+            let member = &run.setup.members[index].id;
+            if let Err(out_of_reach) = self.conduct.check_recipients(run, index, &message.to) {
+                run.state.note(format!(
                     "a message of `{member}` in round {} was refused: {} out of its reach",
                     self.round,
-                    unreached(context, &out_of_reach)
+                    unreached(run, &out_of_reach)
                 ));
-                run_state.count_violation();
+                run.state.count_violation();
                 self.refused += 1;
                 self.refusals.insert(
                     index,
@@ -122,18 +116,13 @@ impl Peer {
                 effects.push(Effect::Record(Fact { kind: FactKind::Violation, data }));
                 continue;
             }
-            let name: Name = self.candidate_name(member).into();
-            self.unchecked.insert(name.clone());
-            let text = Text {
-                member: Some(member.clone()),
-                invocation: Some(format!("round{}/{member}", self.round).into()),
-                kind: "message",
-                text: message.message.as_str().into(),
-            };
+            let name = self.candidate_name(member).into();
+            let invocation = format!("round{}/{member}", self.round).into();
+            let text = Text::of_member(member, invocation, "message", &message.message);
             effects.push(Effect::Check(Candidate { name, texts: vec![text], on_hit: OnHit::Drop }));
         }
-        if self.unchecked.is_empty() {
-            effects.extend(self.close_round(context, run_state));
+        if !effects.iter().any(|effect| matches!(effect, Effect::Check(_))) {
+            effects.extend(self.close_round(run));
         }
         effects
     }
@@ -143,13 +132,13 @@ impl Peer {
     }
 
     /// The round is over: another one, or the end.
-    fn close_round(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
+    fn close_round(&mut self, run: &mut Run) -> Vec<Effect> {
         if self.heard.iter().all(Option::is_none) {
             self.ended_by = "no_answer";
             let because = format!("no member has answered in round {}", self.round);
             let mut ending = Completion::without_artifact(RunStatus::Incomplete, "no_answer", because);
-            self.log.write_outcome(context, &mut ending);
-            self.add_details(context, &mut ending);
+            self.log.write_outcome(run, &mut ending);
+            self.add_details(run, &mut ending);
             return vec![Effect::End(ending)];
         }
         // A member without output has agreed to nothing (X5).
@@ -164,41 +153,36 @@ impl Peer {
             _ if self.round >= self.conduct.rounds => Some("max-rounds"),
             Termination::ByRule(kind) => {
                 let ticket = format!("round{}", self.round).into();
-                let input = self.log.host_rule_input(context, &self.heard, self.round);
+                let input = self.log.host_rule_input(run, &self.heard, self.round);
                 return vec![Effect::Apply(ApplyRule { ticket, kind: kind.as_str().into(), input })];
             }
             _ => None,
         };
         match ended_by {
-            Some(ended_by) => self.start_synthesis(context, run_state, ended_by),
-            None => self.next_round(context),
+            Some(ended_by) => self.start_synthesis(run, ended_by),
+            None => self.next_round(run),
         }
     }
 
-    fn start_synthesis(
-        &mut self,
-        context: &ModeContext,
-        run_state: &mut RunState,
-        ended_by: &'static str,
-    ) -> Vec<Effect> {
+    fn start_synthesis(&mut self, run: &mut Run, ended_by: &'static str) -> Vec<Effect> {
         self.ended_by = ended_by;
         self.next_synthesis_rule = Some(0);
-        self.apply_synthesis_rules(context, run_state)
+        self.apply_synthesis_rules(run)
     }
 
     /// Applies the host's own rules to the log, one after the other.
-    fn apply_synthesis_rules(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
+    fn apply_synthesis_rules(&mut self, run: &mut Run) -> Vec<Effect> {
         let mut effects = Vec::new();
-        while let Some(rule) = self.next_synthesis_rule.and_then(|at| context.setup.rules.get(at)) {
+        while let Some(rule) = self.next_synthesis_rule.and_then(|at| run.setup.rules.get(at)) {
             if rules::built_in(&rule.kind).is_none() {
-                let mut input = self.log.host_rule_input(context, &self.heard, self.round);
+                let mut input = self.log.host_rule_input(run, &self.heard, self.round);
                 input["rule"] = json!(rule);
                 let ticket = format!("log/{}", rule.id).into();
                 effects.push(Effect::Apply(ApplyRule { ticket, kind: rule.kind.clone(), input }));
                 return effects;
             }
-            let members: Vec<Name> = self.log.authors(context, rule);
-            effects.push(Effect::Record(run_state.record_rule(
+            let members: Vec<Name> = self.log.authors(run, rule);
+            effects.push(Effect::Record(run.state.record_rule(
                 rule,
                 true,
                 &members,
@@ -206,11 +190,11 @@ impl Peer {
             )));
             self.next_synthesis_rule = self.next_synthesis_rule.map(|at| at + 1);
         }
-        effects.push(Effect::End(self.completion(context)));
+        effects.push(Effect::End(self.completion(run)));
         effects
     }
 
-    fn completion(&self, context: &ModeContext) -> Completion {
+    fn completion(&self, run: &Run) -> Completion {
         let mut ending = match self.log.is_empty() && self.refused > 0 {
             true => {
                 let because = "every message was refused";
@@ -218,13 +202,13 @@ impl Peer {
             }
             false => Completion::done(),
         };
-        self.log.write_outcome(context, &mut ending);
-        self.add_details(context, &mut ending);
+        self.log.write_outcome(run, &mut ending);
+        self.add_details(run, &mut ending);
         ending
     }
 
-    fn add_details(&self, context: &ModeContext, ending: &mut Completion) {
-        self.objections.write_outcome(context, &self.log, &self.conduct, ending);
+    fn add_details(&self, run: &Run, ending: &mut Completion) {
+        self.objections.write_outcome(run, &self.log, &self.conduct, ending);
         ending.extra.insert("rounds".into(), json!(self.round));
         ending.extra.insert("endedBy".into(), json!(self.ended_by));
         ending.extra.insert("topology".into(), json!(self.conduct.topology_word()));
@@ -235,8 +219,8 @@ impl Peer {
 }
 
 impl Mode for Peer {
-    fn on_opened(&mut self, context: &ModeContext, _: &mut RunState) -> Vec<Effect> {
-        self.next_round(context)
+    fn on_opened(&mut self, run: &mut Run) -> Vec<Effect> {
+        self.next_round(run)
     }
 
     fn store_answer(&mut self, index: usize, answer: Option<&Json>) {
@@ -245,92 +229,59 @@ impl Mode for Peer {
         self.objections.update(index, self.round, says);
     }
 
-    fn on_answer(
-        &mut self,
-        context: &ModeContext,
-        run_state: &mut RunState,
-        index: usize,
-        answer: Option<&Json>,
-    ) -> Vec<Effect> {
-        self.outstanding -= 1;
-        self.store_answer(index, answer);
-        if self.outstanding > 0 { Vec::new() } else { self.deliver(context, run_state) }
+    fn on_answer(&mut self, run: &mut Run, _: usize) -> Vec<Effect> {
+        if run.all_ended() { self.deliver(run) } else { Vec::new() }
     }
 
-    fn on_rule_result(
-        &mut self,
-        context: &ModeContext,
-        run_state: &mut RunState,
-        ticket: &str,
-        result: Result<&Json, &str>,
-    ) -> Vec<Effect> {
+    fn on_rule_result(&mut self, run: &mut Run, ticket: &str, result: Result<&Json, &str>) -> Vec<Effect> {
         let Some(id) = ticket.strip_prefix("log/") else {
             // A termination rule: one that fails leaves the end to the number of rounds.
             let ends = result.map_err(str::to_owned).and_then(is_end).unwrap_or_else(|why| {
-                run_state.note(format!("the termination rule could not be applied: {why}"));
+                run.state.note(format!("the termination rule could not be applied: {why}"));
                 false
             });
-            return if ends {
-                self.start_synthesis(context, run_state, "termination-rule")
-            } else {
-                self.next_round(context)
-            };
+            return if ends { self.start_synthesis(run, "termination-rule") } else { self.next_round(run) };
         };
         let at = self.next_synthesis_rule.unwrap_or_default();
-        let rule = &context.setup.rules[at];
+        let rule = &run.setup.rules[at];
         let name: Name = format!("synthesis/{id}").into();
         match result {
             Ok(output) => {
                 self.synthesis.insert(id.to_owned(), output.clone());
-                let text = |text: &str| Text {
-                    member: None,
-                    invocation: None,
-                    kind: "synthesis",
-                    text: text.into(),
-                };
-                let fact = run_state.record_rule(rule, true, &[], Json::Null);
-                self.unchecked.insert(name.clone());
-                let texts = texts(output).into_iter().map(text).collect();
+                let fact = run.state.record_rule(rule, true, &[], Json::Null);
+                let texts =
+                    texts(output).into_iter().map(|text| Text::of_program("synthesis", text)).collect();
                 vec![Effect::Record(fact), Effect::Check(Candidate { name, texts, on_hit: OnHit::Drop })]
             }
             Err(why) => {
-                run_state.note(format!("rule `{id}` could not be applied: {why}"));
+                run.state.note_failed_rule(id, why);
                 self.next_synthesis_rule = Some(at + 1);
-                let mut effects = vec![Effect::Record(run_state.record_rule(rule, false, &[], Json::Null))];
-                effects.extend(self.apply_synthesis_rules(context, run_state));
+                let mut effects = vec![Effect::Record(run.state.record_rule(rule, false, &[], Json::Null))];
+                effects.extend(self.apply_synthesis_rules(run));
                 effects
             }
         }
     }
 
-    fn on_checked(
-        &mut self,
-        context: &ModeContext,
-        run_state: &mut RunState,
-        candidate: &Name,
-        result: &LockResult,
-    ) -> Vec<Effect> {
-        if !self.unchecked.remove(candidate) {
-            return Vec::new();
-        }
+    fn on_checked(&mut self, run: &mut Run, candidate: &Name, result: &LockResult) -> Vec<Effect> {
         if let Some(id) = candidate.strip_prefix("synthesis/") {
             if !result.is_clean() {
                 self.synthesis.remove(id);
             }
             self.next_synthesis_rule = self.next_synthesis_rule.map(|at| at + 1);
-            return self.apply_synthesis_rules(context, run_state);
+            return self.apply_synthesis_rules(run);
         }
         let member = candidate.rsplit('/').next().unwrap_or_default();
-        if let Some(index) = context.member_indices.get(member).copied() {
+        if let Some(index) = run.member_indices.get(member).copied() {
             match self.heard[index].as_ref().filter(|_| result.is_clean()) {
                 Some(message) => self.log.add(DeliveredMessage {
                     round: self.round,
                     from: index,
                     to: match &message.to {
                         Recipients::All => None,
-                        Recipients::Members(ids) => Some(
-                            ids.iter().filter_map(|id| context.member_indices.get(&**id)).copied().collect(),
-                        ),
+                        Recipients::Members(ids) => {
+                            Some(ids.iter().filter_map(|id| run.member_indices.get(&**id)).copied().collect())
+                        }
                     },
                     text: message.message.as_str().into(),
                 }),
@@ -338,23 +289,18 @@ impl Mode for Peer {
                 None => {
                     self.refused += 1;
                     let said = self.heard[index].as_ref().map_or("", |message| &message.message);
-                    self.refusals.insert(index, lock_refusal(context, said));
+                    self.refusals.insert(index, lock_refusal(run, said));
                 }
             }
         }
-        if self.unchecked.is_empty() { self.close_round(context, run_state) } else { Vec::new() }
+        if run.all_checked() { self.close_round(run) } else { Vec::new() }
     }
 
     /// Messages delivered in earlier rounds remain; a text that was not checked against a lock stays out of the outcome.
-    fn on_budget_exhausted(
-        &mut self,
-        context: &ModeContext,
-        _: &mut RunState,
-        mut ending: Completion,
-    ) -> Completion {
+    fn on_budget_exhausted(&mut self, run: &mut Run, mut ending: Completion) -> Completion {
         self.ended_by = "budget";
-        self.log.write_outcome(context, &mut ending);
-        self.add_details(context, &mut ending);
+        self.log.write_outcome(run, &mut ending);
+        self.add_details(run, &mut ending);
         ending
     }
 }
@@ -373,11 +319,11 @@ fn is_end(output: &Json) -> Result<bool, String> {
 
 /// The note about recipients that a message does not reach: the sender's own text is not part of it, since no lock has
 /// checked it.
-fn unreached(context: &ModeContext, ids: &[String]) -> String {
-    let members = ids.iter().filter_map(|id| context.member_indices.get(id.as_str()));
+fn unreached(run: &Run, ids: &[String]) -> String {
+    let members = ids.iter().filter_map(|id| run.member_indices.get(id.as_str()));
     let members: BTreeSet<usize> = members.copied().collect();
-    let has_unknown = ids.iter().any(|id| !context.member_indices.contains_key(id.as_str()));
-    let mut named: Vec<&str> = members.iter().map(|index| &*context.member(*index).id).collect();
+    let has_unknown = ids.iter().any(|id| !run.member_indices.contains_key(id.as_str()));
+    let mut named: Vec<&str> = members.iter().map(|index| &*run.member(*index).id).collect();
     if has_unknown {
         named.push("a name that no member has");
     }
@@ -397,8 +343,8 @@ fn list_ids(ids: &[String]) -> String {
 }
 
 /// Why a locked message is not delivered. A trait that was matched by text can be named.
-fn lock_refusal(context: &ModeContext, said: &str) -> String {
-    match context.locks.check(said).first() {
+fn lock_refusal(run: &Run, said: &str) -> String {
+    match run.locks.check(said).first() {
         Some(hit) => format!("it touches `{}`, which nothing said here may touch", hit.trait_text),
         None => "it comes near to what nothing said here may touch".to_owned(),
     }

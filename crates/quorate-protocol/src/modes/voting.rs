@@ -3,12 +3,12 @@
 
 mod proposal;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde_json::{Map, json};
 
 use super::assembly::{
-    AskMember, Candidate, Completion, Effect, LockResult, Mode, ModeContext, OnHit, RunState, RunStatus, Text,
+    AskMember, Candidate, Completion, Effect, LockResult, Mode, OnHit, Run, RunStatus, Text,
 };
 use crate::answers::advice::{Ballot, Vote};
 use crate::assembly::{AssemblyRequest, Rule, Setup};
@@ -52,8 +52,6 @@ pub(super) struct Voting {
     last_rule_asked: Option<usize>,
     /// The decision's text that was checked against the locks.
     checked_text: String,
-    /// The candidates that wait for the lock check.
-    unchecked: BTreeSet<Name>,
     /// The results of the lock checks that did not pass, by candidate.
     locked: BTreeMap<Name, LockResult>,
 }
@@ -86,34 +84,29 @@ impl Voting {
             pass_stands: None,
             last_rule_asked: None,
             checked_text: String::new(),
-            unchecked: BTreeSet::new(),
             locked: BTreeMap::new(),
         }
     }
 
-    fn poll<'a>(&'a self, context: &'a ModeContext, missing: Option<Vote>) -> Poll<'a> {
+    fn poll<'a>(&'a self, run: &'a Run, missing: Option<Vote>) -> Poll<'a> {
         let counted = |voter: &VoterState| CountedVote {
-            member: context.member(voter.index).id.clone(),
+            member: run.member(voter.index).id.clone(),
             weight: voter.weight.clone(),
             vote: voter.ballot.as_ref().map(|ballot| ballot.vote).or(missing),
         };
-        Poll {
-            votes: self.voters.iter().map(counted).collect(),
-            class: self.class.as_deref(),
-            run: &context.run,
-        }
+        Poll { votes: self.voters.iter().map(counted).collect(), class: self.class.as_deref(), run: &run.id }
     }
 
     /// Continues the count until a rule decides or the host has to apply one.
-    fn continue_count(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
-        let rules = &context.setup.rules;
+    fn continue_count(&mut self, run: &mut Run) -> Vec<Effect> {
+        let rules = &run.setup.rules;
         while let Some(rule) = rules.get(self.count.at) {
             self.last_rule_asked =
                 self.last_rule_asked.max(self.count.missing_as_no.then_some(self.count.at));
-            let poll = self.poll(context, self.count.missing_as_no.then_some(Vote::No));
+            let poll = self.poll(run, self.count.missing_as_no.then_some(Vote::No));
             match rules::built_in(&rule.kind) {
                 Some(logic) => match logic.decide.and_then(|decide| decide(rule, &poll)) {
-                    Some(ruling) => return self.on_counted(context, run_state, ruling, Some(self.count.at)),
+                    Some(ruling) => return self.on_counted(run, ruling, Some(self.count.at)),
                     None => self.count.at += 1,
                 },
                 None => {
@@ -125,41 +118,35 @@ impl Voting {
             }
         }
         // V5
-        let poll = self.poll(context, self.count.missing_as_no.then_some(Vote::No));
+        let poll = self.poll(run, self.count.missing_as_no.then_some(Vote::No));
         let ruling = votes::decide_by_majority(&default_rule(), &poll).unwrap_or(Ruling::new(false));
-        self.on_counted(context, run_state, ruling, None)
+        self.on_counted(run, ruling, None)
     }
 
     /// A count ended.
-    fn on_counted(
-        &mut self,
-        context: &ModeContext,
-        run_state: &mut RunState,
-        ruling: Ruling,
-        rule: Option<usize>,
-    ) -> Vec<Effect> {
+    fn on_counted(&mut self, run: &mut Run, ruling: Ruling, rule: Option<usize>) -> Vec<Effect> {
         if self.count.missing_as_no {
             self.pass_stands = Some(ruling.pass);
-            return self.check_decision(context);
+            return self.check_decision(run);
         }
         let pass = ruling.pass;
         self.decided = Some((ruling, rule));
         let missing = self.voters.iter().any(|voter| voter.ballot.is_none());
         if pass && missing {
             self.count = CountProgress { at: 0, missing_as_no: true };
-            return self.continue_count(context, run_state);
+            return self.continue_count(run);
         }
         self.pass_stands = Some(true);
-        self.check_decision(context)
+        self.check_decision(run)
     }
 
     /// V7: whether what is out can still change the result. More yes never hurts under the built-in kinds of rules (V4); a
     /// kind of the host's is not trusted with that.
-    fn is_settled(&self, context: &ModeContext) -> bool {
-        let rules = &context.setup.rules;
+    fn is_settled(&self, run: &Run) -> bool {
+        let rules = &run.setup.rules;
         let monotone = rules.iter().all(|rule| rules::built_in(&rule.kind).is_some());
         let result = |as_vote: Vote| {
-            let mut poll = self.poll(context, None);
+            let mut poll = self.poll(run, None);
             for (vote, voter) in poll.votes.iter_mut().zip(&self.voters) {
                 if voter.state == VoteStatus::Pending {
                     vote.vote = Some(as_vote);
@@ -180,24 +167,24 @@ impl Voting {
             && !(lacking && result(Vote::No) == Some(true))
     }
 
-    fn cancel_rest(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
+    fn cancel_rest(&mut self, run: &mut Run) -> Vec<Effect> {
         let mut effects = Vec::new();
         let mut names: Vec<&str> = Vec::new();
         for voter in self.voters.iter_mut().filter(|voter| voter.state == VoteStatus::Pending) {
             voter.state = VoteStatus::Cancelled;
-            let member = &context.member(voter.index).id;
+            let member = &run.member(voter.index).id;
             names.push(member);
             effects.push(Effect::Cancel(invocation_id(member)));
         }
-        run_state
+        run.state
             .note(format!("decided before {} had voted: nothing could change the result", names.join(", ")));
         effects
     }
 }
 
 /// A member's weight, as records have it.
-fn weight_text(context: &ModeContext, index: usize) -> &str {
-    context.member(index).weight.as_deref().unwrap_or("1")
+fn weight_text(run: &Run, index: usize) -> &str {
+    run.member(index).weight.as_deref().unwrap_or("1")
 }
 
 /// The invocation of a member.
@@ -206,26 +193,20 @@ fn invocation_id(member: &str) -> Name {
 }
 
 impl Mode for Voting {
-    fn on_opened(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
-        if let Some(class) = self.class.as_deref().filter(|class| !context.setup.classes().contains(class)) {
-            run_state.note(format!("no member's voteClass and no rule's scope names the class `{class}`"));
+    fn on_opened(&mut self, run: &mut Run) -> Vec<Effect> {
+        if let Some(class) = self.class.as_deref().filter(|class| !run.setup.classes().contains(class)) {
+            run.state.note(format!("no member's voteClass and no rule's scope names the class `{class}`"));
         }
         if self.voters.is_empty() {
             let class = self.class.as_deref().map_or_else(
                 || "no member votes on a proposal without a class".to_owned(),
                 |class| format!("no member votes on proposals of the class `{class}`"),
             );
-            return vec![Effect::End(without_decision(
-                self,
-                context,
-                RunStatus::Refused,
-                "no_voters",
-                class,
-            ))];
+            return vec![Effect::End(without_decision(self, run, RunStatus::Refused, "no_voters", class))];
         }
         let ask = |voter: &VoterState| {
-            let member = context.member(voter.index);
-            let mut marks = vec![("weight", json!(weight_text(context, voter.index)))];
+            let member = run.member(voter.index);
+            let mut marks = vec![("weight", json!(weight_text(run, voter.index)))];
             marks.extend(self.class.as_ref().map(|class| ("class", json!(class))));
             Effect::Ask(AskMember {
                 id: invocation_id(&member.id),
@@ -248,76 +229,48 @@ impl Mode for Voting {
         }
     }
 
-    fn on_answer(
-        &mut self,
-        context: &ModeContext,
-        run_state: &mut RunState,
-        index: usize,
-        answer: Option<&Json>,
-    ) -> Vec<Effect> {
-        self.store_answer(index, answer);
+    fn on_answer(&mut self, run: &mut Run, _: usize) -> Vec<Effect> {
         let mut effects = Vec::new();
-        // Most answers come in the order of the roster: one that is out is found sooner from the end.
-        if self.voters.iter().rev().any(|one| one.state == VoteStatus::Pending) {
-            if !context.setup.early_decision || !self.is_settled(context) {
+        if !run.all_ended() {
+            if !run.setup.early_decision || !self.is_settled(run) {
                 return effects;
             }
-            effects.extend(self.cancel_rest(context, run_state));
+            effects.extend(self.cancel_rest(run));
         }
         if self.voters.iter().all(|one| one.ballot.is_none()) {
             let because = "no member has cast a valid vote";
-            let none = without_decision(self, context, RunStatus::Incomplete, "no_votes", because.to_owned());
+            let none = without_decision(self, run, RunStatus::Incomplete, "no_votes", because.to_owned());
             effects.push(Effect::End(none));
         } else {
-            effects.extend(self.continue_count(context, run_state));
+            effects.extend(self.continue_count(run));
         }
         effects
     }
 
-    fn on_rule_result(
-        &mut self,
-        context: &ModeContext,
-        run_state: &mut RunState,
-        _: &str,
-        result: Result<&Json, &str>,
-    ) -> Vec<Effect> {
-        let rule = &context.setup.rules[self.count.at];
+    fn on_rule_result(&mut self, run: &mut Run, _: &str, result: Result<&Json, &str>) -> Vec<Effect> {
+        let rule = &run.setup.rules[self.count.at];
         match result.map_err(str::to_owned).and_then(read_host_decision) {
-            Ok(Some(pass)) => self.on_counted(context, run_state, Ruling::new(pass), Some(self.count.at)),
+            Ok(Some(pass)) => self.on_counted(run, Ruling::new(pass), Some(self.count.at)),
             Ok(None) => {
                 self.count.at += 1;
-                self.continue_count(context, run_state)
+                self.continue_count(run)
             }
             Err(why) => {
-                run_state.note(format!("rule `{}` could not be applied: {why}", rule.id));
-                self.undecidable(context, rule)
+                run.state.note_failed_rule(&rule.id, &why);
+                self.undecidable(run, rule)
             }
         }
     }
 
-    fn on_checked(
-        &mut self,
-        context: &ModeContext,
-        run_state: &mut RunState,
-        candidate: &Name,
-        result: &LockResult,
-    ) -> Vec<Effect> {
-        if !self.unchecked.remove(candidate) {
-            return Vec::new();
-        }
+    fn on_checked(&mut self, run: &mut Run, candidate: &Name, result: &LockResult) -> Vec<Effect> {
         if !result.is_clean() {
             self.locked.insert(candidate.clone(), result.clone());
         }
-        if self.unchecked.is_empty() { self.conclude(context, run_state) } else { Vec::new() }
+        if run.all_checked() { self.conclude(run) } else { Vec::new() }
     }
 
-    fn on_budget_exhausted(
-        &mut self,
-        context: &ModeContext,
-        _: &mut RunState,
-        ending: Completion,
-    ) -> Completion {
-        undecided(self, context, ending)
+    fn on_budget_exhausted(&mut self, run: &mut Run, ending: Completion) -> Completion {
+        undecided(self, run, ending)
     }
 }
 
@@ -342,9 +295,9 @@ fn read_host_decision(output: &Json) -> Result<Option<bool>, String> {
 
 impl Voting {
     /// A rule that has its turn and cannot be applied leaves nothing decided.
-    fn undecidable(&self, context: &ModeContext, rule: &Rule) -> Vec<Effect> {
+    fn undecidable(&self, run: &Run, rule: &Rule) -> Vec<Effect> {
         let because = format!("the rule `{}` could not be applied", rule.id);
-        vec![Effect::End(without_decision(self, context, RunStatus::Incomplete, "rule_failed", because))]
+        vec![Effect::End(without_decision(self, run, RunStatus::Incomplete, "rule_failed", because))]
     }
 }
 
@@ -368,18 +321,18 @@ fn host_rule_input(rule: &Rule, poll: &Poll<'_>, as_no: bool) -> Json {
 /// An outcome without a decision.
 fn without_decision(
     voting: &Voting,
-    context: &ModeContext,
+    run: &Run,
     stand: RunStatus,
     code: &'static str,
     because: String,
 ) -> Completion {
-    undecided(voting, context, Completion::without_artifact(stand, code, because))
+    undecided(voting, run, Completion::without_artifact(stand, code, because))
 }
 
 /// An undecided outcome, with the votes cast.
-fn undecided(voting: &Voting, context: &ModeContext, mut ending: Completion) -> Completion {
-    let tally = voting.poll(context, None).tally(&default_rule());
-    ending.artifact.insert(DECISION.into(), decision_json(voting, context, ending.result, &tally, None));
+fn undecided(voting: &Voting, run: &Run, mut ending: Completion) -> Completion {
+    let tally = voting.poll(run, None).tally(&default_rule());
+    ending.artifact.insert(DECISION.into(), decision_json(voting, run, ending.result, &tally, None));
     ending.extra.insert("class".into(), json!(voting.class));
     ending
 }
@@ -387,14 +340,12 @@ fn undecided(voting: &Voting, context: &ModeContext, mut ending: Completion) -> 
 impl Voting {
     /// The result is known: checks the decision's text, and each member's rationale and evidence, against the locks. Only
     /// the decision's text can refuse the decision: a member cannot block a vote by quoting a trait (V6).
-    fn check_decision(&mut self, context: &ModeContext) -> Vec<Effect> {
-        self.checked_text = self.decision_text(context);
-        let decision =
-            Text { member: None, invocation: None, kind: DECISION, text: self.checked_text.as_str().into() };
-        let ballots = self.voters.iter().filter_map(|voter| ballot_candidate(context, voter));
+    fn check_decision(&mut self, run: &Run) -> Vec<Effect> {
+        self.checked_text = self.decision_text(run);
+        let decision = Text::of_program(DECISION, &self.checked_text);
+        let ballots = self.voters.iter().filter_map(|voter| ballot_candidate(run, voter));
         let mut candidates: Vec<Candidate> = ballots.collect();
         candidates.push(Candidate { name: DECISION.into(), texts: vec![decision], on_hit: OnHit::Drop });
-        self.unchecked = candidates.iter().map(|candidate| candidate.name.clone()).collect();
         candidates.into_iter().map(Effect::Check).collect()
     }
 
@@ -414,8 +365,8 @@ impl Voting {
     }
 
     /// V6: title and resolution, or without a resolution the whole proposal; result and summary.
-    fn decision_text(&self, context: &ModeContext) -> String {
-        let proposal = context.subject_text();
+    fn decision_text(&self, run: &Run) -> String {
+        let proposal = run.subject_text();
         let mut lines = match resolution(proposal) {
             Some(resolution) => vec![title(proposal).to_owned(), resolution],
             None => vec![proposal.trim().to_owned()],
@@ -435,19 +386,18 @@ impl Voting {
     }
 
     /// The end: the decision, or that a lock refuses it.
-    fn conclude(&mut self, context: &ModeContext, run_state: &mut RunState) -> Vec<Effect> {
+    fn conclude(&mut self, run: &mut Run) -> Vec<Effect> {
         let Some((ruling, at)) = self.decided.clone() else { return Vec::new() };
-        let unwritten = default_rule();
-        let rule = at.map_or(&unwritten, |at| &context.setup.rules[at]);
-        let tally = ruling.tally.clone().unwrap_or_else(|| self.poll(context, None).tally(&unwritten));
-        let mut effects: Vec<Effect> = self.rules_without_decision(context, run_state, at);
+        let rule = at.map_or_else(default_rule, |at| run.setup.rules[at].clone());
+        let tally = ruling.tally.clone().unwrap_or_else(|| self.poll(run, None).tally(&default_rule()));
+        let mut effects: Vec<Effect> = self.rules_without_decision(run, at);
         let also = json!({"decides": if ruling.pass { "pass" } else { "fail" }, "ratio": tally.ratio_json()});
         let members: Vec<Name> = match ruling.members.is_empty() {
-            true => self.poll(context, None).votes_of(rule).map(|one| one.member.clone()).collect(),
+            true => self.poll(run, None).votes_of(&rule).map(|one| one.member.clone()).collect(),
             false => ruling.members.clone(),
         };
-        effects.push(Effect::Record(run_state.record_rule(rule, true, &members, also)));
-        effects.extend(self.rules_asked_of_missing(context, run_state, at));
+        effects.push(Effect::Record(run.state.record_rule(&rule, true, &members, also)));
+        effects.extend(self.rules_asked_of_missing(run, at));
         let word = if self.locked.contains_key(DECISION) { "refused" } else { self.result_word() };
         let mut ending = match word {
             "refused" => Completion::without_artifact(
@@ -463,20 +413,20 @@ impl Voting {
             word => Completion { result: word, ..Completion::done() },
         };
         if word == "refused" {
-            run_state.note("the decision was refused");
+            run.state.note("the decision was refused");
         }
         let text = (word != "refused").then(|| std::mem::take(&mut self.checked_text));
-        let mut decision = decision_json(self, context, word, &tally, text);
+        let mut decision = decision_json(self, run, word, &tally, text);
         decision["rule"] = json!(&*rule.id);
         // V4
-        let is_terminal = matches!(word, "pass" | "fail") && rules::is_terminal(rule);
+        let is_terminal = matches!(word, "pass" | "fail") && rules::is_terminal(&rule);
         if is_terminal {
-            decision["contribution"] = self.contribution(context, &ruling.members);
+            decision["contribution"] = self.contribution(run, &ruling.members);
         }
         ending.extra.insert("terminal".into(), json!(is_terminal));
         if let Some(tie) = &ruling.tie {
             decision["tie"] = json!(tie);
-            run_state.note(tie.clone());
+            run.state.note(tie.clone());
         }
         ending.artifact.insert(DECISION.into(), decision);
         ending.extra.insert("class".into(), json!(self.class));
@@ -485,9 +435,9 @@ impl Voting {
     }
 
     /// The answers of the members that decided alone.
-    fn contribution(&self, context: &ModeContext, members: &[Name]) -> Json {
+    fn contribution(&self, run: &Run, members: &[Name]) -> Json {
         let said = |voter: &VoterState| {
-            let member = &context.member(voter.index).id;
+            let member = &run.member(voter.index).id;
             let ballot = voter.ballot.as_ref().filter(|_| members.contains(member))?;
             let evidence = ballot.evidence.iter().enumerate();
             let evidence = evidence.map(|(at, quote)| self.visible_text(member, RATIONALE + 1 + at, quote));
@@ -501,41 +451,26 @@ impl Voting {
     }
 
     /// The rules after the one that decided that were asked only when missing votes counted as no (V8).
-    fn rules_asked_of_missing(
-        &self,
-        context: &ModeContext,
-        run_state: &mut RunState,
-        at: Option<usize>,
-    ) -> Vec<Effect> {
+    fn rules_asked_of_missing(&self, run: &mut Run, at: Option<usize>) -> Vec<Effect> {
         let until = self.last_rule_asked.map_or(0, |furthest| furthest + 1);
-        let rules = at.and_then(|at| context.setup.rules.get(at + 1..until)).unwrap_or_default();
-        let mut record = |rule: &Rule| run_state.record_rule(rule, false, &[], json!({"missingAsNo": true}));
+        let rules = at.and_then(|at| run.setup.rules.get(at + 1..until)).unwrap_or_default();
+        let mut record = |rule: &Rule| run.state.record_rule(rule, false, &[], json!({"missingAsNo": true}));
         rules.iter().map(|rule| Effect::Record(record(rule))).collect()
     }
 
     /// The rules before the one that decided, which did not.
-    fn rules_without_decision(
-        &self,
-        context: &ModeContext,
-        run_state: &mut RunState,
-        at: Option<usize>,
-    ) -> Vec<Effect> {
-        let rules = &context.setup.rules[..at.unwrap_or(context.setup.rules.len())];
-        let record = |rule: &Rule| -> Fact { run_state.record_rule(rule, false, &[], Json::Null) };
+    fn rules_without_decision(&self, run: &mut Run, at: Option<usize>) -> Vec<Effect> {
+        let rules = &run.setup.rules[..at.unwrap_or(run.setup.rules.len())];
+        let record = |rule: &Rule| -> Fact { run.state.record_rule(rule, false, &[], Json::Null) };
         rules.iter().map(record).map(Effect::Record).collect()
     }
 }
 
 /// A ballot's texts, which are withheld one by one.
-fn ballot_candidate(context: &ModeContext, voter: &VoterState) -> Option<Candidate> {
+fn ballot_candidate(run: &Run, voter: &VoterState) -> Option<Candidate> {
     let ballot = voter.ballot.as_ref()?;
-    let member = &context.member(voter.index).id;
-    let text = |kind, text: &str| Text {
-        member: Some(member.clone()),
-        invocation: Some(invocation_id(member)),
-        kind,
-        text: text.into(),
-    };
+    let member = &run.member(voter.index).id;
+    let text = |kind, text: &str| Text::of_member(member, invocation_id(member), kind, text);
     let mut texts = vec![text("rationale", &ballot.rationale)];
     texts.extend(ballot.evidence.iter().map(|quote| text("evidence", quote)));
     Some(Candidate { name: rationale_name(member), texts, on_hit: OnHit::Withhold })
@@ -547,13 +482,7 @@ fn rationale_name(member: &str) -> Name {
 }
 
 /// The decision in the outcome.
-fn decision_json(
-    voting: &Voting,
-    context: &ModeContext,
-    word: &str,
-    tally: &Tally,
-    text: Option<String>,
-) -> Json {
+fn decision_json(voting: &Voting, run: &Run, word: &str, tally: &Tally, text: Option<String>) -> Json {
     let votes: Vec<Json> = voting
         .voters
         .iter()
@@ -564,9 +493,8 @@ fn decision_json(
                 (None, VoteStatus::Cancelled) => "cancelled",
                 (None, _) => "missing",
             };
-            let member = &*context.member(voter.index).id;
-            let mut entry =
-                json!({"member": member, "weight": weight_text(context, voter.index), "vote": vote});
+            let member = &*run.member(voter.index).id;
+            let mut entry = json!({"member": member, "weight": weight_text(run, voter.index), "vote": vote});
             if let Some(ballot) = ballot {
                 let visible = voting.visible_text(member, RATIONALE, &ballot.rationale);
                 if visible != ballot.rationale {

@@ -5,11 +5,8 @@ use std::sync::Arc;
 
 use serde_json::json;
 
-use super::ModeContext;
-use super::RunState;
-use super::{Candidate, LockResult, OnHit, Text};
-use crate::locks::Hit;
-use crate::locks::excerpt;
+use super::{Candidate, LockResult, OnHit, Run, RunState, Text};
+use crate::locks::{Hit, Locks, excerpt};
 use crate::{Fact, FactKind, Json, Name, SemanticHit, SemanticMatch};
 
 /// How far a check got.
@@ -19,17 +16,13 @@ pub(super) enum CheckResult {
 }
 
 /// Checks a candidate against the traits as text; the comparison by meaning is left to the host.
-pub(super) fn check_text(
-    context: &ModeContext,
-    run_state: &mut RunState,
-    candidate: Candidate,
-) -> CheckResult {
-    let hits = hits(context, &candidate);
-    let by_meaning = if context.setup.embeds { context.locks.semantic_traits() } else { Vec::new() };
+pub(super) fn check_text(run: &mut Run, candidate: Candidate) -> CheckResult {
+    let hits = hits(run, &candidate);
+    let by_meaning = if run.setup.embeds { run.locks.semantic_traits() } else { Vec::new() };
     // A hit drops the candidate whatever the comparison would find; a text that is kept needs both checks.
     let is_open = hits.is_empty() || candidate.on_hit == OnHit::Withhold;
     if is_open && !by_meaning.is_empty() {
-        let traits = by_meaning.iter().map(|at| context.setup.locked_traits[*at].text.clone()).collect();
+        let traits = by_meaning.iter().map(|at| run.setup.locked_traits[*at].text.clone()).collect();
         let comparison = SemanticMatch {
             candidate: candidate.name.clone(),
             texts: candidate.texts.iter().map(|text| text.text.clone()).collect(),
@@ -38,14 +31,14 @@ pub(super) fn check_text(
         return CheckResult::ByMeaning { candidate, asked: comparison };
     }
     let reported = hits.iter().map(|(at, hit)| ReportedHit::from_text(*at, hit, &candidate)).collect();
-    let (result, facts) = report(context, run_state, &candidate, reported);
+    let (result, facts) = report(&run.locks, &mut run.state, &candidate, reported);
     CheckResult::Ended { name: candidate.name.clone(), result, facts }
 }
 
 /// The hits in the texts of a candidate, each with the index of its text.
-fn hits(context: &ModeContext, candidate: &Candidate) -> Vec<(usize, Hit)> {
+fn hits(run: &Run, candidate: &Candidate) -> Vec<(usize, Hit)> {
     let found = |(at, text): (usize, &Text)| -> Vec<(usize, Hit)> {
-        context.locks.check(&text.text).into_iter().map(|hit| (at, hit)).collect()
+        run.locks.check(&text.text).into_iter().map(|hit| (at, hit)).collect()
     };
     candidate.texts.iter().enumerate().flat_map(found).collect()
 }
@@ -53,30 +46,29 @@ fn hits(context: &ModeContext, candidate: &Candidate) -> Vec<(usize, Hit)> {
 /// The result of the host's comparison by meaning. A failed one leaves the candidate unchecked, so that none of its texts
 /// is persisted (L4).
 pub(super) fn check_meaning(
-    context: &ModeContext,
-    run_state: &mut RunState,
+    run: &mut Run,
     candidate: &Candidate,
     result: &Result<Vec<SemanticHit>, Arc<str>>,
 ) -> (Name, LockResult, Vec<Fact>) {
-    let semantic_traits = context.locks.semantic_traits();
+    let semantic_traits = run.locks.semantic_traits();
     let near = match result {
         Ok(near) => near,
         Err(why) => {
             let effect = candidate.on_hit.past_participle();
-            run_state
+            run.state
                 .note(format!("`{}` was {effect}: the locks could not be checked: {why}", candidate.name));
-            let mut facts = facts(context, run_state, candidate, "unchecked", &[]);
-            run_state.count_violation();
+            let mut facts = facts(&run.locks, &mut run.state, candidate, "unchecked", &[]);
+            run.state.count_violation();
             let data = json!({"candidate": &*candidate.name, "code": "lock_unchecked", "why": &**why});
             facts.push(Fact { kind: FactKind::Violation, data });
             return (candidate.name.clone(), LockResult::Unchecked, facts);
         }
     };
-    let by_text = hits(context, candidate);
+    let by_text = hits(run, candidate);
     let by_text = by_text.iter().map(|(at, hit)| ReportedHit::from_text(*at, hit, candidate));
     let by_meaning = near.iter().filter_map(|near| {
         let text = candidate.texts.get(near.text)?;
-        let locked = &context.setup.locked_traits.get(*semantic_traits.get(near.which)?)?.text;
+        let locked = &run.setup.locked_traits.get(*semantic_traits.get(near.which)?)?.text;
         let span = near.start..near.end;
         let words = text.text.get(span.clone()).map(|_| excerpt(&text.text, &span));
         Some(ReportedHit {
@@ -87,7 +79,7 @@ pub(super) fn check_meaning(
             excerpt: words.unwrap_or_default(),
         })
     });
-    let (result, facts) = report(context, run_state, candidate, by_text.chain(by_meaning).collect());
+    let (result, facts) = report(&run.locks, &mut run.state, candidate, by_text.chain(by_meaning).collect());
     (candidate.name.clone(), result, facts)
 }
 
@@ -120,13 +112,13 @@ impl OnHit {
 
 /// The result of a check, and its records.
 fn report(
-    context: &ModeContext,
-    run_state: &mut RunState,
+    locks: &Locks,
+    state: &mut RunState,
     candidate: &Candidate,
     hits: Vec<ReportedHit<'_>>,
 ) -> (LockResult, Vec<Fact>) {
     let word = if hits.is_empty() { "pass" } else { "hit" };
-    let facts = facts(context, run_state, candidate, word, &hits);
+    let facts = facts(locks, state, candidate, word, &hits);
     let result = match hits.is_empty() {
         true => LockResult::Pass,
         false => LockResult::Hit(hits.into_iter().map(|hit| (hit.at, hit.locked.to_owned())).collect()),
@@ -135,28 +127,28 @@ fn report(
 }
 
 fn facts(
-    context: &ModeContext,
-    run_state: &mut RunState,
+    locks: &Locks,
+    state: &mut RunState,
     candidate: &Candidate,
     result: &str,
     hits: &[ReportedHit<'_>],
 ) -> Vec<Fact> {
-    if context.locks.is_empty() {
+    if locks.is_empty() {
         return Vec::new();
     }
     let check = json!({
         "candidate": &*candidate.name,
         "result": result,
         "texts": candidate.texts.len(),
-        "traits": context.locks.traits().len(),
+        "traits": locks.traits().len(),
     });
     let mut facts = vec![Fact { kind: FactKind::LockCheck, data: check }];
     for hit in hits {
-        run_state.count_violation();
+        state.count_violation();
         let author = hit.text.member.as_deref();
         let of =
             author.map_or_else(|| hit.text.kind.to_owned(), |id| format!("the {} of `{id}`", hit.text.kind));
-        run_state.note(match candidate.on_hit {
+        state.note(match candidate.on_hit {
             OnHit::Drop => {
                 format!("`{}` was dropped: {of} touches the locked trait `{}`", candidate.name, hit.locked)
             }

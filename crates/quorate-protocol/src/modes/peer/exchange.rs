@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::super::assembly::Completion;
-use super::ModeContext;
+use super::Run;
 use crate::answers::advice::{Message, Recipients};
 use crate::assembly::{AssemblyRequest, Member, Rule, Setup};
 use crate::rules::aggregate;
@@ -99,41 +99,35 @@ impl Exchange {
     /// The ids that are out of reach or unknown.
     pub(super) fn check_recipients(
         &self,
-        context: &ModeContext,
+        run: &Run,
         from: usize,
         to: &Recipients,
     ) -> Result<(), Vec<String>> {
         let Recipients::Members(ids) = to else { return Ok(()) };
-        let members = context.setup.members.len();
+        let members = run.setup.members.len();
         let out = |id: &&String| {
-            context.member_indices.get(id.as_str()).is_none_or(|to| !self.reaches(members, from, *to))
+            run.member_indices.get(id.as_str()).is_none_or(|to| !self.reaches(members, from, *to))
         };
         let out: Vec<String> = ids.iter().filter(out).cloned().collect();
         if out.is_empty() { Ok(()) } else { Err(out) }
     }
 
     /// A member's task: the participants, who reaches whom, the round, and its undelivered messages.
-    pub(super) fn task_text(
-        &self,
-        context: &ModeContext,
-        index: usize,
-        round: u32,
-        refused: Option<&str>,
-    ) -> Arc<str> {
-        let members = context.setup.members.len();
+    pub(super) fn task_text(&self, run: &Run, index: usize, round: u32, refused: Option<&str>) -> Arc<str> {
+        let members = run.setup.members.len();
         let whom = match self.topology {
             Topology::FullyConnected => "everybody reaches everybody.".to_owned(),
             _ => {
                 let shape = match &self.topology {
                     Topology::Ring => "each reaches both neighbours in this order".to_owned(),
                     Topology::Star(hub) => {
-                        let hub = &context.member(*hub).id;
+                        let hub = &run.member(*hub).id;
                         format!("`{hub}` reaches everybody, and the others reach `{hub}` alone")
                     }
                     _ => "each reaches those whom the manifest names".to_owned(),
                 };
                 let reached = (0..members).filter(|to| self.reaches(members, index, *to));
-                let ids: Vec<String> = reached.map(|to| format!("`{}`", context.member(to).id)).collect();
+                let ids: Vec<String> = reached.map(|to| format!("`{}`", run.member(to).id)).collect();
                 match ids.is_empty() {
                     true => format!("{shape}. You reach nobody; what you say stands in the log."),
                     false => format!("{shape}. You reach {}.", ids.join(", ")),
@@ -207,49 +201,37 @@ impl Log {
     }
 
     /// Who has said something, of those that a rule looks at.
-    pub(super) fn authors(&self, context: &ModeContext, rule: &Rule) -> Vec<Name> {
+    pub(super) fn authors(&self, run: &Run, rule: &Rule) -> Vec<Name> {
         let spoke = |index: &usize| self.said.iter().any(|message| message.from == *index);
-        let speakers =
-            (0..context.setup.members.len()).filter(spoke).map(|index| context.member(index).id.clone());
+        let speakers = (0..run.setup.members.len()).filter(spoke).map(|index| run.member(index).id.clone());
         speakers.filter(|member| rule.applies_to_member(member)).collect()
     }
 
     /// The messages of the outcome: of those members that an `aggregate` rule collects, where there is one.
-    pub(super) fn write_outcome(&self, context: &ModeContext, ending: &mut Completion) {
+    pub(super) fn write_outcome(&self, run: &Run, ending: &mut Completion) {
         let collects: Vec<&Rule> =
-            context.setup.rules.iter().filter(|rule| *rule.kind == *aggregate::KIND).collect();
+            run.setup.rules.iter().filter(|rule| *rule.kind == *aggregate::KIND).collect();
         let collected = |message: &&DeliveredMessage| {
-            let member = &context.member(message.from).id;
+            let member = &run.member(message.from).id;
             collects.is_empty() || collects.iter().any(|rule| rule.applies_to_member(member))
         };
         let messages: Vec<Json> =
-            self.said.iter().filter(collected).map(|message| message_json(context, message)).collect();
+            self.said.iter().filter(collected).map(|message| message_json(run, message)).collect();
         ending.artifact.insert("messages".into(), json!(messages));
     }
 
     /// Whether another member's message has reached a member after a round.
-    pub(super) fn reached_since(
-        &self,
-        context: &ModeContext,
-        conduct: &Exchange,
-        index: usize,
-        round: u32,
-    ) -> bool {
+    pub(super) fn reached_since(&self, run: &Run, conduct: &Exchange, index: usize, round: u32) -> bool {
         let mut since = self.said.iter().filter(|message| message.round > round && message.from != index);
-        since.any(|message| reaches(context, conduct, index, message))
+        since.any(|message| reaches(run, conduct, index, message))
     }
 
     /// The input of a custom rule.
-    pub(super) fn host_rule_input(
-        &self,
-        context: &ModeContext,
-        heard: &[Option<Message>],
-        round: u32,
-    ) -> Json {
-        let messages: Vec<Json> = self.said.iter().map(|message| message_json(context, message)).collect();
+    pub(super) fn host_rule_input(&self, run: &Run, heard: &[Option<Message>], round: u32) -> Json {
+        let messages: Vec<Json> = self.said.iter().map(|message| message_json(run, message)).collect();
         let answer = |(index, one): (usize, &Option<Message>)| {
             json!({
-                "member": &*context.member(index).id,
+                "member": &*run.member(index).id,
                 "answered": one.is_some(),
                 "objection": one.as_ref().is_some_and(|one| one.objection == Some(true)),
                 "pass": one.as_ref().is_some_and(|one| one.pass),
@@ -261,27 +243,27 @@ impl Log {
 }
 
 /// A message as members, rules and outcomes see it.
-fn message_json(context: &ModeContext, said: &DeliveredMessage) -> Json {
+fn message_json(run: &Run, said: &DeliveredMessage) -> Json {
     let to = said.to.as_ref().map_or_else(
         || json!("*"),
-        |recipients| json!(recipients.iter().map(|index| &*context.member(*index).id).collect::<Vec<_>>()),
+        |recipients| json!(recipients.iter().map(|index| &*run.member(*index).id).collect::<Vec<_>>()),
     );
-    json!({"round": said.round, "from": &*context.member(said.from).id, "to": to, "text": &*said.text})
+    json!({"round": said.round, "from": &*run.member(said.from).id, "to": to, "text": &*said.text})
 }
 
 /// The transcript of each member; equal transcripts are rendered once, so that prompts share them if all members hear everything.
 pub(super) struct Transcripts<'a> {
     log: &'a Log,
     conduct: &'a Exchange,
-    context: &'a ModeContext,
+    run: &'a Run,
     written: Vec<Json>,
     last: Option<(Vec<usize>, Arc<str>)>,
 }
 
 impl<'a> Transcripts<'a> {
-    pub(super) fn new(log: &'a Log, conduct: &'a Exchange, context: &'a ModeContext) -> Self {
-        let written = log.said.iter().map(|message| message_json(context, message)).collect();
-        Transcripts { log, conduct, context, written, last: None }
+    pub(super) fn new(log: &'a Log, conduct: &'a Exchange, run: &'a Run) -> Self {
+        let written = log.said.iter().map(|message| message_json(run, message)).collect();
+        Transcripts { log, conduct, run, written, last: None }
     }
 
     /// The transcript of a member: messages to it and its own; `None` if empty.
@@ -302,14 +284,14 @@ impl<'a> Transcripts<'a> {
     }
 
     fn hears(&self, index: usize, said: &DeliveredMessage) -> bool {
-        said.from == index || reaches(self.context, self.conduct, index, said)
+        said.from == index || reaches(self.run, self.conduct, index, said)
     }
 }
 
 /// Whether another member's message reaches a member.
-fn reaches(context: &ModeContext, conduct: &Exchange, index: usize, said: &DeliveredMessage) -> bool {
+fn reaches(run: &Run, conduct: &Exchange, index: usize, said: &DeliveredMessage) -> bool {
     match &said.to {
-        None => conduct.reaches(context.setup.members.len(), said.from, index),
+        None => conduct.reaches(run.setup.members.len(), said.from, index),
         Some(recipients) => recipients.contains(&index),
     }
 }
@@ -339,19 +321,13 @@ impl Objections {
     }
 
     /// In the outcome: all of them, and whose still stand.
-    pub(super) fn write_outcome(
-        &self,
-        context: &ModeContext,
-        log: &Log,
-        conduct: &Exchange,
-        ending: &mut Completion,
-    ) {
-        let id = |index: usize| &*context.member(index).id;
+    pub(super) fn write_outcome(&self, run: &Run, log: &Log, conduct: &Exchange, ending: &mut Completion) {
+        let id = |index: usize| &*run.member(index).id;
         let standing = self.0.iter().filter(|(_, one)| !one.withdrawn).map(|(index, _)| id(*index));
         let all = self.0.iter().map(|(index, one)| {
             json!({
                 "member": id(*index), "round": one.round, "takenBack": one.withdrawn,
-                "answered": log.reached_since(context, conduct, *index, one.round),
+                "answered": log.reached_since(run, conduct, *index, one.round),
             })
         });
         ending.extra.insert("objecting".into(), standing.collect::<Json>());
