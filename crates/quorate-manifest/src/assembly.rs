@@ -47,11 +47,7 @@ pub struct Assembly {
     #[schemars(extend("const" = "assembly.workspace/v1"))]
     pub schema: String,
     /// The assembly's or view's own id, in kebab case.
-    #[schemars(
-        length(min = 2, max = 96),
-        regex(pattern = pattern::KEBAB),
-        extend("examples" = ["release-board"])
-    )]
+    #[schemars(length(min = 2, max = 96), regex(pattern = pattern::KEBAB), extend("examples" = ["release-board"]))]
     pub name: String,
     /// The display name.
     #[schemars(length(min = 1, max = 200), extend("examples" = ["Release Board"]))]
@@ -60,10 +56,7 @@ pub struct Assembly {
     #[schemars(length(min = 1, max = 2000))]
     pub description: String,
     /// The version of this manifest, as in semantic versioning.
-    #[schemars(
-        regex(pattern = pattern::VERSION),
-        extend("examples" = ["1.0.0"])
-    )]
+    #[schemars(regex(pattern = pattern::VERSION), extend("examples" = ["1.0.0"]))]
     pub version: String,
     /// The path of the parent ASSEMBLY.md, relative to this file. With it the manifest is a view, without it a root.
     #[schemars(
@@ -93,22 +86,16 @@ pub struct Assembly {
     /// Which records are kept, and whether they are signed.
     pub audit: Option<Audit>,
     /// The identity that the assembly adapts, or that its outcomes are attributed to.
-    #[schemars(
-        regex(pattern = pattern::IDENTITY)
-    )]
+    #[schemars(regex(pattern = pattern::IDENTITY))]
     pub identity: Option<String>,
     /// The governance file, with approvals, keys and retention: a path or a ws:// ref.
     #[schemars(length(min = 1, max = 512))]
     pub governance: Option<String>,
     /// The work workspace that the outcomes attach to.
-    #[schemars(
-        regex(pattern = pattern::WORK)
-    )]
+    #[schemars(regex(pattern = pattern::WORK))]
     pub work: Option<String>,
     /// The operator that runs the assembly.
-    #[schemars(
-        regex(pattern = pattern::OPERATOR)
-    )]
+    #[schemars(regex(pattern = pattern::OPERATOR))]
     pub executor: Option<String>,
     /// When the assembly is convened automatically.
     pub defaults: Option<Defaults>,
@@ -170,17 +157,10 @@ pub(crate) const DEFAULT_STRATEGY: &str = "working-memory";
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Member {
     /// The member's id in the assembly, which views merge by.
-    #[schemars(
-        length(min = 2, max = 64),
-        regex(pattern = pattern::KEBAB),
-        extend("examples" = ["ciso"])
-    )]
+    #[schemars(length(min = 2, max = 64), regex(pattern = pattern::KEBAB), extend("examples" = ["ciso"]))]
     pub id: String,
     /// The member's persona, which has to exist in the same scope.
-    #[schemars(
-        regex(pattern = pattern::PERSONA),
-        extend("examples" = ["ws://personas/exec-ciso"])
-    )]
+    #[schemars(regex(pattern = pattern::PERSONA), extend("examples" = ["ws://personas/exec-ciso"]))]
     pub persona: String,
     /// The display name of the role.
     #[schemars(length(min = 1, max = 200), extend("examples" = ["Chief Information Security Officer"]))]
@@ -201,10 +181,7 @@ pub struct Member {
     ), extend("uniqueItems" = true, "examples" = [["budget", "security"]]))]
     pub vote_class: Option<Vec<String>>,
     /// Hierarchy: the id of the member that this one reports to; the root has no parent.
-    #[schemars(
-        length(min = 2, max = 64),
-        regex(pattern = pattern::KEBAB)
-    )]
+    #[schemars(length(min = 2, max = 64), regex(pattern = pattern::KEBAB))]
     pub parent: Option<String>,
     /// The deadline of an answer in milliseconds; the default is 30000.
     #[serde(rename = "timeout_ms")]
@@ -305,11 +282,7 @@ pub struct Synthesis {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct Rule {
     /// The rule's id, which views merge by.
-    #[schemars(
-        length(min = 2, max = 96),
-        regex(pattern = pattern::KEBAB),
-        extend("examples" = ["sentinel-wins"])
-    )]
+    #[schemars(length(min = 2, max = 96), regex(pattern = pattern::KEBAB), extend("examples" = ["sentinel-wins"]))]
     pub id: String,
     /// The algorithm: a built-in kind, or one that the embedding program registers.
     #[schemars(length(min = 1, max = 96), extend("examples" = ["terminal", "priority", "aggregate", "quorum", "majority", "unanimity", "escalate-on-severity"]))]
@@ -414,10 +387,7 @@ pub struct Consultations {
     /// Whether answers are kept; the default is true. A view cannot switch it off.
     pub enabled: Option<bool>,
     /// How long answers are kept: forever (the default) or `days:<n>`.
-    #[schemars(
-        regex(pattern = pattern::RETENTION),
-        extend("examples" = ["forever", "days:90"])
-    )]
+    #[schemars(regex(pattern = pattern::RETENTION), extend("examples" = ["forever", "days:90"]))]
     pub retention: Option<String>,
 }
 
@@ -432,11 +402,7 @@ pub struct Overlays {
     #[schemars(range(min = 1, max = 100))]
     pub max_active: Option<u8>,
     /// The lifetime of overlays without their own; the default is P14D.
-    #[schemars(
-        length(min = 2),
-        regex(pattern = pattern::OVERLAY_TTL),
-        extend("examples" = ["P14D", "PT12H"])
-    )]
+    #[schemars(length(min = 2), regex(pattern = pattern::OVERLAY_TTL), extend("examples" = ["P14D", "PT12H"]))]
     pub default_ttl: Option<String>,
 }
 

@@ -220,7 +220,7 @@ fn parse_logging(field: Option<Field<'_>>) -> Logging {
     if let Some(field) = fields.optional("log_format") {
         check_format(&field);
     }
-    let patterns = fields.optional("redact_patterns").and_then(|field| field.list()).unwrap_or_default();
+    let patterns = fields.read("redact_patterns", Field::list).unwrap_or_default();
     logging.redact_patterns = patterns.iter().filter_map(parse_secret_pattern).collect();
     fields.finish();
     logging

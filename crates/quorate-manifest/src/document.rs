@@ -15,9 +15,9 @@ use crate::doctype::{self, Doctype, compiled_schema};
 use crate::frontmatter;
 use crate::json_schema::{ErrorKind, PathStep, SchemaError};
 use crate::misspelling::meant_key;
-use crate::tree::open::sha256_hex;
+use crate::tree::open::{decode_as_far_as_possible, sha256_hex};
 use crate::tree::reader::{SourceFile, meant_or};
-use crate::tree::{DecodeError, Entry, Kind, Node, Problem, decode, from_node, yaml};
+use crate::tree::{Entry, Kind, Node, Problem, from_node, yaml};
 use crate::workspace::WorkspacePath;
 use schema_error::describe;
 
@@ -89,28 +89,13 @@ pub(crate) fn detect(name: &str, parsed: &Parsed) -> Option<Doctype> {
 /// Parses bytes as far as possible; the result has all problems.
 pub(crate) fn parse(shown: &str, bytes: Vec<u8>, syntax: Syntax) -> Parsed {
     let sha256 = sha256_hex(&bytes);
-    let (text, mut problems) = match decode(bytes) {
-        Ok(text) => (text, Vec::new()),
-        Err(error) => {
-            let message = format!("the file cannot be read: {error}");
-            let (at, text) = match error {
-                DecodeError::NotUtf8 { at, text } => (at, text),
-                DecodeError::TooLarge(_) => (0, String::new()),
-            };
-            (text, vec![Problem { span: at..at, message, help: None, related: None }])
-        }
-    };
-    let text: Arc<str> = text.into();
+    let (text, decode_error) = decode_as_far_as_possible(bytes);
+    let mut problems = Vec::from_iter(decode_error);
     let mut root = None;
     let mut body = text.len()..text.len();
     if problems.is_empty() {
         if let Some(at) = text.find('\0') {
-            problems.push(Problem {
-                span: at..at + 1,
-                message: "there is a NUL character here".to_owned(),
-                help: Some("remove it".to_owned()),
-                related: None,
-            });
+            problems.push(Problem::new(at..at + 1, "there is a NUL character here").help("remove it"));
         } else {
             let parts = match syntax {
                 Syntax::Yaml => Ok(frontmatter::Parts { yaml: 0..text.len(), body: body.clone() }),
@@ -126,14 +111,7 @@ pub(crate) fn parse(shown: &str, bytes: Vec<u8>, syntax: Syntax) -> Parsed {
         }
     }
     let source_file = SourceFile::new(shown, text, codes::SYNTAX);
-    for problem in problems {
-        let mut body = Body::new(problem.message).at(source_file.place(problem.span, String::new()));
-        body.help = problem.help;
-        if let Some((span, label)) = problem.related {
-            body = body.related(source_file.place(span, String::new()), label);
-        }
-        source_file.refuse(codes::SYNTAX, body);
-    }
+    problems.into_iter().for_each(|problem| source_file.refuse_syntax(problem));
     if let Some(other) = root.as_ref().filter(|root| !matches!(root.kind, Kind::Map(_) | Kind::Null)) {
         let message = format!("there is {} here, not a mapping of keys", other.kind.name());
         source_file.refuse(codes::SYNTAX, Body::new(message).at(source_file.place(other.span.clone(), "")));
@@ -144,16 +122,8 @@ pub(crate) fn parse(shown: &str, bytes: Vec<u8>, syntax: Syntax) -> Parsed {
 /// Parses a part of a text; spans are offsets into the whole text.
 fn parse_yaml(text: &str, part: Range<usize>) -> (Option<Node>, Vec<Problem>) {
     let (mut root, mut problems) = yaml::parse(&text[part.clone()]);
-    let shifted = |span: &Range<usize>| span.start + part.start..span.end + part.start;
-    for problem in &mut problems {
-        problem.span = shifted(&problem.span);
-        if let Some((span, _)) = &mut problem.related {
-            *span = shifted(span);
-        }
-    }
-    if let Some(root) = &mut root {
-        root.shift(part.start);
-    }
+    problems.iter_mut().for_each(|problem| problem.shift(part.start));
+    root.iter_mut().for_each(|root| root.shift(part.start));
     (root, problems)
 }
 

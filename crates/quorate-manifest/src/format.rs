@@ -92,12 +92,7 @@ fn one_line_break(body: &str) -> Cow<'_, str> {
 
 /// Problems of a part of a text, with spans in the whole text.
 fn shift_problems(mut problems: Vec<Problem>, by: usize) -> Vec<Problem> {
-    for problem in &mut problems {
-        let related = problem.related.iter_mut().map(|(span, _)| span);
-        for span in related.chain([&mut problem.span]) {
-            *span = span.start + by..span.end + by;
-        }
-    }
+    problems.iter_mut().for_each(|problem| problem.shift(by));
     problems
 }
 

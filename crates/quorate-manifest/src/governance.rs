@@ -175,8 +175,8 @@ fn read(loader: &Loader<'_>, location: &WorkspacePath, bytes: Vec<u8>) -> (Optio
         .optional("keys")
         .map(|field| keyring::keys(&field, loader.capabilities, Some(&mut foreign)).unwrap_or_default());
     let keyring = fields.optional("keyring").map(|field| load_keyring(loader, location, &field));
-    let minimum_retention = fields.optional("retention").and_then(|field| minimum_retention(&field));
-    let (ttl_min, ttl_max) = fields.optional("overlays").and_then(|field| ttl(&field)).unwrap_or_default();
+    let minimum_retention = fields.read("retention", minimum_retention);
+    let (ttl_min, ttl_max) = fields.read("overlays", ttl).unwrap_or_default();
     let approvals = fields.optional("approvals").map(|field| field.key_place());
     // Other tools may read other keys.
     drop(fields);
@@ -280,13 +280,7 @@ fn minimum_retention(field: &Field<'_>) -> Option<(MinimumRetention, Place)> {
     match (text, days) {
         ("forever", _) => Some((MinimumRetention::Forever, field.place())),
         (_, Some(days)) => Some((MinimumRetention::Days(days), field.place())),
-        _ => {
-            field.invalid_with(
-                "`retention.floor` is not a retention",
-                "write it like `days:90`, or `forever`",
-            );
-            None
-        }
+        _ => field.reject("`retention.floor` is not a retention", "write it like `days:90`, or `forever`"),
     }
 }
 
@@ -308,9 +302,8 @@ fn ttl_limit(fields: &mut Fields<'_>, key: &'static str) -> TtlLimit {
     match field.non_blank_text()?.parse() {
         Ok(iso) => Some((iso, field.place())),
         Err(error) => {
-            field
-                .invalid_with(format!("`{}` is not a duration: {error}", field.path()), "write it like P14D");
-            None
+            let message = format!("`{}` is not a duration: {error}", field.path());
+            field.reject(message, "write it like P14D")
         }
     }
 }

@@ -37,21 +37,13 @@ pub fn load(
     source: &dyn Source,
     capabilities: &dyn Capabilities,
 ) -> Loaded<Vec<Key>> {
-    let opened = match open(source, path, shown, Format::Toml, codes::KEYRING_INVALID) {
-        Ok(opened) => opened,
-        Err(report) => return Loaded { value: None, report },
+    let read = |opened: &ParsedFile| {
+        let mut fields = opened.fields()?;
+        let keys = fields.optional("keys").map_or(Some(Vec::new()), |field| keys(&field, capabilities, None));
+        fields.finish();
+        keys
     };
-    let keys = read(&opened, capabilities);
-    let report = opened.source_file.into_report();
-    Loaded { value: keys.filter(|_| !report.has_refusals()), report }
-}
-
-fn read(opened: &ParsedFile, capabilities: &dyn Capabilities) -> Option<Vec<Key>> {
-    let mut fields = opened.fields()?;
-    let keys =
-        fields.optional("keys").map_or_else(|| Some(Vec::new()), |field| keys(&field, capabilities, None));
-    fields.finish();
-    keys
+    open::load(source, (path, shown), Format::Toml, codes::KEYRING_INVALID, read)
 }
 
 /// Reads a list of keys, each a text or a mapping. Refuses duplicates. Keys of other formats go to `foreign`; without it
@@ -96,12 +88,9 @@ fn key(item: &Field<'_>, capabilities: &dyn Capabilities) -> Option<Key> {
     let public =
         fields.required("public", "a public key's text").and_then(|field| public_key(&field, capabilities));
     let label = fields.optional("label").and_then(|field| field.non_blank_text().map(str::to_owned));
-    let mut time = |key, boundary| fields.optional(key).and_then(|field| parse_time(&field, boundary));
-    let (not_before_ms, not_after_ms, revoked_at_ms) = (
-        time("not_before", DayBoundary::Start),
-        time("not_after", DayBoundary::End),
-        time("revoked_at", DayBoundary::Start),
-    );
+    let not_before_ms = fields.read("not_before", |field| parse_time(field, 0));
+    let not_after_ms = fields.read("not_after", |field| parse_time(field, DAY_MS - 1));
+    let revoked_at_ms = fields.read("revoked_at", |field| parse_time(field, 0));
     let vouchers = fields.optional("vouched").map_or_else(Vec::new, |field| vouchers(&field));
     fields.finish();
     let (public, place) = public?;
@@ -133,11 +122,10 @@ fn vouchers(field: &Field<'_>) -> Vec<Arc<str>> {
 fn public_key(field: &Field<'_>, capabilities: &dyn Capabilities) -> Option<(Arc<str>, Place)> {
     let text = field.non_blank_text()?;
     if contains_secret_key(text) {
-        field.invalid_with(
+        return field.reject(
             format!("`{}` is a secret key, but this file is public", field.path()),
             "remove it, make another key with `quorate keys rotate`, and write its public key here",
         );
-        return None;
     }
     match capabilities.check_public_key(text) {
         Ok(()) => Some((text.into(), field.place())),
@@ -146,11 +134,10 @@ fn public_key(field: &Field<'_>, capabilities: &dyn Capabilities) -> Option<(Arc
                 PublicKeyError::Foreign => "it has another prefix".to_owned(),
                 PublicKeyError::Malformed(reason) => reason,
             };
-            field.invalid_with(
+            field.reject(
                 format!("`{}` is not a public key: {reason}", field.path()),
                 "write the key that `quorate keys export` prints",
-            );
-            None
+            )
         }
     }
 }
@@ -170,26 +157,16 @@ fn is_foreign_key(item: &Field<'_>, capabilities: &dyn Capabilities) -> bool {
     }
 }
 
-/// The moment that a date without a time means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum DayBoundary {
-    Start,
-    End,
-}
-
-fn parse_time(field: &Field<'_>, boundary: DayBoundary) -> Option<i64> {
+/// Reads a time. A date without one means the moment `of_day_ms` after its start.
+fn parse_time(field: &Field<'_>, of_day_ms: i64) -> Option<i64> {
     let text = field.non_blank_text()?;
     let day = || {
         let date = text.len() == 10 && text.as_bytes().get(4) == Some(&b'-');
-        let first = date.then(|| timestamp::parse(&format!("{text}T00:00:00Z"))).flatten()?;
-        Some(if boundary == DayBoundary::End { first + DAY_MS - 1 } else { first })
+        Some(date.then(|| timestamp::parse(&format!("{text}T00:00:00Z"))).flatten()? + of_day_ms)
     };
+    let help = "write it like 2026-04-21T09:00:00Z, or a date like 2026-04-21";
     let read = timestamp::parse(text).or_else(day);
-    if read.is_none() {
-        let message = format!("`{}` is not a time", field.path());
-        field.invalid_with(message, "write it like 2026-04-21T09:00:00Z, or a date like 2026-04-21");
-    }
-    read
+    read.or_else(|| field.reject(format!("`{}` is not a time", field.path()), help))
 }
 
 /// A time of an entry that [`set_time`] can set.

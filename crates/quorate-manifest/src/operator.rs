@@ -17,11 +17,7 @@ pub(crate) use load::operator_ref;
 #[schemars(title = "OPERATOR.md")]
 pub struct Operator {
     /// The operator's id, which is also the name of its folder.
-    #[schemars(
-        length(min = 1, max = 96),
-        regex(pattern = pattern::WORD),
-        extend("examples" = ["lead-researcher"])
-    )]
+    #[schemars(length(min = 1, max = 96), regex(pattern = pattern::WORD), extend("examples" = ["lead-researcher"]))]
     pub id: String,
     /// The display name.
     #[schemars(length(min = 1, max = 200))]

@@ -19,11 +19,7 @@ pub struct Persona {
     #[schemars(extend("const" = "persona/v1"))]
     pub schema: String,
     /// The persona's id, in kebab case.
-    #[schemars(
-        length(min = 2, max = 64),
-        regex(pattern = pattern::KEBAB),
-        extend("examples" = ["exec-ciso"])
-    )]
+    #[schemars(length(min = 2, max = 64), regex(pattern = pattern::KEBAB), extend("examples" = ["exec-ciso"]))]
     pub name: String,
     /// The display name.
     #[schemars(length(min = 1, max = 120))]
@@ -32,16 +28,10 @@ pub struct Persona {
     #[schemars(length(min = 1, max = 2000))]
     pub description: String,
     /// The version of this manifest, as in semantic versioning.
-    #[schemars(
-        regex(pattern = pattern::PERSONA_VERSION),
-        extend("examples" = ["1.0.0"])
-    )]
+    #[schemars(regex(pattern = pattern::PERSONA_VERSION), extend("examples" = ["1.0.0"]))]
     pub version: String,
     /// The path of the parent PERSONA.md, relative to this file.
-    #[schemars(
-        regex(pattern = pattern::PERSONA_PATH),
-        extend("examples" = ["../marcus/PERSONA.md"])
-    )]
+    #[schemars(regex(pattern = pattern::PERSONA_PATH), extend("examples" = ["../marcus/PERSONA.md"]))]
     pub extends: Option<String>,
     /// The avatar image: an address, a data URI or a ws:// ref.
     #[schemars(length(min = 1))]
@@ -53,32 +43,21 @@ pub struct Persona {
     /// The persona's limits.
     pub boundaries: Option<Boundaries>,
     /// The language that the persona speaks, as a BCP 47 tag.
-    #[schemars(
-        regex(pattern = pattern::LANGUAGE),
-        extend("examples" = ["en", "fr-FR"])
-    )]
+    #[schemars(regex(pattern = pattern::LANGUAGE), extend("examples" = ["en", "fr-FR"]))]
     pub default_locale: Option<String>,
     /// Fallback languages. Lists are joined along the chain.
-    #[schemars(inner(
-        regex(pattern = pattern::LANGUAGE)
-    ), extend("uniqueItems" = true, "maxItems" = 32))]
+    #[schemars(inner(regex(pattern = pattern::LANGUAGE)), extend("uniqueItems" = true, "maxItems" = 32))]
     pub multilingual: Option<Vec<String>>,
     /// Relationships to other personas. Merged by persona along the chain.
     pub relationships: Option<Vec<Relationship>>,
     /// The identity behind the persona.
-    #[schemars(
-        regex(pattern = pattern::ANY_IDENTITY)
-    )]
+    #[schemars(regex(pattern = pattern::ANY_IDENTITY))]
     pub identity: Option<String>,
     /// The consumers that the persona is for. Not inherited.
-    #[schemars(inner(
-        regex(pattern = pattern::PERSONA_CONSUMER)
-    ), extend("uniqueItems" = true))]
+    #[schemars(inner(regex(pattern = pattern::PERSONA_CONSUMER)), extend("uniqueItems" = true))]
     pub applies_to: Option<Vec<String>>,
     /// Search words. Lists are joined along the chain.
-    #[schemars(inner(
-        regex(pattern = pattern::WORD)
-    ), extend("uniqueItems" = true, "maxItems" = 16))]
+    #[schemars(inner(regex(pattern = pattern::WORD)), extend("uniqueItems" = true, "maxItems" = 16))]
     pub tags: Option<Vec<String>>,
     /// Data of other tools, each below its own key. It never changes the meaning of other fields.
     pub metadata: Option<Map<String, Value>>,
@@ -131,9 +110,7 @@ pub struct Redirect {
     #[schemars(length(min = 1, max = 200))]
     pub topic: String,
     /// The target: a ws:// ref to a persona, operator or skill, or a relative path.
-    #[schemars(
-        regex(pattern = pattern::REDIRECT)
-    )]
+    #[schemars(regex(pattern = pattern::REDIRECT))]
     pub to: String,
     /// The reason.
     #[schemars(length(min = 1, max = 500))]
@@ -145,9 +122,7 @@ pub struct Redirect {
 #[serde(deny_unknown_fields)]
 pub struct Relationship {
     /// The other persona.
-    #[schemars(
-        regex(pattern = pattern::ANY_PERSONA)
-    )]
+    #[schemars(regex(pattern = pattern::ANY_PERSONA))]
     pub persona: String,
     /// The kind of relationship, from this persona to the other.
     #[schemars(length(min = 1, max = 60), extend("examples" = ["mentor-of", "peer-of"]))]

@@ -21,10 +21,7 @@ pub struct Runtime {
     #[schemars(extend("const" = "MultiAgentRuntime"))]
     pub kind: String,
     /// The runtime's id.
-    #[schemars(
-        regex(pattern = pattern::WORD),
-        extend("examples" = ["local-swarm"])
-    )]
+    #[schemars(regex(pattern = pattern::WORD), extend("examples" = ["local-swarm"]))]
     pub id: String,
     /// The participants of the swarm.
     #[schemars(extend("minItems" = 1))]
@@ -89,10 +86,7 @@ pub struct Lifecycle {
 #[serde(rename_all = "camelCase")]
 pub struct Participant {
     /// The participant's id.
-    #[schemars(
-        regex(pattern = pattern::PARTICIPANT),
-        extend("examples" = ["reviewer"])
-    )]
+    #[schemars(regex(pattern = pattern::PARTICIPANT), extend("examples" = ["reviewer"]))]
     pub id: String,
     /// The kind of executor in the registry that answers for the participant.
     pub executor: String,

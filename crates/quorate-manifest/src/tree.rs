@@ -13,6 +13,7 @@ pub mod yaml;
 
 use std::ops::Range;
 
+use quorate_diagnostics::{Body, Place};
 use serde_json::{Map, Value};
 
 use crate::decimal::Decimal;
@@ -106,6 +107,23 @@ impl Problem {
     pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
+    }
+
+    /// Moves its spans by an offset.
+    pub(crate) fn shift(&mut self, by: usize) {
+        let related = self.related.iter_mut().map(|(span, _)| span);
+        for span in related.chain([&mut self.span]) {
+            *span = span.start + by..span.end + by;
+        }
+    }
+
+    /// The body of its diagnostic; `place` is the place of a span.
+    pub fn body(self, place: impl Fn(Range<usize>) -> Place) -> Body {
+        let body = Body { help: self.help, ..Body::new(self.message).at(place(self.span)) };
+        match self.related {
+            Some((span, label)) => body.related(place(span), label),
+            None => body,
+        }
     }
 }
 

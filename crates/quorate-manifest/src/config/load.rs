@@ -22,14 +22,7 @@ type NamedExecutor = (String, Place);
 
 /// Loads a configuration. `shown` is the path as messages show it.
 pub fn load(path: &Path, shown: &str, source: &dyn Source) -> Loaded<Configuration> {
-    let opened = match open(source, path, shown, Format::Toml, codes::HOST_INVALID) {
-        Ok(opened) => opened,
-        Err(report) => return Loaded { value: None, report },
-    };
-    let configuration = read(&opened, path);
-    let report = opened.source_file.into_report();
-    debug_assert!(configuration.is_some() || report.has_refusals(), "no configuration and no refusal");
-    Loaded { value: configuration.filter(|_| !report.has_refusals()), report }
+    open::load(source, (path, shown), Format::Toml, codes::HOST_INVALID, |opened| read(opened, path))
 }
 
 fn read(opened: &ParsedFile, path: &Path) -> Option<Configuration> {
@@ -37,58 +30,50 @@ fn read(opened: &ParsedFile, path: &Path) -> Option<Configuration> {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
     let configuration = Configuration {
         dir: dir.map_or_else(|| PathBuf::from("."), Path::to_path_buf),
-        strict_chain: fields.optional("strict_chain").and_then(|field| field.boolean()).unwrap_or_default(),
+        strict_chain: fields.read("strict_chain", Field::boolean).unwrap_or_default(),
         ledger: fields.optional("ledger").map(|field| parse_ledger(&field)).unwrap_or_default(),
-        default_executor: fields.optional("defaults").and_then(|field| executor_name(&field)),
-        early_decision: fields
-            .optional("early_decision")
-            .and_then(|field| field.boolean())
+        default_executor: fields.read("defaults", executor_name),
+        early_decision: fields.read("early_decision", Field::boolean).unwrap_or_default(),
+        council_members: fields.read("council", council_members).unwrap_or_default(),
+        assemblies: fields
+            .read("assemblies", |field| field.table(|_, field| assembly(field)))
             .unwrap_or_default(),
-        council_members: fields.optional("council").map(|field| council_members(&field)).unwrap_or_default(),
-        assemblies: fields.optional("assemblies").map(|field| assemblies(&field)).unwrap_or_default(),
-        executors: fields.optional("executors").map(|field| executors(&field)).unwrap_or_default(),
-        servers: fields.optional("mcp").map(|field| servers(&field)).unwrap_or_default(),
-        runtimes: fields.optional("runtimes").map(|field| runtimes(&field)).unwrap_or_default(),
-        embedder: fields.optional("embedder").and_then(|field| embedder(&field)),
+        executors: fields.read("executors", |field| field.table(named_executor)).unwrap_or_default(),
+        // The keys of MCP servers are for the MCP client.
+        servers: fields
+            .read("mcp", |field| field.table(|_, field| Some(rest_block(field, &field.fields()?))))
+            .unwrap_or_default(),
+        runtimes: fields.read("runtimes", |field| field.table(|_, field| runtime(field))).unwrap_or_default(),
+        embedder: fields.read("embedder", embedder),
         budget: fields.optional("budget").map(|field| super::parse_budget(&field)).unwrap_or_default(),
-        playbooks: fields.optional("playbooks").map(|field| parse_playbooks(&field)).unwrap_or_default(),
-        locks: fields.optional("locks").map(|field| locks(&field)).unwrap_or_default(),
-        keys: fields.optional("keys").map(|field| parse_keys(&field)).unwrap_or_default(),
-        governance: fields
-            .optional("governance")
-            .and_then(|field| Some((field.non_blank_text()?.to_owned(), field.place()))),
-        redact: fields.optional("redact").map(|field| parse_redaction(&field)).unwrap_or_default(),
+        playbooks: fields.read("playbooks", parse_playbooks).unwrap_or_default(),
+        locks: fields.read("locks", |field| field.table(parse_lock)).unwrap_or_default(),
+        keys: fields.read("keys", parse_keys).unwrap_or_default(),
+        governance: fields.read("governance", Field::named),
+        redact: fields.read("redact", parse_redaction).unwrap_or_default(),
     };
     fields.finish();
     Some(configuration)
 }
 
 /// Reads `[council]`, which has the key `members` alone.
-fn council_members(field: &Field<'_>) -> BTreeMap<String, CouncilMember> {
-    let Some(mut fields) = field.fields() else { return BTreeMap::new() };
-    let members = fields.optional("members").and_then(|field| field.entries()).unwrap_or_default();
-    let members =
-        members.into_iter().filter_map(|(id, field)| Some((id.to_owned(), council_member(&field)?)));
-    let members = members.collect();
+fn council_members(field: &Field<'_>) -> Option<BTreeMap<String, CouncilMember>> {
+    let mut fields = field.fields()?;
+    let members = fields.read("members", |field| field.table(|_, field| council_member(field)));
     fields.finish();
     members
 }
 
 fn council_member(field: &Field<'_>) -> Option<CouncilMember> {
     let mut fields = field.fields()?;
-    let mut text = |key| {
-        let field = fields.optional(key)?;
-        Some((field.non_blank_text()?.to_owned(), field.place()))
+    let member = CouncilMember {
+        place: field.key_place(),
+        executor: fields.read("executor", Field::named),
+        model: fields.read("model", Field::named),
+        source: Arc::clone(fields.source_file().text()),
     };
-    let (executor, model) = (text("executor"), text("model"));
-    let source = Arc::clone(fields.source_file().text());
     fields.finish();
-    Some(CouncilMember { place: field.key_place(), executor, model, source })
-}
-
-fn assemblies(field: &Field<'_>) -> BTreeMap<String, AssemblyTable> {
-    let tables = field.entries().unwrap_or_default();
-    tables.into_iter().filter_map(|(name, field)| Some((name.to_owned(), assembly(&field)?))).collect()
+    Some(member)
 }
 
 fn assembly(field: &Field<'_>) -> Option<AssemblyTable> {
@@ -96,29 +81,9 @@ fn assembly(field: &Field<'_>) -> Option<AssemblyTable> {
     Some(AssemblyTable { executor, members })
 }
 
-/// Reads MCP servers; their keys are for the MCP client.
-fn servers(field: &Field<'_>) -> BTreeMap<String, Block> {
-    let tables = field.entries().unwrap_or_default();
-    let read = |(id, field): (&str, Field<'_>)| {
-        let fields = field.fields()?;
-        Some((id.to_owned(), rest_block(&field, &fields)))
-    };
-    tables.into_iter().filter_map(read).collect()
-}
-
-fn locks(field: &Field<'_>) -> BTreeMap<String, Lock> {
-    let tables = field.entries().unwrap_or_default();
-    let read = |(id, field): (&str, Field<'_>)| Some((id.to_owned(), parse_lock(id, &field)?));
-    tables.into_iter().filter_map(read).collect()
-}
-
-fn runtimes(field: &Field<'_>) -> BTreeMap<String, RuntimeTable> {
-    let tables = field.entries().unwrap_or_default();
-    let read = |(id, field): (&str, Field<'_>)| {
-        let (executor, participants) = executor_assignments(&field, "participants")?;
-        Some((id.to_owned(), RuntimeTable { executor, participants }))
-    };
-    tables.into_iter().filter_map(read).collect()
+fn runtime(field: &Field<'_>) -> Option<RuntimeTable> {
+    let (executor, participants) = executor_assignments(field, "participants")?;
+    Some(RuntimeTable { executor, participants })
 }
 
 /// Reads `executor`, and the table `each` with executors of single members or participants.
@@ -127,41 +92,32 @@ fn executor_assignments(
     each: &'static str,
 ) -> Option<(Option<NamedExecutor>, BTreeMap<String, NamedExecutor>)> {
     let mut fields = field.fields()?;
-    let executor =
-        fields.optional("executor").and_then(|f| Some((f.non_blank_text()?.to_owned(), f.place())));
-    let named = fields.optional(each).and_then(|field| field.entries()).unwrap_or_default();
-    let named = named.into_iter().filter_map(|(id, field)| Some((id.to_owned(), executor_name(&field)?)));
-    let named = named.collect();
+    let executor = fields.read("executor", Field::named);
+    let named = fields.read(each, |field| field.table(|_, field| executor_name(field)));
     fields.finish();
-    Some((executor, named))
+    Some((executor, named.unwrap_or_default()))
 }
 
 /// Reads a table with the only key `executor`.
 fn executor_name(field: &Field<'_>) -> Option<NamedExecutor> {
     let mut fields = field.fields()?;
-    let executor =
-        fields.optional("executor").and_then(|f| Some((f.non_blank_text()?.to_owned(), f.place())));
+    let executor = fields.read("executor", Field::named);
     fields.finish();
     executor
 }
 
-fn executors(field: &Field<'_>) -> BTreeMap<String, ExecutorTable> {
-    let tables = field.entries().unwrap_or_default();
-    let named = tables.into_iter().filter_map(|(name, field)| {
-        let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
-        if !plain || name.is_empty() {
-            let message = format!("`{name}` cannot be the name of an executor");
-            field.invalid_with(message, "use the characters A-Z a-z 0-9 _ - .");
-            return None;
-        }
-        Some((name.to_owned(), parse_executor(&field)?))
-    });
-    named.collect()
+fn named_executor(name: &str, field: &Field<'_>) -> Option<ExecutorTable> {
+    let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'));
+    if !plain || name.is_empty() {
+        let message = format!("`{name}` cannot be the name of an executor");
+        return field.reject(message, "use the characters A-Z a-z 0-9 _ - .");
+    }
+    parse_executor(field)
 }
 
 fn embedder(field: &Field<'_>) -> Option<Box<EmbedderTable>> {
     let mut fields = field.fields()?;
-    let timeout = fields.optional("timeout").and_then(|field| field.duration());
+    let timeout = fields.read("timeout", Field::duration);
     Some(Box::new(EmbedderTable { timeout, block: rest_block(field, &fields) }))
 }
 
@@ -170,10 +126,10 @@ const MAX_RETRIES: i64 = 100;
 /// The keys that select the adapter or its program; one of them is required.
 const TARGET_KEYS: [&str; 4] = ["kind", "preset", "cli", "command"];
 
-pub(super) fn parse_executor(field: &Field<'_>) -> Option<ExecutorTable> {
+fn parse_executor(field: &Field<'_>) -> Option<ExecutorTable> {
     let mut fields = field.fields()?;
     let written = fields.optional("kind");
-    let timeout = fields.optional("timeout").and_then(|field| field.duration());
+    let timeout = fields.read("timeout", Field::duration);
     let retries = parse_retries(&mut fields);
     let block = rest_block(field, &fields);
     if written.is_none() && !TARGET_KEYS.iter().any(|key| block.json.contains_key(*key)) {
@@ -181,7 +137,7 @@ pub(super) fn parse_executor(field: &Field<'_>) -> Option<ExecutorTable> {
         field.invalid_with(message, "add `kind`, `preset`, `cli` or `command`");
     }
     let kind = match written {
-        Some(field) => Some((field.non_blank_text()?.to_owned(), field.place())),
+        Some(field) => Some(field.named()?),
         None => None,
     };
     Some(ExecutorTable { kind, timeout, retries, block })
@@ -207,36 +163,29 @@ pub(crate) fn rest_block(field: &Field<'_>, fields: &Fields<'_>) -> Block {
 const KEY_HELP: &str = "write the source of the key: {file = \"path\"}, {env = \"VARIABLE\"} or {command = [\"program\", \"argument\"]}";
 
 /// Reads `[keys]`.
-pub(super) fn parse_keys(field: &Field<'_>) -> Keys {
-    let Some(mut fields) = field.fields() else { return Keys::default() };
-    let signing =
-        fields.optional("signing").and_then(|field| Some((parse_key_source(&field)?, field.place())));
-    let keyring = fields.optional("keyring").and_then(|f| Some((f.non_blank_text()?.to_owned(), f.place())));
-    let sign = fields.optional("sign").and_then(|field| {
+fn parse_keys(field: &Field<'_>) -> Option<Keys> {
+    let mut fields = field.fields()?;
+    let signing = fields.read("signing", |field| Some((parse_key_source(field)?, field.place())));
+    let keyring = fields.read("keyring", Field::named);
+    let sign = fields.read("sign", |field| {
         let word = field.non_blank_text()?;
-        let found = Signing::ALL.into_iter().find(|signing| signing.as_str() == word);
-        if found.is_none() {
-            field.invalid_with(
-                format!("`{}` is `{word}`; it has to be required, optional or none", field.path()),
-                "`sign` is for reviews and runtimes; assemblies have `audit.signing`",
-            );
-        }
-        found
+        let message = || format!("`{}` is `{word}`; it has to be required, optional or none", field.path());
+        let help = "`sign` is for reviews and runtimes; assemblies have `audit.signing`";
+        Signing::parse(word).or_else(|| field.reject(message(), help))
     });
     fields.finish();
-    Keys { signing, keyring, sign: sign.unwrap_or(Signing::None) }
+    Some(Keys { signing, keyring, sign: sign.unwrap_or(Signing::None) })
 }
 
 fn parse_key_source(field: &Field<'_>) -> Option<KeySource> {
     if let Kind::Str(_) = field.kind() {
         // The text may be the key itself: do not quote it.
-        field.invalid_with(format!("`{}` has to be a table, not text", field.path()), KEY_HELP);
-        return None;
+        return field.reject(format!("`{}` has to be a table, not text", field.path()), KEY_HELP);
     }
     let mut fields = field.fields()?;
-    let file = fields.optional("file").and_then(|field| public_text(&field));
-    let env = fields.optional("env").and_then(|field| {
-        let name = public_text(&field)?;
+    let file = fields.read("file", public_text);
+    let env = fields.read("env", |field| {
+        let name = public_text(field)?;
         if name.starts_with("QUORATE_") && !name.ends_with("_KEY") {
             let message = format!("executors pass the variable `{name}` to members, but it has a secret");
             field.invalid_with(
@@ -246,51 +195,42 @@ fn parse_key_source(field: &Field<'_>) -> Option<KeySource> {
         }
         Some(name)
     });
-    let command = fields.optional("command").and_then(|field| {
-        let words: Option<Vec<String>> = field.list()?.iter().map(public_text).collect();
-        let words = words?;
-        if words.is_empty() {
-            field.invalid_with("`command` names no command", KEY_HELP);
+    let command = fields.read("command", |field| {
+        let words: Vec<String> = field.list()?.iter().map(public_text).collect::<Option<_>>()?;
+        match words.is_empty() {
+            true => field.reject("`command` names no command", KEY_HELP),
+            false => Some(words),
         }
-        (!words.is_empty()).then_some(words)
     });
     fields.finish();
     match (file, env, command) {
         (Some(file), None, None) => Some(KeySource::File(file)),
         (None, Some(env), None) => Some(KeySource::Env(env)),
         (None, None, Some(command)) => Some(KeySource::Command(command)),
-        _ => {
-            field.invalid_with(
-                format!("`{}` needs one of `file`, `env` and `command`", field.path()),
-                KEY_HELP,
-            );
-            None
-        }
+        _ => field.reject(format!("`{}` needs one of `file`, `env` and `command`", field.path()), KEY_HELP),
     }
 }
 
 fn public_text(field: &Field<'_>) -> Option<String> {
     let text = field.non_blank_text()?;
     if contains_secret_key(text) {
-        field.invalid_with(format!("`{}` is a secret key; it does not belong here", field.path()), KEY_HELP);
-        return None;
+        let message = format!("`{}` is a secret key; it does not belong here", field.path());
+        return field.reject(message, KEY_HELP);
     }
     Some(text.to_owned())
 }
 
 /// Reads `ledger`.
-pub(super) fn parse_ledger(field: &Field<'_>) -> Ledger {
+fn parse_ledger(field: &Field<'_>) -> Ledger {
     if !matches!(field.kind(), Kind::Map(_)) {
         return Ledger { path: parse_ledger_path(field), ..Ledger::default() };
     }
     let Some(mut fields) = field.fields() else { return Ledger::default() };
     let ledger = Ledger {
-        path: fields.optional("path").and_then(|field| parse_ledger_path(&field)),
-        witness: fields.optional("witness").and_then(|f| Some((f.non_blank_text()?.to_owned(), f.place()))),
-        witness_key: fields
-            .optional("witness_key")
-            .and_then(|f| Some((f.non_blank_text()?.to_owned(), f.place()))),
-        retention_days: fields.optional("retention").and_then(|field| parse_retention(&field)),
+        path: fields.read("path", parse_ledger_path),
+        witness: fields.read("witness", Field::named),
+        witness_key: fields.read("witness_key", Field::named),
+        retention_days: fields.read("retention", parse_retention),
     };
     fields.finish();
     ledger
@@ -301,11 +241,8 @@ fn parse_ledger_path(field: &Field<'_>) -> Option<String> {
     if written.contains("://")
         && !["postgres://", "postgresql://"].iter().any(|scheme| written.starts_with(scheme))
     {
-        field.invalid_with(
-            "a ledger is a file or a Postgres database",
-            "write a path relative to this file, or `postgres://user@host/database`",
-        );
-        return None;
+        let help = "write a path relative to this file, or `postgres://user@host/database`";
+        return field.reject("a ledger is a file or a Postgres database", help);
     }
     Some(written.to_owned())
 }
@@ -318,12 +255,9 @@ fn parse_retention(field: &Field<'_>) -> Option<u32> {
     let days =
         written.strip_prefix("days:").filter(|digits| digits.bytes().all(|digit| digit.is_ascii_digit()));
     let days = days.and_then(|digits| digits.parse().ok()).filter(|days| *days > 0);
-    if days.is_none() {
-        let message =
-            format!("`{}` is `{written}`; it has to be forever or days:<n>, at least one", field.path());
-        field.invalid_with(message, "write it like `days:90`");
-    }
-    days
+    let message =
+        || format!("`{}` is `{written}`; it has to be forever or days:<n>, at least one", field.path());
+    days.or_else(|| field.reject(message(), "write it like `days:90`"))
 }
 
 /// The bounds of `max_active`.
@@ -335,92 +269,75 @@ const ERROR_RATE_BOUNDS: std::ops::RangeInclusive<f64> = 0.000_1..=0.2;
 const JUDGE_OFF: &str = "off";
 
 /// Reads `[playbooks]`.
-pub(super) fn parse_playbooks(field: &Field<'_>) -> Playbooks {
-    let Some(mut fields) = field.fields() else { return Playbooks::default() };
-    let mut named = |key| {
-        fields.optional(key).and_then(|field| Some((field.non_blank_text()?.to_owned(), field.place())))
-    };
-    let (judge, reflector, governance) = (named("judge"), named("reflector"), named("governance"));
-    let (judge, judge_off) = match judge {
+fn parse_playbooks(field: &Field<'_>) -> Option<Playbooks> {
+    let mut fields = field.fields()?;
+    let (judge, judge_off) = match fields.read("judge", Field::named) {
         Some((name, place)) if name == JUDGE_OFF => (None, Some(place)),
         judge => (judge, None),
     };
-    let max_active =
-        fields.optional("max_active").and_then(|field| field.integer(ACTIVE_BOUNDS.0, ACTIVE_BOUNDS.1));
-    let scorer = fields.optional("scorer").and_then(|field| {
-        let place = field.place();
-        let words = texts(&field)?;
-        if words.is_empty() {
-            field.invalid_with("`scorer` names no command", "write it like [\"python3\", \"score.py\"]");
-            return None;
+    let scorer = |field: &Field<'_>| match field.texts()? {
+        words if words.is_empty() => {
+            field.reject("`scorer` names no command", "write it like [\"python3\", \"score.py\"]")
         }
-        Some((words, place))
-    });
-    let min_sample = fields.optional("min_sample").and_then(|field| field.integer(2, 100_000));
-    let error_rate = fields.optional("error_rate").and_then(|field| {
-        let rate = field.number()?;
-        let valid = ERROR_RATE_BOUNDS.contains(&rate);
-        if !valid {
-            field.invalid_with("`error_rate` is out of bounds", "write it like 0.05; from 0.0001 to 0.2");
-        }
-        valid.then_some(rate)
-    });
-    fields.finish();
+        words => Some((words, field.place())),
+    };
+    let error_rate = |field: &Field<'_>| match field.number()? {
+        rate if ERROR_RATE_BOUNDS.contains(&rate) => Some(rate),
+        _ => field.reject("`error_rate` is out of bounds", "write it like 0.05; from 0.0001 to 0.2"),
+    };
     let default = Playbooks::default();
-    Playbooks {
-        max_active: max_active.and_then(|n| usize::try_from(n).ok()).unwrap_or(default.max_active),
-        min_sample: min_sample.and_then(|n| u32::try_from(n).ok()).unwrap_or(default.min_sample),
-        error_rate: error_rate.unwrap_or(default.error_rate),
+    let playbooks = Playbooks {
         judge,
         judge_off,
-        reflector,
-        governance,
-        scorer,
-    }
+        reflector: fields.read("reflector", Field::named),
+        governance: fields.read("governance", Field::named),
+        max_active: fields
+            .read("max_active", |field| field.integer(ACTIVE_BOUNDS.0, ACTIVE_BOUNDS.1))
+            .and_then(|number| usize::try_from(number).ok())
+            .unwrap_or(default.max_active),
+        scorer: fields.read("scorer", scorer),
+        min_sample: fields
+            .read("min_sample", |field| field.integer(2, 100_000))
+            .and_then(|number| u32::try_from(number).ok())
+            .unwrap_or(default.min_sample),
+        error_rate: fields.read("error_rate", error_rate).unwrap_or(default.error_rate),
+    };
+    fields.finish();
+    Some(playbooks)
 }
 
 /// Reads `[locks.<id>]`.
-pub(super) fn parse_lock(id: &str, field: &Field<'_>) -> Option<Lock> {
+fn parse_lock(id: &str, field: &Field<'_>) -> Option<Lock> {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     let valid_start = (2..=64).contains(&id.len()) && id.starts_with(|c: char| c.is_ascii_lowercase());
     if !valid_start || !id.chars().all(plain) {
-        let message = format!("`{id}` cannot be the id of a locked trait");
-        field.invalid_with(
-            message,
-            "use 2 to 64 lower-case letters, digits and dashes, beginning with a letter",
-        );
-        return None;
+        let help = "use 2 to 64 lower-case letters, digits and dashes, beginning with a letter";
+        return field.reject(format!("`{id}` cannot be the id of a locked trait"), help);
     }
     let mut fields = field.fields()?;
-    let description =
-        fields.optional("description").and_then(|field| field.non_blank_text().map(str::to_owned));
-    let mut list = |key| fields.optional(key).and_then(|field| texts(&field));
-    let (words, phrases, operators) = (list("words"), list("phrases"), list("operators"));
+    let lock = Lock {
+        description: fields.read("description", |field| field.non_blank_text().map(str::to_owned)),
+        words: fields.read("words", Field::texts).unwrap_or_default(),
+        phrases: fields.read("phrases", Field::texts).unwrap_or_default(),
+        operators: fields.read("operators", Field::texts),
+    };
     fields.finish();
-    Some(Lock {
-        description,
-        words: words.unwrap_or_default(),
-        phrases: phrases.unwrap_or_default(),
-        operators,
-    })
-}
-
-fn texts(field: &Field<'_>) -> Option<Vec<String>> {
-    let items = field.list()?;
-    items.iter().map(|item| item.non_blank_text().map(str::to_owned)).collect()
+    Some(lock)
 }
 
 /// Reads `[redact]`.
-pub(super) fn parse_redaction(field: &Field<'_>) -> Redaction {
-    let mut redaction = Redaction::default();
-    let Some(mut fields) = field.fields() else { return redaction };
-    let mut flag = |key| fields.optional(key).and_then(|field| field.boolean());
-    redaction.builtin = flag("builtin").unwrap_or(redaction.builtin);
-    redaction.environment = flag("environment").unwrap_or(redaction.environment);
-    let patterns = fields.optional("patterns").and_then(|field| field.list()).unwrap_or_default();
-    redaction.patterns = patterns.iter().filter_map(parse_secret_pattern).collect();
+fn parse_redaction(field: &Field<'_>) -> Option<Redaction> {
+    let mut fields = field.fields()?;
+    let redaction = Redaction {
+        builtin: fields.read("builtin", Field::boolean).unwrap_or(true),
+        environment: fields.read("environment", Field::boolean).unwrap_or(true),
+        patterns: fields
+            .read("patterns", Field::list)
+            .map(|patterns| patterns.iter().filter_map(parse_secret_pattern).collect())
+            .unwrap_or_default(),
+    };
     fields.finish();
-    redaction
+    Some(redaction)
 }
 
 /// The largest compiled pattern, in bytes.
@@ -458,7 +375,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::workspace::SourceError;
+        use crate::workspace::SourceError;
 
     struct Text(&'static str);
 

@@ -49,7 +49,7 @@ fn read(opened: &ParsedFile, path: &Path, dir: PathBuf, files: &mut CouncilFiles
     files.record_hash(&name, opened.sha256.clone());
 
     version(fields.optional("version"));
-    let runtime = fields.optional("runtime").and_then(|field| parse_runtime(&field));
+    let runtime = fields.read("runtime", parse_runtime);
     let deliberators = fields
         .required("deliberators", "a list of three or more, each with `id` and `prompt`")
         .and_then(|field| deliberators(&field, files));
@@ -90,7 +90,6 @@ fn tiers_and_watch(
 
 /// Checks `version`, the version of the format: only 1.0 exists.
 fn version(field: Option<Field<'_>>) {
-    use crate::tree::Kind;
     let Some(field) = field else { return };
     let known = match field.kind() {
         Kind::Str(text) => matches!(text.as_str(), "1" | "1.0"),
@@ -112,10 +111,10 @@ pub(super) fn parse_protocol(field: Option<Field<'_>>, members: usize) -> Option
         Some(1) => protocol.rounds = Rounds::One,
         _ => protocol.rounds = Rounds::Two,
     }
-    if let Some(seen) = fields.optional("cross_read").and_then(|field| cross_read(&field)) {
+    if let Some(seen) = fields.read("cross_read", cross_read) {
         protocol.cross_read = seen;
     }
-    if fields.optional("fail_fast_on_runtime_error").and_then(|field| field.boolean()) == Some(true) {
+    if fields.read("fail_fast_on_runtime_error", Field::boolean) == Some(true) {
         protocol.fail_fast = OnFailure::End;
     }
     if let Some(field) = fields.optional("min_deliberators_for_verdict") {
@@ -138,14 +137,12 @@ fn cross_read(field: &Field<'_>) -> Option<CrossRead> {
             "none" => Some(CrossRead::None),
             other => {
                 let message = format!("unknown value `{other}`");
-                field.invalid_with(message, "write true, false, verdicts, findings or none");
-                None
+                field.reject(message, "write true, false, verdicts, findings or none")
             }
         },
         other => {
             let message = format!("`{}` is {}", field.path(), other.name());
-            field.invalid_with(message, "write true, false, verdicts, findings or none");
-            None
+            field.reject(message, "write true, false, verdicts, findings or none")
         }
     }
 }
@@ -155,7 +152,7 @@ pub(super) fn parse_runtime(field: &Field<'_>) -> Option<ExecutorTable> {
     let mut fields = field.fields()?;
     let kind = fields
         .required("type", "how members are asked, for example `claude_cli`")
-        .and_then(|field| Some((field.non_blank_text()?.to_owned(), field.place())));
+        .and_then(|field| field.named());
     let timeout = parse_timeout(&mut fields);
     let retries = parse_retries(&mut fields);
     Some(ExecutorTable { kind: Some(kind?), timeout, retries, block: rest_block(field, &fields) })
@@ -228,10 +225,10 @@ fn deliberator<'d>(
     let prompt = fields
         .required("prompt", "the path of a Markdown file, or `builtin:skeptic`")
         .and_then(|field| files.prompt(&field));
-    let weight = fields.optional("weight").and_then(|field| weight(&field));
-    let context = fields.optional("context_refs").and_then(|field| field.list()).unwrap_or_default();
+    let weight = fields.read("weight", weight);
+    let context = fields.read("context_refs", Field::list).unwrap_or_default();
     let context = context.iter().filter_map(|field| files.context(field)).collect();
-    let runtime = fields.optional("runtime").and_then(|field| parse_runtime(&field));
+    let runtime = fields.read("runtime", parse_runtime);
     fields.finish();
     Some(Deliberator { id: id?, prompt: prompt?, weight: weight.unwrap_or(1.0), context, runtime })
 }
@@ -241,8 +238,7 @@ fn id<'d>(field: &Field<'d>, seen: &mut BTreeMap<&'d str, Place>) -> Option<Arc<
     let plain = id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'));
     if !plain || id.len() > MAX_ID_LENGTH {
         let help = format!("use up to {MAX_ID_LENGTH} of the characters A-Z a-z 0-9 _ -");
-        field.invalid_with(format!("`{id}` cannot be an id"), help);
-        return None;
+        return field.reject(format!("`{id}` cannot be an id"), help);
     }
     if id == ADJUDICATOR {
         field.invalid_with(
@@ -282,8 +278,8 @@ pub(super) fn adjudicator(field: &Field<'_>, files: &mut CouncilFiles<'_>) -> Op
     let prompt = fields
         .required("prompt", "the path of a Markdown file, or `builtin:adjudicator`")
         .and_then(|field| files.prompt(&field));
-    let policy = fields.optional("verdict_policy").and_then(|field| policy(&field));
-    let runtime = fields.optional("runtime").and_then(|field| parse_runtime(&field));
+    let policy = fields.read("verdict_policy", policy);
+    let runtime = fields.read("runtime", parse_runtime);
     fields.finish();
     Some(Adjudicator { prompt, policy, runtime })
 }
@@ -298,12 +294,10 @@ fn policy(field: &Field<'_>) -> Option<VerdictPolicy> {
         return Some(VerdictPolicy::Strict);
     }
     let word = field.text()?;
-    let policy = VerdictPolicy::parse(word);
-    if policy.is_none() {
+    VerdictPolicy::parse(word).or_else(|| {
         let help = meant_or(word, &["seed", "strict"], || "the policies are `seed` and `strict`".to_owned());
-        field.invalid_with(format!("unknown verdict policy `{word}`"), help);
-    }
-    policy
+        field.reject(format!("unknown verdict policy `{word}`"), help)
+    })
 }
 
 #[cfg(test)]

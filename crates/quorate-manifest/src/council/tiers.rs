@@ -150,16 +150,10 @@ pub fn is_sampled(relative_path: &str, content_sha256_hex: &str) -> bool {
 pub(super) fn classifier(field: Option<Field<'_>>) -> (Classifier, Tier) {
     let default = (Classifier::Rules, Tier::Two);
     let Some(mut fields) = field.and_then(|field| field.fields()) else { return default };
-    let classifier = fields.optional("type").and_then(|field| {
+    let classifier = fields.read("type", |field| {
         let word = field.text()?;
-        let known = Classifier::parse(word);
-        if known.is_none() {
-            field.invalid_with(
-                format!("unknown tier classifier `{word}`"),
-                "it is `rules`, `model` or `hybrid`",
-            );
-        }
-        known
+        let message = || format!("unknown tier classifier `{word}`");
+        Classifier::parse(word).or_else(|| field.reject(message(), "it is `rules`, `model` or `hybrid`"))
     });
     let classifier = classifier.unwrap_or(Classifier::Rules);
     let written = fields.optional("default_tier");
@@ -209,11 +203,8 @@ fn rules_by_tier(mut fields: Fields<'_>) -> Vec<Rule> {
 fn rules_of(field: &Field<'_>, tier: Tier) -> Vec<Rule> {
     match field.kind() {
         Kind::Seq(_) => {
-            let globs = globs(field);
-            globs
-                .into_iter()
-                .map(|glob| Rule { tier, artifact_type: derived_type(glob.as_str()), glob })
-                .collect()
+            let rule = |glob: Glob| Rule { tier, artifact_type: derived_type(glob.as_str()), glob };
+            globs(field).into_iter().map(rule).collect()
         }
         Kind::Map(_) => {
             let rules = |(artifact_type, field): (&str, Field<'_>)| {
@@ -224,11 +215,8 @@ fn rules_of(field: &Field<'_>, tier: Tier) -> Vec<Rule> {
         }
         other => {
             let message = format!("`{}` is {}", field.path(), other.name());
-            field.invalid_with(
-                message,
-                "write a list of globs, or a mapping from artifact types to such lists",
-            );
-            Vec::new()
+            let help = "write a list of globs, or a mapping from artifact types to such lists";
+            field.reject(message, help).unwrap_or_default()
         }
     }
 }
@@ -257,11 +245,11 @@ pub(super) fn watch(field: Option<Field<'_>>) -> (Watch, Vec<(Glob, Tier)>) {
     let Some(mut fields) = field.and_then(|field| field.fields()) else {
         return (Watch::default(), Vec::new());
     };
-    let paths = fields.optional("paths").and_then(|field| field.list()).unwrap_or_default();
+    let paths = fields.read("paths", Field::list).unwrap_or_default();
     let paths = paths.iter().filter_map(|item| item.non_blank_text()).map(str::to_owned).collect();
-    let overrides = fields.optional("tier_overrides").and_then(|field| field.entries()).unwrap_or_default();
-    let overrides = overrides.into_iter().filter_map(|(glob, field)| Some((Glob::new(glob), tier(&field)?)));
-    let overrides = overrides.collect();
+    let overrides = fields.read("tier_overrides", Field::entries).unwrap_or_default();
+    let read = |(glob, field): (&str, Field<'_>)| Some((Glob::new(glob), tier(&field)?));
+    let overrides = overrides.into_iter().filter_map(read).collect();
     fields.finish();
     (Watch { paths }, overrides)
 }

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::reader::{Fields, SourceFile};
 use super::{Kind, MAX_BYTES, Node, Problem, toml, yaml};
+use crate::Loaded;
 use crate::workspace::{Source, SourceError};
 
 /// The syntax of a file.
@@ -46,6 +47,24 @@ impl ParsedFile {
     }
 }
 
+/// Loads the value that `read` makes of a file's fields; it reports what is wrong with them.
+pub(crate) fn load<T>(
+    source: &dyn Source,
+    (path, shown): (&Path, &str),
+    format: Format,
+    invalid: RefusalCode,
+    read: impl FnOnce(&ParsedFile) -> Option<T>,
+) -> Loaded<T> {
+    let opened = match open(source, path, shown, format, invalid) {
+        Ok(opened) => opened,
+        Err(report) => return Loaded { value: None, report },
+    };
+    let value = read(&opened);
+    let report = opened.source_file.into_report();
+    debug_assert!(value.is_some() || report.has_refusals(), "no value and no refusal");
+    Loaded { value: value.filter(|_| !report.has_refusals()), report }
+}
+
 /// Reads and parses a file. `invalid` is the code of its schema errors.
 ///
 /// # Errors
@@ -59,26 +78,14 @@ pub fn open(
 ) -> Result<ParsedFile, Report> {
     let bytes = source.read(path).map_err(|error| report_unreadable(shown, &error))?;
     let sha256 = sha256_hex(&bytes);
-    let (text, decode_error) = match decode(bytes) {
-        Ok(text) => (text, None),
-        Err(error) => {
-            let at = if let DecodeError::NotUtf8 { at, .. } = error { at } else { 0 };
-            let message = format!("the file cannot be read: {error}");
-            let text = if let DecodeError::NotUtf8 { text, .. } = error { text } else { String::new() };
-            let problem = Problem { span: at..at, message, help: None, related: None };
-            (text, Some(problem))
-        }
-    };
-    let text: Arc<str> = text.into();
+    let (text, decode_error) = decode_as_far_as_possible(bytes);
     let document = SourceFile::new(shown, Arc::clone(&text), invalid);
     let (root, problems) = match (decode_error, format) {
         (Some(problem), _) => (None, vec![problem]),
         (None, Format::Yaml) => yaml::parse(&text),
         (None, Format::Toml) => toml::parse(&text),
     };
-    for problem in problems {
-        add_syntax_problem(&document, problem);
-    }
+    problems.into_iter().for_each(|problem| document.refuse_syntax(problem));
     Ok(ParsedFile { source_file: document, root, sha256 })
 }
 
@@ -111,6 +118,21 @@ pub fn decode(bytes: Vec<u8>) -> Result<String, DecodeError> {
     })
 }
 
+/// The text of bytes, with U+FFFD for invalid ones, and what is wrong with them.
+pub(crate) fn decode_as_far_as_possible(bytes: Vec<u8>) -> (Arc<str>, Option<Problem>) {
+    match decode(bytes) {
+        Ok(text) => (text.into(), None),
+        Err(error) => {
+            let message = format!("the file cannot be read: {error}");
+            let (at, text) = match error {
+                DecodeError::NotUtf8 { at, text } => (at, text),
+                DecodeError::TooLarge(_) => (0, String::new()),
+            };
+            (text.into(), Some(Problem::new(at..at, message)))
+        }
+    }
+}
+
 /// SHA-256 in hexadecimal.
 pub fn sha256_hex(bytes: &[u8]) -> String {
     const FIGURES: &[u8; 16] = b"0123456789abcdef";
@@ -139,15 +161,6 @@ fn report_unreadable(shown: &str, error: &SourceError) -> Report {
         }
     }
     report
-}
-
-fn add_syntax_problem(document: &SourceFile, problem: Problem) {
-    let mut body = Body::new(problem.message).at(document.place(problem.span, String::new()));
-    body.help = problem.help;
-    if let Some((span, label)) = problem.related {
-        body = body.related(document.place(span, String::new()), label);
-    }
-    document.refuse(codes::SYNTAX, body);
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 //! all errors. [`Fields::finish`] refuses the keys of a mapping that the caller did not read.
 
 use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +11,7 @@ use quorate_diagnostics::codes::{self, RefusalCode, WarningCode};
 use quorate_diagnostics::{Body, Place, Report};
 use serde_json::Value;
 
-use super::{Entry, Kind, Node};
+use super::{Entry, Kind, Node, Problem};
 use crate::duration;
 
 /// The maximum number of refusals, and of warnings, for one document; the rest are only counted.
@@ -51,6 +52,11 @@ impl SourceFile {
         } else {
             self.omitted.set(self.omitted.get() + 1);
         }
+    }
+
+    /// Refuses a text that cannot be parsed.
+    pub(crate) fn refuse_syntax(&self, problem: Problem) {
+        self.refuse(codes::SYNTAX, problem.body(|span| self.place(span, "")));
     }
 
     /// Counts refusals beyond the limit.
@@ -117,6 +123,11 @@ impl<'d> Fields<'d> {
     pub fn optional(&mut self, key: &'static str) -> Option<Field<'d>> {
         self.requested.push(key);
         self.entries.iter().find(|entry| entry.key == key).and_then(|entry| self.field(entry))
+    }
+
+    /// A key's value as `read` gives it; `None` without the key.
+    pub fn read<T>(&mut self, key: &'static str, read: impl FnOnce(&Field<'d>) -> Option<T>) -> Option<T> {
+        self.optional(key).and_then(|field| read(&field))
     }
 
     /// A key's value; refuses a missing key. `what` describes the value in the help.
@@ -263,6 +274,12 @@ impl<'d> Field<'d> {
         self.refuse(self.source_file.invalid, Body::new(message).help(help));
     }
 
+    /// As [`Field::invalid_with`], for a reader that has no value then.
+    pub fn reject<T>(&self, message: impl Into<String>, help: impl Into<String>) -> Option<T> {
+        self.invalid_with(message, help);
+        None
+    }
+
     /// Refuses the value with the schema's code.
     pub fn refuse_as_invalid(&self, body: Body) {
         self.refuse(self.source_file.invalid, body);
@@ -298,6 +315,22 @@ impl<'d> Field<'d> {
             return None;
         }
         Some(text)
+    }
+
+    /// The value as text that is not blank, and its place.
+    pub fn named(&self) -> Option<(String, Place)> {
+        Some((self.non_blank_text()?.to_owned(), self.place()))
+    }
+
+    /// The value as a list of texts that are not blank; `None` if one is not.
+    pub fn texts(&self) -> Option<Vec<String>> {
+        self.list()?.iter().map(|item| item.non_blank_text().map(str::to_owned)).collect()
+    }
+
+    /// The value as a mapping with keys of the author's choice, each with a value that `read` gives.
+    pub fn table<T>(&self, read: impl Fn(&str, &Field<'d>) -> Option<T>) -> Option<BTreeMap<String, T>> {
+        let entries = self.entries()?;
+        Some(entries.iter().filter_map(|(key, field)| Some(((*key).to_owned(), read(key, field)?))).collect())
     }
 
     /// The value as `true` or `false`.
