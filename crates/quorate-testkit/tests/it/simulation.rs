@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
-use quorate_testkit::simulate::{Violation, assembly, simulate, swarm};
+use crate::simulate::{Violation, assembly, simulate, swarm};
 
 /// How many councils the ordinary test run tries.
 const COUNCILS: Range<u64> = 0..500;

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use quorate_testkit::shim;
-use quorate_testkit::shim::Event;
-use quorate_testkit::shim::{Call, Fault, Shim};
+use crate::support::shim;
+use crate::support::shim::Event;
+use crate::support::shim::{Call, Fault, Shim};
 use serde_json::{Value, json};
 use sqlx::{Connection as _, Row as _, SqliteConnection};
 

@@ -3,7 +3,7 @@
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use quorate_testkit::shim::Image;
+use crate::support::shim::Image;
 
 use crate::support::TestDir;
 

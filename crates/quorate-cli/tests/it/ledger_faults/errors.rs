@@ -4,8 +4,8 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use quorate_testkit::shim::Event;
-use quorate_testkit::shim::{Call, Fault, FaultAction};
+use crate::support::shim::Event;
+use crate::support::shim::{Call, Fault, FaultAction};
 
 use crate::ledger_faults::council::{Observed, REVIEW, REVISE, hardy, holds, shim};
 use crate::ledger_faults::points::{Repeat, Sort, chosen, each, fault, number, sorts};

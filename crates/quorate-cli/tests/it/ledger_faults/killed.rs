@@ -1,8 +1,8 @@
 //! kill -9 at every call that makes a file longer, shorter, durable, named or unnamed: before it, after it, and in the
 //! middle of what it writes. `QUORATE_LEDGER_KILLS=3000` tries so many.
 
-use quorate_testkit::shim::Event;
-use quorate_testkit::shim::{Call, Fault, FaultAction};
+use crate::support::shim::Event;
+use crate::support::shim::{Call, Fault, FaultAction};
 
 use crate::ledger_faults::council::{Observed, REVIEW, REVISE, hardy, holds, shim};
 use crate::ledger_faults::points::{Repeat, chosen, each, fault, number, sorts};

@@ -4,8 +4,8 @@
 
 use quorate_kernel::entropy::sha256_hex;
 use quorate_testkit::scripted::Rng;
-use quorate_testkit::shim::Image;
-use quorate_testkit::shim::{Fault, Shim};
+use crate::support::shim::Image;
+use crate::support::shim::{Fault, Shim};
 use serde_json::Value;
 
 use crate::ledger_faults::council::{REVIEW, REVISE, hardy, shim};

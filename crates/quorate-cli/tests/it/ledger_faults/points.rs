@@ -5,8 +5,8 @@ use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use quorate_testkit::scripted::Rng;
-use quorate_testkit::shim::Event;
-use quorate_testkit::shim::{Call, Fault, FaultAction};
+use crate::support::shim::Event;
+use crate::support::shim::{Call, Fault, FaultAction};
 
 /// A sort of call: its kind, and a pattern of where.
 pub(crate) type Sort = (Call, String);

@@ -4,9 +4,9 @@
 use std::path::Path;
 
 use quorate_testkit::scripted::Rng;
-use quorate_testkit::shim::Event;
-use quorate_testkit::shim::{Fault, Shim};
-use quorate_testkit::shim::{Image, power_loss};
+use crate::support::shim::Event;
+use crate::support::shim::{Fault, Shim};
+use crate::support::shim::{Image, power_loss};
 
 use crate::ledger_faults::council::{Observed, REVIEW, REVISE, hardy, holds, shim};
 use crate::ledger_faults::disk::lay;

@@ -6,7 +6,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 
 use super::{Machine, SOON, database, signal, wait};
-use quorate_testkit::shim::Shim;
+use crate::support::shim::Shim;
 
 use crate::support::council::all_ship;
 use crate::support::{finish, wait_until};

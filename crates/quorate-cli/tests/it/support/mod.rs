@@ -27,6 +27,7 @@ pub mod said;
 #[cfg(feature = "serve")]
 pub mod serve;
 pub mod shell;
+pub mod shim;
 #[cfg(any(feature = "nats", feature = "postgres"))]
 pub mod swarm;
 pub mod transcript;

@@ -1,8 +1,8 @@
 //! Runs the documents of `spec/`: which manifests are refused or warned about, and what they resolve to.
 
-use std::path::{Path, PathBuf};
+mod mdtest;
 
-use quorate_testkit::mdtest;
+use std::path::{Path, PathBuf};
 
 use super::Registries;
 

@@ -64,14 +64,14 @@ use quorate_manifest::workspace::{self, DirEntry, EntryKind, WorkspacePath};
 use quorate_manifest::{Capabilities, Source, Workspace, assembly, config, council, persona};
 use serde_json::{Value, json};
 
-pub use document::{Document, Expected, ParseError, Test};
+use document::{Document, Test};
 
 /// The documents below a directory, sorted.
 ///
 /// # Panics
 /// When a directory cannot be read.
 #[expect(clippy::disallowed_methods, reason = "the documents are the runner's input")]
-pub fn documents(dir: &Path) -> Vec<PathBuf> {
+pub(crate) fn documents(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display()));
     let mut found = Vec::new();
     for entry in entries {
@@ -91,13 +91,13 @@ pub fn documents(dir: &Path) -> Vec<PathBuf> {
 /// # Panics
 /// When the file cannot be read.
 #[expect(clippy::disallowed_methods, reason = "the documents are the runner's input")]
-pub fn run_file(path: &Path, host: &dyn Capabilities) -> Vec<String> {
+pub(crate) fn run_file(path: &Path, host: &dyn Capabilities) -> Vec<String> {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     run(&path.display().to_string(), &text, host)
 }
 
 /// Runs a document's text and returns the failures, each with the document's name and a line.
-pub fn run(name: &str, text: &str, host: &dyn Capabilities) -> Vec<String> {
+pub(crate) fn run(name: &str, text: &str, host: &dyn Capabilities) -> Vec<String> {
     match Document::parse(text) {
         Err(problem) => vec![format!("{name}:{}: {}", problem.line, problem.message)],
         Ok(document) if document.tests.is_empty() => vec![format!("{name}:1: no test")],
@@ -139,19 +139,19 @@ fn without_place(report: &Report) -> impl Iterator<Item = String> {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Expectation {
-    pub severity: Severity,
-    pub code: String,
+pub(crate) struct Expectation {
+    pub(crate) severity: Severity,
+    pub(crate) code: String,
     /// `FILE`, `FILE:LINE` or `FILE:LINE:COLUMN`.
-    pub at: Option<String>,
-    pub path: Option<String>,
+    pub(crate) at: Option<String>,
+    pub(crate) path: Option<String>,
     /// A part of the message or of the help.
-    pub saying: Option<String>,
+    pub(crate) saying: Option<String>,
 }
 
 impl Expectation {
     /// Parses a line such as `refuses quorate:syntax at council.yaml:3 saying twice`; `None` for any other line.
-    pub fn parse(line: &str) -> Option<Expectation> {
+    pub(crate) fn parse(line: &str) -> Option<Expectation> {
         let (line, saying) = match line.split_once(" saying ") {
             Some((line, saying)) => (line, Some(saying.trim().to_owned())),
             None => (line, None),
@@ -237,24 +237,24 @@ fn places(report: &Report, body: &Body) -> Vec<String> {
 }
 
 #[derive(Debug, Clone)]
-pub struct ResolvedExpectation {
-    pub path: String,
-    pub fields: Vec<ExpectedField>,
+pub(crate) struct ResolvedExpectation {
+    pub(crate) path: String,
+    pub(crate) fields: Vec<ExpectedField>,
 }
 
 /// A line of a `resolved` block.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ExpectedField {
-    pub field: String,
+pub(crate) struct ExpectedField {
+    pub(crate) field: String,
     /// `None` for `absent`.
-    pub value: Option<Value>,
+    pub(crate) value: Option<Value>,
     /// The files that it comes from; empty if not checked.
-    pub from: Vec<String>,
+    pub(crate) from: Vec<String>,
 }
 
 impl ExpectedField {
     /// Parses `FIELD = VALUE from FILE`, `FIELD = VALUE` or `FIELD absent`.
-    pub fn parse(line: &str) -> Option<ExpectedField> {
+    pub(crate) fn parse(line: &str) -> Option<ExpectedField> {
         if let Some(field) = line.strip_suffix(" absent") {
             return Some(ExpectedField { field: field.trim().to_owned(), value: None, from: Vec::new() });
         }
@@ -466,14 +466,14 @@ fn strict_chain(source: &dyn Source) -> bool {
 /// A source and a workspace with given files. As a source it compares paths without `.` and with `..` resolved; as a
 /// workspace it contains only paths inside of it.
 #[derive(Debug, Clone, Default)]
-pub struct Memory {
+pub(crate) struct Memory {
     files: BTreeMap<PathBuf, Content>,
     workspace: workspace::Memory,
 }
 
 /// The content of a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Content {
+pub(crate) enum Content {
     Bytes(Vec<u8>),
     Unreadable,
     /// A link that leads out of its scope.
@@ -482,12 +482,12 @@ pub enum Content {
 }
 
 impl Memory {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Memory::default()
     }
 
     /// Adds content, replacing what the path had.
-    pub fn put(&mut self, path: impl AsRef<Path>, content: Content) {
+    pub(crate) fn put(&mut self, path: impl AsRef<Path>, content: Content) {
         let path = normalize(path.as_ref());
         let is_inside = path.components().all(|part| matches!(part, Component::Normal(_)));
         if let (true, Some(name)) = (is_inside, path.to_str()) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::watch;
 
-use crate::scripted::Rng;
+use quorate_testkit::scripted::Rng;
 
 /// What disturbs a life, by the indices of its steps.
 #[derive(Debug, Clone, Default)]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::str::FromStr;
 
-use crate::scripted::Rng;
+use quorate_testkit::scripted::Rng;
 
 const SOURCE: &str = include_str!("shim/shim.c");
 

@@ -10,15 +10,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use quorate_kernel::extensions::Extensions;
 use quorate_kernel::ports::extension;
-use quorate_kernel::ports::extension::{Embedder, Meter};
-use quorate_kernel::ports::extension::{Gather, GatherRequest};
+use quorate_kernel::ports::extension::{Embedder, ExtensionError, Gather, GatherRequest, Meter};
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::assembly::Rule;
+use quorate_protocol::rules::custom::{RuleAnswer, RuleRequest};
 use quorate_protocol::{Json, Name};
 use serde_json::json;
 
 use super::{CLASS, pick};
-use crate::scripted::Rng;
+use quorate_testkit::scripted::Rng;
 use crate::simulate::number;
 
 /// The kind of the extension's rule.
@@ -136,18 +136,20 @@ struct FlakyRule(u64);
 
 #[async_trait]
 impl extension::Rule for FlakyRule {
-    async fn apply(&self, input: Json) -> Result<Json, String> {
+    /// A synthesis is recorded as it is, so that it stands for every answer, valid or not.
+    async fn apply(&self, request: RuleRequest) -> Result<RuleAnswer, ExtensionError> {
+        let input = json!(request);
         let mut rng = Rng::from_seed_and_name(self.0, &input.to_string());
         random_delay(&mut rng).await;
         match rng.below(20) {
-            0..=2 => return Err("the rule broke".to_owned()),
+            0..=2 => return Err(ExtensionError::new("the rule broke")),
             3 => std::future::pending().await,
-            4 => return Ok(json!(["nonsense", 7])),
-            5 => return Ok(Json::Null),
+            4 => return Ok(RuleAnswer::Synthesis(json!(["nonsense", 7]))),
+            5 => return Ok(RuleAnswer::Nothing),
             _ => {}
         }
         let says = if rng.percent(15) { "change the voice\n register" } else { "as they say" };
-        Ok(match input["mode"].as_str().unwrap_or_default() {
+        Ok(RuleAnswer::Synthesis(match input["mode"].as_str().unwrap_or_default() {
             "advisory" => {
                 let members = input["outputs"].as_array().into_iter().flatten();
                 let fragments: Vec<Json> = members
@@ -165,7 +167,7 @@ impl extension::Rule for FlakyRule {
             _ => {
                 json!({"severity": number(&mut rng, 10), "concern": says, "evidence": [says], "suggestion": ""})
             }
-        })
+        }))
     }
 }
 
@@ -173,11 +175,11 @@ struct FlakyGather(u64);
 
 #[async_trait]
 impl Gather for FlakyGather {
-    async fn gather(&self, request: GatherRequest) -> Result<String, String> {
+    async fn gather(&self, request: GatherRequest) -> Result<String, ExtensionError> {
         let mut rng = Rng::from_seed_and_name(self.0, &format!("gather {}", request.member));
         random_delay(&mut rng).await;
         match rng.below(10) {
-            0 => Err("nothing was found".to_owned()),
+            0 => Err(ExtensionError::new("nothing was found")),
             1 => std::future::pending().await,
             _ => Ok(format!("found for {}", request.member)),
         }
@@ -196,11 +198,11 @@ impl Embedder for FlakyEmbedder {
         0.5
     }
 
-    async fn embed(&self, texts: &[&str], _: &Meter) -> Result<Vec<Vec<f32>>, String> {
+    async fn embed(&self, texts: &[&str], _: &Meter) -> Result<Vec<Vec<f32>>, ExtensionError> {
         let mut rng = Rng::from_seed_and_name(self.0, &texts.join("\n"));
         random_delay(&mut rng).await;
         if rng.percent(10) {
-            return Err("the embedder broke".to_owned());
+            return Err(ExtensionError::new("the embedder broke"));
         }
         // The traits come first; only texts with this word are near them.
         let near = |(at, text): (usize, &&str)| at < super::LOCKED.len() || text.contains(NEAR);

@@ -16,7 +16,7 @@ use serde_json::json;
 use super::super::{Simulation, Violation};
 use super::extensions::{NEAR, RULE};
 use super::{LOCKED, World, pick};
-use crate::scripted::Rng;
+use quorate_testkit::scripted::Rng;
 use crate::simulate;
 
 /// Checks a simulation against every invariant.

@@ -13,7 +13,7 @@ use super::conversation::{Decision, Log, position};
 use super::process::World;
 use super::process::{Behavior, dispatch_targets};
 use super::{Dispatch, Manifest, Setup, Summary};
-use crate::scripted::Rng;
+use quorate_testkit::scripted::Rng;
 
 /// The records of a manifest's ledgers.
 pub(super) type LedgerRecords = Vec<Vec<Record>>;

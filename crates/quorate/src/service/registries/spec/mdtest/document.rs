@@ -7,34 +7,34 @@ use super::ResolvedExpectation;
 use super::{Content, Memory};
 
 #[derive(Debug, Clone)]
-pub struct Document {
-    pub tests: Vec<Test>,
+pub(crate) struct Document {
+    pub(crate) tests: Vec<Test>,
 }
 
 /// A heading with its blocks.
 #[derive(Debug, Clone)]
-pub struct Test {
-    pub name: String,
-    pub line: usize,
+pub(crate) struct Test {
+    pub(crate) name: String,
+    pub(crate) line: usize,
     /// The files, including the document's shared ones.
-    pub files: Memory,
-    pub expected: Expected,
+    pub(crate) files: Memory,
+    pub(crate) expected: Expected,
     /// The expected values of resolved manifests.
-    pub resolved: Vec<ResolvedExpectation>,
+    pub(crate) resolved: Vec<ResolvedExpectation>,
     /// The names of the files, and whether the user names them.
-    pub(super) names: Vec<(String, bool)>,
+    pub(crate) names: Vec<(String, bool)>,
 }
 
 /// The content of an `expect` block.
 #[derive(Debug, Clone)]
-pub struct Expected {
-    pub diagnostics: Vec<Expectation>,
+pub(crate) struct Expected {
+    pub(crate) diagnostics: Vec<Expectation>,
     /// Missing files that are requested.
-    pub loads: Vec<String>,
+    pub(crate) loads: Vec<String>,
     /// Files that must be skipped.
-    pub skipped: Vec<String>,
+    pub(crate) skipped: Vec<String>,
     /// Whether refs are followed.
-    pub refs: Refs,
+    pub(crate) refs: Refs,
 }
 
 struct Section<'t> {
@@ -67,7 +67,7 @@ impl Document {
     ///
     /// # Errors
     /// When a block or a line of an `expect` or `resolved` block is invalid.
-    pub fn parse(text: &str) -> Result<Document, ParseError> {
+    pub(crate) fn parse(text: &str) -> Result<Document, ParseError> {
         let sections = sections(text)?;
         let expects = |section: &Section<'_>| section.blocks.iter().any(Block::is_expectation);
         let mut shared = Vec::new();
@@ -202,27 +202,27 @@ fn sections(text: &str) -> Result<Vec<Section<'_>>, ParseError> {
 
 /// Why a document cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ParseError {
-    pub line: usize,
-    pub message: String,
+pub(crate) struct ParseError {
+    pub(crate) line: usize,
+    pub(crate) message: String,
 }
 
-pub(super) struct Block<'t> {
-    pub(super) line: usize,
-    pub(super) info: &'t str,
-    pub(super) text: String,
+pub(crate) struct Block<'t> {
+    pub(crate) line: usize,
+    pub(crate) info: &'t str,
+    pub(crate) text: String,
 }
 
 #[derive(Debug, Clone)]
-pub(super) struct File {
-    pub(super) name: String,
-    pub(super) content: Content,
+pub(crate) struct File {
+    pub(crate) name: String,
+    pub(crate) content: Content,
     /// Whether the user names it, instead of a directory that contains it.
-    pub(super) named: bool,
+    pub(crate) named: bool,
 }
 
 /// The file of a block; `None` for a block that is only an illustration.
-pub(super) fn file(block: &Block<'_>, shared: &[File]) -> Result<Option<File>, ParseError> {
+pub(crate) fn file(block: &Block<'_>, shared: &[File]) -> Result<Option<File>, ParseError> {
     let mut words = block.info.split_whitespace();
     let (Some(_language), Some(name)) = (words.next(), words.next()) else { return Ok(None) };
     let problem = |message: String| ParseError { line: block.line, message };

@@ -23,8 +23,8 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::Violation;
-use crate::faults::CrashingLedger;
-use crate::scripted::{JumpingClock, Rng};
+use quorate_testkit::faults::CrashingLedger;
+use quorate_testkit::scripted::{JumpingClock, Rng};
 use conversation::{Log, SharedConversation};
 use life::{Failures, Life, LifePlan};
 use process::{Process, World};
@@ -35,28 +35,28 @@ const MAX_POLLS: usize = 1_000;
 
 /// The result of one simulation, for statistics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Summary {
-    pub turns: usize,
+pub(crate) struct Summary {
+    pub(crate) turns: usize,
     /// The number of turns that answer another.
-    pub answers: usize,
+    pub(crate) answers: usize,
     /// The number of calls without an answer.
-    pub failed: usize,
-    pub deaths: usize,
-    pub interrupts: usize,
+    pub(crate) failed: usize,
+    pub(crate) deaths: usize,
+    pub(crate) interrupts: usize,
     /// The number of triggers skipped since participants had spoken too often in a row.
-    pub guarded: usize,
+    pub(crate) guarded: usize,
     /// Whether the substrate keeps only turns.
-    pub bare: bool,
+    pub(crate) bare: bool,
     /// The number of concurrent processes.
-    pub processes: usize,
-    pub manifests: usize,
+    pub(crate) processes: usize,
+    pub(crate) manifests: usize,
 }
 
 /// Simulates one conversation from a seed and checks the invariants.
 ///
 /// # Errors
 /// The first violated invariant, with the seed to reproduce it.
-pub async fn simulate(seed: u64) -> Result<Summary, Violation> {
+pub(crate) async fn simulate(seed: u64) -> Result<Summary, Violation> {
     let simulated = simulated(Setup::new(seed), Vec::new()).await;
     simulated.map(|(summary, _)| summary).map_err(|what| Violation::new(seed, what))
 }
@@ -286,10 +286,10 @@ fn second(at: usize) -> usize {
 
 /// What the simulations of [`simulate_boundaries`] have covered.
 #[derive(Debug)]
-pub struct Boundaries {
-    pub simulations: usize,
+pub(crate) struct Boundaries {
+    pub(crate) simulations: usize,
     /// Each disturbance, with the step at which it came.
-    pub disturbed: BTreeSet<(&'static str, &'static str)>,
+    pub(crate) disturbed: BTreeSet<(&'static str, &'static str)>,
     /// Each disturbance comes at every step of a kind, or at every second one.
     stride: usize,
 }
@@ -299,7 +299,7 @@ pub struct Boundaries {
 ///
 /// # Errors
 /// The first violated invariant, with the seed, the disturbance and the step.
-pub async fn simulate_boundaries(seed: u64) -> Result<Boundaries, Violation> {
+pub(crate) async fn simulate_boundaries(seed: u64) -> Result<Boundaries, Violation> {
     disturb_every(1, seed).await
 }
 
@@ -307,7 +307,7 @@ pub async fn simulate_boundaries(seed: u64) -> Result<Boundaries, Violation> {
 ///
 /// # Errors
 /// As [`simulate_boundaries`].
-pub async fn simulate_half_of_boundaries(seed: u64) -> Result<Boundaries, Violation> {
+pub(crate) async fn simulate_half_of_boundaries(seed: u64) -> Result<Boundaries, Violation> {
     disturb_every(2, seed).await
 }
 

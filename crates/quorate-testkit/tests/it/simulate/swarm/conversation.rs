@@ -17,8 +17,8 @@ use serde_json::Map;
 use tokio::sync::watch;
 
 use super::life::{Life, StepFailed};
-use crate::faults::CrashingLedger;
-use crate::scripted::Rng;
+use quorate_testkit::faults::CrashingLedger;
+use quorate_testkit::scripted::Rng;
 
 pub(super) const PLACE: &str = "simulated";
 

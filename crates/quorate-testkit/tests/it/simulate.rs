@@ -1,8 +1,8 @@
 //! The simulator: a council of scripted members, a ledger that crashes, and resumption until there is an outcome. A seed
 //! determines everything; a failure prints it. [`assembly`] simulates assemblies.
 
-pub mod assembly;
-pub mod swarm;
+pub(crate) mod assembly;
+pub(crate) mod swarm;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,23 +23,23 @@ use quorate_protocol::modes::council::{ADJUDICATOR, Council, Setup};
 use quorate_protocol::{Json, Name, Part, PartKind};
 use serde_json::json;
 
-use crate::faults::{Crash, CrashingLedger, Timing};
-use crate::scripted::{Action, Rng, ScriptedExecutor, TickingClock};
+use quorate_testkit::faults::{Crash, CrashingLedger, Timing};
+use quorate_testkit::scripted::{Action, Rng, ScriptedExecutor, TickingClock};
 
 /// The course of one simulation, for checkers and statistics.
 #[derive(Debug)]
-pub struct Simulation {
-    pub seed: u64,
+pub(crate) struct Simulation {
+    pub(crate) seed: u64,
     /// How often the process crashed.
-    pub crashes: usize,
+    pub(crate) crashes: usize,
     /// The calls of each session: invocation and attempt.
-    pub calls: Vec<Vec<(String, u32)>>,
+    pub(crate) calls: Vec<Vec<(String, u32)>>,
     /// For each session the invocations that had a consultation when it began.
-    pub consulted: Vec<Vec<String>>,
-    pub history: History,
-    pub cap: Option<u32>,
+    pub(crate) consulted: Vec<Vec<String>>,
+    pub(crate) history: History,
+    pub(crate) cap: Option<u32>,
     /// The number of appends with a sync.
-    pub syncs: u32,
+    pub(crate) syncs: u32,
 }
 
 const TEXT: &str = "We are always the fastest.\nStudies show that everybody agrees.\nWe are always the fastest.\nAnd always the fastest.";
@@ -48,7 +48,7 @@ const TEXT: &str = "We are always the fastest.\nStudies show that everybody agre
 ///
 /// # Errors
 /// The first violated invariant, with the seed to reproduce it.
-pub async fn simulate(seed: u64) -> Result<Simulation, Violation> {
+pub(crate) async fn simulate(seed: u64) -> Result<Simulation, Violation> {
     let mut world = World::new(seed);
     let mut ledger = Arc::new(CrashingLedger::new(world.next_crash()));
     let (mut calls, mut consulted_by_session) = (Vec::new(), Vec::new());
@@ -181,10 +181,10 @@ pub(crate) fn inputs() -> Vec<Part> {
 }
 
 #[derive(Debug)]
-pub struct Violation {
+pub(crate) struct Violation {
     /// Reproduces it.
-    pub seed: u64,
-    pub what: String,
+    pub(crate) seed: u64,
+    pub(crate) what: String,
 }
 
 impl Violation {

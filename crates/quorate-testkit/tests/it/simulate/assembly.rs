@@ -28,8 +28,8 @@ use quorate_protocol::{Json, Name, Part};
 use serde_json::{Map, json};
 
 use super::{Simulation, Violation, consulted};
-use crate::faults::{Crash, CrashingLedger, Timing};
-use crate::scripted::{Action, JumpingClock, Rng, ScriptedExecutor};
+use quorate_testkit::faults::{Crash, CrashingLedger, Timing};
+use quorate_testkit::scripted::{Action, JumpingClock, Rng, ScriptedExecutor};
 use crate::simulate::number;
 use extensions::NEAR;
 
@@ -41,23 +41,23 @@ pub(super) const CLASS: &str = "budget";
 
 /// The result of one simulation, for statistics.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Summary {
-    pub mode: &'static str,
+pub(crate) struct Summary {
+    pub(crate) mode: &'static str,
     /// The outcome's verdict, and its code if it has one.
-    pub verdict: String,
+    pub(crate) verdict: String,
     /// How often the process died.
-    pub deaths: usize,
+    pub(crate) deaths: usize,
     /// The number of candidates that a lock has dropped.
-    pub locked: usize,
+    pub(crate) locked: usize,
     /// Whether one member was infected and the run compared with one of honest members.
-    pub infected: bool,
+    pub(crate) infected: bool,
 }
 
 /// Simulates one assembly from a seed and checks the invariants.
 ///
 /// # Errors
 /// The first violated invariant, with the seed to reproduce it.
-pub async fn simulate(seed: u64) -> Result<Summary, Violation> {
+pub(crate) async fn simulate(seed: u64) -> Result<Summary, Violation> {
     let world = World::new(seed);
     let (simulated, ledger) = run_to_end(&world, CrashPlan::from_seed(seed)).await?;
     let records = ledger.records(&simulated.history.run).await;

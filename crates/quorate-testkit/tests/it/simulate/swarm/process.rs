@@ -23,8 +23,8 @@ use super::conversation::{
 };
 use super::life::{Failures, Life, LifePlan, wait_for};
 use super::{BREAKS, Dispatch, Setup, at_most, pick};
-use crate::faults::CrashingLedger;
-use crate::scripted::{JumpingClock, Rng};
+use quorate_testkit::faults::CrashingLedger;
+use quorate_testkit::scripted::{JumpingClock, Rng};
 
 /// The longest time to close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
