@@ -48,6 +48,32 @@ impl<'a> Block<'a> {
         }
     }
 
+    /// One of the `known` words, which `parse` reads.
+    pub(crate) fn word<T>(
+        &self,
+        key: &str,
+        parse: impl Fn(&str) -> Option<T>,
+        known: &[&str],
+    ) -> Result<Option<T>, ConfigError> {
+        let Some(word) = self.text(key)? else { return Ok(None) };
+        let unknown = || {
+            let help = match nearest(word, known) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("it is one of {}", quoted_list(known)),
+            };
+            ConfigError::for_key(key, format!("`{key}` cannot be `{word}`")).with_help(help)
+        };
+        parse(word).map(Some).ok_or_else(unknown)
+    }
+
+    /// A duration, such as `30s`.
+    pub(crate) fn duration(&self, key: &str) -> Result<Option<Duration>, ConfigError> {
+        let Some(written) = self.text(key)? else { return Ok(None) };
+        quorate_manifest::duration::parse(written).map(Some).map_err(|error| {
+            ConfigError::for_key(key, format!("`{written}`: {error}")).with_help("write it like \"30s\"")
+        })
+    }
+
     /// A list of strings; absent is an empty list.
     pub(crate) fn texts(&self, key: &str) -> Result<Vec<String>, ConfigError> {
         let Some(value) = self.value(key) else { return Ok(Vec::new()) };
@@ -225,12 +251,6 @@ pub(crate) enum Target {
 /// When it has an unknown key, a value of the wrong type, an invalid address, or not exactly one of `url` and `command`.
 pub(crate) fn read_server_table(table: &Map<String, Json>) -> Result<ServerTable, ConfigError> {
     let block = Block::parse(table, KEYS)?;
-    let timeout = block.text("timeout")?.map(|written| {
-        quorate_manifest::duration::parse(written).map_err(|error| {
-            ConfigError::for_key("timeout", format!("`{written}`: {error}"))
-                .with_help("write it like \"30s\"")
-        })
-    });
     let is_set = |key: &&&str| block.has(key);
     let target = match (block.text("url")?, block.text("command")?) {
         (Some(url), None) => {
@@ -270,7 +290,7 @@ pub(crate) fn read_server_table(table: &Map<String, Json>) -> Result<ServerTable
                 .with_help("for example `url = \"https://example.com/mcp\"`"));
         }
     };
-    Ok(ServerTable { target, timeout: timeout.transpose()? })
+    Ok(ServerTable { target, timeout: block.duration("timeout")? })
 }
 
 fn address(written: &str) -> Result<String, ConfigError> {

@@ -28,7 +28,7 @@ use quorate_protocol::{Json, Name};
 use serde_json::{Map, json};
 
 use crate::block::Block;
-use crate::executor::agent_cli::oneshot::OneshotCommand;
+use crate::executor::agent_cli::command::Program;
 
 const KIND: &str = "command";
 
@@ -74,7 +74,7 @@ struct CommandHooks {
 }
 
 struct Hook {
-    command: OneshotCommand,
+    command: Program,
     timeout: Duration,
 }
 
@@ -95,7 +95,7 @@ impl Hook {
                 .with_help("what takes longer, hand over to a service that runs on its own"));
         }
         Ok(Hook {
-            command: OneshotCommand::new(command, block.texts("args")?, block.texts("env")?, dir)?,
+            command: Program::new(command, block.texts("args")?, block.texts("env")?, None, dir)?,
             timeout,
         })
     }

@@ -15,7 +15,7 @@ use quorate_protocol::Json;
 use serde_json::Map;
 
 use crate::block::{self, Block, ServerTable, Target, nearest, quoted_list};
-use crate::executor::agent_cli::sidecar::Program;
+use crate::executor::agent_cli::command::Program;
 
 pub(crate) use connection::CallError;
 pub(crate) use connection::{CallDeadline, Connection, Retry};

@@ -8,7 +8,7 @@ use quorate_protocol::Json;
 
 use crate::block;
 use crate::executor::agent_cli;
-use crate::executor::agent_cli::oneshot::OneshotCommand;
+use crate::executor::agent_cli::command::Program;
 
 /// Runs as the guard, and does not return, if this process was started as one: the helper that ends members if the
 /// program is killed.
@@ -122,7 +122,6 @@ pub async fn run_command(
     timeout: Duration,
 ) -> Result<String, String> {
     let (program, arguments) = command.split_first().ok_or("no command is named")?;
-    let once =
-        OneshotCommand::new(program, arguments.to_vec(), Vec::new(), dir).map_err(|error| error.message)?;
-    once.run_for_output(text.into(), timeout).await
+    let program = Program::new(program, arguments.to_vec(), Vec::new(), None, dir);
+    program.map_err(|error| error.message)?.run_for_output(text.into(), timeout).await
 }

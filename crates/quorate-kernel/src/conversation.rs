@@ -19,6 +19,7 @@ pub struct Turn {
     pub participant: Name,
     /// The time, as RFC 3339, verbatim.
     pub timestamp: Arc<str>,
+    /// The message.
     pub content: Arc<str>,
     /// What its author added.
     pub meta: Map<String, Json>,
@@ -29,6 +30,7 @@ pub struct Turn {
 /// A turn to append.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTurn {
+    /// Who took it: a participant's id, or any other name.
     pub participant: Name,
     /// The message; never empty.
     pub content: Arc<str>,
@@ -46,6 +48,7 @@ pub struct NewTurn {
 pub struct Stamp {
     /// The idempotency key, `turn/<trigger>/<participant>`: a substrate takes one turn for each.
     pub key: Name,
+    /// The id of the runtime.
     pub runtime: Name,
     /// The turn that this one answers. All earlier turns are settled.
     pub trigger: Name,
@@ -103,6 +106,7 @@ pub fn turn_key(trigger: &str, participant: &str) -> Name {
 /// A participant of the manifest, with defaults for absent fields (K9).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Participant {
+    /// Its id.
     pub id: Name,
     /// The kind of its executor.
     pub executor: String,
@@ -144,6 +148,7 @@ pub struct ConversationContext {
     pub participant: Participant,
     /// The window, oldest first; the last one is the trigger.
     pub recent: Vec<Turn>,
+    /// The participant's state.
     pub state: Map<String, Json>,
     /// What the substrate calls the conversation, where it has a name for it elsewhere.
     pub external_id: Option<String>,
@@ -173,27 +178,14 @@ pub enum Capability {
     Ordered,
 }
 
-impl Capability {
-    pub const ALL: [Capability; 6] = [
-        Capability::Mentions,
-        Capability::Reactions,
-        Capability::Visibility,
-        Capability::Identity,
-        Capability::MultiWriter,
-        Capability::Ordered,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Capability::Mentions => "mentions",
-            Capability::Reactions => "reactions",
-            Capability::Visibility => "visibility",
-            Capability::Identity => "identity",
-            Capability::MultiWriter => "multi-writer",
-            Capability::Ordered => "ordered",
-        }
-    }
-}
+quorate_manifest::words!(Capability {
+    Mentions = "mentions",
+    Reactions = "reactions",
+    Visibility = "visibility",
+    Identity = "identity",
+    MultiWriter = "multi-writer",
+    Ordered = "ordered",
+});
 
 /// A set of capabilities.
 pub type Capabilities = BTreeSet<Capability>;

@@ -3,14 +3,16 @@
 //! This crate opens no file: bytes come through a [`Source`] or a [`Workspace`]. It does not know how a mode decides or
 //! which adapter kinds exist. Loading reports all problems of a text at once, each with a code and a place.
 
-/// Gives an enum its words in manifests.
+/// Gives an enum its words in files and records: `ALL`, `as_str` and `parse`.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! words {
     ($name:ident { $($variant:ident = $word:literal),+ $(,)? }) => {
         impl $name {
             /// All values, in the order of their declaration.
             pub const ALL: [$name; [$($word),+].len()] = [$($name::$variant),+];
 
-            /// The word in manifests.
+            /// The word in files and records.
             pub const fn as_str(self) -> &'static str {
                 match self {
                     $($name::$variant => $word),+
@@ -43,6 +45,7 @@ pub mod keyring;
 pub mod loader;
 mod merge;
 pub mod misspelling;
+pub mod money;
 pub mod operator;
 mod pattern;
 pub mod persona;

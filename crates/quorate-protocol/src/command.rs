@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Map;
 
+use crate::rules::custom::RuleRequest;
 use crate::{Json, Name, Part, answers};
 
 /// A command to the driver. The commands of one `advance` belong together: they leave after one sync.
@@ -71,8 +72,8 @@ pub struct ApplyRule {
     /// The target of the rule, unique in the run: the rule's id, and a node, a round or a case where there are several.
     pub ticket: Name,
     pub kind: Name,
-    /// The input of the rule.
-    pub input: Json,
+    /// What the rule looks at.
+    pub input: RuleRequest,
 }
 
 /// A record that the protocol asks for.
@@ -96,14 +97,9 @@ pub enum FactKind {
     Outcome,
 }
 
-impl FactKind {
-    /// The record kind in the ledger.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            FactKind::Rule => "rule",
-            FactKind::LockCheck => "lock_check",
-            FactKind::Violation => "violation",
-            FactKind::Outcome => "outcome",
-        }
-    }
-}
+quorate_manifest::words!(FactKind {
+    Rule = "rule",
+    LockCheck = "lock_check",
+    Violation = "violation",
+    Outcome = "outcome",
+});

@@ -53,34 +53,31 @@ pub enum PartKind {
     Traits,
 }
 
-impl PartKind {
-    /// Its name in prompts and records.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            PartKind::Artifact => "artifact",
-            PartKind::CrossRead => "cross-read",
-            PartKind::SecondAnswers => "second-answers",
-            PartKind::PriorVerdicts => "prior-verdicts",
-            PartKind::Conversation => "conversation",
-            PartKind::Proposal => "proposal",
-            PartKind::Topic => "topic",
-            PartKind::Request => "request",
-            PartKind::Overlays => "active-overlays",
-            PartKind::Gathered => "gathered",
-            PartKind::Transcript => "transcript",
-            PartKind::ChildrenOutputs => "children-outputs",
-            PartKind::Context => "context",
-            PartKind::Turns => "turns",
-            PartKind::State => "state",
-            PartKind::Roster => "roster",
-            PartKind::Runs => "runs",
-            PartKind::Playbooks => "playbooks",
-            PartKind::Persona => "persona",
-            PartKind::Fragment => "fragment",
-            PartKind::Traits => "traits",
-        }
-    }
+quorate_manifest::words!(PartKind {
+    Artifact = "artifact",
+    CrossRead = "cross-read",
+    SecondAnswers = "second-answers",
+    PriorVerdicts = "prior-verdicts",
+    Conversation = "conversation",
+    Proposal = "proposal",
+    Topic = "topic",
+    Request = "request",
+    Overlays = "active-overlays",
+    Gathered = "gathered",
+    Transcript = "transcript",
+    ChildrenOutputs = "children-outputs",
+    Context = "context",
+    Turns = "turns",
+    State = "state",
+    Roster = "roster",
+    Runs = "runs",
+    Playbooks = "playbooks",
+    Persona = "persona",
+    Fragment = "fragment",
+    Traits = "traits",
+});
 
+impl PartKind {
     /// The kinds of what a run is about.
     pub const SUBJECTS: [PartKind; 5] =
         [PartKind::Artifact, PartKind::Conversation, PartKind::Proposal, PartKind::Topic, PartKind::Request];

@@ -26,37 +26,12 @@ pub enum Verdict {
     Incomplete,
 }
 
+quorate_manifest::words!(Verdict { Ship = "SHIP", Revise = "REVISE", Hold = "HOLD", Incomplete = "INCOMPLETE" });
+
 impl Verdict {
-    pub const ALL: [Verdict; 4] = [Verdict::Ship, Verdict::Revise, Verdict::Hold, Verdict::Incomplete];
-
-    /// The word, in upper case.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Verdict::Ship => "SHIP",
-            Verdict::Revise => "REVISE",
-            Verdict::Hold => "HOLD",
-            Verdict::Incomplete => "INCOMPLETE",
-        }
-    }
-
-    /// SHIP, REVISE or HOLD; an adjudicator cannot ask for INCOMPLETE.
+    /// The verdict that an adjudicator asks for, in any case; it cannot ask for INCOMPLETE.
     pub fn read(word: &str) -> Option<Verdict> {
-        match word.trim().to_ascii_uppercase().as_str() {
-            "SHIP" => Some(Verdict::Ship),
-            "REVISE" => Some(Verdict::Revise),
-            "HOLD" => Some(Verdict::Hold),
-            _ => None,
-        }
-    }
-
-    /// How strict: HOLD over REVISE over SHIP. INCOMPLETE is above all, since it lets nothing through.
-    pub fn strictness(self) -> u8 {
-        match self {
-            Verdict::Ship => 0,
-            Verdict::Revise => 1,
-            Verdict::Hold => 2,
-            Verdict::Incomplete => 3,
-        }
+        Verdict::parse(&word.trim().to_ascii_uppercase()).filter(|verdict| *verdict != Verdict::Incomplete)
     }
 }
 
@@ -125,19 +100,14 @@ pub enum Incomplete {
     FailFast,
 }
 
-impl Incomplete {
-    /// The word in records.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Incomplete::FirstRound => "first_round",
-            Incomplete::SecondRound => "second_round",
-            Incomplete::NoAdjudication => "no_adjudication",
-            Incomplete::MissingCouldBlock => "missing_could_block",
-            Incomplete::BudgetExhausted => "budget_exhausted",
-            Incomplete::FailFast => "fail_fast",
-        }
-    }
-}
+quorate_manifest::words!(Incomplete {
+    FirstRound = "first_round",
+    SecondRound = "second_round",
+    NoAdjudication = "no_adjudication",
+    MissingCouldBlock = "missing_could_block",
+    BudgetExhausted = "budget_exhausted",
+    FailFast = "fail_fast",
+});
 
 /// How many counted deliberators block, and how many say irreducible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

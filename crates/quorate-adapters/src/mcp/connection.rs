@@ -20,7 +20,8 @@ use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::{Arguments, Endpoint, Server, ServerTools};
-use crate::executor::agent_cli::sidecar::{Program, Sidecar};
+use crate::executor::agent_cli::command::Program;
+use crate::executor::agent_cli::sidecar::Sidecar;
 use crate::http::{self, Redirects, error_chain};
 
 /// How often a call is attempted, and the pause before the second attempt, which grows fourfold.

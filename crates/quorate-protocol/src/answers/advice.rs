@@ -79,21 +79,7 @@ pub struct Ballot {
     pub evidence: Vec<String>,
 }
 
-impl Vote {
-    /// The word in answers and records.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Vote::Yes => "yes",
-            Vote::No => "no",
-            Vote::Abstain => "abstain",
-        }
-    }
-
-    /// The vote of a word.
-    pub fn read(word: &str) -> Option<Vote> {
-        [Vote::Yes, Vote::No, Vote::Abstain].into_iter().find(|vote| vote.as_str() == word)
-    }
-}
+quorate_manifest::words!(Vote { Yes = "yes", No = "no", Abstain = "abstain" });
 
 /// The JSON Schema.
 pub fn ballot_schema() -> Json {
@@ -116,7 +102,7 @@ impl Ballot {
     pub fn read(answer: &Json) -> Option<Ballot> {
         let object = answer.as_object()?;
         Some(Ballot {
-            vote: Vote::read(present(object, "vote")?.as_str()?)?,
+            vote: Vote::parse(present(object, "vote")?.as_str()?)?,
             rationale: present(object, "rationale")?.as_str()?.trim().to_owned(),
             evidence: strings(object, "evidence"),
         })

@@ -122,7 +122,8 @@ impl Answer {
         Some(Answer {
             would_block: object.get("would_block")?.as_bool()?,
             irreducible,
-            verdict: non_empty_text(object, "verdict").and_then(|word| Leaning::read(&word)),
+            verdict: non_empty_text(object, "verdict")
+                .and_then(|word| Leaning::parse(&word.to_ascii_lowercase())),
             score: score(object),
             revision_brief: non_empty_text(object, "revision_brief"),
             findings: ["findings", VIOLATIONS_LIST]
@@ -154,25 +155,7 @@ pub fn entry_text(value: &Json) -> Option<String> {
     (!said.is_empty()).then_some(said)
 }
 
-impl Leaning {
-    fn read(word: &str) -> Option<Leaning> {
-        match word.to_ascii_lowercase().as_str() {
-            "ship" => Some(Leaning::Ship),
-            "revise" => Some(Leaning::Revise),
-            "hold" => Some(Leaning::Hold),
-            _ => None,
-        }
-    }
-
-    /// The word, in lower case.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Leaning::Ship => "ship",
-            Leaning::Revise => "revise",
-            Leaning::Hold => "hold",
-        }
-    }
-}
+quorate_manifest::words!(Leaning { Ship = "ship", Revise = "revise", Hold = "hold" });
 
 fn score(object: &serde_json::Map<String, Json>) -> Option<f64> {
     if let Some(score) = present(object, "score") {
@@ -240,8 +223,7 @@ impl Adjudication {
             None => Some(None),
             Some(word) => Verdict::read(word.as_str()?).map(Some),
         };
-        let verdict =
-            read("verdict")?.into_iter().chain(read("final_verdict")?).max_by_key(|v| v.strictness())?;
+        let verdict = read("verdict")?.into_iter().chain(read("final_verdict")?).max()?;
         Some(Adjudication {
             verdict,
             reasoning: non_empty_text(object, "reasoning")?,

@@ -201,23 +201,7 @@ fn without_nulls(object: &mut Map<String, Json>) {
     object.retain(|_, value| !value.is_null());
 }
 
-impl TraitVerdict {
-    /// The word in answers and records.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            TraitVerdict::Keeps => "keeps",
-            TraitVerdict::Betrays => "betrays",
-            TraitVerdict::Unsure => "unsure",
-        }
-    }
-
-    /// The ruling of a word.
-    pub fn read(word: &str) -> Option<TraitVerdict> {
-        [TraitVerdict::Keeps, TraitVerdict::Betrays, TraitVerdict::Unsure]
-            .into_iter()
-            .find(|choice| choice.as_str() == word)
-    }
-}
+quorate_manifest::words!(TraitVerdict { Keeps = "keeps", Betrays = "betrays", Unsure = "unsure" });
 
 impl Judgement {
     /// Reads an answer; `None` where it lacks what the schema requires.
@@ -225,7 +209,7 @@ impl Judgement {
         let object = answer.as_object()?;
         present(object, "reason")?.as_str()?;
         Some(Judgement {
-            verdict: TraitVerdict::read(present(object, "verdict")?.as_str()?)?,
+            verdict: TraitVerdict::parse(present(object, "verdict")?.as_str()?)?,
             traits: strings(object, "traits"),
             reason: non_empty_text(object, "reason").unwrap_or_default(),
         })

@@ -525,15 +525,7 @@ pub(crate) struct Completion {
     pub(crate) extra: Map<String, Json>,
 }
 
-impl RunStatus {
-    pub(crate) fn as_str(self) -> &'static str {
-        match self {
-            RunStatus::Done => "done",
-            RunStatus::Refused => "refused",
-            RunStatus::Incomplete => "incomplete",
-        }
-    }
-}
+quorate_manifest::words!(RunStatus { Done = "done", Refused = "refused", Incomplete = "incomplete" });
 
 impl Completion {
     /// A completion with a result.

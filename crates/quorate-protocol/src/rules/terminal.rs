@@ -75,7 +75,7 @@ pub(crate) fn decide(rule: &Rule, poll: &Poll<'_>) -> Option<Ruling> {
     if rule.text_param("scope").is_some_and(|scope| poll.class != Some(scope)) {
         return None;
     }
-    let trigger = rule.text_param("triggerVote").and_then(Vote::read).unwrap_or(Vote::No);
+    let trigger = rule.text_param("triggerVote").and_then(Vote::parse).unwrap_or(Vote::No);
     let firing = poll.votes_of(rule).filter(|ballot| ballot.vote == Some(trigger));
     let members: Vec<_> = firing.map(|ballot| ballot.member.clone()).collect();
     (!members.is_empty()).then(|| Ruling { members, ..Ruling::new(trigger == Vote::Yes) })

@@ -18,7 +18,6 @@ fn the_words_of_policies_and_verdicts() {
     assert_eq!(VerdictPolicy::ALL.map(policy_id), ["seed/2", "strict/1"]);
     let verdicts = [Verdict::Ship, Verdict::Revise, Verdict::Hold, Verdict::Incomplete];
     assert_eq!(verdicts.map(Verdict::as_str), ["SHIP", "REVISE", "HOLD", "INCOMPLETE"]);
-    assert_eq!(verdicts.map(Verdict::strictness), [0, 1, 2, 3]);
     assert_eq!(verdicts.map(|verdict| council::read_verdict(verdict.as_str())), verdicts.map(Some));
     assert_eq!(council::read_verdict("MAYBE"), None);
     assert!(verdicts.is_sorted(), "the order is that of strictness");

@@ -6,11 +6,11 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use quorate_kernel::ports::executor::{ConfigError, Failure};
+use quorate_kernel::ports::executor::{ConfigError, Failure, SideEffect};
+use tempfile::TempDir;
 
-use super::environment::{self, CallTag, MEMBER_VARIABLE};
+use super::environment::{self, BaseVariables, CallTag, Environment, MEMBER_VARIABLE};
 use super::guard::{self, in_child};
-use super::judge::PrivateDir;
 use super::sandbox::Sandbox;
 
 /// Refuses a command line with a NUL character, which would end the word.
@@ -88,6 +88,60 @@ fn is_executable(path: &Path) -> bool {
     path.metadata().is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
+/// A command that is not a member's: a hook, a scorer, a command that prints a key, an MCP server.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Program {
+    pub(super) command: String,
+    args: Vec<String>,
+    environment: Environment,
+    dir: PathBuf,
+    cwd: PathBuf,
+}
+
+impl Program {
+    /// A command, found as an executor's is; it runs in `cwd`, else in `dir`, and sees the variables of `env` besides
+    /// the base set.
+    ///
+    /// # Errors
+    /// When a word holds a NUL character, an entry of `env` is not a name, or `cwd` is not a directory.
+    pub(crate) fn new(
+        command: &str,
+        args: Vec<String>,
+        env: Vec<String>,
+        cwd: Option<&str>,
+        dir: &Path,
+    ) -> Result<Self, ConfigError> {
+        check_no_nul(command, &args)?;
+        let environment = Environment::new(env, BaseVariables::Inherited)?;
+        let work_dir = cwd.map_or_else(|| dir.to_owned(), |cwd| dir.join(cwd));
+        if cwd.is_some() && !work_dir.is_dir() {
+            return Err(ConfigError::for_key("cwd", format!("`{}` is not a directory", work_dir.display()))
+                .with_help("a relative path is relative to the file that names the server"));
+        }
+        Ok(Program { command: command.to_owned(), args, environment, dir: dir.to_owned(), cwd: work_dir })
+    }
+
+    /// The side effect that a user trusts.
+    pub(crate) fn side_effect(&self) -> SideEffect {
+        super::side_effect::of_command(&self.command, &self.args, self.environment.names(), &self.cwd)
+    }
+
+    /// The command line, with the environment as it is now.
+    ///
+    /// # Errors
+    /// When there is no such program.
+    pub(super) fn launch(&self) -> Result<Launch, String> {
+        Ok(Launch {
+            program: find_command(&self.command, &self.dir).map_err(|failure| failure.to_string())?,
+            arguments: self.args.iter().map(Into::into).collect(),
+            variables: self.environment.variables(),
+            cwd: self.cwd.clone(),
+            sandbox: None,
+            _private_dir: None,
+        })
+    }
+}
+
 #[derive(Debug)]
 pub(super) struct Launch {
     /// Absolute path.
@@ -99,7 +153,7 @@ pub(super) struct Launch {
     /// `None` runs it without restrictions.
     pub(super) sandbox: Option<Sandbox>,
     /// A judge's private directory, removed once the command and its descendants have ended.
-    pub(super) _private_dir: Option<PrivateDir>,
+    pub(super) _private_dir: Option<TempDir>,
 }
 
 impl Launch {

@@ -95,20 +95,12 @@ pub(super) enum OutputFormat {
     GeminiJson,
 }
 
-impl OutputFormat {
-    pub(super) const ALL: [OutputFormat; 4] =
-        [OutputFormat::Text, OutputFormat::ClaudeJson, OutputFormat::CodexJsonl, OutputFormat::GeminiJson];
-
-    /// Its value for the key `output`.
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            OutputFormat::Text => "text",
-            OutputFormat::ClaudeJson => "claude-json",
-            OutputFormat::CodexJsonl => "codex-jsonl",
-            OutputFormat::GeminiJson => "gemini-json",
-        }
-    }
-}
+quorate_manifest::words!(OutputFormat {
+    Text = "text",
+    ClaudeJson = "claude-json",
+    CodexJsonl = "codex-jsonl",
+    GeminiJson = "gemini-json",
+});
 
 /// Why an output holds no reply.
 #[derive(Debug, PartialEq, Eq)]

@@ -3,31 +3,20 @@
 
 use std::io::PipeWriter;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
 use std::process::{ChildStdin, ChildStdout};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use quorate_kernel::ports::executor::ConfigError;
 use tokio::sync::oneshot;
 
 use super::call::LiveAttempt;
-use super::command::{self, Launch};
-use super::environment::{BaseVariables, CallTag, Environment};
+use super::command::{self, Launch, Program};
+use super::environment::CallTag;
 use super::monotonic_now;
 use super::running_process::RunningProcess;
 
 /// The longest wait for an event of a sidecar.
 const MAX_POLL: Duration = Duration::from_secs(3_600);
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Program {
-    command: String,
-    args: Vec<String>,
-    environment: Environment,
-    dir: PathBuf,
-    cwd: PathBuf,
-}
 
 /// A running sidecar; dropping it ends the program.
 #[derive(Debug)]
@@ -45,40 +34,12 @@ pub(crate) struct StdioPipes {
 }
 
 impl Program {
-    /// A command, found as an executor's is; it sees the variables of `env` besides the base set.
-    ///
-    /// # Errors
-    /// When an entry of `env` is not a name, or `cwd` is not a directory.
-    pub(crate) fn new(
-        command: &str,
-        args: Vec<String>,
-        env: Vec<String>,
-        cwd: Option<&str>,
-        dir: &Path,
-    ) -> Result<Self, ConfigError> {
-        let environment = Environment::new(env, BaseVariables::Inherited)?;
-        let work_dir = cwd.map_or_else(|| dir.to_owned(), |cwd| dir.join(cwd));
-        if cwd.is_some() && !work_dir.is_dir() {
-            return Err(ConfigError::for_key("cwd", format!("`{}` is not a directory", work_dir.display()))
-                .with_help("a relative path is relative to the file that names the server"));
-        }
-        Ok(Program { command: command.to_owned(), args, environment, dir: dir.to_owned(), cwd: work_dir })
-    }
-
     /// Starts the program.
     ///
     /// # Errors
     /// The reason, as a message for users.
     pub(crate) async fn start(&self) -> Result<(Sidecar, StdioPipes), String> {
-        let launch = Launch {
-            program: command::find_command(&self.command, &self.dir)
-                .map_err(|failure| failure.to_string())?,
-            arguments: self.args.iter().map(Into::into).collect(),
-            variables: self.environment.variables(),
-            cwd: self.cwd.clone(),
-            sandbox: None,
-            _private_dir: None,
-        };
+        let launch = self.launch()?;
         let program = launch.program.clone();
         let no_room = |error: std::io::Error| command::start_failure(&program, &error).to_string();
         let (mut hangup, hangup_writer) = std::io::pipe().map_err(no_room)?;

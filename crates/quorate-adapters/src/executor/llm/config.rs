@@ -7,7 +7,7 @@ use quorate_kernel::ports::executor::{ConfigError, Settings};
 use url::Url;
 
 use super::prices::Priced;
-use super::service::{Defaults, Service, address, unknown_word};
+use super::service::{Defaults, Service, address};
 use super::wire::{Auth, Cache, Server, Wire};
 use crate::block::Block;
 use crate::http;
@@ -50,6 +50,8 @@ pub(super) enum SchemaMode {
     Prompt,
 }
 
+quorate_manifest::words!(SchemaMode { Native = "native", Json = "json", Prompt = "prompt" });
+
 #[derive(Debug)]
 pub(super) struct Config {
     pub(super) wire: Wire,
@@ -74,8 +76,8 @@ impl Config {
     pub(super) fn parse(settings: &Settings) -> Result<Config, ConfigError> {
         let block = Block::parse(&settings.block, KEYS)?;
         let preset = block.text("preset")?.map(preset).transpose()?;
-        let wire = match (block.text("wire")?, preset) {
-            (Some(word), _) => wire(word)?,
+        let wire = match (block.word("wire", Wire::parse, &Wire::ALL.map(Wire::as_str))?, preset) {
+            (Some(wire), _) => wire,
             (None, Some(preset)) => preset.wire,
             (None, None) => Wire::Chat,
         };
@@ -93,7 +95,7 @@ impl Config {
         let own_host = written.is_none();
         let variables = preset.filter(|_| own_host).map_or(&[][..], |preset| preset.variables);
         let auth = preset.map_or_else(|| wire.default_auth(), |preset| preset.auth);
-        let idle = duration(&block, "idle")?.unwrap_or(DEFAULT_IDLE);
+        let idle = block.duration("idle")?.unwrap_or(DEFAULT_IDLE);
         let service = Service::parse(&block, &settings.dir, Defaults { base_url, auth, variables, idle })?;
         let model = block.text("model")?.or_else(|| preset.and_then(|preset| preset.default_model));
         let Some(model) = model else {
@@ -109,10 +111,12 @@ impl Config {
             model: model.to_owned(),
             pool: service.pool(block.text("pool")?),
             service,
-            schema: schema(&block)?,
+            schema: block
+                .word("schema", SchemaMode::parse, &SchemaMode::ALL.map(SchemaMode::as_str))?
+                .unwrap_or(SchemaMode::Native),
             max_tokens: whole(&block, "max_tokens")?.unwrap_or(DEFAULT_MAX_TOKENS),
             effort: block.text("effort")?.map(str::to_owned),
-            cache: cache(&block)?,
+            cache: block.word("cache", Cache::parse, &Cache::ALL.map(Cache::as_str))?.unwrap_or(Cache::Auto),
             context: whole(&block, "context")?,
             concurrency: block.count("concurrency")?.unwrap_or(DEFAULT_CONCURRENCY),
             server: match (preset, wire) {
@@ -172,29 +176,6 @@ fn preset_names() -> String {
     PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", ")
 }
 
-fn wire(word: &str) -> Result<Wire, ConfigError> {
-    Wire::read(word).ok_or_else(|| unknown_word("wire", word, &Wire::ALL.map(Wire::as_str)))
-}
-
-fn schema(block: &Block<'_>) -> Result<SchemaMode, ConfigError> {
-    match block.text("schema")? {
-        None | Some("native") => Ok(SchemaMode::Native),
-        Some("json") => Ok(SchemaMode::Json),
-        Some("prompt") => Ok(SchemaMode::Prompt),
-        Some(other) => Err(unknown_word("schema", other, &["native", "json", "prompt"])),
-    }
-}
-
-fn cache(block: &Block<'_>) -> Result<Cache, ConfigError> {
-    match block.text("cache")? {
-        None | Some("auto") => Ok(Cache::Auto),
-        Some("off") => Ok(Cache::Off),
-        Some("5m") => Ok(Cache::Minutes),
-        Some("1h") => Ok(Cache::Hour),
-        Some(other) => Err(unknown_word("cache", other, &["off", "auto", "5m", "1h"])),
-    }
-}
-
 fn whole(block: &Block<'_>, key: &str) -> Result<Option<u32>, ConfigError> {
     let count = block.count(key)?;
     count
@@ -202,13 +183,6 @@ fn whole(block: &Block<'_>, key: &str) -> Result<Option<u32>, ConfigError> {
             u32::try_from(count).map_err(|_| ConfigError::for_key(key, format!("`{key}` is too large")))
         })
         .transpose()
-}
-
-fn duration(block: &Block<'_>, key: &str) -> Result<Option<Duration>, ConfigError> {
-    let Some(written) = block.text(key)? else { return Ok(None) };
-    quorate_manifest::duration::parse(written).map(Some).map_err(|error| {
-        ConfigError::for_key(key, format!("`{written}`: {error}")).with_help("write it like \"30s\"")
-    })
 }
 
 fn preset_address(preset: &ServicePreset) -> Result<Url, ConfigError> {

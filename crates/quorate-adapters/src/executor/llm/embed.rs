@@ -8,7 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use quorate_kernel::budget::most_tokens;
 use quorate_kernel::ports::executor::{CallLimit, ConfigError, Failure, Retry, Settings, SideEffect, Usage};
-use quorate_kernel::ports::extension::{Embedder, Meter};
+use quorate_kernel::ports::extension::{Embedder, ExtensionError, Meter};
+use quorate_manifest::money::Money;
 use quorate_protocol::Json;
 use reqwest::Client;
 use serde_json::json;
@@ -19,7 +20,7 @@ use super::call;
 use super::config::DEFAULT_CONCURRENCY;
 use super::pool::{Outcome, Pool};
 use super::prices::{Price, Priced};
-use super::service::{Defaults, Secret, Service, address, unknown_word};
+use super::service::{Defaults, Secret, Service, address};
 use crate::block::Block;
 use crate::executor::llm::fault::{self, Fault, FaultKind};
 use crate::executor::llm::wire::{Auth, HttpRequest, Wire, path_segment};
@@ -51,11 +52,10 @@ const MAX_KEPT_NUMBERS: usize = 16 << 20;
 pub fn new(settings: &Settings) -> Result<Arc<dyn Embedder>, ConfigError> {
     let block = Block::parse(&settings.block, KEYS)?;
     let names = Api::ALL.map(Api::as_str);
-    let Some(word) = block.text("wire")? else {
+    let Some(api) = block.word("wire", Api::parse, &names)? else {
         let help = format!("set `wire`: one of {}", names.join(", "));
         return Err(ConfigError::for_block("nothing says which API the embedder has").with_help(help));
     };
-    let api = Api::read(word).ok_or_else(|| unknown_word("wire", word, &names))?;
     let Some(model) = block.text("model")? else {
         return Err(ConfigError::for_block("no model is named").with_help("set `model`"));
     };
@@ -186,14 +186,14 @@ impl ServiceEmbedder {
     /// The most that one request for these texts takes.
     fn limit(&self, texts: &[&str]) -> CallLimit {
         let tokens = texts.iter().map(|text| most_tokens(text) + MARKS_OF_TEXT).sum();
-        CallLimit { tokens, usd_nanos: self.price.price.as_ref().map(|price| price.most(tokens, 0)) }
+        CallLimit { tokens, money: self.price.price.as_ref().map(|price| price.most(tokens, 0)) }
     }
 
     fn usage(&self, body: &quorate_protocol::Json) -> Usage {
         let usage = read_usage(body);
         let free = self.price.price == Some(Price::FREE);
-        let usd_nanos = self.price.price.as_ref().and_then(|price| price.cost(&usage)).or(free.then_some(0));
-        Usage { usd_nanos, ..usage }
+        let money = self.price.price.as_ref().and_then(|price| price.cost(&usage));
+        Usage { money: money.or(free.then_some(Money::ZERO)), ..usage }
     }
 
     /// Whether the next attempt has another key than the one that was not accepted.
@@ -246,9 +246,10 @@ impl Embedder for ServiceEmbedder {
     }
 
     fn call_limit(&self, texts: &[&str]) -> Option<CallLimit> {
-        let CallLimit { tokens, usd_nanos } = self.limit(texts);
-        let all = |once: u64| once.saturating_mul(MAX_ATTEMPTS.into());
-        Some(CallLimit { tokens: all(tokens), usd_nanos: usd_nanos.map(all) })
+        let CallLimit { tokens, money } = self.limit(texts);
+        let attempts = u64::from(MAX_ATTEMPTS);
+        let money = money.map(|once| once.saturating_mul(attempts));
+        Some(CallLimit { tokens: tokens.saturating_mul(attempts), money })
     }
 
     fn describe(&self) -> String {
@@ -258,7 +259,7 @@ impl Embedder for ServiceEmbedder {
         format!("`{}` at {base_url} ({wire}), {key}, threshold {threshold}, {cost}", self.model)
     }
 
-    async fn embed(&self, texts: &[&str], meter: &Meter) -> Result<Vec<Vec<f32>>, String> {
+    async fn embed(&self, texts: &[&str], meter: &Meter) -> Result<Vec<Vec<f32>>, ExtensionError> {
         let deadline = Instant::now() + self.timeout;
         let mut found: BTreeMap<&str, Arc<[f32]>> = BTreeMap::new();
         let mut missing: Vec<&str> = Vec::new();
@@ -273,11 +274,13 @@ impl Embedder for ServiceEmbedder {
             }
         }
         for batch in batches(&missing) {
-            let vectors = self.ask(batch, deadline, meter).await.map_err(|failure| failure.to_string())?;
+            let vectors = self.ask(batch, deadline, meter).await;
+            let vectors = vectors.map_err(|failure| ExtensionError::new(failure.to_string()))?;
             let vectors = vectors.into_iter().map(Arc::from);
             found.extend(batch.iter().copied().zip(vectors));
         }
-        same_length(found.values().map(|vector| &**vector)).map_err(|fault| fault.to_string())?;
+        same_length(found.values().map(|vector| &**vector))
+            .map_err(|fault| ExtensionError::new(fault.to_string()))?;
         let mut known = self.known();
         for text in missing {
             found.get(text).into_iter().for_each(|vector| known.keep(text, vector));
@@ -315,19 +318,9 @@ pub enum Api {
     Ollama,
 }
 
+quorate_manifest::words!(Api { OpenAi = "chat", Gemini = "gemini", Ollama = "ollama" });
+
 impl Api {
-    pub const ALL: [Api; 3] = [Api::OpenAi, Api::Gemini, Api::Ollama];
-
-    /// The word in settings.
-    pub fn as_str(self) -> &'static str {
-        self.wire().as_str()
-    }
-
-    /// The API of a word.
-    pub fn read(word: &str) -> Option<Api> {
-        Api::ALL.into_iter().find(|api| api.as_str() == word)
-    }
-
     /// Where the vendor serves it; a path is appended.
     pub fn default_base_url(self) -> &'static str {
         self.wire().default_base_url()

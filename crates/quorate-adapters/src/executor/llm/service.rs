@@ -13,8 +13,8 @@ use url::Url;
 use zeroize::Zeroizing;
 
 use super::wire::Auth;
-use crate::block::{Block, nearest, quoted_list, variable_name};
-use crate::executor::agent_cli::oneshot::OneshotCommand;
+use crate::block::{Block, variable_name};
+use crate::executor::agent_cli::command::Program;
 use crate::{http, regular_file};
 
 /// Headers that the program sets, or that would change what a request means.
@@ -68,7 +68,7 @@ impl Service {
         dir: &Path,
         defaults: Defaults<'_>,
     ) -> Result<Service, ConfigError> {
-        let auth = block.text("auth")?.map(auth).transpose()?.unwrap_or(defaults.auth);
+        let auth = block.word("auth", Auth::parse, &Auth::ALL.map(Auth::as_str))?.unwrap_or(defaults.auth);
         let source = Source::parse(block, dir)?.or_else(|| {
             let names = defaults.variables.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
             (!names.is_empty()).then_some(Source::Variables(names))
@@ -123,19 +123,6 @@ impl Service {
         all.extend(self.key.as_ref().and_then(|key| key.source().side_effect()));
         all
     }
-}
-
-fn auth(word: &str) -> Result<Auth, ConfigError> {
-    Auth::read(word).ok_or_else(|| unknown_word("auth", word, &Auth::ALL.map(Auth::as_str)))
-}
-
-/// The refusal of a word that is none of those that a key may have.
-pub(super) fn unknown_word(key: &str, word: &str, known: &[&str]) -> ConfigError {
-    let help = match nearest(word, known) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("it is one of {}", quoted_list(known)),
-    };
-    ConfigError::for_key(key, format!("`{key}` cannot be `{word}`")).with_help(help)
 }
 
 fn headers(block: &Block<'_>) -> Result<Vec<(HeaderName, HeaderValue)>, ConfigError> {
@@ -204,7 +191,7 @@ pub(super) enum Source {
     Variables(Vec<String>),
     File(PathBuf),
     /// What a command prints. It is run again once a service does not accept what it printed.
-    Command(OneshotCommand),
+    Command(Program),
 }
 
 impl Source {
@@ -233,9 +220,8 @@ impl Source {
             (Ok(None), Ok(None), Ok(command)) if !command.is_empty() => {
                 let (program, arguments) =
                     command.split_first().map_or(("", &[][..]), |(first, rest)| (first, rest));
-                let command =
-                    OneshotCommand::new(program, arguments.to_vec(), Vec::new(), dir).map_err(inside)?;
-                Source::Command(command)
+                let command = Program::new(program, arguments.to_vec(), Vec::new(), None, dir);
+                Source::Command(command.map_err(inside)?)
             }
             _ => {
                 let message = "`key` needs exactly one of `env`, `file` and `command`";

@@ -76,25 +76,15 @@ pub enum Wire {
     Ollama,
 }
 
+quorate_manifest::words!(Wire {
+    Messages = "messages",
+    Chat = "chat",
+    Responses = "responses",
+    Gemini = "gemini",
+    Ollama = "ollama",
+});
+
 impl Wire {
-    pub const ALL: [Wire; 5] = [Wire::Messages, Wire::Chat, Wire::Responses, Wire::Gemini, Wire::Ollama];
-
-    /// The word in settings.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Wire::Messages => "messages",
-            Wire::Chat => "chat",
-            Wire::Responses => "responses",
-            Wire::Gemini => "gemini",
-            Wire::Ollama => "ollama",
-        }
-    }
-
-    /// The wire of a word.
-    pub fn read(word: &str) -> Option<Wire> {
-        Wire::ALL.into_iter().find(|wire| wire.as_str() == word)
-    }
-
     /// Where the vendor serves it; a path is appended.
     pub fn default_base_url(self) -> &'static str {
         match self {
@@ -163,25 +153,15 @@ pub enum Auth {
     None,
 }
 
+quorate_manifest::words!(Auth {
+    XApiKey = "x-api-key",
+    Bearer = "bearer",
+    ApiKey = "api-key",
+    XGoogApiKey = "x-goog-api-key",
+    None = "none",
+});
+
 impl Auth {
-    pub const ALL: [Auth; 5] = [Auth::XApiKey, Auth::Bearer, Auth::ApiKey, Auth::XGoogApiKey, Auth::None];
-
-    /// The word in settings.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Auth::XApiKey => "x-api-key",
-            Auth::Bearer => "bearer",
-            Auth::ApiKey => "api-key",
-            Auth::XGoogApiKey => "x-goog-api-key",
-            Auth::None => "none",
-        }
-    }
-
-    /// The style of a word.
-    pub fn read(word: &str) -> Option<Auth> {
-        Auth::ALL.into_iter().find(|auth| auth.as_str() == word)
-    }
-
     /// The header's name and value.
     pub fn header(self, key: &str) -> Option<(&'static str, String)> {
         match self {
@@ -538,6 +518,8 @@ pub enum Cache {
     /// The cuts are marked, to be kept for the longer time that the vendor has (1 or 12 hours).
     Hour,
 }
+
+quorate_manifest::words!(Cache { Off = "off", Auto = "auto", Minutes = "5m", Hour = "1h" });
 
 /// The server's owner. Servers that are compatible with a vendor's know older names of fields, and no cache settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

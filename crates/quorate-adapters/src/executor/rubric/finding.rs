@@ -20,15 +20,9 @@ impl Severity {
             Severity::Critical => 9,
         }
     }
-
-    pub(super) fn as_str(self) -> &'static str {
-        match self {
-            Severity::Minor => "minor",
-            Severity::Major => "major",
-            Severity::Critical => "critical",
-        }
-    }
 }
+
+quorate_manifest::words!(Severity { Minor = "minor", Major = "major", Critical = "critical" });
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Repair {

@@ -62,7 +62,7 @@ fn requests_are_those_of_the_vendors_sdks() {
     let prompt = texts.prompt.concat();
     let cuts = [texts.prompt[0].len(), texts.prompt[0].len() + texts.prompt[1].len()];
     for case in &cases {
-        let wire = Wire::read(&case.wire).unwrap();
+        let wire = Wire::parse(&case.wire).unwrap();
         let request = Request {
             model: &case.model,
             system: (!case.plain).then_some(&texts.system),
@@ -122,7 +122,7 @@ fn requests_for_vectors_are_those_of_the_vendors_sdks() {
     let Given { texts, embeddings, .. } = read("cases.json");
     let prompts: Vec<&str> = texts.prompt.iter().map(String::as_str).collect();
     for case in &embeddings {
-        let api = Api::read(&case.wire).unwrap();
+        let api = Api::parse(&case.wire).unwrap();
         let golden: Golden = read(&format!("{}.json", case.name));
         let made = api.encode(&case.model, &prompts);
         assert_eq!(golden.method, "POST");
@@ -218,13 +218,13 @@ fn a_models_name_cannot_lead_elsewhere() {
 #[test]
 fn words_of_settings_are_read_back() {
     for wire in Wire::ALL {
-        assert_eq!(Wire::read(wire.as_str()), Some(wire));
+        assert_eq!(Wire::parse(wire.as_str()), Some(wire));
     }
     for auth in Auth::ALL {
-        assert_eq!(Auth::read(auth.as_str()), Some(auth));
+        assert_eq!(Auth::parse(auth.as_str()), Some(auth));
         assert!(auth.header("k").is_none_or(|(_, value)| value.ends_with('k')));
     }
-    assert_eq!((Wire::read("Chat"), Auth::read("key")), (None, None));
+    assert_eq!((Wire::parse("Chat"), Auth::parse("key")), (None, None));
 }
 
 #[test]

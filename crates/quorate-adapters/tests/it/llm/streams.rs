@@ -7,6 +7,7 @@ use quorate_adapters::executor::llm::fault::FaultKind;
 use quorate_adapters::executor::llm::wire::MAX_EVENT_BYTES;
 use quorate_adapters::executor::llm::wire::{Event, MAX_RESPONSE_BYTES, Response, Stream, Wire};
 use quorate_kernel::ports::executor::{Retry, Usage};
+use quorate_manifest::money::Money;
 use quorate_protocol::answers;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -62,7 +63,7 @@ fn usage_json(usage: &Usage) -> Value {
     let mut all = json!({
         "tokens_in": usage.tokens_in, "tokens_cached": usage.tokens_cached, "tokens_written": usage.tokens_written,
         "tokens_written_long": usage.tokens_written_long, "tokens_out": usage.tokens_out,
-        "tokens_reasoning": usage.tokens_reasoning, "usd_nanos": usage.usd_nanos,
+        "tokens_reasoning": usage.tokens_reasoning, "usd_nanos": usage.money.map(Money::nanos),
     });
     all.as_object_mut().unwrap().retain(|_, count| !count.is_null());
     all
@@ -81,7 +82,7 @@ fn responses_are_read_as_documented() {
     let all: Vec<Expected> = serde_json::from_str(&file("expected.json")).unwrap();
     for expected in all {
         let name = &expected.name;
-        let read = response(Wire::read(&expected.wire).unwrap(), file(&format!("{name}.txt")).as_bytes());
+        let read = response(Wire::parse(&expected.wire).unwrap(), file(&format!("{name}.txt")).as_bytes());
         assert_eq!(read.model, expected.model, "{name}");
         assert_eq!(usage_json(&read.usage), expected.usage, "{name}");
         match read.text {
@@ -106,7 +107,7 @@ fn responses_are_read_as_documented() {
 /// The names and wires of all responses.
 fn recorded() -> Vec<(Wire, String)> {
     let all: Vec<Expected> = serde_json::from_str(&file("expected.json")).unwrap();
-    all.iter().map(|one| (Wire::read(&one.wire).unwrap(), file(&format!("{}.txt", one.name)))).collect()
+    all.iter().map(|one| (Wire::parse(&one.wire).unwrap(), file(&format!("{}.txt", one.name)))).collect()
 }
 
 #[test]
