@@ -20,28 +20,38 @@ pub fn is_invisible(c: char) -> bool {
     if c.is_ascii() {
         return c.is_ascii_control() && !matches!(c, '\n' | '\r' | '\t');
     }
+    is_ignorable(c)
+        || matches!(
+            c,
+            '\u{80}'..='\u{9f}'
+                | '\u{2028}'..='\u{2029}'
+                | '\u{2800}'
+                | '\u{fdd0}'..='\u{fdef}'
+                | '\u{fff9}'..='\u{fffb}'
+                | '\u{fffe}'..='\u{ffff}'
+                | '\u{1d159}'
+        )
+}
+
+/// Whether a character has the property Default_Ignorable_Code_Point, which includes the bidirectional controls.
+pub fn is_ignorable(c: char) -> bool {
     matches!(
         c,
-        '\u{80}'..='\u{9f}'
-            | '\u{ad}'
+        '\u{ad}'
             | '\u{34f}'
             | '\u{61c}'
             | '\u{115f}'..='\u{1160}'
             | '\u{17b4}'..='\u{17b5}'
             | '\u{180b}'..='\u{180f}'
             | '\u{200b}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
+            | '\u{202a}'..='\u{202e}'
             | '\u{2060}'..='\u{206f}'
-            | '\u{2800}'
             | '\u{3164}'
             | '\u{fe00}'..='\u{fe0f}'
             | '\u{feff}'
             | '\u{ffa0}'
-            | '\u{fff0}'..='\u{fffb}'
-            | '\u{fffe}'..='\u{ffff}'
-            | '\u{fdd0}'..='\u{fdef}'
+            | '\u{fff0}'..='\u{fff8}'
             | '\u{1bca0}'..='\u{1bca3}'
-            | '\u{1d159}'
             | '\u{1d173}'..='\u{1d17a}'
             | '\u{e0000}'..='\u{e0fff}'
     )

@@ -3,6 +3,7 @@
 
 use std::sync::OnceLock;
 
+use quorate_diagnostics::invisible::is_ignorable;
 use unicode_normalization::char::decompose_compatible;
 use unicode_properties::{GeneralCategory, GeneralCategoryGroup, UnicodeGeneralCategory as _};
 use unicode_security::confusable_detection::skeleton;
@@ -279,30 +280,6 @@ fn class(c: char) -> Class {
         _ if c.general_category() == GeneralCategory::DashPunctuation => Class::Hyphen,
         _ => Class::Other,
     }
-}
-
-/// The property Default_Ignorable_Code_Point, which holds the bidi controls too.
-fn is_ignorable(c: char) -> bool {
-    matches!(
-        c,
-        '\u{ad}'
-            | '\u{34f}'
-            | '\u{61c}'
-            | '\u{115f}'..='\u{1160}'
-            | '\u{17b4}'..='\u{17b5}'
-            | '\u{180b}'..='\u{180f}'
-            | '\u{200b}'..='\u{200f}'
-            | '\u{202a}'..='\u{202e}'
-            | '\u{2060}'..='\u{206f}'
-            | '\u{3164}'
-            | '\u{fe00}'..='\u{fe0f}'
-            | '\u{feff}'
-            | '\u{ffa0}'
-            | '\u{fff0}'..='\u{fff8}'
-            | '\u{1bca0}'..='\u{1bca3}'
-            | '\u{1d173}'..='\u{1d17a}'
-            | '\u{e0000}'..='\u{e0fff}'
-    )
 }
 
 /// Whether it is an upright stroke that parts the cells of a table, or looks like one. Some of them also look like letters.
