@@ -20,7 +20,6 @@ pub mod estimate;
 pub mod executor;
 pub mod finalize;
 pub mod guard;
-pub mod init;
 pub mod keys;
 pub mod ledger;
 pub mod live;

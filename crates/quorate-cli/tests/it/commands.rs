@@ -257,7 +257,7 @@ fn nothing_of_quorate_names_an_agent_of_a_host() {
     let is_council = |path: &str| {
         path.ends_with("council.yaml") || path.contains("/council/") || path.contains("/prompts/")
     };
-    for folder in ["crates/quorate-manifest/src", "crates/quorate/src/service/init", "examples"] {
+    for folder in ["crates/quorate-manifest/src", "crates/quorate/src/init", "examples"] {
         for path in walk(&root.join(folder)) {
             let name = path.to_string_lossy().replace('\\', "/");
             if name.ends_with("/OPERATOR.md") {
