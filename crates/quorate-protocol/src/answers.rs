@@ -55,10 +55,13 @@ pub enum Schema {
     FirstAnswer,
     /// A deliberator's answer after it has read the others.
     SecondAnswer,
+    /// The verdict that an adjudicator asks for, with its reasons.
     Adjudication,
     /// An adviser's, or that of a node of a hierarchy.
     Advice,
+    /// A vote with its reasons.
     Ballot,
+    /// A message to peers.
     Message,
     /// A participant's turn as plain text.
     PlainText,
@@ -66,6 +69,7 @@ pub enum Schema {
     Turn,
     /// A choice of who speaks next.
     Selection,
+    /// Changes to playbooks that a reflection proposes.
     Deltas,
     /// A judge's answer about a prompt fragment.
     Judgement,
@@ -74,6 +78,7 @@ pub enum Schema {
 }
 
 impl Schema {
+    /// Every form.
     pub const ALL: [Schema; 12] = [
         Schema::FirstAnswer,
         Schema::SecondAnswer,

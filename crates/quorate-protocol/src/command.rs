@@ -12,6 +12,7 @@ use crate::{Json, Name, Part, answers};
 pub enum Command {
     /// Gather material by a custom strategy.
     Gather(Gather),
+    /// Ask a member.
     Invoke(Invoke),
     /// Cancels an invocation; a later answer is recorded as late and not fed to the protocol.
     Cancel(Name),

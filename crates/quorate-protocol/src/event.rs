@@ -100,7 +100,9 @@ pub enum ConsultationResult {
 /// The reason for the missing output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum AbsenceReason {
+    /// No answer before the deadline.
     TimedOut,
+    /// The executor reported a failure.
     Failed,
     /// No answer that fits the schema, also after one re-prompt.
     SchemaFailed,

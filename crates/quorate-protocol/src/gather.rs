@@ -8,6 +8,7 @@ use crate::{Json, Part, PartKind};
 
 /// The whole subject with what is in force; of a conversation the last messages.
 pub const WORKING_MEMORY: &str = "working-memory";
+/// The strategy that gives a member the last messages of a conversation.
 pub const RECENT_MESSAGES: &str = "recent-messages";
 /// The messages of the last days, each cut short.
 pub const DIGEST: &str = "digest";

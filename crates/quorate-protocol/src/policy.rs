@@ -60,6 +60,7 @@ pub fn blocks_against_ship(policy: VerdictPolicy) -> usize {
 /// A position that a deliberator took in a valid answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Position {
+    /// It would stop the artifact.
     pub block: bool,
     /// It says that no revision could repair it.
     pub irreducible: bool,
@@ -81,6 +82,7 @@ pub enum CountedPosition {
     Last(Position),
     /// Without a last answer, by the block of its first.
     FirstBlock(Position),
+    /// It is not counted.
     Missing,
 }
 

@@ -7,8 +7,10 @@ use serde_json::{Map, json};
 use super::{MAX_ITEMS, non_empty_text, present, strings};
 use crate::Json;
 
+/// The severity of an emergency. The least severity is 0.
 pub const MAX_SEVERITY: u8 = 10;
 
+/// The assessment of an adviser, or of a node of a hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Advice {
     /// From 0 (nothing) to 10.
@@ -62,15 +64,19 @@ fn read_severity(severity: &Json) -> Option<u8> {
     (0..=MAX_SEVERITY).find(|whole| severity.as_f64() == Some(f64::from(*whole)))
 }
 
+/// A vote on a proposal. A member without a vote is missing, which never counts as a yes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Vote {
+    /// For the proposal.
     Yes,
+    /// Against it.
     No,
     /// Neither; it is a vote all the same.
     Abstain,
 }
 
+/// A vote with its reasons.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ballot {
     pub vote: Vote,
@@ -117,10 +123,13 @@ pub(super) const MAX_RECIPIENTS: usize = 1_000;
 /// The recipients of a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Recipients {
+    /// Every member that the sender reaches.
     All,
+    /// The members with these ids, which may be unknown or out of reach.
     Members(Vec<String>),
 }
 
+/// What a peer says in one round.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     /// The text; may be empty.

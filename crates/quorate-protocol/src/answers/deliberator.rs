@@ -20,7 +20,9 @@ pub const NOT_JUDGED: &str = "not_judged";
 /// Which of its answers: the second must say whether a block is irreducible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Round {
+    /// The independent answer.
     First,
+    /// The answer after it has read the others.
     Second,
 }
 
@@ -54,7 +56,9 @@ pub enum Leaning {
 pub struct Finding {
     /// The words that it is about, as the member gives them.
     pub quote: String,
+    /// What is wrong there.
     pub issue: String,
+    /// What would repair it.
     pub fix: Option<String>,
     /// The line that the member says; a hint for looking up the quote.
     pub line: Option<u64>,
@@ -183,7 +187,9 @@ fn finding(value: &Json) -> Option<Finding> {
 pub struct Adjudication {
     /// What it asks for. SHIP, REVISE or HOLD.
     pub verdict: Verdict,
+    /// Never blank.
     pub reasoning: String,
+    /// What should change before the text is published.
     pub revision_brief: Option<String>,
     /// Who disagreed, on what.
     pub dissent_summary: Option<String>,

@@ -7,10 +7,10 @@ use quorate_manifest::capabilities::RuleKind;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use crate::Name;
 use crate::answers::advice::Vote;
 use crate::assembly::Rule;
 use crate::tally::{Tally, Weight};
+use crate::{Json, Name};
 
 /// A counted vote.
 #[derive(Debug, Clone)]
@@ -77,19 +77,21 @@ pub const QUORUM: &str = "quorum";
 
 /// The constraints on such a rule in manifests.
 pub fn quorum_kind() -> RuleKind {
+    let mut kind = deciding_kind(json!({
+        "threshold": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
+        "denominator": {"enum": ["total", "cast"], "default": "total"},
+        "terminal": {"type": "boolean"}
+    }));
+    kind.params["required"] = json!(["threshold"]);
+    kind
+}
+
+/// A kind that decides every vote, with the JSON Schemas of its parameters.
+fn deciding_kind(params: Json) -> RuleKind {
     RuleKind {
         always_decides: true,
         modes: vec![Mode::Voting],
-        params: json!({
-            "type": "object",
-            "additionalProperties": false,
-            "properties": {
-                "threshold": {"type": "number", "exclusiveMinimum": 0, "maximum": 1},
-                "denominator": {"enum": ["total", "cast"], "default": "total"},
-                "terminal": {"type": "boolean"}
-            },
-            "required": ["threshold"]
-        }),
+        params: json!({"type": "object", "additionalProperties": false, "properties": params}),
         ..RuleKind::default()
     }
 }
@@ -107,18 +109,7 @@ pub const UNANIMITY: &str = "unanimity";
 
 /// The constraints on such a rule in manifests.
 pub fn unanimity_kind() -> RuleKind {
-    RuleKind {
-        always_decides: true,
-        modes: vec![Mode::Voting],
-        params: json!({
-            "type": "object",
-            "additionalProperties": false,
-            "properties": {
-                "terminal": {"type": "boolean"}
-            }
-        }),
-        ..RuleKind::default()
-    }
+    deciding_kind(json!({"terminal": {"type": "boolean"}}))
 }
 
 /// Passes iff every voter says yes; without voters it fails.
@@ -138,25 +129,16 @@ pub const MAJORITY: &str = "majority";
 
 /// The constraints on such a rule in manifests.
 pub fn majority_kind() -> RuleKind {
-    RuleKind {
-        always_decides: true,
-        modes: vec![Mode::Voting],
-        member_params: &["chair"],
-        dependent_params: &[("chair", "tieBreaker", "chair-vote")],
-        params: json!({
-            "type": "object",
-            "additionalProperties": false,
-            "properties": {
-                "tieBreaker": {"enum": ["chair-vote", "reject", "random"], "default": "reject"},
-                "chair": {"type": "string", "minLength": 1},
-                "denominator": {"enum": ["total", "cast"], "default": "total"},
-                "terminal": {"type": "boolean"}
-            },
-            "if": {"properties": {"tieBreaker": {"const": "chair-vote"}}, "required": ["tieBreaker"]},
-            "then": {"required": ["chair"]}
-        }),
-        ..RuleKind::default()
-    }
+    let mut kind = deciding_kind(json!({
+        "tieBreaker": {"enum": ["chair-vote", "reject", "random"], "default": "reject"},
+        "chair": {"type": "string", "minLength": 1},
+        "denominator": {"enum": ["total", "cast"], "default": "total"},
+        "terminal": {"type": "boolean"}
+    }));
+    kind.params["if"] =
+        json!({"properties": {"tieBreaker": {"const": "chair-vote"}}, "required": ["tieBreaker"]});
+    kind.params["then"] = json!({"required": ["chair"]});
+    RuleKind { member_params: &["chair"], dependent_params: &[("chair", "tieBreaker", "chair-vote")], ..kind }
 }
 
 /// More than half passes, less fails, and an exact half goes to the tie-breaker.
