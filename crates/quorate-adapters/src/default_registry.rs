@@ -12,9 +12,24 @@ use crate::{optional_kinds, provisioning, state, substrate};
 /// When two adapters claim one kind, which a test rules out.
 pub fn default_registry() -> Result<Registry, Duplicate> {
     let mut registry = Registry::new();
+    #[cfg(feature = "rubric")]
     registry.executor(rubric::KIND, rubric::new)?;
-    registry.executor(agent_cli::KIND, agent_cli::new)?;
-    registry.executor(llm::KIND, llm::new)?;
+    #[cfg(feature = "agent-cli")]
+    {
+        registry.executor(agent_cli::KIND, agent_cli::new)?;
+        for preset in agent_cli::PRESETS {
+            registry.preset(preset.executor, agent_cli::KIND);
+        }
+        registry.set_bare_preset(agent_cli::KIND, agent_cli::BARE_PRESET);
+    }
+    #[cfg(feature = "llm")]
+    {
+        registry.executor(llm::KIND, llm::new)?;
+        for preset in llm::PRESETS {
+            registry.preset(preset.name, llm::KIND);
+        }
+        registry.set_embedder(llm::embed::new);
+    }
     registry.executor(script::KIND, script::new)?;
     registry.wrapping_executor(cassette::KIND, cassette::new)?;
     registry.unavailable_executor(inline::KIND, inline::new)?;
@@ -50,15 +65,7 @@ pub fn default_registry() -> Result<Registry, Duplicate> {
     registry.provisioning(provisioning::profile::KIND, provisioning::profile::new)?;
     registry.provisioning(provisioning::memory::KIND, provisioning::memory::new)?;
     registry.default_state_kind = Some(state::fs::KIND);
-    for preset in agent_cli::PRESETS {
-        registry.preset(preset.executor, agent_cli::KIND);
-    }
-    for preset in llm::PRESETS {
-        registry.preset(preset.name, llm::KIND);
-    }
     registry.url_kind = Some(llm::KIND);
-    registry.set_embedder(llm::embed::new);
-    registry.set_bare_preset(agent_cli::KIND, agent_cli::BARE_PRESET);
     registry.default_kind = Some(rubric::KIND);
     registry.command_kind = Some(agent_cli::KIND);
     public_runtimes::register(&mut registry);

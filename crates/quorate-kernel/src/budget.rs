@@ -4,29 +4,34 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use quorate_manifest::money::{self, Money};
 use quorate_protocol::answers;
+use serde::{Deserialize, Serialize};
 use tokio::sync::Notify;
 
 use crate::ports::executor::{CallLimit, Executor, Usage};
-use crate::record::{Money, Spent};
+use crate::record::Spent;
 
 /// The caps of a run. `None` means unlimited.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Caps {
     /// Calls, re-prompts and retries included.
     pub calls: Option<u32>,
     /// Tokens of prompts and answers.
     pub tokens: Option<u64>,
-    /// Money, in billionths of a US dollar.
-    pub usd_nanos: Option<u64>,
+    /// The price of all calls.
+    #[serde(rename = "usd_nanos", with = "money::nanos")]
+    pub money: Option<Money>,
 }
 
 /// Tokens and money: of one call, or of all calls of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Amount {
+    /// Tokens of prompts and answers.
     pub tokens: u64,
-    /// In billionths of a US dollar.
-    pub usd_nanos: u64,
+    /// The price.
+    pub money: Money,
 }
 
 /// Why a call is not made.
@@ -36,8 +41,8 @@ pub enum Exhausted {
     Calls { cap: u32 },
     /// The call may take more tokens than are left.
     Tokens { cap: u64, left: u64, needed: u64 },
-    /// The call may cost more than is left; amounts in billionths of a US dollar.
-    Money { cap: u64, left: u64, needed: u64 },
+    /// The call may cost more than is left.
+    Money { cap: Money, left: Money, needed: Money },
     /// The most that the call may take is not known.
     Unknown,
 }
@@ -75,7 +80,7 @@ impl Caps {
         Caps {
             calls: self.calls.or(other.calls),
             tokens: self.tokens.or(other.tokens),
-            usd_nanos: self.usd_nanos.or(other.usd_nanos),
+            money: self.money.or(other.money),
         }
     }
 
@@ -88,13 +93,13 @@ impl Caps {
         Caps {
             calls: self.calls.map(|cap| cap.saturating_sub(calls)),
             tokens: self.tokens.map(|cap| cap.saturating_sub(took.tokens)),
-            usd_nanos: self.usd_nanos.map(|cap| cap.saturating_sub(took.usd_nanos)),
+            money: self.money.map(|cap| cap.saturating_sub(took.money)),
         }
     }
 
     /// Whether tokens or money are capped, so that each call has to be reserved by what it may take.
     pub fn has_amounts(&self) -> bool {
-        self.tokens.is_some() || self.usd_nanos.is_some()
+        self.tokens.is_some() || self.money.is_some()
     }
 
     /// Whether these caps hold for calls of which this is the most that one takes; `None` where that is not known.
@@ -104,18 +109,18 @@ impl Caps {
 
     /// The tokens and money that a call with this limit may take, of the capped ones; `None` if the price is unknown.
     fn amount(&self, limit: CallLimit) -> Option<Amount> {
-        let usd_nanos = match self.usd_nanos {
-            Some(_) => limit.usd_nanos?,
-            None => limit.usd_nanos.unwrap_or(0),
+        let money = match self.money {
+            Some(_) => limit.money?,
+            None => limit.money.unwrap_or_default(),
         };
-        Some(Amount { tokens: limit.tokens, usd_nanos })
+        Some(Amount { tokens: limit.tokens, money })
     }
 }
 
 /// The most that a call of an executor takes whose prompt has at most so many tokens: nothing where no model is asked;
 /// `None` where that is not known.
 pub fn call_limit(executor: &dyn Executor, prompt_tokens: u64, answer: answers::Schema) -> Option<CallLimit> {
-    const NOTHING: CallLimit = CallLimit { tokens: 0, usd_nanos: Some(0) };
+    const NOTHING: CallLimit = CallLimit { tokens: 0, money: Some(Money::ZERO) };
     let limit = executor.call_limit(prompt_tokens, answer);
     limit.or_else(|| (!executor.about().asks_a_model).then_some(NOTHING))
 }
@@ -126,18 +131,19 @@ impl Amount {
         let tokens = usage.tokens_in.zip(usage.tokens_out);
         Amount {
             tokens: tokens.map_or(reserved.tokens, |(read, wrote)| read.saturating_add(wrote)),
-            usd_nanos: usage.usd_nanos.unwrap_or(reserved.usd_nanos),
+            money: usage.money.unwrap_or(reserved.money),
         }
     }
 
+    /// Adds another amount.
     pub fn add(&mut self, other: Amount) {
         self.tokens = self.tokens.saturating_add(other.tokens);
-        self.usd_nanos = self.usd_nanos.saturating_add(other.usd_nanos);
+        self.money = self.money.saturating_add(other.money);
     }
 
     fn take(&mut self, other: Amount) {
         self.tokens = self.tokens.saturating_sub(other.tokens);
-        self.usd_nanos = self.usd_nanos.saturating_sub(other.usd_nanos);
+        self.money = self.money.saturating_sub(other.money);
     }
 }
 
@@ -148,6 +154,7 @@ impl Budget {
         Budget { caps, calls: AtomicU32::new(calls), amounts, settled: Notify::new() }
     }
 
+    /// The caps.
     pub fn caps(&self) -> &Caps {
         &self.caps
     }
@@ -218,10 +225,10 @@ impl Budget {
                 return Err(Exhausted::Tokens { cap, left, needed: more.tokens });
             }
         }
-        if let Some(cap) = self.caps.usd_nanos {
-            let left = cap.saturating_sub(taken.usd_nanos);
-            if more.usd_nanos > left {
-                return Err(Exhausted::Money { cap, left, needed: more.usd_nanos });
+        if let Some(cap) = self.caps.money {
+            let left = cap.saturating_sub(taken.money);
+            if more.money > left {
+                return Err(Exhausted::Money { cap, left, needed: more.money });
             }
         }
         Ok(())
@@ -233,6 +240,7 @@ impl Budget {
 }
 
 impl Reservation {
+    /// What is set aside.
     pub fn amount(&self) -> Amount {
         self.amount
     }
@@ -274,7 +282,7 @@ impl fmt::Display for Exhausted {
                 )
             }
             Exhausted::Money { cap, left, needed } => {
-                let [cap, left, needed] = [cap, left, needed].map(|nanos| Money::usd(nanos).amount);
+                let [cap, left, needed] = [cap, left, needed].map(Money::amount);
                 write!(f, "a call costs up to US$ {needed}, and {left} of {cap} are left (`budget.money`)")
             }
             Exhausted::Unknown => {
@@ -342,6 +350,7 @@ pub struct Meter {
 /// What requests took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Took {
+    /// The number of requests.
     pub requests: u64,
     /// As far as the service reported it.
     pub usage: Usage,
@@ -458,7 +467,7 @@ mod tests {
     }
 
     fn limit(tokens: u64) -> Option<CallLimit> {
-        Some(CallLimit { tokens, usd_nanos: None })
+        Some(CallLimit { tokens, money: None })
     }
 
     fn used(read: u64, wrote: u64) -> Usage {
@@ -512,11 +521,12 @@ mod tests {
 
     #[tokio::test]
     async fn money_needs_a_known_price_and_other_caps_do_not() {
-        let caps = Caps { usd_nanos: Some(1_500_000_000), ..Caps::default() };
-        let budget = Arc::new(Budget::new(caps, 0, Amount { tokens: 9, usd_nanos: 1_000_000_000 }));
+        let caps = Caps { money: Some(Money::from_nanos(1_500_000_000)), ..Caps::default() };
+        let budget =
+            Arc::new(Budget::new(caps, 0, Amount { tokens: 9, money: Money::from_nanos(1_000_000_000) }));
         assert_eq!(budget.reserve(limit(1)).await.unwrap_err(), Exhausted::Unknown);
         assert_eq!(budget.reserve(None).await.unwrap_err(), Exhausted::Unknown);
-        let dear = Some(CallLimit { tokens: 1, usd_nanos: Some(500_000_001) });
+        let dear = Some(CallLimit { tokens: 1, money: Some(Money::from_nanos(500_000_001)) });
         let refused = budget.reserve(dear).await.unwrap_err().to_string();
         assert_eq!(refused, "a call costs up to US$ 0.500000001, and 0.5 of 1.5 are left (`budget.money`)");
         let free = Arc::new(Budget::new(Caps::default(), 0, Amount::default()));

@@ -126,6 +126,11 @@ impl Participant {
         self.meta.get(key).and_then(Json::as_str)
     }
 
+    /// The operator of the conversation's server that it stands for: `meta.operatorId`.
+    pub fn operator(&self) -> Option<&str> {
+        self.meta_text("operatorId")
+    }
+
     /// The texts of a list in `meta`.
     pub fn meta_texts(&self, key: &str) -> Vec<&str> {
         self.meta.get(key).and_then(Json::as_array).into_iter().flatten().filter_map(Json::as_str).collect()

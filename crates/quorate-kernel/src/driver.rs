@@ -1,5 +1,5 @@
-//! The driver runs a protocol against the world (X7). It feeds events, appends what follows, syncs before commands and when
-//! a model's answer is recorded, and performs the commands.
+//! The driver runs a protocol against the world, so that a resume asks nothing twice (X7). It feeds events, appends what
+//! follows, syncs before commands and when a model's answer is recorded, and performs the commands.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::pin::Pin;
@@ -24,7 +24,7 @@ use crate::clock::Clock;
 use crate::extensions::{self, Extensions, HostCall, HostCallResult};
 use crate::history::History;
 use crate::observer::{Observer, RunEvent};
-use crate::ports::ledger::{Body, Durability, Entry, Kind, Ledger, LedgerError};
+use crate::ports::ledger::{Body, Durability, Entry, Kind, Ledger, LedgerError, Record};
 use crate::prompt::Layout;
 use crate::record::{self, Compares, RunIntent, RunOpened, Status};
 use crate::redact::Redactor;
@@ -62,15 +62,6 @@ pub struct Opening {
     pub inputs: Vec<Part>,
 }
 
-/// The result of a run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RunResult {
-    /// The body of the outcome.
-    pub outcome: Map<String, Json>,
-    /// The number of the run's next record.
-    pub next: u64,
-}
-
 /// Why a run stopped without an outcome. What was recorded stays, and the run can be resumed.
 #[derive(Debug, thiserror::Error)]
 pub enum DriverError {
@@ -93,27 +84,30 @@ pub enum DriverError {
 }
 
 impl RunConfig {
-    /// Opens the run and drives it to its end.
+    /// Opens the run and drives it to its end. Returns its records, as the ledger has them.
     ///
     /// # Errors
     /// See [`DriverError`].
     #[crate::boxed]
-    pub async fn open(self, opening: Opening) -> Result<RunResult, DriverError> {
+    pub async fn open(self, opening: Opening) -> Result<Vec<Record>, DriverError> {
         let span = self.span();
         self.open_in_span(opening).instrument(span).await
     }
 
-    async fn open_in_span(mut self, opening: Opening) -> Result<RunResult, DriverError> {
+    async fn open_in_span(mut self, opening: Opening) -> Result<Vec<Record>, DriverError> {
         tracing::info!("opened");
         let at_ms = self.clock.now_ms();
         let bodies = opening.inputs.iter().map(body).collect();
         let event = history::opened_event(self.run.clone(), &opening.opened, opening.inputs);
         let commands = self.protocol.advance(&TimedEvent { at_ms, event });
         let entry = Entry::of(&opening.opened, at_ms);
-        let mut session = RunLoop::new(self, 0, EarlierSessions::default());
+        let recorder = Recorder::keeping(self.ledger.clone(), self.run.clone());
+        let mut session = RunLoop::new(self, recorder, EarlierSessions::default());
         let step = Step { entries: vec![entry], bodies, commands, ..Step::default() };
         session.append_and_perform(at_ms, step).await?;
-        session.run().await
+        let recorder = session.recorder.clone();
+        session.run().await?;
+        Ok(recorder.take_records().await)
     }
 
     /// Resumes a run: feeds the recorded events and asks only for the missing ones. `superseded` is what
@@ -127,7 +121,7 @@ impl RunConfig {
         history: &History,
         inputs: Vec<Part>,
         superseded: Vec<Name>,
-    ) -> Result<RunResult, DriverError> {
+    ) -> Result<(), DriverError> {
         let span = self.span();
         self.resume_in_span(history, inputs, superseded).instrument(span).await
     }
@@ -141,7 +135,7 @@ impl RunConfig {
         history: &History,
         inputs: Vec<Part>,
         superseded: Vec<Name>,
-    ) -> Result<RunResult, DriverError> {
+    ) -> Result<(), DriverError> {
         tracing::info!(calls = history.calls, "resumed");
         let at_ms = self.clock.now_ms();
         let mut waiting: BTreeMap<Name, Command> = BTreeMap::new();
@@ -166,7 +160,8 @@ impl RunConfig {
         commands.extend(finished.then_some(Command::Finish));
         let intent = RunIntent { resumes: true, supersedes: superseded, ..RunIntent::default() };
         let before = EarlierSessions { calls: history.calls, charged: history.charged, wall: history.wall };
-        let mut session = RunLoop::new(self, history.next, before);
+        let recorder = Recorder::new(self.ledger.clone(), self.run.clone(), history.next);
+        let mut session = RunLoop::new(self, recorder, before);
         session.outcome = history.outcome_data().cloned();
         session.append_and_perform(at_ms, Step { commands, intent, ..Step::default() }).await?;
         session.run().await
@@ -283,7 +278,7 @@ struct RunLoop {
 }
 
 impl RunLoop {
-    fn new(config: RunConfig, next: u64, before: EarlierSessions) -> Self {
+    fn new(config: RunConfig, recorder: Recorder, before: EarlierSessions) -> Self {
         let call_context = CallContext {
             run: config.run.clone(),
             layout: Layout { nonce: entropy::nonce(&config.seed) },
@@ -294,7 +289,7 @@ impl RunLoop {
             clock: config.clock.clone(),
         };
         RunLoop {
-            recorder: Arc::new(Recorder::new(config.ledger.clone(), config.run.clone(), next)),
+            recorder: Arc::new(recorder),
             call_context: Arc::new(call_context),
             deadline: config.wall.map(|cap| Instant::now() + cap.saturating_sub(before.wall)),
             active_calls: BTreeMap::new(),
@@ -308,14 +303,14 @@ impl RunLoop {
         }
     }
 
-    async fn run(mut self) -> Result<RunResult, DriverError> {
+    async fn run(mut self) -> Result<(), DriverError> {
         while !self.finished {
             let events = self.next_events().await?;
             self.handle_events(events).await?;
         }
         let outcome = self.outcome.ok_or_else(|| DriverError::Stalled(self.config.run.clone()))?;
         tracing::info!(verdict = record::verdict(&outcome), "ended");
-        Ok(RunResult { outcome, next: self.recorder.next_number().await })
+        Ok(())
     }
 
     /// Waits for the next event and returns it with all further events that are ready, so that one append covers them.
@@ -391,7 +386,7 @@ impl RunLoop {
         let (mut entries, mut commands, mut was_paid) = (Vec::new(), Vec::new(), false);
         let mut cancelled: BTreeSet<Name> = BTreeSet::new();
         for one in happened {
-            // X10: what is fed is read from the record, as it will be on resume and on replay.
+            // The event is read from the record, as on resume and on replay (X10).
             let event = match one {
                 LoopEvent::HostCallEnded(HostCallResult { kind, data }) => {
                     let event = extensions::to_event(kind.as_str(), &data);
@@ -527,8 +522,8 @@ impl RunLoop {
         }
         let limits = host_calls.iter().filter_map(|host_call| self.extensions.comparison_limit(host_call));
         let compares = limits.map(|(candidate, limit)| {
-            let amount = Amount { tokens: limit.tokens, usd_nanos: limit.usd_nanos.unwrap_or(0) };
-            Compares { candidate, most: amount.into() }
+            let amount = Amount { tokens: limit.tokens, money: limit.money.unwrap_or_default() };
+            Compares { candidate, most: amount }
         });
         compares.collect()
     }

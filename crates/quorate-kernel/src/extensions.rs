@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use quorate_protocol::storable;
 use quorate_protocol::{ApplyRule, Command, Event, Gather, Json, Name, SemanticHit, SemanticMatch};
-use serde_json::Map;
+use serde_json::{Map, json};
 
 use crate::budget::Budget;
 use crate::canonical;
@@ -138,7 +138,7 @@ impl Extensions {
                             params: gather.params.clone(),
                             subject: gather.subject.clone(),
                         };
-                        strategy.gather(request).await
+                        strategy.gather(request).await.map_err(|error| error.to_string())
                     }
                 };
                 let clean = |text: String| redactor.redact(&text).0;
@@ -148,7 +148,10 @@ impl Extensions {
             HostCall::Apply(apply) => {
                 let result = match self.rules.get(&*apply.kind) {
                     None => Err(format!("unknown rule kind `{}`", apply.kind)),
-                    Some(rule) => rule.apply(apply.input.clone()).await.and_then(check_storable),
+                    Some(rule) => match rule.apply(apply.input.clone()).await {
+                        Ok(answer) => check_storable(json!(answer)),
+                        Err(error) => Err(error.to_string()),
+                    },
                 };
                 let clean = |text: String| redactor.redact(&text).0;
                 rule_record(apply, result.map(|output| redactor.redact_json(output).0).map_err(clean))
@@ -186,7 +189,7 @@ fn match_record(one: &SemanticMatch, result: Result<Vec<SemanticHit>, String>, m
 fn with_cost(compared: Match, meter: &Meter, budget: &Budget) -> Match {
     let took = meter.took();
     let spent = (took.requests > 0).then(|| Spent { calls: Some(took.requests), ..Spent::from(&took.usage) });
-    let charged = budget.caps().has_amounts().then(|| took.charged.into());
+    let charged = budget.caps().has_amounts().then_some(took.charged);
     Match { spent, charged, ..compared }
 }
 
@@ -251,7 +254,7 @@ async fn semantic_hits(
 ) -> Result<Vec<SemanticHit>, String> {
     let sentences = sentences(one);
     let texts = compared_texts(one, &sentences);
-    let vectors = embedder.embed(&texts, meter).await?;
+    let vectors = embedder.embed(&texts, meter).await.map_err(|error| error.to_string())?;
     let length = vectors.first().map_or(0, Vec::len);
     if vectors.len() != texts.len() || length == 0 || vectors.iter().any(|vector| vector.len() != length) {
         return Err("the embedder gave other vectors than it was asked for".to_owned());

@@ -23,7 +23,7 @@ use crate::record::{
 };
 
 /// What a run's records say.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct History {
     pub run: Name,
     /// How it was started.
@@ -100,28 +100,15 @@ pub enum HistoryError {
 /// The records that a protocol asks for.
 const FACTS: [Kind; 4] = [Kind::Rule, Kind::LockCheck, Kind::Violation, Kind::Outcome];
 
-#[derive(Default)]
+/// A history under construction.
 struct Fold {
-    fed: Vec<FedEvent>,
-    late: Vec<Consultation>,
-    failed: BTreeMap<Name, FailedAttempts>,
-    facts: Vec<(String, Map<String, Json>)>,
-    decided_ms: Option<i64>,
-    ended: Option<RunEnded>,
-    reopened: bool,
-    overrides: Vec<(i64, Override)>,
-    unlogged: usize,
+    history: History,
     open_invocations: BTreeMap<Name, OpenInvocation>,
     /// The amounts reserved for comparisons that have not ended, by candidate.
     open_comparisons: BTreeMap<Name, Amount>,
-    calls: u32,
-    usage: Usage,
-    charged: Amount,
     has_amount_caps: bool,
-    wall_ms: i64,
     session: u32,
     session_ms: i64,
-    last_ms: i64,
 }
 
 impl History {
@@ -162,56 +149,36 @@ impl History {
         let opened: RunOpened =
             opened.ok_or_else(|| HistoryError::Erased { run: run.clone(), n: first.n })?;
         let mut fold = Fold {
-            session_ms: first.at_ms,
-            last_ms: first.at_ms,
+            open_invocations: BTreeMap::new(),
+            open_comparisons: BTreeMap::new(),
             has_amount_caps: opened.max_tokens.is_some() || opened.max_money.is_some(),
-            ..Fold::default()
+            session: 0,
+            session_ms: first.at_ms,
+            history: History {
+                run: run.clone(),
+                opened,
+                opened_ms: first.at_ms,
+                last_ms: first.at_ms,
+                next: first.n + 1,
+                ..History::default()
+            },
         };
-        let mut next = first.n + 1;
-        let mut erased = Erased::default();
         for record in records {
-            next = record.n + 1;
+            fold.history.next = record.n + 1;
             match record.data {
                 Some(data) => {
                     fold.record(&record.kind, record.at_ms, data)
                         .map_err(|what| unreadable(record.n, what))?;
                 }
                 None => {
-                    erased.first.get_or_insert(record.n);
-                    erased.records += 1;
-                    fold.last_ms = record.at_ms.max(fold.last_ms);
+                    let history = &mut fold.history;
+                    history.erased.first.get_or_insert(record.n);
+                    history.erased.records += 1;
+                    history.last_ms = record.at_ms.max(history.last_ms);
                 }
             }
         }
-        if erased.records > 0 {
-            erased.consultations = fold.open_invocations.keys().map(erased_consultation).collect();
-        }
-        for begun in std::mem::take(&mut fold.open_invocations).into_values() {
-            fold.count_unfinished(begun);
-        }
-        std::mem::take(&mut fold.open_comparisons).into_values().for_each(|most| fold.charged.add(most));
-        let wall_ms = fold.wall_ms + fold.last_ms - fold.session_ms;
-        Ok(History {
-            run: run.clone(),
-            opened,
-            opened_ms: first.at_ms,
-            fed: fold.fed,
-            late: fold.late,
-            failed: fold.failed,
-            facts: fold.facts,
-            decided_ms: fold.decided_ms,
-            ended: fold.ended,
-            reopened: fold.reopened,
-            overrides: fold.overrides,
-            unlogged: fold.unlogged,
-            calls: fold.calls,
-            usage: fold.usage,
-            charged: fold.charged,
-            wall: Duration::from_millis(u64::try_from(wall_ms).unwrap_or(0)),
-            last_ms: fold.last_ms,
-            next,
-            erased,
-        })
+        Ok(fold.finish())
     }
 
     /// Adds the record of its end, which was appended just now.
@@ -331,6 +298,26 @@ fn command_keys(commands: Vec<Command>) -> impl Iterator<Item = Name> {
 }
 
 impl Fold {
+    /// Counts the invocations and comparisons that have not ended.
+    fn finish(mut self) -> History {
+        if self.history.erased.records > 0 {
+            self.history.erased.consultations =
+                self.open_invocations.keys().map(erased_consultation).collect();
+        }
+        for begun in std::mem::take(&mut self.open_invocations).into_values() {
+            self.count_unfinished(begun);
+        }
+        self.open_comparisons.values().for_each(|most| self.history.charged.add(*most));
+        self.add_session_time();
+        self.history
+    }
+
+    /// Adds the time from the begin of the session to its last record.
+    fn add_session_time(&mut self) {
+        let worked = self.history.last_ms - self.session_ms;
+        self.history.wall += Duration::from_millis(u64::try_from(worked).unwrap_or(0));
+    }
+
     fn record(&mut self, kind: &str, at_ms: i64, data: Map<String, Json>) -> Result<(), &'static str> {
         if kind == Kind::RunIntent.as_str() {
             self.intent(at_ms, record::read(&data).map_err(|_| "an intent names invocations")?);
@@ -350,8 +337,8 @@ impl Fold {
             let open_invocation = self.open_invocations.remove(&ended.invocation);
             let failed = open_invocation.as_ref().filter(|_| ended.answer.is_none());
             match failed.map(|begun| begun.failed.clone()) {
-                Some(failed) => drop(self.failed.insert(ended.invocation.clone(), failed)),
-                None => drop(self.failed.remove(&ended.invocation)),
+                Some(failed) => drop(self.history.failed.insert(ended.invocation.clone(), failed)),
+                None => drop(self.history.failed.remove(&ended.invocation)),
             }
             let calls = ended.spent.calls.unwrap_or(0);
             // No call was left this time: those in flight when an earlier process died still count.
@@ -363,69 +350,71 @@ impl Fold {
                         && !before.is_under_way()
                         && (self.has_amount_caps || before.session == self.session) => {}
                 Some(before) if calls == 0 => self.count_unfinished(before),
-                Some(before) => self.charged.add(before.charged()),
-                None => self.charged.add(Amount::settled(Amount::default(), &ended.spent.usage())),
+                Some(before) => self.history.charged.add(before.charged()),
+                None => self.history.charged.add(Amount::settled(Amount::default(), &ended.spent.usage())),
             }
-            self.calls = self.calls.saturating_add(u32::try_from(calls).unwrap_or(u32::MAX));
-            self.usage.add(ended.spent.usage());
+            self.history.calls = self.history.calls.saturating_add(u32::try_from(calls).unwrap_or(u32::MAX));
+            self.history.usage.add(ended.spent.usage());
             if ended.status == Status::Late {
-                self.late.push(ended);
+                self.history.late.push(ended);
             } else {
                 let event = ended.event().ok_or(UNREADABLE)?;
-                self.fed.push(FedEvent { stamped: TimedEvent { at_ms, event }, consultation: Some(ended) });
+                self.history
+                    .fed
+                    .push(FedEvent { stamped: TimedEvent { at_ms, event }, consultation: Some(ended) });
             }
         } else if let Some(event) = extensions::to_event(kind, &data) {
             if let Event::Matched { candidate, .. } = &event {
                 self.count_comparison(candidate, &data);
             }
-            self.fed.push(FedEvent { stamped: TimedEvent { at_ms, event }, consultation: None });
+            self.history.fed.push(FedEvent { stamped: TimedEvent { at_ms, event }, consultation: None });
         } else if FACTS.iter().any(|fact| fact.as_str() == kind) {
             if kind == Kind::Outcome.as_str() {
-                self.decided_ms = Some(at_ms);
+                self.history.decided_ms = Some(at_ms);
             }
-            self.facts.push((kind.to_owned(), data));
+            self.history.facts.push((kind.to_owned(), data));
         } else if kind == Kind::RunEnded.as_str() {
-            self.ended = Some(record::read(&data).map_err(|_| "its data is not the end of a run")?);
-            self.unlogged = 0;
-            if !self.overrides.is_empty() {
+            self.history.ended = Some(record::read(&data).map_err(|_| "its data is not the end of a run")?);
+            self.history.unlogged = 0;
+            if !self.history.overrides.is_empty() {
                 return Ok(());
             }
         } else if kind == Kind::Override.as_str() {
             // A person's decision comes at any later time; it is not work on the run, nor is what follows from it.
             let decision: Override = record::read(&data).map_err(|_| "its data is not a decision")?;
-            self.unlogged = if decision.is_unlogged() { self.unlogged + 1 } else { 0 };
-            self.overrides.push((at_ms, decision));
+            self.history.unlogged = if decision.is_unlogged() { self.history.unlogged + 1 } else { 0 };
+            self.history.overrides.push((at_ms, decision));
             return Ok(());
         } else if kind == Kind::Keyring.as_str() {
             // Neither is a key that came later.
             return Ok(());
         }
-        self.last_ms = at_ms.max(self.last_ms);
+        self.history.last_ms = at_ms.max(self.history.last_ms);
         Ok(())
     }
 
     fn intent(&mut self, at_ms: i64, intent: RunIntent) {
         if intent.resumes {
-            self.wall_ms += self.last_ms - self.session_ms;
+            self.add_session_time();
             self.session += 1;
             self.session_ms = at_ms;
-            self.last_ms = at_ms;
+            self.history.last_ms = at_ms;
         }
         if !intent.supersedes.is_empty() {
-            self.fed.retain(|fed| !intent.supersedes.contains(&event_key(&fed.stamped)));
-            self.facts.clear();
-            self.decided_ms = None;
-            self.ended = None;
-            self.reopened = true;
+            self.history.fed.retain(|fed| !intent.supersedes.contains(&event_key(&fed.stamped)));
+            self.history.facts.clear();
+            self.history.decided_ms = None;
+            self.history.ended = None;
+            self.history.reopened = true;
         }
         for reserved in &intent.reserved {
             let open = self.open_invocations.entry(reserved.invocation.clone()).or_default();
-            open.reserved = Some(reserved.most.amount());
+            open.reserved = Some(reserved.most);
         }
         for Compares { candidate, most } in intent.compares {
             // Begun again without having ended: its requests may have been paid for.
-            let before = self.open_comparisons.insert(candidate, most.amount());
-            self.charged.add(before.unwrap_or_default());
+            let before = self.open_comparisons.insert(candidate, most);
+            self.history.charged.add(before.unwrap_or_default());
         }
         for id in intent.invocations {
             // Asked for again without having ended: what was under way then may have been paid for.
@@ -443,15 +432,15 @@ impl Fold {
         let usage = spent.unwrap_or_default().usage();
         // Where nothing was capped, what was spent counts against a cap that is set later.
         let settled = || Amount::settled(reserved, &usage);
-        self.charged.add(charged.map_or_else(settled, |charged| charged.amount()));
-        self.usage.add(usage);
+        self.history.charged.add(charged.unwrap_or_else(settled));
+        self.history.usage.add(usage);
     }
 
     /// Counts an invocation that a process left without a consultation: its attempts, and the one that was under way.
     fn count_unfinished(&mut self, begun: OpenInvocation) {
-        self.calls = self.calls.saturating_add(begun.attempts + 1);
-        self.usage.add(begun.usage);
-        self.charged.add(begun.charged());
+        self.history.calls = self.history.calls.saturating_add(begun.attempts + 1);
+        self.history.usage.add(begun.usage);
+        self.history.charged.add(begun.charged());
     }
 }
 

@@ -5,6 +5,64 @@
 //! not write, or that has another type than it should have, reads as its default where it is only shown; where something
 //! follows from it, it is an `Option` whose reader refuses `None`.
 
+/// Defines the data of kinds of records, each as `struct Name: Kind`, and parts of such data. A field of another type than
+/// it should have reads as its default.
+///
+/// - `field?: T` is an `Option<T>`; it is not written if it is `None`.
+/// - `field[]: T` is a `Vec<T>`; its invalid items are dropped, and it is not written if it is empty.
+/// - `field: T = "read"` is read by this function, and `field: T = plain` must be valid.
+/// - `..field: T` takes the other fields.
+macro_rules! record_data {
+    (@fields [$($head:tt)*] [$($done:tt)*]) => {
+        #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+        #[serde(default)]
+        $($head)* { $($done)* }
+    };
+    (@fields $head:tt [$($done:tt)*] $(#[$meta:meta])* pub $field:ident?: $type:ty, $($rest:tt)*) => {
+        record_data! { @fields $head [$($done)*
+            $(#[$meta])*
+            #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+            pub $field: Option<$type>,
+        ] $($rest)* }
+    };
+    (@fields $head:tt [$($done:tt)*] $(#[$meta:meta])* pub $field:ident[]: $type:ty, $($rest:tt)*) => {
+        record_data! { @fields $head [$($done)*
+            $(#[$meta])*
+            #[serde(deserialize_with = "readable_items", skip_serializing_if = "Vec::is_empty")]
+            pub $field: Vec<$type>,
+        ] $($rest)* }
+    };
+    (@fields $head:tt [$($done:tt)*] $(#[$meta:meta])* pub ..$field:ident: $type:ty, $($rest:tt)*) => {
+        record_data! { @fields $head [$($done)* $(#[$meta])* #[serde(flatten)] pub $field: $type,] $($rest)* }
+    };
+    (@fields $head:tt [$($done:tt)*] $(#[$meta:meta])* pub $field:ident: $type:ty = plain, $($rest:tt)*) => {
+        record_data! { @fields $head [$($done)* $(#[$meta])* pub $field: $type,] $($rest)* }
+    };
+    (@fields $head:tt [$($done:tt)*] $(#[$meta:meta])* pub $field:ident: $type:ty = $read:literal, $($rest:tt)*) => {
+        record_data! { @fields $head [$($done)*
+            $(#[$meta])*
+            #[serde(deserialize_with = $read)]
+            pub $field: $type,
+        ] $($rest)* }
+    };
+    (@fields $head:tt [$($done:tt)*] $(#[$meta:meta])* pub $field:ident: $type:ty, $($rest:tt)*) => {
+        record_data! { @fields $head [$($done)*
+            $(#[$meta])*
+            #[serde(deserialize_with = "lenient")]
+            pub $field: $type,
+        ] $($rest)* }
+    };
+    ($($(#[$meta:meta])* pub struct $name:ident $(: $kind:ident)? { $($fields:tt)* })*) => {
+        $(
+            record_data! { @fields [$(#[$meta])* pub struct $name] [] $($fields)* }
+
+            $(impl RecordData for $name {
+                const KIND: Kind = Kind::$kind;
+            })?
+        )*
+    };
+}
+
 mod consultation;
 mod outcome;
 mod run;
@@ -20,13 +78,12 @@ use serde_json::Map;
 
 use crate::ports::ledger::{Entry, Kind, Record};
 
-pub use consultation::{Attempt, Consultation, Status};
-pub use consultation::{Money, Spent};
+pub use consultation::{Attempt, Consultation, Spent, Status};
 pub use outcome::{
     AppliedRule, Contribution, CountedAnswer, CountedVote, ExactRatio, Fragment, Message, Node, Objection,
     Outcome, Risk, Rollup, Violation, VoteCount,
 };
-pub use run::{Charged, Compares, Keyring, Override, Reserved, RunEnded, RunIntent};
+pub use run::{Compares, Keyring, Override, Reserved, RunEnded, RunIntent};
 pub use run::{ExecutorUsed, Input, Producer, Queued, RunAudit, RunOpened, TierSource};
 pub use run::{Gathered, HostRule, Match};
 
@@ -94,96 +151,58 @@ fn readable_items<'de, D: Deserializer<'de>, T: DeserializeOwned>(field: D) -> R
     Ok(items.into_iter().filter_map(|item| serde_json::from_value(item).ok()).collect())
 }
 
-/// From now on no text of a run is erased, regardless of age.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Held {
-    #[serde(deserialize_with = "lenient")]
-    pub run: String,
-    #[serde(deserialize_with = "lenient")]
-    pub by: String,
-    #[serde(deserialize_with = "lenient")]
-    pub reason: Option<String>,
-}
+record_data! {
+    /// From now on no text of a run is erased, regardless of age.
+    #[derive(Eq)]
+    pub struct Held: Held {
+        pub run: String,
+        pub by: String,
+        pub reason: Option<String>,
+    }
 
-impl RecordData for Held {
-    const KIND: Kind = Kind::Held;
-}
+    /// A run may be erased again once its retention ends.
+    #[derive(Eq)]
+    pub struct Released: Released {
+        pub run: String,
+        pub by: String,
+    }
 
-/// A run may be erased again once its retention ends.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Released {
-    #[serde(deserialize_with = "lenient")]
-    pub run: String,
-    #[serde(deserialize_with = "lenient")]
-    pub by: String,
-}
+    /// Runs were taken in from another ledger.
+    pub struct Imported: Imported {
+        pub runs: Vec<String> = "readable_items",
+        /// How many records they have.
+        pub records: u64,
+        /// By run, the records whose bodies were not there.
+        pub erased: BTreeMap<String, Vec<RecordRange>>,
+        /// The other ledger.
+        pub origin: String,
+        /// Its size and root, as the note says.
+        pub size: u64,
+        pub root: String,
+        pub note: Option<String>,
+        pub keys: Json = plain,
+        /// The key that a person vouched for.
+        pub vouched: Json = plain,
+        pub file_sha256: String,
+    }
 
-impl RecordData for Released {
-    const KIND: Kind = Kind::Released;
-}
+    /// A person accepted that the ledger has lost records that its key had signed.
+    #[derive(Eq)]
+    pub struct RolledBack: RolledBack {
+        pub reason: String,
+        pub by: String,
+        /// The checkpoints that do not hold any more.
+        pub given_up: Vec<GivenUp> = "readable_items",
+        /// The ledger that was kept here before, where this is another one.
+        pub replaced: Option<String>,
+    }
 
-/// Runs were taken in from another ledger.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Imported {
-    #[serde(deserialize_with = "readable_items")]
-    pub runs: Vec<String>,
-    /// How many records they have.
-    #[serde(deserialize_with = "lenient")]
-    pub records: u64,
-    /// By run, the records whose bodies were not there.
-    #[serde(deserialize_with = "lenient")]
-    pub erased: BTreeMap<String, Vec<RecordRange>>,
-    /// The other ledger.
-    #[serde(deserialize_with = "lenient")]
-    pub origin: String,
-    /// Its size and root, as the note says.
-    #[serde(deserialize_with = "lenient")]
-    pub size: u64,
-    #[serde(deserialize_with = "lenient")]
-    pub root: String,
-    #[serde(deserialize_with = "lenient")]
-    pub note: Option<String>,
-    pub keys: Json,
-    /// The key that a person vouched for.
-    pub vouched: Json,
-    #[serde(deserialize_with = "lenient")]
-    pub file_sha256: String,
-}
-
-impl RecordData for Imported {
-    const KIND: Kind = Kind::Imported;
-}
-
-/// A person accepted that the ledger has lost records that its key had signed.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RolledBack {
-    #[serde(deserialize_with = "lenient")]
-    pub reason: String,
-    #[serde(deserialize_with = "lenient")]
-    pub by: String,
-    /// The checkpoints that do not hold any more.
-    #[serde(deserialize_with = "readable_items")]
-    pub given_up: Vec<GivenUp>,
-    /// The ledger that was kept here before, where this is another one.
-    #[serde(deserialize_with = "lenient")]
-    pub replaced: Option<String>,
-}
-
-impl RecordData for RolledBack {
-    const KIND: Kind = Kind::RolledBack;
-}
-
-/// A copy of a checkpoint.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct GivenUp {
-    /// `None` where it could not be read.
-    #[serde(deserialize_with = "lenient")]
-    pub note: Option<String>,
+    /// A copy of a checkpoint.
+    #[derive(Eq)]
+    pub struct GivenUp {
+        /// `None` where it could not be read.
+        pub note: Option<String>,
+    }
 }
 
 /// Records by their numbers.
@@ -204,28 +223,19 @@ impl RecordRange {
     }
 }
 
-/// Bodies of a run were erased.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Erased {
-    #[serde(deserialize_with = "lenient")]
-    pub run: Option<String>,
-    /// Ranges of numbers, each with its first and last.
-    #[serde(deserialize_with = "lenient")]
-    pub records: Option<Vec<RecordRange>>,
-    /// Texts, by SHA-256.
-    #[serde(deserialize_with = "lenient")]
-    pub bodies: Option<Vec<String>>,
-    /// `retention` or `consultations_off`.
-    #[serde(deserialize_with = "lenient")]
-    pub reason: Option<String>,
-    /// After how many days; `None` where nothing was to be kept beyond the run's end.
-    #[serde(deserialize_with = "lenient")]
-    pub days: Option<u32>,
-}
-
-impl RecordData for Erased {
-    const KIND: Kind = Kind::Erased;
+record_data! {
+    /// Bodies of a run were erased.
+    pub struct Erased: Erased {
+        pub run: Option<String>,
+        /// Ranges of numbers, each with its first and last.
+        pub records: Option<Vec<RecordRange>>,
+        /// Texts, by SHA-256.
+        pub bodies: Option<Vec<String>>,
+        /// `retention` or `consultations_off`.
+        pub reason: Option<String>,
+        /// After how many days; `None` where nothing was to be kept beyond the run's end.
+        pub days: Option<u32>,
+    }
 }
 
 /// The ledger up to here was sealed. Malformed fields make it unusable as a checkpoint.
@@ -263,42 +273,35 @@ impl RecordData for Checkpoint {
     const KIND: Kind = Kind::Checkpoint;
 }
 
-/// A trigger was dispatched, or the conversation was found to differ from the ledger.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Turn {
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub trigger: Option<Name>,
-    /// Who wrote the trigger.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub by: Option<Name>,
-    /// Who was chosen to answer.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub selected: Option<Vec<Name>>,
-    /// The answers that are in the conversation.
-    #[serde(deserialize_with = "some_readable", skip_serializing_if = "Option::is_none")]
-    pub appended: Option<Vec<AppendedTurn>>,
-    /// Who was chosen and gave no answer.
-    #[serde(deserialize_with = "some_readable", skip_serializing_if = "Option::is_none")]
-    pub failed: Option<Vec<FailedTurn>>,
-    /// The trigger, where it is settled: nothing before it is read again.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub cursor: Option<Name>,
-    /// The turns that were settled since the last record that has a cursor, up to this one's, in their order (D15).
-    #[serde(deserialize_with = "some_readable", skip_serializing_if = "Option::is_none")]
-    pub settled: Option<Vec<SettledTurn>>,
-    /// The number of the cursor's turn in the conversation, counted from 1.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub position: Option<u64>,
-    /// Why no participant was selected for the trigger; null where no reason is known.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub why: Option<Option<String>>,
-    /// The answers were found in the conversation after a crash.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub recovered: Option<bool>,
-    /// How the conversation differs from the ledger.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub differs: Option<String>,
+record_data! {
+    /// A trigger was dispatched, or the conversation was found to differ from the ledger.
+    #[derive(Eq)]
+    pub struct Turn: Turn {
+        pub trigger?: Name,
+        /// Who wrote the trigger.
+        pub by?: Name,
+        /// Who was chosen to answer.
+        pub selected?: Vec<Name>,
+        /// The answers that are in the conversation.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub appended: Option<Vec<AppendedTurn>> = "some_readable",
+        /// Who was chosen and gave no answer.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub failed: Option<Vec<FailedTurn>> = "some_readable",
+        /// The trigger, where it is settled: nothing before it is read again.
+        pub cursor?: Name,
+        /// The turns that were settled since the last record that has a cursor, up to this one's, in their order (D15).
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub settled: Option<Vec<SettledTurn>> = "some_readable",
+        /// The number of the cursor's turn in the conversation, counted from 1.
+        pub position?: u64,
+        /// Why no participant was selected for the trigger; null where no reason is known.
+        pub why?: Option<String>,
+        /// The answers were found in the conversation after a crash.
+        pub recovered?: bool,
+        /// How the conversation differs from the ledger.
+        pub differs?: String,
+    }
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -321,10 +324,6 @@ pub struct FailedTurn {
     pub why: String,
 }
 
-impl RecordData for Turn {
-    const KIND: Kind = Kind::Turn;
-}
-
 fn some_readable<'de, D, T>(field: D) -> Result<Option<Vec<T>>, D::Error>
 where
     D: serde::Deserializer<'de>,
@@ -333,50 +332,38 @@ where
     readable_items(field).map(Some)
 }
 
-/// An event of a playbook; which one, its kind says. Events add what they are about: a gate its evidence, a refusal its codes.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct PlaybookEventData {
-    /// The change that it is a part of.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub change: Option<String>,
-    /// The playbook; of a composed prompt, its operators.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub slug: Option<String>,
-    /// What happened, as a message for users.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub words: Option<String>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub operator: Option<String>,
-    /// The version that is current from here on.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub version: Option<u32>,
-    /// The hash of the file or of the composed prompt.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub sha256: Option<String>,
-    /// For a composed prompt: the woven overlays, in order.
-    #[serde(skip_serializing_if = "Json::is_null")]
-    pub woven: Json,
-    /// For a composed prompt: the prompt with each playbook in shadow, by playbook.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub shadows: Option<Map<String, Json>>,
-    /// Objections of a lock that a person overruled.
-    #[serde(deserialize_with = "readable_items", skip_serializing_if = "Vec::is_empty")]
-    pub exceptions: Vec<LockException>,
-    /// The gate that was asked.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub gate: Option<String>,
-    /// The attempt to pass it, of which a scorer's trials are parts.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub attempt: Option<String>,
-    /// The text that it was asked about, in a form in which a later attempt on it is recognised.
-    #[serde(skip_serializing_if = "Json::is_null")]
-    pub text: Json,
-    /// The result of a scorer's trial.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub scores: Option<Scores>,
-    #[serde(flatten)]
-    pub more: Map<String, Json>,
+record_data! {
+    /// An event of a playbook; which one, its kind says. Events add what they are about: a gate its evidence, a refusal its codes.
+    pub struct PlaybookEventData {
+        /// The change that it is a part of.
+        pub change?: String,
+        /// The playbook; of a composed prompt, its operators.
+        pub slug?: String,
+        /// What happened, as a message for users.
+        pub words?: String,
+        pub operator?: String,
+        /// The version that is current from here on.
+        pub version?: u32,
+        /// The hash of the file or of the composed prompt.
+        pub sha256?: String,
+        /// For a composed prompt: the woven overlays, in order.
+        #[serde(skip_serializing_if = "Json::is_null")]
+        pub woven: Json = plain,
+        /// For a composed prompt: the prompt with each playbook in shadow, by playbook.
+        pub shadows?: Map<String, Json>,
+        /// Objections of a lock that a person overruled.
+        pub exceptions[]: LockException,
+        /// The gate that was asked.
+        pub gate?: String,
+        /// The attempt to pass it, of which a scorer's trials are parts.
+        pub attempt?: String,
+        /// The text that it was asked about, in a form in which a later attempt on it is recognised.
+        #[serde(skip_serializing_if = "Json::is_null")]
+        pub text: Json = plain,
+        /// The result of a scorer's trial.
+        pub scores?: Scores,
+        pub ..more: Map<String, Json>,
+    }
 }
 
 /// What a scorer answers: the agent's score without the playbook and with it.

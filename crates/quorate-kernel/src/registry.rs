@@ -31,6 +31,7 @@ pub type WrapperBuilder =
 /// The executor that a wrapper asks.
 #[derive(Clone)]
 pub struct Source {
+    /// The executor.
     pub executor: Arc<dyn Executor>,
     /// The deadline of an invocation, as the source's own settings have it.
     pub timeout: Duration,
@@ -50,9 +51,11 @@ pub struct BuildContext<'a> {
     pub block: &'a Map<String, Json>,
     /// The directory of the manifest; relative paths are relative to it.
     pub dir: &'a Path,
+    /// The id of the runtime.
     pub runtime: &'a str,
     /// Which conversation the runtime has, as its substrate names the place; empty for the substrate itself.
     pub conversation: &'a str,
+    /// The participants, in the manifest's order.
     pub participants: &'a [Participant],
     /// The MCP servers that the host has configured.
     pub servers: &'a Servers,
@@ -86,11 +89,15 @@ pub struct Registry {
     bare_presets: BTreeMap<&'static str, &'static str>,
     /// Kinds that are known but not built in; they refuse until registered.
     unavailable: BTreeSet<String>,
+    /// Substrates by kind.
     pub substrates: Kinds<dyn Substrate>,
+    /// Dispatchers by kind.
     pub dispatchers: Kinds<dyn Dispatcher>,
+    /// State stores by kind.
     pub states: Kinds<dyn State>,
-    /// The kind that keeps state where the manifest says none (K9).
+    /// The kind that keeps state where the manifest says none.
     pub default_state_kind: Option<&'static str>,
+    /// Provisionings by kind.
     pub provisionings: Kinds<dyn Provisioning>,
     embedder: Option<EmbedderBuilder>,
 }
@@ -110,11 +117,14 @@ impl fmt::Debug for Registry {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("the {port} kind `{kind}` is registered twice")]
 pub struct Duplicate {
+    /// `executor`, `substrate`, …
     pub port: &'static str,
+    /// The kind.
     pub kind: String,
 }
 
 impl Registry {
+    /// No kinds.
     pub fn new() -> Self {
         Registry::default()
     }

@@ -14,6 +14,7 @@ use quorate_diagnostics::{Body, Place};
 use serde_json::{Map, Value};
 
 use crate::assembly::Signing;
+use crate::money::Money;
 use crate::tree::Field;
 
 pub use load::load;
@@ -266,8 +267,8 @@ pub struct Budget {
     pub calls: Option<u32>,
     /// Tokens of prompts and answers.
     pub tokens: Option<u64>,
-    /// Money, in billionths of a US dollar.
-    pub usd_nanos: Option<u64>,
+    /// The price of all calls.
+    pub money: Option<Money>,
     /// A file of prices that comes before the table that ships, as written.
     pub prices: Option<(String, Place)>,
     /// Wall-clock time.
@@ -286,7 +287,7 @@ fn parse_budget(field: &Field<'_>) -> Budget {
     let budget = Budget {
         calls: calls.map(|calls| u32::try_from(calls).unwrap_or(u32::MAX)),
         tokens: tokens.and_then(|tokens| u64::try_from(tokens).ok()),
-        usd_nanos: fields.optional("money").and_then(|field| parse_money_field(&field)),
+        money: fields.optional("money").and_then(|field| parse_money_field(&field)),
         prices: fields.optional("prices").and_then(|f| Some((f.non_blank_text()?.to_owned(), f.place()))),
         wall: fields.optional("wall").and_then(|field| field.duration()),
     };
@@ -294,65 +295,10 @@ fn parse_budget(field: &Field<'_>) -> Budget {
     budget
 }
 
-fn parse_money_field(field: &Field<'_>) -> Option<u64> {
-    let amount = parse_money(field.non_blank_text()?);
+fn parse_money_field(field: &Field<'_>) -> Option<Money> {
+    let amount = Money::parse_cap(field.non_blank_text()?);
     if let Err(why) = &amount {
         field.invalid_with(format!("`{}`: {why}", field.path()), MONEY_FORM);
     }
     amount.ok()
-}
-
-/// Reads an amount such as `5 USD` as billionths of a US dollar.
-///
-/// # Errors
-/// Says what is wrong with it: another currency, more than nine decimal places, nothing or less.
-pub fn parse_money(text: &str) -> Result<u64, String> {
-    const NANOS: u64 = 1_000_000_000;
-    let refused = || format!("`{text}` is not an amount of money");
-    let (amount, currency) = text.split_once(' ').ok_or_else(refused)?;
-    if currency != "USD" {
-        return Err(format!("`{currency}` is not USD, and Quorate converts no currencies"));
-    }
-    let (whole, fraction) = amount.split_once('.').unwrap_or((amount, "0"));
-    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if !digits(whole) || !digits(fraction) || fraction.len() > 9 {
-        return Err(refused());
-    }
-    let read = |text: &str| text.parse::<u64>().map_err(|_| refused());
-    let nanos = read(whole)?.checked_mul(NANOS).ok_or_else(refused)?;
-    match nanos.checked_add(read(&format!("{fraction:0<9}"))?) {
-        None => Err(refused()),
-        Some(0) => Err("nothing could be asked with that".to_owned()),
-        Some(nanos) => Ok(nanos),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn money_is_an_exact_amount_of_dollars() {
-        for (text, nanos) in [("5 USD", 5_000_000_000), ("0.50 USD", 500_000_000), ("0.000000001 USD", 1)] {
-            assert_eq!(parse_money(text), Ok(nanos), "{text}");
-        }
-        for text in [
-            "5",
-            "5USD",
-            "5 EUR",
-            "$5",
-            "-1 USD",
-            "1e3 USD",
-            ".5 USD",
-            "5  USD",
-            "1. USD",
-            "0 USD",
-            "0.0000000001 USD",
-            "99999999999999 USD",
-            "",
-        ] {
-            assert!(parse_money(text).is_err(), "{text}");
-        }
-        assert!(parse_money("5 EUR").unwrap_err().contains("converts no currencies"));
-    }
 }

@@ -3,6 +3,7 @@
 
 pub mod advice;
 pub mod aggregate;
+pub mod custom;
 pub mod terminal;
 pub mod votes;
 

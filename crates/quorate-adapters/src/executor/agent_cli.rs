@@ -1,17 +1,24 @@
-//! The `agent-cli` executor: any command that reads a prompt on stdin and prints its answer. This file owns the executor,
-//! its public functions and the times of an attempt. In `agent_cli/`: `config` reads the block, `presets` knows CLIs by
-//! name, `output` interprets output, `environment` selects variables, `sandbox` restricts access, `judge` calls a vendor's
-//! CLI as a judge, `call` limits and runs attempts, `oneshot` runs other commands and asks for versions, and `command`,
-//! `running_process`, `process_tree` and `guard` start, watch and end processes.
+//! The `agent-cli` executor: any command that reads a prompt on stdin and prints its answer. This file owns the
+//! public functions and the times of an attempt. In `agent_cli/`: `cli` is the executor, `config` reads its block, `presets`
+//! knows CLIs by name, `output` interprets output, `judge` calls a vendor's CLI as a judge (feature `agent-cli`).
+//! `environment` selects variables, `sandbox` restricts access, `call` limits and runs attempts, `oneshot` runs other
+//! commands and asks for versions, and `command`, `running_process`, `process_tree` and `guard` start, watch and end
+//! processes.
 
 mod call;
-mod command;
+#[cfg(feature = "agent-cli")]
+mod cli;
+pub(crate) mod command;
+#[cfg(feature = "agent-cli")]
 mod config;
 mod environment;
 pub mod guard;
+#[cfg(feature = "agent-cli")]
 mod judge;
 pub(crate) mod oneshot;
+#[cfg(feature = "agent-cli")]
 mod output;
+#[cfg(feature = "agent-cli")]
 mod presets;
 #[cfg(not(target_os = "linux"))]
 mod process_group;
@@ -22,43 +29,42 @@ pub mod sandbox;
 pub(crate) mod side_effect;
 #[cfg(feature = "mcp")]
 pub(crate) mod sidecar;
+#[cfg(feature = "agent-cli")]
 mod tool_grants;
 
+#[cfg(not(feature = "agent-cli"))]
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use async_trait::async_trait;
-use quorate_kernel::ports::executor::{
-    About, Admission, ConfigError, Executor, Failure, Inspection, Invocation, Reply, Settings, SideEffect,
-};
-use quorate_protocol::Json;
-use quorate_protocol::answers::Schema;
+#[cfg(not(feature = "agent-cli"))]
+use quorate_kernel::ports::executor::{ConfigError, Executor, Settings};
 
-use call::Termination;
 pub use call::wait_for_members;
-use config::{Config, PreparedCall};
+#[cfg(feature = "agent-cli")]
+pub use cli::new;
 pub use environment::{MEMBER_ID_VARIABLE, MEMBER_VARIABLE};
-use judge::Judge;
+#[cfg(feature = "agent-cli")]
 pub use presets::{BARE_PRESET, CliPreset, PRESETS};
 #[cfg(not(target_os = "linux"))]
 use process_group::ProcessTree;
 #[cfg(target_os = "linux")]
 use process_tree::ProcessTree;
-use sandbox::Sandbox;
-use tokio::sync::OnceCell;
+
+use crate::optional_kinds;
 
 /// The kind that `quorate.toml` names.
-pub const KIND: &str = "agent-cli";
+pub const KIND: &str = optional_kinds::AGENT_CLI;
 
 /// Between SIGTERM and SIGKILL.
 const GRACE_PERIOD: Duration = Duration::from_secs(2);
 
-/// Builds the executor from its table.
+/// Refuses to build the executor, which this program leaves out.
 ///
 /// # Errors
-/// When the block has an unknown key, a value of the wrong type, or neither `command` nor `preset`.
-pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
-    Ok(Arc::new(AgentCli { config: Config::parse(settings)?, preflight_output: OnceCell::new() }))
+/// Always.
+#[cfg(not(feature = "agent-cli"))]
+pub fn new(_: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
+    Err(optional_kinds::missing_executor(KIND))
 }
 
 /// Kills everything that members of this process started, and waits for it.
@@ -106,141 +112,6 @@ pub fn ignores_hangups() -> bool {
 /// and is killed, also one without a tag. Call it after [`adopt_orphans`] and before the first process.
 pub fn claim_orphans() {
     guard::claim_orphans();
-}
-
-struct AgentCli {
-    config: Config,
-    /// The output of the call before a judge's first one.
-    preflight_output: OnceCell<String>,
-}
-
-impl AgentCli {
-    /// Asks the CLI for something about itself, such as its version.
-    async fn query_cli(
-        &self,
-        judge: &Judge,
-        arguments: &[&str],
-        deadline: Instant,
-    ) -> Result<String, Failure> {
-        let launch = self.config.query_launch(arguments)?;
-        let ended = call::run(Arc::new(launch), "".into(), deadline).await?;
-        let why = match ended.termination {
-            Termination::Exited(status) if status.success() => {
-                return Ok(String::from_utf8_lossy(&ended.stdout).into_owned());
-            }
-            Termination::Exited(status) => {
-                output::describe_failure(presets::OutputFormat::Text, status, &ended.stdout, &ended.stderr)
-            }
-            Termination::DeadlinePassed => return Err(Failure::TimedOut),
-            Termination::Overflowed => "printed more than is read".to_owned(),
-        };
-        Err(judge
-            .unsupported_version(&self.config.command_name(), &format!("`{}` {why}", arguments.join(" "))))
-    }
-
-    /// The output that a judge's arguments are computed from, asked for once.
-    async fn preflight(&self, judge: &Judge, deadline: Instant) -> Result<Option<&str>, Failure> {
-        let Some(arguments) = judge.preflight else { return Ok(None) };
-        self.preflight_output
-            .get_or_try_init(|| self.query_cli(judge, arguments, deadline))
-            .await
-            .map(|printed| Some(&**printed))
-    }
-
-    async fn inspect_judge(&self, judge: &Judge, deadline: Instant) -> Result<Inspection, Failure> {
-        let version = self.query_cli(judge, &["--version"], deadline).await?;
-        let mut lists = String::new();
-        for arguments in judge.flag_listings {
-            lists.push_str(&self.query_cli(judge, arguments, deadline).await?);
-            lists.push('\n');
-        }
-        judge.inspect(&self.config.command_name(), &version, &lists, self.config.tools().unwrap_or_default())
-    }
-}
-
-#[async_trait]
-impl Executor for AgentCli {
-    fn about(&self) -> About {
-        About { kind: KIND, asks_a_model: true, model: self.config.model.clone() }
-    }
-
-    fn fingerprint(&self) -> Json {
-        self.config.fingerprint()
-    }
-
-    fn turn_schema(&self) -> Schema {
-        self.config.turn_schema
-    }
-
-    fn forwards_mcp_servers(&self) -> bool {
-        self.config.forwards_mcp_servers()
-    }
-
-    fn side_effects(&self) -> Vec<SideEffect> {
-        vec![self.config.side_effect()]
-    }
-
-    async fn admit(&self) -> Admission {
-        let admission = self.config.concurrency.acquire().await;
-        self.config.learn_version().await;
-        admission
-    }
-
-    fn tools(&self) -> Option<Vec<String>> {
-        self.config.tools().map(<[String]>::to_vec)
-    }
-
-    fn check_installed(&self) -> Result<(), ConfigError> {
-        self.config.check_installed()
-    }
-
-    async fn inspect(&self, deadline: tokio::time::Instant) -> Option<Result<Inspection, Failure>> {
-        let judge = self.config.judge()?;
-        Some(self.inspect_judge(judge, deadline.into_std()).await)
-    }
-
-    async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
-        let deadline = invocation.deadline.into_std();
-        let judge = self.config.judge().filter(|_| invocation.conversation.is_none());
-        let preflight_output = match judge {
-            Some(judge) => self.preflight(judge, deadline).await?,
-            None => None,
-        };
-        let PreparedCall { launch, files } = self.config.prepare(&invocation, preflight_output)?;
-        let (form, notes) = (invocation.answer_schema, invocation.notes);
-        notes.note(|noted| noted.version = oneshot::cached_version(&launch.program));
-        let launch = Arc::new(launch);
-        let ended = call::run(Arc::clone(&launch), invocation.prompt, deadline).await?;
-        let (model, usage) = self.config.output.model_and_usage(&String::from_utf8_lossy(&ended.stdout));
-        let last_words = output::excerpt(&String::from_utf8_lossy(&ended.stderr));
-        notes.note(|noted| {
-            noted.usage = Some(usage);
-            noted.model.clone_from(&model);
-            noted.last_words = Some(last_words).filter(|words| !words.is_empty());
-        });
-        if let (Some(judge), Termination::Exited(status)) = (judge, &ended.termination)
-            && !status.success()
-            && let Some(line) = Judge::unknown_flag_line(&ended.stderr)
-        {
-            return Err(judge.unsupported_version(
-                &self.config.command_name(),
-                &format!("it does not know an argument ({line})"),
-            ));
-        }
-        match output::read_reply(self.config.output, form, &self.config.command_name(), ended, files.as_ref())
-        {
-            Ok(reply) => Ok(Reply { model, usage, ..reply }),
-            Err(failure) => Err(with_sandbox_hint(failure, launch.sandbox.as_ref())),
-        }
-    }
-}
-
-/// Adds to a failure the hint that the sandbox may have caused it.
-fn with_sandbox_hint(failure: Failure, sandbox: Option<&Sandbox>) -> Failure {
-    let Failure::Failed { message, retry } = failure else { return failure };
-    let why = sandbox.and_then(|sandbox| sandbox.failure_hint(&message));
-    let message = why.map_or_else(|| message.clone(), |why| format!("{message}; {why}"));
-    Failure::Failed { message, retry }
 }
 
 #[expect(clippy::disallowed_methods, reason = "processes are not driven by a test's clock")]

@@ -18,6 +18,7 @@ use quorate_kernel::ports::executor::{
     SideEffect, Usage,
 };
 use quorate_kernel::registry::Source;
+use quorate_manifest::money::Money;
 use quorate_protocol::{Json, answers};
 use serde_json::json;
 
@@ -77,7 +78,7 @@ impl Cassette {
 
     /// The reply of a recording, at no price: no model was asked.
     fn replay(&self, recording: Recording, invocation: &Invocation) -> Reply {
-        let usage = Usage { usd_nanos: None, ..recording.reply.usage() };
+        let usage = Usage { money: None, ..recording.reply.usage() };
         invocation.notes.note(|noted| {
             noted.recorded = true;
             noted.usage = Some(usage);
@@ -149,11 +150,11 @@ impl Executor for Cassette {
     fn call_limit(&self, prompt_tokens: u64, answer: answers::Schema) -> Option<CallLimit> {
         match self.source() {
             Some(source) => source.call_limit(prompt_tokens, answer),
-            None => Some(CallLimit { tokens: 0, usd_nanos: Some(0) }),
+            None => Some(CallLimit { tokens: 0, money: Some(Money::ZERO) }),
         }
     }
 
-    fn price(&self, usage: &Usage) -> Option<u64> {
+    fn price(&self, usage: &Usage) -> Option<Money> {
         self.source()?.price(usage)
     }
 
@@ -412,8 +413,12 @@ mod tests {
 
         async fn invoke(&self, _: Invocation) -> Result<Reply, Failure> {
             self.calls.fetch_add(1, Ordering::Relaxed);
-            let usage =
-                Usage { tokens_in: Some(100), tokens_out: Some(7), usd_nanos: Some(5), ..Usage::default() };
+            let usage = Usage {
+                tokens_in: Some(100),
+                tokens_out: Some(7),
+                money: Some(Money::from_nanos(5)),
+                ..Usage::default()
+            };
             Ok(Reply { text: self.text.clone(), model: Some("large-2026".to_owned()), usage, posted: None })
         }
     }
@@ -516,7 +521,7 @@ mod tests {
             assert_eq!((reply.text.as_str(), reply.model.as_deref()), (answer, Some("large-2026")));
             // The recorded tokens without a price, since no model was called.
             assert_eq!(
-                (reply.usage.tokens_in, reply.usage.tokens_out, reply.usage.usd_nanos),
+                (reply.usage.tokens_in, reply.usage.tokens_out, reply.usage.money),
                 (Some(100), Some(7), None)
             );
             assert!(notes.read().recorded);

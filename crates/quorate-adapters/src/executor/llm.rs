@@ -15,7 +15,7 @@ mod service;
 mod shared_pool;
 pub mod wire;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -24,16 +24,14 @@ use quorate_kernel::ports::executor::{
     About, Admission, CallLimit, ConfigError, Executor, Failure, Inspection, Invocation, Notes, Reply, Retry,
     Settings, SideEffect, Usage,
 };
+use quorate_manifest::money::Money;
 use quorate_protocol::{Json, answers};
-use reqwest::Client;
-use tokio::sync::OnceCell;
 
-use crate::http::{self, Redirects};
-use call::{CallFailure, Reader};
+use call::{Call, CallFailure, Reader};
 use config::{Config, SchemaMode};
 use pool::{Lead, Outcome, Pool};
 use schema::Form;
-use service::{Secret, answer_without_key};
+use service::Secret;
 use wire::{Cache, Event, Format, Request, Stream, Wire};
 
 pub use config::{PRESETS, ServicePreset, with_key};
@@ -43,7 +41,7 @@ pub use shared_pool::{share_pools, sharing_failure};
 const ENVELOPE_TOKENS: u64 = 64;
 
 /// The kind that `quorate.toml` names.
-pub const KIND: &str = "llm";
+pub const KIND: &str = crate::optional_kinds::LLM;
 
 /// Builds the executor from its table.
 ///
@@ -53,51 +51,27 @@ pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
     let config = Config::parse(settings)?;
     let pool = Pool::named(&config.pool, config.concurrency);
     let reader = Reader::new(config.wire, config.context, config.max_tokens);
-    Ok(Arc::new(Llm { config, pool, reader, client: OnceCell::new() }))
+    Ok(Arc::new(Llm { config, pool, reader }))
 }
 
 struct Llm {
     config: Config,
     pool: Arc<Pool>,
     reader: Reader,
-    /// Made for the first call, so that its connections serve all of them.
-    client: OnceCell<Client>,
 }
 
 impl Llm {
-    async fn client(&self) -> Result<&Client, Failure> {
-        let make = || async {
-            http::client(&self.config.service.base_url, self.config.service.ca.as_deref(), Redirects::Refused)
-        };
-        self.client.get_or_try_init(make).await.map_err(Failure::never)
-    }
-
-    async fn key(&self) -> Result<Option<Secret>, Failure> {
-        match &self.config.service.key {
-            Some(key) => key.get().await.map(Some),
-            None => Ok(None),
-        }
-    }
-
-    fn without_keys(&self, text: String, key: Option<&Secret>) -> String {
-        let text = answer_without_key(text, key);
-        match &self.config.service.key {
-            Some(source) => source.without_refused(text),
-            None => text,
-        }
-    }
-
     async fn list_models(&self, deadline: tokio::time::Instant) -> Result<Vec<String>, Failure> {
-        let (client, key, wire) = (self.client().await?, self.key().await?, self.config.wire);
+        let (service, wire) = (&self.config.service, self.config.wire);
+        let (client, key) = (service.client().await?, service.key().await?);
         // Headers of a wire that hold for all its requests stand in any request.
         let mut fixed = wire.encode(&Request::probe(&self.config.model)).headers;
         fixed.retain(|(name, _)| *name != "content-type");
-        let asked = (models_path(wire), &*fixed);
-        let list = call::get(client, &self.config.service, key.as_ref(), asked, deadline).await;
-        let list = list.map_err(|failed| failed.failure)?;
+        let call = Call { client, service, key: key.as_ref(), deadline };
+        let list = call.get(models_path(wire), &fixed).await.map_err(|failed| failed.failure)?;
         let names =
             read_models(wire, &list).ok_or_else(|| Failure::never("the answer is not a list of models"))?;
-        Ok(names.into_iter().map(|name| self.without_keys(fault::quoted(&name), key.as_ref())).collect())
+        Ok(names.into_iter().map(|name| service.without_keys(fault::quoted(&name), key.as_ref())).collect())
     }
 
     /// What is sent for an invocation, and the form that its answer is translated back from.
@@ -145,7 +119,7 @@ impl Llm {
     async fn ready(&self, invocation: &Invocation) -> Result<Option<Secret>, Failure> {
         self.reader.check_fits(&invocation.prompt).map_err(Failure::never)?;
         self.pool.wait_turn(invocation.deadline).await?;
-        self.key().await
+        self.config.service.key().await
     }
 
     /// Waits while another call with the same start of its prompt fills the cache; `Some` where this call does.
@@ -168,13 +142,15 @@ impl Llm {
         mut lead: Option<Lead>,
     ) -> Result<wire::Response, CallFailure> {
         let deadline = invocation.deadline;
-        let client = self.client().await.map_err(CallFailure::unsent)?;
+        let service = &self.config.service;
+        let client = service.client().await.map_err(CallFailure::unsent)?;
         if !invocation.fence.holds(deadline).await {
             return Err(CallFailure::unsent(Failure::not_driven()));
         }
         let notes = &invocation.notes;
         let stream = Stream::new(self.config.wire);
-        call::send(client, &self.config.service, key, (request, stream), deadline, |event| {
+        let call = Call { client, service, key, deadline };
+        call.send((request, stream), |event| {
             let answers = !matches!(event, Event::Ended(response) if response.text.is_err());
             if let Some(lead) = lead.as_mut().filter(|_| answers) {
                 lead.begun();
@@ -190,7 +166,7 @@ impl Llm {
 
     /// Notes what a response cost, also where it has no answer.
     fn note(&self, notes: &Notes, response: &wire::Response) {
-        let usage = Usage { usd_nanos: self.cost(response), ..response.usage };
+        let usage = Usage { money: self.cost(response), ..response.usage };
         notes.note(|noted| {
             noted.usage = Some(usage);
             noted.model = response.model.clone().or_else(|| Some(self.config.model.clone()));
@@ -198,12 +174,12 @@ impl Llm {
     }
 
     /// The cost of a response. A service may answer with another model than it was asked for: the dearer one counts.
-    fn cost(&self, response: &wire::Response) -> Option<u64> {
+    fn cost(&self, response: &wire::Response) -> Option<Money> {
         let price = self.config.price.price.as_ref();
         let asked = price.and_then(|price| price.cost(&response.usage));
         let served = response.model.as_deref().filter(|_| price != Some(&prices::Price::FREE));
         let served = served.and_then(|model| self.config.price.of_served(model)?.cost(&response.usage));
-        asked.map(|asked| asked.max(served.unwrap_or(0)))
+        asked.map(|asked| asked.max(served.unwrap_or_default()))
     }
 }
 
@@ -239,11 +215,11 @@ impl Executor for Llm {
         let form = form.and_then(|answer| schema::form(answer, self.config.wire.dialect()));
         let form = form.map_or(0, |form| most_tokens(&form.schema.to_string()));
         let (read, wrote) = (prompt_tokens + form + ENVELOPE_TOKENS, u64::from(self.config.max_tokens));
-        let usd_nanos = self.config.price.price.as_ref().map(|price| price.most(read, wrote));
-        Some(CallLimit { tokens: read + wrote, usd_nanos })
+        let money = self.config.price.price.as_ref().map(|price| price.most(read, wrote));
+        Some(CallLimit { tokens: read + wrote, money })
     }
 
-    fn price(&self, usage: &Usage) -> Option<u64> {
+    fn price(&self, usage: &Usage) -> Option<Money> {
         self.config.price.price.as_ref()?.cost(usage)
     }
 
@@ -285,7 +261,12 @@ impl Executor for Llm {
                     (response.text.unwrap_or_default(), response.model, response.usage);
                 self.reader.check_read(&invocation.prompt, usage.tokens_in).map_err(Failure::never)?;
                 let text = form.map_or_else(|| text.clone(), |form| form.restore(&text));
-                return Ok(Reply { text: self.without_keys(text, key.as_ref()), model, usage, posted: None });
+                return Ok(Reply {
+                    text: self.config.service.without_keys(text, key.as_ref()),
+                    model,
+                    usage,
+                    posted: None,
+                });
             }
             Err(failure) => failure,
         };
@@ -296,16 +277,13 @@ impl Executor for Llm {
             }
         });
         let wait = self.pool.ended(failure.outcome, &failure.failure.to_string());
-        if failure.is_auth
-            && let (Some(source), Some(key)) = (&self.config.service.key, &key)
-            && source.forget(key).await
-        {
+        if failure.is_auth && self.config.service.renews_key(key.as_ref()).await {
             // A command's key may have expired: the next attempt has another.
             return Err(failure.failure.with_retry(Retry::Soon));
         }
         match failure.failure {
             Failure::Failed { message, retry } => {
-                let message = self.without_keys(message, key.as_ref());
+                let message = self.config.service.without_keys(message, key.as_ref());
                 let waits = retry == Retry::Soon && !wait.is_zero();
                 Err(Failure::Failed { message, retry: if waits { Retry::After(wait) } else { retry } })
             }
@@ -337,28 +315,6 @@ fn read_models(wire: Wire, list: &Json) -> Option<Vec<String>> {
     names.sort_unstable();
     names.dedup();
     Some(names)
-}
-
-/// Counts the calls of a pool over all processes that share it.
-#[async_trait]
-pub trait Quota: Send + Sync {
-    /// Asks for one call through a pool. Gives after what time to ask again; nothing where the call may be made.
-    async fn ask(&self, pool: &str) -> Option<Duration>;
-
-    /// The service has limited a call through a pool, and asks to wait.
-    fn limited(&self, pool: &str, wait: Duration);
-}
-
-/// Who counts for this process.
-static QUOTA: OnceLock<Arc<dyn Quota>> = OnceLock::new();
-
-/// Has the calls of this process counted from now on. The first call counts.
-pub fn share_quota(quota: Arc<dyn Quota>) {
-    let _ = QUOTA.set(quota);
-}
-
-fn shared_quota() -> Option<&'static Arc<dyn Quota>> {
-    QUOTA.get()
 }
 
 #[cfg(test)]

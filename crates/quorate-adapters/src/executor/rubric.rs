@@ -46,7 +46,7 @@ use member::Question;
 const RULES_VERSION: u32 = 5;
 
 /// The kind, as settings name it.
-pub const KIND: &str = "rubric";
+pub const KIND: &str = crate::optional_kinds::RUBRIC;
 
 /// Builds a rubric executor.
 ///

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use async_trait::async_trait;
+use quorate_manifest::money::Money;
 use quorate_protocol::PartKind;
 use quorate_protocol::answers::Schema;
 use serde_json::{Map, json};
@@ -61,7 +62,7 @@ impl Executor for ScriptedExecutor {
     }
 
     fn call_limit(&self, _: u64, _: Schema) -> Option<CallLimit> {
-        Some(CallLimit { tokens: CALL_TOKENS, usd_nanos: Some(0) })
+        Some(CallLimit { tokens: CALL_TOKENS, money: Some(Money::ZERO) })
     }
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
@@ -155,7 +156,7 @@ async fn came(answers: Vec<Result<Reply, Failure>>, how: Options) -> CallRecord 
     let asked = call(Arc::new(call_context), recorder.clone(), invoke, config, made.clone()).await.unwrap();
     let prompts = std::mem::take(&mut *executor.asked.lock().unwrap());
     let kept = std::mem::take(&mut *ledger.0.lock().unwrap());
-    CallRecord { asked, prompts, kept, next: recorder.next_number().await, made: made.spent() }
+    CallRecord { asked, prompts, kept, next: *recorder.next.lock().await, made: made.spent() }
 }
 
 #[tokio::test]

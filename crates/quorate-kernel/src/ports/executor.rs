@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use quorate_manifest::money::{self, Money};
 use quorate_protocol::{Json, Name, Part, answers};
 use serde::{Deserialize, Serialize};
 
@@ -29,9 +30,11 @@ use crate::redact::Redactor;
 /// One attempt to get an answer from one member.
 #[derive(Debug, Clone)]
 pub struct Invocation {
+    /// The id of the run.
     pub run: Name,
-    /// The invocation, for example `r2/skeptic`.
+    /// The id of the invocation, for example `r2/skeptic`.
     pub id: Name,
+    /// The id of the member that is asked.
     pub member: Name,
     /// The step: `r1`, `r2`, `adjudicate`.
     pub step: Name,
@@ -67,6 +70,7 @@ pub struct Invocation {
     pub progress: Progress,
 }
 
+/// An answer to an invocation. The kernel checks it against the schema.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Reply {
     /// The text of the answer, or of what was said in its place.
@@ -102,6 +106,7 @@ pub struct AttemptInfo {
 }
 
 impl Notes {
+    /// Changes the notes.
     pub fn note(&self, change: impl FnOnce(&mut AttemptInfo)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
     }
@@ -163,6 +168,7 @@ pub enum Failure {
     Failed {
         /// What went wrong, for a person, with what the other side said (capped).
         message: String,
+        /// Whether and when to ask again.
         retry: Retry,
     },
 }
@@ -240,8 +246,8 @@ impl SideEffect {
 pub struct CallLimit {
     /// Tokens of the prompt and of the answer.
     pub tokens: u64,
-    /// Money, in billionths of a US dollar; `None` where the price is not known.
-    pub usd_nanos: Option<u64>,
+    /// The price; `None` if it is unknown.
+    pub money: Option<Money>,
 }
 
 /// The program behind an executor, as found by its check.
@@ -331,8 +337,8 @@ pub trait Executor: Send + Sync {
         None
     }
 
-    /// What a call with this usage costs, in billionths of a US dollar; `None` where that is not known.
-    fn price(&self, _usage: &Usage) -> Option<u64> {
+    /// What a call with this usage costs; `None` if the price is unknown.
+    fn price(&self, _usage: &Usage) -> Option<Money> {
         None
     }
 
@@ -404,7 +410,9 @@ pub struct Settings {
 pub struct ConfigError {
     /// The key at fault, where there is one.
     pub key: Option<String>,
+    /// What is wrong, for a person.
     pub message: String,
+    /// What to do, in the imperative.
     pub help: Option<String>,
     /// Whether the adapter does not read this key: a misspelling, which is refused even if no run uses the block.
     pub is_unknown_key: bool,
@@ -528,8 +536,9 @@ pub struct Usage {
     pub tokens_out: Option<u64>,
     /// Of `tokens_out`, those of its reasoning.
     pub tokens_reasoning: Option<u64>,
-    /// Money, in billionths of a US dollar.
-    pub usd_nanos: Option<u64>,
+    /// The price.
+    #[serde(rename = "usd_nanos", with = "money::nanos")]
+    pub money: Option<Money>,
 }
 
 impl Usage {
@@ -542,7 +551,7 @@ impl Usage {
             tokens_written_long,
             tokens_out,
             tokens_reasoning,
-            usd_nanos: _,
+            money: _,
         } = *self;
         [tokens_in, tokens_cached, tokens_written, tokens_written_long, tokens_out, tokens_reasoning]
             .into_iter()
@@ -563,6 +572,6 @@ impl Usage {
         add(&mut self.tokens_written_long, other.tokens_written_long);
         add(&mut self.tokens_out, other.tokens_out);
         add(&mut self.tokens_reasoning, other.tokens_reasoning);
-        add(&mut self.usd_nanos, other.usd_nanos);
+        self.money = self.money.into_iter().chain(other.money).reduce(Money::saturating_add);
     }
 }

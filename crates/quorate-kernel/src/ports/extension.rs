@@ -4,22 +4,27 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use quorate_manifest::assembly::Mode;
+use quorate_manifest::capabilities::RuleKind;
+use quorate_manifest::money::Money;
+use quorate_protocol::rules::custom::{RuleAnswer, RuleRequest};
 use quorate_protocol::{Json, Name, Part};
-use serde_json::Map;
+use serde_json::{Map, json};
 
 use super::executor::{CallLimit, ConfigError, SideEffect};
 
 pub use crate::budget::{Meter, MeteredRequest};
 
-/// What is asked for.
+/// The request to a gather strategy.
 #[derive(Debug, Clone)]
 pub struct GatherRequest {
+    /// The id of the run.
     pub run: Name,
-    /// The member that it is for.
+    /// The id of the member that reads the text.
     pub member: Name,
-    /// The manifest's `params`.
+    /// `gatherInput.params` of the manifest.
     pub params: Map<String, Json>,
-    /// The whole subject of the run.
+    /// The subject of the run: all that a member without a strategy reads.
     pub subject: Part,
 }
 
@@ -35,31 +40,44 @@ pub trait Gather: Send + Sync {
     /// Selects the text that the member reads.
     ///
     /// # Errors
-    /// The reason, as a message for users. The member is then not asked and counts as missing.
-    async fn gather(&self, request: GatherRequest) -> Result<String, String>;
+    /// If there is no text for the member. It is then not asked and counts as missing.
+    async fn gather(&self, request: GatherRequest) -> Result<String, ExtensionError>;
 }
 
 /// The rule port: a custom synthesis rule.
 ///
 /// # For adapter authors
 ///
-/// - A rule is registered under its `kind` with the JSON Schema of its parameters; manifests that name another kind are
-///   refused at load.
-/// - `input` has `mode`, `rule` (id, kind, applies_to, params) and what there is to look at: `outputs` (advisory),
-///   `votes` (voting), `messages` and `answers` (peer), `own` and `children` (hierarchy).
-/// - It answers `{fragments: [{member, priority?}], terminal?}` (advisory), `{decision: "pass" | "fail" | null}`
-///   (voting), `{end: bool}` as a termination rule of peers and anything else as a synthesis of their log, an assessment
-///   `{severity, concern, evidence, suggestion}` or null (hierarchy). Null, or the field absent or null, says nothing. What is
-///   malformed is a failure: a vote is left undecided, advice escalates, and a talk continues to its last round.
-/// - Its answer is recorded and fed to the protocol: the same input has to give the same answer only within reason, since
-///   a replay never asks again. It cannot lift a lock: what follows from its answer is checked against them.
+/// - A rule is registered under a kind that manifests name in `synthesis.rules`. Parameters that do not fit its schema are
+///   refused when the manifest is loaded.
+/// - The request has a variant for each mode. The answer must be of the same mode: another one counts as a failure or says
+///   nothing. A failure leaves a vote undecided and escalates advice; a discussion continues to its last round.
+/// - The answer is recorded and fed to the protocol, and a replay uses the record. It cannot lift a lock: all that follows
+///   from it is checked against the locks.
 #[async_trait]
 pub trait Rule: Send + Sync {
-    /// What the rule makes of its input.
+    /// The modes that the rule applies to, and the JSON Schema of its parameters. Default: all modes, any parameters.
+    fn describe(&self) -> RuleKind {
+        RuleKind { modes: Mode::ALL.into(), params: json!({"type": "object"}), ..RuleKind::default() }
+    }
+
+    /// Applies the rule.
     ///
     /// # Errors
-    /// The reason why the rule failed, as a message for users.
-    async fn apply(&self, input: Json) -> Result<Json, String>;
+    /// If the rule cannot be applied.
+    async fn apply(&self, request: RuleRequest) -> Result<RuleAnswer, ExtensionError>;
+}
+
+/// Why an extension failed: a message for users, which is recorded.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ExtensionError(String);
+
+impl ExtensionError {
+    /// A failure with this reason.
+    pub fn new(reason: impl Into<String>) -> Self {
+        ExtensionError(reason.into())
+    }
 }
 
 /// The embedder port: texts as vectors, so that they can be compared by meaning (L4).
@@ -108,7 +126,7 @@ pub trait Embedder: Send + Sync {
     /// The most that all requests for these texts take, repeated ones included; `None` where that is not known. A budget of
     /// tokens or money is held by it.
     fn call_limit(&self, _texts: &[&str]) -> Option<CallLimit> {
-        (!self.is_metered()).then_some(CallLimit { tokens: 0, usd_nanos: Some(0) })
+        (!self.is_metered()).then_some(CallLimit { tokens: 0, money: Some(Money::ZERO) })
     }
 
     /// The model, where it is and how it is reached, in one line.
@@ -119,6 +137,6 @@ pub trait Embedder: Send + Sync {
     /// One vector for each text. Paid requests are reserved and settled with `meter`.
     ///
     /// # Errors
-    /// The reason, as a message for users.
-    async fn embed(&self, texts: &[&str], meter: &Meter) -> Result<Vec<Vec<f32>>, String>;
+    /// If a text cannot be embedded.
+    async fn embed(&self, texts: &[&str], meter: &Meter) -> Result<Vec<Vec<f32>>, ExtensionError>;
 }

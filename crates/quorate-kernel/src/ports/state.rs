@@ -16,6 +16,7 @@ pub struct StateError {
 }
 
 impl StateError {
+    /// A failure with its cause.
     pub fn new(what: impl Into<String>, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         StateError { what: what.into(), source: Some(source.into()) }
     }

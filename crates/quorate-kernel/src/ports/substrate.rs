@@ -82,9 +82,11 @@ pub enum IdProof {
 /// A substrate's description of itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
+    /// The kind, as manifests name it.
     pub kind: &'static str,
     /// Its features.
     pub capabilities: Capabilities,
+    /// What it keeps of a runtime's own turns.
     pub keeps: Keeps,
     /// Who finds it there.
     pub lifetime: Lifetime,
@@ -106,6 +108,7 @@ pub enum SubstrateError {
     /// The store or the remote side failed or gave an invalid answer. A retry may help.
     #[error("{what}")]
     Unavailable {
+        /// What failed, for a person.
         what: String,
         /// The underlying error.
         #[source]
@@ -114,6 +117,7 @@ pub enum SubstrateError {
 }
 
 impl SubstrateError {
+    /// A failure of the store or the remote side, with its cause.
     pub fn unavailable(
         what: impl Into<String>,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -125,6 +129,7 @@ impl SubstrateError {
 /// A conversation. See the module's text for the contract.
 #[async_trait]
 pub trait Substrate: Send + Sync {
+    /// The substrate's description of itself.
     fn about(&self) -> About;
 
     /// Warnings about the stored conversation: text without an author, a truncated turn. `check` shows them too, so it

@@ -18,6 +18,7 @@ pub struct Event {
     pub cycle: u64,
     /// When, as RFC 3339.
     pub at: String,
+    /// What happened.
     #[serde(flatten)]
     pub kind: EventKind,
 }
@@ -28,10 +29,16 @@ pub struct Event {
 pub enum EventKind {
     /// A cycle begins, for one trigger.
     #[serde(rename = "cycle.started")]
-    CycleStarted { trigger: Name, by: Name },
+    CycleStarted {
+        /// The id of the trigger.
+        trigger: Name,
+        /// The id of its author.
+        by: Name,
+    },
     /// New turns were read.
     #[serde(rename = "substrate.read")]
     SubstrateRead {
+        /// The kind of the substrate.
         substrate: &'static str,
         /// How many turns are new.
         turns: usize,
@@ -41,6 +48,7 @@ pub enum EventKind {
     /// The dispatcher has decided.
     #[serde(rename = "dispatch.decided")]
     DispatchDecided {
+        /// The kind of the dispatcher.
         dispatcher: &'static str,
         /// The selected participants.
         selected: Vec<Name>,
@@ -49,10 +57,16 @@ pub enum EventKind {
     },
     /// The dispatcher failed; no participant is selected.
     #[serde(rename = "dispatch.failed")]
-    DispatchFailed { dispatcher: &'static str, error: String },
+    DispatchFailed {
+        /// The kind of the dispatcher.
+        dispatcher: &'static str,
+        /// Why, as a message for users.
+        error: String,
+    },
     /// A participant is asked.
     #[serde(rename = "participant.started")]
     ParticipantStarted {
+        /// The id of the participant.
         participant: Name,
         /// The name of its executor.
         executor: String,
@@ -60,6 +74,7 @@ pub enum EventKind {
     /// A participant has spoken.
     #[serde(rename = "participant.finished")]
     ParticipantFinished {
+        /// The id of the participant.
         participant: Name,
         /// How long it took.
         ms: u64,
@@ -69,6 +84,7 @@ pub enum EventKind {
     /// A participant has not spoken.
     #[serde(rename = "participant.failed")]
     ParticipantFailed {
+        /// The id of the participant.
         participant: Name,
         /// How its consultation ended.
         status: Status,
@@ -77,26 +93,43 @@ pub enum EventKind {
     },
     /// A turn was appended.
     #[serde(rename = "substrate.appended")]
-    SubstrateAppended { turn: Name, participant: Name },
+    SubstrateAppended {
+        /// The id of the turn.
+        turn: Name,
+        /// The id of its author.
+        participant: Name,
+    },
     /// A participant's state was written.
     #[serde(rename = "state.written")]
-    StateWritten { participant: Name },
+    StateWritten {
+        /// The id of the participant.
+        participant: Name,
+    },
     /// A participant's state could not be read or written.
     #[serde(rename = "state.failed")]
-    StateFailed { participant: Name, error: String },
+    StateFailed {
+        /// The id of the participant.
+        participant: Name,
+        /// Why, as a message for users.
+        error: String,
+    },
+    /// A lifecycle hook failed.
     #[serde(rename = "hook.failed")]
     HookFailed {
         /// Which: `onTurnEnd`, `onMention`, `onIdle`.
         hook: &'static str,
+        /// Why, as a message for users.
         error: String,
     },
     /// The chain of triggers since a person's turn is too long: the trigger is passed over.
     #[serde(rename = "guard.hit")]
     GuardHit {
+        /// The id of the trigger.
         trigger: Name,
         /// How many participants' turns the chain has.
         turns: usize,
     },
+    /// The cycle ends without a question.
     #[serde(rename = "cycle.idle")]
     CycleIdle {
         /// The trigger that no participant answers.

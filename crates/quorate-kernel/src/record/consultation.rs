@@ -3,7 +3,9 @@
 
 use std::fmt;
 
+use quorate_manifest::money::Money;
 use quorate_protocol::{AbsenceReason, ConsultationResult, Event, Json, Name};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
@@ -12,104 +14,65 @@ use crate::canonical;
 use crate::ports::executor::Usage;
 use crate::ports::ledger::Kind;
 
-/// One attempt of an invocation ended.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Attempt {
-    #[serde(deserialize_with = "lenient")]
-    pub invocation: Name,
-    /// 1 for the first.
-    #[serde(deserialize_with = "lenient")]
-    pub attempt: u32,
-    /// Why it was made.
-    #[serde(deserialize_with = "lenient")]
-    pub why: String,
-    /// `said`, `failed` or `timed_out`.
-    #[serde(deserialize_with = "lenient")]
-    pub status: String,
-    /// What was said, or the failure's message.
-    #[serde(deserialize_with = "lenient")]
-    pub text: String,
-    /// What did not fit.
-    #[serde(deserialize_with = "lenient")]
-    pub complaints: Vec<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub ms: u64,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub spent: Option<Spent>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub version: Option<String>,
-    /// Whether the reply came from a recording, or is missing there: no executor was called.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_false")]
-    pub recorded: bool,
-    /// The HTTP status of a response that is an error.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub http_status: Option<u16>,
-}
+record_data! {
+    /// One attempt of an invocation ended.
+    pub struct Attempt: Attempt {
+        pub invocation: Name,
+        /// 1 for the first.
+        pub attempt: u32,
+        /// Why it was made.
+        pub why: String,
+        /// `said`, `failed` or `timed_out`.
+        pub status: String,
+        /// What was said, or the failure's message.
+        pub text: String,
+        /// What did not fit.
+        pub complaints: Vec<String>,
+        pub ms: u64,
+        pub spent?: Spent,
+        pub model?: String,
+        pub version?: String,
+        /// Whether the reply came from a recording, or is missing there: no executor was called.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        pub recorded: bool,
+        /// The HTTP status of a response that is an error.
+        pub http_status?: u16,
+    }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_false(flag: &bool) -> bool {
-    !flag
-}
-
-impl RecordData for Attempt {
-    const KIND: Kind = Kind::Attempt;
-}
-
-/// An invocation ended.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Consultation {
-    #[serde(deserialize_with = "lenient")]
-    pub invocation: Name,
-    #[serde(deserialize_with = "lenient")]
-    pub member: Name,
-    #[serde(deserialize_with = "lenient")]
-    pub step: Name,
-    #[serde(deserialize_with = "lenient")]
-    pub status: Status,
-    /// How many calls were made.
-    #[serde(deserialize_with = "lenient")]
-    pub attempts: u32,
-    /// Whether the answer needed a re-prompt.
-    #[serde(deserialize_with = "lenient")]
-    pub repaired: bool,
-    #[serde(deserialize_with = "lenient")]
-    pub executor: String,
-    /// The executor's kind.
-    #[serde(deserialize_with = "lenient")]
-    pub kind: String,
-    #[serde(deserialize_with = "lenient")]
-    pub spent: Spent,
-    /// How many secrets were taken out.
-    #[serde(deserialize_with = "lenient")]
-    pub redactions: u64,
-    /// The hash of the first prompt; `None` if no call was made.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub prompt_sha256: Option<String>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub model: Option<String>,
-    /// The model that the settings name, where another one answered.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub requested_model: Option<String>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub version: Option<String>,
-    /// Whether the answer came from a recording, or is missing there: no executor was called.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "is_false")]
-    pub recorded: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub answer: Option<Json>,
-    /// The reason for a missing answer, as a message for users.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-    /// `run` where the budget of the whole run was spent.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub scope: Option<String>,
-    /// The protocol's own fields (`weight`, `mode`, …), and the member of its prompt (`woven`, `shadows`).
-    #[serde(flatten)]
-    pub more: Map<String, Json>,
+    /// An invocation ended.
+    pub struct Consultation {
+        pub invocation: Name,
+        pub member: Name,
+        pub step: Name,
+        pub status: Status,
+        /// How many calls were made.
+        pub attempts: u32,
+        /// Whether the answer needed a re-prompt.
+        pub repaired: bool,
+        pub executor: String,
+        /// The executor's kind.
+        pub kind: String,
+        pub spent: Spent,
+        /// How many secrets were taken out.
+        pub redactions: u64,
+        /// The hash of the first prompt; `None` if no call was made.
+        pub prompt_sha256?: String,
+        pub model?: String,
+        /// The model that the settings name, where another one answered.
+        pub requested_model?: String,
+        pub version?: String,
+        /// Whether the answer came from a recording, or is missing there: no executor was called.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        pub recorded: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub answer: Option<Json> = plain,
+        /// The reason for a missing answer, as a message for users.
+        pub text?: String,
+        /// `run` where the budget of the whole run was spent.
+        pub scope?: String,
+        /// The protocol's own fields (`weight`, `mode`, …), and the member of its prompt (`woven`, `shadows`).
+        pub ..more: Map<String, Json>,
+    }
 }
 
 impl RecordData for Consultation {
@@ -203,40 +166,40 @@ impl fmt::Display for Status {
     }
 }
 
-/// What is known of it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Spent {
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub tokens_in: Option<u64>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub tokens_cached: Option<u64>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub tokens_written: Option<u64>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub tokens_written_long: Option<u64>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub tokens_out: Option<u64>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub tokens_reasoning: Option<u64>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub money: Option<Money>,
-    /// Calls made, re-prompts and retries included; `None` of one attempt.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub calls: Option<u64>,
-    /// From question to end.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub ms: Option<u64>,
+record_data! {
+    /// What is known of it.
+    #[derive(Eq, JsonSchema)]
+    #[schemars(inline, deny_unknown_fields)]
+    pub struct Spent {
+        /// Tokens of the prompts, those of a cache included.
+        #[schemars(with = "u64")]
+        pub tokens_in?: u64,
+        /// Of `tokens_in`, those read from a cache.
+        #[schemars(with = "u64")]
+        pub tokens_cached?: u64,
+        /// Of `tokens_in`, those written to a cache for minutes.
+        #[schemars(with = "u64")]
+        pub tokens_written?: u64,
+        /// Of `tokens_in`, those written to a cache for an hour or longer.
+        #[schemars(with = "u64")]
+        pub tokens_written_long?: u64,
+        /// Tokens that the models wrote, reasoning included.
+        #[schemars(with = "u64")]
+        pub tokens_out?: u64,
+        /// Of `tokens_out`, those of reasoning.
+        #[schemars(with = "u64")]
+        pub tokens_reasoning?: u64,
+        /// The price, if it is known.
+        #[schemars(with = "Money")]
+        pub money?: Money,
+        /// Calls made, re-prompts and retries included; `None` of one attempt.
+        #[schemars(with = "u64")]
+        pub calls?: u64,
+        /// Milliseconds from question to end.
+        #[schemars(with = "u64")]
+        pub ms?: u64,
+    }
 }
-
-/// An amount is a decimal text, since sums of binary fractions are not exact.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Money {
-    pub amount: String,
-    pub currency: String,
-}
-
-const NANOS: u64 = 1_000_000_000;
 
 impl From<&Usage> for Spent {
     fn from(usage: &Usage) -> Spent {
@@ -247,7 +210,7 @@ impl From<&Usage> for Spent {
             tokens_written_long: usage.tokens_written_long,
             tokens_out: usage.tokens_out,
             tokens_reasoning: usage.tokens_reasoning,
-            money: usage.usd_nanos.map(Money::usd),
+            money: usage.money,
             calls: None,
             ms: None,
         }
@@ -263,34 +226,8 @@ impl Spent {
             tokens_written_long: self.tokens_written_long,
             tokens_out: self.tokens_out,
             tokens_reasoning: self.tokens_reasoning,
-            usd_nanos: self.money.as_ref().and_then(Money::usd_nanos),
+            money: self.money,
         }
-    }
-}
-
-impl Money {
-    /// An amount in billionths of a US dollar.
-    pub fn usd(nanos: u64) -> Money {
-        let fraction = format!("{:09}", nanos % NANOS);
-        let fraction = fraction.trim_end_matches('0');
-        let amount = match fraction.is_empty() {
-            true => (nanos / NANOS).to_string(),
-            false => format!("{}.{fraction}", nanos / NANOS),
-        };
-        Money { amount, currency: "USD".to_owned() }
-    }
-
-    /// Billionths of a US dollar; `None` for another currency, or an amount in another form.
-    pub fn usd_nanos(&self) -> Option<u64> {
-        if self.currency != "USD" {
-            return None;
-        }
-        let (whole, fraction) = self.amount.split_once('.').unwrap_or((&self.amount, ""));
-        if fraction.len() > 9 || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
-            return None;
-        }
-        let fraction: u64 = format!("{fraction:0<9}").parse().ok()?;
-        whole.parse::<u64>().ok()?.checked_mul(NANOS)?.checked_add(fraction)
     }
 }
 
@@ -303,7 +240,7 @@ mod tests {
 
     #[test]
     fn usage_is_read_back_as_it_was_written() {
-        for usd_nanos in [None, Some(0), Some(1), Some(1_500_000_000), Some(13_037_250), Some(u64::MAX)] {
+        for nanos in [None, Some(0), Some(1), Some(1_500_000_000), Some(13_037_250), Some(u64::MAX)] {
             let usage = Usage {
                 tokens_in: Some(3),
                 tokens_cached: None,
@@ -311,23 +248,22 @@ mod tests {
                 tokens_written_long: Some(2),
                 tokens_out: Some(u64::MAX),
                 tokens_reasoning: Some(0),
-                usd_nanos,
+                money: nanos.map(Money::from_nanos),
             };
             let spent: Spent = read(&to_data(&Spent::from(&usage))).expect("it is read");
             assert_eq!(spent.usage(), usage);
         }
-        assert_eq!(json!(Money::usd(13_037_250)), json!({"amount": "0.01303725", "currency": "USD"}));
     }
 
     #[test]
     fn an_amount_in_another_form_is_unknown() {
-        let nanos = |amount: serde_json::Value, currency: &str| {
-            let money = json!({"money": {"amount": amount, "currency": currency}});
-            read::<Spent>(money.as_object().expect("an object")).expect("it is read").usage().usd_nanos
+        let money = |amount: serde_json::Value, currency: &str| {
+            let spent = json!({"money": {"amount": amount, "currency": currency}});
+            read::<Spent>(spent.as_object().expect("an object")).expect("it is read").usage().money
         };
         for amount in [json!("1e3"), json!("1.0000000001"), json!("-1"), json!("1.+5"), json!(1), json!("")] {
-            assert_eq!(nanos(amount.clone(), "USD"), None, "{amount}");
+            assert_eq!(money(amount.clone(), "USD"), None, "{amount}");
         }
-        assert_eq!(nanos(json!("1"), "EUR"), None);
+        assert_eq!(money(json!("1"), "EUR"), None);
     }
 }

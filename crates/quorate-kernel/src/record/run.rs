@@ -1,36 +1,31 @@
 //! The course of a run: who is about to be asked, keys that came later, its end, and what a person decided.
 //! Also how a run was started, and what the host did for it.
 
+use quorate_manifest::money::Money;
 use quorate_protocol::{Json, Name, SemanticHit};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
-use super::{Money, RecordData, Spent, lenient, readable_items};
+use super::{RecordData, Spent, lenient, readable_items};
 use crate::budget::Amount;
 use crate::ports::ledger::Kind;
 
-/// Calls are about to be made; each that has no consultation later counts as spent.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RunIntent {
-    #[serde(deserialize_with = "readable_items")]
-    pub invocations: Vec<Name>,
-    /// The amount reserved for the next call of an invocation, if the run's tokens or money are capped.
-    #[serde(deserialize_with = "readable_items", skip_serializing_if = "Vec::is_empty")]
-    pub reserved: Vec<Reserved>,
-    /// The amount reserved for comparisons by meaning that begin now, as `reserved`.
-    #[serde(deserialize_with = "readable_items", skip_serializing_if = "Vec::is_empty")]
-    pub compares: Vec<Compares>,
-    /// Whether a process begins with it that continues with the run.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "std::ops::Not::not")]
-    pub resumes: bool,
-    /// Invocations superseded by a later event.
-    #[serde(deserialize_with = "readable_items", skip_serializing_if = "Vec::is_empty")]
-    pub supersedes: Vec<Name>,
-}
-
-impl RecordData for RunIntent {
-    const KIND: Kind = Kind::RunIntent;
+record_data! {
+    /// Calls are about to be made; each that has no consultation later counts as spent.
+    #[derive(Eq)]
+    pub struct RunIntent: RunIntent {
+        pub invocations: Vec<Name> = "readable_items",
+        /// The amount reserved for the next call of an invocation, if the run's tokens or money are capped.
+        pub reserved[]: Reserved,
+        /// The amount reserved for comparisons by meaning that begin now, as `reserved`.
+        pub compares[]: Compares,
+        /// Whether a process begins with it that continues with the run.
+        #[serde(skip_serializing_if = "std::ops::Not::not")]
+        pub resumes: bool,
+        /// Invocations superseded by a later event.
+        pub supersedes[]: Name,
+    }
 }
 
 /// The most that one call may take.
@@ -38,7 +33,7 @@ impl RecordData for RunIntent {
 pub struct Reserved {
     pub invocation: Name,
     #[serde(flatten)]
-    pub most: Charged,
+    pub most: Amount,
 }
 
 /// The most that one comparison takes.
@@ -46,61 +41,36 @@ pub struct Reserved {
 pub struct Compares {
     pub candidate: Name,
     #[serde(flatten)]
-    pub most: Charged,
+    pub most: Amount,
 }
 
-/// Tokens and money as they count against caps.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Charged {
-    pub tokens: u64,
-    pub money: Money,
-}
-
-impl From<Amount> for Charged {
-    fn from(amount: Amount) -> Charged {
-        Charged { tokens: amount.tokens, money: Money::usd(amount.usd_nanos) }
+record_data! {
+    /// Everything that follows from the outcome is done.
+    #[derive(Eq)]
+    pub struct RunEnded: RunEnded {
+        /// Whether its lines are in a log.
+        pub logged: bool,
+        /// The log, where it is another one than its first record names.
+        pub log_path?: String,
     }
-}
 
-impl Charged {
-    /// As much as there is, where the amount of money cannot be read.
-    pub fn amount(&self) -> Amount {
-        Amount { tokens: self.tokens, usd_nanos: self.money.usd_nanos().unwrap_or(u64::MAX) }
+    /// A person decided otherwise.
+    #[derive(Eq, JsonSchema)]
+    #[schemars(inline, deny_unknown_fields)]
+    pub struct Override: Override {
+        /// The person's verdict: `SHIP`, `REVISE` or `HOLD`.
+        pub verdict: String,
+        /// The reason, in the person's words.
+        pub reason: String,
+        /// The person's name.
+        pub by: String,
+        /// What the council had decided.
+        #[schemars(skip)]
+        pub council_verdict: Option<String>,
+        /// `Some(false)` where its line was still to be logged when it was recorded.
+        #[schemars(skip)]
+        pub logged?: bool,
     }
-}
-
-/// Everything that follows from the outcome is done.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RunEnded {
-    /// Whether its lines are in a log.
-    #[serde(deserialize_with = "lenient")]
-    pub logged: bool,
-    /// The log, where it is another one than its first record names.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub log_path: Option<String>,
-}
-
-impl RecordData for RunEnded {
-    const KIND: Kind = Kind::RunEnded;
-}
-
-/// A person decided otherwise.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Override {
-    #[serde(deserialize_with = "lenient")]
-    pub verdict: String,
-    #[serde(deserialize_with = "lenient")]
-    pub reason: String,
-    #[serde(deserialize_with = "lenient")]
-    pub by: String,
-    /// What the council had decided.
-    #[serde(deserialize_with = "lenient")]
-    pub council_verdict: Option<String>,
-    /// `Some(false)` where its line was still to be logged when it was recorded.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub logged: Option<bool>,
 }
 
 impl Override {
@@ -110,121 +80,79 @@ impl Override {
     }
 }
 
-impl RecordData for Override {
-    const KIND: Kind = Kind::Override;
-}
+record_data! {
+    /// Keys that may sign for the run from here on.
+    pub struct Keyring: Keyring {
+        /// Each is vouched for by a key that could sign before; the ledger reads and checks them.
+        pub vouched: Vec<Json>,
+    }
 
-/// Keys that may sign for the run from here on.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Keyring {
-    /// Each is vouched for by a key that could sign before; the ledger reads and checks them.
-    #[serde(deserialize_with = "lenient")]
-    pub vouched: Vec<Json>,
-}
-
-impl RecordData for Keyring {
-    const KIND: Kind = Kind::Keyring;
-}
-
-/// The first record of a run.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RunOpened {
-    /// The protocol with its version: `council/1`, `voting/1`, …
-    #[serde(deserialize_with = "lenient")]
-    pub protocol: String,
-    /// The program that opened it.
-    #[serde(deserialize_with = "lenient")]
-    pub program: String,
-    /// The protocol's setup.
-    pub setup: Json,
-    /// Hashes by component.
-    #[serde(deserialize_with = "lenient")]
-    pub fingerprint: Map<String, Json>,
-    /// Hexadecimal.
-    #[serde(deserialize_with = "lenient")]
-    pub seed: String,
-    /// The subject: a path, or `-`.
-    #[serde(deserialize_with = "lenient")]
-    pub subject: Option<String>,
-    /// `None` for standard input, and where the path had a secret in it.
-    #[serde(deserialize_with = "lenient")]
-    pub artifact_path: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub artifact_sha256: Option<String>,
-    #[serde(deserialize_with = "readable_items")]
-    pub inputs: Vec<Input>,
-    /// How many secrets were redacted.
-    #[serde(deserialize_with = "lenient")]
-    pub redactions: u64,
-    /// The executors of all members, each once.
-    #[serde(deserialize_with = "readable_items")]
-    pub executors: Vec<ExecutorUsed>,
-    /// The executor that the user named for all members; inside, `None` if the user named none.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub executor: Option<Option<String>>,
-    /// The model that the user named.
-    #[serde(deserialize_with = "lenient")]
-    pub model: Option<String>,
-    /// The cap on calls, which applies until a later record changes it (X8).
-    #[serde(deserialize_with = "saturating")]
-    pub max_calls: Option<u32>,
-    /// The cap on tokens, likewise.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub max_tokens: Option<u64>,
-    /// The cap on money, likewise.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub max_money: Option<Money>,
-    /// The council's file; `None` for the built-in one.
-    #[serde(deserialize_with = "lenient")]
-    pub config: Option<String>,
-    /// `quorate.toml`; `None` where there was none.
-    #[serde(deserialize_with = "lenient")]
-    pub host: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub producer: Option<Producer>,
-    /// Where it was queued, if it was.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub queued: Option<Queued>,
-    /// The artifact's type of a review, the name of an assembly.
-    #[serde(deserialize_with = "lenient")]
-    pub artifact_type: Option<String>,
-    /// Who signs, and how long answers are kept; `None` where the workspace's settings hold.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub audit: Option<RunAudit>,
-    /// The files that it was set up from: of a review with their hashes, of an assembly from the root to the view.
-    #[serde(skip_serializing_if = "Json::is_null")]
-    pub files: Json,
-    // The following fields are of reviews alone.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub tier: Option<u64>,
-    /// Who said the tier, where a model did or should have.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub tier_source: Option<TierSource>,
-    /// Earlier verdicts on texts of the same type, newest first.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub priors: Option<Vec<Json>>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub log_path: Option<String>,
-    /// How long the log was; the run's lines are behind that.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub log_bytes: Option<u64>,
-    // The following fields are of assemblies alone.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub title: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub grouping: Option<Json>,
-    /// How many messages the conversation had.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub messages: Option<u64>,
-    /// The texts of the overlays that were active, the weightiest first.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub overlays: Option<Vec<Json>>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub manifest: Option<String>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub root: Option<String>,
+    /// The first record of a run.
+    pub struct RunOpened: RunOpened {
+        /// The protocol with its version: `council/1`, `voting/1`, …
+        pub protocol: String,
+        /// The program that opened it.
+        pub program: String,
+        /// The protocol's setup.
+        pub setup: Json = plain,
+        /// Hashes by component.
+        pub fingerprint: Map<String, Json>,
+        /// Hexadecimal.
+        pub seed: String,
+        /// The subject: a path, or `-`.
+        pub subject: Option<String>,
+        /// `None` for standard input, and where the path had a secret in it.
+        pub artifact_path: Option<String>,
+        pub artifact_sha256: Option<String>,
+        pub inputs: Vec<Input> = "readable_items",
+        /// How many secrets were redacted.
+        pub redactions: u64,
+        /// The executors of all members, each once.
+        pub executors: Vec<ExecutorUsed> = "readable_items",
+        /// The executor that the user named for all members; inside, `None` if the user named none.
+        pub executor?: Option<String>,
+        /// The model that the user named.
+        pub model: Option<String>,
+        /// The cap on calls, which applies until a later record changes it (X8).
+        pub max_calls: Option<u32> = "saturating",
+        /// The cap on tokens, likewise.
+        pub max_tokens?: u64,
+        /// The cap on money, likewise.
+        pub max_money?: Money,
+        /// The council's file; `None` for the built-in one.
+        pub config: Option<String>,
+        /// `quorate.toml`; `None` where there was none.
+        pub host: Option<String>,
+        pub producer: Option<Producer>,
+        /// Where it was queued, if it was.
+        pub queued?: Queued,
+        /// The artifact's type of a review, the name of an assembly.
+        pub artifact_type: Option<String>,
+        /// Who signs, and how long answers are kept; `None` where the workspace's settings hold.
+        pub audit?: RunAudit,
+        /// The files that it was set up from: of a review with their hashes, of an assembly from the root to the view.
+        #[serde(skip_serializing_if = "Json::is_null")]
+        pub files: Json = plain,
+        // The following fields are of reviews alone.
+        pub tier?: u64,
+        /// Who said the tier, where a model did or should have.
+        pub tier_source?: TierSource,
+        /// Earlier verdicts on texts of the same type, newest first.
+        pub priors?: Vec<Json>,
+        pub log_path?: String,
+        /// How long the log was; the run's lines are behind that.
+        pub log_bytes?: u64,
+        // The following fields are of assemblies alone.
+        pub title?: String,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub grouping: Option<Json> = plain,
+        /// How many messages the conversation had.
+        pub messages?: u64,
+        /// The texts of the overlays that were active, the weightiest first.
+        pub overlays?: Vec<Json>,
+        pub manifest?: String,
+        pub root?: String,
+    }
 }
 
 impl RunOpened {
@@ -258,55 +186,38 @@ impl RunOpened {
     }
 }
 
-impl RecordData for RunOpened {
-    const KIND: Kind = Kind::RunOpened;
-}
+record_data! {
+    /// How a model came to say the tier of a text. The question is recorded in a stream of its own, `council/tiers`.
+    #[derive(Eq)]
+    pub struct TierSource {
+        /// The question, which the hash of text and executor identifies.
+        pub invocation: Name,
+        /// The model's reason, or the reason for the missing answer.
+        pub reason: String,
+        /// Whether there was an answer; without one the tier is the strictest.
+        pub answered: bool,
+        /// What the question cost this run; `None` where the answer was recorded before.
+        pub spent?: Spent,
+    }
 
-/// How a model came to say the tier of a text. The question is recorded in a stream of its own, `council/tiers`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct TierSource {
-    /// The question, which the hash of text and executor identifies.
-    #[serde(deserialize_with = "lenient")]
-    pub invocation: Name,
-    /// The model's reason, or the reason for the missing answer.
-    #[serde(deserialize_with = "lenient")]
-    pub reason: String,
-    /// Whether there was an answer; without one the tier is the strictest.
-    #[serde(deserialize_with = "lenient")]
-    pub answered: bool,
-    /// What the question cost this run; `None` where the answer was recorded before.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub spent: Option<Spent>,
-}
+    /// A text that was deliberated on.
+    #[derive(Eq)]
+    pub struct Input {
+        pub kind: String,
+        pub name: String,
+        pub sha256: String,
+    }
 
-/// A text that was deliberated on.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Input {
-    #[serde(deserialize_with = "lenient")]
-    pub kind: String,
-    #[serde(deserialize_with = "lenient")]
-    pub name: String,
-    #[serde(deserialize_with = "lenient")]
-    pub sha256: String,
-}
-
-/// Who answered.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ExecutorUsed {
-    #[serde(deserialize_with = "lenient")]
-    pub name: String,
-    #[serde(deserialize_with = "lenient")]
-    pub kind: String,
-    #[serde(deserialize_with = "lenient")]
-    pub model: Option<String>,
-    #[serde(deserialize_with = "lenient")]
-    pub asks_a_model: bool,
-    /// The tools that it has; `None` where that is not known.
-    #[serde(deserialize_with = "lenient")]
-    pub tools: Option<Vec<String>>,
+    /// Who answered.
+    #[derive(Eq)]
+    pub struct ExecutorUsed {
+        pub name: String,
+        pub kind: String,
+        pub model: Option<String>,
+        pub asks_a_model: bool,
+        /// The tools that it has; `None` where that is not known.
+        pub tools: Option<Vec<String>>,
+    }
 }
 
 /// The author of the judged text.
@@ -320,38 +231,30 @@ pub struct Producer {
     pub sketch: Json,
 }
 
-/// The queue that a run comes from: a worker held it, without the files of the machine that queued it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Queued {
-    #[serde(deserialize_with = "lenient")]
-    pub tenant: String,
-    /// What was queued together.
-    #[serde(deserialize_with = "lenient")]
-    pub batch: String,
-}
+record_data! {
+    /// The queue that a run comes from: a worker held it, without the files of the machine that queued it.
+    #[derive(Eq)]
+    pub struct Queued {
+        pub tenant: String,
+        /// What was queued together.
+        pub batch: String,
+    }
 
-/// Who signs the records of a run, and how long its answers are kept.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct RunAudit {
-    /// `required`, `optional` or `none`.
-    #[serde(deserialize_with = "lenient")]
-    pub signing: String,
-    /// The id of the key that was to sign.
-    #[serde(deserialize_with = "lenient")]
-    pub signer: Option<String>,
-    /// The public keys whose signatures count.
-    #[serde(deserialize_with = "readable_items")]
-    pub keyring: Vec<String>,
-    /// Whether governance bound them.
-    #[serde(deserialize_with = "lenient")]
-    pub governed: bool,
-    #[serde(deserialize_with = "saturating")]
-    pub retention_days: Option<u32>,
-    /// `Some(false)` where answers are erased when the run ends.
-    #[serde(deserialize_with = "lenient")]
-    pub keep_consultations: Option<bool>,
+    /// Who signs the records of a run, and how long its answers are kept.
+    #[derive(Eq)]
+    pub struct RunAudit {
+        /// `required`, `optional` or `none`.
+        pub signing: String,
+        /// The id of the key that was to sign.
+        pub signer: Option<String>,
+        /// The public keys whose signatures count.
+        pub keyring: Vec<String> = "readable_items",
+        /// Whether governance bound them.
+        pub governed: bool,
+        pub retention_days: Option<u32> = "saturating",
+        /// `Some(false)` where answers are erased when the run ends.
+        pub keep_consultations: Option<bool>,
+    }
 }
 
 /// A count that may be greater than this version writes.
@@ -360,76 +263,47 @@ fn saturating<'de, D: serde::Deserializer<'de>>(field: D) -> Result<Option<u32>,
     Ok(count.map(|count| u32::try_from(count).unwrap_or(u32::MAX)))
 }
 
-/// A gather strategy ended.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Gathered {
-    /// The invocation that it was for; a record without one stands for no event.
-    #[serde(deserialize_with = "lenient")]
-    pub invocation: Option<Name>,
-    #[serde(deserialize_with = "lenient")]
-    pub member: Name,
-    #[serde(deserialize_with = "lenient")]
-    pub strategy: Name,
-    /// What was gathered; `None` where it failed.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub text: Option<String>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-}
+record_data! {
+    /// A gather strategy ended.
+    #[derive(Eq)]
+    pub struct Gathered: Gathered {
+        /// The invocation that it was for; a record without one stands for no event.
+        pub invocation: Option<Name>,
+        pub member: Name,
+        pub strategy: Name,
+        /// What was gathered; `None` where it failed.
+        pub text?: String,
+        pub error?: String,
+    }
 
-/// Texts were compared with traits by meaning.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Match {
-    /// The candidate outcome; a record without one stands for no event.
-    #[serde(deserialize_with = "lenient")]
-    pub candidate: Option<Name>,
-    /// The embedder's model.
-    #[serde(deserialize_with = "lenient")]
-    pub model: String,
-    /// What came near a trait; `None` where it failed.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub near: Option<Vec<SemanticHit>>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
-    /// What the embedder's requests took, where it made any that are paid for; `calls` are these requests.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub spent: Option<Spent>,
-    /// What they count as against the run's caps on tokens and money.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub charged: Option<Charged>,
-}
+    /// Texts were compared with traits by meaning.
+    pub struct Match: Match {
+        /// The candidate outcome; a record without one stands for no event.
+        pub candidate: Option<Name>,
+        /// The embedder's model.
+        pub model: String,
+        /// What came near a trait; `None` where it failed.
+        pub near?: Vec<SemanticHit>,
+        pub error?: String,
+        /// What the embedder's requests took, where it made any that are paid for; `calls` are these requests.
+        pub spent?: Spent,
+        /// What they count as against the run's caps on tokens and money.
+        pub charged?: Amount,
+    }
 
-/// A custom rule was applied. The rule records of protocols have no ticket.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct HostRule {
-    #[serde(deserialize_with = "lenient")]
-    pub ticket: Option<Name>,
-    /// The rule's kind.
-    #[serde(deserialize_with = "lenient")]
-    pub kind: Name,
-    /// What it gave; `None` where it failed.
-    #[serde(deserialize_with = "present", skip_serializing_if = "Option::is_none")]
-    pub output: Option<Json>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub error: Option<String>,
+    /// A custom rule was applied. The rule records of protocols have no ticket.
+    pub struct HostRule: Rule {
+        pub ticket: Option<Name>,
+        /// The rule's kind.
+        pub kind: Name,
+        /// What it gave; `None` where it failed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        pub output: Option<Json> = "present",
+        pub error?: String,
+    }
 }
 
 /// Null is an output.
 fn present<'de, D: serde::Deserializer<'de>>(field: D) -> Result<Option<Json>, D::Error> {
     Json::deserialize(field).map(Some)
-}
-
-impl RecordData for Gathered {
-    const KIND: Kind = Kind::Gathered;
-}
-
-impl RecordData for Match {
-    const KIND: Kind = Kind::Match;
-}
-
-impl RecordData for HostRule {
-    const KIND: Kind = Kind::Rule;
 }

@@ -138,7 +138,7 @@ impl Runner {
             let limit = budget::call_limit(executor, tokens, executor.turn_schema());
             needed.add(limit.map_or_else(Amount::default, |limit| Amount {
                 tokens: limit.tokens,
-                usd_nanos: limit.usd_nanos.unwrap_or(0),
+                money: limit.money.unwrap_or_default(),
             }));
         }
         needed

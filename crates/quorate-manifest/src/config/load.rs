@@ -375,7 +375,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-        use crate::workspace::SourceError;
+    use crate::money::Money;
+    use crate::workspace::SourceError;
 
     struct Text(&'static str);
 
@@ -425,8 +426,8 @@ wall = \"10m\"
         assert_eq!((kind.as_str(), &text[place.span]), ("script", "\"script\""));
         let budget = host.budget;
         assert_eq!(
-            (budget.calls, budget.tokens, budget.usd_nanos, budget.wall),
-            (Some(40), Some(400_000), Some(1_500_000_000), Some(Duration::from_secs(600)))
+            (budget.calls, budget.tokens, budget.money, budget.wall),
+            (Some(40), Some(400_000), Some(Money::from_nanos(1_500_000_000)), Some(Duration::from_secs(600)))
         );
         assert_eq!(budget.prices.map(|(path, _)| path).as_deref(), Some("prices.toml"));
     }

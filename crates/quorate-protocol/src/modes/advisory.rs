@@ -16,6 +16,7 @@ use super::assembly::{
 use crate::answers::advice::Advice;
 use crate::assembly::{AssemblyRequest, Member, Rule, SENTINEL, Setup};
 use crate::rules::advice::{Draft, Emission, MemberAdvice};
+use crate::rules::custom::{MemberOutput, RuleRequest};
 use crate::{ApplyRule, Json, Name, rules};
 
 /// The step of all questions, and the prefix of their invocation ids.
@@ -459,18 +460,13 @@ fn risk_level(setup: &Setup, severity: u8) -> RiskLabel {
 }
 
 /// The input of a custom rule.
-fn host_rule_input(rule: &Rule, heard: &[MemberAdvice], run: &Run) -> Json {
+fn host_rule_input(rule: &Rule, heard: &[MemberAdvice], run: &Run) -> RuleRequest {
     let outputs = heard.iter().filter(|output| rule.applies_to_member(&output.member));
-    let output = |advice: &MemberAdvice| {
-        json!({
-            "member": &*advice.member,
-            "phase": run.member(advice.member_index).phase,
-            "severity": advice.advice.severity,
-            "concern": advice.advice.concern,
-            "evidence": advice.advice.evidence,
-            "suggestion": advice.advice.suggestion,
-            "mayEmit": advice.may_emit,
-        })
+    let output = |output: &MemberAdvice| MemberOutput {
+        member: output.member.clone(),
+        phase: run.member(output.member_index).phase.clone(),
+        advice: output.advice.clone(),
+        may_emit: output.may_emit,
     };
-    json!({"mode": run.setup.mode, "rule": rule, "outputs": outputs.map(output).collect::<Vec<_>>()})
+    RuleRequest::Advisory { rule: rule.clone(), outputs: outputs.map(output).collect() }
 }

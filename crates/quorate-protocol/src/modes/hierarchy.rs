@@ -10,6 +10,7 @@ use super::assembly::{
 use crate::answers::advice::Advice;
 use crate::assembly::{Rule, Setup};
 use crate::rules::advice::{Branch, Child, Rollup};
+use crate::rules::custom::RuleRequest;
 use crate::rules::{self, aggregate};
 use crate::{ApplyRule, Json, Name, Part, PartKind};
 
@@ -263,8 +264,11 @@ fn children_json(hierarchy: &Hierarchy, run: &Run, index: usize) -> Vec<Json> {
     let child = |index: &usize| {
         let node = &hierarchy.nodes[*index];
         let mut shown = json!({"member": &*run.member(*index).id, "status": status(hierarchy, *index)});
-        if let Some(rolled) = node.rollup.as_ref().filter(|_| node.state == NodeState::Passed) {
-            add_advice(&mut shown, &rolled.advice);
+        let passed = node.rollup.as_ref().filter(|_| node.state == NodeState::Passed);
+        if let (Json::Object(shown), Some(Json::Object(advice))) =
+            (&mut shown, passed.map(|rolled| json!(rolled.advice)))
+        {
+            shown.extend(advice);
         }
         shown
     };
@@ -272,16 +276,13 @@ fn children_json(hierarchy: &Hierarchy, run: &Run, index: usize) -> Vec<Json> {
 }
 
 /// The input of a custom rule.
-fn host_rule_input(rule: &Rule, branch: &Branch, node: &str) -> Json {
-    let children = branch.children.iter().map(|child| {
-        let mut shown = json!({"member": &*child.member});
-        add_advice(&mut shown, &child.advice);
-        shown
-    });
-    json!({
-        "mode": "hierarchy", "rule": rule, "node": node, "own": branch.own,
-        "children": children.collect::<Vec<_>>(),
-    })
+fn host_rule_input(rule: &Rule, branch: &Branch, node: &Name) -> RuleRequest {
+    RuleRequest::Hierarchy {
+        rule: rule.clone(),
+        node: node.clone(),
+        own: branch.own.clone(),
+        children: branch.children.clone(),
+    }
 }
 
 /// The root has ended.
@@ -369,11 +370,5 @@ fn status(hierarchy: &Hierarchy, index: usize) -> &'static str {
         NodeState::Refused => "refused",
         NodeState::Waiting if node.own.is_some() => "answered",
         NodeState::Waiting => "not_asked",
-    }
-}
-
-fn add_advice(shown: &mut Json, advice: &Advice) {
-    if let (Json::Object(shown), Json::Object(advice)) = (shown, json!(advice)) {
-        shown.extend(advice);
     }
 }

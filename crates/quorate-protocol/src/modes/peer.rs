@@ -153,7 +153,7 @@ impl Peer {
             _ if self.round >= self.conduct.rounds => Some("max-rounds"),
             Termination::ByRule(kind) => {
                 let ticket = format!("round{}", self.round).into();
-                let input = self.log.host_rule_input(run, &self.heard, self.round);
+                let input = self.log.host_rule_input(run, None, &self.heard, self.round);
                 return vec![Effect::Apply(ApplyRule { ticket, kind: kind.as_str().into(), input })];
             }
             _ => None,
@@ -175,8 +175,7 @@ impl Peer {
         let mut effects = Vec::new();
         while let Some(rule) = self.next_synthesis_rule.and_then(|at| run.setup.rules.get(at)) {
             if rules::built_in(&rule.kind).is_none() {
-                let mut input = self.log.host_rule_input(run, &self.heard, self.round);
-                input["rule"] = json!(rule);
+                let input = self.log.host_rule_input(run, Some(rule), &self.heard, self.round);
                 let ticket = format!("log/{}", rule.id).into();
                 effects.push(Effect::Apply(ApplyRule { ticket, kind: rule.kind.clone(), input }));
                 return effects;

@@ -12,6 +12,7 @@ use super::assembly::{
 };
 use crate::answers::advice::{Ballot, Vote};
 use crate::assembly::{AssemblyRequest, Rule, Setup};
+use crate::rules::custom::{MemberVote, RuleRequest};
 use crate::rules::votes::{CountedVote, Poll, Ruling};
 use crate::rules::{self, votes};
 use crate::tally::{Tally, Weight};
@@ -312,10 +313,18 @@ fn default_rule() -> Rule {
 }
 
 /// The input of a custom rule.
-fn host_rule_input(rule: &Rule, poll: &Poll<'_>, as_no: bool) -> Json {
-    let vote = |vote: &CountedVote| json!({"member": &*vote.member, "weight": vote.weight.text(), "vote": vote.vote.map(Vote::as_str)});
-    let votes: Vec<Json> = poll.votes_of(rule).map(vote).collect();
-    json!({"mode": "voting", "rule": rule, "class": poll.class, "votes": votes, "missingAsNo": as_no})
+fn host_rule_input(rule: &Rule, poll: &Poll<'_>, missing_as_no: bool) -> RuleRequest {
+    let vote = |vote: &CountedVote| MemberVote {
+        member: vote.member.clone(),
+        weight: vote.weight.text(),
+        vote: vote.vote,
+    };
+    RuleRequest::Voting {
+        rule: rule.clone(),
+        class: poll.class.map(str::to_owned),
+        votes: poll.votes_of(rule).map(vote).collect(),
+        missing_as_no,
+    }
 }
 
 /// An outcome without a decision.

@@ -2,6 +2,7 @@
 
 use quorate_manifest::assembly::Mode;
 use quorate_manifest::capabilities::RuleKind;
+use serde::Serialize;
 use serde_json::json;
 
 use crate::answers::advice::Advice;
@@ -41,9 +42,13 @@ pub(crate) struct Branch {
 }
 
 /// The report of a child.
-pub(crate) struct Child {
-    pub(crate) member: Name,
-    pub(crate) advice: Advice,
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Child {
+    /// The member's id.
+    pub member: Name,
+    /// What it passed up.
+    #[serde(flatten)]
+    pub advice: Advice,
 }
 
 /// What a rule makes of a branch.

@@ -213,11 +213,11 @@ fn a_rule_of_the_hosts_is_shown_the_branch() {
     run.answer("node/n1", says(4));
     run.give_no_answer("node/n2");
     run.answer("node/n0", says(2));
-    let input = &run.applies[0].input;
+    let input = json!(run.applies[0].input);
     let mut child = says(4);
     child["member"] = json!("n1");
     assert_eq!(
-        *input,
+        input,
         json!({"mode": "hierarchy", "rule": setup.rules[0], "node": "n0", "own": says(2), "children": [child]})
     );
 }

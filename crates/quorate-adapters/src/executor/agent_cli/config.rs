@@ -230,7 +230,14 @@ impl Config {
         let sandbox = sandbox.map_err(|error| {
             Failure::failed(format!("cannot make a temporary directory: {error}; check TMPDIR"))
         })?;
-        Ok(Launch { program, arguments, variables, cwd, sandbox: sandbox.flatten(), _private_dir: private })
+        Ok(Launch {
+            program,
+            arguments,
+            variables,
+            cwd,
+            sandbox: sandbox.flatten(),
+            _private_dir: private.map(|private| private.dir),
+        })
     }
 
     /// Learns the version of a preset's program.
@@ -421,11 +428,10 @@ fn parse_output(
         (None, Some(preset)) => Ok(preset.output),
         (Some(written), preset) => {
             let names = OutputFormat::ALL.map(OutputFormat::as_str);
-            let output =
-                OutputFormat::ALL.into_iter().find(|output| output.as_str() == written).ok_or_else(|| {
-                    ConfigError::for_key("output", format!("unknown output `{written}`"))
-                        .with_help(format!("known: {}", quoted_list(&names)))
-                })?;
+            let output = OutputFormat::parse(written).ok_or_else(|| {
+                ConfigError::for_key("output", format!("unknown output `{written}`"))
+                    .with_help(format!("known: {}", quoted_list(&names)))
+            })?;
             match preset {
                 Some(preset) if preset.output != output => Err(ConfigError::for_key(
                     "output",

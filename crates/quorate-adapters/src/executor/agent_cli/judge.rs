@@ -204,7 +204,7 @@ pub(super) struct JudgeConfig {
 
 #[derive(Debug)]
 pub(super) struct PrivateDir {
-    dir: TempDir,
+    pub(super) dir: TempDir,
 }
 
 impl PrivateDir {

@@ -2,50 +2,21 @@
 //! asked once for each installed program.
 
 use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
+use std::process::ExitStatus;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use quorate_kernel::ports::executor::{ConfigError, Failure, SideEffect};
+use quorate_kernel::ports::executor::Failure;
 use tokio::sync::OnceCell;
 
 use super::call::{self, Termination};
-use super::command::{self, Launch};
-use super::environment::{BaseVariables, Environment};
+use super::command::{Launch, Program};
 use super::monotonic_now;
-use super::output::describe_failure;
-use super::presets::OutputFormat;
 use super::running_process::STDOUT_CAP;
 
-#[derive(Debug)]
-pub(crate) struct OneshotCommand {
-    command: String,
-    args: Vec<String>,
-    environment: Environment,
-    dir: PathBuf,
-}
-
-impl OneshotCommand {
-    /// A command, found as an executor's is; it runs in `dir`, and sees the variables of `env` besides the base set.
-    ///
-    /// # Errors
-    /// When an entry of `env` is not a name.
-    pub(crate) fn new(
-        command: &str,
-        args: Vec<String>,
-        env: Vec<String>,
-        dir: &Path,
-    ) -> Result<Self, ConfigError> {
-        command::check_no_nul(command, &args)?;
-        let environment = Environment::new(env, BaseVariables::Inherited)?;
-        Ok(OneshotCommand { command: command.to_owned(), args, environment, dir: dir.to_owned() })
-    }
-
-    /// The side effect that a user trusts.
-    pub(crate) fn side_effect(&self) -> SideEffect {
-        super::side_effect::of_command(&self.command, &self.args, self.environment.names(), &self.dir)
-    }
-
+impl Program {
     /// Runs the command with a text on stdin. Dropping the future ends it.
     ///
     /// # Errors
@@ -76,15 +47,7 @@ impl OneshotCommand {
         timeout: Duration,
         quotes_stdout: bool,
     ) -> Result<String, String> {
-        let launch = Launch {
-            program: command::find_command(&self.command, &self.dir)
-                .map_err(|failure| failure.to_string())?,
-            arguments: self.args.iter().map(Into::into).collect(),
-            variables: self.environment.variables(),
-            cwd: self.dir.clone(),
-            sandbox: None,
-            _private_dir: None,
-        };
+        let launch = self.launch()?;
         let fail = |problem: &str| Err(format!("`{}` {problem}", self.command));
         let late = format!("did not end within {} ms", timeout.as_millis());
         let ended = match call::run(Arc::new(launch), text, monotonic_now() + timeout).await {
@@ -98,7 +61,7 @@ impl OneshotCommand {
             }
             Termination::Exited(status) => {
                 let stdout = if quotes_stdout { &*ended.stdout } else { &[] };
-                fail(&describe_failure(OutputFormat::Text, status, stdout, &ended.stderr))
+                fail(&describe_exit(status, stdout, &ended.stderr))
             }
             Termination::DeadlinePassed => fail(&late),
             Termination::Overflowed => {
@@ -106,6 +69,70 @@ impl OneshotCommand {
             }
         }
     }
+}
+
+/// How an unsuccessful command ended, with the last lines of its standard error or output.
+pub(super) fn describe_exit(status: ExitStatus, stdout: &[u8], stderr: &[u8]) -> String {
+    let (stdout, stderr) = (String::from_utf8_lossy(stdout), String::from_utf8_lossy(stderr));
+    with_excerpt(&describe_status(status), if stderr.trim().is_empty() { &stdout } else { &stderr })
+}
+
+/// How an unsuccessful command ended.
+pub(super) fn describe_status(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("ended with exit code {code}"),
+        (None, Some(signal)) => format!("was killed by signal {signal}"),
+        (None, None) => "ended in an unknown way".to_owned(),
+    }
+}
+
+/// A message with the last lines of an output.
+pub(super) fn with_excerpt(message: &str, printed: &str) -> String {
+    let excerpt = excerpt(printed);
+    if excerpt.is_empty() { message.to_owned() } else { format!("{message}: {excerpt}") }
+}
+
+/// The last lines of a text, on one line, without control characters, capped: fit for a message.
+pub(super) fn excerpt(printed: &str) -> String {
+    const LINES: usize = 5;
+    const CHARACTERS: usize = 500;
+    let lines: Vec<String> = printed
+        .lines()
+        .map(strip_escapes)
+        .filter(|line| !line.is_empty())
+        .map(|line| line.to_owned())
+        .collect();
+    let last = lines[lines.len().saturating_sub(LINES)..].join(" | ");
+    let length = last.chars().count();
+    if length <= CHARACTERS {
+        last
+    } else {
+        // Not within a word, unless there is no other place: the rest of a secret would no longer be recognized.
+        let is_within_word =
+            |at: usize| last.chars().nth(at).is_some_and(|character| character.is_ascii_graphic());
+        let word = length - CHARACTERS;
+        let rest: String = last.chars().skip(word).collect();
+        let whole_words = match is_within_word(word) && is_within_word(word - 1) {
+            true => rest.trim_start_matches(|character: char| character.is_ascii_graphic()),
+            false => &rest,
+        };
+        let rest = if whole_words.is_empty() { &rest } else { whole_words };
+        format!("\u{2026}{}", rest.trim_start())
+    }
+}
+
+/// A line without the escape sequences that colour it or move the cursor.
+fn strip_escapes(line: &str) -> String {
+    let mut plain = String::with_capacity(line.len());
+    let mut characters = line.chars().peekable();
+    while let Some(character) = characters.next() {
+        if character == '\u{1b}' && characters.next_if_eq(&'[').is_some() {
+            characters.by_ref().find(|character| ('\u{40}'..='\u{7e}').contains(character));
+        } else if !character.is_control() {
+            plain.push(character);
+        }
+    }
+    plain.trim().to_owned()
 }
 
 const VERSION_TIMEOUT: Duration = Duration::from_secs(10);

@@ -8,6 +8,7 @@ use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
 
 use super::call::{AttemptFiles, CallOutput, Termination};
+use super::oneshot::{describe_exit, describe_status, with_excerpt};
 use super::presets::{ModelAndUsage, OutputFormat, ReplyError, claude, codex, gemini};
 use super::running_process::STDOUT_CAP;
 
@@ -22,7 +23,7 @@ impl OutputFormat {
         }
     }
 
-    fn parse(self, stdout: &str, last_message: Option<String>) -> Result<Reply, ReplyError> {
+    fn reply(self, stdout: &str, last_message: Option<String>) -> Result<Reply, ReplyError> {
         match self {
             OutputFormat::Text => Ok(Reply { text: stdout.to_owned(), ..Reply::default() }),
             OutputFormat::ClaudeJson => claude::read(stdout),
@@ -67,7 +68,7 @@ pub(super) fn read_reply(
     if let Some(meaning) = says_so(&stdout) {
         return Err(failure(&with_excerpt(&format!("gave no answer: {meaning}"), &stdout)));
     }
-    let read = match output.parse(&stdout, last_message) {
+    let read = match output.reply(&stdout, last_message) {
         // A script in place of the CLI may print the answer itself.
         Err(ReplyError::Malformed) if form.is_structured() && answer::extract(form, &stdout, &[]).is_ok() => {
             Ok(Reply { text: stdout.clone(), ..Reply::default() })
@@ -96,68 +97,10 @@ pub(super) fn describe_failure(
     stdout: &[u8],
     stderr: &[u8],
 ) -> String {
-    use std::os::unix::process::ExitStatusExt;
-    let message = match (status.code(), status.signal()) {
-        (Some(code), _) => format!("ended with exit code {code}"),
-        (None, Some(signal)) => format!("was killed by signal {signal}"),
-        (None, None) => "ended in an unknown way".to_owned(),
-    };
-    let stdout = String::from_utf8_lossy(stdout);
-    let stderr = String::from_utf8_lossy(stderr);
-    match output.parse(&stdout, None) {
-        Err(ReplyError::Reported(error)) => with_excerpt(&message, &error),
-        _ if stderr.trim().is_empty() => with_excerpt(&message, &stdout),
-        _ => with_excerpt(&message, &stderr),
+    match output.reply(&String::from_utf8_lossy(stdout), None) {
+        Err(ReplyError::Reported(error)) => with_excerpt(&describe_status(status), &error),
+        _ => describe_exit(status, stdout, stderr),
     }
-}
-
-/// A message with the last lines of an output.
-fn with_excerpt(message: &str, printed: &str) -> String {
-    let excerpt = excerpt(printed);
-    if excerpt.is_empty() { message.to_owned() } else { format!("{message}: {excerpt}") }
-}
-
-/// The last lines of a text, on one line, without control characters, capped: fit for a message.
-pub(super) fn excerpt(printed: &str) -> String {
-    const LINES: usize = 5;
-    const CHARACTERS: usize = 500;
-    let lines: Vec<String> = printed
-        .lines()
-        .map(strip_escapes)
-        .filter(|line| !line.is_empty())
-        .map(|line| line.to_owned())
-        .collect();
-    let last = lines[lines.len().saturating_sub(LINES)..].join(" | ");
-    let length = last.chars().count();
-    if length <= CHARACTERS {
-        last
-    } else {
-        // Not within a word, unless there is no other place: the rest of a secret would no longer be recognized.
-        let is_within_word =
-            |at: usize| last.chars().nth(at).is_some_and(|character| character.is_ascii_graphic());
-        let word = length - CHARACTERS;
-        let rest: String = last.chars().skip(word).collect();
-        let whole_words = match is_within_word(word) && is_within_word(word - 1) {
-            true => rest.trim_start_matches(|character: char| character.is_ascii_graphic()),
-            false => &rest,
-        };
-        let rest = if whole_words.is_empty() { &rest } else { whole_words };
-        format!("\u{2026}{}", rest.trim_start())
-    }
-}
-
-/// A line without the escape sequences that colour it or move the cursor.
-fn strip_escapes(line: &str) -> String {
-    let mut plain = String::with_capacity(line.len());
-    let mut characters = line.chars().peekable();
-    while let Some(character) = characters.next() {
-        if character == '\u{1b}' && characters.next_if_eq(&'[').is_some() {
-            characters.by_ref().find(|character| ('\u{40}'..='\u{7e}').contains(character));
-        } else if !character.is_control() {
-            plain.push(character);
-        }
-    }
-    plain.trim().to_owned()
 }
 
 /// The searched text (lower case, straight quotes), and its meaning.
@@ -246,8 +189,9 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;
 
-    use super::{OutputFormat, Schema, excerpt, read_reply};
+    use super::{OutputFormat, Schema, read_reply};
     use crate::executor::agent_cli::call::{CallOutput, Termination};
+    use crate::executor::agent_cli::oneshot::excerpt;
 
     fn judged(status: i32, stdout: &str, stderr: &str) -> Result<String, String> {
         judged_as(Schema::FirstAnswer, status, stdout, stderr)

@@ -3,12 +3,13 @@
 //! Some local servers cut a long prompt silently; [`Reader`] finds that by the tokens that they report.
 
 use std::error::Error as _;
+use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use quorate_kernel::budget::{fewest_tokens, has_more_tokens, most_tokens};
 use quorate_kernel::canonical;
 use quorate_kernel::ports::executor::{Failure, Retry, Usage};
+use quorate_manifest::money::Money;
 use quorate_protocol::Json;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response};
@@ -46,113 +47,222 @@ impl CallFailure {
     pub(super) fn unsent(failure: Failure) -> Self {
         CallFailure { is_free: true, ..CallFailure::of(failure, Outcome::Answered) }
     }
-
-    fn timed_out() -> Self {
-        CallFailure::of(Failure::TimedOut, Outcome::Answered)
-    }
 }
 
 /// The usage of a request that was not sent or was refused.
 pub(super) fn nothing() -> Usage {
-    Usage { tokens_in: Some(0), tokens_out: Some(0), usd_nanos: Some(0), ..Usage::default() }
+    Usage { tokens_in: Some(0), tokens_out: Some(0), money: Some(Money::ZERO), ..Usage::default() }
 }
 
 /// The largest list of models or vectors, in bytes.
 const MAX_DOCUMENT_BYTES: usize = 16 << 20;
 
-/// Sends a request and reads the response as a stream. `on_event` is told of each event.
-///
-/// # Errors
-/// When the service gives no answer; `on_event` has received the usage reported until then.
-pub(super) async fn send(
-    client: &Client,
-    service: &Service,
-    key: Option<&Secret>,
-    (request, stream): (HttpRequest, Stream),
-    deadline: Instant,
-    mut on_event: impl FnMut(&Event),
-) -> Result<wire::Response, CallFailure> {
-    let response = connect(client, service, key, request, deadline).await?;
-    if !response.status().is_success() {
-        return Err(refused(service, key, response, deadline).await);
+/// What one request is sent with, and until when.
+#[derive(Clone, Copy)]
+pub(super) struct Call<'a> {
+    pub(super) client: &'a Client,
+    pub(super) service: &'a Service,
+    pub(super) key: Option<&'a Secret>,
+    pub(super) deadline: Instant,
+}
+
+impl Call<'_> {
+    /// Sends a request and reads the response as a stream. `on_event` is told of each event.
+    ///
+    /// # Errors
+    /// When the service gives no answer; `on_event` has received the usage reported until then.
+    pub(super) async fn send(
+        self,
+        (request, stream): (HttpRequest, Stream),
+        on_event: impl FnMut(&Event),
+    ) -> Result<wire::Response, CallFailure> {
+        let response = self.connect(request).await?;
+        if !response.status().is_success() {
+            return Err(self.refused(response).await);
+        }
+        check_encoding(&response).map_err(|fault| self.failed(fault))?;
+        self.read((response, stream), on_event).await
     }
-    check_encoding(&response).map_err(|fault| failed(service, key, fault))?;
-    read(service, key, (response, stream), deadline, &mut on_event).await
-}
 
-async fn connect(
-    client: &Client,
-    service: &Service,
-    key: Option<&Secret>,
-    request: HttpRequest,
-    deadline: Instant,
-) -> Result<Response, CallFailure> {
-    let url = url(service, &request.path)?;
-    let headers = headers(service, key, &request.headers)?;
-    exchange(service, key, client.post(url).headers(headers).body(request.body), deadline).await
-}
-
-/// Gets a JSON document below the base URL. `fixed` are headers that all requests of the wire have.
-///
-/// # Errors
-/// As [`send`], and when the document is too large or no JSON.
-pub(super) async fn get(
-    client: &Client,
-    service: &Service,
-    key: Option<&Secret>,
-    (path, fixed): (&str, &[(&'static str, String)]),
-    deadline: Instant,
-) -> Result<Json, CallFailure> {
-    let get = client.get(url(service, path)?).headers(headers(service, key, fixed)?);
-    let response = exchange(service, key, get, deadline).await?;
-    document(service, key, response, deadline).await
-}
-
-/// Sends a request whose response is one JSON document.
-///
-/// # Errors
-/// As [`get`].
-pub(super) async fn post(
-    client: &Client,
-    service: &Service,
-    key: Option<&Secret>,
-    request: HttpRequest,
-    deadline: Instant,
-) -> Result<Json, CallFailure> {
-    let response = connect(client, service, key, request, deadline).await?;
-    document(service, key, response, deadline).await
-}
-
-async fn document(
-    service: &Service,
-    key: Option<&Secret>,
-    mut response: Response,
-    deadline: Instant,
-) -> Result<Json, CallFailure> {
-    if !response.status().is_success() {
-        return Err(refused(service, key, response, deadline).await);
+    /// Gets a JSON document below the base URL. `fixed` are headers that all requests of the wire have.
+    ///
+    /// # Errors
+    /// As [`Call::send`], and when the document is too large or no JSON.
+    pub(super) async fn get(self, path: &str, fixed: &[(&'static str, String)]) -> Result<Json, CallFailure> {
+        let get = self.client.get(self.url(path)?).headers(self.headers(fixed)?);
+        let response = self.exchange(get).await?;
+        self.document(response).await
     }
-    check_encoding(&response).map_err(|fault| failed(service, key, fault))?;
-    let mut body = Vec::new();
-    loop {
-        match limited(service.idle, deadline, response.chunk()).await {
-            Err(Limit::Deadline) => return Err(CallFailure::timed_out()),
-            Err(Limit::Idle) => return Err(idle(service)),
-            Ok(Ok(None)) => break,
-            Ok(Ok(Some(bytes))) if body.len() + bytes.len() > MAX_DOCUMENT_BYTES => {
+
+    /// Sends a request whose response is one JSON document.
+    ///
+    /// # Errors
+    /// As [`Call::get`].
+    pub(super) async fn post(self, request: HttpRequest) -> Result<Json, CallFailure> {
+        let response = self.connect(request).await?;
+        self.document(response).await
+    }
+
+    async fn connect(self, request: HttpRequest) -> Result<Response, CallFailure> {
+        let (url, headers) = (self.url(&request.path)?, self.headers(&request.headers)?);
+        self.exchange(self.client.post(url).headers(headers).body(request.body)).await
+    }
+
+    async fn document(self, mut response: Response) -> Result<Json, CallFailure> {
+        if !response.status().is_success() {
+            return Err(self.refused(response).await);
+        }
+        check_encoding(&response).map_err(|fault| self.failed(fault))?;
+        let mut body = Vec::new();
+        while let Some(bytes) = self.chunk(&mut response).await? {
+            if body.len() + bytes.len() > MAX_DOCUMENT_BYTES {
                 let said = format!("it is longer than {MAX_DOCUMENT_BYTES} bytes");
-                return Err(failed(service, key, Fault::new(FaultKind::TooLarge, said)));
+                return Err(self.failed(Fault::new(FaultKind::TooLarge, said)));
             }
-            Ok(Ok(Some(bytes))) => body.extend(&bytes),
-            Ok(Err(error)) => {
-                let said = short(&without_key(error_chain(&error), key));
-                return Err(failed(service, key, Fault::new(FaultKind::EndedEarly, said)));
+            body.extend_from_slice(&bytes);
+        }
+        let parsed = std::str::from_utf8(&body).map_err(|error| error.to_string());
+        let parsed = parsed.and_then(|text| canonical::parse(text.trim()).map_err(|error| error.to_string()));
+        parsed.map_err(|why| self.failed(Fault::new(FaultKind::Malformed, why)))
+    }
+
+    fn url(self, path: &str) -> Result<Url, CallFailure> {
+        Url::parse(&format!("{}{path}", self.service.base_url.as_str().trim_end_matches('/')))
+            .map_err(|why| CallFailure::unsent(Failure::never(format!("the address cannot be built: {why}"))))
+    }
+
+    /// The headers of a request: the wire's, the settings' and the key's.
+    fn headers(self, fixed: &[(&'static str, String)]) -> Result<HeaderMap, CallFailure> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in fixed {
+            if let Ok(value) = HeaderValue::from_str(value) {
+                headers.insert(HeaderName::from_static(name), value);
+            }
+        }
+        headers.extend(self.service.headers.iter().cloned());
+        if let Some((name, value)) = self.key.and_then(|key| self.service.auth.header(key)) {
+            let mut value = HeaderValue::from_str(&value)
+                .map_err(|_| CallFailure::unsent(Failure::never("the key cannot stand in a header")))?;
+            value.set_sensitive(true);
+            headers.insert(HeaderName::from_static(name), value);
+        }
+        Ok(headers)
+    }
+
+    async fn exchange(self, request: RequestBuilder) -> Result<Response, CallFailure> {
+        self.limited(request.send()).await?.map_err(|error| self.unreached(&error))
+    }
+
+    /// The next bytes of a body; `None` at its end.
+    async fn chunk(self, response: &mut Response) -> Result<Option<impl Deref<Target = [u8]>>, CallFailure> {
+        self.limited(response.chunk()).await?.map_err(|error| {
+            let said = short(&without_key(error_chain(&error), self.key));
+            self.failed(Fault::new(FaultKind::EndedEarly, said))
+        })
+    }
+
+    async fn read(
+        self,
+        (mut response, mut stream): (Response, Stream),
+        mut on_event: impl FnMut(&Event),
+    ) -> Result<wire::Response, CallFailure> {
+        let ended = loop {
+            let mut ended = None;
+            let events = match self.chunk(&mut response).await? {
+                Some(bytes) => stream.feed(&bytes),
+                None => stream.finish(),
+            };
+            for mut event in events {
+                if let Event::Ended(response) = &mut event {
+                    response.model = response.model.take().map(|model| without_key(model, self.key));
+                    // No prompt has no tokens: a gateway that does not count says 0, and a budget must not believe it.
+                    if response.usage.tokens_in == Some(0) {
+                        response.usage = Usage::default();
+                    }
+                }
+                on_event(&event);
+                if let Event::Ended(response) = event {
+                    ended = Some(*response);
+                }
+            }
+            if let Some(ended) = ended {
+                break ended;
+            }
+        };
+        match &ended.text {
+            Ok(_) => Ok(ended),
+            Err(fault) => Err(self.failed(fault.clone())),
+        }
+    }
+
+    async fn refused(self, mut response: Response) -> CallFailure {
+        let status = response.status();
+        if status.is_redirection() {
+            let to = response.headers().get("location").and_then(|to| to.to_str().ok()).unwrap_or("nowhere");
+            let to = short(&without_key(to.to_owned(), self.key));
+            let said = format!("it redirects to {to}, which is not followed; set `base_url`");
+            let fault = Fault::new(FaultKind::BadRequest, said);
+            return self.failed(Fault { status: Some(status.as_u16()), ..fault });
+        }
+        let headers = response.headers().clone();
+        // As much of a body as is quoted. One that breaks off is quoted until there.
+        let mut body = Vec::new();
+        while body.len() < fault::MAX_BODY_BYTES {
+            let Ok(Ok(Some(bytes))) = self.limited(response.chunk()).await else { break };
+            body.extend(&bytes[..bytes.len().min(fault::MAX_BODY_BYTES - body.len())]);
+        }
+        let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+        self.failed(fault::from_response(status.as_u16(), header, &body))
+    }
+
+    /// The failure of a call with a fault.
+    pub(super) fn failed(self, mut fault: Fault) -> CallFailure {
+        fault.said = without_key(fault.said, self.key);
+        let outcome = match fault.kind {
+            FaultKind::RateLimited | FaultKind::Overloaded => Outcome::Limited(fault.after),
+            FaultKind::Server => Outcome::Unreached,
+            _ => Outcome::Answered,
+        };
+        let is_auth = fault.kind == FaultKind::Auth;
+        let mut message = without_key(fault.to_string(), self.key);
+        if is_auth && let Some(key) = &self.service.key {
+            message = format!("{message} (it was {})", key.source().describe());
+        }
+        let is_free = fault.status.is_some_and(|status| (300..500).contains(&status));
+        let failure = Failure::Failed { message, retry: fault.retry() };
+        CallFailure { failure, outcome, is_auth, is_free, http_status: fault.status }
+    }
+
+    fn unreached(self, error: &reqwest::Error) -> CallFailure {
+        let cause = error.source().map_or_else(|| error.to_string(), error_chain);
+        let mut message = format!(
+            "cannot reach {}: {}",
+            host_and_port(&self.service.base_url),
+            short(&without_key(cause.clone(), self.key))
+        );
+        if cause.to_ascii_lowercase().contains("certificate") {
+            message.push_str("; `ca` names a file of authorities that are trusted beside the system's");
+        }
+        let failure = Failure::Failed { message: without_key(message, self.key), retry: Retry::Soon };
+        CallFailure { is_free: error.is_connect(), ..CallFailure::of(failure, Outcome::Unreached) }
+    }
+
+    /// Waits for something, at most for the idle limit and to the deadline.
+    async fn limited<T>(self, future: impl Future<Output = T>) -> Result<T, CallFailure> {
+        let Call { service, deadline, .. } = self;
+        let until = Instant::now().checked_add(service.idle).map_or(deadline, |until| until.min(deadline));
+        match tokio::time::timeout_at(until, future).await {
+            Ok(value) => Ok(value),
+            Err(_) if Instant::now() >= deadline => {
+                Err(CallFailure::of(Failure::TimedOut, Outcome::Answered))
+            }
+            Err(_) => {
+                let (host, idle) = (host_and_port(&service.base_url), service.idle.as_secs());
+                let failure = Failure::failed(format!("{host} sent nothing for {idle} s (`idle`)"));
+                Err(CallFailure::of(failure, Outcome::Unreached))
             }
         }
     }
-    let parsed = std::str::from_utf8(&body).map_err(|error| error.to_string());
-    let parsed = parsed.and_then(|text| canonical::parse(text.trim()).map_err(|error| error.to_string()));
-    parsed.map_err(|why| failed(service, key, Fault::new(FaultKind::Malformed, why)))
 }
 
 /// Refuses a compressed body: its size when unpacked is not known.
@@ -166,184 +276,8 @@ fn check_encoding(response: &Response) -> Result<(), Fault> {
     }
 }
 
-fn url(service: &Service, path: &str) -> Result<Url, CallFailure> {
-    Url::parse(&format!("{}{path}", service.base_url.as_str().trim_end_matches('/')))
-        .map_err(|why| CallFailure::unsent(Failure::never(format!("the address cannot be built: {why}"))))
-}
-
-/// The headers of a request: the wire's, the settings' and the key's.
-fn headers(
-    service: &Service,
-    key: Option<&Secret>,
-    fixed: &[(&'static str, String)],
-) -> Result<HeaderMap, CallFailure> {
-    let mut headers = HeaderMap::new();
-    for (name, value) in fixed {
-        if let Ok(value) = HeaderValue::from_str(value) {
-            headers.insert(HeaderName::from_static(name), value);
-        }
-    }
-    headers.extend(service.headers.iter().cloned());
-    if let Some((name, value)) = key.and_then(|key| service.auth.header(key)) {
-        let mut value = HeaderValue::from_str(&value)
-            .map_err(|_| CallFailure::unsent(Failure::never("the key cannot stand in a header")))?;
-        value.set_sensitive(true);
-        headers.insert(HeaderName::from_static(name), value);
-    }
-    Ok(headers)
-}
-
-async fn exchange(
-    service: &Service,
-    key: Option<&Secret>,
-    request: RequestBuilder,
-    deadline: Instant,
-) -> Result<Response, CallFailure> {
-    match limited(service.idle, deadline, request.send()).await {
-        Err(Limit::Deadline) => Err(CallFailure::timed_out()),
-        Err(Limit::Idle) => Err(idle(service)),
-        Ok(Ok(response)) => Ok(response),
-        Ok(Err(error)) => Err(unreached(service, key, &error)),
-    }
-}
-
-async fn read(
-    service: &Service,
-    key: Option<&Secret>,
-    (mut response, mut stream): (Response, Stream),
-    deadline: Instant,
-    on_event: &mut impl FnMut(&Event),
-) -> Result<wire::Response, CallFailure> {
-    let ended = loop {
-        let mut ended = None;
-        let events = match limited(service.idle, deadline, response.chunk()).await {
-            Err(Limit::Deadline) => return Err(CallFailure::timed_out()),
-            Err(Limit::Idle) => return Err(idle(service)),
-            Ok(Ok(Some(bytes))) => stream.feed(&bytes),
-            Ok(Ok(None)) => stream.finish(),
-            Ok(Err(error)) => {
-                let said = short(&without_key(error_chain(&error), key));
-                return Err(failed(service, key, Fault::new(FaultKind::EndedEarly, said)));
-            }
-        };
-        for mut event in events {
-            if let Event::Ended(response) = &mut event {
-                response.model = response.model.take().map(|model| without_key(model, key));
-                // No prompt has no tokens: a gateway that does not count says 0, and a budget must not believe it.
-                if response.usage.tokens_in == Some(0) {
-                    response.usage = Usage::default();
-                }
-            }
-            on_event(&event);
-            if let Event::Ended(response) = event {
-                ended = Some(*response);
-            }
-        }
-        if let Some(ended) = ended {
-            break ended;
-        }
-    };
-    match &ended.text {
-        Ok(_) => Ok(ended),
-        Err(fault) => Err(failed(service, key, fault.clone())),
-    }
-}
-
-async fn refused(
-    service: &Service,
-    key: Option<&Secret>,
-    response: Response,
-    deadline: Instant,
-) -> CallFailure {
-    let status = response.status();
-    if status.is_redirection() {
-        let to = response.headers().get("location").and_then(|to| to.to_str().ok()).unwrap_or("nowhere");
-        let said = format!(
-            "it redirects to {}, which is not followed; set `base_url`",
-            short(&without_key(to.to_owned(), key))
-        );
-        return failed(
-            service,
-            key,
-            Fault { status: Some(status.as_u16()), ..Fault::new(FaultKind::BadRequest, said) },
-        );
-    }
-    let headers = response.headers().clone();
-    let body = body_start(response, fault::MAX_BODY_BYTES, service.idle, deadline).await;
-    let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    failed(service, key, fault::from_response(status.as_u16(), header, &body))
-}
-
-/// As much of a body as is quoted. One that breaks off is quoted until there.
-async fn body_start(mut response: Response, most: usize, idle: Duration, deadline: Instant) -> Vec<u8> {
-    let mut body = Vec::new();
-    while body.len() < most {
-        match limited(idle, deadline, response.chunk()).await {
-            Ok(Ok(Some(bytes))) => body.extend(&bytes[..bytes.len().min(most - body.len())]),
-            _ => break,
-        }
-    }
-    body
-}
-
-/// The failure of a call with a fault.
-pub(super) fn failed(service: &Service, key: Option<&Secret>, mut fault: Fault) -> CallFailure {
-    fault.said = without_key(fault.said, key);
-    let outcome = match fault.kind {
-        FaultKind::RateLimited | FaultKind::Overloaded => Outcome::Limited(fault.after),
-        FaultKind::Server => Outcome::Unreached,
-        _ => Outcome::Answered,
-    };
-    let is_auth = fault.kind == FaultKind::Auth;
-    let mut message = without_key(fault.to_string(), key);
-    if is_auth && let Some(source) = service.key.as_ref().map(super::service::Key::source) {
-        message = format!("{message} (it was {})", source.describe());
-    }
-    let is_free = fault.status.is_some_and(|status| (300..500).contains(&status));
-    let failure = Failure::Failed { message, retry: fault.retry() };
-    CallFailure { failure, outcome, is_auth, is_free, http_status: fault.status }
-}
-
-fn unreached(service: &Service, key: Option<&Secret>, error: &reqwest::Error) -> CallFailure {
-    let cause = error.source().map_or_else(|| error.to_string(), error_chain);
-    let mut message = format!(
-        "cannot reach {}: {}",
-        host_and_port(&service.base_url),
-        short(&without_key(cause.clone(), key))
-    );
-    if cause.to_ascii_lowercase().contains("certificate") {
-        message.push_str("; `ca` names a file of authorities that are trusted beside the system's");
-    }
-    let failure = Failure::Failed { message: without_key(message, key), retry: Retry::Soon };
-    CallFailure { is_free: error.is_connect(), ..CallFailure::of(failure, Outcome::Unreached) }
-}
-
-fn idle(service: &Service) -> CallFailure {
-    let message = format!(
-        "{} sent nothing for {} s (`idle`)",
-        host_and_port(&service.base_url),
-        service.idle.as_secs()
-    );
-    CallFailure::of(Failure::failed(message), Outcome::Unreached)
-}
-
 fn short(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).take(MAX_REASON_CHARS).collect()
-}
-
-enum Limit {
-    Idle,
-    Deadline,
-}
-
-/// Waits for something, at most for the idle limit and to the deadline.
-async fn limited<T>(idle: Duration, deadline: Instant, future: impl Future<Output = T>) -> Result<T, Limit> {
-    let until = Instant::now().checked_add(idle).map_or(deadline, |until| until.min(deadline));
-    match tokio::time::timeout_at(until, future).await {
-        Ok(value) => Ok(value),
-        Err(_) if Instant::now() >= deadline => Err(Limit::Deadline),
-        Err(_) => Err(Limit::Idle),
-    }
 }
 
 /// Prompts with no more words are not judged: they fit in every context.

@@ -11,20 +11,18 @@ use quorate_kernel::ports::executor::{CallLimit, ConfigError, Failure, Retry, Se
 use quorate_kernel::ports::extension::{Embedder, ExtensionError, Meter};
 use quorate_manifest::money::Money;
 use quorate_protocol::Json;
-use reqwest::Client;
 use serde_json::json;
-use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use super::call;
+use super::call::{self, Call};
 use super::config::DEFAULT_CONCURRENCY;
 use super::pool::{Outcome, Pool};
 use super::prices::{Price, Priced};
-use super::service::{Defaults, Secret, Service, address};
+use super::service::{Defaults, Service, address};
 use crate::block::Block;
 use crate::executor::llm::fault::{self, Fault, FaultKind};
 use crate::executor::llm::wire::{Auth, HttpRequest, Wire, path_segment};
-use crate::http::{self, Redirects};
+use crate::http;
 
 /// The keys of the table.
 const KEYS: &[&str] = &["wire", "model", "base_url", "key", "auth", "headers", "ca", "threshold", "price"];
@@ -73,7 +71,6 @@ pub fn new(settings: &Settings) -> Result<Arc<dyn Embedder>, ConfigError> {
         timeout: settings.timeout,
         service,
         pool,
-        client: OnceCell::new(),
         known: Mutex::default(),
     }))
 }
@@ -105,7 +102,6 @@ struct ServiceEmbedder {
     service: Service,
     price: Priced,
     pool: Arc<Pool>,
-    client: OnceCell<Client>,
     known: Mutex<Known>,
 }
 
@@ -148,27 +144,21 @@ impl ServiceEmbedder {
         let admitted = tokio::time::timeout_at(deadline, self.pool.admit()).await;
         let _room = admitted.map_err(|_| Failure::TimedOut)?;
         self.pool.wait_turn(deadline).await?;
-        let key = match &self.service.key {
-            Some(key) => Some(key.get().await?),
-            None => None,
-        };
+        let key = self.service.key().await?;
         let request = self.api.encode(&self.model, texts);
-        let make =
-            || async { http::client(&self.service.base_url, self.service.ca.as_deref(), Redirects::Refused) };
-        let client = self.client.get_or_try_init(make).await.map_err(Failure::never)?;
+        let client = self.service.client().await?;
+        let call = Call { client, service: &self.service, key: key.as_ref(), deadline };
         let reserved = meter.reserve(Some(self.limit(texts))).await;
         let reserved = reserved.map_err(|why| Failure::never(why.to_string()))?;
-        let body = call::post(client, &self.service, key.as_ref(), request, deadline).await;
+        let body = call.post(request).await;
         match &body {
             Ok(body) => reserved.settle(&self.usage(body)),
             Err(failed) if failed.is_free => reserved.settle(&call::nothing()),
             // Its usage is unknown, so the whole reservation counts.
             Err(_) => drop(reserved),
         }
-        let decoded = body.and_then(|body| {
-            let decoded = self.api.decode(&body, texts.len());
-            decoded.map_err(|fault| call::failed(&self.service, key.as_ref(), fault))
-        });
+        let decoded =
+            body.and_then(|body| self.api.decode(&body, texts.len()).map_err(|fault| call.failed(fault)));
         let failed = match decoded {
             Ok(vectors) => {
                 self.pool.ended(Outcome::Answered, "");
@@ -177,7 +167,7 @@ impl ServiceEmbedder {
             Err(failed) => failed,
         };
         self.pool.ended(failed.outcome, &failed.failure.to_string());
-        Err(match self.renews_key(failed.is_auth, key.as_ref()).await {
+        Err(match failed.is_auth && self.service.renews_key(key.as_ref()).await {
             true => failed.failure.with_retry(Retry::Soon),
             false => failed.failure,
         })
@@ -194,14 +184,6 @@ impl ServiceEmbedder {
         let free = self.price.price == Some(Price::FREE);
         let money = self.price.price.as_ref().and_then(|price| price.cost(&usage));
         Usage { money: money.or(free.then_some(Money::ZERO)), ..usage }
-    }
-
-    /// Whether the next attempt has another key than the one that was not accepted.
-    async fn renews_key(&self, is_refused: bool, key: Option<&Secret>) -> bool {
-        match (&self.service.key, key) {
-            (Some(source), Some(key)) if is_refused => source.forget(key).await,
-            _ => false,
-        }
     }
 
     fn known(&self) -> std::sync::MutexGuard<'_, Known> {

@@ -171,7 +171,7 @@ impl Pool {
 
     /// Waits until the machines that share the pool's quota may make one more call.
     async fn wait_quota(&self, deadline: Instant) -> Result<(), Failure> {
-        let Some(quota) = super::shared_quota() else { return Ok(()) };
+        let Some(quota) = crate::executor::shared_quota() else { return Ok(()) };
         while let Some(wait) = quota.ask(&self.name).await {
             let until = Instant::now() + wait;
             if until >= deadline {
@@ -237,7 +237,7 @@ impl Pool {
         if let (Outcome::Limited(_), Some(shared)) = (outcome, &self.shared) {
             shared.limited(wait);
         }
-        if let (Outcome::Limited(_), Some(quota)) = (outcome, super::shared_quota()) {
+        if let (Outcome::Limited(_), Some(quota)) = (outcome, crate::executor::shared_quota()) {
             quota.limited(&self.name, wait.min(LONGEST_WAIT));
         }
         wait

@@ -1,4 +1,4 @@
-//! What models cost: the dated table that ships, a table's own `price`, and the cost of a call in billionths of a dollar.
+//! What models cost: the dated table that ships, a table's own `price`, and the cost of a call.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,6 +9,7 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use quorate_kernel::clock::{Clock as _, System};
 use quorate_kernel::ports::executor::{ConfigError, SideEffect, Usage};
+use quorate_manifest::money::Money;
 use quorate_protocol::Json;
 use serde::Deserialize;
 
@@ -214,8 +215,8 @@ impl Price {
         tier.map_or(self.rates, |tier| tier.rates)
     }
 
-    /// The cost of a call in billionths of a dollar, rounded up; `None` where its tokens are not known.
-    pub(crate) fn cost(&self, usage: &Usage) -> Option<u64> {
+    /// The cost of a call rounded up to a billionth of a dollar; `None` where its tokens are not known.
+    pub(crate) fn cost(&self, usage: &Usage) -> Option<Money> {
         let (read, wrote) = (usage.tokens_in?, usage.tokens_out?);
         let rates = self.rates(read);
         let parts = [
@@ -230,11 +231,11 @@ impl Price {
             sum += u128::from(tokens) * u128::from(rate.unwrap_or(rates.input));
         }
         sum += u128::from(plain) * u128::from(rates.input);
-        Some(u64::try_from(sum.div_ceil(1_000)).unwrap_or(u64::MAX))
+        Some(money(sum))
     }
 
-    /// The most that a call with at most so many tokens can cost, in billionths of a dollar.
-    pub(crate) fn most(&self, tokens_in: u64, tokens_out: u64) -> u64 {
+    /// The most that a call with at most so many tokens can cost.
+    pub(crate) fn most(&self, tokens_in: u64, tokens_out: u64) -> Money {
         let all = self.tiers.iter().map(|tier| &tier.rates).chain([&self.rates]);
         let (mut input, mut output) = (0, 0);
         for rates in all {
@@ -242,8 +243,13 @@ impl Price {
             (input, output) = (input.max(rates.input).max(write), output.max(rates.output));
         }
         let sum = u128::from(tokens_in) * u128::from(input) + u128::from(tokens_out) * u128::from(output);
-        u64::try_from(sum.div_ceil(1_000)).unwrap_or(u64::MAX)
+        money(sum)
     }
+}
+
+/// Rounds millionths of a millionth of a dollar up to billionths.
+fn money(sum: u128) -> Money {
+    Money::from_nanos(u64::try_from(sum.div_ceil(1_000)).unwrap_or(u64::MAX))
 }
 
 impl fmt::Display for Price {
@@ -320,7 +326,10 @@ mod tests {
             ..Usage::default()
         };
         // 2,500 x 3 + 6,000 x 0.30 + 1,000 x 3.75 + 500 x 6 + 200 x 15 dollars for a million
-        assert_eq!(shipped().price("claude-sonnet-4-5").unwrap().cost(&usage), Some(19_050_000));
+        assert_eq!(
+            shipped().price("claude-sonnet-4-5").unwrap().cost(&usage),
+            Some(Money::from_nanos(19_050_000))
+        );
         let long = Usage {
             tokens_in: Some(300_000),
             tokens_cached: Some(100_000),
@@ -328,11 +337,17 @@ mod tests {
             ..Usage::default()
         };
         // 200,000 x 4 + 100,000 x 0.40 + 1,000 x 18
-        assert_eq!(shipped().price("gemini-3.1-pro-preview").unwrap().cost(&long), Some(858_000_000));
+        assert_eq!(
+            shipped().price("gemini-3.1-pro-preview").unwrap().cost(&long),
+            Some(Money::from_nanos(858_000_000))
+        );
         // 200,000 x 0.435 + 100,000 x 0.003625 + 1,000 x 0.87
-        assert_eq!(shipped().price("deepseek-v4-pro").unwrap().cost(&long), Some(88_232_500));
+        assert_eq!(
+            shipped().price("deepseek-v4-pro").unwrap().cost(&long),
+            Some(Money::from_nanos(88_232_500))
+        );
         assert_eq!(shipped().price("deepseek-v4-pro").unwrap().to_string(), "0.435 and 0.87");
-        assert_eq!(Price::FREE.cost(&long), Some(0));
+        assert_eq!(Price::FREE.cost(&long), Some(Money::ZERO));
         assert_eq!(Price::FREE.cost(&Usage::default()), None, "unknown, not nothing");
     }
 

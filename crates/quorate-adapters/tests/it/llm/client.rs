@@ -8,6 +8,7 @@ use quorate_kernel::ports::executor::{
     ConfigError, Executor, Failure, Invocation, Reply, Retry, Settings, Usage,
 };
 use quorate_kernel::single_call;
+use quorate_manifest::money::Money;
 use serde_json::{Value, json};
 
 use super::server::{Server, Step, chat, chat_delta, chat_end, ok, status};
@@ -54,7 +55,7 @@ async fn an_answer_is_read_with_what_it_cost() {
     let usage = noted.usage.unwrap();
     assert_eq!((usage.tokens_in, usage.tokens_cached, usage.tokens_out), (Some(1000), Some(600), Some(20)));
     // 400 x 3 + 600 x 0.3 + 20 x 15 dollars for a million
-    assert_eq!((usage.usd_nanos, noted.model.as_deref()), (Some(1_680_000), Some("served")));
+    assert_eq!((usage.money, noted.model.as_deref()), (Some(Money::from_nanos(1_680_000)), Some("served")));
     let [request] = &server.received()[..] else { panic!("one request") };
     assert!(request.head.starts_with("POST /chat/completions HTTP/1.1\r\n"), "{}", request.head);
     assert!(!request.head.to_ascii_lowercase().contains("authorization"), "no key, no header");
@@ -82,7 +83,8 @@ async fn usage_of_nothing_is_unknown_and_what_was_turned_down_took_nothing() {
         Server::start(move |_| vec![ok(), Step::Send(chat_delta(ANSWER)), Step::Send(end.clone())]);
     assert_eq!(usage(uncounted.await).await, (true, Some(Usage::default())));
     let limited = Server::start(|_| status("429 Too Many Requests", "", "{}"));
-    let nothing = Usage { tokens_in: Some(0), tokens_out: Some(0), usd_nanos: Some(0), ..Usage::default() };
+    let nothing =
+        Usage { tokens_in: Some(0), tokens_out: Some(0), money: Some(Money::ZERO), ..Usage::default() };
     assert_eq!(usage(limited.await).await, (false, Some(nothing)));
     // Nothing is sent through a pool whose last calls reached nothing.
     let gone = build(json!({"base_url": "http://127.0.0.1:9", "model": "m", "pool": "gone-by-now"})).unwrap();

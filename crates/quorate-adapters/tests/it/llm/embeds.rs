@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use quorate_adapters::executor::llm::embed;
 use quorate_kernel::ports::executor::{ConfigError, Settings};
 use quorate_kernel::ports::extension::{Embedder, Meter};
+use quorate_manifest::money::Money;
 use serde_json::{Value, json};
 
 use super::server::{Server, Step, status};
@@ -91,7 +92,7 @@ async fn what_cannot_be_compared_is_a_failure_and_asked_for_once() {
         ("<html>", "not in the format"),
     ] {
         let server = Server::start(move |_| status("200 OK", "", body)).await;
-        let why = embedder(&server, json!({})).embed(&["a", "b"], &Meter::unlimited()).await.unwrap_err();
+        let why = embedder(&server, json!({})).embed(&["a", "b"], &Meter::unlimited()).await.unwrap_err().to_string();
         assert!(why.contains(says), "{says}: {why}");
         assert_eq!(server.received().len(), 1, "{why}");
     }
@@ -102,7 +103,7 @@ async fn what_cannot_be_compared_is_a_failure_and_asked_for_once() {
         (status("200 OK", "", &" ".repeat(17 << 20)), "too large"),
     ] {
         let server = Server::start(move |_| steps.clone()).await;
-        let why = embedder(&server, json!({})).embed(&["a"], &Meter::unlimited()).await.unwrap_err();
+        let why = embedder(&server, json!({})).embed(&["a"], &Meter::unlimited()).await.unwrap_err().to_string();
         assert!(why.contains(says), "{says}: {why}");
         assert_eq!(server.received().len(), 1, "{why}");
     }
@@ -110,7 +111,7 @@ async fn what_cannot_be_compared_is_a_failure_and_asked_for_once() {
     let server = Server::start(|n| if n == 0 { vectors(&[&[1.0]]) } else { vectors(&[&[1.0, 0.0]]) }).await;
     let embedder = embedder(&server, json!({}));
     embedder.embed(&["a"], &Meter::unlimited()).await.unwrap();
-    let why = embedder.embed(&["a", "b"], &Meter::unlimited()).await.unwrap_err();
+    let why = embedder.embed(&["a", "b"], &Meter::unlimited()).await.unwrap_err().to_string();
     assert!(why.contains("vectors of"), "{why}");
 }
 
@@ -123,7 +124,7 @@ async fn a_failure_that_may_pass_is_tried_again_within_the_timeout() {
     // Longer than the timeout, and a service that never answers.
     let start = Instant::now();
     let server = Server::start(move |_| busy("60")).await;
-    let why = embedder(&server, json!({})).embed(&["a"], &Meter::unlimited()).await.unwrap_err();
+    let why = embedder(&server, json!({})).embed(&["a"], &Meter::unlimited()).await.unwrap_err().to_string();
     assert!(why.contains("limits the rate"), "{why}");
     assert_eq!(server.received().len(), 1);
     let silent = Server::start(|_| vec![Step::Hold]).await;
@@ -132,7 +133,8 @@ async fn a_failure_that_may_pass_is_tried_again_within_the_timeout() {
         .unwrap()
         .embed(&["a"], &Meter::unlimited())
         .await
-        .unwrap_err();
+        .unwrap_err()
+        .to_string();
     assert!(why.contains("timed out"), "{why}");
     assert!(start.elapsed() < Duration::from_secs(5));
 }
@@ -150,7 +152,7 @@ async fn the_key_goes_to_its_header_and_is_told_to_nobody() {
         ("gemini", format!("x-goog-api-key: {CANARY}")),
     ] {
         let more = json!({"wire": wire, "key": {"file": path}, "headers": {"x-team": "legal"}});
-        let why = embedder(&server, more).embed(&["a"], &Meter::unlimited()).await.unwrap_err();
+        let why = embedder(&server, more).embed(&["a"], &Meter::unlimited()).await.unwrap_err().to_string();
         let head = server.received().last().unwrap().head.to_ascii_lowercase();
         assert!(head.contains(&header) && head.contains("x-team: legal"), "{head}");
         assert!(!why.contains(CANARY) && why.contains("[key]"), "{why}");
@@ -165,7 +167,7 @@ async fn what_requests_took_is_metered_and_unknown_usage_counts_in_full() {
     };
     let busy = || status("429 Slow down", "retry-after: 0\r\n", "{}");
     let oops = || status("500 Oops", "", "{}");
-    for (answers, requests, tokens_in, usd_nanos) in [
+    for (answers, requests, tokens_in, nanos) in [
         (vec![counted(json!(40))], 1, Some(40), Some(800)),
         (vec![busy(), counted(json!(40))], 2, Some(40), Some(800)),
         // It is not known what the first took.
@@ -177,21 +179,21 @@ async fn what_requests_took_is_metered_and_unknown_usage_counts_in_full() {
         embedder(&server, more).embed(&["a text"], &meter).await.unwrap();
         let took = meter.took();
         assert_eq!(
-            (took.requests, took.usage.tokens_in, took.usage.usd_nanos),
-            (requests, tokens_in, usd_nanos)
+            (took.requests, took.usage.tokens_in, took.usage.money.map(Money::nanos)),
+            (requests, tokens_in, nanos)
         );
     }
     let server = Server::start(|_| vectors(&[&[1.0]])).await;
     let limit = |more: Value| embedder(&server, more).call_limit(&["a text"]).unwrap();
     // Seven tokens with the marks around them, up to three times.
-    assert_eq!(limit(json!({"price": {"input": 1000}})).usd_nanos, Some(21_000_000));
-    assert_eq!(limit(json!({})).usd_nanos, Some(0), "this machine is free");
+    assert_eq!(limit(json!({"price": {"input": 1000}})).money, Some(Money::from_nanos(21_000_000)));
+    assert_eq!(limit(json!({})).money, Some(Money::ZERO), "this machine is free");
     let far = json!({"wire": "chat", "model": "nobody-knows", "threshold": 0.6});
     let far = build(far, Duration::from_secs(1)).unwrap();
-    assert!(far.is_metered() && far.call_limit(&["a"]).unwrap().usd_nanos.is_none());
+    assert!(far.is_metered() && far.call_limit(&["a"]).unwrap().money.is_none());
     let known = json!({"wire": "chat", "model": "text-embedding-3-small", "threshold": 0.6});
     let known = build(known, Duration::from_secs(1)).unwrap();
-    assert!(known.call_limit(&["a"]).unwrap().usd_nanos.is_some_and(|nanos| nanos > 0));
+    assert!(known.call_limit(&["a"]).unwrap().money.is_some_and(|most| most > Money::ZERO));
 }
 
 #[test]

@@ -12,6 +12,7 @@ use super::Run;
 use crate::answers::advice::{Message, Recipients};
 use crate::assembly::{AssemblyRequest, Member, Rule, Setup};
 use crate::rules::aggregate;
+use crate::rules::custom::{RoundAnswer, RuleRequest, SentMessage};
 use crate::{Json, Name};
 
 /// How many rounds there are at most where only a termination rule is given.
@@ -215,8 +216,8 @@ impl Log {
             let member = &run.member(message.from).id;
             collects.is_empty() || collects.iter().any(|rule| rule.applies_to_member(member))
         };
-        let messages: Vec<Json> =
-            self.said.iter().filter(collected).map(|message| message_json(run, message)).collect();
+        let messages: Vec<SentMessage> =
+            self.said.iter().filter(collected).map(|message| sent_message(run, message)).collect();
         ending.artifact.insert("messages".into(), json!(messages));
     }
 
@@ -227,28 +228,37 @@ impl Log {
     }
 
     /// The input of a custom rule.
-    pub(super) fn host_rule_input(&self, run: &Run, heard: &[Option<Message>], round: u32) -> Json {
-        let messages: Vec<Json> = self.said.iter().map(|message| message_json(run, message)).collect();
-        let answer = |(index, one): (usize, &Option<Message>)| {
-            json!({
-                "member": &*run.member(index).id,
-                "answered": one.is_some(),
-                "objection": one.as_ref().is_some_and(|one| one.objection == Some(true)),
-                "pass": one.as_ref().is_some_and(|one| one.pass),
-            })
+    pub(super) fn host_rule_input(
+        &self,
+        run: &Run,
+        rule: Option<&Rule>,
+        heard: &[Option<Message>],
+        round: u32,
+    ) -> RuleRequest {
+        let answer = |(index, message): (usize, &Option<Message>)| RoundAnswer {
+            member: run.member(index).id.clone(),
+            answered: message.is_some(),
+            objection: message.as_ref().is_some_and(|message| message.objection == Some(true)),
+            pass: message.as_ref().is_some_and(|message| message.pass),
         };
-        let answers: Vec<Json> = heard.iter().enumerate().map(answer).collect();
-        json!({"mode": "peer", "round": round, "messages": messages, "answers": answers})
+        RuleRequest::Peer {
+            rule: rule.cloned(),
+            round,
+            messages: self.said.iter().map(|message| sent_message(run, message)).collect(),
+            answers: heard.iter().enumerate().map(answer).collect(),
+        }
     }
 }
 
 /// A message as members, rules and outcomes see it.
-fn message_json(run: &Run, said: &DeliveredMessage) -> Json {
-    let to = said.to.as_ref().map_or_else(
-        || json!("*"),
-        |recipients| json!(recipients.iter().map(|index| &*run.member(*index).id).collect::<Vec<_>>()),
-    );
-    json!({"round": said.round, "from": &*run.member(said.from).id, "to": to, "text": &*said.text})
+fn sent_message(run: &Run, said: &DeliveredMessage) -> SentMessage {
+    let member = |index: usize| run.member(index).id.clone();
+    SentMessage {
+        round: said.round,
+        from: member(said.from),
+        to: said.to.as_ref().map(|recipients| recipients.iter().map(|index| member(*index)).collect()),
+        text: said.text.clone(),
+    }
 }
 
 /// The transcript of each member; equal transcripts are rendered once, so that prompts share them if all members hear everything.
@@ -262,7 +272,7 @@ pub(super) struct Transcripts<'a> {
 
 impl<'a> Transcripts<'a> {
     pub(super) fn new(log: &'a Log, conduct: &'a Exchange, run: &'a Run) -> Self {
-        let written = log.said.iter().map(|message| message_json(run, message)).collect();
+        let written = log.said.iter().map(|message| json!(sent_message(run, message))).collect();
         Transcripts { log, conduct, run, written, last: None }
     }
 

@@ -378,7 +378,7 @@ fn a_rule_of_the_hosts() {
     let run = |result: Result<Json, &str>| {
         let mut sitting = open(&setup);
         all(&mut sitting, &says);
-        let outputs = sitting.applies[0].input["outputs"].as_array().cloned().unwrap_or_default();
+        let outputs = json!(sitting.applies[0].input)["outputs"].as_array().cloned().unwrap_or_default();
         assert_eq!(outputs.len(), 1, "it is shown whom it applies to");
         sitting.rule_applied("own", result);
         sitting

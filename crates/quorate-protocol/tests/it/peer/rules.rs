@@ -26,7 +26,7 @@ fn each_rule_is_applied_to_the_log_once() {
     for ticket in ["log/first", "log/second"] {
         let [apply] = &sitting.applies[..] else { panic!("one rule at a time: {:?}", sitting.applies) };
         assert_eq!((&*apply.ticket, &*apply.kind), (ticket, "custom:sum"));
-        let input = &apply.input;
+        let input = json!(apply.input);
         assert_eq!((&input["mode"], &input["round"], &input["messages"]), (&json!("peer"), &json!(1), &said));
         assert_eq!(input["answers"], json!([answer("p0", true), answer("p1", false)]));
         assert_eq!(format!("log/{}", input["rule"]["id"].as_str().unwrap_or_default()), ticket);

@@ -7,6 +7,7 @@
 use std::ffi::OsString;
 
 use quorate_kernel::ports::executor::{Reply, Usage};
+use quorate_manifest::money::Money;
 use quorate_protocol::{Json, answers};
 
 use super::{ArgumentBuilder, ArgumentInputs, CliPreset, ModelAndUsage, ServerPassing, count};
@@ -179,7 +180,7 @@ fn usage(envelope: &Json) -> Usage {
     }
     let cost = envelope.get("total_cost_usd").and_then(Json::as_f64).filter(|usd| *usd >= 0.0);
     // The cast saturates at 18 billion dollars.
-    Usage { usd_nanos: cost.map(|usd| (usd * 1e9).round() as u64), ..usage }
+    Usage { money: cost.map(|usd| Money::from_nanos((usd * 1e9).round() as u64)), ..usage }
 }
 
 /// The variable that keeps `@path` from attaching files.
@@ -280,6 +281,7 @@ mod tests {
     use crate::executor::agent_cli::call::AttemptFiles;
     use crate::executor::agent_cli::presets::{ArgumentInputs, words};
     use crate::executor::agent_cli::tool_grants::{ToolGrants, fixture};
+    use quorate_manifest::money::Money;
     use quorate_protocol::answers;
     use serde_json::json;
 
@@ -355,7 +357,7 @@ mod tests {
         let (model, usage) = model_and_usage(printed);
         assert_eq!(model.as_deref(), Some("large"));
         assert_eq!((usage.tokens_in, usage.tokens_cached), (Some(31669), Some(22296)));
-        assert_eq!((usage.tokens_out, usage.usd_nanos), (Some(121), None));
+        assert_eq!((usage.tokens_out, usage.money), (Some(121), None));
     }
 
     #[test]
@@ -367,11 +369,11 @@ mod tests {
         assert!(read(printed).is_err());
         let (model, usage) = model_and_usage(printed);
         assert_eq!(model.as_deref(), Some("large"));
-        let Usage { tokens_in, tokens_cached, tokens_out, usd_nanos, .. } = usage;
+        let Usage { tokens_in, tokens_cached, tokens_out, money, .. } = usage;
         assert_eq!((tokens_in, tokens_cached, tokens_out), (Some(40), Some(4), Some(8)));
-        assert_eq!(usd_nanos, Some(13_037_250));
+        assert_eq!(money, Some(Money::from_nanos(13_037_250)));
         assert_eq!(model_and_usage("no JSON"), (None, Usage::default()));
-        assert_eq!(model_and_usage(r#"{"total_cost_usd":-1}"#).1.usd_nanos, None);
+        assert_eq!(model_and_usage(r#"{"total_cost_usd":-1}"#).1.money, None);
     }
 
     #[test]

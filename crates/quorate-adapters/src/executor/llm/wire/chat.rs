@@ -174,7 +174,7 @@ impl From<Counts> for Usage {
             tokens_written_long: None,
             tokens_out: counts.completion_tokens,
             tokens_reasoning: counts.completion_tokens_details.and_then(|details| details.reasoning_tokens),
-            usd_nanos: None,
+            money: None,
         }
     }
 }

@@ -185,7 +185,7 @@ impl Decoder {
             tokens_written_long: counts.cache_creation.map(|by_age| by_age.ephemeral_1h_input_tokens),
             tokens_out: counts.output_tokens,
             tokens_reasoning: counts.output_tokens_details.and_then(|details| details.thinking_tokens),
-            usd_nanos: None,
+            money: None,
         };
     }
 }

@@ -209,7 +209,7 @@ impl From<Counts> for Usage {
             tokens_written_long: by_age.map(|written| written.ttl_12h_tokens),
             tokens_out: counts.output_tokens,
             tokens_reasoning: counts.output_tokens_details.and_then(|details| details.reasoning_tokens),
-            usd_nanos: None,
+            money: None,
         }
     }
 }
