@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorate::Money;
 use quorate::measured::made_up_event;
 use quorate_kernel::ports::executor::{Executor, Servers, Settings, Usage};
 use quorate_kernel::prompt::{Layout, Prompt};
@@ -57,7 +58,7 @@ pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
                     ..Usage::default()
                 })
             });
-            calls.sum::<Option<u64>>().ok_or_else(|| format!("{model} has no price"))
+            calls.sum::<Option<Money>>().map(Money::nanos).ok_or_else(|| format!("{model} has no price"))
         };
         bench.table.unlimited(format!("cost by `{wire}`, {model}, cached"), Measure::Money(cost(true)?));
         bench.table.peer("the same without a cache", Measure::Money(cost(false)?));

@@ -5,9 +5,11 @@ use std::time::Duration;
 
 use clap::builder::{NonEmptyStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use quorate::input::{parse_duration, parse_money, parse_since};
+use quorate::input::{parse_duration, parse_since};
 use quorate::review::FailOn;
-use quorate::{Caps, Error, ErrorKind, NatsServers, Producer, Quorate, RunOptions, Verdict, VerdictPolicy};
+use quorate::{
+    Caps, Error, ErrorKind, Money, NatsServers, Producer, Quorate, RunOptions, Verdict, VerdictPolicy,
+};
 use quorate_diagnostics::{Body, codes};
 
 use super::render::Format;
@@ -90,8 +92,8 @@ pub(super) struct QueueArguments {
 
 #[cfg(feature = "postgres")]
 impl QueueArguments {
-    pub(super) fn options(&self) -> quorate::queue::QueueOptions {
-        quorate::queue::QueueOptions {
+    pub(super) fn options(&self) -> quorate::cluster::queue::QueueOptions {
+        quorate::cluster::queue::QueueOptions {
             tenant: self.tenant.clone(),
             class: self.worker_class.clone(),
             priority: self.priority,
@@ -115,8 +117,8 @@ pub(super) struct ExecutorArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     max_tokens: Option<u64>,
     /// The most money of a run, for example "5 USD"
-    #[arg(long, value_name = "AMOUNT", value_parser = parse_money)]
-    max_money: Option<u64>,
+    #[arg(long, value_name = "AMOUNT", value_parser = Money::parse_cap)]
+    max_money: Option<Money>,
     /// The timeout of each member, for example 90s or 5m
     #[arg(long, value_name = "D", value_parser = duration)]
     timeout: Option<Duration>,
@@ -127,7 +129,7 @@ impl ExecutorArguments {
         RunOptions {
             executor: self.executor.clone(),
             model: self.model.clone(),
-            caps: Caps { calls: self.max_calls, tokens: self.max_tokens, usd_nanos: self.max_money },
+            caps: Caps { calls: self.max_calls, tokens: self.max_tokens, money: self.max_money },
             timeout: self.timeout,
             ..RunOptions::default()
         }
@@ -237,7 +239,7 @@ pub(super) fn verdict_parser<const N: usize>(
 }
 
 /// The parser of one of these words, each with its value and its help.
-fn one_of<W: Into<clap::builder::Str>, T: Copy + Send + Sync + 'static, const N: usize>(
+pub(super) fn one_of<W: Into<clap::builder::Str>, T: Copy + Send + Sync + 'static, const N: usize>(
     choices: [(W, T, &'static str); N],
 ) -> impl TypedValueParser<Value = T> {
     let choices = choices.map(|(word, value, help)| (word.into(), value, help));

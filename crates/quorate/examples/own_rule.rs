@@ -5,19 +5,24 @@
 #![expect(clippy::disallowed_methods, reason = "it writes its own workspace")]
 
 use async_trait::async_trait;
+use quorate::ports::extension::{ExtensionError, RuleAnswer, RuleDecision, RuleRequest, Vote};
 use quorate::ports::{Mode, RuleKind, extension};
 use quorate::{AssemblyVerdict, Quorate};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// Passes when no member votes no, however few vote yes.
 struct NobodyObjects;
 
 #[async_trait]
 impl extension::Rule for NobodyObjects {
-    async fn apply(&self, input: Value) -> Result<Value, String> {
-        let votes = input["votes"].as_array().ok_or("there are no votes")?;
-        let objects = votes.iter().any(|vote| vote["vote"] == "no");
-        Ok(json!({"decision": if objects { "fail" } else { "pass" }}))
+    fn describe(&self) -> RuleKind {
+        RuleKind { modes: vec![Mode::Voting], params: json!({"type": "object"}), ..RuleKind::default() }
+    }
+
+    async fn apply(&self, request: RuleRequest) -> Result<RuleAnswer, ExtensionError> {
+        let RuleRequest::Voting { votes, .. } = request else { return Ok(RuleAnswer::Nothing) };
+        let objects = votes.iter().any(|ballot| ballot.vote == Some(Vote::No));
+        Ok(RuleAnswer::Vote { decision: if objects { RuleDecision::Fail } else { RuleDecision::Pass } })
     }
 }
 
@@ -26,7 +31,7 @@ struct WithLastYear;
 
 #[async_trait]
 impl extension::Gather for WithLastYear {
-    async fn gather(&self, request: extension::GatherRequest) -> Result<String, String> {
+    async fn gather(&self, request: extension::GatherRequest) -> Result<String, ExtensionError> {
         Ok(format!("{}\n\nLast year this cost 31 000.\n", request.subject.text))
     }
 }
@@ -55,11 +60,9 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     std::fs::write(dir.path().join("personas/cfo/PERSONA.md"), CFO)?;
     std::fs::write(dir.path().join("proposal.md"), "# A second region\n\nResolution: open it.\n")?;
 
-    let params = json!({"type": "object"});
-    let kind = RuleKind { modes: vec![Mode::Voting], params, ..RuleKind::default() };
     let quorate = Quorate::builder()
         .workspace(dir.path())
-        .rule("nobody-objects", kind, NobodyObjects)
+        .rule("nobody-objects", NobodyObjects)
         .gather("custom:last-year", WithLastYear)
         .build()?;
     let decision = quorate.convene("ASSEMBLY.md").proposal("proposal.md").await?;

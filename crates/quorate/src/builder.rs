@@ -11,8 +11,8 @@ use quorate_kernel::ports::state::State;
 use quorate_kernel::ports::substrate::Substrate;
 use quorate_kernel::ports::telemetry::Lifecycle;
 use quorate_kernel::registry::BuildContext;
-use quorate_manifest::capabilities::RuleKind;
 use serde_json::Value;
+use tempfile::TempDir;
 
 use super::error::Error;
 use super::service::confined::Root;
@@ -148,6 +148,7 @@ impl std::fmt::Debug for Quorate {
 pub struct Builder {
     workspace: Option<PathBuf>,
     ledger: Option<PathBuf>,
+    in_memory: bool,
     config: Option<PathBuf>,
     state_dir: Option<PathBuf>,
     nats: Option<NatsServers>,
@@ -175,6 +176,32 @@ impl Builder {
     #[must_use]
     pub fn ledger(mut self, ledger: impl Into<PathBuf>) -> Self {
         self.ledger = Some(ledger.into());
+        self
+    }
+
+    /// Keeps the ledger, its keys and its log in memory, in place of a file, as long as a clone of the workspace exists:
+    /// nothing is written to the disk. On a system without `/dev/shm` they are in a private directory for temporary
+    /// files.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// use quorate::init::InitTemplate;
+    /// use quorate::ports::Mode;
+    /// use quorate::{Draft, Quorate};
+    ///
+    /// let quorate = Quorate::builder().workspace(dir.path()).ledger_in_memory().build()?;
+    /// let board = quorate.init_manifest(".".as_ref(), InitTemplate::Assembly(Mode::Voting), "board")?;
+    /// let proposal = Draft::of_text("# A second region\n\nResolution: open it.\n".to_owned(), None);
+    /// let decision = quorate.convene(&board.done[0]).proposal(proposal).await?;
+    /// assert!(quorate.show(&decision.run).await.is_ok());
+    /// assert!(!dir.path().join(".quorate").exists());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn ledger_in_memory(mut self) -> Self {
+        self.in_memory = true;
         self
     }
 
@@ -264,8 +291,8 @@ impl Builder {
 
     /// Registers a synthesis rule under a kind that assemblies can name.
     #[must_use]
-    pub fn rule(mut self, name: &str, kind: RuleKind, rule: impl Rule + 'static) -> Self {
-        let added = self.registries.add_rule(name, kind, Arc::new(rule));
+    pub fn rule(mut self, kind: &str, rule: impl Rule + 'static) -> Self {
+        let added = self.registries.add_rule(kind, Arc::new(rule));
         self.checked(added)
     }
 
@@ -355,7 +382,7 @@ impl Builder {
     /// Builds the workspace and reads no file: each call reads the configuration that it needs, and validates it.
     ///
     /// # Errors
-    /// If no workspace was named, or a kind was registered twice.
+    /// If no workspace was named, or a kind was registered twice, or a ledger in memory cannot be created.
     pub fn build_unread(self) -> Result<Quorate, Error> {
         let directory = self
             .workspace
@@ -367,6 +394,12 @@ impl Builder {
         environment.registries = Arc::new(self.registries);
         environment.inventory = Some(trust::decide::inventory_of_workspace);
         environment.ledger = self.ledger;
+        if self.in_memory {
+            let memory = memory_directory()?;
+            environment.ledger = Some(memory.path().join("ledger/ledger.db"));
+            environment.memory = Some(Arc::new(memory));
+            environment.keeps_ledgers = false;
+        }
         environment.state_dir = self.state_dir;
         environment.nats = self.nats;
         environment.user = self.user.unwrap_or(environment.user);
@@ -382,6 +415,12 @@ impl Builder {
         let places = PathOverrides { config: self.config, ledger: None };
         Ok(Quorate { environment, places, root: None, held: None })
     }
+}
+
+/// A private directory in memory, if the system has one.
+fn memory_directory() -> Result<TempDir, Error> {
+    let created = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
+    created.map_err(|error| Error::invalid_request(format!("cannot keep a ledger in memory: {error}")))
 }
 
 /// Makes the workspace absolute, since the process's working directory may change.

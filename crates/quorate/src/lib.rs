@@ -1,19 +1,42 @@
 //! Quorate: councils of agents whose decisions you can audit.
 //!
 //! [`Quorate`] is a workspace: a directory with its manifests, a ledger, and the executors, rules, substrates and other
-//! extensions that the embedding program registers. Everything else starts from it:
+//! extensions that the embedding program registers. Everything else starts from it. A program with a member of its own:
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
 //! # let dir = tempfile::tempdir()?;
-//! use quorate::Quorate;
+//! use async_trait::async_trait;
+//! use quorate::ports::executor::{About, Executor, Failure, Invocation, Reply};
+//! use quorate::{Event, Quorate, Verdict};
 //!
-//! let quorate = Quorate::builder().workspace(dir.path()).build()?;
-//! let draft = "The meeting moved to Tuesday at ten, because the room is taken on Monday. Please bring the figures of \
-//!              the last quarter, and tell Ada if you cannot come.\n";
-//! let review = quorate.review_text("draft.md", draft).await?;
-//! let verdict = review.verdict.expect("all members have answered");
-//! println!("{} after {} calls: {}", verdict.as_str(), review.calls, review.because);
+//! /// Answers for every member; a real one would read the prompt.
+//! struct HouseStyle;
+//!
+//! #[async_trait]
+//! impl Executor for HouseStyle {
+//!     fn about(&self) -> About {
+//!         About { kind: "house-style", asks_a_model: false, model: None }
+//!     }
+//!
+//!     async fn invoke(&self, _: Invocation) -> Result<Reply, Failure> {
+//!         let text = r#"{"would_block": false, "irreducible": false, "verdict": "ship", "reasoning": "It is plain."}"#;
+//!         Ok(Reply { text: text.to_owned(), ..Reply::default() })
+//!     }
+//! }
+//!
+//! let builder = Quorate::builder().workspace(dir.path()).ledger_in_memory();
+//! let quorate = builder.executor("house-style", HouseStyle).build()?;
+//! let draft = "The meeting moved to Tuesday at ten, because the room is taken on Monday.\n";
+//! let review = quorate.review_text("draft.md", draft).executor("house-style").max_money("5 USD".parse()?);
+//! let mut run = review.start();
+//! while let Some(event) = run.next().await {
+//!     if let Event::Answered { member, step, .. } = event {
+//!         println!("{member} has answered ({step})");
+//!     }
+//! }
+//! let review = run.finish().await?;
+//! assert_eq!(review.verdict, Some(Verdict::Ship), "{}", review.because);
 //! # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -21,13 +44,16 @@
 //! The library reads neither the process's environment nor its working directory and never writes to a terminal: the
 //! builder supplies all of it. Commands that workspace files name run only if the builder trusts them ([`Trust`]). A
 //! program whose members are CLIs should use [`process`], which kills them when the program exits.
+//!
+//! The features `agent-cli`, `llm`, `rubric` (the executors of these kinds), `provision` and `cluster` are on by default;
+//! without one, its code is left out, and a manifest that names its kind is refused.
 
 #![warn(missing_docs)]
 
 pub mod audit;
 mod builder;
-#[cfg(feature = "nats")]
-pub mod commit_events;
+#[cfg(feature = "cluster")]
+pub mod cluster;
 pub mod convene;
 pub mod conversation;
 pub mod doctor;
@@ -46,14 +72,11 @@ pub mod manifests;
 #[allow(missing_docs, reason = "only the benchmarks of this workspace use it")]
 #[doc(hidden)]
 pub mod measured;
-pub mod metrics;
 pub mod playbook;
 pub mod ports;
 pub mod process;
 #[cfg(feature = "provision")]
 pub mod provision;
-#[cfg(feature = "postgres")]
-pub mod queue;
 pub mod reader;
 pub mod reports;
 pub mod review;
@@ -77,6 +100,16 @@ pub use quorate_kernel::budget::Caps;
 pub use quorate_manifest::assembly::{ResolvedAssembly, Trigger};
 pub use quorate_manifest::council::VerdictPolicy;
 pub use quorate_manifest::council::tiers::Tier;
+/// ```
+/// use quorate::Money;
+///
+/// let cap: Money = "0.50 USD".parse()?;
+/// assert_eq!(cap.saturating_sub(Money::from_nanos(250_000_000)).to_string(), "0.25 USD");
+/// assert_eq!("5 EUR".parse::<Money>().unwrap_err().to_string(), "`EUR` is not USD, and Quorate converts no currencies");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub use quorate_manifest::money::Money;
+pub use quorate_manifest::money::ParseMoneyError;
 pub use quorate_protocol::Name;
 pub use quorate_protocol::policy::Verdict;
 pub use review::{Draft, Finding, Review, ReviewRequest, Reviewing};

@@ -16,8 +16,16 @@ pub mod executor {
 /// What decides on answers or selects material in place of the built-in rules and strategies.
 pub mod extension {
     pub use quorate_kernel::ports::extension::{
-        Embedder, Gather, GatherRequest, Meter, MeteredRequest, Rule,
+        Embedder, ExtensionError, Gather, GatherRequest, Meter, MeteredRequest, Rule,
     };
+    pub use quorate_protocol::answers::advice::{Advice, Vote};
+    pub use quorate_protocol::assembly::Rule as RuleEntry;
+    pub use quorate_protocol::rules::advice::Child;
+    pub use quorate_protocol::rules::custom::{
+        MemberOutput, MemberVote, RoundAnswer, RuleAnswer, RuleDecision, RuleFragment, RuleRequest,
+        SentMessage,
+    };
+    pub use quorate_protocol::{Part, PartKind};
 }
 
 /// The turns of a conversation and its participants.

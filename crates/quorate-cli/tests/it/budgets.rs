@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use quorate::Quorate;
+use quorate::{Money, Quorate};
 use quorate_kernel::record::RunIntent;
 use serde_json::json;
 
@@ -131,8 +131,8 @@ fn a_program_that_embeds_quorate_caps_tokens_and_money() {
     // A call may take 1,000 tokens besides its prompt, and a cent.
     for (capped, calls) in [
         (review().max_tokens(900), 0),
-        (review().max_usd_nanos(9_000_000), 0),
-        (review().max_tokens(1_000_000).max_usd_nanos(1_000_000_000), 9),
+        (review().max_money(Money::from_nanos(9_000_000)), 0),
+        (review().max_tokens(1_000_000).max_money(Money::from_nanos(1_000_000_000)), 9),
     ] {
         let before = model.requests().len();
         let review = block_on(async { capped.await }).expect("it ends");
@@ -144,7 +144,7 @@ fn a_program_that_embeds_quorate_caps_tokens_and_money() {
     place.write("proposal.md", "# A second region\n\nResolution: open it.\n");
     let convene = || quorate.convene("ASSEMBLY.md").proposal("proposal.md").executor("own");
     let before = model.requests().len();
-    for capped in [convene().max_tokens(900), convene().max_usd_nanos(9_000_000)] {
+    for capped in [convene().max_tokens(900), convene().max_money(Money::from_nanos(9_000_000))] {
         block_on(async { capped.await }).expect("it ends");
     }
     assert_eq!(model.requests().len(), before, "no call fits");

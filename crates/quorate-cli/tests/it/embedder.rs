@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::support;
 use async_trait::async_trait;
 use quorate::{Decision, Quorate, Trust};
-use quorate_kernel::ports::extension::{Embedder, Meter};
+use quorate_kernel::ports::extension::{Embedder, ExtensionError, Meter};
 use serde_json::{Value, json};
 use support::assembly::{advice, answers, write};
 use support::{TestDir, records};
@@ -30,9 +30,9 @@ impl Embedder for Temperature {
         0.9
     }
 
-    async fn embed(&self, texts: &[&str], _: &Meter) -> Result<Vec<Vec<f32>>, String> {
+    async fn embed(&self, texts: &[&str], _: &Meter) -> Result<Vec<Vec<f32>>, ExtensionError> {
         if self.broken {
-            return Err("the model is not there".to_owned());
+            return Err(ExtensionError::new("the model is not there"));
         }
         let cold = |text: &&str| ["warmth", "icy", "frosty"].iter().any(|word| text.contains(word));
         Ok(texts.iter().map(|text| if cold(text) { vec![1.0, 0.0] } else { vec![0.0, 1.0] }).collect())

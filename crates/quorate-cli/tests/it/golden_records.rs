@@ -12,8 +12,10 @@ use std::time::Duration;
 use crate::support;
 use async_trait::async_trait;
 use quorate::Quorate;
+use quorate::ports::extension::{
+    Embedder, ExtensionError, Meter, RuleAnswer, RuleDecision, RuleRequest, Vote,
+};
 use quorate::ports::{Mode, RuleKind, extension};
-use quorate_kernel::ports::extension::{Embedder, Meter};
 use quorate_kernel::ports::ledger::Kind;
 use serde_json::{Value, json};
 use sqlx::{ConnectOptions as _, Row as _};
@@ -323,9 +325,9 @@ impl Embedder for Temperature {
         0.9
     }
 
-    async fn embed(&self, texts: &[&str], _: &Meter) -> Result<Vec<Vec<f32>>, String> {
+    async fn embed(&self, texts: &[&str], _: &Meter) -> Result<Vec<Vec<f32>>, ExtensionError> {
         if self.0 {
-            return Err("the model is not there".to_owned());
+            return Err(ExtensionError::new("the model is not there"));
         }
         let cold = |text: &&str| ["warmth", "icy"].iter().any(|word| text.contains(word));
         Ok(texts.iter().map(|text| if cold(text) { vec![1.0, 0.0] } else { vec![0.0, 1.0] }).collect())
@@ -336,10 +338,16 @@ struct NobodyObjects;
 
 #[async_trait]
 impl extension::Rule for NobodyObjects {
-    async fn apply(&self, input: Value) -> Result<Value, String> {
-        let votes = input["votes"].as_array().ok_or("there are no votes")?;
-        let objects = votes.iter().any(|one| one["vote"] == "no");
-        Ok(json!({"decision": if objects { "fail" } else { "pass" }}))
+    fn describe(&self) -> RuleKind {
+        RuleKind { modes: vec![Mode::Voting], params: json!({"type": "object"}), ..RuleKind::default() }
+    }
+
+    async fn apply(&self, request: RuleRequest) -> Result<RuleAnswer, ExtensionError> {
+        let RuleRequest::Voting { votes, .. } = request else {
+            return Err(ExtensionError::new("there are no votes"));
+        };
+        let objects = votes.iter().any(|ballot| ballot.vote == Some(Vote::No));
+        Ok(RuleAnswer::Vote { decision: if objects { RuleDecision::Fail } else { RuleDecision::Pass } })
     }
 }
 
@@ -347,10 +355,10 @@ struct WithLastYear;
 
 #[async_trait]
 impl extension::Gather for WithLastYear {
-    async fn gather(&self, request: extension::GatherRequest) -> Result<String, String> {
+    async fn gather(&self, request: extension::GatherRequest) -> Result<String, ExtensionError> {
         match &*request.subject.text {
             text if text.contains("region") => Ok(format!("{text}\n\nLast year this cost 31 000.\n")),
-            _ => Err("nothing is known".to_owned()),
+            _ => Err(ExtensionError::new("nothing is known")),
         }
     }
 }
@@ -365,13 +373,11 @@ fn what_a_host_brings() {
     place.write("proposal.md", "# A second region\n\nResolution: open it.\n");
     place.write("other.md", "# A bus\n\nResolution: buy it.\n");
     for (broken, proposal) in [(false, "proposal.md"), (false, "other.md"), (true, "proposal.md")] {
-        let kind =
-            RuleKind { modes: vec![Mode::Voting], params: json!({"type": "object"}), ..RuleKind::default() };
         let quorate = Quorate::builder()
             .workspace(place.root())
             .state_dir(place.path("state"))
             .trust(quorate::Trust::Workspace)
-            .rule("nobody-objects", kind, NobodyObjects)
+            .rule("nobody-objects", NobodyObjects)
             .gather("custom:last-year", WithLastYear)
             .embedder(Temperature(broken))
             .build()

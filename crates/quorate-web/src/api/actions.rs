@@ -9,11 +9,11 @@ use axum::Json;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use quorate::convene::{ConveneRequest, Inputs};
-use quorate::input::{Whole, parse_money};
+use quorate::input::Whole;
 use quorate::jobs::Reporter;
 use quorate::jobs::{JobStatus, Patient, Residue};
 use quorate::runs::{LiveState, OverrideRequest, ResumeRequest};
-use quorate::{Caps, Draft, Name, ReviewRequest, RunOptions, Tier, Verdict};
+use quorate::{Caps, Draft, Money, Name, ReviewRequest, RunOptions, Tier, Verdict};
 use quorate_diagnostics::codes;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -125,12 +125,12 @@ impl Limits {
     }
 
     fn given(&self) -> Result<Caps, Failure> {
-        let money = self.money.as_deref().map(parse_money).transpose();
-        let usd_nanos = money.map_err(|error| {
+        let money = self.money.as_deref().map(Money::parse_cap).transpose();
+        let money = money.map_err(|error| {
             Failure::usage(format!("`budget.money`: {error}"), "write an amount and USD, for example 5 USD")
         })?;
         let calls = self.calls.and_then(|calls| calls.get().try_into().ok());
-        Ok(Caps { calls, tokens: self.tokens.map(Whole::get), usd_nanos })
+        Ok(Caps { calls, tokens: self.tokens.map(Whole::get), money })
     }
 }
 
@@ -213,7 +213,7 @@ impl ReviewBody {
 async fn post_reviews(server: Arc<Server>, call: Call<Nothing, ReviewBody>) -> Result<Response, Failure> {
     let reviewing = server.quorate.review(call.body.draft()?).request(call.body.request()?).load()?;
     let work = |observer: Arc<Reporter<Failure>>| async move {
-        Ok(reviewing.start().finish_with(observer).await?.to_json())
+        Ok(json!(*reviewing.start().finish_with(observer).await?))
     };
     start(&server, &call, "/api/v1/reviews", work).await
 }
@@ -287,7 +287,7 @@ impl ConveneBody {
 async fn post_convenings(server: Arc<Server>, call: Call<Nothing, ConveneBody>) -> Result<Response, Failure> {
     let convening = server.quorate.convening(call.body.clone().request()?);
     let work = |observer: Arc<Reporter<Failure>>| async move {
-        Ok(convening.start().finish_with(observer).await?.to_json())
+        Ok(json!(*convening.start().finish_with(observer).await?))
     };
     start(&server, &call, "/api/v1/convenings", work).await
 }
@@ -317,7 +317,7 @@ async fn post_resume(server: Arc<Server>, call: Call<Nothing, ResumeBody>) -> Re
         observer.continues(&run);
         let options = body.budget.map(|budget| budget.options()).transpose()?.unwrap_or_default();
         let request = ResumeRequest { run: run.to_string(), options, ..ResumeRequest::default() };
-        Ok(within.quorate.resume(request).finish_with(observer).await?.to_json())
+        Ok(json!(*within.quorate.resume(request).finish_with(observer).await?))
     };
     start(&server, &call, &path, work).await
 }
@@ -357,7 +357,7 @@ async fn post_override(server: Arc<Server>, call: Call<Nothing, OverrideBody>) -
     let recorded = async {
         let decided = async move { quorate.override_verdict(request).await };
         let report = server.jobs.compute(decided).await?;
-        Ok((StatusCode::OK, report.to_json()))
+        Ok((StatusCode::OK, json!(*report)))
     };
     let route = format!("post /api/v1/runs/{run}/override");
     let (status, report) = server.answered.once(&route, &call.headers, &call.bytes, recorded).await?;

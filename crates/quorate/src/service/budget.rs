@@ -8,7 +8,7 @@ use quorate_kernel::budget::{Caps, call_limit};
 use quorate_kernel::history::History;
 use quorate_kernel::ports::executor::Executor;
 use quorate_kernel::ports::extension::Embedder;
-use quorate_kernel::record::{Consultation, Money, RunOpened, Status};
+use quorate_kernel::record::{Consultation, RunOpened, Status};
 use quorate_manifest::config::Configuration;
 use quorate_protocol::Event;
 use quorate_protocol::answers::Schema;
@@ -19,7 +19,7 @@ use super::error::Error;
 /// The caps of `[budget]`.
 pub fn configured(configuration: &Configuration) -> Caps {
     let budget = &configuration.budget;
-    Caps { calls: budget.calls, tokens: budget.tokens, usd_nanos: budget.usd_nanos }
+    Caps { calls: budget.calls, tokens: budget.tokens, money: budget.money }
 }
 
 /// The caps that a run was opened with.
@@ -27,7 +27,7 @@ pub fn recorded(opened: &RunOpened) -> Caps {
     Caps {
         calls: opened.max_calls,
         tokens: opened.max_tokens,
-        usd_nanos: opened.max_money.as_ref().and_then(Money::usd_nanos),
+        money: opened.max_money,
     }
 }
 
@@ -52,7 +52,7 @@ pub fn ensure_holdable(caps: &Caps, name: &str, executor: &dyn Executor) -> Resu
             "budget.money",
             "set `price` in its table or name a file in `budget.prices`; write `price = \"free\"` for your own server",
         ),
-        None if caps.usd_nanos.is_some() => ("budget.money", NO_LIMIT_HELP),
+        None if caps.money.is_some() => ("budget.money", NO_LIMIT_HELP),
         None => ("budget.tokens", NO_LIMIT_HELP),
     };
     let body = Body::new(format!("cannot enforce `{cap}`: the maximum cost of a call of {what} is unknown"));
@@ -122,8 +122,8 @@ pub fn larger_caps(history: &History) -> String {
         let enough = cap.saturating_add(most.saturating_mul(left));
         arguments.push_str(&format!(" --max-tokens {}", cap.saturating_mul(2).max(enough)));
     }
-    if let Some(cap) = caps.usd_nanos.filter(|_| refused("`budget.money`").next().is_some()) {
-        arguments.push_str(&format!(" --max-money \"{} USD\"", Money::usd(cap.saturating_mul(2)).amount));
+    if let Some(cap) = caps.money.filter(|_| refused("`budget.money`").next().is_some()) {
+        arguments.push_str(&format!(" --max-money \"{}\"", cap.saturating_mul(2)));
     }
     arguments
 }

@@ -13,12 +13,17 @@ use quorate_adapters::process;
 use quorate_diagnostics::invisible::{first_invisible, is_invisible};
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::clock::{Clock, System};
+use quorate_kernel::ports::ledger::Ledger;
+use quorate_ledger::store::Store;
+use tempfile::TempDir;
 
 use super::commit_events::CommitEvents;
 use super::error::{Error, ErrorKind};
 use super::redaction::{CurrentRedactor, Variables};
 use super::registries::Registries;
 use super::trust::requests::{Inventory, Trust};
+#[cfg(feature = "cluster")]
+use crate::cluster::metrics::MeteredLedger;
 
 /// Lists the side effects that the files of the workspace around a directory would have.
 pub type ListWorkspace = fn(&Environment, &Path) -> Result<Inventory, Error>;
@@ -51,9 +56,12 @@ pub struct Environment {
     pub redactor: CurrentRedactor,
     /// The receivers of records that sessions of this environment commit.
     pub commit_events: CommitEvents,
+    /// The directory of a ledger in memory, which goes with its last user.
+    pub memory: Option<Arc<TempDir>>,
     /// Whether ledgers outlive the process, so that runs can be resumed later.
     pub keeps_ledgers: bool,
-    /// Whether appends and calls are measured (see `service::metrics`).
+    /// Whether appends and calls are measured (see `cluster::metrics`).
+    #[cfg(feature = "cluster")]
     pub is_metered: bool,
 }
 
@@ -85,7 +93,9 @@ impl Environment {
             variables: Variables::default(),
             redactor: CurrentRedactor::default(),
             commit_events: CommitEvents::default(),
+            memory: None,
             keeps_ledgers: true,
+            #[cfg(feature = "cluster")]
             is_metered: false,
         }
     }
@@ -94,6 +104,20 @@ impl Environment {
     #[must_use]
     pub fn with_variables(self, variables: Variables) -> Self {
         Environment { redactor: CurrentRedactor::new(variables.clone()), variables, ..self }
+    }
+
+    /// The directory that keeps copies of checkpoints; a ledger in memory has none.
+    pub fn checkpoint_dir(&self) -> Option<&Path> {
+        self.state_dir.as_deref().filter(|_| self.memory.is_none())
+    }
+
+    /// The store as a [`Ledger`] port, whose appends are measured if the environment is metered.
+    pub fn ledger_port(&self, store: &Arc<Store>) -> Arc<dyn Ledger> {
+        #[cfg(feature = "cluster")]
+        if self.is_metered {
+            return Arc::new(MeteredLedger(store.clone()));
+        }
+        store.clone()
     }
 
     /// Whether files of this user may configure this process.

@@ -63,13 +63,8 @@ impl Registries {
     ///
     /// # Errors
     /// If the kind exists, or its parameters' schema is invalid.
-    pub(crate) fn add_rule(
-        &mut self,
-        name: &str,
-        kind: RuleKind,
-        rule: Arc<dyn Rule>,
-    ) -> Result<(), RegisterRuleError> {
-        self.rules.register(name, kind)?;
+    pub(crate) fn add_rule(&mut self, name: &str, rule: Arc<dyn Rule>) -> Result<(), RegisterRuleError> {
+        self.rules.register(name, rule.describe())?;
         self.extensions.rules.insert(name.to_owned(), rule);
         Ok(())
     }

@@ -53,7 +53,7 @@ pub struct SealResult {
 
 /// Records that this machine created a new ledger. If that fails, hooks refuse the ledger until a person accepts it.
 pub(super) fn note_begun(environment: &Environment, ledger: &StoreAddress) {
-    let files = CheckpointFiles::new(ledger, environment.state_dir.as_deref());
+    let files = CheckpointFiles::new(ledger, environment.checkpoint_dir());
     let key = match key_from_environment(environment) {
         Some(text) => SecretKey::from_text(text).ok(),
         None => keys::KeyDirectory::new(ledger.dir()).load(KeyPurpose::Ledger).ok().flatten(),
@@ -122,7 +122,7 @@ impl Sealer<'_> {
     }
 
     pub(super) fn copies(&self) -> CheckpointFiles {
-        CheckpointFiles::new(self.store.address(), self.environment.state_dir.as_deref())
+        CheckpointFiles::new(self.store.address(), self.environment.checkpoint_dir())
     }
 
     /// Stores a checkpoint on this machine and sends it to the witness.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use quorate_kernel::clock::parse_rfc3339;
+use quorate_manifest::money::Money;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
@@ -43,8 +44,8 @@ pub fn duration(time: Duration) -> String {
 }
 
 /// Dollars with two decimals, rounded up to a cent: `0.42`.
-pub fn dollars(nanos: u64) -> String {
-    let cents = nanos.div_ceil(10_000_000);
+pub fn dollars(money: Money) -> String {
+    let cents = money.nanos().div_ceil(10_000_000);
     format!("{}.{:02}", digit_groups(cents / 100), cents % 100)
 }
 
@@ -155,7 +156,8 @@ mod tests {
     #[test]
     fn numbers_read_well() {
         assert_eq!([0, 999, 1_000, 1_234_567].map(digit_groups), ["0", "999", "1,000", "1,234,567"]);
-        let amounts = [0, 1_230_000, 10_000_000, 1_239_999_999].map(dollars);
+        let amounts =
+            [0, 1_230_000, 10_000_000, 1_239_999_999].map(|nanos| dollars(Money::from_nanos(nanos)));
         assert_eq!(amounts, ["0.00", "0.01", "0.01", "1.24"]);
         let times = [Duration::from_millis(12), Duration::from_millis(1_540), Duration::from_secs(123)];
         assert_eq!(times.map(duration), ["12 ms", "1.5 s", "2 min 03 s"]);

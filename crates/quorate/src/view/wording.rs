@@ -73,8 +73,8 @@ pub fn cost(usage: &Usage) -> String {
         let (read, written) = (usage.tokens_in.unwrap_or(0), usage.tokens_out.unwrap_or(0));
         cost = format!(", {} read, {} written", amount(read, "token"), digit_groups(written));
     }
-    if let Some(nanos) = usage.usd_nanos {
-        cost.push_str(&format!(", US$ {}", dollars(nanos)));
+    if let Some(money) = usage.money {
+        cost.push_str(&format!(", US$ {}", dollars(money)));
     }
     cost
 }
