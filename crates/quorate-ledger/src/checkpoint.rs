@@ -3,7 +3,7 @@
 use quorate_kernel::{entropy, record};
 use quorate_protocol::Json;
 use serde::{Serialize, Serializer};
-use serde_json::Map;
+use serde_json::{Map, json};
 
 use crate::merkle::TreeHead;
 use crate::note::{Checkpoint, Verifier};
@@ -109,7 +109,7 @@ impl CheckpointRecord {
             root: entropy::hex(&self.tree.root),
             note: self.note.clone(),
             keys: self.keys.clone(),
-            vouched: self.succession.vouched.iter().map(Voucher::to_json).collect(),
+            vouched: self.succession.vouched.iter().map(|voucher| json!(voucher)).collect(),
             accepted: self.succession.accepted.clone(),
         }
     }

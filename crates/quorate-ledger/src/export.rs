@@ -19,11 +19,10 @@ use serde_json::Map;
 use crate::Store;
 use crate::merkle::{self, Hash};
 use crate::prove::check::RecordChecker;
-use crate::prove::{self, CheckedRecord, GapRule, InclusionPaths, ProvableRecord, ReadError, SignerLookup};
+use crate::prove::{self, CheckedRecord, GapRule, InclusionPaths, ProvableRecord, SignerLookup};
 use crate::record::Head;
 use crate::signing::{KeyId, PublicKey};
 use crate::store::engine::{Column, Engine, Row, Value, sql, sql_rows};
-use crate::store::tiles::TreeError;
 use crate::store::{CheckpointRecord, STREAM, tiles};
 
 /// The format of an export.
@@ -38,11 +37,14 @@ pub enum ExportFormat {
     Csv,
 }
 
+/// The contents of an export.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExportSummary {
+    /// The number of records.
     pub records: u64,
     /// The number of texts.
     pub bodies: u64,
+    /// The number of signatures over records.
     pub signatures: u64,
     /// Names of keys that signed records, but whose public halves are unknown.
     pub unknown_keys: Vec<String>,
@@ -88,11 +90,14 @@ impl Store {
         out: &mut (dyn Write + Send),
     ) -> Result<ExportSummary, ExportError> {
         let selected = Cursor::open(self, selection).await?;
+        let mut records = CheckedRecords::open(self, selected, known).await?;
         match form {
-            ExportFormat::Jsonl => jsonl::write(self, selected, known, out).await,
-            ExportFormat::Csv => csv::write(self, selected, known, out).await,
-            ExportFormat::Otel => otel::write(self, selected, known, out).await,
+            ExportFormat::Jsonl => jsonl::write(&mut records, out).await?,
+            ExportFormat::Csv => csv::write(&mut records, out).await?,
+            ExportFormat::Otel => otel::write(&mut records, out).await?,
         }
+        out.flush()?;
+        Ok(records.summary)
     }
 
     /// The root of the tree of the first `size` records; `None` if fewer are sealed.
@@ -105,11 +110,8 @@ impl Store {
         if size > sealed {
             return Ok(None);
         }
-        let mut connection = self.writer().await;
-        let engine = connection.engine().await.map_err(|error| self.error(error))?;
-        let fetched = tiles::fetch(engine, std::iter::once(0..size), sealed)
-            .await
-            .map_err(|error| self.tree_error(error))?;
+        let range = std::iter::once(0..size);
+        let fetched = self.read(async |engine| Ok(tiles::fetch(engine, range, sealed).await?)).await?;
         Ok(merkle::root(&fetched, size).ok())
     }
 
@@ -144,13 +146,6 @@ impl From<(ProvableRecord, CheckedRecord)> for ExportedRecord {
 /// Converts a malformed record into the ledger's error.
 fn corrupt_record(row: &Row, what: impl Into<String>) -> LedgerError {
     LedgerError::Corrupt { run: row.text(4).into(), n: row.count(1), what: what.into() }
-}
-
-fn read_error(store: &Store, row: &Row, error: ReadError) -> LedgerError {
-    match error {
-        ReadError::Store(error) => store.tree_error(error),
-        ReadError::Differs(what) => corrupt_record(row, what),
-    }
 }
 
 /// How many records are read at once.
@@ -287,67 +282,68 @@ async fn records_before(store: &Store, at_ms: i64) -> Result<u64, LedgerError> {
     Ok(size)
 }
 
-/// Reads the records of an export and checks each one.
-struct CheckedRecords {
+/// Reads the records of an export, checks each one and counts them.
+struct CheckedRecords<'a> {
+    store: &'a Store,
+    selected: Cursor,
     paths: InclusionPaths,
     checking: RecordChecker,
     /// The public keys of the signers.
     signers: Vec<PublicKey>,
-    /// Names of keys that signed, but whose public halves are unknown.
-    unknown_keys: Vec<String>,
+    summary: ExportSummary,
 }
 
-impl CheckedRecords {
+impl<'a> CheckedRecords<'a> {
     /// Starts with the first record of a selection. `known` are public keys that may have signed records.
-    async fn open(store: &Store, selected: &Cursor, known: &[PublicKey]) -> Result<Self, ExportError> {
-        let Cursor { sealed, since, .. } = selected;
+    async fn open(store: &'a Store, selected: Cursor, known: &[PublicKey]) -> Result<Self, ExportError> {
+        let Cursor { sealed, since, .. } = &selected;
         let gaps = if *since == 0 { GapRule::FromFirstRecord } else { GapRule::NotWithinRun };
         let seal = |what: String| LedgerError::Corrupt { run: STREAM.into(), n: sealed.n, what };
         let mut checking = RecordChecker::new(sealed, gaps).map_err(seal)?;
-        let mut connection = store.writer().await;
-        let engine = connection.engine().await.map_err(|error| store.error(error))?;
-        if !tiles::leads_to_root(engine, &sealed.tree).await.map_err(|error| store.tree_error(error))? {
-            return Err(store
-                .tree_error(TreeError::Incomplete("its root differs from the checkpoint's".to_owned()))
-                .into());
-        }
-        let mut lookup = SignerLookup::new(known);
         let (mut signers, mut unknown) = (Vec::new(), Vec::new());
-        for name in selected.key_names(engine).await.map_err(|error| store.error(error))? {
-            let found = lookup.find(engine, &name).await.map_err(|error| store.error(error))?;
-            checking.add_signer(&name, found);
-            match found {
-                Some(key) => signers.push(key),
-                None => unknown.push(name),
+        let look_up = async |engine: &mut Engine| {
+            tiles::ensure_root(engine, &sealed.tree).await?;
+            let mut lookup = SignerLookup::new(known);
+            for name in selected.key_names(engine).await? {
+                let found = lookup.find(engine, &name).await?;
+                checking.add_signer(&name, found);
+                match found {
+                    Some(key) => signers.push(key),
+                    None => unknown.push(name),
+                }
             }
-        }
-        Ok(CheckedRecords {
-            paths: InclusionPaths::new(sealed.tree.size),
-            checking,
-            signers,
+            Ok(())
+        };
+        store.read(look_up).await?;
+        let summary = ExportSummary {
             unknown_keys: unknown,
-        })
+            sealed_by_key: sealed.note.is_some(),
+            ..ExportSummary::default()
+        };
+        let paths = InclusionPaths::new(sealed.tree.size);
+        Ok(CheckedRecords { store, selected, paths, checking, signers, summary })
     }
 
-    /// Checks records and returns them with their paths, in the order of the rows.
-    async fn check_rows(
-        &mut self,
-        store: &Store,
-        rows: &[Row],
-    ) -> Result<Vec<(ProvableRecord, CheckedRecord)>, ExportError> {
+    /// The next records, with their paths and contents; `None` at the end.
+    async fn next_page(&mut self) -> Result<Option<Vec<(ProvableRecord, CheckedRecord)>>, ExportError> {
+        let store = self.store;
+        let rows = self.selected.next_page(store).await?;
+        if rows.is_empty() {
+            return Ok(None);
+        }
         let mut connection = store.writer().await;
         let engine = connection.engine().await.map_err(|error| store.error(error))?;
         let mut taken = Vec::with_capacity(rows.len());
-        for row in rows {
-            let (n, index) = (row.count(1), row.count(0) - 1);
-            let item = prove::read_item(engine, &mut self.paths, row, row.text(4), n, index).await;
-            let item = item.map_err(|error| read_error(store, row, error))?;
+        for row in &rows {
+            let item = prove::read_item(store, engine, &mut self.paths, row, row.text(4)).await?;
             let checked = self.checking.check(&item).map_err(|what| corrupt_record(row, what))?;
-            if checked.head.run != row.text(4) || checked.head.n != n {
+            if checked.head.run != row.text(4) || checked.head.n != row.count(1) {
                 return Err(corrupt_record(row, "its head belongs to another record").into());
             }
+            self.summary.records += 1;
+            self.summary.signatures += checked.signers.len() as u64;
             taken.push((item, checked));
         }
-        Ok(taken)
+        Ok(Some(taken))
     }
 }

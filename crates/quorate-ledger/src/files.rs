@@ -95,7 +95,7 @@ pub fn rewrite(path: &Path) -> Result<()> {
 }
 
 /// The path of SQLite's write-ahead log for a database file.
-pub(crate) fn wal_path(path: &Path) -> PathBuf {
+pub fn wal_path(path: &Path) -> PathBuf {
     with_suffix(path, "-wal")
 }
 
@@ -104,11 +104,6 @@ pub(crate) fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut beside = path.as_os_str().to_owned();
     beside.push(suffix);
     PathBuf::from(beside)
-}
-
-/// Whether SQLite left a write-ahead log beside the file.
-pub fn has_wal(path: &Path) -> bool {
-    wal_path(path).exists()
 }
 
 #[expect(clippy::disallowed_methods, reason = "this module is where the ledger renames files")]

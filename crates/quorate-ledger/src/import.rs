@@ -41,6 +41,7 @@ pub struct ImportOptions<'a> {
 /// An export that was verified.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct VerifiedExport {
+    /// The first line: the exporting ledger and its tree.
     #[serde(flatten, serialize_with = "as_tree")]
     pub header: ExportHeader,
     /// The number of lines of each kind.
@@ -61,6 +62,7 @@ fn as_tree<S: Serializer>(header: &ExportHeader, serializer: S) -> Result<S::Ok,
 /// The result of an import.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ImportSummary {
+    /// The export.
     #[serde(flatten)]
     pub verified: VerifiedExport,
     /// The number of new records of each run.
@@ -166,7 +168,7 @@ impl Store {
             let runs = imported.runs.keys().map(|run| Name::from(run.as_str()));
             let key = terms.key.ok_or_else(|| LedgerError::NoSigningKey { run: STREAM.into() })?;
             let written = merge::append_import_record(&mut transaction, runs.collect(), entry, key).await;
-            written.map_err(|error| self.error(error))??;
+            written.map_err(|error| self.error(error))?;
             transaction.commit().await.map_err(|error| self.error(error))?;
         }
         Ok(imported)

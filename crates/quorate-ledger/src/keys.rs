@@ -42,15 +42,6 @@ pub struct KeyDirectory {
     path: PathBuf,
 }
 
-/// The result of a rotation.
-#[derive(Debug)]
-pub struct Rotation {
-    /// The public half of the replaced key.
-    pub old: PublicKey,
-    /// The key that signs from now on.
-    pub new: SecretKey,
-}
-
 /// Why a key cannot be read or written. Messages never contain the contents of a file.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
@@ -140,27 +131,15 @@ impl KeyDirectory {
         }
     }
 
-    /// Replaces a key with a new one. The old public half is durable before the replacement, and one of the two keys
-    /// always exists, even if the process is interrupted.
+    /// Replaces a key with a new one, such as one that the old key has vouched for. Returns the old public half, which is
+    /// durable before the replacement; one of the two keys always exists, even if the process is interrupted.
+    ///
+    /// An old ledger key also leaves a voucher for the new one, because its secret is gone afterwards and all ledgers of
+    /// the directory share the key: each of them continues under the new key by that voucher.
     ///
     /// # Errors
     /// [`KeyFileError::Missing`] if the key to replace does not exist, and [`KeyFileError`].
-    pub fn rotate(&self, purpose: KeyPurpose, at_ms: i64) -> Result<Rotation, KeyFileError> {
-        self.rotate_to(purpose, SecretKey::generate(), at_ms)
-    }
-
-    /// As [`KeyDirectory::rotate`], with an existing key, such as one that the old key has vouched for. An old ledger
-    /// key also leaves a voucher for the new one, because its secret is gone afterwards and all ledgers of the
-    /// directory share the key: each of them continues under the new key by that voucher.
-    ///
-    /// # Errors
-    /// As [`KeyDirectory::rotate`].
-    pub fn rotate_to(
-        &self,
-        purpose: KeyPurpose,
-        new: SecretKey,
-        at_ms: i64,
-    ) -> Result<Rotation, KeyFileError> {
+    pub fn rotate(&self, purpose: KeyPurpose, new: SecretKey, at_ms: i64) -> Result<PublicKey, KeyFileError> {
         let path = self.key_path(purpose);
         let _turn = lock_dir(&self.path)?.ok_or_else(|| KeyFileError::Missing { path: path.clone() })?;
         let secret = self.load(purpose)?.ok_or_else(|| KeyFileError::Missing { path: path.clone() })?;
@@ -182,7 +161,7 @@ impl KeyDirectory {
             sync_dir(&retired)?;
         }
         replace_key_file(&self.path, &path, &new.to_text())?;
-        Ok(Rotation { old, new })
+        Ok(old)
     }
 
     /// The public halves of replaced keys, in the order of their file names.
@@ -191,6 +170,15 @@ impl KeyDirectory {
     /// [`KeyFileError`] if one cannot be read.
     pub fn retired(&self, purpose: KeyPurpose) -> Result<Vec<PublicKey>, KeyFileError> {
         read_public_keys(&self.retired_dir(purpose))
+    }
+
+    /// The public halves of the key, if it exists, and of those that it replaced.
+    ///
+    /// # Errors
+    /// As [`KeyDirectory::load`] and [`KeyDirectory::retired`].
+    pub fn public_keys(&self, purpose: KeyPurpose) -> Result<Vec<PublicKey>, KeyFileError> {
+        let now = self.load(purpose)?.map(|key| key.public());
+        Ok(now.into_iter().chain(self.retired(purpose)?).collect())
     }
 
     /// The vouchers of the ledger's old keys for their replacements. Unreadable files are ignored.
@@ -520,16 +508,16 @@ mod tests {
     fn a_rotation_keeps_the_public_half_of_what_goes_and_not_its_secret() {
         // D3
         let (dir, keys) = directory();
-        assert!(matches!(keys.rotate(KeyPurpose::Ledger, 1_000), Err(KeyFileError::Missing { .. })));
+        let rotate = |to: u8| keys.rotate(KeyPurpose::Ledger, SecretKey::from_seed(&[to; 32]), 1_000);
+        let public = |seed: u8| SecretKey::from_seed(&[seed; 32]).public();
+        assert!(matches!(rotate(1), Err(KeyFileError::Missing { .. })));
         let first = keys.create(KeyPurpose::Ledger).unwrap();
         keys.create(KeyPurpose::Signing).unwrap();
-        let rotated = keys.rotate(KeyPurpose::Ledger, 1_000).unwrap();
-        assert_eq!(rotated.old, first.public());
-        assert_ne!(rotated.new.public(), first.public());
-        assert_eq!(keys.load(KeyPurpose::Ledger).unwrap().unwrap().public(), rotated.new.public());
-        keys.rotate(KeyPurpose::Ledger, 1_000).unwrap();
+        assert_eq!(rotate(1).unwrap(), first.public());
+        assert_eq!(keys.load(KeyPurpose::Ledger).unwrap().unwrap().public(), public(1));
+        rotate(2).unwrap();
 
-        let mut gone = vec![rotated.old, rotated.new.public()];
+        let mut gone = vec![first.public(), public(1)];
         gone.sort_by_key(PublicKey::id);
         assert_eq!(keys.retired(KeyPurpose::Ledger).unwrap(), gone);
         assert!(keys.retired(KeyPurpose::Signing).unwrap().is_empty());
@@ -562,7 +550,8 @@ mod tests {
         use std::os::unix::fs::PermissionsExt as _;
         let (dir, keys) = directory();
         keys.create(KeyPurpose::Signing).unwrap();
-        keys.rotate(KeyPurpose::Signing, 1_000).unwrap();
+        let rotate = || keys.rotate(KeyPurpose::Signing, SecretKey::generate(), 1_000);
+        rotate().unwrap();
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
         let (file, folder) = (keys.key_path(KeyPurpose::Signing), dir.path().join("keys"));
@@ -574,7 +563,7 @@ mod tests {
                 matches!(error, KeyFileError::Exposed { mode, .. } if mode == open),
                 "{open:o}: {error:?}"
             );
-            assert!(keys.rotate(KeyPurpose::Signing, 1_000).is_err());
+            assert!(rotate().is_err());
         }
         set(&file, 0o600);
         // Users who can write to the directory can replace the key.

@@ -18,7 +18,7 @@ use quorate_kernel::entropy::sha256_hex;
 
 use crate::files;
 use crate::keys::{self, KeyDirectory};
-use crate::note::{Checkpoint, Cosigner, MAX_NOTE_BYTES, Note};
+use crate::note::{Checkpoint, Cosigner, MAX_NOTE_BYTES};
 use crate::signing::PublicKey;
 use crate::store::address::StoreAddress;
 
@@ -92,8 +92,8 @@ impl CheckpointFiles {
         };
         for identity in &identities {
             for path in self.note_paths(identity) {
-                let found = text(&path)
-                    .and_then(|text| text.map(|text| note_of_origin(&text, Some(identity))).transpose());
+                let found =
+                    text(&path).and_then(|text| text.map(|text| note_of_origin(&text, identity)).transpose());
                 copies.copies.extend(found.transpose().map(|note| CheckpointCopy { path, note }));
             }
         }
@@ -111,7 +111,7 @@ impl CheckpointFiles {
     /// One error for each place that cannot be written.
     pub fn save(&self, note: &str) -> Result<(), Vec<LocalCheckpointError>> {
         let checkpoint =
-            parse_checkpoint(note).map_err(|why| vec![LocalCheckpointError::NotACheckpoint(why)])?;
+            Checkpoint::from_note(note).map_err(|why| vec![LocalCheckpointError::NotACheckpoint(why)])?;
         let mut errors = Vec::new();
         for path in self.note_paths(checkpoint.origin()) {
             errors.extend(self.save_at(&path, note, &checkpoint).err());
@@ -131,8 +131,7 @@ impl CheckpointFiles {
     /// The last checkpoint that a witness signed; `None` without one.
     pub fn read_cosigned(&self, origin: &str, cosigner: &Cosigner) -> Option<CheckpointCopy> {
         let path = self.cosigned_path(origin, cosigner);
-        let note =
-            text(&path).and_then(|text| text.map(|text| note_of_origin(&text, Some(origin))).transpose());
+        let note = text(&path).and_then(|text| text.map(|text| note_of_origin(&text, origin)).transpose());
         note.transpose().map(|note| CheckpointCopy { path, note })
     }
 
@@ -169,7 +168,7 @@ impl CheckpointFiles {
     /// # Errors
     /// If it cannot be written.
     pub fn save_cosigned(&self, note: &str, cosigner: &Cosigner) -> Result<(), LocalCheckpointError> {
-        let checkpoint = parse_checkpoint(note).map_err(LocalCheckpointError::NotACheckpoint)?;
+        let checkpoint = Checkpoint::from_note(note).map_err(LocalCheckpointError::NotACheckpoint)?;
         self.save_at(&self.cosigned_path(checkpoint.origin(), cosigner), note, &checkpoint)
     }
 
@@ -293,7 +292,7 @@ impl CheckpointFiles {
             Ok(found) => found.filter(|text| !text.is_empty())?,
             Err(why) => return Some(CheckpointCopy { path, note: Err(why) }),
         };
-        match parse_checkpoint(&note) {
+        match Checkpoint::from_note(&note) {
             // The file is of another ledger of the directory.
             Ok(checkpoint) if !identities.contains(&checkpoint.origin()) => None,
             Ok(_) => Some(CheckpointCopy { path, note: Ok(note) }),
@@ -304,7 +303,7 @@ impl CheckpointFiles {
     fn migrate_legacy(&self) -> Result<(), LocalCheckpointError> {
         let path = self.keys.legacy_checkpoint_path();
         let Ok(Some(note)) = text(&path) else { return Ok(()) };
-        if let Ok(checkpoint) = parse_checkpoint(&note) {
+        if let Ok(checkpoint) = Checkpoint::from_note(&note) {
             for file in self.note_paths(checkpoint.origin()) {
                 self.save_at(&file, &note, &checkpoint)?;
             }
@@ -316,8 +315,8 @@ impl CheckpointFiles {
     fn save_at(&self, path: &Path, note: &str, new: &Checkpoint) -> Result<(), LocalCheckpointError> {
         let contradicts = |why: String| LocalCheckpointError::Contradicts { path: path.to_owned(), why };
         self.replace_if(path, note, |before| {
-            let before = note_of_origin(before, Some(new.origin()))
-                .and_then(|note| parse_checkpoint(&note))
+            let before = note_of_origin(before, new.origin())
+                .and_then(|note| Checkpoint::from_note(&note))
                 .map_err(contradicts)?;
             let (before, after) = (before.tree(), new.tree());
             if before.size == after.size && before.root != after.root {
@@ -404,18 +403,12 @@ fn text(path: &Path) -> Result<Option<String>, String> {
 }
 
 /// Parses a note as a checkpoint of this ledger.
-fn note_of_origin(note: &str, origin: Option<&str>) -> Result<String, String> {
-    let checkpoint = parse_checkpoint(note)?;
-    match origin.is_some_and(|origin| origin != checkpoint.origin()) {
-        true => Err(format!("it is of another ledger, {}", checkpoint.origin())),
-        false => Ok(note.to_owned()),
+fn note_of_origin(note: &str, origin: &str) -> Result<String, String> {
+    let checkpoint = Checkpoint::from_note(note)?;
+    match checkpoint.origin() == origin {
+        true => Ok(note.to_owned()),
+        false => Err(format!("it is of another ledger, {}", checkpoint.origin())),
     }
-}
-
-/// The checkpoint of a note. Does not check signatures.
-pub(crate) fn parse_checkpoint(note: &str) -> Result<Checkpoint, String> {
-    let note = Note::parse(note.as_bytes()).map_err(|error| error.to_string())?;
-    Checkpoint::parse(note.text()).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]
@@ -446,7 +439,8 @@ mod tests {
     }
 
     fn sizes(kept: &LocalCheckpoints) -> Vec<Option<u64>> {
-        let size = |copy: &CheckpointCopy| Some(parse_checkpoint(copy.note.as_ref().ok()?).ok()?.tree().size);
+        let size =
+            |copy: &CheckpointCopy| Some(Checkpoint::from_note(copy.note.as_ref().ok()?).ok()?.tree().size);
         kept.copies.iter().map(size).collect()
     }
 
@@ -595,7 +589,7 @@ mod tests {
         a.keys.remove_leftovers().unwrap();
         assert!(!left[0].exists() && !left[1].exists() && !before.exists());
         std::fs::write(&left[0], "quorate:ed25519:secret:").unwrap();
-        a.keys.rotate(keys::KeyPurpose::Ledger, 1_000).unwrap();
+        a.keys.rotate(keys::KeyPurpose::Ledger, crate::signing::SecretKey::generate(), 1_000).unwrap();
         assert!(!left[0].exists());
         assert!(a.keys.key_path(keys::KeyPurpose::Ledger).exists());
     }

@@ -25,14 +25,6 @@ pub struct Checkpoint {
     extensions: Vec<String>,
 }
 
-/// A checkpoint with verified signers.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct VerifiedCheckpoint<'a> {
-    pub checkpoint: Checkpoint,
-    /// The known keys that signed it, at least one. The caller decides whether one of them may sign for this origin.
-    pub signers: Vec<&'a Verifier>,
-}
-
 /// Why a text is not a checkpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidCheckpoint {
@@ -47,20 +39,6 @@ pub enum InvalidCheckpoint {
     /// The third line is not a root.
     #[error("the root is not the base64 of 32 bytes")]
     Root,
-}
-
-/// Why a checkpoint cannot be trusted.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum CheckpointOpenError {
-    /// The bytes are not a signed note.
-    #[error(transparent)]
-    Note(#[from] MalformedNote),
-    /// No known key signed it, or a line that names a known key does not verify.
-    #[error(transparent)]
-    Signature(#[from] NoteError),
-    /// The note's text is not a checkpoint.
-    #[error(transparent)]
-    Checkpoint(#[from] InvalidCheckpoint),
 }
 
 impl Checkpoint {
@@ -85,6 +63,15 @@ impl Checkpoint {
         Ok(self)
     }
 
+    /// Reads a signed note. Does not check its signatures.
+    ///
+    /// # Errors
+    /// The reason why it is not the note of a checkpoint.
+    pub fn from_note(note: &str) -> Result<Self, String> {
+        let note = Note::parse(note.as_bytes()).map_err(|error| error.to_string())?;
+        Checkpoint::parse(note.text()).map_err(|error| error.to_string())
+    }
+
     /// Reads a note's text.
     ///
     /// # Errors
@@ -97,20 +84,6 @@ impl Checkpoint {
         [origin, size, root].into_iter().try_for_each(line)?;
         let checkpoint = Checkpoint::new(origin, TreeHead { size: number(size)?, root: hash(root)? })?;
         lines.try_fold(checkpoint, Checkpoint::with_extension)
-    }
-
-    /// Reads a signed checkpoint and verifies its signatures with known keys.
-    ///
-    /// # Errors
-    /// [`CheckpointOpenError`] if it is malformed or cannot be trusted.
-    pub fn open<'a>(
-        note: &[u8],
-        known: &'a [Verifier],
-    ) -> Result<VerifiedCheckpoint<'a>, CheckpointOpenError> {
-        let note = Note::parse(note)?;
-        let signers = note.verify(known)?;
-        let checkpoint = Checkpoint::parse(note.text())?;
-        Ok(VerifiedCheckpoint { checkpoint, signers })
     }
 
     pub fn origin(&self) -> &str {

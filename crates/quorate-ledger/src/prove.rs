@@ -44,6 +44,7 @@ pub struct Proof {
     pub checkpoint: String,
     /// The verifiers of the checkpoint, one line each.
     pub keys: Vec<String>,
+    /// The ledger's name.
     pub origin: String,
     /// The records, in the order of the run.
     pub records: Vec<ProofRecord>,
@@ -151,23 +152,13 @@ impl Store {
         let differs = |n: u64, what: String| LedgerError::Corrupt { run: run.clone(), n, what };
         let seal = |what: String| LedgerError::Corrupt { run: STREAM.into(), n: sealed.n, what };
         let mut checking = RecordChecker::new(&sealed, GapRule::Allowed).map_err(seal)?;
-        let tree = sealed.tree;
-        let broken = |error: TreeError| self.tree_error(error);
-        if !tiles::leads_to_root(engine, &tree).await.map_err(broken)? {
-            return Err(self
-                .tree_error(TreeError::Incomplete("its root differs from the checkpoint's".to_owned()))
-                .into());
-        }
+        tiles::ensure_root(engine, &sealed.tree).await.map_err(|error| self.error(error.into()))?;
         let mut paths = InclusionPaths::new(size);
         let mut records = Vec::with_capacity(rows.len());
         let (mut signers, mut lookup) = (Vec::new(), SignerLookup::new(known));
         for row in &rows {
-            let (n, index) = (row.count(1), row.count(0) - 1);
-            let item =
-                read_item(engine, &mut paths, row, run, n, index).await.map_err(|error| match error {
-                    ReadError::Store(error) => self.tree_error(error),
-                    ReadError::Differs(what) => differs(n, what),
-                })?;
+            let n = row.count(1);
+            let item = read_item(self, engine, &mut paths, row, run).await?;
             for key in item.signatures.iter().flat_map(|signature| &signature.signatures) {
                 if lookup.is_new(&key.keyid) {
                     let found = lookup.find(engine, &key.keyid).await.map_err(|error| self.error(error))?;
@@ -184,26 +175,12 @@ impl Store {
         }
         let CheckpointRecord { origin, note, keys, .. } = sealed;
         let checkpoint = note.unwrap_or_default();
-        Ok(Proof { checkpoint, keys, origin, records, signers: public_texts(signers), v: PROOF_VERSION })
-    }
-
-    /// Converts an error of the stored tree into the ledger's error.
-    pub(crate) fn tree_error(&self, error: TreeError) -> LedgerError {
-        match error {
-            TreeError::Store(error) => self.error(error),
-            TreeError::Incomplete(what) => LedgerError::Corrupt {
-                run: crate::store::STREAM.into(),
-                n: 0,
-                what: format!(
-                    "the stored tree does not lead to the last checkpoint ({what}); run `quorate ledger verify`"
-                ),
-            },
-        }
+        Ok(Proof { checkpoint, keys, origin, records, signers: public_texts(&signers), v: PROOF_VERSION })
     }
 }
 
 /// Texts of public keys, sorted, each once.
-pub(crate) fn public_texts(keys: Vec<PublicKey>) -> Vec<String> {
+pub(crate) fn public_texts(keys: &[PublicKey]) -> Vec<String> {
     let mut texts: Vec<String> = keys.iter().map(ToString::to_string).collect();
     texts.sort_unstable();
     texts.dedup();
@@ -222,35 +199,24 @@ async fn rows(engine: &mut Engine, run: &Name, n: Option<u64>) -> Result<Vec<Row
     statement.rows(engine, &[Column::Int, Column::Int, Column::Text, Column::Text]).await
 }
 
-/// Why a record's path cannot be read.
-pub(crate) enum ReadError {
-    Store(TreeError),
-    Differs(String),
-}
-
-impl From<sqlx::Error> for ReadError {
-    fn from(error: sqlx::Error) -> Self {
-        ReadError::Store(error.into())
-    }
-}
-
-/// A record with its path and its signatures. The row's third and fourth columns are head and data.
+/// A record of a run with its path and its signatures. The row's first columns are position, number, head and data.
+///
+/// # Errors
+/// If the record differs from the sealed one, the stored tree is incomplete, or the store does not answer.
 pub(crate) async fn read_item(
+    store: &Store,
     engine: &mut Engine,
     paths: &mut InclusionPaths,
     row: &Row,
     run: &str,
-    n: u64,
-    index: u64,
-) -> Result<ProvableRecord, ReadError> {
-    let (head, data) = (row.text(2), row.opt_text(3));
-    let (leaf, path) = paths.path(engine, index).await.map_err(ReadError::Store)?;
+) -> Result<ProvableRecord, LedgerError> {
+    let (index, n, head, data) = (row.count(0) - 1, row.count(1), row.text(2), row.opt_text(3));
+    let (leaf, path) = paths.path(engine, index).await.map_err(|error| store.error(error.into()))?;
     if crate::merkle::leaf(head.as_bytes()) != leaf {
-        return Err(ReadError::Differs(
-            "it differs from the sealed record; run `quorate ledger verify`".into(),
-        ));
+        let what = "it differs from the sealed record; run `quorate ledger verify`".to_owned();
+        return Err(LedgerError::Corrupt { run: run.into(), n, what });
     }
-    let signatures = read_signatures(engine, run, n, &leaf).await?;
+    let signatures = read_signatures(engine, run, n, &leaf).await.map_err(|error| store.error(error))?;
     let path = to_hex_texts(&path);
     Ok(ProvableRecord { index, head: head.to_owned(), data: data.map(str::to_owned), path, signatures })
 }
@@ -416,7 +382,7 @@ impl InclusionPaths {
         };
         let found = block.path(index);
         self.block = Some(block);
-        found.ok_or_else(|| TreeError::Incomplete(format!("leaf {index} is missing")))
+        found.ok_or_else(|| TreeError::incomplete(format!("leaf {index} is missing")))
     }
 }
 
@@ -426,16 +392,14 @@ impl Block {
         let mut ranges = merkle::inclusion_ranges(first, size);
         ranges.extend((first..first + tiles::HASHES_PER_ROW).map(|leaf| leaf..leaf + 1));
         let fetched = tiles::fetch(engine, ranges, size).await?;
-        let absent = |error: &dyn std::fmt::Display| TreeError::Incomplete(error.to_string());
-        let leaves =
-            fetched.hashes(0, first..first + tiles::HASHES_PER_ROW).map_err(|error| absent(&error))?;
-        let mut levels = vec![leaves];
+        let leaves = fetched.hashes(0, first..first + tiles::HASHES_PER_ROW);
+        let mut levels = vec![leaves.map_err(TreeError::incomplete)?];
         for _ in 0..STRIDE {
             let below = levels.last().map(Vec::as_slice).unwrap_or_default();
             let level = below.chunks_exact(2).map(|two| merkle::node(&two[0], &two[1])).collect();
             levels.push(level);
         }
-        let proof = merkle::inclusion(&fetched, first, size).map_err(|error| absent(&error))?;
+        let proof = merkle::inclusion(&fetched, first, size).map_err(TreeError::incomplete)?;
         Ok(Block { index, levels, above: proof.path.into_iter().skip(STRIDE as usize).collect() })
     }
 
@@ -454,10 +418,8 @@ async fn single_path(engine: &mut Engine, index: u64, size: u64) -> Result<(Hash
     let mut ranges = merkle::inclusion_ranges(index, size);
     ranges.push(index..index + 1);
     let fetched = tiles::fetch(engine, ranges, size).await?;
-    let absent = |error: &dyn std::fmt::Display| TreeError::Incomplete(error.to_string());
-    let leaf = fetched.hashes(0, index..index + 1).map_err(|error| absent(&error))?;
-    let proof = merkle::inclusion(&fetched, index, size).map_err(|error| absent(&error))?;
-    let leaf =
-        leaf.first().copied().ok_or_else(|| TreeError::Incomplete(format!("leaf {index} is missing")))?;
-    Ok((leaf, proof.path))
+    let leaf = fetched.hashes(0, index..index + 1).map_err(TreeError::incomplete)?;
+    let leaf = leaf.first().ok_or_else(|| TreeError::incomplete(format!("leaf {index} is missing")))?;
+    let proof = merkle::inclusion(&fetched, index, size).map_err(TreeError::incomplete)?;
+    Ok((*leaf, proof.path))
 }

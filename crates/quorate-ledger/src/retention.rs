@@ -121,6 +121,7 @@ pub struct LegalHold {
     pub since_ms: i64,
     /// The reason, if one was given.
     pub reason: Option<String>,
+    /// The user who put the run on hold.
     pub by: String,
 }
 
@@ -179,17 +180,14 @@ impl Store {
         let mut connection = self.writer().await;
         let appending = async {
             let mut transaction = connection.begin(Durability::Synced).await?;
-            let appended = transaction.append_ledger_records(vec![entry], key).await?;
-            if appended.is_ok() {
-                transaction.commit().await?;
-            }
-            Ok(appended)
+            transaction.append_ledger_records(vec![entry], key).await?;
+            transaction.commit().await
         };
         let appended = appending.await;
         if let Err(error) = &appended {
             connection.record_failure(error);
         }
-        appended.map_err(|error| self.error(error))??;
+        appended.map_err(|error| self.error(error))?;
         self.mark_appended();
         Ok(())
     }

@@ -4,14 +4,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use quorate_kernel::clock::rfc3339;
 use quorate_kernel::ports::ledger::LedgerError;
 use quorate_kernel::record::{CountedAnswer, VoteCount};
 use quorate_protocol::Name;
-use serde::Deserialize;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
 
 use crate::Store;
 use crate::store::engine::{Column, Row, Statement, Value, sql, sql_rows};
-use crate::verify::shown_runs::{Compared, Extent, SHOWN_COLUMNS, ShownQuery, UnlistedRun, shown_columns};
+use crate::verify::shown_runs::{Compared, Extent, SHOWN_COLUMNS, ShownQuery, shown_columns};
 
 pub use crate::verify::RunFinding;
 
@@ -393,6 +395,7 @@ pub struct RunFilter {
 /// appears once.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunCursor {
+    /// The run at this position.
     pub run: Name,
     /// Whether it is in the open part of the list.
     pub open: bool,
@@ -417,31 +420,59 @@ impl fmt::Display for RunCursor {
     }
 }
 
-/// A row of the list.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// A run of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct ListedRun {
-    /// The run. If row and records differ, a word for the difference replaces the verdict.
-    pub run: RunRow,
-    /// The difference behind that word.
-    pub finding: Option<RunFinding>,
-    /// Its position in the list; `None` for a run without a row, which precedes the first page.
-    pub place: Option<RunCursor>,
-    /// `council`, or the mode of the assembly.
+    /// Its id
+    #[schemars(with = "String")]
+    pub run: Name,
+    /// When it was opened, RFC 3339 in UTC
+    pub opened: String,
+    /// What it is about: a path, or `-`
+    pub artifact: String,
+    pub artifact_type: String,
+    /// `council`, or the mode of an assembly
     pub mode: String,
-    /// The operator that made the subject; empty if none is recorded.
-    pub producer: String,
-    /// The members whose answers oppose the outcome: blocking deliberators, votes of no, unresolved objections.
+    /// The operator that made what it is about; null where none is recorded
+    pub producer: Option<String>,
+    /// The verdict or outcome; null while nothing is decided; altered or damaged where the run's row differs from its records;
+    /// erased where its outcome was
+    pub verdict: Option<String>,
+    /// The difference, if the verdict is altered or damaged
+    #[serde(rename = "difference", serialize_with = "as_difference")]
+    #[schemars(with = "Option<String>")]
+    pub finding: Option<RunFinding>,
+    /// A person's decision beside it
+    #[serde(rename = "override")]
+    pub overridden: Option<String>,
+    /// Deliberators that block, voters that vote no, peers whose objection stands
     pub blockers: Vec<String>,
-    /// The members without an answer.
+    /// Members without an answer
     pub missing: Vec<String>,
-    /// Whether the last checkpoint covers all its records, and row, records and tree agree.
+    /// Whether nothing is decided yet
+    pub open: bool,
+    /// Whether the last checkpoint covers all its records, and row, records and tree agree
     pub sealed: bool,
+    /// Whether it was recorded in another ledger
+    pub imported: bool,
+    /// Its position in the list; `None` for a run without a row, which precedes the first page
+    #[serde(skip)]
+    pub place: Option<RunCursor>,
+}
+
+fn as_difference<S: Serializer>(finding: &Option<RunFinding>, serializer: S) -> Result<S::Ok, S::Error> {
+    finding.as_ref().and_then(RunFinding::difference).serialize(serializer)
 }
 
 impl ListedRun {
     /// The difference between row, records and tree, if there is one.
     pub fn difference(&self) -> Option<&str> {
         self.finding.as_ref().and_then(RunFinding::difference)
+    }
+
+    /// When it was opened, to the minute, in UTC: `2026-03-04 05:05`.
+    pub fn opened_minute(&self) -> String {
+        self.opened.get(..16).unwrap_or(&self.opened).replace('T', " ")
     }
 }
 
@@ -486,8 +517,11 @@ impl Store {
             unlisted: after.is_none(),
         };
         let shown = self.shown(&query).await?;
-        let unlisted = shown.unlisted.into_iter().map(listed_without_row);
-        Ok(unlisted.chain(shown.runs.into_iter().map(|(row, compared)| listed(&row, compared))).collect())
+        Ok(shown
+            .unlisted
+            .into_iter()
+            .chain(shown.runs.into_iter().map(|(row, compared)| listed(&row, compared)))
+            .collect())
     }
 
     /// The number of runs that match a filter, regardless of the page.
@@ -499,8 +533,7 @@ impl Store {
         let query = sql("SELECT COUNT(*) FROM run LEFT JOIN run_origin USING (run) \
              WHERE opened_ms >= $1 AND ($2 = '' OR LOWER(COALESCE(verdict, 'open')) = $2) \
              AND ($3 = '' OR artifact_type = $3) AND ($4 = '' OR mode = $4) AND ($5 = '' OR producer = $5)");
-        let rows = self.rows(bind(query, filter), &[Column::Int]).await?;
-        Ok(rows.first().map_or(0, |row| row.int(0).unsigned_abs()))
+        self.read(async |engine| bind(query, filter).number(engine).await).await
     }
 }
 
@@ -533,48 +566,30 @@ impl Shown {
 }
 
 fn listed(row: &Row, compared: Compared) -> ListedRun {
-    let mut run = run(row);
+    let run = run(row);
     let outcome = compared.outcome.filter(|_| run.verdict.is_some() && compared.finding.is_none());
     // Unreadable data is skipped here; `ledger verify` reports it.
     let shown: Shown = outcome.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
     let place = Some(RunCursor { run: run.run.clone(), open: run.is_open() });
-    if let Some(finding) = &compared.finding {
-        (run.verdict, run.overridden) = (Some(finding.word().to_owned()), None);
-    }
+    let (verdict, overridden) = match &compared.finding {
+        Some(finding) => (Some(finding.word().to_owned()), None),
+        None => (run.verdict, run.overridden),
+    };
     ListedRun {
+        run: run.run,
+        opened: rfc3339(run.opened_ms),
+        artifact: run.subject,
+        artifact_type: run.artifact_type,
         mode: row.text(12).to_owned(),
-        producer: row.text(13).to_owned(),
+        producer: Some(row.text(13).to_owned()).filter(|producer| !producer.is_empty()),
+        open: verdict.is_none(),
+        verdict,
+        finding: compared.finding,
+        overridden,
         missing: shown.missing.clone(),
         blockers: shown.blockers(),
         sealed: compared.sealed,
-        finding: compared.finding,
+        imported: run.imported,
         place,
-        run,
-    }
-}
-
-fn listed_without_row(unlisted: UnlistedRun) -> ListedRun {
-    let UnlistedRun { run, opened_ms, subject, artifact_type, mode } = unlisted;
-    let finding = RunFinding::Altered(UNLISTED.to_owned());
-    let run = RunRow {
-        run: run.into(),
-        opened_ms,
-        subject,
-        artifact_type,
-        verdict: Some(finding.word().to_owned()),
-        overridden: None,
-        log_path: String::new(),
-        ended: true,
-        imported: false,
-    };
-    ListedRun {
-        run,
-        finding: Some(finding),
-        place: None,
-        mode,
-        producer: String::new(),
-        blockers: Vec::new(),
-        missing: Vec::new(),
-        sealed: false,
     }
 }

@@ -14,14 +14,16 @@ use crate::store::{CheckpointRecord, STREAM};
 /// The contents of a ledger, in numbers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LedgerCounts {
+    /// The number of records.
     pub records: u64,
-    /// The size of their heads and bodies.
+    /// The size of their heads and bodies, in bytes.
     pub record_bytes: u64,
-    /// The size of the bodies.
+    /// The size of the bodies, in bytes.
     #[serde(skip)]
     pub data_bytes: u64,
     /// The number of records with erased bodies.
     pub erased: u64,
+    /// The number of runs.
     pub runs: u64,
     /// The number of open runs.
     pub open: u64,
@@ -37,7 +39,7 @@ pub struct LedgerCounts {
     pub imported: u64,
     /// The number of texts that records name by hash.
     pub bodies: u64,
-    /// The size of these texts.
+    /// The size of these texts, in bytes.
     pub body_bytes: u64,
     /// Additions in the last days.
     pub recent: Recent,
@@ -58,9 +60,11 @@ pub const RECENT_DAYS: i64 = 30;
 pub struct Recent {
     /// The number of days.
     pub days: i64,
+    /// The number of runs that were opened.
     pub runs: u64,
+    /// The number of records.
     pub records: u64,
-    /// The size in bytes.
+    /// The size of these records in bytes.
     pub bytes: u64,
 }
 

@@ -169,9 +169,7 @@ impl Store {
         let unknown = |what| LedgerError::InvalidRecord { run: run.clone(), what };
         let outside =
             self.queue.external_keys().unwrap_or_else(|| Ok(ExternalKeys::default())).map_err(unknown)?;
-        let mut connection = self.writer().await;
-        let engine = connection.engine().await.map_err(|error| self.error(error))?;
-        let signers = RunSigners::read(engine, run, &outside).await.map_err(|error| self.error(error))?;
+        let signers = self.read(async |engine| RunSigners::read(engine, run, &outside).await).await?;
         Ok(signers.map_err(unknown)?.keyring.map(|audit| audit.keys.into_values().collect()))
     }
 
@@ -224,7 +222,19 @@ impl Store {
     }
 }
 
+/// Carries a refusal of the ledger among the errors of its database; [`Store::error`] takes it out again.
+pub(crate) fn refusal(error: LedgerError) -> sqlx::Error {
+    sqlx::Error::Configuration(Box::new(error))
+}
+
 fn no_answer_error(address: &StoreAddress, error: sqlx::Error) -> LedgerError {
+    let error = match error {
+        sqlx::Error::Configuration(carried) => match carried.downcast::<LedgerError>() {
+            Ok(refused) => return *refused,
+            Err(other) => sqlx::Error::Configuration(other),
+        },
+        error => error,
+    };
     if let Some(refused) = Gap::refusal(&error).or_else(|| Foreign::refusal(address, &error)) {
         return refused;
     }
@@ -254,15 +264,23 @@ fn unavailable(what: String, source: impl std::error::Error + Send + Sync + 'sta
 }
 
 impl Store {
+    /// Reads from the database.
+    pub(crate) async fn read<T>(
+        &self,
+        work: impl AsyncFnOnce(&mut engine::Engine) -> Result<T, sqlx::Error>,
+    ) -> Result<T, LedgerError> {
+        let mut connection = self.writer().await;
+        let engine = connection.engine().await.map_err(|error| self.error(error))?;
+        work(engine).await.map_err(|error| self.error(error))
+    }
+
     /// Rows with these columns.
     pub(crate) async fn rows(
         &self,
         statement: Statement,
         columns: &[Column],
     ) -> Result<Vec<Row>, LedgerError> {
-        let mut connection = self.writer().await;
-        let engine = connection.engine().await.map_err(|error| self.error(error))?;
-        statement.rows(engine, columns).await.map_err(|error| self.error(error))
+        self.read(async |engine| statement.rows(engine, columns).await).await
     }
 }
 
@@ -359,8 +377,8 @@ impl Store {
     /// When the store does not answer.
     #[crate::boxed]
     pub async fn last_place(&self) -> Result<u64, LedgerError> {
-        let rows = self.rows(sql("SELECT COALESCE(MAX(seq), 0) FROM record"), &[Column::Int]).await?;
-        Ok(rows.first().map_or(0, |row| row.count(0)))
+        let last = sql("SELECT COALESCE(MAX(seq), 0) FROM record");
+        self.read(async |engine| last.number(engine).await).await
     }
 
     /// Up to `limit` records of all runs and streams after a position, in order, each with its position. Does not check

@@ -37,11 +37,11 @@ use tokio::time::Instant;
 use crate::Store;
 use crate::local_checkpoints::{self as checkpoint_files, LocalCheckpoints};
 use crate::merkle::{Frontier, TreeHead};
-use crate::note::{Checkpoint, Cosigner, Note};
+use crate::note::Cosigner;
 use crate::signing::run::ExternalKeysRef;
 use crate::signing::{Keyring, PublicKey};
-use crate::store::CheckpointRecord;
 use crate::store::engine::{Column, Engine, sql};
+use crate::store::{CheckpointRecord, refusal};
 use crate::witness::Witness;
 use checkpoints::Checkpoints;
 use key_changes::public_keys;
@@ -269,7 +269,7 @@ pub async fn verify(store: &Store, options: VerifyOptions) -> Result<VerifyRepor
         let verified = verify_snapshot(engine, &options).await;
         // Nothing was written: an open transaction ends with the connection.
         let _ = engine.execute_raw("ROLLBACK").await;
-        verified.map_err(|failed| failed.into_verify_error(store))?
+        verified.map_err(|error| store.error(error))??
     };
     if let Some(path) = &options.log {
         report.log = Some(log::check(store, path, &mut walk).await?);
@@ -279,45 +279,20 @@ pub async fn verify(store: &Store, options: VerifyOptions) -> Result<VerifyRepor
     Ok(report)
 }
 
-/// A [`VerifyError`] without the address of the store.
-enum WalkError {
-    Store(sqlx::Error),
-    Since(CheckpointNotFound),
-    Walk,
-}
-
-impl From<sqlx::Error> for WalkError {
-    fn from(error: sqlx::Error) -> Self {
-        WalkError::Store(error)
-    }
-}
-
-impl WalkError {
-    fn into_verify_error(self, store: &Store) -> VerifyError {
-        match self {
-            WalkError::Store(error) => store.error(error).into(),
-            WalkError::Since(error) => error.into(),
-            WalkError::Walk => {
-                let what = "the verification stopped unexpectedly".to_owned();
-                VerifyError::Store(LedgerError::Unavailable { what, source: None })
-            }
-        }
-    }
-}
-
 async fn verify_snapshot(
     engine: &mut Engine,
     options: &Arc<VerifyOptions>,
-) -> Result<(VerifyReport, Walk), WalkError> {
+) -> Result<Result<(VerifyReport, Walk), CheckpointNotFound>, sqlx::Error> {
     let began = Instant::now();
     // A file with schema 1 has neither table.
     let has_signatures = has_rows(engine, "SELECT n FROM signature LIMIT 1").await.is_some_and(|any| any);
     let has_tree = has_rows(engine, "SELECT idx FROM tile LIMIT 1").await.is_some();
     let begin = match &options.since {
         None => walk_start::from_first_record(engine, has_tree).await?,
-        Some(since) => {
-            walk_start::after_checkpoint(engine, options, since).await?.map_err(WalkError::Since)?
-        }
+        Some(since) => match walk_start::after_checkpoint(engine, options, since).await? {
+            Ok(begin) => begin,
+            Err(not_found) => return Ok(Err(not_found)),
+        },
     };
     let walk_start::WalkStart { tree, seals, runs, upper_row_lengths: upper, mismatch: untrusted } = begin;
     let mut options = Arc::clone(options);
@@ -342,7 +317,7 @@ async fn verify_snapshot(
     let texts = check_tables(engine, &mut walk, has_tree, &upper).await;
     let report = finish_report(&mut walk, since, texts);
     let records_duration = began.elapsed().saturating_sub(walk.jobs.duration);
-    Ok((VerifyReport { records_duration, ..report }, walk))
+    Ok(Ok((VerifyReport { records_duration, ..report }, walk)))
 }
 
 /// Whether a table has rows; `None` if it does not exist.
@@ -351,7 +326,7 @@ async fn has_rows(engine: &mut Engine, statement: &'static str) -> Option<bool> 
 }
 
 /// Checks all records: this task reads them, and another thread checks them.
-async fn walk_records(engine: &mut Engine, mut reader: Reader, mut walk: Walk) -> Result<Walk, WalkError> {
+async fn walk_records(engine: &mut Engine, mut reader: Reader, mut walk: Walk) -> Result<Walk, sqlx::Error> {
     let (send, mut pages) = mpsc::channel::<Page>(READ_AHEAD_PAGES);
     let walking = tokio::task::spawn_blocking(move || {
         while let Some(page) = pages.blocking_recv() {
@@ -366,7 +341,10 @@ async fn walk_records(engine: &mut Engine, mut reader: Reader, mut walk: Walk) -
         }
     }
     drop(send);
-    walking.await.map_err(|_| WalkError::Walk)
+    walking.await.map_err(|_| {
+        let what = "the verification stopped unexpectedly".to_owned();
+        refusal(LedgerError::Unavailable { what, source: None })
+    })
 }
 
 /// Compares the tables with the walked records. An unreadable table is reported as differing.
@@ -391,7 +369,7 @@ async fn check_tables(
         }
     } else if walk.checkpoints.count > 0 {
         let what = "there are checkpoints, but the table of stored hashes is missing";
-        walk.findings.add(Divergence::new(DivergenceKind::Removed, LedgerPart::Tree, what));
+        walk.findings.add(Divergence::removed(LedgerPart::Tree, what));
     }
     let texts = tables::check_texts(engine, walk).await;
     let texts = unwrap_or_report(walk, "body", texts);
@@ -403,7 +381,7 @@ async fn check_tables(
 fn unwrap_or_report<T: Default>(walk: &mut Walk, table: &str, read: Result<T, sqlx::Error>) -> T {
     read.unwrap_or_else(|error| {
         let what = format!("the table `{table}` cannot be read: {error}");
-        walk.findings.add(Divergence::new(DivergenceKind::Changed, LedgerPart::Index, what));
+        walk.findings.add(Divergence::changed(LedgerPart::Index, what));
         T::default()
     })
 }
@@ -431,8 +409,11 @@ fn finish_report(walk: &mut Walk, since: u64, texts: u64) -> VerifyReport {
             "{} records after the last signed checkpoint are unsigned, so nothing proves who wrote them, which --strict requires; after a crash, run `quorate ledger checkpoint` to seal them",
             walk.counts.unproven
         );
-        let divergence = Divergence::new(DivergenceKind::Inserted, LedgerPart::Checkpoint, what);
-        walk.findings.add(divergence.at_seq(walk.counts.unproven_from).up_to_seq(walk.seq()));
+        walk.findings.add(
+            Divergence::inserted(LedgerPart::Checkpoint, what)
+                .at_seq(walk.counts.unproven_from)
+                .up_to_seq(walk.seq()),
+        );
     }
     let ledger_key_signed = walk
         .checkpoints
@@ -505,8 +486,7 @@ fn report_backdated(walk: &mut Walk) {
     for (run, state) in &walk.runs {
         let Some((what, n, place)) = &state.backdated else { continue };
         if !walk.ledger_facts.imported.contains(&**run) {
-            let divergence = Divergence::new(DivergenceKind::Changed, LedgerPart::Signature, what.clone());
-            walk.findings.add(divergence.at_record(run, *n).at_seq(*place));
+            walk.findings.add(Divergence::changed(LedgerPart::Signature, what.clone()).at(run, *n, *place));
         }
     }
 }
@@ -523,11 +503,7 @@ fn report_unlisted(walk: &mut Walk) -> u64 {
             continue;
         }
         let what = format!("it is signed by the key {id}, which is not in the workspace's keyring");
-        walk.findings.add(
-            Divergence::new(DivergenceKind::Changed, LedgerPart::Signature, what)
-                .at_record(run, n)
-                .at_seq(place),
-        );
+        walk.findings.add(Divergence::changed(LedgerPart::Signature, what).at(run, n, place));
     }
     vouched
 }
@@ -554,11 +530,7 @@ pub(crate) async fn check_before_seal(
     let after = last.map(|_| i64::try_from(size).unwrap_or(i64::MAX));
     let begun = TreeCheck::new(Frontier::new(), TileRows::new());
     let walk = Walk::new(Arc::new(options), begun, seals, runs).starting_at(size);
-    let walked = walk_records(engine, Reader::after(after, false, true), walk).await;
-    let mut walk = walked.map_err(|failed| match failed {
-        WalkError::Store(error) => error,
-        WalkError::Since(_) | WalkError::Walk => sqlx::Error::WorkerCrashed,
-    })?;
+    let mut walk = walk_records(engine, Reader::after(after, false, true), walk).await?;
     tables::check_bodies(&mut walk);
     walk.finish_records(&[]);
     report_unlisted(&mut walk);
@@ -566,11 +538,6 @@ pub(crate) async fn check_before_seal(
     let (found, _) = std::mem::take(&mut walk.findings).into_parts();
     let looked_at = [LedgerPart::Record, LedgerPart::Signature, LedgerPart::Checkpoint];
     Ok(found.into_iter().find(|divergence| looked_at.contains(&divergence.part)))
-}
-
-/// The checkpoint of a note. Does not check signatures.
-fn parse_checkpoint(note: &str) -> Option<Checkpoint> {
-    Checkpoint::parse(Note::parse(note.as_bytes()).ok()?.text()).ok()
 }
 
 /// Verifies the keys of a checkpoint before it is written, as for an existing one. Keys that the checkpoint declares

@@ -13,7 +13,7 @@ use quorate_kernel::ports::ledger::LedgerError;
 use crate::checkpoint::ORIGIN_PREFIX;
 use crate::merkle::{self, Hash, TreeHead};
 use crate::note::{Checkpoint, Cosigner, Note};
-use crate::store::tiles;
+use crate::store::tiles::{self, TreeError};
 use crate::{Store, files};
 
 /// Why a checkpoint cannot be added to a witness file.
@@ -111,7 +111,7 @@ pub fn ensure_witness_at(path: &Path) -> Result<(), WitnessError> {
 /// # Errors
 /// [`WitnessError`]. The file is unchanged.
 pub fn append_to_witness(path: &Path, note: &str) -> Result<(), WitnessError> {
-    let new = parse_checkpoint(note).map_err(WitnessError::NotACheckpoint)?;
+    let new = Checkpoint::from_note(note).map_err(WitnessError::NotACheckpoint)?;
     let mut file = files::open_append(path)?;
     file.lock()?;
     let mut text = String::new();
@@ -125,7 +125,7 @@ pub fn append_to_witness(path: &Path, note: &str) -> Result<(), WitnessError> {
         return Err(WitnessError::NotAWitness);
     }
     if let Some(last) = witness.notes.last() {
-        let last = parse_checkpoint(last)
+        let last = Checkpoint::from_note(last)
             .map_err(|why| WitnessError::Contradicts(format!("its last checkpoint cannot be read: {why}")))?;
         if last == new {
             return Ok(());
@@ -162,11 +162,6 @@ pub fn append_to_witness(path: &Path, note: &str) -> Result<(), WitnessError> {
     file.write_all(format!("{parted}{note}\n").as_bytes())?;
     file.sync_all()?;
     Ok(())
-}
-
-fn parse_checkpoint(note: &str) -> Result<Checkpoint, String> {
-    let note = Note::parse(note.as_bytes()).map_err(|error| error.to_string())?;
-    Checkpoint::parse(note.text()).map_err(|error| error.to_string())
 }
 
 /// The longest accepted answer, in bytes.
@@ -234,15 +229,10 @@ impl Store {
     /// When the store does not answer, or its stored tree is not whole.
     #[crate::boxed]
     pub async fn consistency(&self, old: u64, tree: &TreeHead) -> Result<Vec<Hash>, LedgerError> {
-        let mut connection = self.writer().await;
-        let engine = connection.engine().await.map_err(|error| self.error(error))?;
         let ranges = merkle::consistency_ranges(old, tree.size);
-        let fetched =
-            tiles::fetch(engine, ranges, tree.size).await.map_err(|error| self.tree_error(error))?;
-        let proof = merkle::consistency(&fetched, old, tree.size);
-        let absent =
-            |error: &dyn std::fmt::Display| self.tree_error(tiles::TreeError::Incomplete(error.to_string()));
-        Ok(proof.map_err(|error| absent(&error))?.path)
+        let fetched = self.read(async |engine| Ok(tiles::fetch(engine, ranges, tree.size).await?)).await?;
+        let proof = merkle::consistency(&fetched, old, tree.size).map_err(TreeError::incomplete);
+        Ok(proof.map_err(|error| self.error(error.into()))?.path)
     }
 }
 

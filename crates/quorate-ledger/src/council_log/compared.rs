@@ -81,7 +81,7 @@ pub async fn compare(store: &Store, log: &Path, indexed: IndexedLog) -> Result<C
     let (mut altered, mut excluded) = (BTreeMap::new(), BTreeSet::new());
     let query = ShownQuery { statements: Vec::new(), limit: 0, extent: Extent::Row, unlisted: true };
     for run in store.shown(&query).await?.unlisted {
-        altered.insert(Name::from(run.run), UNLISTED.to_owned());
+        altered.insert(run.run, UNLISTED.to_owned());
     }
     let runs = sql("SELECT run FROM run ORDER BY seq");
     let runs: Vec<Name> =

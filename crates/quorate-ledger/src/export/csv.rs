@@ -5,9 +5,7 @@ use std::io::Write;
 
 use quorate_protocol::Json;
 
-use super::{CheckedRecords, Cursor, ExportError, ExportSummary, ExportedRecord};
-use crate::Store;
-use crate::signing::PublicKey;
+use super::{CheckedRecords, ExportError, ExportedRecord};
 
 /// The columns. They never change.
 pub const COLUMNS: [&str; 18] = [
@@ -32,29 +30,16 @@ pub const COLUMNS: [&str; 18] = [
 ];
 
 pub(super) async fn write(
-    store: &Store,
-    mut selected: Cursor,
-    known: &[PublicKey],
+    records: &mut CheckedRecords<'_>,
     out: &mut (dyn Write + Send),
-) -> Result<ExportSummary, ExportError> {
-    let mut written =
-        ExportSummary { sealed_by_key: selected.sealed.note.is_some(), ..ExportSummary::default() };
-    let mut records = CheckedRecords::open(store, &selected, known).await?;
-    written.unknown_keys = std::mem::take(&mut records.unknown_keys);
+) -> Result<(), ExportError> {
     out.write_all(row(&COLUMNS.map(str::to_owned)).as_bytes())?;
-    loop {
-        let rows = selected.next_page(store).await?;
-        if rows.is_empty() {
-            break;
-        }
-        for exported in records.check_rows(store, &rows).await?.into_iter().map(ExportedRecord::from) {
-            written.records += 1;
-            written.signatures += exported.signers.len() as u64;
+    while let Some(page) = records.next_page().await? {
+        for exported in page.into_iter().map(ExportedRecord::from) {
             out.write_all(row(&cells(&exported)).as_bytes())?;
         }
     }
-    out.flush()?;
-    Ok(written)
+    Ok(())
 }
 
 fn cells(exported: &ExportedRecord) -> [String; 18] {

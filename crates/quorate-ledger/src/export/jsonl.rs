@@ -12,84 +12,59 @@ use serde::{Deserialize, Serialize};
 use serde_json::Map;
 use sha2::{Digest as _, Sha256};
 
-use super::{CheckedRecords, Cursor, ExportError, ExportSummary, corrupt_record};
+use super::{CheckedRecords, Cursor, ExportError, ExportSummary};
 use crate::Store;
 use crate::merkle::{self, Consistency, Frontier, TreeHead};
 use crate::prove::{
     self, ChainChecker, CheckedRecord, Envelope, GapRule, ProvableRecord, SignedCheckpoint, TrustedKey,
     from_canonical_json, from_exact_value,
 };
+use crate::record::Head;
 use crate::signing::{KeyId, PublicKey};
 use crate::store::STREAM;
-use crate::store::engine::{Column, Value, sql_rows};
+use crate::store::engine::{Column, Engine, Value, sql_rows};
 use crate::store::tiles::{self, TreeError};
 
 /// The number of hashes per lookup.
 const HASHES_PER_LOOKUP: usize = 1000;
 
 pub(super) async fn write(
-    store: &Store,
-    mut selected: Cursor,
-    known: &[PublicKey],
+    records: &mut CheckedRecords<'_>,
     out: &mut (dyn Write + Send),
-) -> Result<ExportSummary, ExportError> {
+) -> Result<(), ExportError> {
+    let store = records.store;
     let mut out = HashingWriter { out, hash: Sha256::new() };
-    let mut written =
-        ExportSummary { sealed_by_key: selected.sealed.note.is_some(), ..ExportSummary::default() };
-    let mut records = CheckedRecords::open(store, &selected, known).await?;
-    written.unknown_keys = std::mem::take(&mut records.unknown_keys);
-    out.line(&header(store, &selected, std::mem::take(&mut records.signers)).await?)?;
+    out.line(&header(records).await?)?;
     // The written texts, by the run that names them.
     let mut kept = BTreeSet::new();
-    loop {
-        let rows = selected.next_page(store).await?;
-        if rows.is_empty() {
-            break;
-        }
-        let items = records.check_rows(store, &rows).await?;
-        let stored = stored_texts(store, &items).await?;
-        for (row, (item, checked)) in rows.iter().zip(items) {
+    while let Some(page) = records.next_page().await? {
+        let stored = stored_texts(store, &page).await?;
+        for (item, CheckedRecord { head: Head { run, .. }, data: checked, .. }) in page {
             let ProvableRecord { index, head, data, path, signatures } = item;
-            written.records += 1;
-            written.signatures += signatures.len() as u64;
             out.line(&Record { data, head, path, seq: index + 1, signatures })?;
-            for sha256 in checked.data.iter().flat_map(named_hashes).filter(|sha256| stored.contains(*sha256))
-            {
-                if kept.insert((row.text(4).to_owned(), sha256.to_owned()))
+            for sha256 in checked.iter().flat_map(named_hashes).filter(|sha256| stored.contains(*sha256)) {
+                if kept.insert((run.clone(), sha256.to_owned()))
                     && let Some(text) = store.body(sha256).await?
                 {
-                    if sha256_hex(text.as_bytes()) != *sha256 {
-                        return Err(corrupt_record(
-                            row,
-                            format!("the text {sha256} that it names has another hash"),
-                        )
-                        .into());
-                    }
-                    written.bodies += 1;
+                    records.summary.bodies += 1;
                     out.line(&Body { body: sha256.to_owned(), text: text.to_string() })?;
                 }
             }
         }
     }
-    let ExportSummary { records, bodies, signatures, .. } = written;
+    let ExportSummary { records, bodies, signatures, .. } = records.summary;
     let sha256 = hex(&out.hash.clone().finalize());
     out.line(&Trailer { end: ExportTotals { bodies, records, sha256, signatures } })?;
-    out.out.flush()?;
-    Ok(written)
+    Ok(())
 }
 
-async fn header(
-    store: &Store,
-    selected: &Cursor,
-    signers: Vec<PublicKey>,
-) -> Result<ExportHeader, ExportError> {
-    let Cursor { sealed, runs, since, .. } = selected;
+async fn header(records: &CheckedRecords<'_>) -> Result<ExportHeader, ExportError> {
+    let CheckedRecords { store, selected: Cursor { sealed, runs, since, .. }, signers, .. } = records;
     let from = match *since {
         0 => None,
         since => {
-            let mut connection = store.writer().await;
-            let engine = connection.engine().await.map_err(|error| store.error(error))?;
-            Some(prefix_before(engine, since, &sealed.tree).await.map_err(|error| store.tree_error(error))?)
+            let prefix = async |engine: &mut Engine| Ok(prefix_before(engine, since, &sealed.tree).await?);
+            Some(store.read(prefix).await?)
         }
     };
     Ok(ExportHeader {
@@ -106,18 +81,13 @@ async fn header(
 }
 
 /// The tree that an export continues.
-async fn prefix_before(
-    engine: &mut crate::store::engine::Engine,
-    since: u64,
-    tree: &TreeHead,
-) -> Result<Prefix, TreeError> {
+async fn prefix_before(engine: &mut Engine, since: u64, tree: &TreeHead) -> Result<Prefix, TreeError> {
     let mut ranges = merkle::consistency_ranges(since, tree.size);
     ranges.push(0..since);
     let fetched = tiles::fetch(engine, ranges, tree.size).await?;
-    let absent = |error: &dyn std::fmt::Display| TreeError::Incomplete(error.to_string());
-    let root = merkle::root(&fetched, since).map_err(|error| absent(&error))?;
-    let proof = merkle::consistency(&fetched, since, tree.size).map_err(|error| absent(&error))?;
-    proof.verify(&TreeHead { size: since, root }, tree).map_err(|error| absent(&error))?;
+    let root = merkle::root(&fetched, since).map_err(TreeError::incomplete)?;
+    let proof = merkle::consistency(&fetched, since, tree.size).map_err(TreeError::incomplete)?;
+    proof.verify(&TreeHead { size: since, root }, tree).map_err(TreeError::incomplete)?;
     Ok(Prefix { path: prove::to_hex_texts(&proof.path), root: hex(&root), size: since })
 }
 

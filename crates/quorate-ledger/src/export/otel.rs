@@ -14,9 +14,7 @@ use quorate_protocol::Json;
 use serde_json::{Map, json};
 use sha2::{Digest as _, Sha256};
 
-use super::{CheckedRecords, Cursor, ExportError, ExportSummary, ExportedRecord};
-use crate::Store;
-use crate::signing::PublicKey;
+use super::{CheckedRecords, ExportError, ExportedRecord};
 
 const INTERNAL: u8 = 1;
 const CLIENT: u8 = 3;
@@ -32,30 +30,19 @@ struct OpenTrace {
 }
 
 pub(super) async fn write(
-    store: &Store,
-    mut selected: Cursor,
-    known: &[PublicKey],
+    records: &mut CheckedRecords<'_>,
     out: &mut (dyn Write + Send),
-) -> Result<ExportSummary, ExportError> {
-    let mut written =
-        ExportSummary { sealed_by_key: selected.sealed.note.is_some(), ..ExportSummary::default() };
-    let mut records = CheckedRecords::open(store, &selected, known).await?;
-    written.unknown_keys = std::mem::take(&mut records.unknown_keys);
-    let resource = list([(SERVICE_NAME, json!("quorate")), (ORIGIN, json!(selected.sealed.origin))]);
+) -> Result<(), ExportError> {
+    let origin = json!(records.selected.sealed.origin);
+    let resource = list([(SERVICE_NAME, json!("quorate")), (ORIGIN, origin)]);
     write!(
         out,
         "{{\"resourceSpans\":[{{\"resource\":{{\"attributes\":{resource}}},\"scopeSpans\":[{{\"scope\":{{\"name\":\"quorate\"}},\"spans\":["
     )?;
     let mut spans = SpanWriter { out, has_written: false };
     let mut open: BTreeMap<String, OpenTrace> = BTreeMap::new();
-    loop {
-        let rows = selected.next_page(store).await?;
-        if rows.is_empty() {
-            break;
-        }
-        for exported in records.check_rows(store, &rows).await?.into_iter().map(ExportedRecord::from) {
-            written.records += 1;
-            written.signatures += exported.signers.len() as u64;
+    while let Some(page) = records.next_page().await? {
+        for exported in page.into_iter().map(ExportedRecord::from) {
             let (run, at_ms) = (exported.head.run.clone(), exported.at_ms);
             let outcome = exported.data.as_ref().filter(|_| exported.head.kind == Kind::Outcome.as_str());
             let verdict = outcome.and_then(record::verdict);
@@ -75,8 +62,7 @@ pub(super) async fn write(
         spans.put(&root(&run))?;
     }
     out.write_all(b"]}]}]}\n")?;
-    out.flush()?;
-    Ok(written)
+    Ok(())
 }
 
 /// Writes spans.

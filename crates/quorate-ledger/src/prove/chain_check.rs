@@ -264,7 +264,7 @@ mod tests {
         // A key with a voucher may sign from that record on; no other key may.
         let adds = |by: u8, of: u8, signers: &[u8]| {
             let vouched = Voucher::sign(SigningContext::VOUCHER, &key(by), &key(of).public(), 0);
-            record(RUN, 1, Kind::Keyring, json!({"vouched": [vouched.to_json()]}), signers)
+            record(RUN, 1, Kind::Keyring, json!({"vouched": [vouched]}), signers)
         };
         let first = opened(0, required, &[1]);
         assert_taken(any, &[first.clone(), adds(1, 2, &[2]), rule(RUN, 2, &[2])]);

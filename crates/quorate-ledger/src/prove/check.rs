@@ -34,17 +34,20 @@ pub struct VerifiedProof {
     pub trusted_key: Option<Verifier>,
     /// The keys that signed the checkpoint.
     pub keys: Vec<Verifier>,
+    /// The records, in the order of their run.
     pub records: Vec<ProvenRecord>,
 }
 
 /// A proven record.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ProvenRecord {
+    /// The id of its run, or the name of its stream.
     pub run: String,
     /// Its number in the run.
     pub n: u64,
+    /// Its kind, such as `outcome`.
     pub kind: String,
-    /// The time in its head.
+    /// The time in its head, RFC 3339 in UTC.
     pub at: String,
     /// Its index in the ledger's order.
     pub index: u64,
@@ -72,6 +75,7 @@ fn is_included<S: Serializer>(data: &Option<Map<String, Json>>, serializer: S) -
 pub struct OverrideDecision {
     /// The person's decision.
     pub verdict: String,
+    /// The person, if the override names one.
     pub by: Option<String>,
     /// The council's verdict, as the override quotes it.
     #[serde(rename = "council_verdict")]

@@ -106,9 +106,7 @@ impl Store {
     /// When the store does not answer.
     #[crate::boxed]
     pub async fn plan_erasure(&self, terms: &RetentionSettings<'_>) -> Result<ErasurePlan, LedgerError> {
-        let mut connection = self.writer().await;
-        let engine = connection.engine().await.map_err(|error| self.error(error))?;
-        let planning = async {
+        let planning = async |engine: &mut Engine| {
             let mut plan = ErasurePlan::default();
             let runs = sql("SELECT run, ended, log_path FROM run ORDER BY seq");
             let runs = runs.rows(engine, &[Column::Text, Column::Int, Column::Text]).await?;
@@ -142,7 +140,7 @@ impl Store {
             find_unneeded_texts(engine, &mut plan, terms).await?;
             Ok(plan)
         };
-        planning.await.map_err(|error| self.error(error))
+        self.read(planning).await
     }
 
     /// The erasures in a run with an outcome that is about to end, if its bodies are not kept (D5).
@@ -155,9 +153,7 @@ impl Store {
         run: &Name,
         terms: &RetentionSettings<'_>,
     ) -> Result<ErasurePlan, LedgerError> {
-        let mut connection = self.writer().await;
-        let engine = connection.engine().await.map_err(|error| self.error(error))?;
-        let planning = async {
+        let planning = async |engine: &mut Engine| {
             let mut plan = ErasurePlan::default();
             let period = run_opened(engine, run)
                 .await?
@@ -170,7 +166,7 @@ impl Store {
             }
             Ok(plan)
         };
-        planning.await.map_err(|error| self.error(error))
+        self.read(planning).await
     }
 }
 

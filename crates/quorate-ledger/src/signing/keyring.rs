@@ -9,9 +9,7 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use quorate_kernel::clock::{parse_rfc3339, rfc3339};
-use quorate_protocol::Json;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use super::{KeyId, PublicKey, SecretKey, Signature, SigningContext};
@@ -84,9 +82,6 @@ pub enum RejectedSignature {
         /// The latest valid time.
         not_after_ms: i64,
     },
-    /// The key did not sign that leaf.
-    #[error("the key {id} did not make this signature")]
-    Forged { id: KeyId },
 }
 
 impl Keyring {
@@ -126,11 +121,6 @@ impl Keyring {
         Keyring { keys: keys.collect() }
     }
 
-    /// The keys, in the order of their names.
-    pub fn keys(&self) -> impl ExactSizeIterator<Item = (KeyId, &KeyringEntry)> {
-        self.keys.iter().map(|(id, key)| (*id, key))
-    }
-
     /// Checks that a key's signature at a time counts. Both bounds are inclusive, the time of revocation is exclusive.
     /// Call it also before signing.
     ///
@@ -150,23 +140,6 @@ impl Keyring {
             }
             _ => Ok(key),
         }
-    }
-
-    /// Checks that a signature over a leaf, by this key and at this time, counts.
-    ///
-    /// # Errors
-    /// [`RejectedSignature`]: the reason why not.
-    pub fn verify(
-        &self,
-        id: KeyId,
-        at_ms: i64,
-        context: SigningContext,
-        leaf: &Hash,
-        signature: &Signature,
-    ) -> Result<&KeyringEntry, RejectedSignature> {
-        let key = self.may_sign(id, at_ms)?;
-        key.public.verify(context, leaf, signature).map_err(|_| RejectedSignature::Forged { id })?;
-        Ok(key)
     }
 }
 
@@ -232,10 +205,6 @@ impl Voucher {
     /// The form in a keyring file, beside the key: name, time and signature, separated by spaces.
     pub fn to_text(&self) -> String {
         format!("{} {} {}", self.by, self.at, self.signature)
-    }
-
-    pub(crate) fn to_json(&self) -> Json {
-        json!({"at": self.at, "by": self.by, "key": self.key, "signature": self.signature})
     }
 
     /// Parses the output of [`Voucher::to_text`] for a key; `None` if it is malformed.

@@ -179,7 +179,7 @@ mod tests {
         let key = |seed: u8| SecretKey::from_seed(&[seed; 32]);
         let audit = json!({"audit": {"signing": "required", "keyring": [key(1).public().to_string()]}});
         let vouched = Voucher::sign(SigningContext::VOUCHER, &key(1), &key(2).public(), 50);
-        let keyring = object(json!({"vouched": [vouched.to_json()]}));
+        let keyring = object(json!({"vouched": [vouched]}));
         let by = |change: fn(&mut KeyringEntry)| {
             let mut by = KeyringEntry::unbounded(key(1).public());
             change(&mut by);

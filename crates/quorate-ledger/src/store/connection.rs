@@ -442,7 +442,12 @@ impl GapCheck {
     async fn check(&mut self, engine: &mut Engine) -> Result<(), sqlx::Error> {
         let since = match self.0 {
             Some(since) => since,
-            None => checkpointed_records(engine).await?,
+            // The last checkpoint that does not exceed the existing records.
+            None => sql(
+                "SELECT COALESCE(MAX(size), 0) FROM checkpoint WHERE size <= (SELECT MAX(seq) FROM record)",
+            )
+            .number(engine)
+            .await?,
         };
         let behind = match since {
             // Counted in an index: otherwise each process would read all of a ledger without checkpoints.
@@ -498,11 +503,4 @@ impl Gap {
         );
         Some(LedgerError::Corrupt { run: gap.run.as_str().into(), n: gap.n, what })
     }
-}
-
-/// The size of the last checkpoint that does not exceed the existing records.
-async fn checkpointed_records(engine: &mut Engine) -> Result<u64, sqlx::Error> {
-    let row =
-        sql("SELECT COALESCE(MAX(size), 0) FROM checkpoint WHERE size <= (SELECT MAX(seq) FROM record)");
-    Ok(row.row(engine, &[Column::Int]).await?.map_or(0, |row| row.count(0)))
 }

@@ -238,6 +238,11 @@ impl Statement {
         Ok(self.rows(engine, columns).await?.into_iter().next())
     }
 
+    /// Executes it; returns the non-negative integer in the first row, or 0 without a row.
+    pub(crate) async fn number(self, engine: &mut Engine) -> Result<u64, sqlx::Error> {
+        Ok(self.row(engine, &[Column::Int]).await?.map_or(0, |row| row.count(0)))
+    }
+
     /// The table that it inserts into.
     fn insert_table(&self) -> String {
         let text = match &self.text {

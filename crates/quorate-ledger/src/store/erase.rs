@@ -76,17 +76,14 @@ impl Store {
             let mut connection = self.writer().await;
             let erasing = async {
                 let mut transaction = connection.begin(Durability::Synced).await?;
-                let erased = erase_in_transaction(&mut transaction, &mut plan, at_ms, key).await?;
-                if erased.is_ok() {
-                    transaction.commit().await?;
-                }
-                Ok(erased)
+                erase_in_transaction(&mut transaction, &mut plan, at_ms, key).await?;
+                transaction.commit().await
             };
-            let erased: Result<_, sqlx::Error> = erasing.await;
+            let erased = erasing.await;
             if let Err(error) = &erased {
                 connection.record_failure(error);
             }
-            erased.map_err(|error| self.error(error))??;
+            erased.map_err(|error| self.error(error))?;
         }
         self.mark_appended();
         Ok(ErasureReport { runs: plan.erasures, ..self.wipe(rewrite, is_all).await })
@@ -129,11 +126,7 @@ impl Store {
 
     fn pending_wipe_path(&self) -> PathBuf {
         match self.address.file() {
-            Some(file) => {
-                let mut path = file.as_os_str().to_owned();
-                path.push("-unwiped");
-                path.into()
-            }
+            Some(file) => files::with_suffix(file, "-unwiped"),
             None => self.dir().join("ledger-unwiped"),
         }
     }
@@ -152,7 +145,7 @@ async fn erase_in_transaction(
     plan: &mut ErasurePlan,
     at_ms: i64,
     key: &SecretKey,
-) -> Result<Result<(), LedgerError>, sqlx::Error> {
+) -> Result<(), sqlx::Error> {
     let engine = transaction.engine();
     // The plan may be outdated by the time the write lock is acquired.
     let open = sql("SELECT run FROM run WHERE ended = 0").rows(engine, &[Column::Text]).await?;
@@ -231,18 +224,16 @@ impl Transaction<'_> {
         &mut self,
         entries: Vec<Entry>,
         key: &SecretKey,
-    ) -> Result<Result<(), LedgerError>, sqlx::Error> {
+    ) -> Result<(), sqlx::Error> {
         let stream: Name = STREAM.into();
         let (engine, tails) = self.engine_and_tails();
         tails.remove(&stream);
         let next = sql("SELECT COALESCE(MAX(n), -1) + 1 FROM record WHERE run = $1").bind(STREAM);
-        let next = next.row(engine, &[Column::Int]).await?.map_or(0, |row| row.count(0));
+        let next = next.number(engine).await?;
         for (n, entry) in (next..).zip(entries) {
-            if let Err(error) = queue::append_in_transaction(engine, &stream, n, entry, Some(key)).await? {
-                return Ok(Err(error));
-            }
+            queue::append_in_transaction(engine, &stream, n, entry, Some(key)).await?;
         }
-        Ok(Ok(()))
+        Ok(())
     }
 }
 

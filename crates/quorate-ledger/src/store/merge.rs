@@ -1,6 +1,6 @@
 //! Merges imported records: what this ledger has of their streams, and the rows that are added.
 
-use quorate_kernel::ports::ledger::{Entry, LedgerError};
+use quorate_kernel::ports::ledger::Entry;
 use quorate_protocol::Name;
 use sqlx::Error as StoreError;
 
@@ -115,10 +115,10 @@ pub(crate) async fn append_import_record(
     runs: Vec<Name>,
     entry: Entry,
     key: &SecretKey,
-) -> Result<Result<(), LedgerError>, StoreError> {
+) -> Result<(), StoreError> {
     let (engine, tails) = transaction.engine_and_tails();
     let stream: Name = STREAM.into();
     runs.iter().chain([&stream]).for_each(|run| drop(tails.remove(run)));
     let next = stream_tail(engine, STREAM).await?.map_or(0, |end| end.next);
-    Ok(queue::append_in_transaction(engine, &stream, next, entry, Some(key)).await?.map(drop))
+    queue::append_in_transaction(engine, &stream, next, entry, Some(key)).await
 }

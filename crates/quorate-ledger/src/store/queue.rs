@@ -16,7 +16,7 @@ use super::engine::{Column, Engine, Value, sql, sql_rows};
 use super::index::Change;
 use super::leases::BlockedRuns;
 use super::run_signers::{self, KeyEvent, RunSigners};
-use super::{CommitObserver, CommittedRecords, STREAM};
+use super::{CommitObserver, CommittedRecords, STREAM, refusal};
 use crate::record::{EncodeError, EncodedRecord, PreparedEntry, TimeCache, leaf};
 use crate::signing::{ExternalKeys, SecretKey};
 
@@ -423,15 +423,13 @@ pub(super) async fn append_in_transaction(
     from: u64,
     entry: Entry,
     own: Option<&SecretKey>,
-) -> Result<Reply, sqlx::Error> {
-    match PreparedAppend::prepare(Append::one(run, from, entry, Durability::Synced), None) {
-        Ok(ready) => {
-            let rules = AppendRules { ledger_key: own, ..AppendRules::default() };
-            let mut results = append_all(engine, &mut Tails::new(), vec![ready], &rules).await?;
-            Ok(results.remove(0))
-        }
-        Err(error) => Ok(Err(LedgerError::Unavailable { what: error.to_string(), source: None })),
-    }
+) -> Result<(), sqlx::Error> {
+    let prepared = PreparedAppend::prepare(Append::one(run, from, entry, Durability::Synced), None);
+    let prepared = prepared
+        .map_err(|error| refusal(LedgerError::Unavailable { what: error.to_string(), source: None }))?;
+    let rules = AppendRules { ledger_key: own, ..AppendRules::default() };
+    let replies = append_all(engine, &mut Tails::new(), vec![prepared], &rules).await?;
+    replies.into_iter().try_for_each(|reply| reply.map(drop)).map_err(refusal)
 }
 
 async fn insert_body(engine: &mut Engine, body: Body) -> Result<(), sqlx::Error> {

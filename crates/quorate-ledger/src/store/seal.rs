@@ -11,7 +11,7 @@ use quorate_protocol::Name;
 use super::connection::Transaction;
 use super::engine::{Column, Engine, Statement, sql};
 use super::tiles::{TreeError, TreeWriter};
-use super::{Store, queue};
+use super::{Store, queue, refusal};
 use crate::checkpoint::{CheckpointRecord, ORIGIN_PREFIX, STREAM, Succession};
 use crate::merkle::{self, TreeHead};
 use crate::note::{Checkpoint, Note, Signer, Verifier};
@@ -28,9 +28,7 @@ impl Store {
     /// When the store does not answer, or the checkpoint's record cannot be read.
     #[crate::boxed]
     pub async fn last_checkpoint(&self) -> Result<Option<CheckpointRecord>, LedgerError> {
-        let mut connection = self.writer().await;
-        let engine = connection.engine().await.map_err(|error| self.error(error))?;
-        read_last(engine).await.map_err(|error| self.seal_error(error))
+        self.read(read_last).await
     }
 
     /// The key of the machine that created the ledger's tables; `None` if unknown.
@@ -53,9 +51,7 @@ impl Store {
         let Ok(Some(key)) = keys.load(crate::keys::KeyPurpose::Ledger) else { return Ok(()) };
         let note = sql("UPDATE quorate_schema SET ledger_key = $1 WHERE ledger_key IS NULL");
         let note = note.bind(key.public().to_string());
-        let mut connection = self.writer().await;
-        let engine = connection.engine().await.map_err(|error| self.error(error))?;
-        note.execute(engine).await.map(drop).map_err(|error| self.error(error))
+        self.read(async |engine| note.execute(engine).await).await.map(drop)
     }
 
     /// The verifiers of the last signed checkpoint; `None` without one.
@@ -64,10 +60,7 @@ impl Store {
     /// When the store does not answer, or a checkpoint's record cannot be read.
     #[crate::boxed]
     pub async fn checkpoint_keys(&self) -> Result<Option<Vec<Verifier>>, LedgerError> {
-        let mut connection = self.writer().await;
-        let engine = connection.engine().await.map_err(|error| self.error(error))?;
-        let signed = read_last_signed(engine).await.map_err(|error| self.seal_error(error))?;
-        Ok(signed.and_then(|sealed| sealed.verifiers()))
+        Ok(self.read(read_last_signed).await?.and_then(|sealed| sealed.verifiers()))
     }
 
     /// The numbers of the unsigned records in the ledger's own stream.
@@ -94,8 +87,7 @@ impl Store {
             transaction.commit().await?;
             Ok(signed)
         };
-        let signed: Result<_, SealError> = signing.await;
-        signed.map_err(|error| self.seal_error(error))
+        signing.await.map_err(|error| self.error(error))
     }
 
     /// Whether the ledger contains this checkpoint, or stored hashes that lead to its root.
@@ -105,18 +97,18 @@ impl Store {
     #[crate::boxed]
     pub async fn has_checkpoint(&self, checkpoint: &Checkpoint) -> Result<bool, LedgerError> {
         let tree = *checkpoint.tree();
-        let mut connection = self.writer().await;
-        let engine = connection.engine().await.map_err(|error| self.error(error))?;
-        let last = read_last(engine).await.map_err(|error| self.seal_error(error))?;
-        let Some(last) = last else { return Ok(false) };
-        if last.origin != checkpoint.origin() || last.tree.size < tree.size {
-            return Ok(false);
-        }
-        match TreeWriter::load(engine, tree.size).await {
-            Ok(grown) => Ok(grown.frontier().tree_head() == tree),
-            Err(TreeError::Store(error)) => Err(self.error(error)),
-            Err(TreeError::Incomplete(_)) => Ok(false),
-        }
+        let is_known = async |engine: &mut Engine| {
+            let Some(last) = read_last(engine).await? else { return Ok(false) };
+            if last.origin != checkpoint.origin() || last.tree.size < tree.size {
+                return Ok(false);
+            }
+            match TreeWriter::load(engine, tree.size).await {
+                Ok(grown) => Ok(grown.frontier().tree_head() == tree),
+                Err(TreeError::Store(error)) => Err(error),
+                Err(TreeError::Incomplete(_)) => Ok(false),
+            }
+        };
+        self.read(is_known).await
     }
 
     /// The number of records after the last checkpoint, excluding the ledger's own last record.
@@ -125,13 +117,11 @@ impl Store {
     /// When the store does not answer.
     #[crate::boxed]
     pub async fn unsealed_records(&self) -> Result<u64, LedgerError> {
-        let mut connection = self.writer().await;
-        let engine = connection.engine().await.map_err(|error| self.error(error))?;
-        let counted = async {
+        let count = async |engine: &mut Engine| {
             let sealed = read_last(engine).await?;
-            Ok(count_unsealed(engine, sealed.as_ref()).await?)
+            count_unsealed(engine, sealed.as_ref()).await
         };
-        counted.await.map_err(|error| self.seal_error(error))
+        self.read(count).await
     }
 
     /// Writes a checkpoint over all records, signed by these keys. If there are no new records and `again` is false,
@@ -182,46 +172,22 @@ impl Store {
             transaction.commit().await?;
             Ok(sealed)
         };
-        let sealed: Result<CheckpointRecord, SealError> = sealing.await;
-        if let Err(SealError::Store(error)) = &sealed {
+        let sealed: Result<_, sqlx::Error> = sealing.await;
+        if let Err(error) = &sealed {
             connection.record_failure(error);
         }
         // Closing the ledger seals unsealed records.
         self.appended.fetch_or(had_appended && sealed.is_err(), Ordering::Relaxed);
-        sealed.map_err(|error| self.seal_error(error))
-    }
-
-    fn seal_error(&self, error: SealError) -> LedgerError {
-        match error {
-            SealError::Store(error) => self.error(error),
-            SealError::Diverged { n, what } => LedgerError::Corrupt { run: STREAM.into(), n, what },
-            SealError::InvalidRecord { run, n, what } => LedgerError::Corrupt { run, n, what },
-        }
+        sealed.map_err(|error| self.error(error))
     }
 }
 
-/// Why a checkpoint cannot be written.
-enum SealError {
-    Store(sqlx::Error),
-    Diverged {
-        n: u64,
-        what: String,
-    },
-    /// A record would not pass verification.
-    InvalidRecord {
-        run: Name,
-        n: u64,
-        what: String,
-    },
+/// The refusal to write a checkpoint because of the record with this number in the ledger's own stream.
+fn diverged(n: u64, what: impl Into<String>) -> sqlx::Error {
+    refusal(LedgerError::Corrupt { run: STREAM.into(), n, what: what.into() })
 }
 
-impl From<sqlx::Error> for SealError {
-    fn from(error: sqlx::Error) -> Self {
-        SealError::Store(error)
-    }
-}
-
-async fn read_last(engine: &mut Engine) -> Result<Option<CheckpointRecord>, SealError> {
+async fn read_last(engine: &mut Engine) -> Result<Option<CheckpointRecord>, sqlx::Error> {
     let row = sql("SELECT n FROM checkpoint ORDER BY size DESC LIMIT 1").row(engine, &[Column::Int]).await?;
     let Some(n) = row.map(|row| row.count(0)) else { return Ok(None) };
     let row = sql("SELECT data FROM record WHERE run = $1 AND n = $2")
@@ -231,12 +197,11 @@ async fn read_last(engine: &mut Engine) -> Result<Option<CheckpointRecord>, Seal
         .await?;
     let data = row.and_then(|row| serde_json::from_str(row.opt_text(0)?).ok());
     let sealed = data.and_then(|data| CheckpointRecord::from_data(n, &data));
-    let unreadable = || SealError::Diverged { n, what: "the checkpoint cannot be read".into() };
-    sealed.map(Some).ok_or_else(unreadable)
+    sealed.map(Some).ok_or_else(|| diverged(n, "the checkpoint cannot be read"))
 }
 
 /// The last signed checkpoint.
-async fn read_last_signed(engine: &mut Engine) -> Result<Option<CheckpointRecord>, SealError> {
+async fn read_last_signed(engine: &mut Engine) -> Result<Option<CheckpointRecord>, sqlx::Error> {
     let mut before = i64::MAX;
     loop {
         let statement = sql("SELECT n, data FROM record WHERE run = $1 AND kind = $2 AND n < $3 \
@@ -246,8 +211,7 @@ async fn read_last_signed(engine: &mut Engine) -> Result<Option<CheckpointRecord
         for row in &rows {
             let data = row.opt_text(1).and_then(|data| serde_json::from_str(data).ok());
             let sealed = data.and_then(|data| CheckpointRecord::from_data(row.count(0), &data));
-            let unreadable =
-                || SealError::Diverged { n: row.count(0), what: "the checkpoint cannot be read".into() };
+            let unreadable = || diverged(row.count(0), "the checkpoint cannot be read");
             let sealed = sealed.filter(|sealed| sealed.verifiers().is_some()).ok_or_else(unreadable)?;
             match sealed.keys.is_empty() {
                 true => before = row.int(0),
@@ -267,7 +231,7 @@ async fn check_new_records(
     keys: &[Arc<SecretKey>],
     (before, signed): (Option<&CheckpointRecord>, Option<&CheckpointRecord>),
     outside: ExternalKeys,
-) -> Result<(), SealError> {
+) -> Result<(), sqlx::Error> {
     // Without a key nothing is signed, and records under an unsigned checkpoint need no second check.
     let since = if keys.is_empty() { before } else { signed };
     let options = VerifyOptions {
@@ -281,7 +245,7 @@ async fn check_new_records(
         Some(found) => {
             let what = format!("cannot seal it: {found}; run `quorate ledger verify`");
             let at_run = found.run.unwrap_or_else(|| STREAM.into());
-            Err(SealError::InvalidRecord { run: at_run, n: found.n.unwrap_or_default(), what })
+            Err(refusal(LedgerError::Corrupt { run: at_run, n: found.n.unwrap_or_default(), what }))
         }
     }
 }
@@ -295,7 +259,7 @@ fn unsigned_ledger_rows() -> Statement {
     .bind(Kind::Checkpoint.as_str())
 }
 
-async fn sign_unsigned_rows(engine: &mut Engine, key: &SecretKey) -> Result<Vec<u64>, SealError> {
+async fn sign_unsigned_rows(engine: &mut Engine, key: &SecretKey) -> Result<Vec<u64>, sqlx::Error> {
     let rows = unsigned_ledger_rows().rows(engine, &[Column::Int, Column::Text]).await?;
     let signatures = rows.iter().map(|row| queue::signature_row(key, STREAM, row.count(0), row.text(1)));
     queue::insert_signatures(engine, signatures.collect()).await?;
@@ -305,8 +269,7 @@ async fn sign_unsigned_rows(engine: &mut Engine, key: &SecretKey) -> Result<Vec<
 /// The number of records that a checkpoint would newly cover, excluding a record that directly follows a checkpoint.
 async fn count_unsealed(engine: &mut Engine, sealed: Option<&CheckpointRecord>) -> Result<u64, sqlx::Error> {
     let size = sealed.map_or(0, |sealed| sealed.tree.size);
-    let rest = sql("SELECT COUNT(*) FROM record WHERE seq > $1").bind(size).row(engine, &[Column::Int]);
-    let rest = rest.await?.map_or(0, |row| row.count(0));
+    let rest = sql("SELECT COUNT(*) FROM record WHERE seq > $1").bind(size).number(engine).await?;
     Ok(rest.saturating_sub(u64::from(sealed.is_some())))
 }
 
@@ -316,7 +279,7 @@ async fn seal_in_transaction(
     (at_ms, again): (i64, bool),
     mut succession: Succession,
     outside: ExternalKeys,
-) -> Result<CheckpointRecord, SealError> {
+) -> Result<CheckpointRecord, sqlx::Error> {
     let (engine, tails) = transaction.engine_and_tails();
     let before = read_last(engine).await?;
     // An unsigned checkpoint is replaced by a new, signed one over all records.
@@ -342,19 +305,15 @@ async fn seal_in_transaction(
         None => format!("{ORIGIN_PREFIX}{}", entropy::run_id()),
     };
     let next = sql("SELECT COALESCE(MAX(n), -1) + 1 FROM record WHERE run = $1").bind(STREAM);
-    let next = next.row(engine, &[Column::Int]).await?.map_or(0, |row| row.count(0));
-    let (note, names) =
-        sign_note(&origin, head, keys).map_err(|what| SealError::Diverged { n: next, what })?;
+    let next = next.number(engine).await?;
+    let (note, names) = sign_note(&origin, head, keys).map_err(|what| diverged(next, what))?;
     let sealed =
         CheckpointRecord { origin, tree: head, note, keys: names, succession, n: next, is_new: true };
-    let diverged = |what| SealError::Diverged { n: next, what };
-    verify::check_keys_follow(signed.as_ref(), &sealed).map_err(diverged)?;
+    verify::check_keys_follow(signed.as_ref(), &sealed).map_err(|what| diverged(next, what))?;
     let entry = Entry::of(&sealed.recorded(), at_ms);
     let stream: Name = STREAM.into();
     tails.remove(&stream);
-    queue::append_in_transaction(engine, &stream, next, entry, None)
-        .await?
-        .map_err(|error| SealError::Diverged { n: next, what: error.to_string() })?;
+    queue::append_in_transaction(engine, &stream, next, entry, None).await?;
     sql("INSERT INTO checkpoint (size, root, n) VALUES ($1, $2, $3) \
          ON CONFLICT (size) DO UPDATE SET root = excluded.root, n = excluded.n")
     .bind(head.size)
@@ -369,18 +328,18 @@ async fn seal_in_transaction(
 async fn current_tree(
     engine: &mut Engine,
     before: Option<&CheckpointRecord>,
-) -> Result<TreeWriter, SealError> {
+) -> Result<TreeWriter, sqlx::Error> {
     let mut tree = match before {
         Some(sealed) => match TreeWriter::load(engine, sealed.tree.size).await {
             Ok(tree) if tree.frontier().tree_head() == sealed.tree => tree,
-            Err(TreeError::Store(error)) => return Err(error.into()),
+            Err(TreeError::Store(error)) => return Err(error),
             // The stored hashes are an index. The records are authoritative.
             _ => {
                 let tree = append_leaves(engine, TreeWriter::new(), Some(sealed.tree.size)).await?;
                 if tree.frontier().tree_head() != sealed.tree {
                     let what =
                         "the records differ from those under the checkpoint; run `quorate ledger verify`";
-                    return Err(SealError::Diverged { n: sealed.n, what: what.into() });
+                    return Err(diverged(sealed.n, what));
                 }
                 tree
             }
@@ -396,7 +355,7 @@ async fn append_leaves(
     engine: &mut Engine,
     mut tree: TreeWriter,
     until: Option<u64>,
-) -> Result<TreeWriter, SealError> {
+) -> Result<TreeWriter, sqlx::Error> {
     loop {
         let size = tree.frontier().size();
         let end = until.unwrap_or(u64::MAX).min(size.saturating_add(PAGE));
@@ -413,7 +372,7 @@ async fn append_leaves(
                     row.text(1),
                     row.count(2)
                 );
-                return Err(SealError::Diverged { n: 0, what });
+                return Err(diverged(0, what));
             }
             tree.push(merkle::leaf(row.text(3).as_bytes()));
         }

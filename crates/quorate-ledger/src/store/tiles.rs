@@ -3,9 +3,13 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 use std::ops::Range;
 
+use quorate_kernel::ports::ledger::LedgerError;
+
 use super::engine::{Column, Engine, Value, sql, sql_rows};
+use super::{STREAM, refusal};
 use crate::merkle::{self, FetchedHashes, Frontier, Hash, STRIDE, Subtree, TreeHead};
 
 /// The most hashes per row.
@@ -36,6 +40,26 @@ pub(crate) enum TreeError {
     Incomplete(String),
 }
 
+impl TreeError {
+    pub(crate) fn incomplete(why: impl Display) -> TreeError {
+        TreeError::Incomplete(why.to_string())
+    }
+}
+
+impl From<TreeError> for sqlx::Error {
+    fn from(error: TreeError) -> Self {
+        match error {
+            TreeError::Store(error) => error,
+            TreeError::Incomplete(what) => {
+                let what = format!(
+                    "the stored tree does not lead to the last checkpoint ({what}); run `quorate ledger verify`"
+                );
+                refusal(LedgerError::Corrupt { run: STREAM.into(), n: 0, what })
+            }
+        }
+    }
+}
+
 impl TreeWriter {
     pub(crate) fn new() -> Self {
         TreeWriter { frontier: Frontier::new(), rows: BTreeMap::new() }
@@ -44,8 +68,7 @@ impl TreeWriter {
     /// The tree of the first records, from the stored hashes.
     pub(crate) async fn load(engine: &mut Engine, size: u64) -> Result<Self, TreeError> {
         let fetched = fetch_tree(engine, size).await?;
-        let frontier =
-            merkle::frontier(&fetched, size).map_err(|error| TreeError::Incomplete(error.to_string()))?;
+        let frontier = merkle::frontier(&fetched, size).map_err(TreeError::incomplete)?;
         let mut rows = BTreeMap::new();
         // New hashes go into the incomplete rows.
         for level in (0..u64::BITS).step_by(STRIDE as usize) {
@@ -125,8 +148,16 @@ pub(crate) async fn fetch(
     Ok(fetched)
 }
 
+/// Checks that the stored hashes still lead to a checkpoint's root.
+pub(crate) async fn ensure_root(engine: &mut Engine, tree: &TreeHead) -> Result<(), TreeError> {
+    match leads_to_root(engine, tree).await? {
+        true => Ok(()),
+        false => Err(TreeError::incomplete("its root differs from the checkpoint's")),
+    }
+}
+
 /// Whether the stored hashes still lead to a checkpoint's root.
-pub(crate) async fn leads_to_root(engine: &mut Engine, tree: &TreeHead) -> Result<bool, TreeError> {
+async fn leads_to_root(engine: &mut Engine, tree: &TreeHead) -> Result<bool, TreeError> {
     let fetched = fetch_tree(engine, tree.size).await?;
     let root = merkle::root(&fetched, tree.size);
     Ok(root.is_ok_and(|root| root == tree.root))

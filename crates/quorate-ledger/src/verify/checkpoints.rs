@@ -81,11 +81,7 @@ impl Checkpoints {
     ) -> Option<TreeHead> {
         self.count += 1;
         let mut say = |what: String| {
-            findings.add(
-                Divergence::new(DivergenceKind::Changed, LedgerPart::Checkpoint, what)
-                    .at_record(STREAM, n)
-                    .at_seq(place),
-            );
+            findings.add(Divergence::changed(LedgerPart::Checkpoint, what).at(STREAM, n, place));
         };
         let Some(sealed) = CheckpointRecord::from_data(n, data) else {
             say("it lacks origin, size, root or keys".to_owned());
@@ -191,7 +187,7 @@ impl Checkpoints {
     pub(super) fn about_last(&self, kind: DivergenceKind, what: String) -> Divergence {
         let divergence = Divergence::new(kind, LedgerPart::Checkpoint, what);
         match self.last_signed {
-            Some((n, place)) => divergence.at_record(STREAM, n).at_seq(place),
+            Some((n, place)) => divergence.at(STREAM, n, place),
             None => divergence,
         }
     }

@@ -26,16 +26,10 @@ pub enum DivergenceKind {
     Inserted,
 }
 
-impl DivergenceKind {
-    /// The word in reports.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            DivergenceKind::Changed => "changed",
-            DivergenceKind::Removed => "removed",
-            DivergenceKind::Reordered => "reordered",
-            DivergenceKind::Cut => "cut",
-            DivergenceKind::Inserted => "inserted",
-        }
+/// The word in reports.
+impl fmt::Display for DivergenceKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 
@@ -70,23 +64,10 @@ pub enum LedgerPart {
     Conversation,
 }
 
-impl LedgerPart {
-    /// The word in reports.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            LedgerPart::Record => "record",
-            LedgerPart::Signature => "signature",
-            LedgerPart::Checkpoint => "checkpoint",
-            LedgerPart::Witness => "witness",
-            LedgerPart::LocalCheckpoint => "kept checkpoint",
-            LedgerPart::Tree => "tree",
-            LedgerPart::Body => "body",
-            LedgerPart::Input => "input",
-            LedgerPart::Index => "index",
-            LedgerPart::Log => "log",
-            LedgerPart::LogIndex => "log index",
-            LedgerPart::Conversation => "conversation",
-        }
+/// The word in reports.
+impl fmt::Display for LedgerPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.serialize(f)
     }
 }
 
@@ -122,6 +103,31 @@ impl Divergence {
         Divergence { kind, part, run: None, n: None, record: None, seq: None, last_seq: None, what }
     }
 
+    pub(super) fn changed(part: LedgerPart, what: impl Into<String>) -> Self {
+        Divergence::new(DivergenceKind::Changed, part, what)
+    }
+
+    pub(super) fn removed(part: LedgerPart, what: impl Into<String>) -> Self {
+        Divergence::new(DivergenceKind::Removed, part, what)
+    }
+
+    pub(super) fn reordered(part: LedgerPart, what: impl Into<String>) -> Self {
+        Divergence::new(DivergenceKind::Reordered, part, what)
+    }
+
+    pub(super) fn cut(part: LedgerPart, what: impl Into<String>) -> Self {
+        Divergence::new(DivergenceKind::Cut, part, what)
+    }
+
+    pub(super) fn inserted(part: LedgerPart, what: impl Into<String>) -> Self {
+        Divergence::new(DivergenceKind::Inserted, part, what)
+    }
+
+    /// Sets the record and its position.
+    pub(super) fn at(self, run: &str, n: u64, seq: u64) -> Self {
+        self.at_record(run, n).at_seq(seq)
+    }
+
     pub(super) fn at_record(mut self, run: &str, n: u64) -> Self {
         (self.run, self.n, self.record) = (Some(run.into()), Some(n), Some(format!("{run}/{n}")));
         self
@@ -150,7 +156,7 @@ impl Divergence {
 /// `changed: record r1/3 at place 7: its data is not what its head names`.
 impl fmt::Display for Divergence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}: {}", self.kind.as_str(), self.part.as_str())?;
+        write!(f, "{}: {}", self.kind, self.part)?;
         match (&self.run, self.n) {
             (Some(run), Some(n)) => write!(f, " {run}/{n}")?,
             (Some(run), None) => write!(f, " of {run}")?,
@@ -262,7 +268,10 @@ mod tests {
             DivergenceKind::Cut,
             DivergenceKind::Inserted,
         ];
-        assert_eq!(kinds.map(DivergenceKind::as_str), ["changed", "removed", "reordered", "cut", "inserted"]);
+        assert_eq!(
+            kinds.map(|kind| kind.to_string()),
+            ["changed", "removed", "reordered", "cut", "inserted"]
+        );
         let parts = [
             (LedgerPart::Record, "record"),
             (LedgerPart::Signature, "signature"),
@@ -278,7 +287,7 @@ mod tests {
             (LedgerPart::Conversation, "conversation"),
         ];
         for (part, word) in parts {
-            assert_eq!(part.as_str(), word);
+            assert_eq!(part.to_string(), word);
         }
     }
 }

@@ -116,8 +116,7 @@ impl KeyChanges {
             }
             let what =
                 "it records that a person accepted a key, but no signed checkpoint covers it".to_owned();
-            let divergence = Divergence::new(DivergenceKind::Inserted, LedgerPart::Checkpoint, what);
-            findings.add(divergence.at_record(STREAM, statement.n).at_seq(place));
+            findings.add(Divergence::inserted(LedgerPart::Checkpoint, what).at(STREAM, statement.n, place));
         }
         let accepted: Vec<AcceptedKey> = covered.into_iter().map(|(_, statement)| statement).collect();
         let mut pending: Vec<PublicKey> = Vec::new();
@@ -137,8 +136,7 @@ impl KeyChanges {
                 "the key {} was accepted on this machine, but the ledger does not record by whom",
                 key.id()
             );
-            let divergence = Divergence::new(DivergenceKind::Removed, LedgerPart::Checkpoint, what);
-            findings.add(divergence.at_record(STREAM, n).at_seq(place));
+            findings.add(Divergence::removed(LedgerPart::Checkpoint, what).at(STREAM, n, place));
         }
         KeyChangeReport { accepted, pending, signers, own_refused: self.own_refused }
     }
@@ -175,8 +173,7 @@ impl LedgerSignatures {
         findings: &mut Findings,
     ) {
         let mut say = |kind, what: String| {
-            findings
-                .add(Divergence::new(kind, LedgerPart::Signature, what).at_record(STREAM, n).at_seq(place));
+            findings.add(Divergence::new(kind, LedgerPart::Signature, what).at(STREAM, n, place));
         };
         if stored.signatures.is_empty() {
             match self.signed_from {
@@ -217,8 +214,7 @@ impl LedgerSignatures {
         for waiting in std::mem::take(&mut self.pending) {
             let (n, place) = (waiting.n, waiting.seq);
             if let Err(what) = waiting.enqueue(keys, jobs) {
-                let divergence = Divergence::new(DivergenceKind::Changed, LedgerPart::Signature, what);
-                findings.add(divergence.at_record(STREAM, n).at_seq(place));
+                findings.add(Divergence::changed(LedgerPart::Signature, what).at(STREAM, n, place));
             }
         }
     }
@@ -245,8 +241,7 @@ impl LedgerSignatures {
                     "it is unsigned, although the ledger has a key; if an older version wrote it, check it and sign it with `quorate ledger checkpoint --accept-unsigned`",
                 ),
             };
-            let divergence = Divergence::new(kind, LedgerPart::Signature, what);
-            findings.add(divergence.at_record(STREAM, n).at_seq(place));
+            findings.add(Divergence::new(kind, LedgerPart::Signature, what).at(STREAM, n, place));
         }
         0
     }

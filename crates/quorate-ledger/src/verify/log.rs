@@ -15,7 +15,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
-use super::divergence::{Divergence, DivergenceKind, Findings, LedgerPart};
+use super::divergence::{Divergence, Findings, LedgerPart};
 use super::walk::Walk;
 use crate::council_log::line::LogEvent;
 use crate::merkle::Hash;
@@ -164,7 +164,7 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
     check_order(written, &mut walk.findings);
     if let Some(what) = council_log::find_index_diff(store, path).await? {
         let what = format!("the index of the log does not match the log: {what}");
-        walk.findings.add(Divergence::new(DivergenceKind::Changed, LedgerPart::LogIndex, what));
+        walk.findings.add(Divergence::changed(LedgerPart::LogIndex, what));
     }
     // Runs without an outcome, or with a differing row, have no lines.
     let mut unknown: Vec<(u64, &str)> = Vec::new();
@@ -173,8 +173,7 @@ pub(super) async fn check(store: &Store, path: &Path, walk: &mut Walk) -> Result
             true if walk.options.since.is_none() => {
                 for line in lines {
                     let what = format!("line {} of the log belongs to a run without an outcome", line.number);
-                    walk.findings
-                        .add(Divergence::new(DivergenceKind::Inserted, LedgerPart::Log, what).of_run(run));
+                    walk.findings.add(Divergence::inserted(LedgerPart::Log, what).of_run(run));
                 }
             }
             _ => {
@@ -434,21 +433,17 @@ fn match_lines(
                 let line = lines.remove(at);
                 let what =
                     format!("line {} of the log, its {event}, does not match its records", line.number);
-                Divergence::new(DivergenceKind::Changed, LedgerPart::Log, what)
+                Divergence::changed(LedgerPart::Log, what)
             }
             None if wanted.pending => continue,
-            None => Divergence::new(
-                DivergenceKind::Removed,
-                LedgerPart::Log,
-                format!("the log has no line for its {event}"),
-            ),
+            None => Divergence::removed(LedgerPart::Log, format!("the log has no line for its {event}")),
         };
         findings.add(divergence.of_run(run));
     }
     for line in lines {
         let event = line.event.as_str();
         let what = format!("line {} of the log duplicates its {event}", line.number);
-        findings.add(Divergence::new(DivergenceKind::Inserted, LedgerPart::Log, what).of_run(run));
+        findings.add(Divergence::inserted(LedgerPart::Log, what).of_run(run));
     }
     found
 }
@@ -489,7 +484,7 @@ fn check_order(mut written: Vec<MatchedLine>, findings: &mut Findings) {
                 latest.number,
                 latest.run
             );
-            findings.add(Divergence::new(DivergenceKind::Reordered, LedgerPart::Log, what).of_run(&line.run));
+            findings.add(Divergence::reordered(LedgerPart::Log, what).of_run(&line.run));
         }
         latest = latest.filter(|latest| latest.after >= line.after).or(Some(line));
     }

@@ -4,11 +4,10 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::divergence::{Divergence, DivergenceKind, LedgerPart};
-use super::parse_checkpoint;
+use super::divergence::{Divergence, LedgerPart};
 use super::walk::Walk;
 use crate::local_checkpoints::{CheckpointCopy, LocalCheckpoints};
-use crate::note::{Cosigner, Note, Verifier};
+use crate::note::{Checkpoint, Cosigner, Note, Verifier};
 use crate::witness::Witness;
 
 /// Compares the copies with the walked records.
@@ -30,21 +29,17 @@ pub(super) fn check_local_checkpoints(walk: &mut Walk, kept: &LocalCheckpoints) 
             Err(why) => {
                 check.unreadable += 1;
                 let what = format!("{name} is not a checkpoint that the ledger's key signed: {why}");
-                walk.findings.add(Divergence::new(
-                    DivergenceKind::Changed,
-                    LedgerPart::LocalCheckpoint,
-                    what,
-                ));
+                walk.findings.add(Divergence::changed(LedgerPart::LocalCheckpoint, what));
             }
         }
     }
     if let Some(origin) = replaced {
         let what = format!("another ledger has replaced {origin}, whose checkpoint is saved here");
-        walk.findings.add(Divergence::new(DivergenceKind::Changed, LedgerPart::LocalCheckpoint, what));
+        walk.findings.add(Divergence::changed(LedgerPart::LocalCheckpoint, what));
     }
     if walk.options.strict && kept.copies.is_empty() {
         let what = "this machine has no saved checkpoint of this ledger, which --strict requires";
-        walk.findings.add(Divergence::new(DivergenceKind::Removed, LedgerPart::LocalCheckpoint, what));
+        walk.findings.add(Divergence::removed(LedgerPart::LocalCheckpoint, what));
     }
     check
 }
@@ -129,7 +124,7 @@ pub(super) fn check_cosignature(
         }
         Err(why) => {
             let what = format!("{name} ({}) is not a valid checkpoint: {why}", copy.path.display());
-            walk.findings.add(Divergence::new(DivergenceKind::Changed, LedgerPart::Witness, what));
+            walk.findings.add(Divergence::changed(LedgerPart::Witness, what));
             None
         }
     }
@@ -138,9 +133,9 @@ pub(super) fn check_cosignature(
 /// Checks a note's signers and origin against the walked records. Returns its size if it is of this ledger.
 fn check_note(walk: &mut Walk, note: &str, part: LedgerPart, name: &str) -> Option<u64> {
     let mut say = |what: &str| {
-        walk.findings.add(Divergence::new(DivergenceKind::Changed, part, format!("{name} {what}")));
+        walk.findings.add(Divergence::changed(part, format!("{name} {what}")));
     };
-    let Some(checkpoint) = parse_checkpoint(note) else {
+    let Ok(checkpoint) = Checkpoint::from_note(note) else {
         say("cannot be read");
         return None;
     };
@@ -167,7 +162,6 @@ fn check_not_cut(walk: &mut Walk, size: u64, part: LedgerPart, name: &str) {
                 "; a copy of the server that took over (failover), or a backup, may have lacked the rest",
             );
         }
-        walk.findings
-            .add(Divergence::new(DivergenceKind::Cut, part, what).at_seq(last_seq + 1).up_to_seq(size));
+        walk.findings.add(Divergence::cut(part, what).at_seq(last_seq + 1).up_to_seq(size));
     }
 }

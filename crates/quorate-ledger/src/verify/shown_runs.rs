@@ -7,23 +7,24 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 
-use quorate_kernel::clock::parse_rfc3339;
+use quorate_kernel::clock::{parse_rfc3339, rfc3339};
 use quorate_kernel::entropy::hex;
 use quorate_kernel::ports::ledger::{Kind, LedgerError};
 use quorate_kernel::record::{self, Imported, Override, RecordRange, RunEnded, RunOpened};
 
 use super::key_changes::public_keys;
 use super::pages::{StoredRecord, record_from_row, signatures};
+use super::record_check;
 use super::record_check::{HeadMatcher, explain_mismatch, stated_predecessor};
 use super::runs::{StreamState, affects_row};
 use super::tables::row_difference;
 use super::walk::object;
-use super::{parse_checkpoint, record_check};
 use crate::Store;
 use crate::checkpoint::{CheckpointRecord, STREAM};
 use crate::merkle::{self, Hash, TreeHead};
-use crate::note::Note;
+use crate::note::{Checkpoint, Note};
 use crate::retention::Erasure;
+use crate::runs::{ListedRun, UNLISTED};
 use crate::signing::{KeyId, PublicKey, Signature, SigningContext};
 use crate::store::engine::{Column, Engine, Row, Statement, Value, sql, sql_rows};
 use crate::store::index::Change;
@@ -132,16 +133,6 @@ pub(crate) struct LoggedFacts {
     pub(crate) is_logged: bool,
 }
 
-/// A run with records and without a row.
-#[derive(Debug, Clone)]
-pub(crate) struct UnlistedRun {
-    pub(crate) run: String,
-    pub(crate) opened_ms: i64,
-    pub(crate) subject: String,
-    pub(crate) artifact_type: String,
-    pub(crate) mode: String,
-}
-
 /// Which runs a view shows.
 pub(crate) struct ShownQuery {
     /// Statements that each select [`shown_columns`]. Each run is in one of them.
@@ -157,7 +148,8 @@ pub(crate) struct ShownQuery {
 pub(crate) struct ShownRuns {
     /// Rows of [`shown_columns`].
     pub(crate) runs: Vec<(Row, Compared)>,
-    pub(crate) unlisted: Vec<UnlistedRun>,
+    /// Runs with records and without a row.
+    pub(crate) unlisted: Vec<ListedRun>,
 }
 
 impl Store {
@@ -256,9 +248,7 @@ async fn missing_texts(engine: &mut Engine, texts: &[String]) -> Result<Vec<Stri
 /// The last empty position after `from`, up to the last record and to the last position that a checkpoint covers. A
 /// record that continues a run, such as a person's decision, leaves no other trace when it is removed.
 async fn last_gap(engine: &mut Engine, from: u64, sealed: u64) -> Result<Option<u64>, sqlx::Error> {
-    use Column::Int;
-    let last = sql("SELECT COALESCE(MAX(seq), 0) FROM record").row(engine, &[Int]).await?;
-    let last = last.map_or(0, |row| row.count(0));
+    let last = sql("SELECT COALESCE(MAX(seq), 0) FROM record").number(engine).await?;
     if last < sealed {
         return Ok(Some(sealed));
     }
@@ -270,13 +260,12 @@ async fn last_gap(engine: &mut Engine, from: u64, sealed: u64) -> Result<Option<
             sql("SELECT COUNT(*) FROM record WHERE seq > $1").bind(i64::try_from(from).unwrap_or(i64::MAX))
         }
     };
-    let counted = counted.row(engine, &[Int]).await?.map_or(0, |row| row.count(0));
-    if counted == last.saturating_sub(from) {
+    if counted.number(engine).await? == last.saturating_sub(from) {
         return Ok(None);
     }
     let after_gap = "SELECT COALESCE(MAX(seq), 1) FROM record \
                      WHERE seq > 1 AND NOT EXISTS (SELECT 1 FROM record AS prior WHERE prior.seq = record.seq - 1)";
-    Ok(sql(after_gap).row(engine, &[Int]).await?.map(|row| row.count(0).saturating_sub(1)))
+    Ok(sql(after_gap).row(engine, &[Column::Int]).await?.map(|row| row.count(0).saturating_sub(1)))
 }
 
 /// The records of some runs, by run, in order.
@@ -416,7 +405,7 @@ fn checkpoint_of(row: &Row) -> Result<(TreeHead, Vec<PublicKey>), &'static str> 
     }
     let verifiers = checkpoint.verifiers().ok_or("its keys cannot be read")?;
     if let Some(note) = &checkpoint.note {
-        let same_tree = parse_checkpoint(note).is_some_and(|noted| *noted.tree() == tree);
+        let same_tree = Checkpoint::from_note(note).is_ok_and(|noted| *noted.tree() == tree);
         let signed = Note::parse(note.as_bytes()).is_ok_and(|note| note.verify(&verifiers).is_ok());
         if !same_tree || !signed {
             return Err("its key did not sign its note");
@@ -605,7 +594,7 @@ async fn is_signed(
 
 /// Runs that have records but no row in the table of runs. The rows are numbered without gaps in the order of the runs'
 /// first records, so that the whole ledger is read only if a row is missing.
-async fn unlisted(engine: &mut Engine) -> Result<Vec<UnlistedRun>, sqlx::Error> {
+async fn unlisted(engine: &mut Engine) -> Result<Vec<ListedRun>, sqlx::Error> {
     use Column::{Int, Text};
     // As two subqueries, neither reads every row.
     let counted = sql("SELECT (SELECT COUNT(*) FROM run), (SELECT COALESCE(MAX(seq), 0) FROM run)");
@@ -620,14 +609,31 @@ async fn unlisted(engine: &mut Engine) -> Result<Vec<UnlistedRun>, sqlx::Error> 
     Ok(rows.iter().map(unlisted_run).collect())
 }
 
-fn unlisted_run(row: &Row) -> UnlistedRun {
+fn unlisted_run(row: &Row) -> ListedRun {
     let data = row.opt_text(2).and_then(object).unwrap_or_default();
     let head: Option<crate::record::Head> = serde_json::from_str(row.text(1)).ok();
     let opened_ms = head.and_then(|head| parse_rfc3339(&head.at)).unwrap_or_default();
-    let [subject, artifact_type, _, _, _, mode, _] =
+    let [artifact, artifact_type, _, _, _, mode, _] =
         match Change::from_record(Kind::RunOpened.as_str(), opened_ms, &data) {
             Some(Change::Opened { columns, .. }) => columns,
             _ => Default::default(),
         };
-    UnlistedRun { run: row.text(0).to_owned(), opened_ms, subject, artifact_type, mode }
+    let finding = RunFinding::Altered(UNLISTED.to_owned());
+    ListedRun {
+        run: row.text(0).into(),
+        opened: rfc3339(opened_ms),
+        artifact,
+        artifact_type,
+        mode,
+        producer: None,
+        open: false,
+        verdict: Some(finding.word().to_owned()),
+        finding: Some(finding),
+        overridden: None,
+        blockers: Vec::new(),
+        missing: Vec::new(),
+        sealed: false,
+        imported: false,
+        place: None,
+    }
 }

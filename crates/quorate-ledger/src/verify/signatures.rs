@@ -40,7 +40,7 @@ pub(super) fn check(
 ) {
     let Record { run, n, seq: place, .. } = *record;
     let mut say = |kind, what: String| {
-        findings.add(Divergence::new(kind, LedgerPart::Signature, what).at_record(run, n).at_seq(place));
+        findings.add(Divergence::new(kind, LedgerPart::Signature, what).at(run, n, place));
     };
     let audit = state.keyring.clone();
     let audit = audit.as_deref();
@@ -104,7 +104,7 @@ pub(super) fn extend_run_keys(
     findings: &mut Findings,
 ) {
     let mut say = |kind, what: String| {
-        findings.add(Divergence::new(kind, LedgerPart::Signature, what).at_record(run, n).at_seq(place));
+        findings.add(Divergence::new(kind, LedgerPart::Signature, what).at(run, n, place));
     };
     match (state.keyring.as_mut().filter(|_| state.signed), data) {
         (None, _) => say(DivergenceKind::Inserted, "it adds keys to a run that has no keyring".into()),
@@ -203,15 +203,11 @@ impl Job {
         match self {
             Job::Record { key, run, n, place, .. } => {
                 let what = format!("the key {} did not make this signature over the record", key.id());
-                Divergence::new(DivergenceKind::Changed, LedgerPart::Signature, what)
-                    .at_record(run, *n)
-                    .at_seq(*place)
+                Divergence::changed(LedgerPart::Signature, what).at(run, *n, *place)
             }
             Job::Note { n, place, .. } => {
                 let what = "its signature is not by the keys that it names";
-                Divergence::new(DivergenceKind::Changed, LedgerPart::Checkpoint, what)
-                    .at_record(STREAM, *n)
-                    .at_seq(*place)
+                Divergence::changed(LedgerPart::Checkpoint, what).at(STREAM, *n, *place)
             }
         }
     }

@@ -88,15 +88,14 @@ pub(super) async fn check_runs(
     for (run, state) in &walk.runs {
         if state.row.is_some() && !state.row_unknown && !seen.contains(run) {
             let what = "it has no row in the table of runs";
-            walk.findings.add(Divergence::new(DivergenceKind::Removed, LedgerPart::Index, what).of_run(run));
+            walk.findings.add(Divergence::removed(LedgerPart::Index, what).of_run(run));
         }
     }
     let unknown =
         "SELECT run FROM run_origin WHERE run NOT IN (SELECT run.run FROM run) ORDER BY run LIMIT $1";
     for row in sql(unknown).bind(MAX_NAMED).rows(engine, &[Text]).await? {
         let what = "it has a row in the table of origins, but not in the table of runs";
-        walk.findings
-            .add(Divergence::new(DivergenceKind::Inserted, LedgerPart::Index, what).of_run(row.text(0)));
+        walk.findings.add(Divergence::inserted(LedgerPart::Index, what).of_run(row.text(0)));
     }
     Ok(missing)
 }
@@ -150,8 +149,7 @@ pub(super) async fn check_checkpoints(
             Some((root, number)) if hex(&root) == row.text(1) && i64::try_from(number) == Ok(n) => continue,
             Some((_, number)) => {
                 let what = "its row in the table of checkpoints does not match its record";
-                Divergence::new(DivergenceKind::Changed, LedgerPart::Checkpoint, what)
-                    .at_record(STREAM, number)
+                Divergence::changed(LedgerPart::Checkpoint, what).at_record(STREAM, number)
             }
             None => {
                 let next = walk.runs.get(STREAM).map_or(0, |state| state.next);
@@ -162,17 +160,14 @@ pub(super) async fn check_checkpoints(
                     "the table of checkpoints has a row over {size} records, but no record of it exists"
                 );
                 let place = size.unsigned_abs().saturating_add(1);
-                Divergence::new(kind, LedgerPart::Checkpoint, what)
-                    .at_record(STREAM, n.unsigned_abs())
-                    .at_seq(place)
+                Divergence::new(kind, LedgerPart::Checkpoint, what).at(STREAM, n.unsigned_abs(), place)
             }
         };
         walk.findings.add(divergence);
     }
     for (_, (_, n)) in expected {
         let what = "it has no row in the table of checkpoints";
-        walk.findings
-            .add(Divergence::new(DivergenceKind::Removed, LedgerPart::Checkpoint, what).at_record(STREAM, n));
+        walk.findings.add(Divergence::removed(LedgerPart::Checkpoint, what).at_record(STREAM, n));
     }
     Ok(missing)
 }
@@ -207,24 +202,18 @@ pub(super) async fn check_stored_tree(
         && row.count(4) <= u64::from(!leaves.is_multiple_of(HASHES_PER_ROW));
     if leaves > place {
         let what = format!("{leaves} records were sealed, but there are only {place}");
-        walk.findings.add(
-            Divergence::new(DivergenceKind::Cut, LedgerPart::Record, what)
-                .at_seq(place + 1)
-                .up_to_seq(leaves),
-        );
+        walk.findings.add(Divergence::cut(LedgerPart::Record, what).at_seq(place + 1).up_to_seq(leaves));
     } else if leaves > size {
         let what = format!("{leaves} records were sealed, but the last remaining checkpoint covers {size}");
-        walk.findings
-            .add(Divergence::new(DivergenceKind::Removed, LedgerPart::Checkpoint, what).at_seq(leaves + 1));
+        walk.findings.add(Divergence::removed(LedgerPart::Checkpoint, what).at_seq(leaves + 1));
     } else if leaves < size || !whole {
         let what = format!("there are {leaves} stored hashes of records, but {size} sealed records");
-        walk.findings
-            .add(Divergence::new(DivergenceKind::Removed, LedgerPart::Tree, what).at_seq(leaves + 1));
+        walk.findings.add(Divergence::removed(LedgerPart::Tree, what).at_seq(leaves + 1));
         return Ok(());
     }
     if upper_row_lengths(leaves) != *upper {
         let what = "the stored hashes above the leaves do not match the number of records";
-        walk.findings.add(Divergence::new(DivergenceKind::Changed, LedgerPart::Tree, what));
+        walk.findings.add(Divergence::changed(LedgerPart::Tree, what));
     }
     Ok(())
 }
@@ -253,11 +242,11 @@ pub(super) async fn check_holds_and_imports(engine: &mut Engine, walk: &mut Walk
         let there: BTreeSet<String> = rows.iter().map(|row| row.text(0).to_owned()).collect();
         for run in there.difference(said) {
             let what = format!("it has a row in the table `{table}`, but no record");
-            walk.findings.add(Divergence::new(DivergenceKind::Inserted, LedgerPart::Index, what).of_run(run));
+            walk.findings.add(Divergence::inserted(LedgerPart::Index, what).of_run(run));
         }
         for run in said.difference(&there) {
             let what = format!("it has no row in the table `{table}`");
-            walk.findings.add(Divergence::new(DivergenceKind::Removed, LedgerPart::Index, what).of_run(run));
+            walk.findings.add(Divergence::removed(LedgerPart::Index, what).of_run(run));
         }
     }
     Ok(())
@@ -273,8 +262,8 @@ pub(super) async fn check_stray_signatures(engine: &mut Engine, walk: &mut Walk)
     .await?;
     for row in &rows {
         let what = "a signature exists for a missing record";
-        let divergence = Divergence::new(DivergenceKind::Inserted, LedgerPart::Signature, what);
-        walk.findings.add(divergence.at_record(row.text(0), row.count(1)));
+        walk.findings
+            .add(Divergence::inserted(LedgerPart::Signature, what).at_record(row.text(0), row.count(1)));
     }
     Ok(())
 }
@@ -313,7 +302,7 @@ pub(super) async fn check_texts(engine: &mut Engine, walk: &mut Walk) -> Result<
                 .is_some_and(|text| text.opt_text(0).is_some_and(|text| sha256_hex(text.as_bytes()) == name));
             if !same {
                 let what = format!("the text {name} does not match its hash");
-                let divergence = Divergence::new(DivergenceKind::Changed, LedgerPart::Body, what);
+                let divergence = Divergence::changed(LedgerPart::Body, what);
                 walk.findings.add(match named.as_deref() {
                     Some([(run, n), ..]) => divergence.at_record(run, *n),
                     _ => divergence,
@@ -327,14 +316,13 @@ pub(super) async fn check_texts(engine: &mut Engine, walk: &mut Walk) -> Result<
         let by = by.iter().find(|(run, _)| !walk.ledger_facts.erased_elsewhere.contains(&**run));
         if let Some((run, n)) = by {
             let what = format!("the text {} that it names is missing", hex(&name));
-            walk.findings
-                .add(Divergence::new(DivergenceKind::Removed, LedgerPart::Body, what).at_record(run, *n));
+            walk.findings.add(Divergence::removed(LedgerPart::Body, what).at_record(run, *n));
         }
     }
     if let Some(unnamed) = unnamed.filter(|unnamed| !unnamed.is_empty()) {
         for name in unnamed_texts(engine, unnamed).await? {
             let what = format!("the text {name} exists, but no record names it");
-            walk.findings.add(Divergence::new(DivergenceKind::Inserted, LedgerPart::Body, what));
+            walk.findings.add(Divergence::inserted(LedgerPart::Body, what));
         }
     }
     Ok(count)
@@ -391,18 +379,14 @@ pub(super) fn check_bodies(walk: &mut Walk) {
             && !walk.ledger_facts.imported.contains(&**run)
         {
             let what = format!("its body is missing, although the body of a {kind} is never erased");
-            walk.findings.add(
-                Divergence::new(DivergenceKind::Removed, LedgerPart::Record, what)
-                    .at_record(run, *n)
-                    .at_seq(*place),
-            );
+            walk.findings.add(Divergence::removed(LedgerPart::Record, what).at(run, *n, *place));
         }
         let erased = walk.ledger_facts.erased.get(&**run).map_or(&[][..], Vec::as_slice);
         let is_erased = |n: &u64| erased.iter().any(|range| range.contains(n));
         let Some(n) = state.bodiless.iter().cloned().flatten().find(|n| !is_erased(n)) else { continue };
         let what = "its body is missing without a record of its erasure";
         let is_first = state.bodiless.first().is_some_and(|range| range.start == n);
-        let divergence = Divergence::new(DivergenceKind::Removed, LedgerPart::Record, what).at_record(run, n);
+        let divergence = Divergence::removed(LedgerPart::Record, what).at_record(run, n);
         walk.findings.add(Divergence { seq: is_first.then_some(state.first_bodiless_seq), ..divergence });
     }
 }

@@ -166,9 +166,7 @@ impl TreeCheck {
         });
         if let Some((level, index)) = differs {
             let what = format!("the stored hash {index} of level {level} does not match the records");
-            findings.add(
-                Divergence::new(DivergenceKind::Changed, LedgerPart::Tree, what).at_seq(self.ours.size()),
-            );
+            findings.add(Divergence::changed(LedgerPart::Tree, what).at_seq(self.ours.size()));
         }
     }
 
@@ -181,8 +179,7 @@ impl TreeCheck {
         if self.ours.root() == *root {
             if let Some(watch) = self.unconfirmed.take() {
                 let what = "the stored hash of this record differs from the sealed one";
-                let divergence = Divergence::new(DivergenceKind::Changed, LedgerPart::Tree, what);
-                findings.add(divergence.at_record(&watch.run, watch.n).at_seq(watch.seq));
+                findings.add(Divergence::changed(LedgerPart::Tree, what).at(&watch.run, watch.n, watch.seq));
             }
             self.stored = None;
             self.mark_good(size);
@@ -195,13 +192,11 @@ impl TreeCheck {
         } else {
             self.diverged = true;
             let what = format!("the records differ from those under {who}");
-            let mut divergence = Divergence::new(DivergenceKind::Changed, part, what);
+            let mut divergence = Divergence::changed(part, what);
             divergence = match (self.unconfirmed.take(), &self.first_after_good) {
                 // The stored leaves were rewritten or damaged from there on. Later records may be intact.
-                (Some(watch), _) => divergence.at_record(&watch.run, watch.n).at_seq(watch.seq),
-                (None, Some((run, n))) => {
-                    divergence.at_record(run, *n).at_seq(self.last_good_size + 1).up_to_seq(size)
-                }
+                (Some(watch), _) => divergence.at(&watch.run, watch.n, watch.seq),
+                (None, Some((run, n))) => divergence.at(run, *n, self.last_good_size + 1).up_to_seq(size),
                 (None, None) => divergence.at_seq(size),
             };
             findings.add(divergence);

@@ -153,9 +153,7 @@ impl Walk {
                 PageRow::Unreadable { seq, why } => {
                     if let Some(place) = self.advance_to(*seq, page) {
                         let what = format!("it cannot be read: {why}");
-                        self.findings.add(
-                            Divergence::new(DivergenceKind::Changed, LedgerPart::Record, what).at_seq(place),
-                        );
+                        self.findings.add(Divergence::changed(LedgerPart::Record, what).at_seq(place));
                         self.check_witness_roots();
                         self.seq = place;
                         self.tree.push_missing(page.leaf(place), &mut self.findings);
@@ -165,8 +163,7 @@ impl Walk {
         }
         if let Some(why) = &page.error {
             let what = format!("cannot read any records from here on: {why}");
-            self.findings
-                .add(Divergence::new(DivergenceKind::Changed, LedgerPart::Record, what).at_seq(self.seq + 1));
+            self.findings.add(Divergence::changed(LedgerPart::Record, what).at_seq(self.seq + 1));
         }
         self.jobs.run_if_full(&mut self.findings);
     }
@@ -175,7 +172,7 @@ impl Walk {
     fn advance_to(&mut self, seq: i64, page: &Page) -> Option<u64> {
         let Some(seq) = u64::try_from(seq).ok().filter(|seq| *seq > self.seq) else {
             let what = format!("a row is at the impossible position {seq}");
-            self.findings.add(Divergence::new(DivergenceKind::Inserted, LedgerPart::Record, what).at_seq(0));
+            self.findings.add(Divergence::inserted(LedgerPart::Record, what).at_seq(0));
             return None;
         };
         let missing = self.seq + 1..seq;
@@ -248,9 +245,7 @@ impl Walk {
             Some(head) if !row_fits => (head.run.clone(), head.n),
             _ => (stored.run.clone(), stored.n.unsigned_abs()),
         };
-        let say = |kind, what: String| {
-            Divergence::new(kind, LedgerPart::Record, what).at_record(&run, n).at_seq(place)
-        };
+        let say = |kind, what: String| Divergence::new(kind, LedgerPart::Record, what).at(&run, n, place);
         let next = next(&run);
         let late = n < next && self.runs.get_mut(&*run).is_some_and(|state| state.take_late(n));
         if late {
@@ -294,11 +289,7 @@ impl Walk {
     fn broken_link(&mut self, run: &str, n: u64, place: u64, sound: bool) {
         let Some(state) = self.runs.get(run) else {
             let what = "the first record of a run names a predecessor";
-            self.findings.add(
-                Divergence::new(DivergenceKind::Changed, LedgerPart::Record, what)
-                    .at_record(run, n)
-                    .at_seq(place),
-            );
+            self.findings.add(Divergence::changed(LedgerPart::Record, what).at(run, n, place));
             return;
         };
         if self.findings.has_record_at(state.seq) {
@@ -307,12 +298,10 @@ impl Walk {
         let before_is_sealed = state.matches_tree && !sound;
         let divergence = if before_is_sealed || state.seq == 0 {
             let what = "it does not name its predecessor's hash";
-            Divergence::new(DivergenceKind::Changed, LedgerPart::Record, what).at_record(run, n).at_seq(place)
+            Divergence::changed(LedgerPart::Record, what).at(run, n, place)
         } else {
             let what = format!("the record after it ({run}/{n}) names another hash than its own");
-            Divergence::new(DivergenceKind::Changed, LedgerPart::Record, what)
-                .at_record(run, n - 1)
-                .at_seq(state.seq)
+            Divergence::changed(LedgerPart::Record, what).at(run, n - 1, state.seq)
         };
         self.findings.add(divergence);
     }
@@ -340,8 +329,7 @@ impl Walk {
                 let what = format!(
                     "a checkpoint must be signed by its note only, but its record has a signature of `{key}`"
                 );
-                let divergence = Divergence::new(DivergenceKind::Inserted, LedgerPart::Signature, what);
-                self.findings.add(divergence.at_record(run, n).at_seq(place));
+                self.findings.add(Divergence::inserted(LedgerPart::Signature, what).at(run, n, place));
             }
             return;
         }
@@ -389,19 +377,16 @@ impl Walk {
                 let data = object(data);
                 if data.is_none() {
                     let what = "its data is not a canonical JSON object".to_owned();
-                    let divergence = Divergence::new(DivergenceKind::Changed, LedgerPart::Record, what);
-                    self.findings.add(divergence.at_record(run, n).at_seq(place));
+                    self.findings.add(Divergence::changed(LedgerPart::Record, what).at(run, n, place));
                 }
                 data
             }
             Some(data) => {
                 if let Err(error) = record_check::check_object(data) {
-                    let divergence = Divergence::new(
-                        DivergenceKind::Changed,
-                        LedgerPart::Record,
-                        format!("its data cannot be read: {error}"),
+                    self.findings.add(
+                        Divergence::changed(LedgerPart::Record, format!("its data cannot be read: {error}"))
+                            .at(run, n, place),
                     );
-                    self.findings.add(divergence.at_record(run, n).at_seq(place));
                 }
                 None
             }
@@ -419,16 +404,14 @@ impl Walk {
         self.counts.erased += erased;
         if let Some(what) = unexpected {
             let kind = if n == 0 { DivergenceKind::Changed } else { DivergenceKind::Inserted };
-            self.findings
-                .add(Divergence::new(kind, LedgerPart::Record, what).at_record(run, n).at_seq(place));
+            self.findings.add(Divergence::new(kind, LedgerPart::Record, what).at(run, n, place));
         }
         let Some(data) = data else { return };
         if kind == Kind::RunOpened.as_str() {
             let opened: RunOpened = record::read(&data).unwrap_or_default();
             self.note_texts(run, n, opened.inputs.iter().map(|input| &*input.sha256));
             if let Some(what) = opened.input_mismatch() {
-                let divergence = Divergence::new(DivergenceKind::Changed, LedgerPart::Input, what);
-                self.findings.add(divergence.at_record(run, n).at_seq(place));
+                self.findings.add(Divergence::changed(LedgerPart::Input, what).at(run, n, place));
             }
         } else if kind == COMPOSED {
             let composed: PlaybookEventData = record::read(&data).unwrap_or_default();
@@ -459,9 +442,8 @@ impl Walk {
                 1 => "the record at this place is missing".to_owned(),
                 many => format!("the records at {many} places are missing"),
             };
-            let divergence = Divergence::new(DivergenceKind::Removed, LedgerPart::Record, what)
-                .at_seq(gap.start)
-                .up_to_seq(gap.end - 1);
+            let divergence =
+                Divergence::removed(LedgerPart::Record, what).at_seq(gap.start).up_to_seq(gap.end - 1);
             // The next record of a run names a missing one. The index names a missing last record or a missing run.
             let jump = jumps.iter().position(|jump| !jump.late && jump.seq >= gap.end);
             let divergence = match jump {
@@ -490,8 +472,7 @@ impl Walk {
             let (first, next) = (missing.start, missing.end);
             let what = format!("{run}/{next} exists, but {run}/{first} is missing before it");
             let kind = if late { DivergenceKind::Reordered } else { DivergenceKind::Removed };
-            let divergence = Divergence::new(kind, LedgerPart::Record, what);
-            self.findings.add(divergence.at_record(&run, first).at_seq(place));
+            self.findings.add(Divergence::new(kind, LedgerPart::Record, what).at(&run, first, place));
         }
     }
 
@@ -536,11 +517,7 @@ impl Walk {
             let erased = Erasure::from_data(data).and_then(|erasure| self.apply_erasure(erasure, at_ms));
             if let Err(what) = erased {
                 let what = format!("the erasure is not allowed: {what}");
-                self.findings.add(
-                    Divergence::new(DivergenceKind::Inserted, LedgerPart::Record, what)
-                        .at_record(STREAM, n)
-                        .at_seq(place),
-                );
+                self.findings.add(Divergence::inserted(LedgerPart::Record, what).at(STREAM, n, place));
             }
         } else {
             // Imported records may have been erased in their ledger.

@@ -9,11 +9,12 @@ use quorate_protocol::Json;
 use serde_json::Map;
 
 use super::checkpoints::Checkpoints;
-use super::divergence::{Divergence, DivergenceKind, LedgerPart};
+use super::divergence::{Divergence, LedgerPart};
 use super::runs::StreamState;
 use super::tree::{TileRows, TreeCheck};
 use super::{StartPoint, VerifyOptions, tables};
 use crate::merkle::{self, Frontier, TreeHead, leaf};
+use crate::note::Checkpoint;
 use crate::signing::run::RunKeyring;
 use crate::store::engine::{Column, Engine, sql};
 use crate::store::tiles::{self, TreeError};
@@ -61,11 +62,11 @@ pub(super) async fn after_checkpoint(
     options: &VerifyOptions,
     since: &StartPoint,
 ) -> Result<Result<WalkStart, CheckpointNotFound>, sqlx::Error> {
-    let last = last_seq(engine).await?;
+    let last = sql("SELECT COALESCE(MAX(seq), 0) FROM record").number(engine).await?;
     let cut = |size: u64| {
         // Without newer records the walk covers all from the first one.
         let what = format!("the trusted checkpoint covers {size} records, but there are only {last}");
-        Divergence::new(DivergenceKind::Cut, LedgerPart::Checkpoint, what).at_seq(last + 1).up_to_seq(size)
+        Divergence::cut(LedgerPart::Checkpoint, what).at_seq(last + 1).up_to_seq(size)
     };
     let mut begin = from_first_record(engine, true).await?;
     let sealed = match find_checkpoint(engine, since).await? {
@@ -103,7 +104,7 @@ pub(super) async fn after_checkpoint(
                 Ok(_) => "its root differs from that of the trusted checkpoint".to_owned(),
                 Err(error) => error,
             };
-            let divergence = Divergence::new(DivergenceKind::Changed, LedgerPart::Tree, what);
+            let divergence = Divergence::changed(LedgerPart::Tree, what);
             begin.mismatch = Some((Some(trusted), divergence));
             return Ok(Ok(begin));
         }
@@ -124,9 +125,7 @@ pub(super) async fn after_checkpoint(
                 "the records differ from those under a checkpoint of {} records that is kept elsewhere",
                 wanted.size
             );
-            let divergence = Divergence::new(DivergenceKind::Changed, LedgerPart::Witness, what)
-                .at_seq(1)
-                .up_to_seq(wanted.size);
+            let divergence = Divergence::changed(LedgerPart::Witness, what).at_seq(1).up_to_seq(wanted.size);
             begin.mismatch = Some((Some(trusted), divergence));
             return Ok(Ok(WalkStart { mismatch: begin.mismatch, ..from_first_record(engine, true).await? }));
         }
@@ -147,7 +146,7 @@ pub(super) fn witness_trees<'a>(
     let copies = kept.flat_map(|kept| &kept.copies).chain(cosigned);
     let copies = copies.filter_map(|copy| copy.note.as_ref().ok());
     let notes = options.witness.iter().flat_map(|witness| &witness.notes).chain(copies);
-    let checkpoints = notes.filter_map(|note| super::parse_checkpoint(note));
+    let checkpoints = notes.filter_map(|note| Checkpoint::from_note(note).ok());
     let ours =
         checkpoints.filter(move |checkpoint| origin.is_none_or(|origin| origin == checkpoint.origin()));
     ours.map(|checkpoint| *checkpoint.tree())
@@ -163,12 +162,6 @@ pub(super) async fn read_origin(engine: &mut Engine) -> Option<String> {
     let row = row.ok().flatten()?;
     let data = serde_json::from_str(row.opt_text(1)?).ok()?;
     Some(CheckpointRecord::from_data(row.count(0), &data)?.origin)
-}
-
-/// The position of the last record.
-async fn last_seq(engine: &mut Engine) -> Result<u64, sqlx::Error> {
-    let row = sql("SELECT COALESCE(MAX(seq), 0) FROM record").row(engine, &[Column::Int]).await?;
-    Ok(row.map_or(0, |row| row.count(0)))
 }
 
 /// The record of the checkpoint; `None` for a tree that another party vouches for.

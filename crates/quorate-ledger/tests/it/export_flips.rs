@@ -13,6 +13,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::export::world;
+use crate::merkle_tree::MerkleTree;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quorate_kernel::entropy::hex;
@@ -20,7 +21,7 @@ use quorate_kernel::ports::ledger::Kind;
 use quorate_ledger::export::Selection;
 use quorate_ledger::export::jsonl::{ExportReader, InvalidExport};
 use quorate_ledger::import::{ImportOptions, verify};
-use quorate_ledger::merkle::{MerkleTree, consistency, inclusion, leaf, root};
+use quorate_ledger::merkle::{consistency, inclusion, leaf, root};
 use quorate_ledger::prove::{InvalidProof, TrustedKey, check_proof};
 use quorate_protocol::Json;
 use serde_json::json;

@@ -12,6 +12,7 @@ mod export_flips;
 mod group_commit;
 mod in_turn;
 mod merkle;
+mod merkle_tree;
 mod note;
 mod postgres;
 mod postgres_gaps;

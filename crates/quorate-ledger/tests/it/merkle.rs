@@ -12,9 +12,11 @@ use oracle::{Oracle, StridedHashes, leaf_of};
 use quorate_kernel::entropy::hex;
 use quorate_ledger::merkle::{
     Consistency, EMPTY, FetchedHashes, Frontier, Hash, HashRange, HashSource, Inclusion, LeafError,
-    MAX_HASHES_PER_READ, MerkleTree, Mismatch, MissingHash, Subtree, TreeHead, consistency,
-    consistency_ranges, inclusion, inclusion_ranges, leaf, required_hashes, root,
+    MAX_HASHES_PER_READ, Mismatch, MissingHash, Subtree, TreeHead, consistency, consistency_ranges,
+    inclusion, inclusion_ranges, leaf, required_hashes, root,
 };
+
+use crate::merkle_tree::MerkleTree;
 
 #[test]
 fn a_records_leaf_is_the_trees_leaf() {

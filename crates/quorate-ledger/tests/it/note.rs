@@ -6,9 +6,8 @@ mod hostile;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quorate_ledger::merkle::{EMPTY, TreeHead, leaf};
-use quorate_ledger::note::{
-    Checkpoint, CheckpointOpenError, InvalidName, Note, NoteError, Signer, VerifiedCheckpoint, Verifier,
-};
+use quorate_ledger::note::{Checkpoint, InvalidName, Note, NoteError, Signer, Verifier};
+use quorate_ledger::prove::SignedCheckpoint;
 use quorate_ledger::signing::SecretKey;
 
 /// The example of c2sp.org/signed-note.
@@ -167,10 +166,10 @@ fn checkpoints_read_back() {
     let note = checkpoint.sign(&signer).unwrap();
     let root = STANDARD.encode(leaf(b"root"));
     assert_eq!(note.text(), format!("example.com/ledger\n20852163\n{root}\n"));
-    let known = [signer.verifier().clone()];
-    let opened = Checkpoint::open(note.to_string().as_bytes(), &known).unwrap();
-    assert_eq!(opened, VerifiedCheckpoint { checkpoint: checkpoint.clone(), signers: vec![&known[0]] });
-    assert_eq!(opened.checkpoint.tree(), &TreeHead { size: 20_852_163, root: leaf(b"root") });
+    let opened = SignedCheckpoint::open(&note.to_string(), &[signer.verifier().to_string()]).unwrap();
+    let (origin, tree) = (checkpoint.origin().to_owned(), *checkpoint.tree());
+    assert_eq!(opened, SignedCheckpoint { origin, tree, keys: vec![signer.verifier().clone()] });
+    assert_eq!(opened.tree, TreeHead { size: 20_852_163, root: leaf(b"root") });
     for (size, extensions) in [(0, &[][..]), (u64::MAX, &["one"][..]), (1, &["one", "— two AAAA", " "][..])]
     {
         let tree = TreeHead { size, root: EMPTY };
@@ -192,9 +191,8 @@ fn the_specifications_checkpoint_is_read() {
     assert_eq!((checkpoint.origin(), checkpoint.tree().size), ("example.com/behind-the-sofa", 20_852_163));
     assert_eq!(checkpoint.to_string(), text);
     assert_eq!(note.signatures()[1].signature.len(), 72, "a witness adds a time");
-    let stranger = [verifier(C2SP_KEY)];
-    let refused = Checkpoint::open(note.to_string().as_bytes(), &stranger);
-    assert_eq!(refused, Err(CheckpointOpenError::Signature(NoteError::Unknown)));
+    let refused = SignedCheckpoint::open(&note.to_string(), &[C2SP_KEY.to_owned()]);
+    assert_eq!(refused, Err(NoteError::Unknown.to_string()));
 }
 
 #[test]
@@ -206,8 +204,8 @@ fn a_witness_may_sign_beside_the_log() {
     note.sign(&witness).unwrap();
     let known = [witness.verifier().clone(), signer.verifier().clone()];
     let names = |known: &[Verifier]| -> Vec<String> {
-        let opened = Checkpoint::open(note.to_string().as_bytes(), known).expect("signed");
-        opened.signers.iter().map(|signer| signer.name().to_owned()).collect()
+        let signers = note.verify(known).expect("signed");
+        signers.iter().map(|signer| signer.name().to_owned()).collect()
     };
     assert_eq!(names(&known), ["example.com/ledger", "witness.example"]);
     assert_eq!(names(&known[..1]), ["witness.example"]);

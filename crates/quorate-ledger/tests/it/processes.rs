@@ -8,10 +8,12 @@ use std::process::{Child, Command, Stdio};
 
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _};
 use quorate_ledger::Store;
-use quorate_ledger::merkle::{MerkleTree, leaf, root};
+use quorate_ledger::merkle::{leaf, root};
 use quorate_protocol::Name;
 use serde_json::{Map, json};
 use sqlx::{Connection as _, Row as _, SqliteConnection};
+
+use crate::merkle_tree::MerkleTree;
 
 const PROCESSES: usize = 16;
 const RECORDS: u64 = 1_000;

@@ -5,14 +5,17 @@ use std::path::Path;
 use std::sync::Arc;
 
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _, LedgerError};
-use quorate_ledger::merkle::{MerkleTree, leaf, root};
-use quorate_ledger::note::{Checkpoint, Verifier};
+use quorate_ledger::merkle::{leaf, root};
+use quorate_ledger::note::Checkpoint;
+use quorate_ledger::prove::SignedCheckpoint;
 use quorate_ledger::runs::RunFilter;
 use quorate_ledger::signing::SecretKey;
 use quorate_ledger::{Store, keys};
 use quorate_protocol::Name;
 use serde_json::{Map, json};
 use sqlx::{Connection as _, Row as _, SqliteConnection};
+
+use crate::merkle_tree::MerkleTree;
 
 fn entry(n: u64) -> Entry {
     let data = Map::from_iter([("n".to_owned(), json!(n))]);
@@ -65,11 +68,8 @@ async fn a_checkpoint_is_over_all_records_in_their_order() {
             .map(|head| leaf(head.as_bytes()))
             .collect();
         assert_eq!(root(&tree, sealed.tree.size).unwrap(), sealed.tree.root);
-        let verifiers: Vec<_> = sealed.keys.iter().map(|key| Verifier::from_text(key).unwrap()).collect();
-        let note = sealed.note.clone().unwrap();
-        let opened = Checkpoint::open(note.as_bytes(), &verifiers).unwrap();
-        assert_eq!(*opened.checkpoint.tree(), sealed.tree);
-        assert_eq!(opened.checkpoint.origin(), sealed.origin);
+        let opened = SignedCheckpoint::open(sealed.note.as_deref().unwrap(), &sealed.keys).unwrap();
+        assert_eq!((opened.tree, &opened.origin), (sealed.tree, &sealed.origin));
         let again = store.seal(&[Arc::clone(&key)], 3_000, false, Durability::Synced).await.unwrap();
         assert!(!again.is_new, "nothing came since");
         assert_eq!((again.tree, again.note), (sealed.tree, sealed.note));
@@ -159,7 +159,7 @@ async fn the_runs_of_an_older_ledger_have_their_origin() {
     sqlx::raw_sql(producer).execute(&mut sqlite).await.unwrap();
     let origin = async |store: &Store| {
         let listed = store.listed_runs(&RunFilter::default(), 10).await.unwrap();
-        (listed[0].mode.clone(), listed[0].producer.clone())
+        (listed[0].mode.clone(), listed[0].producer.clone().unwrap_or_default())
     };
     assert_eq!(origin(&store).await, ("council".to_owned(), String::new()));
     store.close().await;

@@ -9,7 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use quorate_kernel::entropy::hex;
 use quorate_kernel::ports::ledger::Kind;
-use quorate_ledger::merkle::{Hash, MerkleTree, TreeHead, inclusion, leaf, node, root};
+use quorate_ledger::merkle::{Hash, TreeHead, inclusion, leaf, node, root};
 use quorate_ledger::note::{Checkpoint, Signer};
 use quorate_ledger::prove::{Proof, TrustedKey};
 use quorate_ledger::signing::{SecretKey, SigningContext, Voucher};
@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 use super::damages::{Damaged, damaged_proofs};
 use super::world::{SIGNED, World, entry};
 use super::{Judgement, Rng, flipped, judge_proof, python_judges, small};
+use crate::merkle_tree::MerkleTree;
 
 const SKIPPED: i32 = 3;
 

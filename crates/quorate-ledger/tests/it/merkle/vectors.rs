@@ -1,7 +1,9 @@
 //! The vectors that Certificate Transparency's implementations share.
 
 use quorate_kernel::entropy::{hex, unhex};
-use quorate_ledger::merkle::{EMPTY, Hash, MerkleTree, consistency, inclusion, leaf};
+use quorate_ledger::merkle::{EMPTY, Hash, consistency, inclusion, leaf};
+
+use crate::merkle_tree::MerkleTree;
 
 /// D2: the trees of the leaves that Certificate Transparency's own tests use.
 const ENTRIES: [&[u8]; 8] = [b"", b"\x00", b"\x10", b" !", b"01", b"@ABC", b"PQRSTUVW", b"`abcdefghijklmno"];

@@ -91,8 +91,9 @@ async fn a_new_key_is_brought_in_by_the_old_one() {
     // D2
     let world = World::new().await;
     let old = world.key();
-    let rotated = keys::KeyDirectory::new(world.dir.path()).rotate(keys::KeyPurpose::Ledger, 1_000).unwrap();
-    let new = std::sync::Arc::new(rotated.new);
+    let (new, keys) = (SecretKey::generate(), keys::KeyDirectory::new(world.dir.path()));
+    keys.rotate(keys::KeyPurpose::Ledger, SecretKey::from_text(&new.to_text()).unwrap(), 1_000).unwrap();
+    let new = std::sync::Arc::new(new);
     let store = Store::open(&world.db()).await.unwrap().store;
     store.seal(&[old.clone(), new.clone()], 2_000, true, Durability::Synced).await.unwrap();
     store.seal(std::slice::from_ref(&new), 2_000, true, Durability::Synced).await.unwrap();

@@ -26,7 +26,7 @@ impl World {
         let store = self.opened().await;
         let listed = store.listed_runs(&RunFilter::default(), 10).await.expect("listed");
         store.close().await;
-        listed.into_iter().map(|listed| (listed.run.run.to_string(), listed)).collect()
+        listed.into_iter().map(|listed| (listed.run.to_string(), listed)).collect()
     }
 
     /// The word that a list shows in place of the verdict.
@@ -34,7 +34,7 @@ impl World {
         let listed = self.listed().await;
         let listed = listed.get(run).unwrap_or_else(|| panic!("{run} is not listed"));
         assert_eq!(listed.finding.is_some(), !listed.sealed, "{listed:?}");
-        listed.run.verdict.clone().unwrap_or_else(|| "open".to_owned())
+        listed.verdict.clone().unwrap_or_else(|| "open".to_owned())
     }
 
     /// The word shown for a change in each record of a run.
@@ -52,7 +52,7 @@ async fn an_untouched_run_is_shown_and_sealed() {
     let world = World::new().await;
     for (run, listed) in world.listed().await {
         assert_eq!(
-            (listed.run.verdict.as_deref(), listed.sealed, &listed.finding),
+            (listed.verdict.as_deref(), listed.sealed, &listed.finding),
             (Some("SHIP"), true, &None)
         );
         assert_eq!(world.whole(&run).await, None);
@@ -64,7 +64,7 @@ async fn an_untouched_run_is_shown_and_sealed() {
     append(&store, A, 6, &[entry(Kind::Override, json!({"verdict": "HOLD", "logged": true}))]).await;
     store.close().await;
     let listed = world.listed().await;
-    let words = |run: &str| (listed[run].run.verdict.as_deref(), listed[run].run.overridden.as_deref());
+    let words = |run: &str| (listed[run].verdict.as_deref(), listed[run].overridden.as_deref());
     assert_eq!(words("rdddddddddddd"), (None, None));
     assert_eq!(words("reeeeeeeeeeee"), (Some("SHIP"), None));
     assert_eq!(words(A), (Some("SHIP"), Some("HOLD")));
