@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use quorate::commit_events::{Heard, NatsEvents, NatsOptions};
+use quorate::cluster::nats::{Heard, NatsEvents, NatsOptions};
 use quorate::measured::{Environment, PathOverrides, Watcher, open_ledger};
 use quorate::{NatsServers, Quorate};
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _};

@@ -11,7 +11,7 @@ use quorate::{Error, Quorate};
 #[cfg(feature = "metrics")]
 pub(crate) fn serve(address: Option<SocketAddr>, quorate: &Quorate) -> Result<Quorate, Error> {
     use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
-    use quorate::metrics::{APPEND_SECONDS, describe};
+    use quorate::cluster::metrics::{APPEND_SECONDS, describe};
     use quorate_diagnostics::{Body, codes};
 
     /// The bounds of buckets, in seconds: for database operations, and for model calls.

@@ -42,7 +42,7 @@ pub struct Body {
 }
 
 /// A location in a file.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Place {
     /// The file, as shown to the user.
     pub file: Arc<str>,

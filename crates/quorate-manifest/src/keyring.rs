@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Place, codes};
+use serde::{Deserialize, Serialize};
 
 use crate::capabilities::{Capabilities, PublicKeyError};
 use crate::tree::reader::contains_secret_key;
@@ -14,7 +15,7 @@ use crate::{Loaded, Source, timestamp};
 const DAY_MS: i64 = 86_400_000;
 
 /// A public key and its validity, in milliseconds since the Unix epoch. `None` is unlimited.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Key {
     pub public: Arc<str>,
     /// The owner, for people.
@@ -27,6 +28,7 @@ pub struct Key {
     pub revoked_at_ms: Option<i64>,
     /// Signed statements of other keys that this key deserves the same trust, as `quorate keys vouch` writes them.
     pub vouchers: Vec<Arc<str>>,
+    #[serde(skip)]
     pub place: Place,
 }
 

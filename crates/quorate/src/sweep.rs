@@ -11,9 +11,9 @@ use super::events::{Interruption, Run};
 use super::service::{runs, sweep};
 use super::session::{OpenSession, Outcome};
 
+#[cfg(all(feature = "cluster", feature = "postgres"))]
+pub use super::cluster::queue::QueueOptions;
 pub use super::service::estimate::{Estimate, ExecutorEstimate};
-#[cfg(feature = "postgres")]
-pub use super::service::queue::QueueOptions;
 pub use super::service::sweep::{
     FileFilter, JudgedPolicy, Sweep, SweepMode, SweepObserver, SweepRequest, SweptFile, SweptOutcome,
 };
@@ -64,7 +64,7 @@ impl Quorate {
 
     /// As [`sweep`](Self::sweep), but queues the reviews for workers, and with `wait` waits until they have ended. The ledger
     /// is in a Postgres database.
-    #[cfg(feature = "postgres")]
+    #[cfg(all(feature = "cluster", feature = "postgres"))]
     #[must_use = "nothing happens until it is polled"]
     pub fn enqueue_sweep(
         &self,
@@ -73,13 +73,12 @@ impl Quorate {
         wait: bool,
         observer: Arc<dyn SweepObserver>,
     ) -> Run<Outcome<Sweep>> {
-        use super::service::queue::{self, enqueue};
+        use super::cluster::queue::enqueue;
 
         request.filter.below = self.root.as_ref().map(|root| root.dir().to_owned()).or(request.filter.below);
         let quorate = self.clone();
         Run::new(move |_, interruption| async move {
-            let opening = queue::open_for_writing(&quorate.environment, &quorate.places);
-            let session = quorate.open(opening).await?;
+            let session = quorate.queue().open_for_writing().await?;
             let ended = Arc::new(Ended { observer, files: Mutex::default() });
             let sweeping = async {
                 let mut swept = enqueue::enqueue_sweep(&session, &request, &queue).await?;

@@ -184,7 +184,7 @@ pub(super) async fn run(
     quorate: &quorate::Quorate,
     terminal: &crate::terminal::Terminal,
 ) -> Exit {
-    use quorate::queue::{
+    use quorate::cluster::queue::{
         Changed, Pause, Pools, QueueStatus, TaskFilter, TaskState, Tasks, TenantChange, tenant_doc,
     };
     use quorate::view::wording::amount;

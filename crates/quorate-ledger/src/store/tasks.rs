@@ -12,7 +12,8 @@ use quorate_protocol::Name;
 use serde::Serialize;
 use sqlx::Row as _;
 
-use super::engine::{Column, Row, Statement, sql, sql_rows};
+use super::engine::Column::{Int, Text};
+use super::engine::{Row, Statement, sql, sql_rows};
 use super::lease::{RunGuard, server};
 use super::leases::now;
 use super::postgres::machine_id;
@@ -46,9 +47,11 @@ pub enum TaskState {
 }
 
 impl TaskState {
+    /// All states, in the order of a task's life.
     pub const ALL: [TaskState; 5] =
         [TaskState::Ready, TaskState::Leased, TaskState::Done, TaskState::Dead, TaskState::Cancelled];
 
+    /// The word in JSON and in tables.
     pub fn as_str(self) -> &'static str {
         match self {
             TaskState::Ready => "ready",
@@ -103,15 +106,15 @@ pub struct NewTask {
 pub struct QueuedTask {
     pub run: Name,
     pub state: TaskState,
-    /// The number of repeated requests for its content.
-    pub generation: u64,
+    /// Whether the call queued it.
+    pub is_new: bool,
 }
 
 /// The result of queueing tasks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EnqueueResult {
-    /// The state of each task, with its run and whether it is new.
-    Queued(Vec<(Name, TaskState, bool)>),
+    /// One for each task, in their order.
+    Queued(Vec<QueuedTask>),
     /// Nothing was queued: the tenant's limit would be exceeded.
     OverLimit(String),
 }
@@ -142,40 +145,55 @@ pub enum GiveBack {
 /// The number of tasks of a tenant in a state.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TaskCount {
+    /// The tenant that queued them.
     pub tenant: String,
+    /// The state that they share.
     pub state: TaskState,
+    /// How many there are; at least 1.
     pub tasks: u64,
-    /// The age of the oldest one, in milliseconds.
+    /// The time since the oldest one was queued, in milliseconds.
     pub oldest_ms: u64,
 }
 
 /// A task as users see it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TaskRow {
+    /// The run that a worker opens for it.
     pub run: Name,
+    /// The tenant that queued it.
     pub tenant: String,
+    /// The batch of the call that queued it.
     pub batch: String,
+    /// The class of workers that claim it.
     pub class: String,
+    /// From 0, the most urgent, to 2.
     pub priority: u64,
+    /// The redacted name of the text.
     pub subject: String,
+    /// The state of the task.
     pub state: TaskState,
+    /// How often a worker has begun it.
     pub attempts: u64,
-    /// Milliseconds since the Unix epoch.
+    /// When it was queued, in milliseconds since the Unix epoch.
     #[serde(rename = "queued", serialize_with = "as_rfc3339")]
     pub queued_ms: i64,
+    /// Why the last attempt failed, at most 2,000 characters.
     pub error: Option<String>,
 }
 
-/// Selects tasks.
+/// Selects tasks. A field that is `None` selects all.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TaskFilter {
+    /// Only tasks in this state.
     pub state: Option<TaskState>,
+    /// Only tasks of this tenant.
     pub tenant: Option<String>,
+    /// Only tasks of this batch.
     pub batch: Option<String>,
 }
 
 impl Store {
-    /// The last queued task of each content.
+    /// The state of the last queued task of each content, and the number of repeated requests for the content.
     ///
     /// # Errors
     /// When the store does not answer.
@@ -183,30 +201,16 @@ impl Store {
     pub async fn queued_tasks(
         &self,
         contents: &[String],
-    ) -> Result<BTreeMap<String, QueuedTask>, LedgerError> {
+    ) -> Result<BTreeMap<String, (TaskState, u64)>, LedgerError> {
         if contents.is_empty() {
             return Ok(BTreeMap::new());
         }
         let wanted = contents.iter().map(|content| vec![content.as_str().into()]);
-        const HEAD: &str = "SELECT DISTINCT ON (content) content, generation, run, state FROM task \
-            JOIN (VALUES ";
-        let statement = sql_rows(
-            HEAD,
-            wanted,
-            ") AS wanted (wanted) ON content = wanted ORDER BY content, generation DESC",
-        );
-        let rows = self.rows(statement, &[Column::Text, Column::Int, Column::Text, Column::Text]).await?;
-        Ok(rows
-            .iter()
-            .map(|row| {
-                let task = QueuedTask {
-                    run: row.text(2).into(),
-                    state: TaskState::parse(row.text(3)),
-                    generation: row.count(1),
-                };
-                (row.text(0).to_owned(), task)
-            })
-            .collect())
+        const HEAD: &str = "SELECT DISTINCT ON (content) content, generation, state FROM task JOIN (VALUES ";
+        const TAIL: &str = ") AS wanted (wanted) ON content = wanted ORDER BY content, generation DESC";
+        let rows = self.rows(sql_rows(HEAD, wanted, TAIL), &[Text, Int, Text]).await?;
+        let task = |row: &Row| (row.text(0).to_owned(), (TaskState::parse(row.text(2)), row.count(1)));
+        Ok(rows.iter().map(task).collect())
     }
 
     /// Queues the tasks of a batch, all or none. Skips a content whose generation is queued already. Returns the state
@@ -234,7 +238,7 @@ impl Store {
     #[crate::boxed]
     pub async fn task_text(&self, sha256: &str) -> Result<Option<String>, LedgerError> {
         let statement = sql("SELECT text FROM task_text WHERE sha256 = $1").bind(sha256);
-        let rows = self.rows(statement, &[Column::Text]).await?;
+        let rows = self.rows(statement, &[Text]).await?;
         Ok(rows.first().map(|row| row.text(0).to_owned()))
     }
 
@@ -278,22 +282,8 @@ impl Store {
     /// When the store does not answer.
     #[crate::boxed]
     pub async fn give_back(&self, run: &Name, how: &GiveBack) -> Result<bool, LedgerError> {
-        let owner = self.writer().await.leases.owner(run);
-        match owner {
-            Some(owner) => self.give_back_as(run, &owner, how).await,
-            None => Ok(false),
-        }
-    }
-
-    async fn give_back_as(&self, run: &Name, owner: &str, how: &GiveBack) -> Result<bool, LedgerError> {
-        let short = |why: &String| why.chars().take(MAX_ERROR_CHARS).collect::<String>();
-        let (state, wait_ms, uncounted, why) = match how {
-            GiveBack::Uncounted => (TaskState::Ready, 0, 1, None),
-            GiveBack::Later { wait_ms, why } => (TaskState::Ready, *wait_ms, 0, Some(short(why))),
-            GiveBack::Dead { why } => (TaskState::Dead, 0, 0, Some(short(why))),
-        };
-        let call = GiveBackCall { run, owner, state, wait_ms, uncounted, why };
-        let called = self.writer().await.write_call(&call).await;
+        let Some(owner) = self.writer().await.leases.owner(run) else { return Ok(false) };
+        let called = self.writer().await.write_call(&GiveBackCall { run, owner: &owner, how }).await;
         let (given, _) = called.map_err(|error| self.error(error))?.unwrap_or_default();
         Ok(given)
     }
@@ -313,7 +303,7 @@ impl Store {
              SELECT CAST(quorate_forget_texts(run) AS TEXT) FROM settled"
         );
         let Some(owner) = self.writer().await.leases.owner(run) else { return Ok(()) };
-        self.rows(sql(SETTLE).bind(&**run).bind(owner), &[Column::Text]).await.map(drop)
+        self.rows(sql(SETTLE).bind(&**run).bind(owner), &[Text]).await.map(drop)
     }
 
     /// The states of tasks, by run. Runs without a task are missing.
@@ -334,7 +324,7 @@ impl Store {
             wanted,
             ") AS wanted (wanted) ON run = wanted",
         );
-        let rows = self.rows(statement, &[Column::Text; 3]).await?;
+        let rows = self.rows(statement, &[Text; 3]).await?;
         let state = |row: &Row| {
             (row.text(0).into(), (TaskState::parse(row.text(1)), row.opt_text(2).map(str::to_owned)))
         };
@@ -355,7 +345,7 @@ impl Store {
             ") AS wanted (wanted) ON class = wanted WHERE state = 'leased' OR (state = 'ready' AND NOT EXISTS \
              (SELECT 1 FROM tenant WHERE paused = 1 AND name IN (task.tenant, '*'))) LIMIT 1",
         );
-        Ok(!self.rows(statement, &[Column::Int]).await?.is_empty())
+        Ok(!self.rows(statement, &[Int]).await?.is_empty())
     }
 
     /// The number of tasks by tenant and state.
@@ -369,7 +359,7 @@ impl Store {
             now!(),
             " - MIN(queued_ms) FROM task GROUP BY tenant, state ORDER BY tenant, state"
         );
-        let columns = [Column::Text, Column::Text, Column::Int, Column::Int];
+        let columns = [Text, Text, Int, Int];
         let count = |row: &Row| TaskCount {
             tenant: row.text(0).to_owned(),
             state: TaskState::parse(row.text(1)),
@@ -388,18 +378,7 @@ impl Store {
         const SELECT: &str = "SELECT run, tenant, batch, class, priority, subject, state, attempts, queued_ms, error \
             FROM task WHERE state = COALESCE($1, state) AND tenant = COALESCE($2, tenant) AND batch = COALESCE($3, batch) \
             ORDER BY id LIMIT $4";
-        let columns = [
-            Column::Text,
-            Column::Text,
-            Column::Text,
-            Column::Text,
-            Column::Int,
-            Column::Text,
-            Column::Text,
-            Column::Int,
-            Column::Int,
-            Column::Text,
-        ];
+        let columns = [Text, Text, Text, Text, Int, Text, Text, Int, Int, Text];
         let task = |row: &Row| TaskRow {
             run: row.text(0).into(),
             tenant: row.text(1).to_owned(),
@@ -424,7 +403,7 @@ impl Store {
     pub async fn find_tasks(&self, prefix: &str) -> Result<Vec<Name>, LedgerError> {
         let statement =
             sql("SELECT run FROM task WHERE starts_with(run, $1) ORDER BY run LIMIT 3").bind(prefix);
-        let rows = self.rows(statement, &[Column::Text]).await?;
+        let rows = self.rows(statement, &[Text]).await?;
         Ok(rows.iter().map(|row| row.text(0).into()).collect())
     }
 
@@ -448,7 +427,7 @@ impl Store {
     /// When the store does not answer.
     #[crate::boxed]
     pub async fn cancel_task(&self, run: &Name) -> Result<bool, LedgerError> {
-        let rows = self.rows(sql("SELECT quorate_cancel($1)").bind(&**run), &[Column::Int]).await?;
+        let rows = self.rows(sql("SELECT quorate_cancel($1)").bind(&**run), &[Int]).await?;
         Ok(rows.first().is_some_and(|row| row.int(0) > 0))
     }
 
@@ -470,8 +449,7 @@ impl Store {
     /// When the store does not answer.
     #[crate::boxed]
     pub async fn paused_tenants(&self) -> Result<Vec<Option<String>>, LedgerError> {
-        let rows =
-            self.rows(sql("SELECT name FROM tenant WHERE paused = 1 ORDER BY name"), &[Column::Text]).await?;
+        let rows = self.rows(sql("SELECT name FROM tenant WHERE paused = 1 ORDER BY name"), &[Text]).await?;
         let name = |row: &Row| Some(row.text(0).to_owned()).filter(|name| name != EVERY_TENANT);
         Ok(rows.iter().map(name).collect())
     }
@@ -484,7 +462,7 @@ impl Store {
     pub async fn unlogged_tasks(&self, log: &str) -> Result<Vec<Name>, LedgerError> {
         let statement =
             sql("SELECT run FROM task WHERE task.log = $1 AND logged = 0 AND state IN ('done', 'dead') ORDER BY changed_ms, id").bind(log);
-        let rows = self.rows(statement, &[Column::Text]).await?;
+        let rows = self.rows(statement, &[Text]).await?;
         Ok(rows.iter().map(|row| row.text(0).into()).collect())
     }
 
@@ -521,7 +499,7 @@ struct EnqueueCall<'a> {
 }
 
 impl WriteCall for EnqueueCall<'_> {
-    type Output = Vec<(Name, TaskState, bool)>;
+    type Output = Vec<QueuedTask>;
 
     async fn call(
         &self,
@@ -553,7 +531,8 @@ impl WriteCall for EnqueueCall<'_> {
         let mut added = Vec::with_capacity(rows.len());
         for row in &rows {
             let (run, state) = (row.try_get::<&str, _>("task_run")?, row.try_get::<&str, _>("task_state")?);
-            added.push((run.into(), TaskState::parse(state), row.try_get::<i64, _>("added")? == 1));
+            let is_new = row.try_get::<i64, _>("added")? == 1;
+            added.push(QueuedTask { run: run.into(), state: TaskState::parse(state), is_new });
         }
         Ok((added, last_place(&rows)?))
     }
@@ -614,10 +593,7 @@ impl WriteCall for ClaimCall<'_> {
 struct GiveBackCall<'a> {
     run: &'a Name,
     owner: &'a str,
-    state: TaskState,
-    wait_ms: u64,
-    uncounted: i64,
-    why: Option<String>,
+    how: &'a GiveBack,
 }
 
 impl WriteCall for GiveBackCall<'_> {
@@ -630,9 +606,15 @@ impl WriteCall for GiveBackCall<'_> {
         known: Option<i64>,
     ) -> Result<(Self::Output, i64), sqlx::Error> {
         const CALL: &str = "SELECT place, given FROM quorate_give_back($1, $2, $3, $4, $5, $6, $7)";
+        let short = |why: &String| why.chars().take(MAX_ERROR_CHARS).collect::<String>();
+        let (state, wait_ms, uncounted, why) = match self.how {
+            GiveBack::Uncounted => (TaskState::Ready, 0, 1_i64, None),
+            GiveBack::Later { wait_ms, why } => (TaskState::Ready, *wait_ms, 0, Some(short(why))),
+            GiveBack::Dead { why } => (TaskState::Dead, 0, 0, Some(short(why))),
+        };
         let call = sqlx::query(CALL).bind(known).bind(&**self.run).bind(self.owner);
-        let call = call.bind(self.state.as_str()).bind(self.wait_ms.cast_signed());
-        let rows = server.all_rows(call.bind(self.uncounted).bind(&self.why)).await?;
+        let call = call.bind(state.as_str()).bind(wait_ms.cast_signed()).bind(uncounted).bind(why);
+        let rows = server.all_rows(call).await?;
         let row = rows.first().ok_or(sqlx::Error::RowNotFound)?;
         Ok((row.try_get::<i64, _>("given")? == 1, last_place(&rows)?))
     }
@@ -641,32 +623,37 @@ impl WriteCall for GiveBackCall<'_> {
 /// A tenant's share and limits.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Tenant {
+    /// Its name.
     pub name: String,
-    /// Its share of the workers, relative to other tenants.
+    /// Its share of the workers, relative to the other tenants' shares; 1 unless it was changed.
     pub weight: u64,
-    /// The most of its tasks that may run at once.
+    /// The most of its tasks that may run at once; `None` is no limit.
     pub max_running: Option<u64>,
-    /// The most of its tasks that may wait.
+    /// The most of its tasks that may wait; `None` is no limit.
     pub max_waiting: Option<u64>,
 }
 
-/// A change of a tenant's limits. An inner `None` removes a limit.
+/// A change of a tenant. A field that is `None` stays as it is; an inner `None` removes a limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TenantChange {
+    /// Its share of the workers, at least 1.
     pub weight: Option<u64>,
+    /// The most of its tasks that may run at once.
     pub max_running: Option<Option<u64>>,
+    /// The most of its tasks that may wait.
     pub max_waiting: Option<Option<u64>>,
 }
 
 /// The rate limit of a pool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PoolQuota {
+    /// The pool's name.
     pub pool: String,
-    /// `None` without a limit.
+    /// The most calls of all workers in an hour; `None` is no limit.
     pub calls_per_hour: Option<u64>,
-    /// The most calls that may accumulate.
+    /// The most calls that may be saved up; `None` without a limit.
     pub burst: Option<u64>,
-    /// How long the service makes all workers wait, in milliseconds.
+    /// How long the model service still makes all workers wait, in milliseconds.
     pub blocked_ms: u64,
 }
 
@@ -700,7 +687,7 @@ impl Store {
             let statement = statement.bind(running.0).bind(running.1).bind(waiting.0).bind(waiting.1);
             self.execute_on_server(statement).await?;
         }
-        let columns = [Column::Int, Column::Text, Column::Text];
+        let columns = [Int, Text, Text];
         let select =
             "SELECT weight, CAST(max_leased AS TEXT), CAST(max_ready AS TEXT) FROM tenant WHERE name = $1";
         let rows = self.rows(sql(select).bind(name), &columns).await?;
@@ -722,7 +709,7 @@ impl Store {
     pub async fn take_permits(&self, pool: &str, wanted: u64) -> Result<Permits, LedgerError> {
         let statement =
             sql("SELECT granted, wait_ms FROM quorate_take_permits($1, $2)").bind(pool).bind(wanted);
-        let rows = self.rows(statement, &[Column::Int, Column::Int]).await?;
+        let rows = self.rows(statement, &[Int, Int]).await?;
         Ok(match rows.first().map(|row| (row.int(0), row.count(1))) {
             Some((0, wait_ms)) => Permits::Wait(Duration::from_millis(wait_ms)),
             Some((granted, _)) if granted > 0 => Permits::Some(granted.unsigned_abs()),
@@ -781,7 +768,7 @@ impl Store {
             let (calls_per_hour, burst) = limit.unzip();
             PoolQuota { pool: row.text(0).to_owned(), calls_per_hour, burst, blocked_ms: row.count(3) }
         };
-        let columns = [Column::Text, Column::Int, Column::Int, Column::Int];
+        let columns = [Text, Int, Int, Int];
         Ok(self.rows(sql(QUOTAS), &columns).await?.iter().map(quota).collect())
     }
 }

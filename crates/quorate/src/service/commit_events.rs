@@ -2,9 +2,6 @@
 //! polling, and then read the ledger. An event is a hint: it may be lost, late, repeated or wrong, so each reader also
 //! polls at a slow rate.
 
-#[cfg(feature = "nats")]
-pub mod nats;
-
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,7 +14,7 @@ use tokio::sync::broadcast::{self, Receiver, Sender};
 use tokio::time::{Instant, sleep_until};
 
 /// The tenant of runs and tasks that name none.
-pub const DEFAULT_TENANT: &str = "default";
+pub(crate) const DEFAULT_TENANT: &str = "default";
 /// How many events a reader may be behind before it checks all runs.
 const CAPACITY: usize = 1024;
 /// How often a reader polls while events of other processes arrive.
@@ -39,10 +36,10 @@ struct Shared {
     tenants: Mutex<BTreeMap<Name, String>>,
 }
 
-type Publish = dyn Fn(&CommittedRecords, &str) + Send + Sync;
+pub(crate) type Publish = dyn Fn(&CommittedRecords, &str) + Send + Sync;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum CommitEvent {
+pub(crate) enum CommitEvent {
     /// A run has new records.
     Run(Name),
     /// The queue has new tasks.
@@ -76,8 +73,8 @@ impl CommitEvents {
     }
 
     /// Sets the tenant of a run's events; `None` removes it.
-    #[cfg(feature = "postgres")]
-    pub(super) fn set_tenant(&self, run: &Name, tenant: Option<&str>) {
+    #[cfg(all(feature = "cluster", feature = "postgres"))]
+    pub(crate) fn set_tenant(&self, run: &Name, tenant: Option<&str>) {
         match tenant {
             Some(tenant) => self.tenants().insert(run.clone(), tenant.to_owned()),
             None => self.tenants().remove(run),
@@ -94,12 +91,12 @@ impl CommitEvents {
         }
     }
 
-    fn tell(&self, event: CommitEvent) {
+    pub(crate) fn tell(&self, event: CommitEvent) {
         // Sending fails only if no reader is subscribed.
         let _ = self.0.events.send(event);
     }
 
-    fn publish(&self) -> MutexGuard<'_, Option<Arc<Publish>>> {
+    pub(crate) fn publish(&self) -> MutexGuard<'_, Option<Arc<Publish>>> {
         self.0.publish.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -108,7 +105,7 @@ impl CommitEvents {
     }
 
     #[cfg(feature = "nats")]
-    fn set_listening(&self, is_listening: bool) {
+    pub(crate) fn set_listening(&self, is_listening: bool) {
         self.0.is_listening.store(is_listening, Ordering::Relaxed);
         // Wakes the readers, so that they switch to the new poll interval.
         self.tell(CommitEvent::All);

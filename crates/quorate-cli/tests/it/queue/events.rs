@@ -7,7 +7,7 @@ use std::sync::mpsc::{Receiver, channel};
 
 use futures::StreamExt as _;
 use quorate::NatsServers;
-use quorate::commit_events::{Heard, NatsEvents, NatsOptions};
+use quorate::cluster::nats::{Heard, NatsEvents, NatsOptions};
 use quorate::measured::CommitEvents;
 use serde_json::{Value, json};
 

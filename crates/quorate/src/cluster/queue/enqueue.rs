@@ -10,9 +10,9 @@ use std::sync::Arc;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::attempts;
 use quorate_kernel::entropy::{self, sha256_hex};
-use quorate_kernel::record::{Producer, RunOpened, TierSource};
+use quorate_kernel::record::RunOpened;
 use quorate_ledger::signing::SecretKey;
-use quorate_ledger::store::tasks::{Batch, EnqueueResult, NewTask, TaskState};
+use quorate_ledger::store::tasks::{Batch, EnqueueResult, NewTask, QueuedTask, TaskState};
 use quorate_manifest::council::tiers::UNCLASSIFIED;
 use quorate_protocol::assembly::Setup;
 use quorate_protocol::{Json, Name, Part, PartKind};
@@ -21,11 +21,12 @@ use serde_json::json;
 
 use super::bundle::{Audit, Bundle, BundleKind};
 use super::lines::{QueueingLog, write_log_lines};
-use super::{Covered, EndedTask, QueueOptions, TaskBody, check_name, ensure_queue, next_ended};
-use crate::service::artifact::{Artifact, Draft};
+use super::task_body::Covered;
+use super::{QueueOptions, TaskBody, check_name, ensure_queue, pause_poll, sign_task, signing_key};
+use crate::error::Error;
+use crate::service::artifact::{self, Artifact, Draft};
 use crate::service::convene::{self, ConveneInput, ConveneRequest, Inputs};
 use crate::service::environment::Environment;
-use crate::service::error::Error;
 use crate::service::run_spec::RunSpec;
 use crate::service::session::LedgerSession;
 use crate::service::sweep::{
@@ -41,32 +42,17 @@ const MAX_BYTES: usize = 4 * 1024 * 1024;
 
 /// A text to queue.
 #[derive(Debug, Clone)]
-pub struct Item {
-    pub artifact: Artifact,
+struct Item {
     /// The redacted text that members see.
-    pub part: Part,
-    /// The number of redacted secrets.
-    pub redactions: usize,
-    pub artifact_type: Option<String>,
-    pub tier: Option<u8>,
-    pub tier_source: Option<TierSource>,
+    part: Part,
     /// Earlier verdicts, newest first.
-    pub priors: Option<Vec<Json>>,
-    pub producer: Option<Producer>,
-    pub messages: Option<u64>,
-}
-
-/// The result of queueing an item.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Queued {
-    pub run: Name,
-    pub state: TaskState,
-    /// Whether this call queued it.
-    pub is_new: bool,
+    priors: Vec<Json>,
+    /// The body of its task, without the hashes of texts and what the whole batch shares.
+    body: TaskBody,
 }
 
 /// Queues the texts of one batch.
-pub struct Enqueuer<'a> {
+struct Enqueuer<'a> {
     session: &'a LedgerSession,
     batch: Batch,
     /// The bundle's text, and what identifies it.
@@ -84,14 +70,14 @@ impl<'a> Enqueuer<'a> {
     ///
     /// # Errors
     /// If the ledger has no queue, a name is malformed, or keys are configured and none of them may sign.
-    pub(super) async fn new(
+    async fn new(
         session: &'a LedgerSession,
         bundle: &Bundle,
         options: &QueueOptions,
         judged: JudgedPolicy,
         log: Option<QueueingLog>,
     ) -> Result<Self, Error> {
-        ensure_queue(session)?;
+        ensure_queue(&session.environment, session.store.address())?;
         session.ensure_writable()?;
         check_name("tenant", &options.tenant)?;
         check_name("class", &options.class)?;
@@ -103,7 +89,7 @@ impl<'a> Enqueuer<'a> {
             log: log.as_ref().map(|log| log.name.clone()),
         };
         let text = json!(bundle).to_string();
-        let key = super::signing_key(session.keys()).await?;
+        let key = signing_key(session.keys()).await?;
         Ok(Enqueuer { session, batch, bundle: text, identity: bundle.identity(), judged, log, key })
     }
 
@@ -112,7 +98,7 @@ impl<'a> Enqueuer<'a> {
     /// # Errors
     /// If the server does not answer, or the tenant has too many waiting tasks. The tasks that were queued before stay in
     /// the queue: repeating the call queues the rest.
-    pub async fn add(&self, items: Vec<Item>) -> Result<Vec<Queued>, Error> {
+    async fn add(&self, items: Vec<Item>) -> Result<Vec<QueuedTask>, Error> {
         let store = &self.session.store;
         let contents: Vec<String> = items.iter().map(|item| self.content(item)).collect();
         let there = store.queued_tasks(&contents).await?;
@@ -121,10 +107,8 @@ impl<'a> Enqueuer<'a> {
         for (item, content) in items.into_iter().zip(contents) {
             let generation = match there.get(&content) {
                 None => 0,
-                Some(last) if self.judged == JudgedPolicy::Repeat && last.state.is_final() => {
-                    last.generation + 1
-                }
-                Some(last) => last.generation,
+                Some((state, last)) if self.judged == JudgedPolicy::Repeat && state.is_final() => last + 1,
+                Some((_, last)) => *last,
             };
             let task = self.task(item, content, generation);
             bytes += task.texts.values().map(String::len).sum::<usize>();
@@ -148,25 +132,21 @@ impl<'a> Enqueuer<'a> {
     async fn tell_workers(&self) {
         #[cfg(feature = "nats")]
         if let Some(servers) = &self.session.environment.nats {
-            crate::service::commit_events::nats::tell_of_tasks(servers, &self.batch.tenant).await;
+            crate::cluster::nats::tell_of_tasks(servers, &self.batch.tenant).await;
         }
     }
 
-    async fn queue(&self, tasks: &[NewTask]) -> Result<Vec<Queued>, Error> {
+    async fn queue(&self, tasks: &[NewTask]) -> Result<Vec<QueuedTask>, Error> {
         match self.session.store.enqueue(&self.batch, tasks).await? {
             EnqueueResult::Queued(queued) => {
                 // The verdict of another run would count for this text.
-                if let Some(task) =
-                    tasks.iter().zip(&queued).find_map(|(task, (run, ..))| (task.run != *run).then_some(task))
-                {
-                    let body = Body::new(format!(
-                        "the queue names another run than {} for `{}`",
-                        task.run, task.subject
-                    ));
-                    let help = "the table `task` was edited: remove the row, and queue the text again";
-                    return Err(Error::configuration(codes::QUEUE_INVALID, body.help(help)));
+                match tasks.iter().zip(&queued).find(|(task, queued)| task.run != queued.run) {
+                    None => Ok(queued),
+                    Some((NewTask { run, subject, .. }, _)) => Err(super::invalid(
+                        format!("the queue names another run than {run} for `{subject}`"),
+                        "the table `task` was edited: remove the row, and queue the text again",
+                    )),
                 }
-                Ok(queued.into_iter().map(|(run, state, is_new)| Queued { run, state, is_new }).collect())
             }
             EnqueueResult::OverLimit(why) => {
                 let help = format!(
@@ -181,7 +161,7 @@ impl<'a> Enqueuer<'a> {
 
     /// A hash of the tenant, the council, and the name and text of the item.
     fn content(&self, item: &Item) -> String {
-        let parts = json!([self.batch.tenant, self.identity, &*item.part.name, item.artifact.sha256]);
+        let parts = json!([self.batch.tenant, self.identity, &*item.part.name, item.body.artifact_sha256]);
         sha256_hex(parts.to_string().as_bytes())
     }
 
@@ -195,26 +175,17 @@ impl<'a> Enqueuer<'a> {
         let body = TaskBody {
             bundle: add(self.bundle.clone()),
             text: add(item.part.text.to_string()),
-            priors: item
-                .priors
-                .filter(|priors| !priors.is_empty())
-                .map(|priors| add(Json::Array(priors).to_string())),
-            artifact_sha256: item.artifact.sha256,
-            artifact_type: item.artifact_type,
-            tier: item.tier,
-            tier_source: item.tier_source,
-            producer: item.producer,
-            messages: item.messages,
-            redactions: u32::try_from(item.redactions).unwrap_or(u32::MAX),
+            priors: (!item.priors.is_empty()).then(|| add(Json::Array(item.priors).to_string())),
             batch: self.batch.id.clone(),
             log: self.log.as_ref().map(|log| (log.path.clone(), log.bytes)),
+            ..item.body
         };
         let (run, subject) =
             (entropy::derived_run_id(&format!("{content}/{generation}")), item.part.name.to_string());
         let mut body = attempts::object(json!(body));
         if let Some(key) = &self.key {
             let covered = Covered { run: &run, tenant: &self.batch.tenant, subject: &subject };
-            super::sign_task(&mut body, key, covered, self.session.environment.clock.now_ms());
+            sign_task(&mut body, key, covered, self.session.environment.clock.now_ms());
         }
         NewTask { run, content, generation, subject, body: Json::Object(body).to_string(), texts }
     }
@@ -229,12 +200,11 @@ const SWEEP_CHUNK: usize = 256;
 /// If no folder can be read, the ledger has no queue, or the server does not answer. Files that were queued before stay in
 /// the queue.
 #[crate::boxed]
-pub async fn enqueue_sweep(
+pub(crate) async fn enqueue_sweep(
     session: &LedgerSession,
     request: &SweepRequest,
     queue: &QueueOptions,
 ) -> Result<Sweep, Error> {
-    ensure_queue(session)?;
     let workspace = &session.workspace;
     let spec = review::build(&session.environment, workspace, &request.options, request.policy)?;
     let permit = match workspace.council.tiers.may_ask_model() {
@@ -268,7 +238,7 @@ pub async fn enqueue_sweep(
                                 read
                             }
                         };
-                        item.priors = Some(priors);
+                        item.priors = priors;
                     }
                     swept.push(file);
                     items.push(item);
@@ -298,7 +268,7 @@ pub async fn enqueue_sweep(
 /// # Errors
 /// When the ledger does not answer.
 #[crate::boxed]
-pub async fn wait_for_sweep(
+pub(crate) async fn wait_for_sweep(
     session: &LedgerSession,
     report: &mut Sweep,
     observer: &dyn SweepObserver,
@@ -358,14 +328,15 @@ async fn sweep_item(session: &LedgerSession, file: &SweptFile, draft: &DueFile) 
     let is_same = draft.tier_source.is_none() || artifact.sha256 == draft.sha256;
     Ok(Item {
         part: Part::new(PartKind::Artifact, shown, text),
-        redactions: in_text + in_name + in_type,
-        artifact_type: Some(artifact_type),
-        tier: Some(if is_same { file.tier } else { review::STRICTEST_TIER }),
-        tier_source: draft.tier_source.clone().filter(|_| is_same),
-        priors: None,
-        producer: None,
-        messages: None,
-        artifact,
+        priors: Vec::new(),
+        body: TaskBody {
+            artifact_sha256: artifact.sha256,
+            artifact_type: Some(artifact_type),
+            tier: Some(if is_same { file.tier } else { review::STRICTEST_TIER }),
+            tier_source: draft.tier_source.clone().filter(|_| is_same),
+            redactions: (in_text + in_name + in_type).try_into().unwrap_or(u32::MAX),
+            ..TaskBody::default()
+        },
     })
 }
 
@@ -381,7 +352,7 @@ pub struct QueuedSubject {
     /// Whether this call queued it.
     #[serde(rename = "new")]
     pub is_new: bool,
-    /// The decision, once `wait_for_convenings` has returned.
+    /// The decision, if the call has waited for it and the run has one.
     pub outcome: Option<String>,
     /// The error of a dead task.
     pub error: Option<String>,
@@ -391,12 +362,12 @@ pub struct QueuedSubject {
 ///
 /// # Errors
 /// As [`convene::prepare`], and if the folder cannot be read.
-pub fn prepare_convenings(
+pub(crate) fn prepare_convenings(
     environment: &Environment,
     places: &PathOverrides,
     request: &ConveneRequest,
 ) -> Result<(Vec<ConveneInput>, Workspace), Error> {
-    let registries = &*environment.registries;
+    let read = |draft: &Draft| artifact::read(draft, &environment.directory);
     let named = |inputs: &mut Inputs| {
         let Inputs { conversation, proposal, topic, request, .. } = inputs;
         [conversation, proposal, topic, request].into_iter().find_map(Option::take)
@@ -407,7 +378,7 @@ pub fn prepare_convenings(
         _ => None,
     };
     let Some(folder) = folder else {
-        let (input, workspace) = convene::prepare(environment, places, &request, registries)?;
+        let (input, workspace) = convene::prepare(environment, places, &request, read)?;
         return Ok((vec![input], workspace));
     };
     let (mut inputs, mut workspace) = (Vec::new(), None);
@@ -416,7 +387,7 @@ pub fn prepare_convenings(
         for draft in [conversation, proposal, topic, asked].into_iter().flatten() {
             *draft = Draft::File(file.clone());
         }
-        let (input, loaded) = convene::prepare(environment, places, &request, registries)?;
+        let (input, loaded) = convene::prepare(environment, places, &request, read)?;
         inputs.push(input);
         workspace = Some(loaded);
     }
@@ -451,14 +422,13 @@ fn subject_files(directory: &Path, named: &Path) -> Result<Vec<PathBuf>, Error> 
 /// # Errors
 /// If the assembly cannot be queued, or the server does not answer.
 #[crate::boxed]
-pub async fn enqueue_convenings(
+pub(crate) async fn enqueue_convenings(
     session: &LedgerSession,
     inputs: &[ConveneInput],
     spec: &RunSpec<Setup>,
     queue: &QueueOptions,
     judged: JudgedPolicy,
 ) -> Result<Vec<QueuedSubject>, Error> {
-    ensure_queue(session)?;
     let Some(first) = inputs.first() else { return Ok(Vec::new()) };
     let resolved = &first.resolution.resolved;
     signer::ensure_signable(resolved)?;
@@ -470,20 +440,17 @@ pub async fn enqueue_convenings(
     let mut items = Vec::with_capacity(inputs.len());
     for input in inputs {
         let (part, redactions) = convene::spec::redacted_input(spec, input).await?;
-        items.push(Item {
+        let body = TaskBody {
+            artifact_sha256: input.subject.sha256.clone(),
             producer: spec.options.producer.as_ref().map(|producer| producer.recorded(&part.text)),
-            part,
-            redactions,
-            artifact: input.subject.clone(),
-            artifact_type: None,
-            tier: None,
-            tier_source: None,
-            priors: None,
             messages: Some(convene::message_count(input)),
-        });
+            redactions: redactions.try_into().unwrap_or(u32::MAX),
+            ..TaskBody::default()
+        };
+        items.push(Item { part, priors: Vec::new(), body });
     }
     let queued = enqueuer.add(items).await?;
-    let subject = |(input, queued): (&ConveneInput, Queued)| QueuedSubject {
+    let subject = |(input, queued): (&ConveneInput, QueuedTask)| QueuedSubject {
         path: spec.redaction.redactor.redact(&input.subject.display_name).0,
         run: queued.run,
         state: queued.state,
@@ -499,7 +466,10 @@ pub async fn enqueue_convenings(
 /// # Errors
 /// When the ledger does not answer.
 #[crate::boxed]
-pub async fn wait_for_convenings(session: &LedgerSession, queued: &mut [QueuedSubject]) -> Result<(), Error> {
+pub(crate) async fn wait_for_convenings(
+    session: &LedgerSession,
+    queued: &mut [QueuedSubject],
+) -> Result<(), Error> {
     let mut open: Vec<Name> = queued.iter().map(|subject| subject.run.clone()).collect();
     open.sort();
     open.dedup();
@@ -521,4 +491,36 @@ pub async fn wait_for_convenings(session: &LedgerSession, queued: &mut [QueuedSu
             }
         }
     }
+}
+
+/// A task that has ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct EndedTask {
+    run: Name,
+    state: TaskState,
+    /// The error of a dead task.
+    error: Option<String>,
+}
+
+/// Waits until some of the open tasks have ended, removes these and returns them. Returns an empty list once all have ended.
+///
+/// # Errors
+/// When the ledger does not answer.
+async fn next_ended(session: &LedgerSession, open: &mut Vec<Name>) -> Result<Vec<EndedTask>, Error> {
+    let mut ended = Vec::new();
+    while ended.is_empty() && !open.is_empty() {
+        let mut states = session.store.task_states(open).await?;
+        open.retain(|run| match states.remove(run) {
+            Some((state, _)) if !state.is_final() => true,
+            found => {
+                let (state, error) = found.unwrap_or((TaskState::Cancelled, None));
+                ended.push(EndedTask { run: run.clone(), state, error });
+                false
+            }
+        });
+        if ended.is_empty() {
+            pause_poll().await;
+        }
+    }
+    Ok(ended)
 }

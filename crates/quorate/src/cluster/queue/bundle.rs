@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_diagnostics::{Body, Place, Report, codes};
+use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::extensions::Extensions;
 use quorate_kernel::record::RunOpened;
@@ -17,8 +17,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
+use crate::error::Error;
 use crate::service::environment::Environment;
-use crate::service::error::Error;
 use crate::service::executor::{self, SelectedBy, SelectedExecutor};
 use crate::service::redaction::Redaction;
 use crate::service::run_spec::{Fingerprint, PreparedMember, ProtocolSetup, RunOptions, RunSpec};
@@ -30,15 +30,15 @@ const VERSION: u32 = 1;
 /// Whether a council or an assembly decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum BundleKind {
+pub(super) enum BundleKind {
     Council,
     Assembly,
 }
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Bundle {
+pub(super) struct Bundle {
     version: u32,
-    pub kind: BundleKind,
+    pub(super) kind: BundleKind,
     setup: Json,
     setup_redactions: usize,
     /// The fingerprint without the executors.
@@ -46,10 +46,10 @@ pub struct Bundle {
     members: Vec<Member>,
     /// Whether the assembly compares meanings, for which the worker needs an embedder.
     compares: bool,
-    caps: BundledCaps,
+    caps: Caps,
     executor: Option<String>,
     /// The fields of the runs' first record that all tasks share.
-    pub opened: RunOpened,
+    pub(super) opened: RunOpened,
     /// How an assembly's runs are signed and kept. For a council, the worker's `quorate.toml` decides.
     audit: Option<Audit>,
 }
@@ -70,30 +70,13 @@ struct Member {
     extra_fields: Map<String, Json>,
 }
 
-#[derive(Debug, Clone, Copy, Default, Serialize, Deserialize)]
-struct BundledCaps {
-    calls: Option<u32>,
-    tokens: Option<u64>,
-    usd_nanos: Option<u64>,
-}
-
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Audit {
+pub(super) struct Audit {
     signing: String,
     /// The keys that governance binds; `None` for the worker's keyring.
-    keys: Option<Vec<BundledKey>>,
-    pub retention_days: Option<u32>,
-    pub keep_consultations: bool,
-}
-
-#[derive(Debug, Clone, Serialize, Deserialize)]
-struct BundledKey {
-    public: String,
-    label: Option<String>,
-    not_before_ms: Option<i64>,
-    not_after_ms: Option<i64>,
-    revoked_at_ms: Option<i64>,
-    vouchers: Vec<String>,
+    keys: Option<Vec<Key>>,
+    pub(super) retention_days: Option<u32>,
+    pub(super) keep_consultations: bool,
 }
 
 impl Bundle {
@@ -101,7 +84,7 @@ impl Bundle {
     ///
     /// # Errors
     /// If a worker cannot look up an executor or a model by name.
-    pub fn of<S: ProtocolSetup>(
+    pub(super) fn of<S: ProtocolSetup>(
         kind: BundleKind,
         spec: &RunSpec<S>,
         workspace: &Workspace,
@@ -109,27 +92,23 @@ impl Bundle {
         audit: Option<Audit>,
     ) -> Result<Bundle, Error> {
         let options = &spec.options;
-        if kind == BundleKind::Council
-            && options.executor.is_none()
-            && workspace.council.runtimes().next().is_some()
-        {
-            let body = Body::new(
+        let is_council = kind == BundleKind::Council;
+        if is_council && options.executor.is_none() && workspace.council.runtimes().next().is_some() {
+            return Err(super::invalid(
                 "cannot queue `runtime` of council.yaml: a worker does not run commands of another machine",
-            );
-            let help = "name an executor with `--executor NAME` that is a table of quorate.toml, here and on the workers";
-            return Err(Error::configuration(codes::QUEUE_INVALID, body.help(help)));
+                "name an executor with `--executor NAME` that is a table of quorate.toml, here and on the workers",
+            ));
         }
         let of_member = workspace.config.council_members.values().any(|table| table.model.is_some());
-        if options.model.is_some() || (kind == BundleKind::Council && of_member) {
-            let body = Body::new(
+        if options.model.is_some() || (is_council && of_member) {
+            return Err(super::invalid(
                 "cannot name a model for a queued run: a worker asks the models of its own quorate.toml",
-            );
-            let help = "name an executor with `--executor NAME` whose table has this `model`, here and on the workers";
-            return Err(Error::configuration(codes::QUEUE_INVALID, body.help(help)));
+                "name an executor with `--executor NAME` whose table has this `model`, here and on the workers",
+            ));
         }
         let redactor = &spec.redaction.redactor;
         let member = |member: &PreparedMember| {
-            let of_assembly = (kind == BundleKind::Assembly).then_some(member.timeout);
+            let of_assembly = (!is_council).then_some(member.timeout);
             let timeout = options.timeout.or(of_assembly);
             let context = member
                 .context
@@ -149,7 +128,6 @@ impl Bundle {
         };
         let mut opened = opened;
         spec.redaction.redact_run_opened(&mut opened);
-        let Caps { calls, tokens, usd_nanos } = spec.caps;
         Ok(Bundle {
             version: VERSION,
             kind,
@@ -158,7 +136,7 @@ impl Bundle {
             fingerprint: spec.fingerprint.clone().without_executors(),
             members: spec.members.iter().map(member).collect(),
             compares: spec.embedder.is_some(),
-            caps: BundledCaps { calls, tokens, usd_nanos },
+            caps: spec.caps,
             executor: options.executor.clone(),
             opened,
             audit,
@@ -166,7 +144,7 @@ impl Bundle {
     }
 
     /// How an assembly's runs are signed and kept; always `None` for a council, even if the text has a value.
-    pub fn audit(&self) -> Option<&Audit> {
+    pub(super) fn audit(&self) -> Option<&Audit> {
         self.audit.as_ref().filter(|_| self.kind == BundleKind::Assembly)
     }
 
@@ -174,11 +152,10 @@ impl Bundle {
     ///
     /// # Errors
     /// If the text is not a bundle, or has another version.
-    pub fn parse(text: &str) -> Result<Bundle, Error> {
+    pub(super) fn parse(text: &str) -> Result<Bundle, Error> {
         let invalid = |why: String| {
-            let body = Body::new(format!("cannot read a queued council: {why}"));
-            let help = "use the same version of Quorate to queue tasks and on the workers";
-            Error::configuration(codes::QUEUE_INVALID, body.help(help))
+            let message = format!("cannot read a queued council: {why}");
+            super::invalid(message, "use the same version of Quorate to queue tasks and on the workers")
         };
         let bundle: Bundle = serde_json::from_str(text).map_err(|error| invalid(error.to_string()))?;
         match bundle.version {
@@ -190,7 +167,7 @@ impl Bundle {
     }
 
     /// Identifies the council together with its executors. Equal bundles have equal identities.
-    pub fn identity(&self) -> String {
+    pub(super) fn identity(&self) -> String {
         let executors = self.members.iter().map(|member| json!(member.executor));
         json!([self.fingerprint.combined(), executors.collect::<Json>()]).to_string()
     }
@@ -199,7 +176,7 @@ impl Bundle {
     ///
     /// # Errors
     /// If an executor or the embedder is missing, or refuses its settings.
-    pub fn spec<S: ProtocolSetup + DeserializeOwned>(
+    pub(super) fn spec<S: ProtocolSetup + DeserializeOwned>(
         &self,
         environment: &Environment,
         workspace: &Workspace,
@@ -216,9 +193,10 @@ impl Bundle {
             false => None,
         };
         if self.compares && embedder.is_none() {
-            let body = Body::new("the queued assembly compares meanings, and this worker has no embedder");
-            let help = "add the table [embedder] to the worker's quorate.toml";
-            return Err(Error::configuration(codes::QUEUE_INVALID, body.help(help)));
+            return Err(super::invalid(
+                "the queued assembly compares meanings, and this worker has no embedder",
+                "add the table [embedder] to the worker's quorate.toml",
+            ));
         }
         let members = self.members.iter().map(|member| member.prepare(workspace));
         let members = members.collect::<Result<Vec<_>, Error>>()?;
@@ -239,7 +217,7 @@ impl Bundle {
                 BundleKind::Assembly => environment.registries.extensions(),
             },
             embedder,
-            caps: Caps { calls: self.caps.calls, tokens: self.caps.tokens, usd_nanos: self.caps.usd_nanos },
+            caps: self.caps,
             wall: workspace.config.budget.wall,
             options: RunOptions { executor: self.executor.clone(), ..RunOptions::default() },
         })
@@ -275,8 +253,8 @@ impl Bundle {
         if wanted == members && !is_repeated && wanted.len() > 1 {
             return Ok(());
         }
-        let body = Body::new("cannot read a queued council: its members differ from those of its setup");
-        Err(Error::configuration(codes::QUEUE_INVALID, body.help("cancel the task and queue it again")))
+        let message = "cannot read a queued council: its members differ from those of its setup";
+        Err(super::invalid(message, super::REQUEUE))
     }
 }
 
@@ -320,40 +298,23 @@ fn executor_of(workspace: &Workspace, name: &str) -> Result<SelectedExecutor, Er
 
 impl Audit {
     /// The audit settings of an assembly.
-    pub fn of(resolved: &ResolvedAssembly) -> Audit {
+    pub(super) fn of(resolved: &ResolvedAssembly) -> Audit {
         let audit = &resolved.audit;
-        let key = |key: Key| BundledKey {
-            public: key.public.to_string(),
-            label: key.label,
-            not_before_ms: key.not_before_ms,
-            not_after_ms: key.not_after_ms,
-            revoked_at_ms: key.revoked_at_ms,
-            vouchers: key.vouchers.iter().map(ToString::to_string).collect(),
-        };
         Audit {
             signing: audit.signing.as_str().to_owned(),
-            keys: resolved.policies.effective_keys().map(|keys| keys.into_iter().map(key).collect()),
+            keys: resolved.policies.effective_keys(),
             retention_days: audit.retention_days,
             keep_consultations: audit.consultations == Retention::Full,
         }
     }
 
     /// Whether the runs are signed, and with which keys.
-    pub fn signing(&self) -> (Signing, Option<Vec<Key>>) {
+    pub(super) fn signing(&self) -> (Signing, Option<Vec<Key>>) {
         let signing = Signing::ALL
             .into_iter()
             .find(|signing| signing.as_str() == self.signing)
             // An unknown word comes from a newer version: assume the strictest mode.
             .unwrap_or(Signing::Required);
-        let key = |key: &BundledKey| Key {
-            public: key.public.as_str().into(),
-            label: key.label.clone(),
-            not_before_ms: key.not_before_ms,
-            not_after_ms: key.not_after_ms,
-            revoked_at_ms: key.revoked_at_ms,
-            vouchers: key.vouchers.iter().map(|voucher| voucher.as_str().into()).collect(),
-            place: Place { file: "".into(), span: 0..0, path: String::new() },
-        };
-        (signing, self.keys.as_ref().map(|keys| keys.iter().map(key).collect()))
+        (signing, self.keys.clone())
     }
 }

@@ -18,9 +18,9 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, timeout};
 
-use super::{CommitEvent, CommitEvents, DEFAULT_TENANT};
+use crate::error::Error;
+use crate::service::commit_events::{CommitEvent, CommitEvents, DEFAULT_TENANT};
 use crate::service::environment::NatsServers;
-use crate::service::error::Error;
 
 /// The subjects of all tenants and runs.
 const ALL_RUNS: &str = "q1.*.ev.run.*";
@@ -79,6 +79,7 @@ impl NatsEvents {
     ///
     /// # Errors
     /// [`codes::NATS_UNUSABLE`] for an invalid address, unreadable credentials, or a server that refuses the connection.
+    #[doc(hidden)]
     pub async fn connect(events: &CommitEvents, options: &NatsOptions) -> Result<NatsEvents, Error> {
         let address = events_address(&options.servers)?;
         let (notice, notices) = mpsc::unbounded_channel();
@@ -137,7 +138,7 @@ fn unusable(what: String) -> Error {
 ///
 /// # Errors
 /// [`codes::NATS_UNUSABLE`] if the event does not come back.
-pub async fn round_trip(servers: &NatsServers) -> Result<String, Error> {
+pub(crate) async fn round_trip(servers: &NatsServers) -> Result<String, Error> {
     let address = events_address(servers)?;
     let run: Name = format!("doctor-{}", entropy::run_id()).into();
     let travels = async {
@@ -261,7 +262,7 @@ fn publish(events: &CommitEvents, connection: Connection) -> JoinHandle<()> {
 /// Tells workers that a tenant has new tasks. If the servers do not answer within a second, workers find the tasks at
 /// their next poll.
 #[cfg(feature = "postgres")]
-pub(in crate::service) async fn tell_of_tasks(servers: &NatsServers, tenant: &str) {
+pub(crate) async fn tell_of_tasks(servers: &NatsServers, tenant: &str) {
     let telling = async {
         let address = address(servers).map_err(ConnectError::Refused)?;
         let connection = Connection::open(&address, CLIENT_NAME, |_| {}).await?;

@@ -6,11 +6,11 @@ use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::{Kind, Ledger as _};
 use quorate_protocol::Name;
 
-use super::super::disk::{self, display_path};
-use super::super::error::Error;
-use super::super::finalize::append_review_line;
-use super::super::run_opened::is_assembly;
-use super::super::session::LedgerSession;
+use crate::error::Error;
+use crate::service::disk::{self, display_path};
+use crate::service::finalize::append_review_line;
+use crate::service::run_opened::is_assembly;
+use crate::service::session::LedgerSession;
 
 /// The file beside the ledger's other local files that names this workspace in the queue.
 const NAME_FILE: &str = "queue-name";
@@ -60,7 +60,7 @@ fn known_name(session: &LedgerSession) -> std::io::Result<String> {
 /// # Errors
 /// When the ledger does not answer.
 #[crate::boxed]
-pub async fn write_log_lines(session: &LedgerSession) -> Result<(), Error> {
+pub(crate) async fn write_log_lines(session: &LedgerSession) -> Result<(), Error> {
     if !session.store.is_shared() || session.store.read_only_reason().is_some() {
         return Ok(());
     }

@@ -1,58 +1,52 @@
 //! The queue of reviews and convenings in a Postgres ledger, which workers on any machine decide.
-//! [`Quorate::enqueue_sweep`] fills it.
+//! [`Quorate::enqueue_sweep`] and [`Queue::convene`] fill it, and [`Queue::work`] empties it.
+//!
+//! `enqueue.rs` adds tasks, `lines.rs` logs their verdicts in the workspace that queued them, and `worker.rs` claims and
+//! executes them. A task refers to its council by the hash of a `bundle.rs`.
+
+mod bundle;
+pub(crate) mod enqueue;
+pub(crate) mod lines;
+pub(super) mod metrics;
+mod task_body;
+mod worker;
 
 use std::time::Duration;
 
 use quorate_diagnostics::render::TextOptions;
 use quorate_diagnostics::{Body, codes};
+use quorate_kernel::entropy;
+use quorate_ledger::store::address::StoreAddress;
 use quorate_protocol::Name;
 use serde::Serialize;
 use tokio::time::Instant;
 
-use super::builder::Quorate;
-use super::error::Error;
-use super::events::Run;
-use super::service::convene::{self, ConveneRequest};
-use super::service::error::ErrorKind;
-use super::service::open_session;
-use super::service::queue::{self, check_name, enqueue, ensure_has_queue, ensure_queue, pause_poll, worker};
-use super::service::session::LedgerSession;
-use super::service::sweep::JudgedPolicy;
-use super::session::Outcome;
-use super::view::layout::{self, one_line};
-use super::view::wording::{amount, duration, minute};
-use super::view::{Doc, Table, Text, Tone};
+use crate::builder::Quorate;
+use crate::error::{Error, ErrorKind};
+use crate::events::Run;
+use crate::service::commit_events::DEFAULT_TENANT;
+use crate::service::convene::{self, ConveneRequest};
+use crate::service::disk::display_ledger;
+use crate::service::environment::Environment;
+use crate::service::open_session;
+use crate::service::session::LedgerSession;
+use crate::service::sweep::JudgedPolicy;
+use crate::service::workspace::{self, Workspace};
+use crate::session::{OpenSession, Outcome};
+use crate::view::layout::{self, one_line};
+use crate::view::wording::{amount, duration, minute};
+use crate::view::{Doc, Table, Text, Tone};
+use task_body::{TaskBody, sign_task, signing_key, verified_body};
 
-pub use super::service::queue::QueueOptions;
-pub use super::service::queue::enqueue::QueuedSubject;
-pub use super::service::queue::worker::{Attempt, WorkerEvent, WorkerOptions, WorkerSummary};
+pub use enqueue::QueuedSubject;
 pub use quorate_ledger::store::tasks::{
     PoolQuota, TaskCount, TaskFilter, TaskRow, TaskState, Tenant, TenantChange,
 };
+pub use worker::{Attempt, WorkerEvent, WorkerOptions, WorkerSummary};
 
 /// The queue of a workspace's ledger. Each call fails if the ledger is a file, which has no queue, or does not answer.
 #[derive(Debug, Clone)]
-pub struct Queue(Quorate);
-
-impl Quorate {
-    /// The queue of the workspace's ledger.
-    ///
-    /// ```
-    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-    /// # let dir = tempfile::tempdir()?;
-    /// use quorate::Quorate;
-    ///
-    /// // The ledger of this workspace is a file, and a queue needs a Postgres database.
-    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
-    /// let error = quorate.queue().status().await.unwrap_err();
-    /// assert_eq!(error.code(), "quorate:queue_unavailable");
-    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn queue(&self) -> Queue {
-        Queue(self.clone())
-    }
-}
+pub struct Queue(pub(super) Quorate);
 
 /// How many tasks are in the queue, and what is paused.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -123,12 +117,47 @@ impl Queue {
         &self,
         work: impl AsyncFnOnce(&LedgerSession) -> Result<T, Error>,
     ) -> Result<Outcome<T>, Error> {
-        let session = self.0.open(queue::open(&self.0.environment, &self.0.places)).await?;
-        let done = match ensure_queue(&session) {
-            Ok(()) => work(&session).await,
-            Err(error) => Err(error),
-        };
+        let session = self.open().await?;
+        let done = work(&session).await;
         session.finish(done).await
+    }
+
+    /// Opens the ledger.
+    ///
+    /// # Errors
+    /// As [`ensure_queue`], and if configuration or ledger are unusable.
+    #[crate::boxed]
+    async fn open(&self) -> Result<OpenSession, Error> {
+        let opening = async {
+            let workspace = self.workspace()?;
+            open_session::open(self.0.environment.clone(), workspace).await
+        };
+        let session = self.0.open(opening).await?;
+        ensure_queue(&session.environment, session.store.address())?;
+        Ok(session)
+    }
+
+    /// As [`Queue::open`], for a command that adds tasks or executes them.
+    ///
+    /// # Errors
+    /// As [`Queue::open`], and if the ledger or the log cannot be written.
+    #[crate::boxed]
+    pub(crate) async fn open_for_writing(&self) -> Result<OpenSession, Error> {
+        let opening = async {
+            let workspace = self.workspace()?;
+            open_session::open_for_writing(self.0.environment.clone(), workspace).await
+        };
+        let session = self.0.open(opening).await?;
+        ensure_queue(&session.environment, session.store.address())?;
+        Ok(session)
+    }
+
+    fn workspace(&self) -> Result<Workspace, Error> {
+        let Quorate { environment, places, .. } = &self.0;
+        let workspace = workspace::load(environment, places, &environment.directory)?;
+        // Before the ledger is opened, since opening a file creates it.
+        ensure_queue(environment, &workspace.ledger)?;
+        Ok(workspace)
     }
 
     /// Queues a run of an assembly about each file of a folder, or about one subject, and with `wait` waits for the outcomes.
@@ -145,7 +174,7 @@ impl Queue {
         Run::new(move |_, interruption| async move {
             let environment = &quorate.environment;
             let (inputs, workspace) = enqueue::prepare_convenings(environment, &quorate.places, &request)?;
-            ensure_has_queue(environment, &workspace.ledger)?;
+            ensure_queue(environment, &workspace.ledger)?;
             let spec = convene::spec::build(environment, &workspace, &inputs[0], &request.options)?;
             let session = quorate.open(open_session::open(environment.clone(), workspace)).await?;
             let queued = async {
@@ -316,7 +345,7 @@ impl Queue {
         show: impl Fn(WorkerEvent),
         stop: impl Future<Output = ()>,
     ) -> Result<Outcome<WorkerSummary>, Error> {
-        let session = self.0.open(queue::open_for_writing(&self.0.environment, &self.0.places)).await?;
+        let session = self.open_for_writing().await?;
         let (ledger, warnings) = (session.store.address().to_string(), session.take_warnings());
         show(WorkerEvent::Started { ledger, warnings });
         let done = worker::work(&session, options, &show, stop).await;
@@ -534,4 +563,85 @@ impl WorkerSummary {
         let more: String = more.map(|(count, what)| format!(", {count} {what}")).collect();
         format!("{} done{more}", amount(self.done, "task"))
     }
+}
+
+/// The class of tasks that name none.
+const DEFAULT_CLASS: &str = "default";
+
+/// The tenant, the class and the priority of queued tasks.
+///
+/// ```
+/// use quorate::cluster::queue::QueueOptions;
+///
+/// let urgent = QueueOptions { tenant: "blog".to_owned(), priority: 0, ..QueueOptions::default() };
+/// assert_eq!((&*urgent.class, urgent.priority), ("default", 0));
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct QueueOptions {
+    /// Whose tasks they are: 1 to 64 lower-case letters, digits, `-`, `_` and `.`, beginning with a letter or a digit.
+    pub tenant: String,
+    /// Workers claim only the tasks of their classes. In the form of a tenant.
+    pub class: String,
+    /// 0 to 2; 0 is the most urgent.
+    pub priority: u8,
+}
+
+impl Default for QueueOptions {
+    fn default() -> Self {
+        QueueOptions { tenant: DEFAULT_TENANT.to_owned(), class: DEFAULT_CLASS.to_owned(), priority: 1 }
+    }
+}
+
+/// Refuses a ledger without a queue.
+///
+/// # Errors
+/// [`codes::QUEUE_UNAVAILABLE`] for a ledger in a file.
+fn ensure_queue(environment: &Environment, address: &StoreAddress) -> Result<(), Error> {
+    if address.file().is_none() {
+        return Ok(());
+    }
+    let ledger = display_ledger(environment, address);
+    let body = Body::new(format!("the ledger {ledger} is a file, and a queue needs a Postgres database"));
+    let help = "name a database with `--ledger postgres://user@host/database`, or `ledger` in quorate.toml";
+    Err(Error::configuration(codes::QUEUE_UNAVAILABLE, body.help(help)))
+}
+
+/// What to do about most invalid tasks.
+const REQUEUE: &str = "cancel the task and queue it again";
+
+/// The refusal of a task that cannot be queued, or that a worker cannot execute.
+fn invalid(message: impl Into<String>, help: &str) -> Error {
+    Error::configuration(codes::QUEUE_INVALID, Body::new(message).help(help))
+}
+
+/// Checks the name of a tenant or a class.
+///
+/// # Errors
+/// If it is not 1 to 64 lower-case letters, digits, `-`, `_` and `.`, beginning with a letter or digit.
+fn check_name(what: &str, name: &str) -> Result<(), Error> {
+    let is_fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
+    if !name.is_empty()
+        && name.len() <= 64
+        && name.chars().all(is_fine)
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+    {
+        return Ok(());
+    }
+    let body = Body::new(format!("`{name}` cannot be the name of a {what}"))
+        .help("use 1 to 64 lower-case letters, digits, `-`, `_` and `.`, beginning with a letter or a digit");
+    Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body))
+}
+
+/// The poll interval in milliseconds, before a random change of up to a quarter.
+const POLL_MS: u64 = 1_000;
+
+/// About a second, at random, so that processes that start together do not poll together.
+fn poll_interval() -> Duration {
+    let [random] = entropy::bytes::<1>();
+    Duration::from_millis(POLL_MS * 3 / 4 + POLL_MS / 2 * u64::from(random) / 255)
+}
+
+/// Waits about a second.
+async fn pause_poll() {
+    tokio::time::sleep(poll_interval()).await;
 }

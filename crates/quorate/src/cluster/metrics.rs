@@ -11,11 +11,6 @@ use quorate_ledger::store::Store;
 use quorate_protocol::Name;
 use tokio::time::Instant;
 
-use super::environment::Environment;
-
-#[cfg(feature = "postgres")]
-pub mod queue;
-
 /// The histogram of appends. Appends are a thousand times faster than calls, so it needs its own buckets.
 pub const APPEND_SECONDS: &str = "quorate_append_seconds";
 const APPENDS: &str = "quorate_appends_total";
@@ -42,7 +37,7 @@ pub fn describe() {
     describe_counter!(TOKENS, "Tokens that executors report, by executor and direction: in, out.");
     describe_counter!(COST, "Cost that executors report, in billionths of a US dollar, by executor.");
     #[cfg(feature = "postgres")]
-    queue::describe();
+    super::queue::metrics::describe();
 }
 
 fn count_call(ended: &Consultation) {
@@ -64,21 +59,13 @@ fn count_call(ended: &Consultation) {
             counter!(TOKENS, "executor" => executor.clone(), "direction" => direction).increment(tokens);
         }
     }
-    if let Some(nanos) = spent.usage().usd_nanos {
-        counter!(COST, "executor" => executor.clone()).increment(nanos);
-    }
-}
-
-/// The store as a [`Ledger`] port. Measures appends if the environment is metered.
-pub(super) fn ledger(environment: &Environment, store: &Arc<Store>) -> Arc<dyn Ledger> {
-    match environment.is_metered {
-        true => Arc::new(MeteredLedger(store.clone())),
-        false => store.clone(),
+    if let Some(money) = spent.money {
+        counter!(COST, "executor" => executor.clone()).increment(money.nanos());
     }
 }
 
 /// A ledger that measures its appends.
-struct MeteredLedger(Arc<Store>);
+pub(crate) struct MeteredLedger(pub(crate) Arc<Store>);
 
 #[async_trait]
 impl Ledger for MeteredLedger {

@@ -1,83 +1,48 @@
-//! The queue: tasks in a Postgres ledger, whose runs workers execute on any machine. `queue/enqueue.rs` adds tasks,
-//! `queue/lines.rs` logs their verdicts in the workspace that queued them, and `queue/worker.rs` claims and executes them. A task contains a council as a `queue/bundle.rs`.
-//!
-//! The machine that queues a task signs it (D14), and a worker verifies the signature before it uses any part of the task.
-//! Without a key and a keyring, tasks are unsigned.
-
-pub mod bundle;
-pub mod enqueue;
-pub mod lines;
-pub mod worker;
+//! The body of a task. The machine that queues a task signs it (D14: a task counts only with a valid signature where keys are
+//! configured), and a worker verifies the signature before it uses any part of the task. Without a key and a keyring, tasks
+//! are unsigned.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::attempts::object;
 use quorate_kernel::canonical;
 use quorate_kernel::clock::{parse_rfc3339, rfc3339};
-use quorate_kernel::entropy::{self, sha256_hex, unhex};
+use quorate_kernel::entropy::{sha256_hex, unhex};
 use quorate_kernel::record::{Producer, TierSource};
 use quorate_ledger::merkle::Hash;
 use quorate_ledger::signing::{KeyId, Keyring, KeyringEntry, SecretKey, Signature, SigningContext};
-use quorate_ledger::store::address::StoreAddress;
-use quorate_ledger::store::tasks::{ClaimedTask, TaskState};
+use quorate_ledger::store::tasks::ClaimedTask;
 use quorate_manifest::assembly::Signing;
-use quorate_protocol::{Json, Name};
+use quorate_protocol::Json;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
-use super::disk::display_ledger;
-use super::environment::Environment;
-use super::error::{Error, ErrorKind};
-use super::keys::{self, SigningKey, WorkspaceKeys};
-use super::open_session;
-use super::review::MAX_TYPE_CHARS;
-use super::session::LedgerSession;
-use super::workspace::{self, PathOverrides};
-
-pub use super::commit_events::DEFAULT_TENANT;
-
-/// The class of tasks that name none.
-pub const DEFAULT_CLASS: &str = "default";
-
-/// The tenant, the class and the priority of queued tasks.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct QueueOptions {
-    pub tenant: String,
-    /// Workers claim only the tasks of their classes.
-    pub class: String,
-    /// 0 to 2; 0 is the most urgent.
-    pub priority: u8,
-}
-
-impl Default for QueueOptions {
-    fn default() -> Self {
-        QueueOptions { tenant: DEFAULT_TENANT.to_owned(), class: DEFAULT_CLASS.to_owned(), priority: 1 }
-    }
-}
+use crate::error::Error;
+use crate::service::keys::{self, SigningKey, WorkspaceKeys};
+use crate::service::review::MAX_TYPE_CHARS;
 
 /// The body of a task: the hashes of its texts, which the queue stores, and its metadata.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct TaskBody {
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(super) struct TaskBody {
     /// The hash of the council or assembly.
-    bundle: String,
+    pub(super) bundle: String,
     /// The hash of the redacted text.
-    text: String,
+    pub(super) text: String,
     /// The hash of the earlier verdicts.
-    priors: Option<String>,
+    pub(super) priors: Option<String>,
     /// The hash of the text before redaction.
-    artifact_sha256: String,
-    artifact_type: Option<String>,
-    tier: Option<u8>,
-    tier_source: Option<TierSource>,
-    producer: Option<Producer>,
+    pub(super) artifact_sha256: String,
+    pub(super) artifact_type: Option<String>,
+    pub(super) tier: Option<u8>,
+    pub(super) tier_source: Option<TierSource>,
+    pub(super) producer: Option<Producer>,
     /// The number of messages, if the subject is a conversation.
-    messages: Option<u64>,
-    redactions: u32,
-    batch: String,
+    pub(super) messages: Option<u64>,
+    pub(super) redactions: u32,
+    pub(super) batch: String,
     /// The log of the workspace that queued the task, and its length in bytes.
-    log: Option<(String, u64)>,
+    pub(super) log: Option<(String, u64)>,
 }
 
 impl TaskBody {
@@ -97,81 +62,16 @@ fn is_sha256(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|digit| matches!(digit, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// Refuses a ledger without a queue.
-///
-/// # Errors
-/// [`codes::QUEUE_UNAVAILABLE`] for a ledger in a file.
-pub fn ensure_queue(session: &LedgerSession) -> Result<(), Error> {
-    ensure_has_queue(&session.environment, session.store.address())
-}
-
-/// As [`ensure_queue`], before the ledger is opened or created.
-///
-/// # Errors
-/// As [`ensure_queue`].
-pub fn ensure_has_queue(environment: &Environment, address: &StoreAddress) -> Result<(), Error> {
-    if address.file().is_none() {
-        return Ok(());
-    }
-    let ledger = display_ledger(environment, address);
-    let body = Body::new(format!("the ledger {ledger} is a file, and a queue needs a Postgres database"));
-    let help = "name a database with `--ledger postgres://user@host/database`, or `ledger` in quorate.toml";
-    Err(Error::configuration(codes::QUEUE_UNAVAILABLE, body.help(help)))
-}
-
-/// Opens the session of the working directory, if its ledger has a queue.
-///
-/// # Errors
-/// As [`ensure_queue`], and if configuration or ledger are unusable.
-#[crate::boxed]
-pub async fn open(environment: &Environment, places: &PathOverrides) -> Result<LedgerSession, Error> {
-    let workspace = workspace::load(environment, places, &environment.directory)?;
-    ensure_has_queue(environment, &workspace.ledger)?;
-    open_session::open(environment.clone(), workspace).await
-}
-
-/// As [`open`], for a command that adds tasks or executes them.
-///
-/// # Errors
-/// As [`open`], and if the ledger or the log cannot be written.
-#[crate::boxed]
-pub async fn open_for_writing(
-    environment: &Environment,
-    places: &PathOverrides,
-) -> Result<LedgerSession, Error> {
-    let workspace = workspace::load(environment, places, &environment.directory)?;
-    ensure_has_queue(environment, &workspace.ledger)?;
-    open_session::open_for_writing(environment.clone(), workspace).await
-}
-
-/// Checks the name of a tenant or a class.
-///
-/// # Errors
-/// If it is not 1 to 64 lower-case letters, digits, `-`, `_` and `.`, beginning with a letter or digit.
-pub fn check_name(what: &str, name: &str) -> Result<(), Error> {
-    let is_fine = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
-    if !name.is_empty()
-        && name.len() <= 64
-        && name.chars().all(is_fine)
-        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
-    {
-        return Ok(());
-    }
-    let body = Body::new(format!("`{name}` cannot be the name of a {what}"))
-        .help("use 1 to 64 lower-case letters, digits, `-`, `_` and `.`, beginning with a letter or a digit");
-    Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body))
-}
-
 /// The field of a task's body that holds its signature: the key's name, the time and the signature, with spaces between
 /// them.
 const SIGNATURE_FIELD: &str = "signature";
 
 /// The values that a signature covers besides the body, so that it does not fit another task.
 #[derive(Clone, Copy)]
-struct Covered<'a> {
-    run: &'a str,
-    tenant: &'a str,
-    subject: &'a str,
+pub(super) struct Covered<'a> {
+    pub(super) run: &'a str,
+    pub(super) tenant: &'a str,
+    pub(super) subject: &'a str,
 }
 
 /// The key that signs the tasks that this workspace queues; `None` if it has neither a key nor a keyring.
@@ -179,7 +79,7 @@ struct Covered<'a> {
 /// # Errors
 /// If signatures are required or there is a keyring, and no key may sign; and if a key or the keyring is unusable.
 #[crate::boxed]
-async fn signing_key(keys: &WorkspaceKeys) -> Result<Option<Arc<SecretKey>>, Error> {
+pub(super) async fn signing_key(keys: &WorkspaceKeys) -> Result<Option<Arc<SecretKey>>, Error> {
     let ring = keys.load_keyring()?.keys;
     let why = match keys.signing_key().await? {
         SigningKey::Available(key, from) => {
@@ -203,7 +103,7 @@ async fn signing_key(keys: &WorkspaceKeys) -> Result<Option<Arc<SecretKey>>, Err
 }
 
 /// Adds the signature of a key to a task's body.
-fn sign_task(body: &mut Map<String, Json>, key: &SecretKey, covered: Covered<'_>, now_ms: i64) {
+pub(super) fn sign_task(body: &mut Map<String, Json>, key: &SecretKey, covered: Covered<'_>, now_ms: i64) {
     let at = rfc3339(now_ms);
     let signature = key.sign(SigningContext::TASK, &signed_hash(body, covered, &at));
     body.insert(SIGNATURE_FIELD.to_owned(), json!(format!("{} {at} {signature}", key.public().id())));
@@ -214,11 +114,9 @@ fn sign_task(body: &mut Map<String, Json>, key: &SecretKey, covered: Covered<'_>
 /// # Errors
 /// If the body is malformed, if a required signature is missing, or if the signature does not count.
 #[crate::boxed]
-async fn verified_body(keys: &WorkspaceKeys, task: &ClaimedTask) -> Result<TaskBody, Error> {
-    let unreadable = |why: String| {
-        let body = Body::new(format!("cannot read the task: {why}"));
-        Error::configuration(codes::QUEUE_INVALID, body.help("cancel it and queue it again"))
-    };
+pub(super) async fn verified_body(keys: &WorkspaceKeys, task: &ClaimedTask) -> Result<TaskBody, Error> {
+    let unreadable =
+        |why: String| super::invalid(format!("cannot read the task: {why}"), "cancel it and queue it again");
     let mut body: Map<String, Json> =
         serde_json::from_str(&task.body).map_err(|error| unreadable(error.to_string()))?;
     let signature = body.remove(SIGNATURE_FIELD);
@@ -294,50 +192,4 @@ fn signed_hash(body: &Map<String, Json>, covered: Covered<'_>, at: &str) -> Hash
     let Covered { run, tenant, subject } = covered;
     let all = object(json!({"at": at, "body": body, "run": run, "subject": subject, "tenant": tenant}));
     unhex(&sha256_hex(canonical::object(&all).as_bytes())).expect("a hash in hexadecimal is 32 bytes")
-}
-
-/// The poll interval in milliseconds, before a random change of up to a quarter.
-const POLL_MS: u64 = 1_000;
-
-/// About a second, at random, so that processes that start together do not poll together.
-pub(super) fn poll_interval() -> Duration {
-    let [random] = entropy::bytes::<1>();
-    Duration::from_millis(POLL_MS * 3 / 4 + POLL_MS / 2 * u64::from(random) / 255)
-}
-
-/// Waits about a second.
-pub(crate) async fn pause_poll() {
-    tokio::time::sleep(poll_interval()).await;
-}
-
-/// A task that has ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct EndedTask {
-    pub run: Name,
-    pub state: TaskState,
-    /// The error of a dead task.
-    pub error: Option<String>,
-}
-
-/// Waits until some of the open tasks have ended, removes these and returns them. Returns an empty list once all have ended.
-///
-/// # Errors
-/// When the ledger does not answer.
-pub async fn next_ended(session: &LedgerSession, open: &mut Vec<Name>) -> Result<Vec<EndedTask>, Error> {
-    let mut ended = Vec::new();
-    while ended.is_empty() && !open.is_empty() {
-        let mut states = session.store.task_states(open).await?;
-        open.retain(|run| match states.remove(run) {
-            Some((state, _)) if !state.is_final() => true,
-            found => {
-                let (state, error) = found.unwrap_or((TaskState::Cancelled, None));
-                ended.push(EndedTask { run: run.clone(), state, error });
-                false
-            }
-        });
-        if ended.is_empty() {
-            pause_poll().await;
-        }
-    }
-    Ok(ended)
 }

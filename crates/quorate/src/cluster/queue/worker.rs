@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use quorate_adapters::executor::llm::{Quota, share_quota};
+use quorate_adapters::executor::{Quota, share_quota};
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::entropy;
@@ -28,13 +28,11 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout_at};
 
 use super::bundle::{Bundle, BundleKind};
-use super::{TaskBody, ensure_queue};
+use super::{TaskBody, metrics, verified_body};
+use crate::error::Error;
 use crate::service::artifact::Artifact;
-use crate::service::error::Error;
 use crate::service::finalize::finalize;
 use crate::service::ledger::gc;
-use crate::service::metrics::queue as metrics;
-use crate::service::metrics::queue::waits_for_quota;
 use crate::service::overlays;
 use crate::service::run_opened::ensure_shown_artifact;
 use crate::service::run_spec::{NewRun, ProtocolSetup, RunSpec, ensure_unchanged};
@@ -109,9 +107,9 @@ impl Attempt {
     fn ended(self, end: &TaskEnd) -> Attempt {
         let (outcome, why, wait_ms) = match end {
             TaskEnd::Done { word } => (Some(word.clone()), None, None),
-            TaskEnd::Later { wait_ms, why } => (None, Some(why.clone()), Some(*wait_ms)),
-            TaskEnd::Dead { why } => (None, Some(why.clone()), None),
-            TaskEnd::Lost | TaskEnd::Released => (None, None, None),
+            TaskEnd::GivenBack(GiveBack::Later { wait_ms, why }) => (None, Some(why.clone()), Some(*wait_ms)),
+            TaskEnd::GivenBack(GiveBack::Dead { why }) => (None, Some(why.clone()), None),
+            TaskEnd::Lost | TaskEnd::GivenBack(GiveBack::Uncounted) => (None, None, None),
         };
         Attempt { end: end.word(), outcome, why, wait_ms, ..self }
     }
@@ -136,10 +134,10 @@ impl WorkerSummary {
     fn add(&mut self, end: &TaskEnd) {
         let count = match end {
             TaskEnd::Done { .. } => &mut self.done,
-            TaskEnd::Later { .. } => &mut self.later,
-            TaskEnd::Dead { .. } => &mut self.dead,
+            TaskEnd::GivenBack(GiveBack::Later { .. }) => &mut self.later,
+            TaskEnd::GivenBack(GiveBack::Dead { .. }) => &mut self.dead,
+            TaskEnd::GivenBack(GiveBack::Uncounted) => &mut self.released,
             TaskEnd::Lost => &mut self.lost,
-            TaskEnd::Released => &mut self.released,
         };
         *count += 1;
     }
@@ -152,14 +150,12 @@ type Ended = (Attempt, Result<TaskEnd, Error>);
 ///
 /// # Errors
 /// If the ledger has no queue, or the keyring is refused. If the server does not answer, the worker tries again.
-pub async fn work(
+pub(super) async fn work(
     session: &Arc<LedgerSession>,
     options: &WorkerOptions,
     show: &dyn Fn(WorkerEvent),
     stop: impl Future<Output = ()>,
 ) -> Result<WorkerSummary, Error> {
-    ensure_queue(session)?;
-    session.ensure_writable()?;
     // A keyring that cannot be read would make every task dead.
     session.keys().trusted_keys()?;
     share_quota(Arc::new(StoreQuota::new(&session.store)));
@@ -234,7 +230,8 @@ impl Worker<'_> {
             let mut work = pin!(run_on_own_thread(async move { execute(&mine, &bundles, task).await }));
             let end = tokio::select! {
                 end = &mut work => end,
-                () = is_abandoned(&mut abandoned) => release(&session, &run).await,
+                // Another worker continues it at once.
+                () = is_abandoned(&mut abandoned) => give_back(&session, &run, GiveBack::Uncounted).await,
             };
             events.set_tenant(&name.run, None);
             (name, end)
@@ -272,14 +269,14 @@ async fn is_abandoned(abandoned: &mut watch::Receiver<bool>) {
     let _ = abandoned.wait_for(|abandoned| *abandoned).await;
 }
 
-/// Gives back a task that is dropped, so that another worker continues it at once.
-async fn release(session: &LedgerSession, run: &Name) -> Result<TaskEnd, Error> {
-    let given = session.store.give_back(run, &GiveBack::Uncounted).await?;
-    Ok(if given { TaskEnd::Released } else { TaskEnd::Lost })
+/// Gives a task back to the queue.
+async fn give_back(session: &LedgerSession, run: &Name, how: GiveBack) -> Result<TaskEnd, Error> {
+    let given = session.store.give_back(run, &how).await?;
+    Ok(if given { TaskEnd::GivenBack(how) } else { TaskEnd::Lost })
 }
 
 /// The most attempts of a task.
-pub const MAX_ATTEMPTS: u64 = 3;
+const MAX_ATTEMPTS: u64 = 3;
 /// The delay after the first failure, in milliseconds. Each further failure multiplies it by four.
 const FIRST_WAIT_MS: u64 = 10_000;
 /// How many bundles a worker caches.
@@ -287,38 +284,28 @@ const MAX_BUNDLES: usize = 64;
 
 /// A worker's cache of bundles, by the hash of their text.
 #[derive(Default)]
-pub struct Bundles(Mutex<BTreeMap<String, Arc<Bundle>>>);
+struct Bundles(Mutex<BTreeMap<String, Arc<Bundle>>>);
 
 /// The result of an attempt at a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum TaskEnd {
+enum TaskEnd {
     /// The run has ended with this verdict or outcome.
-    Done {
-        word: String,
-    },
-    /// The queue retries the task after `wait_ms`.
-    Later {
-        wait_ms: u64,
-        why: String,
-    },
-    Dead {
-        why: String,
-    },
+    Done { word: String },
+    /// The task is in the queue again.
+    GivenBack(GiveBack),
     /// The lease of this worker expired, and another worker has the task.
     Lost,
-    /// The task went back to the queue, and the attempt does not count.
-    Released,
 }
 
 impl TaskEnd {
     /// The word in JSON and in metrics.
-    pub fn word(&self) -> &'static str {
+    fn word(&self) -> &'static str {
         match self {
             TaskEnd::Done { .. } => "done",
-            TaskEnd::Later { .. } => "later",
-            TaskEnd::Dead { .. } => "dead",
+            TaskEnd::GivenBack(GiveBack::Later { .. }) => "later",
+            TaskEnd::GivenBack(GiveBack::Dead { .. }) => "dead",
+            TaskEnd::GivenBack(GiveBack::Uncounted) => "released",
             TaskEnd::Lost => "lost",
-            TaskEnd::Released => "released",
         }
     }
 }
@@ -327,45 +314,36 @@ impl TaskEnd {
 ///
 /// # Errors
 /// If the ledger does not answer. The lease then expires, and another worker takes the task over.
-pub async fn execute(
-    session: &LedgerSession,
-    bundles: &Bundles,
-    task: ClaimedTask,
-) -> Result<TaskEnd, Error> {
+async fn execute(session: &LedgerSession, bundles: &Bundles, task: ClaimedTask) -> Result<TaskEnd, Error> {
     // Every earlier worker died during this task: close its run without asking a member again.
     let is_last = task.attempt > MAX_ATTEMPTS;
-    let end = match hold_run(session, bundles, &task, is_last).await {
+    let how = match hold_run(session, bundles, &task, is_last).await {
         Ok(outcome) if outcome.as_ref().is_some_and(|outcome| !outcome.is_incomplete()) => {
             let word = outcome.and_then(|outcome| outcome.word().map(str::to_owned)).unwrap_or_default();
             // Erasing answers at the end of the run needs the lease that `task` holds.
-            let run = task.run.clone();
+            let history = session.partial_history(&task.run).await?;
             drop(task);
-            gc::after_run(session, &run).await?;
+            gc::after_run(session, history).await?;
             return Ok(TaskEnd::Done { word });
         }
         Ok(outcome) if !is_last => temporary_failure(&task, why_incomplete(outcome.as_ref())),
-        Ok(_) => TaskEnd::Dead { why: format!("{MAX_ATTEMPTS} workers stopped while they executed it") },
+        Ok(_) => GiveBack::Dead { why: format!("{MAX_ATTEMPTS} workers stopped while they executed it") },
         Err(error) if has_code(&error, codes::RUN_MOVED) => return Ok(TaskEnd::Lost),
         Err(error) if error.is_ledger_unavailable() => temporary_failure(&task, error_text(&error)),
-        Err(error) => TaskEnd::Dead { why: error_text(&error) },
+        Err(error) => GiveBack::Dead { why: error_text(&error) },
     };
-    let how = match &end {
-        TaskEnd::Later { wait_ms, why } => GiveBack::Later { wait_ms: *wait_ms, why: why.clone() },
-        TaskEnd::Dead { why } => GiveBack::Dead { why: why.clone() },
-        TaskEnd::Done { .. } | TaskEnd::Lost | TaskEnd::Released => GiveBack::Uncounted,
-    };
-    Ok(if session.store.give_back(&task.run, &how).await? { end } else { TaskEnd::Lost })
+    give_back(session, &task.run, how).await
 }
 
 /// The end of an attempt with a temporary failure.
-fn temporary_failure(task: &ClaimedTask, why: String) -> TaskEnd {
+fn temporary_failure(task: &ClaimedTask, why: String) -> GiveBack {
     if task.attempt >= MAX_ATTEMPTS {
-        return TaskEnd::Dead { why };
+        return GiveBack::Dead { why };
     }
     let [random] = entropy::bytes::<1>();
     let wait_ms = FIRST_WAIT_MS * 4_u64.pow(u32::try_from(task.attempt - 1).unwrap_or(u32::MAX).min(5));
     // Random, so that tasks that failed together are not retried together.
-    TaskEnd::Later { wait_ms: wait_ms * 3 / 4 + wait_ms / 2 * u64::from(random) / 255, why }
+    GiveBack::Later { wait_ms: wait_ms * 3 / 4 + wait_ms / 2 * u64::from(random) / 255, why }
 }
 
 fn why_incomplete(outcome: Option<&Outcome>) -> String {
@@ -404,9 +382,7 @@ async fn task_text(session: &LedgerSession, hash: &str) -> Result<String, Error>
         Some(text) if entropy::sha256_hex(text.as_bytes()) == hash => Ok(text),
         found => {
             let is = if found.is_some() { "differs from the queued text" } else { "is missing in the queue" };
-            let body =
-                Body::new(format!("a text of the task {is}")).help("cancel the task and queue it again");
-            Err(Error::configuration(codes::QUEUE_INVALID, body))
+            Err(super::invalid(format!("a text of the task {is}"), super::REQUEUE))
         }
     }
 }
@@ -418,7 +394,7 @@ async fn hold_run(
     task: &ClaimedTask,
     is_last: bool,
 ) -> Result<Option<Outcome>, Error> {
-    let body = super::verified_body(session.keys(), task).await?;
+    let body = verified_body(session.keys(), task).await?;
     if let Some(outcome) = settle_ended(session, task, &body).await? {
         return Ok(Some(outcome));
     }
@@ -472,8 +448,7 @@ fn ensure_own(task: &ClaimedTask, body: &TaskBody, history: &History) -> Result<
     if is_queued_so && opened.artifact_sha256.as_ref() == Some(&body.artifact_sha256) {
         return ensure_shown_artifact(history);
     }
-    let what = Body::new(format!("run {} was started for another task", task.run));
-    Err(Error::configuration(codes::QUEUE_INVALID, what.help("cancel the task and queue it again")))
+    Err(super::invalid(format!("run {} was started for another task", task.run), super::REQUEUE))
 }
 
 struct Work<'a> {
@@ -605,7 +580,7 @@ const RETRY_WAIT: Duration = Duration::from_secs(1);
 const MAX_PERMITS: u64 = 256;
 
 /// Takes permits from the queue's database.
-pub struct StoreQuota {
+struct StoreQuota {
     /// Weak, because the quota lives as long as the process and the ledger does not.
     store: Weak<Store>,
     pools: Mutex<BTreeMap<String, Arc<tokio::sync::Mutex<Pool>>>>,
@@ -646,7 +621,7 @@ impl Pool {
 }
 
 impl StoreQuota {
-    pub fn new(store: &Arc<Store>) -> StoreQuota {
+    fn new(store: &Arc<Store>) -> StoreQuota {
         StoreQuota { store: Arc::downgrade(store), pools: Mutex::default() }
     }
 }
@@ -665,7 +640,7 @@ impl Quota for StoreQuota {
         let asked = tokio::spawn(async move { state.lock().await.ask(&store, &pool).await });
         let wait = asked.await.unwrap_or(Some(RETRY_WAIT));
         if let Some(wait) = wait {
-            waits_for_quota(&name, wait);
+            metrics::waits_for_quota(&name, wait);
         }
         wait
     }

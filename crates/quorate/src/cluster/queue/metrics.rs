@@ -23,7 +23,7 @@ const QUOTA_WAIT: &str = "quorate_quota_wait_seconds";
 /// How often the queue is counted.
 const INTERVAL: Duration = Duration::from_secs(5);
 
-pub(super) fn describe() {
+pub(in crate::cluster) fn describe() {
     describe_gauge!(
         TASKS,
         "Tasks in the queue, by tenant and state: ready, leased, dead. All workers and servers of a queue report the same values."
@@ -41,23 +41,26 @@ pub(super) fn describe() {
     );
 }
 
-pub(in crate::service) fn claimed(tenant: &str, attempt: u64) {
+pub(super) fn claimed(tenant: &str, attempt: u64) {
     counter!(CLAIMS, "tenant" => tenant.to_owned()).increment(1);
     if attempt > 1 {
         counter!(TAKEOVERS, "tenant" => tenant.to_owned()).increment(1);
     }
 }
 
-pub(in crate::service) fn ended(tenant: &str, end: &'static str) {
+pub(super) fn ended(tenant: &str, end: &'static str) {
     counter!(ENDS, "tenant" => tenant.to_owned(), "end" => end).increment(1);
 }
 
-pub(in crate::service) fn waits_for_quota(pool: &str, wait: Duration) {
+pub(super) fn waits_for_quota(pool: &str, wait: Duration) {
     histogram!(QUOTA_WAIT, "pool" => pool.to_owned()).record(wait);
 }
 
 /// Counts the queue of a workspace's ledger every five seconds until the future is dropped. A ledger in a file has no queue.
-pub(crate) async fn count_of_workspace(environment: &Environment, places: &PathOverrides) -> Infallible {
+pub(in crate::cluster) async fn count_of_workspace(
+    environment: &Environment,
+    places: &PathOverrides,
+) -> Infallible {
     if !environment.is_metered {
         return pending().await;
     }
@@ -76,7 +79,7 @@ pub(crate) async fn count_of_workspace(environment: &Environment, places: &PathO
 }
 
 /// Counts the queue's tasks every five seconds until the future is dropped.
-pub(in crate::service) async fn count(store: Arc<Store>) -> Infallible {
+pub(super) async fn count(store: Arc<Store>) -> Infallible {
     let mut known = BTreeSet::new();
     loop {
         // The gauges keep the last values while the server does not answer.
