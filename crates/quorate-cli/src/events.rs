@@ -17,7 +17,7 @@ pub(crate) enum Role {
 }
 
 /// The connection, if servers are configured.
-pub(crate) struct Events(#[cfg(feature = "nats")] Option<quorate::commit_events::NatsEvents>);
+pub(crate) struct Events(#[cfg(feature = "nats")] Option<quorate::cluster::nats::NatsEvents>);
 
 impl Events {
     /// Connects the events of a workspace to the configured servers.
@@ -30,7 +30,7 @@ impl Events {
         role: Role,
         quorate: &Quorate,
     ) -> Result<Events, Error> {
-        use quorate::commit_events::{Heard, NatsOptions};
+        use quorate::cluster::nats::{Heard, NatsOptions};
         let Some(servers) = arguments.servers() else { return Ok(Events(None)) };
         let (publishes, listens) = match role {
             Role::Works => (true, Some(Heard::Tasks)),

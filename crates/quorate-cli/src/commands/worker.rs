@@ -56,7 +56,7 @@ pub(super) async fn run(_: Arguments, _: &Quorate, terminal: &Terminal) -> Exit 
 
 #[cfg(feature = "postgres")]
 pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    use quorate::queue::{WorkerEvent, WorkerOptions};
+    use quorate::cluster::queue::{WorkerEvent, WorkerOptions};
     use quorate::view::wording::amount;
 
     use crate::events::{Events, Role};
