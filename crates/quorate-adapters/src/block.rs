@@ -312,6 +312,23 @@ fn address(written: &str) -> Result<String, ConfigError> {
     Ok(url.into())
 }
 
+/// The settings of an executor in a folder, for tests.
+#[cfg(test)]
+pub(crate) fn test_settings(
+    dir: &std::path::Path,
+    block: &Json,
+) -> quorate_kernel::ports::executor::Settings {
+    quorate_kernel::ports::executor::Settings {
+        name: "tested".into(),
+        timeout: Duration::from_secs(1),
+        retries: 0,
+        dir: dir.to_owned(),
+        block: block.as_object().cloned().unwrap_or_default(),
+        servers: Default::default(),
+        prices: None,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Block, nearest};

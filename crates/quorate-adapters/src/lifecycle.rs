@@ -12,19 +12,16 @@
 //! `command` with a `/` is relative to the manifest, any other is looked up in `PATH`; it runs in the manifest's
 //! directory, sees the variables that every member sees and those of `env`, and is ended with its descendants at its
 //! timeout.
-//! is over.
-//!
-//! The `recorder` lifecycle keeps all events in memory, in order, for tests and for programs that embed a runtime.
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use quorate_kernel::conversation::Turn;
 use quorate_kernel::ports::executor::{ConfigError, SideEffect};
 use quorate_kernel::ports::telemetry::{DEADLINE, HookError, Lifecycle};
-use quorate_protocol::{Json, Name};
+use quorate_protocol::Json;
 use serde_json::{Map, json};
 
 use crate::block::Block;
@@ -145,53 +142,5 @@ impl Lifecycle for CommandHooks {
 
     async fn on_idle(&self) -> Result<(), HookError> {
         self.notify(self.idle.as_ref(), IDLE, json!({})).await
-    }
-}
-
-const RECORDER_KIND: &str = "recorder";
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum LifecycleEvent {
-    TurnEnd(Turn),
-    /// A participant was chosen to answer the turn `by`.
-    Mention {
-        target: Name,
-        by: Turn,
-    },
-    Idle,
-}
-
-#[derive(Debug, Default)]
-pub struct Recorder {
-    events: Mutex<Vec<LifecycleEvent>>,
-}
-
-impl Recorder {
-    pub fn events(&self) -> Vec<LifecycleEvent> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    fn push(&self, happened: LifecycleEvent) -> Result<(), HookError> {
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).push(happened);
-        Ok(())
-    }
-}
-
-#[async_trait]
-impl Lifecycle for Recorder {
-    fn kind(&self) -> &'static str {
-        RECORDER_KIND
-    }
-
-    async fn on_turn_end(&self, turn: &Turn) -> Result<(), HookError> {
-        self.push(LifecycleEvent::TurnEnd(turn.clone()))
-    }
-
-    async fn on_mention(&self, target: &str, by: &Turn) -> Result<(), HookError> {
-        self.push(LifecycleEvent::Mention { target: target.into(), by: by.clone() })
-    }
-
-    async fn on_idle(&self) -> Result<(), HookError> {
-        self.push(LifecycleEvent::Idle)
     }
 }

@@ -22,7 +22,7 @@ use crate::clock::Clock;
 use crate::entropy::sha256_hex;
 use crate::observer::{Observer, RunEvent};
 use crate::ports::executor::{AttemptInfo, Failure, Invocation, Notes, Progress, Reply, Usage};
-use crate::ports::ledger::{Append, Body, Durability, Entry, Fence, Ledger, LedgerError};
+use crate::ports::ledger::{Append, Body, Durability, Entry, Fence, Ledger, LedgerError, Record};
 use crate::prompt::{Layout, Prompt};
 use crate::record::{Reserved, RunIntent};
 use crate::redact::Redactor;
@@ -52,12 +52,19 @@ pub(crate) struct CallContext {
 pub(crate) struct Recorder {
     ledger: Arc<dyn Ledger>,
     run: Name,
-    next: Arc<Mutex<u64>>,
+    next: Mutex<u64>,
+    /// What was appended, if the driver wants to have it at the end.
+    kept: Option<Shared<Vec<Entry>>>,
 }
 
 impl Recorder {
     pub(crate) fn new(ledger: Arc<dyn Ledger>, run: Name, next: u64) -> Self {
-        Recorder { ledger, run, next: Arc::new(Mutex::new(next)) }
+        Recorder { ledger, run, next: Mutex::new(next), kept: None }
+    }
+
+    /// The recorder of a new run, which keeps what it appends.
+    pub(crate) fn keeping(ledger: Arc<dyn Ledger>, run: Name) -> Self {
+        Recorder { kept: Some(Shared::default()), ..Recorder::new(ledger, run, 0) }
     }
 
     fn fence(&self) -> Fence {
@@ -76,9 +83,13 @@ impl Recorder {
         let recorder = self.clone();
         let appended = tokio::spawn(async move {
             let mut next = recorder.next.lock().await;
+            let kept = recorder.kept.as_ref().map(|kept| (kept, entries.clone()));
             let append = Append { run: recorder.run.clone(), from: *next, entries, bodies, durability };
             tracing::debug!(run = %recorder.run, from = *next, records = append.entries.len(), ?durability, "append");
             *next = recorder.ledger.append(append).await?;
+            if let Some((kept, entries)) = kept {
+                kept.lock().unwrap_or_else(PoisonError::into_inner).extend(entries);
+            }
             Ok(())
         });
         appended.await.unwrap_or_else(|error| {
@@ -89,8 +100,12 @@ impl Recorder {
         })
     }
 
-    pub(crate) async fn next_number(&self) -> u64 {
-        *self.next.lock().await
+    /// Takes what was kept, as it would be read from the ledger. Waits for an append under way.
+    pub(crate) async fn take_records(&self) -> Vec<Record> {
+        let _appending = self.next.lock().await;
+        let kept = self.kept.as_ref().map(|kept| kept.lock().unwrap_or_else(PoisonError::into_inner));
+        let kept = kept.map_or_else(Vec::new, |mut kept| std::mem::take(&mut *kept));
+        (0..).zip(kept).map(|(n, entry)| Record::of(n, entry)).collect()
     }
 }
 
@@ -121,152 +136,149 @@ pub(crate) async fn call(
     made: Arc<CostTracker>,
 ) -> Result<FinishedCall, LedgerError> {
     let span = of_member(&invoke, &member);
-    call_in_span(context, recorder, invoke, member, made).instrument(span).await
-}
-
-async fn call_in_span(
-    context: Arc<CallContext>,
-    recorder: Arc<Recorder>,
-    invoke: Invoke,
-    member: MemberConfig,
-    made: Arc<CostTracker>,
-) -> Result<FinishedCall, LedgerError> {
-    let (invoke, member, redactions) = redact_invocation(&context.redactor, invoke, member).await;
-    let _admitted = member.executor.admit().await;
-    let Prompt { text, cuts } = context.layout.prompt(&invoke, &member.context, &member.role);
-    let (first_prompt, cuts): (Arc<str>, Arc<[usize]>) = (text.into(), cuts.into());
-    let mut reserved = match context.reserve(&member, &invoke, &first_prompt).await {
-        Ok(reserved) => Some(reserved),
-        Err(why) => return Ok(FinishedCall::over_budget(&why)),
-    };
-    let started = Instant::now();
-    let deadline = started + member.timeout;
-    let parts: Arc<[Part]> = invoke.parts.iter().chain(&member.context).cloned().collect();
-    let schema = answer_schema::compiled(invoke.schema).schema.clone();
-    let mut asking = CallState {
-        ask: Attempts::new(invoke.schema, member.retries),
-        spent: Cost::default(),
-        redactions,
-        model: None,
-        version: None,
-        recorded: false,
-        posted: None,
-    };
-    let fence = recorder.fence();
-    let mut next = NextStep::Call(CallReason::First);
-    let mut last: Option<Attempt> = None;
-    loop {
-        match next {
-            NextStep::Done(result) => {
-                let consultation =
-                    asking.consultation(result, &first_prompt, started.elapsed(), last.as_ref());
-                let model = consultation.model.clone().or_else(|| member.executor.about().model);
-                let status = consultation.status();
-                record_end(&Span::current(), &status, model.as_deref(), &consultation.spent.usage);
-                tracing::info!(
-                    %status,
-                    calls = consultation.spent.calls,
-                    took_ms = consultation.spent.took.as_millis(),
-                    "answered"
-                );
-                return Ok(FinishedCall { attempt: last, consultation });
-            }
-            NextStep::Wait { at_least_ms, spread_ms } => {
-                let share = wait_share(
-                    &context.layout.nonce,
-                    &context.run,
-                    &invoke.id,
-                    asking.spent.calls,
-                    spread_ms,
-                );
-                let wait = Duration::from_millis(at_least_ms.saturating_add(share));
-                match Instant::now().checked_add(wait).filter(|until| *until < deadline) {
-                    Some(until) => {
-                        tokio::time::sleep_until(until).await;
-                        next = asking.ask.next_call();
-                    }
-                    None => next = NextStep::Done(Err(AbsenceReason::Failed)),
+    let asking = async move {
+        let (invoke, member, redactions) = redact_invocation(&context.redactor, invoke, member).await;
+        let _admitted = member.executor.admit().await;
+        let Prompt { text, cuts } = context.layout.prompt(&invoke, &member.context, &member.role);
+        let (first_prompt, cuts): (Arc<str>, Arc<[usize]>) = (text.into(), cuts.into());
+        let mut reserved = match context.reserve(&member, &invoke, &first_prompt).await {
+            Ok(reserved) => Some(reserved),
+            Err(why) => return Ok(FinishedCall::over_budget(&why)),
+        };
+        let started = Instant::now();
+        let deadline = started + member.timeout;
+        let parts: Arc<[Part]> = invoke.parts.iter().chain(&member.context).cloned().collect();
+        let schema = answer_schema::compiled(invoke.schema).schema.clone();
+        let mut state = CallState {
+            ask: Attempts::new(invoke.schema, member.retries),
+            spent: Cost::default(),
+            redactions,
+            model: None,
+            version: None,
+            recorded: false,
+            posted: None,
+        };
+        let fence = recorder.fence();
+        let mut next = NextStep::Call(CallReason::First);
+        let mut last: Option<Attempt> = None;
+        loop {
+            match next {
+                NextStep::Done(result) => {
+                    let consultation =
+                        state.consultation(result, &first_prompt, started.elapsed(), last.as_ref());
+                    let model = consultation.model.clone().or_else(|| member.executor.about().model);
+                    let status = consultation.status();
+                    record_end(&Span::current(), &status, model.as_deref(), &consultation.spent.usage);
+                    tracing::info!(
+                        %status,
+                        calls = consultation.spent.calls,
+                        took_ms = consultation.spent.took.as_millis(),
+                        "answered"
+                    );
+                    return Ok(FinishedCall { attempt: last, consultation });
                 }
-            }
-            NextStep::Call(why) => {
-                let prompt = match &why {
-                    CallReason::RePrompt(complaints) => {
-                        context.layout.re_prompt(invoke.schema, &first_prompt, complaints).into()
+                NextStep::Wait { at_least_ms, spread_ms } => {
+                    let share = wait_share(
+                        &context.layout.nonce,
+                        &context.run,
+                        &invoke.id,
+                        state.spent.calls,
+                        spread_ms,
+                    );
+                    let wait = Duration::from_millis(at_least_ms.saturating_add(share));
+                    match Instant::now().checked_add(wait).filter(|until| *until < deadline) {
+                        Some(until) => {
+                            tokio::time::sleep_until(until).await;
+                            next = state.ask.next_call();
+                        }
+                        None => next = NextStep::Done(Err(AbsenceReason::Failed)),
                     }
-                    CallReason::First | CallReason::Retry => first_prompt.clone(),
-                };
-                let reservation = match reserved.take() {
-                    Some(first) => Ok(first),
-                    None => context.reserve_another(&member, &invoke, &prompt, deadline).await,
-                };
-                let reservation = match reservation {
-                    Ok(reservation) => reservation,
-                    Err(ended) => {
-                        next = asking.ask.record_result(&ended, &[]).0;
-                        continue;
+                }
+                NextStep::Call(why) => {
+                    let prompt = match &why {
+                        CallReason::RePrompt(complaints) => {
+                            context.layout.re_prompt(invoke.schema, &first_prompt, complaints).into()
+                        }
+                        CallReason::First | CallReason::Retry => first_prompt.clone(),
+                    };
+                    let reservation = match reserved.take() {
+                        Some(first) => Ok(first),
+                        None => context.reserve_another(&member, &invoke, &prompt, deadline).await,
+                    };
+                    let reservation = match reservation {
+                        Ok(reservation) => reservation,
+                        Err(ended) => {
+                            next = state.ask.record_result(&ended, &[]).0;
+                            continue;
+                        }
+                    };
+                    let mut entries = Vec::new();
+                    if let Some(before) = last.take() {
+                        let why = before.complaints.first().unwrap_or(&before.text);
+                        context.observer.observe(RunEvent::retried(&invoke, why));
+                        entries.push(before.into_entry(context.clock.now_ms()));
                     }
-                };
-                let mut entries = Vec::new();
-                if let Some(before) = last.take() {
-                    let why = before.complaints.first().unwrap_or(&before.text);
-                    context.observer.observe(RunEvent::retried(&invoke, why));
-                    entries.push(before.into_entry(context.clock.now_ms()));
+                    entries.extend(context.reservation_entry(&invoke, &reservation));
+                    if !entries.is_empty() {
+                        // A call follows from the attempt before it and from what was reserved, so both are durable first: a
+                        // budget that forgot them could be overdrawn.
+                        recorder.append(entries, Vec::new(), Durability::Synced).await?;
+                    }
+                    state.spent.calls += 1;
+                    made.set(state.spent);
+                    let notes = Notes::default();
+                    let invocation = Invocation {
+                        run: context.run.clone(),
+                        id: invoke.id.clone(),
+                        member: invoke.member.clone(),
+                        step: invoke.step.clone(),
+                        attempt: state.spent.calls,
+                        prompt,
+                        cuts: cuts.clone(),
+                        parts: parts.clone(),
+                        role: member.role.clone(),
+                        persona: member.persona.clone(),
+                        answer_schema: invoke.schema,
+                        json_schema: schema.clone(),
+                        conversation: member.conversation.clone(),
+                        nonce: context.layout.nonce.as_str().into(),
+                        redactor: context.redactor.clone(),
+                        fence: fence.clone(),
+                        deadline,
+                        notes: notes.clone(),
+                        progress: progress(&context.observer, &invoke),
+                    };
+                    let started = Instant::now();
+                    // A panic fails only this call.
+                    let span = of_attempt(state.spent.calls, why.as_str(), &member);
+                    span.in_scope(|| tracing::debug!("asked"));
+                    let invoked = member.executor.invoke_if_driven(invocation).instrument(span.clone());
+                    let invoked = AssertUnwindSafe(invoked).catch_unwind();
+                    let replied = match tokio::time::timeout_at(deadline + GRACE, invoked).await {
+                        Ok(Ok(replied)) => replied,
+                        Ok(Err(_)) => Err(Failure::failed("the executor panicked")),
+                        Err(_) => Err(Failure::TimedOut),
+                    };
+                    let noted = (notes.read(), started.elapsed());
+                    let (step, attempt) =
+                        state.on_reply(&context, &invoke.id, &parts, why.as_str(), replied, noted).await;
+                    made.set(state.spent);
+                    reservation.settle(&attempt.usage);
+                    record_end(&span, &attempt.status, attempt.model.as_deref(), &attempt.usage);
+                    span.in_scope(|| {
+                        tracing::debug!(
+                            status = attempt.status,
+                            complaints = attempt.complaints.len(),
+                            "ended"
+                        )
+                    });
+                    next = step;
+                    last = Some(attempt);
                 }
-                entries.extend(context.reservation_entry(&invoke, &reservation));
-                if !entries.is_empty() {
-                    // A call follows from the attempt before it and from what was reserved, so both are durable first: a
-                    // budget that forgot them could be overdrawn.
-                    recorder.append(entries, Vec::new(), Durability::Synced).await?;
-                }
-                asking.spent.calls += 1;
-                made.set(asking.spent);
-                let notes = Notes::default();
-                let invocation = Invocation {
-                    run: context.run.clone(),
-                    id: invoke.id.clone(),
-                    member: invoke.member.clone(),
-                    step: invoke.step.clone(),
-                    attempt: asking.spent.calls,
-                    prompt,
-                    cuts: cuts.clone(),
-                    parts: parts.clone(),
-                    role: member.role.clone(),
-                    persona: member.persona.clone(),
-                    answer_schema: invoke.schema,
-                    json_schema: schema.clone(),
-                    conversation: member.conversation.clone(),
-                    nonce: context.layout.nonce.as_str().into(),
-                    redactor: context.redactor.clone(),
-                    fence: fence.clone(),
-                    deadline,
-                    notes: notes.clone(),
-                    progress: progress(&context.observer, &invoke),
-                };
-                let started = Instant::now();
-                // A panic fails only this call.
-                let span = of_attempt(asking.spent.calls, why.as_str(), &member);
-                span.in_scope(|| tracing::debug!("asked"));
-                let invoked = member.executor.invoke_if_driven(invocation).instrument(span.clone());
-                let invoked = AssertUnwindSafe(invoked).catch_unwind();
-                let replied = match tokio::time::timeout_at(deadline + GRACE, invoked).await {
-                    Ok(Ok(replied)) => replied,
-                    Ok(Err(_)) => Err(Failure::failed("the executor panicked")),
-                    Err(_) => Err(Failure::TimedOut),
-                };
-                let noted = (notes.read(), started.elapsed());
-                let (step, attempt) =
-                    asking.on_reply(&context, &invoke.id, &parts, why.as_str(), replied, noted).await;
-                made.set(asking.spent);
-                reservation.settle(&attempt.usage);
-                record_end(&span, &attempt.status, attempt.model.as_deref(), &attempt.usage);
-                span.in_scope(|| {
-                    tracing::debug!(status = attempt.status, complaints = attempt.complaints.len(), "ended")
-                });
-                next = step;
-                last = Some(attempt);
             }
         }
-    }
+    };
+    asking.instrument(span).await
 }
 
 impl FinishedCall {

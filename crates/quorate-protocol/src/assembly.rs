@@ -3,14 +3,15 @@
 
 use std::collections::BTreeSet;
 
-use quorate_manifest::assembly::RiskLabel;
 use quorate_manifest::assembly::{MatchMode, Mode, ResolvedAssembly, load};
 use quorate_manifest::decimal::Decimal;
 use quorate_manifest::workspace::Scope;
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
-use crate::locks::Trait;
+pub use quorate_manifest::assembly::load::RiskLevel;
+
+use crate::locks::LockedTrait;
 use crate::{Json, Name, PartKind};
 
 /// The phase that can end an advisory run before the others are asked.
@@ -30,7 +31,7 @@ pub struct Setup {
     /// Which severity is which level of risk.
     pub risk_levels: Vec<RiskLevel>,
     /// The traits that no outcome may contain.
-    pub locked_traits: Vec<Trait>,
+    pub locked_traits: Vec<LockedTrait>,
     /// The strictest way of matching of the chain.
     pub match_mode: MatchMode,
     /// Whether the host can compare by meaning.
@@ -47,8 +48,10 @@ pub struct Setup {
     pub early_decision: bool,
 }
 
+/// A member of the roster, with what its mode needs of it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Member {
+    /// Unique in the roster.
     pub id: Name,
     /// What people call the role.
     pub role: String,
@@ -76,9 +79,12 @@ pub struct Member {
     pub layer: usize,
 }
 
+/// A rule of a manifest, as it is applied.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rule {
+    /// Unique among the rules.
     pub id: Name,
+    /// The name of a built-in kind, or of one that the host registered.
     pub kind: Name,
     /// Whose outputs it looks at; `None` is everybody's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,16 +92,6 @@ pub struct Rule {
     /// The parameters; numbers that are not whole are texts, verbatim.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub params: Map<String, Json>,
-}
-
-/// One level of risk.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RiskLevel {
-    /// The lowest severity of this level.
-    pub lowest: u8,
-    /// The highest severity of this level.
-    pub highest: u8,
-    pub label: RiskLabel,
 }
 
 /// What becomes of outcomes.
@@ -124,6 +120,7 @@ pub enum AssemblyRequest {
     },
     /// Vote on a proposal.
     Voting {
+        /// The class of the proposal; rules with another scope do not count.
         class: Option<String>,
     },
     /// Talk about a topic.
@@ -131,6 +128,7 @@ pub enum AssemblyRequest {
         /// The maximum number of rounds, overrides the manifest.
         rounds: Option<u32>,
     },
+    /// Assess a request.
     Hierarchy,
 }
 
@@ -147,16 +145,6 @@ impl AssemblyRequest {
             }
         }
     }
-
-    /// The mode that can be asked for this.
-    pub fn mode(&self) -> Mode {
-        match self {
-            AssemblyRequest::Advisory { .. } => Mode::Advisory,
-            AssemblyRequest::Voting { .. } => Mode::Voting,
-            AssemblyRequest::Peer { .. } => Mode::Peer,
-            AssemblyRequest::Hierarchy => Mode::Hierarchy,
-        }
-    }
 }
 
 /// What a mode's run is about.
@@ -169,15 +157,6 @@ pub fn subject_kind(mode: Mode) -> PartKind {
     }
 }
 
-/// The host's own options, in addition to the manifest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct HostOptions {
-    /// Whether it can compare by meaning.
-    pub embeds: bool,
-    /// Whether a vote ends early (V7).
-    pub early_decision: bool,
-}
-
 impl Setup {
     /// The classes of proposals that a member's `voteClass` or a rule's scope names, each once.
     pub fn classes(&self) -> BTreeSet<&str> {
@@ -185,12 +164,9 @@ impl Setup {
         by_member.map(String::as_str).chain(self.rules.iter().filter_map(Rule::scope)).collect()
     }
 
-    /// The setup of a resolved assembly. `request` has to be of the assembly's mode.
-    pub fn from_resolved(
-        resolved: &ResolvedAssembly,
-        request: AssemblyRequest,
-        around: HostOptions,
-    ) -> Setup {
+    /// The setup of a resolved assembly, for a host that does not compare by meaning and waits for all votes. `request` has
+    /// to be of the assembly's mode.
+    pub fn from_resolved(resolved: &ResolvedAssembly, request: AssemblyRequest) -> Setup {
         let tenant = resolved.chain.leaf().path.scope().tenant().map(str::to_owned);
         let name = &resolved.name;
         Setup {
@@ -198,21 +174,10 @@ impl Setup {
             mode: resolved.mode,
             members: resolved.members.iter().map(to_member).collect(),
             rules: resolved.rules.iter().map(to_rule).collect(),
-            risk_levels: resolved
-                .risk_levels
-                .iter()
-                .map(|level| RiskLevel { lowest: level.lowest, highest: level.highest, label: level.label })
-                .collect(),
-            locked_traits: resolved
-                .locked_traits
-                .iter()
-                .map(|locked_trait| Trait {
-                    text: locked_trait.text.clone(),
-                    declared: locked_trait.declared_match_mode,
-                })
-                .collect(),
+            risk_levels: resolved.risk_levels.clone(),
+            locked_traits: resolved.locked_traits.iter().map(|declared| declared.locked.clone()).collect(),
             match_mode: resolved.match_mode,
-            embeds: around.embeds,
+            embeds: false,
             overlays: Overlays {
                 enabled: resolved.audit.overlays == load::Retention::Full,
                 max_active: resolved.audit.max_active,
@@ -224,7 +189,7 @@ impl Setup {
                 .filter_map(|key| Some((key.to_owned(), Json::from(resolved.refs.get(key)?.clone()))))
                 .collect(),
             request,
-            early_decision: around.early_decision,
+            early_decision: false,
         }
     }
 }

@@ -463,15 +463,7 @@ mod tests {
     }
 
     fn settings(dir: &TempDir, block: Json) -> Settings {
-        Settings {
-            name: "recorded".into(),
-            timeout: Duration::from_secs(20),
-            retries: 0,
-            dir: dir.path().to_owned(),
-            block: block.as_object().cloned().unwrap_or_default(),
-            servers: Default::default(),
-            prices: None,
-        }
+        Settings { timeout: Duration::from_secs(20), ..crate::block::test_settings(dir.path(), &block) }
     }
 
     fn recorder(dir: &TempDir, live: &Arc<Live>) -> Arc<dyn Executor> {

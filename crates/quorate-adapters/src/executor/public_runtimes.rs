@@ -101,24 +101,14 @@ fn split_flags(key: &str, value: &Json) -> Json {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
-    use quorate_kernel::ports::executor::{About, ConfigError, Settings};
+    use quorate_kernel::ports::executor::{About, ConfigError};
     use quorate_kernel::registry::Registry;
     use serde_json::{Value, json};
 
     fn build(kind: &str, block: Value) -> Result<About, ConfigError> {
         let mut registry = Registry::new();
         super::register(&mut registry);
-        let settings = Settings {
-            name: kind.into(),
-            timeout: Duration::from_secs(1),
-            retries: 0,
-            dir: "/".into(),
-            block: block.as_object().cloned().unwrap_or_default(),
-            servers: Default::default(),
-            prices: None,
-        };
+        let settings = crate::block::test_settings("/".as_ref(), &block);
         registry.runtime_type_builder(kind).unwrap()(&settings).map(|executor| executor.about())
     }
 

@@ -281,17 +281,7 @@ mod tests {
     use serde_json::json;
 
     fn settings(block: Value) -> Settings {
-        let block = block.as_object().cloned().unwrap_or_default();
-        let timeout = std::time::Duration::from_secs(1);
-        Settings {
-            name: "rubric".into(),
-            timeout,
-            retries: 0,
-            dir: std::env::temp_dir(),
-            block,
-            servers: Default::default(),
-            prices: None,
-        }
+        crate::block::test_settings(&std::env::temp_dir(), &block)
     }
 
     fn refused(block: Value) -> (Option<String>, String, String) {

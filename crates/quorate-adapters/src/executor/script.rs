@@ -332,25 +332,15 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use quorate_kernel::ports::executor::{ConfigError, Executor, Failure, Invocation, Settings};
+    use quorate_kernel::ports::executor::{ConfigError, Executor, Failure, Invocation};
     use quorate_protocol::answers::Schema;
     use serde_json::{Value, json};
     use tokio::time::Instant;
 
-    fn settings(dir: &Path, block: Value) -> Settings {
-        Settings {
-            name: "script".into(),
-            timeout: Duration::from_secs(1),
-            retries: 0,
-            dir: dir.to_owned(),
-            block: block.as_object().cloned().unwrap_or_default(),
-            servers: Default::default(),
-            prices: None,
-        }
-    }
+    use crate::block::test_settings;
 
     fn script(dir: &Path, block: Value) -> Result<Arc<dyn Executor>, ConfigError> {
-        super::new(&settings(dir, block))
+        super::new(&test_settings(dir, &block))
     }
 
     fn with_file(answers: Value) -> (tempfile::TempDir, Arc<dyn Executor>) {

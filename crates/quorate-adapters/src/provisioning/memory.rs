@@ -1,7 +1,7 @@
 //! The `memory` provisioning: a package in memory, for tests, for demonstrations, and for programs that bring their files
 //! with them.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use quorate_kernel::ports::executor::ConfigError;
@@ -20,7 +20,7 @@ pub const KIND: &str = "memory";
 /// # Errors
 /// When the block has another form, or is not a valid package.
 pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Provisioning>, ConfigError> {
-    Ok(Arc::new(Memory::new(package(build.block.clone())?)))
+    Ok(Arc::new(Memory(package(build.block.clone())?)))
 }
 
 fn package(mut block: Map<String, Value>) -> Result<Package, ConfigError> {
@@ -64,25 +64,9 @@ impl File {
     }
 }
 
-/// A package in memory, which can be replaced by its next version, or withdrawn.
+/// A package in memory.
 #[derive(Debug)]
-pub struct Memory {
-    package: Mutex<Option<Package>>,
-}
-
-impl Memory {
-    pub fn new(package: Package) -> Memory {
-        Memory { package: Mutex::new(Some(package)) }
-    }
-
-    pub fn publish(&self, package: Package) {
-        *self.package.lock().unwrap_or_else(PoisonError::into_inner) = Some(package);
-    }
-
-    pub fn withdraw(&self) {
-        *self.package.lock().unwrap_or_else(PoisonError::into_inner) = None;
-    }
-}
+pub struct Memory(pub Package);
 
 #[async_trait]
 impl Provisioning for Memory {
@@ -91,8 +75,7 @@ impl Provisioning for Memory {
     }
 
     async fn package(&self) -> Result<Package, Failure> {
-        let package = self.package.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        package.ok_or_else(|| Failure::Missing { message: "nothing is held in memory".to_owned() })
+        Ok(self.0.clone())
     }
 }
 

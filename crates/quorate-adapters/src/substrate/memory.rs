@@ -1,10 +1,8 @@
-//! The `memory` substrate: a conversation that ends with its process, for dry runs and for tests, which can hook into each
-//! call to delay it or to make it fail.
+//! The `memory` substrate: a conversation that ends with its process, for dry runs and for tests.
 //!
 //! Clones of one [`Memory`] share a conversation; two that are built from one manifest do not.
 
 use std::collections::HashMap;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -33,33 +31,12 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> 
     Ok(Arc::new(Memory::new(&format!("{}/{unique}", build.runtime))))
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Operation {
-    Append,
-    Read,
-    Window,
-    Changed,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Timing {
-    /// Before the call; an error becomes its result.
-    Before,
-    /// After the call took effect; an error replaces its result.
-    After,
-}
-
-/// A hook: it may wait or fail.
-pub type HookFuture = Pin<Box<dyn Future<Output = Result<(), SubstrateError>> + Send>>;
-
-type Hook = Box<dyn Fn(Operation, Timing) -> HookFuture + Send + Sync>;
-
+/// A conversation in memory.
 #[derive(Default)]
 pub struct Memory {
     place: String,
     transcript: Mutex<Transcript>,
     appended: Notify,
-    hook: Option<Hook>,
 }
 
 #[derive(Default)]
@@ -77,30 +54,8 @@ impl Memory {
         Memory { place: format!("{KIND}/{runtime}"), ..Memory::default() }
     }
 
-    /// Sets a hook that runs before and after each call.
-    #[must_use]
-    pub fn with_hook(
-        mut self,
-        hook: impl Fn(Operation, Timing) -> HookFuture + Send + Sync + 'static,
-    ) -> Self {
-        self.hook = Some(Box::new(hook));
-        self
-    }
-
-    /// All turns, oldest first.
-    pub fn turns(&self) -> Vec<Turn> {
-        self.transcript().turns.clone()
-    }
-
     fn transcript(&self) -> MutexGuard<'_, Transcript> {
         self.transcript.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    async fn hook(&self, call: Operation, moment: Timing) -> Result<(), SubstrateError> {
-        match &self.hook {
-            Some(hook) => hook(call, moment).await,
-            None => Ok(()),
-        }
     }
 }
 
@@ -141,40 +96,27 @@ impl Substrate for Memory {
 
     async fn append(&self, turn: NewTurn) -> Result<Appended, SubstrateError> {
         check_turn(&turn)?;
-        self.hook(Operation::Append, Timing::Before).await?;
         let appended = self.transcript().append(turn)?;
         self.appended.notify_waiters();
-        self.hook(Operation::Append, Timing::After).await?;
         Ok(appended)
     }
 
     async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, SubstrateError> {
-        self.hook(Operation::Read, Timing::Before).await?;
-        let page = {
-            let mut transcript = self.transcript();
-            let at = since.map(|since| transcript.ids.get(since).copied());
-            let start = at.flatten().map_or(0, |at| at + 1);
-            let end = start.saturating_add(limit).min(transcript.turns.len());
-            transcript.seen_count = end;
-            Page { turns: transcript.turns[start..end].to_vec(), known: at != Some(None) }
-        };
-        self.hook(Operation::Read, Timing::After).await?;
-        Ok(page)
+        let mut transcript = self.transcript();
+        let at = since.map(|since| transcript.ids.get(since).copied());
+        let start = at.flatten().map_or(0, |at| at + 1);
+        let end = start.saturating_add(limit).min(transcript.turns.len());
+        transcript.seen_count = end;
+        Ok(Page { turns: transcript.turns[start..end].to_vec(), known: at != Some(None) })
     }
 
     async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, SubstrateError> {
-        self.hook(Operation::Window, Timing::Before).await?;
-        let turns = {
-            let transcript = self.transcript();
-            let end = transcript.ids.get(at).map_or(0, |at| at + 1);
-            transcript.turns[end.saturating_sub(count)..end].to_vec()
-        };
-        self.hook(Operation::Window, Timing::After).await?;
-        Ok(turns)
+        let transcript = self.transcript();
+        let end = transcript.ids.get(at).map_or(0, |at| at + 1);
+        Ok(transcript.turns[end.saturating_sub(count)..end].to_vec())
     }
 
     async fn changed(&self) -> Result<(), SubstrateError> {
-        self.hook(Operation::Changed, Timing::Before).await?;
         loop {
             // Subscribe first, so that an append between the check and the wait is not missed.
             let mut appended = std::pin::pin!(self.appended.notified());
@@ -184,7 +126,7 @@ impl Substrate for Memory {
                 transcript.seen_count < transcript.turns.len()
             };
             if news {
-                return self.hook(Operation::Changed, Timing::After).await;
+                return Ok(());
             }
             appended.await;
         }

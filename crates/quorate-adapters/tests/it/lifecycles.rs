@@ -1,12 +1,14 @@
 //! Lifecycles, checked against the port's contract, with real commands as hooks.
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use async_trait::async_trait;
 use quorate_adapters::lifecycle;
-use quorate_adapters::lifecycle::{LifecycleEvent, Recorder};
+use quorate_kernel::conversation::Turn;
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::telemetry::Lifecycle;
+use quorate_kernel::ports::telemetry::{HookError, Lifecycle};
+use quorate_protocol::Name;
 use quorate_testkit::conformance::dispatcher::turn;
 use quorate_testkit::conformance::{
     call_lifecycle_hooks, lifecycle_accepts_every_event, lifecycle_reports_failure,
@@ -111,6 +113,53 @@ fn what_cannot_work_is_refused_by_key() {
         refused(json!({"onIdle": {"command": "x", "timeout_ms": 0}})).key.as_deref(),
         Some("onIdle.timeout_ms")
     );
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum LifecycleEvent {
+    TurnEnd(Turn),
+    /// A participant was chosen to answer the turn `by`.
+    Mention {
+        target: Name,
+        by: Turn,
+    },
+    Idle,
+}
+
+/// Keeps all events, in order.
+#[derive(Debug, Default)]
+struct Recorder {
+    events: Mutex<Vec<LifecycleEvent>>,
+}
+
+impl Recorder {
+    fn events(&self) -> Vec<LifecycleEvent> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn push(&self, happened: LifecycleEvent) -> Result<(), HookError> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).push(happened);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Lifecycle for Recorder {
+    fn kind(&self) -> &'static str {
+        "recorder"
+    }
+
+    async fn on_turn_end(&self, turn: &Turn) -> Result<(), HookError> {
+        self.push(LifecycleEvent::TurnEnd(turn.clone()))
+    }
+
+    async fn on_mention(&self, target: &str, by: &Turn) -> Result<(), HookError> {
+        self.push(LifecycleEvent::Mention { target: target.into(), by: by.clone() })
+    }
+
+    async fn on_idle(&self) -> Result<(), HookError> {
+        self.push(LifecycleEvent::Idle)
+    }
 }
 
 #[tokio::test]

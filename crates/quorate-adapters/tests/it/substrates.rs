@@ -3,9 +3,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use quorate_adapters::default_registry;
-use quorate_adapters::substrate::memory::{Memory, Operation, Timing};
+use quorate_adapters::substrate::memory::Memory;
 use quorate_kernel::ports::executor::ConfigError;
-use quorate_kernel::ports::substrate::{Substrate, SubstrateError};
+use quorate_kernel::ports::substrate::Substrate;
 use quorate_testkit::conformance::build_adapter;
 use quorate_testkit::conformance::substrate::{self, Open, answer, new_turn, read_all};
 use serde_json::{Value, json};
@@ -169,25 +169,4 @@ async fn a_transcript_is_the_same_on_every_substrate() {
     assert_eq!(transcripts[0][2].timestamp.as_ref(), "2026-05-18T18:23:11.505Z", "one millisecond on");
     assert_eq!(transcripts[0][4].timestamp.as_ref(), "2026-05-18T18:23:11.507Z");
     assert!(transcripts.windows(2).all(|pair| pair[0] == pair[1]), "{transcripts:#?}");
-}
-
-/// The operations on a conversation in memory that only tests use.
-#[tokio::test]
-async fn calls_of_a_conversation_in_memory_can_be_made_to_fail() {
-    let memory = Memory::new("r").with_hook(|call, moment| {
-        Box::pin(async move {
-            match (call, moment) {
-                (Operation::Append, Timing::After) => {
-                    Err(SubstrateError::unavailable("the answer got lost", "on the way"))
-                }
-                (Operation::Window, Timing::Before) => Err(SubstrateError::Unknown("no window".into())),
-                _ => Ok(()),
-            }
-        })
-    });
-    let lost = memory.append(new_turn("ann", "x")).await.unwrap_err();
-    assert_eq!(lost.to_string(), "the answer got lost");
-    assert_eq!(memory.turns().len(), 1, "it is there all the same");
-    assert!(memory.window(&memory.turns()[0].id, 1).await.is_err());
-    assert_eq!(memory.read(None, 5).await.unwrap().turns, memory.turns());
 }

@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Report, codes};
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::{
-    AppliesTo, Assembly, Defaults, Display, MatchMode, Mode, RiskLabel, Signing, Trigger, inherited_minimums,
+    AppliesTo, Assembly, Defaults, Display, LockedTrait, MatchMode, Mode, RiskLabel, Signing, Trigger,
+    inherited_minimums,
 };
 use crate::checks::CheckContext;
 use crate::decimal::Decimal;
@@ -130,11 +132,8 @@ fn build_resolved(
             .iter()
             .filter_map(|node| {
                 let document = usize::from(node.document);
-                Some(LockedTrait {
-                    text: node.as_str()?.to_owned(),
-                    declared_match_mode: declared[document],
-                    document,
-                })
+                let text = node.as_str()?.to_owned();
+                Some(DeclaredTrait { locked: LockedTrait { text, declared: declared[document] }, document })
             })
             .collect(),
         match_mode: written.match_mode.unwrap_or_default(),
@@ -248,7 +247,7 @@ pub struct ResolvedAssembly {
     pub rules: Vec<ResolvedRule>,
     /// By rising severity.
     pub risk_levels: Vec<RiskLevel>,
-    pub locked_traits: Vec<LockedTrait>,
+    pub locked_traits: Vec<DeclaredTrait>,
     /// The strictest match mode of the chain.
     pub match_mode: MatchMode,
     pub audit: ResolvedAudit,
@@ -329,19 +328,21 @@ pub struct ResolvedRule {
 }
 
 /// A level of risk: the severities from `lowest` to `highest`, both included.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RiskLevel {
+    /// The lowest severity of this level.
     pub lowest: u8,
+    /// The highest severity of this level.
     pub highest: u8,
+    /// What the level is called.
     pub label: RiskLabel,
 }
 
+/// A locked trait and the document that declares it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LockedTrait {
-    /// The trait as written.
-    pub text: String,
-    /// The match mode in the document that declares the trait.
-    pub declared_match_mode: MatchMode,
+pub struct DeclaredTrait {
+    /// The trait.
+    pub locked: LockedTrait,
     /// Index in [`Chain::documents`].
     pub document: usize,
 }

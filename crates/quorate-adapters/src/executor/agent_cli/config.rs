@@ -642,12 +642,13 @@ mod tests {
     use std::sync::Arc;
     use std::time::Duration;
 
-    use quorate_kernel::ports::executor::{ConfigError, Invocation, Settings};
+    use quorate_kernel::ports::executor::{ConfigError, Invocation};
     use quorate_kernel::single_call;
     use quorate_protocol::answers::Schema;
     use serde_json::{Value, json};
 
     use super::{Config, Confinement, Launch};
+    use crate::block::test_settings;
     use crate::executor::agent_cli::tool_grants::fixture;
 
     fn read(block: Value) -> Result<Config, ConfigError> {
@@ -655,15 +656,7 @@ mod tests {
     }
 
     fn read_in(dir: &std::path::Path, block: Value) -> Result<Config, ConfigError> {
-        Config::parse(&Settings {
-            name: "x".into(),
-            timeout: Duration::from_secs(1),
-            retries: 0,
-            dir: dir.to_owned(),
-            block: block.as_object().cloned().unwrap_or_default(),
-            servers: Default::default(),
-            prices: None,
-        })
+        Config::parse(&test_settings(dir, &block))
     }
 
     #[track_caller]

@@ -7,15 +7,17 @@ use std::time::Duration;
 
 use quorate_kernel::ports::executor::{ConfigError, Failure, SideEffect};
 use quorate_kernel::redact::{Redactor, Secrets};
+use reqwest::Client;
 use reqwest::header::{HeaderName, HeaderValue};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OnceCell};
 use url::Url;
 use zeroize::Zeroizing;
 
 use super::wire::Auth;
 use crate::block::{Block, variable_name};
 use crate::executor::agent_cli::command::Program;
-use crate::{http, regular_file};
+use crate::http::{self, Redirects};
+use crate::regular_file;
 
 /// Headers that the program sets, or that would change what a request means.
 const RESERVED_HEADERS: &[&str] = &[
@@ -47,6 +49,8 @@ pub(super) struct Service {
     pub(super) ca: Option<PathBuf>,
     /// No byte for this long is a dead connection.
     pub(super) idle: Duration,
+    /// Made for the first call, so that its connections serve all of them.
+    client: OnceCell<Client>,
 }
 
 /// The values of keys that the table omits.
@@ -81,7 +85,43 @@ impl Service {
             headers: headers(block)?,
             ca: block.text("ca")?.map(|path| dir.join(path)),
             idle: defaults.idle,
+            client: OnceCell::new(),
         })
+    }
+
+    /// # Errors
+    /// When the file `ca` cannot be used.
+    pub(super) async fn client(&self) -> Result<&Client, Failure> {
+        let make = || async { http::client(&self.base_url, self.ca.as_deref(), Redirects::Refused) };
+        self.client.get_or_try_init(make).await.map_err(Failure::never)
+    }
+
+    /// The key to send; `None` where the service needs none.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(super) async fn key(&self) -> Result<Option<Secret>, Failure> {
+        match &self.key {
+            Some(key) => key.get().await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Whether the next call has another key than this one, which was not accepted.
+    pub(super) async fn renews_key(&self, refused: Option<&Secret>) -> bool {
+        match (&self.key, refused) {
+            (Some(key), Some(refused)) => key.forget(refused).await,
+            _ => false,
+        }
+    }
+
+    /// A text of the service without the key that was sent, or one that was sent before.
+    pub(super) fn without_keys(&self, text: String, key: Option<&Secret>) -> String {
+        let text = answer_without_key(text, key);
+        match &self.key {
+            Some(source) => source.without_refused(text),
+            None => text,
+        }
     }
 
     /// The name of the pool of its calls. A limit is a host's, so that no pool spans two. One that a table names joins all keys of

@@ -113,10 +113,6 @@ impl Wire {
         }
     }
 
-    pub fn takes_context_tokens(self) -> bool {
-        self == Wire::Ollama
-    }
-
     /// Whether a request can say what is cached, and for how long.
     pub fn has_cache_control(self, server: Server) -> bool {
         match self {
@@ -490,7 +486,7 @@ pub struct Request<'a> {
     /// How much the model thinks, in the vendor's words, such as `low`. For `gemini` also a number of tokens.
     pub effort: Option<&'a str>,
     pub cache: Cache,
-    /// The size of the context that the server makes room for. Sent where [`Wire::takes_context_tokens`].
+    /// The size of the context that the server makes room for. Only [`Wire::Ollama`] sends it.
     pub context_tokens: Option<u32>,
     pub server: Server,
 }
