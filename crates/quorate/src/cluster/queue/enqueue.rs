@@ -24,7 +24,7 @@ use super::lines::{QueueingLog, write_log_lines};
 use super::task_body::Covered;
 use super::{QueueOptions, TaskBody, check_name, ensure_queue, pause_poll, sign_task, signing_key};
 use crate::error::Error;
-use crate::service::artifact::{self, Artifact, Draft};
+use crate::service::artifact::{self, Draft};
 use crate::service::convene::{self, ConveneInput, ConveneRequest, Inputs};
 use crate::service::environment::Environment;
 use crate::service::run_spec::RunSpec;

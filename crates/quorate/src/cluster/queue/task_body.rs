@@ -152,11 +152,11 @@ async fn signature_rejection(
             if let SigningKey::Available(key, _) = keys.signing_key().await? {
                 publics.push(key.public());
             }
+            let has_keys = !publics.is_empty();
             for public in publics {
                 // The same key may come from several places.
                 let _ = own.insert(KeyringEntry::unbounded(public));
             }
-            let has_keys = own.keys().len() > 0;
             (own, has_keys || keys.signing_mode() == Signing::Required)
         }
     };
@@ -170,8 +170,11 @@ async fn signature_rejection(
         return Ok(Some("its signature is malformed".to_owned()));
     };
     let leaf = signed_hash(body, covered, &rfc3339(at_ms));
-    Ok(match ring.verify(id, at_ms, SigningContext::TASK, &leaf, &signature) {
+    Ok(match ring.may_sign(id, at_ms) {
         Err(why) => Some(why.to_string()),
+        Ok(key) if key.public.verify(SigningContext::TASK, &leaf, &signature).is_err() => {
+            Some(format!("the key {id} did not make this signature"))
+        }
         Ok(key) => key
             .revoked_at_ms
             .filter(|revoked_at_ms| *revoked_at_ms <= keys.now_ms())
