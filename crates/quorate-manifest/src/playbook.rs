@@ -305,54 +305,32 @@ pub enum TargetKind {
     Runtime,
 }
 
-impl Status {
-    /// The value in a manifest.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Status::Shadow => "shadow",
-            Status::Active => "active",
-            Status::Archived => "archived",
-        }
-    }
-}
+crate::words!(Status { Shadow = "shadow", Active = "active", Archived = "archived" });
 
-impl EntryKind {
-    /// The value in a manifest.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            EntryKind::Created => "created",
-            EntryKind::Delta => "delta",
-            EntryKind::Promoted => "promoted",
-            EntryKind::Archived => "archived",
-            EntryKind::Superseded => "superseded",
-            EntryKind::LockViolation => "lock-violation",
-        }
-    }
-}
+crate::words!(EntryKind {
+    Created = "created",
+    Delta = "delta",
+    Promoted = "promoted",
+    Archived = "archived",
+    Superseded = "superseded",
+    LockViolation = "lock-violation",
+});
 
-impl Gate {
-    /// All gates.
-    pub const ALL: [Gate; 4] = [Gate::AB, Gate::Scorer, Gate::Human, Gate::Governance];
+crate::words!(Gate { AB = "a-b", Scorer = "scorer", Human = "human", Governance = "governance" });
 
-    /// The value in a manifest.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Gate::AB => "a-b",
-            Gate::Scorer => "scorer",
-            Gate::Human => "human",
-            Gate::Governance => "governance",
-        }
-    }
-}
+crate::words!(TargetKind {
+    Operator = "operator",
+    Role = "role",
+    Skill = "skill",
+    Runtime = "runtime"
+});
 
-impl TargetKind {
-    /// The value in a manifest.
-    pub const fn as_str(self) -> &'static str {
+impl Values {
+    /// The values.
+    pub fn as_slice(&self) -> &[String] {
         match self {
-            TargetKind::Operator => "operator",
-            TargetKind::Role => "role",
-            TargetKind::Skill => "skill",
-            TargetKind::Runtime => "runtime",
+            Values::One(value) => std::slice::from_ref(value),
+            Values::Some(values) => values,
         }
     }
 }

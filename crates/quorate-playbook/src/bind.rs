@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use globset::{GlobBuilder, GlobMatcher};
 use quorate_manifest::operator::Operator;
-use quorate_manifest::playbook::{Playbook, Selector, TargetKind, Term, Values};
+use quorate_manifest::playbook::{Playbook, Selector, TargetKind, Term};
 
 /// The axis of an operator's own slug.
 pub const IDENTITY: &str = "identity";
@@ -185,10 +185,7 @@ fn bare_value<'v>(axis: &str, value: &'v str) -> &'v str {
 fn selector_clauses(selector: &Selector, globs: &mut GlobCache) -> Vec<Vec<Requirement>> {
     let mut clauses = Vec::new();
     for (axis, values) in &selector.axes {
-        clauses.push(vec![match values {
-            Values::One(value) => Requirement::new(axis, [value.as_str()], globs),
-            Values::Some(values) => Requirement::new(axis, values.iter().map(String::as_str), globs),
-        }]);
+        clauses.push(vec![Requirement::new(axis, values.as_slice().iter().map(String::as_str), globs)]);
     }
     let mut term = |term: &Term| Requirement::new(&term.axis, term.any_of.iter().map(String::as_str), globs);
     clauses.extend(selector.all_of.iter().flatten().map(|selector| vec![term(selector)]));

@@ -68,14 +68,13 @@ struct Statement {
 /// The playbooks of one operator that state the opposite of an active one: each pair once, with the first sentences that
 /// do. An expired playbook contradicts nothing, and neither do two of which one supersedes the other.
 pub fn contradictions(candidates: &[Candidate], now_ms: i64) -> Vec<Contradiction> {
-    let is_unexpired = |one: &&Candidate| one.overlay.expires_ms.is_none_or(|expires| expires > now_ms);
     let is_active = |one: &Candidate| one.status == Status::Active;
-    let counted: Vec<&Candidate> =
-        candidates.iter().filter(|one| one.status != Status::Archived).filter(is_unexpired).collect();
+    let counts = |one: &&Candidate| one.status != Status::Archived && !one.is_expired(now_ms);
+    let counted: Vec<&Candidate> = candidates.iter().filter(counts).collect();
     if counted.len() < 2 || !counted.iter().any(|one| is_active(one)) {
         return Vec::new();
     }
-    let statements: Vec<Vec<Statement>> = counted.iter().map(|one| statements(&one.overlay.text)).collect();
+    let statements: Vec<Vec<Statement>> = counted.iter().map(|one| statements(&one.text)).collect();
     let mut by_stems: HashMap<&BTreeSet<String>, Vec<(usize, &Statement)>> = HashMap::new();
     for (at, all) in statements.iter().enumerate().filter(|(at, _)| is_active(counted[*at])) {
         all.iter().for_each(|one| by_stems.entry(&one.stems).or_default().push((at, one)));
@@ -86,7 +85,7 @@ pub fn contradictions(candidates: &[Candidate], now_ms: i64) -> Vec<Contradictio
     {
         for (active, other) in by_stems.get(&own.stems).into_iter().flatten() {
             let (one, against) = (counted[at], counted[*active]);
-            let supersedes = |by: &Candidate, other: &Candidate| by.supersedes.contains(&other.overlay.id);
+            let supersedes = |by: &Candidate, other: &Candidate| by.supersedes.contains(&other.slug);
             if own.is_negative == other.is_negative
                 || at == *active
                 || supersedes(one, against)
@@ -96,9 +95,9 @@ pub fn contradictions(candidates: &[Candidate], now_ms: i64) -> Vec<Contradictio
                 continue;
             }
             found.push(Contradiction {
-                slug: one.overlay.id.clone(),
+                slug: one.slug.clone(),
                 sentence: own.text.clone(),
-                active: against.overlay.id.clone(),
+                active: against.slug.clone(),
                 active_sentence: other.text.clone(),
             });
         }
@@ -161,19 +160,19 @@ fn stem(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::weave::{Origin, Overlay, Placement};
 
     fn candidate(slug: &str, status: Status, text: &str) -> Candidate {
-        let overlay = Overlay {
-            id: slug.to_owned(),
-            origin: Origin::Playbook,
+        Candidate {
+            slug: slug.to_owned(),
             text: text.to_owned(),
-            placement: Placement::Appended,
+            block: None,
             priority: 50,
             written_ms: None,
             expires_ms: None,
-        };
-        Candidate { overlay, status, supersedes: Vec::new(), violations: Vec::new() }
+            status,
+            supersedes: Vec::new(),
+            violations: Vec::new(),
+        }
     }
 
     fn named(one: &str, active: &str) -> Option<(String, String)> {
@@ -241,7 +240,7 @@ mod tests {
         replaced[1].supersedes = vec!["a".to_owned()];
         assert_eq!(contradictions(&replaced, 0), []);
         let mut expired = both;
-        expired[0].overlay.expires_ms = Some(5);
+        expired[0].expires_ms = Some(5);
         assert_eq!((contradictions(&expired, 4).len(), contradictions(&expired, 5).len()), (1, 0));
     }
 }

@@ -9,8 +9,7 @@ use quorate_protocol::locks::fold;
 
 use crate::lock::Violation;
 use crate::persona::BasePrompt;
-use crate::weave::{Candidate, select_active};
-use crate::weave::{Placement, weave};
+use crate::weave::{Candidate, select_active, weave};
 
 /// An addition may be longer than the persona itself up to this many characters.
 const MAX_ADDITION_CHARS: usize = 1_200;
@@ -32,8 +31,8 @@ pub struct AffectedOperator<'a> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Objection {
     pub cause: Cause,
-    pub message: String,
-    pub help: String,
+    /// The text of the refusal.
+    pub body: Body,
 }
 
 /// The kind of an objection.
@@ -51,7 +50,7 @@ pub enum Cause {
 
 impl Objection {
     fn new(cause: Cause, message: String, help: impl Into<String>) -> Self {
-        Objection { cause, message, help: help.into() }
+        Objection { cause, body: Body::new(message).help(help) }
     }
 
     /// The code of the refusal.
@@ -61,11 +60,6 @@ impl Objection {
             Cause::UnknownBlock => codes::BLOCK_NOT_REPLACEABLE,
             Cause::Collapse | Cause::Redundant => codes::DELTA_INVALID,
         }
-    }
-
-    /// The text of the refusal.
-    pub fn body(&self) -> Body {
-        Body::new(&self.message).help(&self.help)
     }
 
     /// The id of the locked trait that the proposal touches.
@@ -81,7 +75,7 @@ impl Objection {
 pub fn objections_to(affected: &[AffectedOperator<'_>], now_ms: i64) -> Vec<Objection> {
     let mut objections = Vec::new();
     let mut repeated = BTreeSet::new();
-    if affected.first().is_some_and(|one| one.proposal.overlay.text.trim().is_empty()) {
+    if affected.first().is_some_and(|one| one.proposal.text.trim().is_empty()) {
         let message = "it has no text, so it would never be woven".to_owned();
         return vec![Objection::new(Cause::Redundant, message, "say below the frontmatter what was learned")];
     }
@@ -97,7 +91,7 @@ pub fn objections_to(affected: &[AffectedOperator<'_>], now_ms: i64) -> Vec<Obje
             );
             objections.push(Objection::new(Cause::Locked(touch.clone()), message, help));
         }
-        if let Placement::Block(block) = &one.proposal.overlay.placement
+        if let Some(block) = &one.proposal.block
             && !one.base.has_block(block)
         {
             let message = format!("the prompt of `{operator}` has no block `{block}` that could be replaced");
@@ -115,23 +109,22 @@ pub fn objections_to(affected: &[AffectedOperator<'_>], now_ms: i64) -> Vec<Obje
         }
         let (before, after) = prompt_lengths(one, now_ms);
         // An expired playbook displaces nothing: it is not woven, and no gate promotes it.
-        let is_over = one.proposal.overlay.expires_ms.is_some_and(|expires| expires <= now_ms);
-        if !is_over && after * 5 < before * 4 {
+        if !one.proposal.is_expired(now_ms) && after * 5 < before * 4 {
             let message = format!(
                 "with it the prompt of `{operator}` has {after} characters in place of {before}: more than a fifth is lost"
             );
             let help = "keep what the block says, and change only what was learned";
             objections.push(Objection::new(Cause::Collapse, message, help));
         }
-        let text = fold(one.proposal.overlay.text.trim());
+        let text = fold(one.proposal.text.trim());
         let same = one.existing.iter().find(|other| {
-            other.overlay.id != one.proposal.overlay.id
+            other.slug != one.proposal.slug
                 && other.status != Status::Archived
-                && !one.proposal.supersedes.contains(&other.overlay.id)
-                && other.overlay.placement == one.proposal.overlay.placement
-                && fold(other.overlay.text.trim()) == text
+                && !one.proposal.supersedes.contains(&other.slug)
+                && other.block == one.proposal.block
+                && fold(other.text.trim()) == text
         });
-        if let Some(slug) = same.map(|same| &same.overlay.id)
+        if let Some(slug) = same.map(|same| &same.slug)
             && repeated.insert(slug)
         {
             let help = format!("`quorate playbook show {slug}` shows it");
@@ -144,14 +137,14 @@ pub fn objections_to(affected: &[AffectedOperator<'_>], now_ms: i64) -> Vec<Obje
 /// The characters of an operator's prompt without a proposal, and with it. Neither has what the proposal supersedes: a
 /// playbook that takes the place of others may be shorter than they are together (B14).
 fn prompt_lengths(operator: &AffectedOperator<'_>, now_ms: i64) -> (usize, usize) {
-    let (id, superseded) = (&operator.proposal.overlay.id, &operator.proposal.supersedes);
+    let (id, superseded) = (&operator.proposal.slug, &operator.proposal.supersedes);
     let stays = |other: &&Candidate| {
-        other.status == Status::Active && other.overlay.id != *id && !superseded.contains(&other.overlay.id)
+        other.status == Status::Active && other.slug != *id && !superseded.contains(&other.slug)
     };
     let before: Vec<&Candidate> = operator.existing.iter().filter(stays).collect();
     let after: Vec<&Candidate> = before.iter().copied().chain([&operator.proposal]).collect();
     let length = |all: &[&Candidate]| {
-        weave(operator.base, &select_active(all, now_ms).0, now_ms).prompt.chars().count()
+        weave(operator.base, select_active(all, now_ms).0, now_ms).prompt.chars().count()
     };
     (length(&before), length(&after))
 }
@@ -159,11 +152,11 @@ fn prompt_lengths(operator: &AffectedOperator<'_>, now_ms: i64) -> (usize, usize
 /// How it shows that a fragment says a persona again.
 fn rewrite_evidence(operator: &AffectedOperator<'_>) -> Option<&'static str> {
     let base = operator.base.render();
-    let text = &operator.proposal.overlay.text;
+    let text = &operator.proposal.text;
     if text.chars().count() > base.chars().count().max(MAX_ADDITION_CHARS) {
         return Some("it is longer than the persona");
     }
-    if operator.proposal.overlay.placement != Placement::Appended {
+    if operator.proposal.block.is_some() {
         return None;
     }
     let folded = fold(text);

@@ -6,16 +6,8 @@ use schemars::{JsonSchema, schema_for};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-/// A list of deltas, as an executor gives it.
-#[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
-#[schemars(title = "Deltas")]
-pub struct Deltas {
-    /// The proposals; may be empty.
-    pub deltas: Vec<Delta>,
-}
-
 /// One proposal.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "op", rename_all = "kebab-case")]
 pub enum Delta {
     /// A new playbook.
@@ -25,7 +17,7 @@ pub enum Delta {
 }
 
 /// A new playbook: the keys of its manifest, and its body. It starts in shadow, whatever its status.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Add {
     /// The playbook's id, in kebab case.
     pub slug: String,

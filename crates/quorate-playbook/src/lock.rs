@@ -38,7 +38,7 @@ use std::fmt;
 use std::sync::{Arc, LazyLock};
 
 use quorate_diagnostics::text::section;
-use quorate_manifest::assembly::MatchMode;
+use quorate_manifest::assembly::{LockedTrait, MatchMode};
 use quorate_protocol::locks as protocol;
 use serde::Serialize;
 
@@ -54,6 +54,7 @@ const MAX_EXCERPT: usize = 160;
 pub struct Trait {
     /// Its name: `voice-register`.
     pub id: String,
+    /// What it is, in a sentence.
     pub description: String,
     /// What stands for it: `warmth`, `pleasantries`. They betray it where they are diminished.
     pub words: Vec<String>,
@@ -124,7 +125,7 @@ impl Locks {
                 if folded.is_ascii() && folded.contains(|c: char| c.is_ascii_alphanumeric()) {
                     grammar.add_phrase(at, phrase);
                 } else if !folded.trim().is_empty() {
-                    verbatim.push(protocol::Trait { text: phrase.clone(), declared: MatchMode::Substring });
+                    verbatim.push(LockedTrait::plain(phrase));
                     owners.push(at);
                 }
             }
@@ -271,8 +272,7 @@ fn original_text(text: &str, clause: &str) -> String {
     {
         return text[start..start + clause.len()].to_owned();
     }
-    let traits = [protocol::Trait { text: clause.to_owned(), declared: MatchMode::Substring }];
-    let hit = protocol::Locks::compile(&traits, MatchMode::Substring)
+    let hit = protocol::Locks::compile(&[LockedTrait::plain(clause)], MatchMode::Substring)
         .ok()
         .and_then(|locks| locks.check(text).into_iter().next());
     let shown = hit.map_or(clause, |hit| &text[hit.span]);

@@ -6,7 +6,7 @@ use std::fmt;
 use std::fmt::Write as _;
 
 use quorate_diagnostics::invisible::escape_invisible_except;
-use quorate_manifest::playbook::{Playbook, Selector, Status, TargetKind, Term, Values};
+use quorate_manifest::playbook::{Playbook, Selector, Status, Target, Term};
 
 /// The log's name in `playbooks/`.
 pub const FILE_NAME: &str = "_log.md";
@@ -170,31 +170,15 @@ fn describe_targets(playbook: &Playbook) -> String {
     if let Some(selector) = &playbook.selector {
         return describe_selector(selector);
     }
-    let kind = |kind: TargetKind| match kind {
-        TargetKind::Operator => "operator",
-        TargetKind::Role => "role",
-        TargetKind::Skill => "skill",
-        TargetKind::Runtime => "runtime",
-    };
-    let targets = playbook
-        .targets
-        .iter()
-        .flatten()
-        .map(|target| format!("{}: {}", kind(target.kind), target.reference));
-    targets.collect::<Vec<_>>().join("; ")
+    let target = |target: &Target| format!("{}: {}", target.kind.as_str(), target.reference);
+    playbook.targets.iter().flatten().map(target).collect::<Vec<_>>().join("; ")
 }
 
 fn describe_selector(selector: &Selector) -> String {
-    let term = |axis: &str, values: &[&str]| format!("{axis} = {}", values.join(" or "));
-    let any_of =
-        |clause: &Term| term(&clause.axis, &clause.any_of.iter().map(String::as_str).collect::<Vec<_>>());
-    let mut parts: Vec<String> = Vec::new();
-    for (axis, values) in &selector.axes {
-        parts.push(match values {
-            Values::One(value) => term(axis, &[value]),
-            Values::Some(values) => term(axis, &values.iter().map(String::as_str).collect::<Vec<_>>()),
-        });
-    }
+    let term = |axis: &str, values: &[String]| format!("{axis} = {}", values.join(" or "));
+    let any_of = |clause: &Term| term(&clause.axis, &clause.any_of);
+    let mut parts: Vec<String> =
+        selector.axes.iter().map(|(axis, values)| term(axis, values.as_slice())).collect();
     parts.extend(selector.all_of.iter().flatten().map(any_of));
     if let Some(terms) = &selector.any_of {
         let terms: Vec<String> = terms.iter().map(any_of).collect();

@@ -10,12 +10,6 @@ use serde_json::Value;
 /// The key of the body beside the frontmatter's keys.
 const BODY: &str = "body";
 
-/// The prompt of a persona: its body, then voice, boundaries, backstory and sign-off, each where there is something to
-/// say. It neither starts nor ends with a blank line.
-pub fn prompt(persona: &ResolvedPersona) -> String {
-    BasePrompt::from_persona(persona).render()
-}
-
 /// A persona for executors that read it without a model: the merged frontmatter, and its body as `body`.
 pub fn json(persona: &ResolvedPersona) -> Value {
     let mut json = persona.chain.merged.to_json();
@@ -25,25 +19,8 @@ pub fn json(persona: &ResolvedPersona) -> Value {
     json
 }
 
-/// A section of a prompt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Section {
-    /// By which it is replaced: `voice`, `boundaries`, `backstory`, `sign-off`.
-    pub id: &'static str,
-    /// Its Markdown, from its heading to its last character.
-    pub text: String,
-}
-
-/// The sections of a persona, in the order of the prompt (Q3). What is absent gives none.
-pub fn sections(persona: &Persona) -> Vec<Section> {
-    [voice(persona), boundaries(persona), backstory(persona), sign_off(persona)]
-        .into_iter()
-        .flatten()
-        .collect()
-}
-
 /// How it speaks; but not its sign-off, which is a section of its own.
-pub fn voice(persona: &Persona) -> Option<Section> {
+fn voice(persona: &Persona) -> Option<Segment> {
     let voice = persona.voice.as_ref()?;
     let emoji = voice.emoji_usage.map(|usage| match usage {
         EmojiUsage::Never => "never",
@@ -63,7 +40,7 @@ pub fn voice(persona: &Persona) -> Option<Section> {
 }
 
 /// The limits of the persona.
-pub fn boundaries(persona: &Persona) -> Option<Section> {
+fn boundaries(persona: &Persona) -> Option<Segment> {
     let boundaries = persona.boundaries.as_ref()?;
     let redirects: Vec<String> = boundaries.redirects.iter().flatten().map(redirect).collect();
     let blocks = [
@@ -75,7 +52,7 @@ pub fn boundaries(persona: &Persona) -> Option<Section> {
 }
 
 /// Where it comes from.
-pub fn backstory(persona: &Persona) -> Option<Section> {
+fn backstory(persona: &Persona) -> Option<Segment> {
     let backstory = persona.backstory.as_ref()?;
     let blocks = [
         backstory.one_line_hook.as_deref().map(one_line).filter(|hook| !hook.is_empty()),
@@ -90,15 +67,16 @@ pub fn backstory(persona: &Persona) -> Option<Section> {
 }
 
 /// How it closes a message.
-pub fn sign_off(persona: &Persona) -> Option<Section> {
+fn sign_off(persona: &Persona) -> Option<Segment> {
     let sign_off = one_line(persona.voice.as_ref()?.sign_off.as_deref()?);
     let closing = (!sign_off.is_empty()).then(|| format!("Close a message with: {sign_off}"));
     section("sign-off", "Sign-off", [closing])
 }
 
-fn section<const N: usize>(id: &'static str, heading: &str, blocks: [Option<String>; N]) -> Option<Section> {
+fn section<const N: usize>(id: &str, heading: &str, blocks: [Option<String>; N]) -> Option<Segment> {
     let blocks: Vec<String> = blocks.into_iter().flatten().collect();
-    (!blocks.is_empty()).then(|| Section { id, text: format!("## {heading}\n\n{}", blocks.join("\n\n")) })
+    let text = format!("## {heading}\n\n{}", blocks.join("\n\n"));
+    (!blocks.is_empty()).then(|| Segment { block: Some(id.to_owned()), text })
 }
 
 /// The lines that are present, as one list.
@@ -151,15 +129,13 @@ struct Segment {
 }
 
 impl BasePrompt {
-    /// A persona (Q3): its body, then the sections that its frontmatter gives, each behind a blank line.
-    pub fn from_persona(persona: &ResolvedPersona) -> Self {
-        let mut base = BasePrompt::from_body(persona.body.trim());
-        for section in sections(&persona.persona) {
-            base = base.join(BasePrompt {
-                parts: vec![Segment { block: Some(section.id.to_owned()), text: section.text }],
-            });
-        }
-        base
+    /// A persona (Q3): its body, then voice, boundaries, backstory and sign-off as its frontmatter gives them, each behind
+    /// a blank line. The rendered prompt neither starts nor ends with a blank line.
+    pub fn from_persona(ResolvedPersona { body, persona, .. }: &ResolvedPersona) -> Self {
+        let sections = [voice(persona), boundaries(persona), backstory(persona), sign_off(persona)];
+        sections.into_iter().flatten().fold(BasePrompt::from_body(body.trim()), |base, section| {
+            base.join(BasePrompt { parts: vec![section] })
+        })
     }
 
     /// The body of a manifest, with the blocks that are marked in it.

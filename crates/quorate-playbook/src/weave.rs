@@ -5,10 +5,12 @@
 //! Also composition: weaves active playbooks, leaves out those that a locked trait bars or that another one supersedes
 //! (both are active if a person edited files), and computes shadow playbooks.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 
 use quorate_manifest::playbook::Status;
+use quorate_protocol::overlay::Overlay;
 
 use crate::gate::GOVERNANCE_PRIORITY;
 use crate::lock::{Locks, Violation};
@@ -18,39 +20,44 @@ use crate::persona::BasePrompt;
 /// reserved for playbooks that passed governance (B6).
 pub const ADVISORY_CAP: u8 = 74;
 
-/// What may be woven. Times are milliseconds since 1970, UTC.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Overlay {
+/// A text to weave: of a playbook, or of an overlay.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Addition<'a> {
     /// Its id, for a playbook its slug; never part of the prompt.
-    pub id: String,
-    /// Where it comes from.
-    pub origin: Origin,
-    /// The prompt.
-    pub text: String,
-    pub placement: Placement,
-    /// From 0 to 100, as its author set it.
-    pub priority: u8,
-    /// When it was written; what nothing says that of comes last.
-    pub written_ms: Option<i64>,
-    /// From when on it is no longer woven.
-    pub expires_ms: Option<i64>,
+    id: &'a str,
+    text: &'a str,
+    /// The block that it replaces; `None` adds it behind everything, as a paragraph.
+    block: Option<&'a str>,
+    /// The priority that it weaves with.
+    priority: u8,
+    written_ms: Option<i64>,
+    expires_ms: Option<i64>,
 }
 
-/// Where an overlay comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Origin {
-    /// An advisory run: its priority is capped.
-    Advisory,
-    Playbook,
+impl<'a> From<&'a Overlay> for Addition<'a> {
+    fn from(advice: &'a Overlay) -> Self {
+        Addition {
+            id: &advice.overlay,
+            text: &advice.text,
+            block: None,
+            priority: advice.priority.min(ADVISORY_CAP),
+            written_ms: Some(advice.added_ms),
+            expires_ms: Some(advice.expires_ms),
+        }
+    }
 }
 
-/// Where an overlay stands.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Placement {
-    /// Behind everything, as a paragraph.
-    Appended,
-    /// In place of the block of this name.
-    Block(String),
+impl<'a> From<&'a Candidate> for Addition<'a> {
+    fn from(playbook: &'a Candidate) -> Self {
+        Addition {
+            id: &playbook.slug,
+            text: &playbook.text,
+            block: playbook.block.as_deref(),
+            priority: playbook.priority,
+            written_ms: playbook.written_ms,
+            expires_ms: playbook.expires_ms,
+        }
+    }
 }
 
 /// A prompt with everything that was woven into it.
@@ -70,7 +77,8 @@ pub struct WovenOverlay {
     pub id: String,
     /// The priority that it was woven with.
     pub priority: u8,
-    pub placement: Placement,
+    /// The block that it replaces.
+    pub block: Option<String>,
 }
 
 /// An overlay that was not woven.
@@ -115,78 +123,46 @@ impl fmt::Display for SkipReason {
     }
 }
 
-impl Overlay {
-    /// When it was written; `None` of what nothing dates, which a rollback gives the first date of all.
-    fn dated_ms(&self) -> Option<i64> {
-        self.written_ms.filter(|at| *at > 0)
-    }
-
-    /// The priority that it weaves with.
-    fn effective_priority(&self) -> u8 {
-        match self.origin {
-            Origin::Advisory => self.priority.min(ADVISORY_CAP),
-            Origin::Playbook => self.priority,
-        }
-    }
-}
-
-/// Weaves overlays into a base prompt. The base stands first, with other texts in place of the blocks that are replaced;
+/// Weaves texts into a base prompt. The base stands first, with other texts in place of the blocks that are replaced;
 /// then, after a blank line each, the texts that are added: the highest priority first, of equal ones the newest, of those
-/// the smallest id. If two overlays replace the same block, the first in this order wins. The order in which the overlays
-/// are
+/// the smallest id. If two texts replace the same block, the first in this order wins. The order in which the texts are
 /// given makes no difference.
-pub fn weave(base: &BasePrompt, overlays: &[Overlay], now_ms: i64) -> WovenPrompt {
-    let mut ordered: Vec<&Overlay> = overlays.iter().collect();
-    // The last criteria only decide between overlays with the same id.
-    ordered.sort_by(|a, b| {
-        let rank_of = |overlay: &Overlay| (overlay.effective_priority(), overlay.dated_ms());
-        let rank = rank_of(b).cmp(&rank_of(a));
-        let of = |overlay: &'_ Overlay| {
-            (overlay.id.clone(), overlay.text.clone(), overlay.placement.clone(), overlay.expires_ms)
-        };
-        rank.then_with(|| a.id.cmp(&b.id)).then_with(|| of(a).cmp(&of(b)))
+pub(crate) fn weave(base: &BasePrompt, mut additions: Vec<Addition<'_>>, now_ms: i64) -> WovenPrompt {
+    additions.sort_by_key(|one| {
+        // A rollback gives an undated playbook the first date of all.
+        let dated_ms = one.written_ms.filter(|at| *at > 0);
+        // The last criteria only decide between texts with the same id.
+        (Reverse((one.priority, dated_ms)), one.id, one.text, one.block, one.expires_ms)
     });
     let (mut woven, mut skipped) = (Vec::new(), Vec::new());
-    let (mut added, mut blocks): (Vec<&str>, BTreeMap<&str, (&str, &str)>) = Default::default();
-    let mut said: HashMap<&str, &str> = HashMap::new();
-    for overlay in ordered {
-        let text = overlay.text.trim();
-        let reason = if overlay.expires_ms.is_some_and(|expires| expires <= now_ms) {
-            Some(SkipReason::Expired)
-        } else if text.is_empty() {
-            Some(SkipReason::Empty)
-        } else {
-            match &overlay.placement {
-                Placement::Appended => said.get(text).map(|id| SkipReason::Duplicate((*id).to_owned())),
-                Placement::Block(block) if !base.has_block(block) => {
-                    Some(SkipReason::UnknownBlock(block.clone()))
-                }
-                Placement::Block(block) => {
-                    blocks.get(&**block).map(|(id, _)| SkipReason::Replaced((*id).to_owned()))
-                }
-            }
+    let (mut added, mut replaced): (Vec<&str>, BTreeMap<&str, &str>) = Default::default();
+    let (mut said, mut replacing): (HashMap<&str, &str>, HashMap<&str, &str>) = Default::default();
+    for Addition { id, text, block, priority, expires_ms, .. } in additions {
+        let text = text.trim();
+        let reason = match block {
+            _ if expires_ms.is_some_and(|expires| expires <= now_ms) => Some(SkipReason::Expired),
+            _ if text.is_empty() => Some(SkipReason::Empty),
+            None => said.get(text).map(|id| SkipReason::Duplicate((*id).to_owned())),
+            Some(block) if !base.has_block(block) => Some(SkipReason::UnknownBlock(block.to_owned())),
+            Some(block) => replacing.get(block).map(|id| SkipReason::Replaced((*id).to_owned())),
         };
-        let id = overlay.id.clone();
-        if let Some(why) = reason {
-            skipped.push(SkippedOverlay { id, reason: why });
+        if let Some(reason) = reason {
+            skipped.push(SkippedOverlay { id: id.to_owned(), reason });
             continue;
         }
-        match &overlay.placement {
-            Placement::Appended => {
-                said.insert(text, &overlay.id);
+        match block {
+            None => {
+                said.insert(text, id);
                 added.push(text);
             }
-            Placement::Block(block) => {
-                blocks.insert(block, (&overlay.id, text));
+            Some(block) => {
+                replacing.insert(block, id);
+                replaced.insert(block, text);
             }
         }
-        woven.push(WovenOverlay {
-            id,
-            priority: overlay.effective_priority(),
-            placement: overlay.placement.clone(),
-        });
+        woven.push(WovenOverlay { id: id.to_owned(), priority, block: block.map(str::to_owned) });
     }
-    let mut prompt = base.render_with(&blocks.into_iter().map(|(block, (_, text))| (block, text)).collect());
+    let mut prompt = base.render_with(&replaced);
     for text in added {
         end_paragraph(&mut prompt);
         prompt.push_str(text);
@@ -202,23 +178,38 @@ fn end_paragraph(prompt: &mut String) {
     }
 }
 
-/// A playbook for an agent, checked against its locked traits.
+/// A playbook for an agent, checked against its locked traits. Times are milliseconds since the Unix epoch.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
-    /// What would be woven.
-    pub overlay: Overlay,
-    /// Whether it is to be.
+    /// Its slug; never part of the prompt.
+    pub slug: String,
+    /// What agents are told.
+    pub text: String,
+    /// The block that it replaces; `None` adds it behind everything, as a paragraph.
+    pub block: Option<String>,
+    /// From 0 to 100, as its author set it.
+    pub priority: u8,
+    /// When it was written; without a time it comes last among playbooks of the same priority.
+    pub written_ms: Option<i64>,
+    /// When it stops to be woven.
+    pub expires_ms: Option<i64>,
+    /// Whether it is woven.
     pub status: Status,
-    /// The slugs of those that it takes the place of.
+    /// The slugs of the playbooks that it replaces.
     pub supersedes: Vec<String>,
     /// The locked traits that it touches.
     pub violations: Vec<Violation>,
 }
 
 impl Candidate {
-    /// Whether it is to be woven at a time, apart from locks and other playbooks.
+    /// Whether its time is over.
+    pub fn is_expired(&self, now_ms: i64) -> bool {
+        self.expires_ms.is_some_and(|expires| expires <= now_ms)
+    }
+
+    /// Whether it is woven at a time, apart from locks and other playbooks.
     pub fn is_active(&self, now_ms: i64) -> bool {
-        self.status == Status::Active && self.overlay.expires_ms.is_none_or(|expires| expires > now_ms)
+        self.status == Status::Active && !self.is_expired(now_ms)
     }
 }
 
@@ -239,8 +230,7 @@ pub struct ShadowPrompt {
     pub prompt: Result<String, SkipReason>,
 }
 
-/// Composes. `advice` are the overlays of advisory runs; `locks` are those of the agent, which they are compared with,
-/// too.
+/// Composes a prompt. `locks` are those of the agent; overlays are checked against them here, playbooks were before.
 pub fn compose(
     base: &BasePrompt,
     candidates: &[Candidate],
@@ -251,74 +241,72 @@ pub fn compose(
     let (mut barred, mut advised) = (Vec::new(), Vec::new());
     for advice in advice {
         match locks.check(&advice.text).into_iter().next() {
-            Some(touch) => barred.push(skipped_by_lock(advice, touch)),
-            None => advised.push(advice.clone()),
+            Some(touch) => barred.push(SkippedOverlay::locked(&advice.overlay, touch)),
+            None => advised.push(Addition::from(advice)),
         }
     }
-    let active: Vec<&Candidate> =
-        candidates.iter().filter(|candidate| candidate.status == Status::Active).collect();
+    let of_status = |status| candidates.iter().filter(move |candidate| candidate.status == status);
+    let active: Vec<&Candidate> = of_status(Status::Active).collect();
     let (selected, kept_out) = select_active(&active, now_ms);
     barred.extend(kept_out);
-    let mut woven = weave(base, &[advised.as_slice(), &selected].concat(), now_ms);
+    let mut woven = weave(base, [&*advised, &selected].concat(), now_ms);
     woven.skipped.splice(0..0, barred);
-    let shadows = candidates.iter().filter(|candidate| candidate.status == Status::Shadow);
-    let shadows = shadows.map(|shadow| ShadowPrompt {
-        id: shadow.overlay.id.clone(),
+    let shadows = of_status(Status::Shadow).map(|shadow| ShadowPrompt {
+        id: shadow.slug.clone(),
         prompt: counterfactual(base, shadow, &active, &advised, now_ms),
     });
     Composition { shadows: shadows.collect(), woven }
 }
 
-/// Of playbooks that are active what is woven, and what is not because it touches a lock or another one has taken its
-/// place.
-pub fn select_active(active: &[&Candidate], now_ms: i64) -> (Vec<Overlay>, Vec<SkippedOverlay>) {
-    let is_active = |candidate: &&&Candidate| {
-        candidate.violations.is_empty()
-            && candidate.overlay.expires_ms.is_none_or(|expires| expires > now_ms)
-            && !candidate.overlay.text.trim().is_empty()
+/// Divides active playbooks into those that are woven, and those that touch a lock or are superseded by another one.
+pub(crate) fn select_active<'a>(
+    active: &[&'a Candidate],
+    now_ms: i64,
+) -> (Vec<Addition<'a>>, Vec<SkippedOverlay>) {
+    let is_woven = |candidate: &&&Candidate| {
+        candidate.violations.is_empty() && !candidate.is_expired(now_ms) && !candidate.text.trim().is_empty()
     };
-    // What is not woven itself takes no other's place.
-    let claims = active.iter().filter(is_active);
-    let superseded = Supersessions::new(
-        claims.map(|claim| (&*claim.overlay.id, claim.overlay.priority, &*claim.supersedes)),
-    )
-    .superseded();
+    // A playbook that is not woven itself supersedes no other.
+    let claims = active.iter().filter(is_woven);
+    let superseded =
+        Supersessions::new(claims.map(|claim| (&*claim.slug, claim.priority, &*claim.supersedes)))
+            .superseded();
     let (mut woven, mut barred) = (Vec::new(), Vec::new());
-    for one in active {
-        match (one.violations.first(), superseded.get(&*one.overlay.id)) {
-            (Some(touch), _) => barred.push(skipped_by_lock(&one.overlay, touch.clone())),
+    for &one in active {
+        match (one.violations.first(), superseded.get(&*one.slug)) {
+            (Some(touch), _) => barred.push(SkippedOverlay::locked(&one.slug, touch.clone())),
             (None, Some(by)) => {
-                barred.push(SkippedOverlay {
-                    id: one.overlay.id.clone(),
-                    reason: SkipReason::Superseded((*by).to_owned()),
-                });
+                let reason = SkipReason::Superseded((*by).to_owned());
+                barred.push(SkippedOverlay { id: one.slug.clone(), reason });
             }
-            (None, None) => woven.push(one.overlay.clone()),
+            (None, None) => woven.push(one.into()),
         }
     }
     (woven, barred)
 }
 
-/// The prompt as it would be if a playbook held, and what it takes the place of were archived.
+/// The prompt as it would be if a playbook were active, and those that it supersedes were archived.
 fn counterfactual(
     base: &BasePrompt,
     one: &Candidate,
     active: &[&Candidate],
-    advised: &[Overlay],
+    advised: &[Addition<'_>],
     now_ms: i64,
 ) -> Result<String, SkipReason> {
-    let stays = |other: &&Candidate| !one.supersedes.contains(&other.overlay.id);
+    let stays = |other: &&Candidate| !one.supersedes.contains(&other.slug);
     let with: Vec<&Candidate> = active.iter().copied().filter(stays).chain([one]).collect();
     let (selected, barred) = select_active(&with, now_ms);
-    let woven = weave(base, &[advised, &selected].concat(), now_ms);
-    match barred.into_iter().chain(woven.skipped).find(|other| other.id == one.overlay.id) {
+    let woven = weave(base, [advised, &selected].concat(), now_ms);
+    match barred.into_iter().chain(woven.skipped).find(|other| other.id == one.slug) {
         Some(skipped) => Err(skipped.reason),
         None => Ok(woven.prompt),
     }
 }
 
-fn skipped_by_lock(overlay: &Overlay, touch: Violation) -> SkippedOverlay {
-    SkippedOverlay { id: overlay.id.clone(), reason: SkipReason::Locked(Box::new(touch)) }
+impl SkippedOverlay {
+    fn locked(id: &str, touch: Violation) -> SkippedOverlay {
+        SkippedOverlay { id: id.to_owned(), reason: SkipReason::Locked(Box::new(touch)) }
+    }
 }
 
 /// The `supersedes` lists of playbooks, by slug.
@@ -400,25 +388,18 @@ impl fmt::Display for NoEffect {
 mod tests {
     use super::*;
 
-    fn overlay(id: &str, text: &str, priority: u8, written_ms: i64) -> Overlay {
-        Overlay {
-            id: id.into(),
-            origin: Origin::Advisory,
-            text: text.into(),
-            placement: Placement::Appended,
-            priority,
-            written_ms: Some(written_ms),
-            expires_ms: Some(1_000),
-        }
+    fn overlay<'a>(id: &'a str, text: &'a str, priority: u8, written_ms: i64) -> Addition<'a> {
+        let priority = priority.min(ADVISORY_CAP);
+        let (written_ms, expires_ms) = (Some(written_ms), Some(1_000));
+        Addition { id, text, block: None, priority, written_ms, expires_ms }
     }
 
-    fn playbook(slug: &str, block: Option<&str>, text: &str, priority: u8) -> Overlay {
-        let placement = block.map_or(Placement::Appended, |block| Placement::Block(block.to_owned()));
-        Overlay { origin: Origin::Playbook, placement, expires_ms: None, ..overlay(slug, text, priority, 1) }
+    fn playbook<'a>(slug: &'a str, block: Option<&'a str>, text: &'a str, priority: u8) -> Addition<'a> {
+        Addition { block, priority, expires_ms: None, ..overlay(slug, text, priority, 1) }
     }
 
-    fn weave(base: &str, overlays: &[Overlay], now_ms: i64) -> WovenPrompt {
-        super::weave(&BasePrompt::from_body(base), overlays, now_ms)
+    fn weave(base: &str, additions: &[Addition<'_>], now_ms: i64) -> WovenPrompt {
+        super::weave(&BasePrompt::from_body(base), additions.to_vec(), now_ms)
     }
 
     fn ids(woven: &WovenPrompt) -> Vec<&str> {
@@ -508,7 +489,7 @@ mod tests {
         // B11
         let mut undated = playbook("a", None, "A", 50);
         undated.written_ms = None;
-        assert_eq!(ids(&weave("", &[undated.clone(), playbook("b", None, "B", 50)], 10)), ["b", "a"]);
+        assert_eq!(ids(&weave("", &[undated, playbook("b", None, "B", 50)], 10)), ["b", "a"]);
         // A rollback gives an undated playbook the first date of all (B7), which orders it no differently.
         let mut rolled_back = playbook("c", None, "C", 50);
         rolled_back.written_ms = Some(0);

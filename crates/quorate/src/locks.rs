@@ -6,26 +6,36 @@ use std::sync::Arc;
 use quorate_diagnostics::text::LineIndex;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_manifest::assembly::ResolvedAssembly;
+use quorate_manifest::assembly::load::DeclaredTrait;
 use quorate_manifest::loader::Refs;
 use quorate_manifest::tree::Node;
-use quorate_protocol::locks::{self, Locks, excerpt, excerpt_parts};
+use quorate_protocol::locks::{LockedTrait, Locks, excerpt, excerpt_parts};
 use serde::{Serialize, Serializer};
 
 use super::builder::Quorate;
 use super::error::Error;
 use super::service::artifact::{self, Draft};
 use super::service::manifests::{self, Manifests};
-use super::service::playbook::library::{self, KnownOperator};
-use super::service::playbook::traits::Exceptions;
 use super::service::resolve::{ResolveRequest, resolve};
 use super::service::workspace;
 use super::view::{Doc, Entry, Table, Text, Tone};
+use crate::playbook::library::{self, KnownOperator};
+use crate::playbook::traits::Exceptions;
 
 pub use quorate_manifest::assembly::MatchMode;
 pub use quorate_playbook::lock::Trait;
 pub use quorate_protocol::locks::Layer;
 
 /// A text to test against the locked traits of an assembly.
+///
+/// ```
+/// use quorate::Draft;
+/// use quorate::locks::LockTestRequest;
+///
+/// let text = Draft::File("draft.md".into());
+/// let request = LockTestRequest { assembly: "assemblies/board".into(), root: None, text };
+/// # let _ = request;
+/// ```
 #[derive(Debug, Clone)]
 pub struct LockTestRequest {
     /// The assembly, or the directory that holds it.
@@ -115,6 +125,22 @@ impl Quorate {
     ///
     /// # Errors
     /// If the assembly or the text does not exist or cannot be used.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()?;
+    /// use quorate::locks::LockTestRequest;
+    /// use quorate::{Draft, Quorate};
+    ///
+    /// let board = "---\nschema: assembly.workspace/v1\nname: board\ntitle: Board\ndescription: Decides.\nversion: 1.0.0\n\
+    ///              mode: voting\nmembers:\n  - {id: ada, persona: ws://personas/ada, role: Security}\n\
+    ///              lockedTraits: [warmth]\n---\n";
+    /// std::fs::write(dir.path().join("ASSEMBLY.md"), board)?;
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+    /// let text = Draft::Text { name: "draft".to_owned(), text: "Drop the warmth.".to_owned() };
+    /// let test = quorate.test_locks(LockTestRequest { assembly: dir.path().to_owned(), root: None, text })?;
+    /// assert_eq!((test.traits[0].text.as_str(), test.traits[0].hits[0].column), ("warmth", 10));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn test_locks(&self, request: LockTestRequest) -> Result<LockTest, Error> {
         let LockTestRequest { assembly, root, text } = request;
         let root = root.map(|root| self.named_path(root)).transpose()?;
@@ -123,11 +149,8 @@ impl Quorate {
         let view = resolve(environment, &asked, &*environment.registries)
             .map_err(Error::refused_as_configuration)?;
         let resolved = &view.resolved;
-        let recorded: Vec<locks::Trait> = resolved
-            .locked_traits
-            .iter()
-            .map(|locked| locks::Trait { text: locked.text.clone(), declared: locked.declared_match_mode })
-            .collect();
+        let recorded: Vec<LockedTrait> =
+            resolved.locked_traits.iter().map(|declared| declared.locked.clone()).collect();
         let locks = Locks::compile(&recorded, resolved.match_mode).map_err(|invalid| {
             let body =
                 Body::new(format!("cannot search for `{}`: {}", recorded[invalid.at].text, invalid.why));
@@ -169,6 +192,14 @@ impl Quorate {
     ///
     /// # Errors
     /// If the operator does not exist or is refused.
+    ///
+    /// ```
+    #[doc = include_str!("playbook/example.txt")]
+    /// let locks = quorate.operator_locks("alice", None)?.locks;
+    /// assert!(locks.iter().any(|locked| locked.id == "honesty"), "a built-in trait");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn operator_locks(&self, operator: &str, root: Option<&Path>) -> Result<OperatorLocks, Error> {
         let root = root.map(|root| self.named_path(root.to_owned())).transpose()?;
         let (root, scope) = manifests::root_and_scope(&self.environment, root.as_deref());
@@ -191,11 +222,11 @@ fn declared_traits(resolved: &ResolvedAssembly) -> Vec<TestedTrait> {
             nodes.iter().find(|node| usize::from(node.document) == document && node.as_str() == Some(text));
         node.map_or(1, |node| LineIndex::new(text_of).position(node.span.start).line)
     };
-    let declared = resolved.locked_traits.iter().map(|locked| TestedTrait {
+    let declared = resolved.locked_traits.iter().map(|DeclaredTrait { locked, document }| TestedTrait {
         text: locked.text.clone(),
-        declared: locked.declared_match_mode,
-        file: chain.documents[locked.document].shown.to_string(),
-        line: line(&locked.text, locked.document),
+        declared: locked.declared,
+        file: chain.documents[*document].shown.to_string(),
+        line: line(&locked.text, *document),
         meaning_compared: None,
         hits: Vec::new(),
     });

@@ -48,21 +48,90 @@ enum Verb {
     /// Show the history of a playbook, version by version
     History(SlugArguments),
     /// Show the ledger's records of all playbooks, or of one
-    Log(LogArguments),
+    Log {
+        /// Only records of this playbook
+        #[arg(value_name = "SLUG")]
+        slug: Option<String>,
+        #[command(flatten)]
+        common: CommonArguments,
+    },
     /// Read recent runs and propose what an operator should learn from them
-    Reflect(Reflect),
+    Reflect {
+        /// The operator: its folder's name in operators/
+        #[arg(long, value_name = "OPERATOR")]
+        operator: String,
+        /// Only these runs, by id; by default the newest ones on the operator's work
+        #[arg(long, value_name = "RUN", value_delimiter = ',')]
+        from: Vec<String>,
+        /// The executor that reflects; by default `reflector` of quorate.toml, else the rubric
+        #[arg(long, value_name = "NAME")]
+        executor: Option<String>,
+        /// Print the proposals as JSON, without submitting them
+        #[arg(long)]
+        dry_run: bool,
+        #[command(flatten)]
+        common: CommonArguments,
+    },
     /// Propose a playbook: a file with frontmatter, or deltas as JSON
-    Propose(Propose),
+    Propose {
+        /// The file; `-` reads standard input
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// The operator for deltas that name none
+        #[arg(long, value_name = "OPERATOR")]
+        operator: Option<String>,
+        /// Permit it to touch this locked trait, if a person at this terminal agrees; repeatable
+        #[arg(long, value_name = "TRAIT", requires = "reason")]
+        except_trait: Vec<String>,
+        /// The reason why it does not harm the trait
+        #[arg(long, value_name = "TEXT", requires = "except_trait")]
+        reason: Option<String>,
+        #[command(flatten)]
+        common: CommonArguments,
+    },
     /// Propose the advice of an advisory run
-    Emit(Emit),
+    Emit {
+        /// The run's id, a prefix of it, or `latest`
+        #[arg(value_name = "RUN")]
+        run: String,
+        #[command(flatten)]
+        common: CommonArguments,
+    },
     /// Activate a playbook, if it passes a gate
-    Promote(Promote),
+    Promote {
+        /// The playbook's slug
+        #[arg(value_name = "SLUG")]
+        slug: String,
+        /// The gate that it must pass
+        #[arg(long, value_name = "GATE", value_parser = gate_parser())]
+        gate: Gate,
+        #[command(flatten)]
+        common: CommonArguments,
+    },
     /// Put an active playbook back into shadow
     Shadow(SlugArguments),
     /// Archive a playbook
-    Archive(Archive),
+    Archive {
+        /// The playbook's slug
+        #[arg(value_name = "SLUG")]
+        slug: String,
+        /// The reason
+        #[arg(long, value_name = "TEXT", default_value = "archived by hand")]
+        reason: String,
+        #[command(flatten)]
+        common: CommonArguments,
+    },
     /// Restore an earlier version of a playbook
-    Rollback(RollbackArguments),
+    Rollback {
+        /// The playbook's slug
+        #[arg(value_name = "SLUG")]
+        slug: String,
+        /// The version; `quorate playbook history SLUG` shows them
+        #[arg(long, value_name = "N")]
+        to: u32,
+        #[command(flatten)]
+        common: CommonArguments,
+    },
     /// Archive expired playbooks
     Sweep(CommonArguments),
     /// Finish interrupted changes, record manual edits in the histories, and rebuild the index
@@ -90,72 +159,6 @@ struct SlugArguments {
     common: CommonArguments,
 }
 
-#[derive(Debug, Args)]
-struct LogArguments {
-    /// Only records of this playbook
-    #[arg(value_name = "SLUG")]
-    slug: Option<String>,
-    #[command(flatten)]
-    common: CommonArguments,
-}
-
-#[derive(Debug, Args)]
-struct Reflect {
-    /// The operator: its folder's name in operators/
-    #[arg(long, value_name = "OPERATOR")]
-    operator: String,
-    /// Only these runs, by id; by default the newest ones on the operator's work
-    #[arg(long, value_name = "RUN", value_delimiter = ',')]
-    from: Vec<String>,
-    /// The executor that reflects; by default `reflector` of quorate.toml, else the rubric
-    #[arg(long, value_name = "NAME")]
-    executor: Option<String>,
-    /// Print the proposals as JSON, without submitting them
-    #[arg(long)]
-    dry_run: bool,
-    #[command(flatten)]
-    common: CommonArguments,
-}
-
-#[derive(Debug, Args)]
-struct Propose {
-    /// The file; `-` reads standard input
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
-    /// The operator for deltas that name none
-    #[arg(long, value_name = "OPERATOR")]
-    operator: Option<String>,
-    /// Permit it to touch this locked trait, if a person at this terminal agrees; repeatable
-    #[arg(long, value_name = "TRAIT", requires = "reason")]
-    except_trait: Vec<String>,
-    /// The reason why it does not harm the trait
-    #[arg(long, value_name = "TEXT", requires = "except_trait")]
-    reason: Option<String>,
-    #[command(flatten)]
-    common: CommonArguments,
-}
-
-#[derive(Debug, Args)]
-struct Emit {
-    /// The run's id, a prefix of it, or `latest`
-    #[arg(value_name = "RUN")]
-    run: String,
-    #[command(flatten)]
-    common: CommonArguments,
-}
-
-#[derive(Debug, Args)]
-struct Promote {
-    /// The playbook's slug
-    #[arg(value_name = "SLUG")]
-    slug: String,
-    /// The gate that it must pass
-    #[arg(long, value_name = "GATE", value_parser = gate_parser())]
-    gate: Gate,
-    #[command(flatten)]
-    common: CommonArguments,
-}
-
 fn gate_parser() -> impl TypedValueParser<Value = Gate> {
     let help = |gate| match gate {
         Gate::AB => "Outcomes in the ledger are better with it than without",
@@ -164,93 +167,73 @@ fn gate_parser() -> impl TypedValueParser<Value = Gate> {
         Gate::Governance => "The assembly that quorate.toml names votes for it",
     };
     let gates = Gate::ALL.map(|gate| PossibleValue::new(gate.as_str()).help(help(gate)));
-    PossibleValuesParser::new(gates)
-        .try_map(|word| Gate::ALL.into_iter().find(|gate| gate.as_str() == word).ok_or("no such gate"))
+    PossibleValuesParser::new(gates).try_map(|word| Gate::parse(&word).ok_or("no such gate"))
 }
 
-#[derive(Debug, Args)]
-struct Archive {
-    /// The playbook's slug
-    #[arg(value_name = "SLUG")]
-    slug: String,
-    /// The reason
-    #[arg(long, value_name = "TEXT", default_value = "archived by hand")]
-    reason: String,
-    #[command(flatten)]
-    common: CommonArguments,
-}
-
-#[derive(Debug, Args)]
-struct RollbackArguments {
-    /// The playbook's slug
-    #[arg(value_name = "SLUG")]
-    slug: String,
-    /// The version; `quorate playbook history SLUG` shows them
-    #[arg(long, value_name = "N")]
-    to: u32,
-    #[command(flatten)]
-    common: CommonArguments,
+impl Verb {
+    fn common(&self) -> &CommonArguments {
+        match self {
+            Verb::List(common) | Verb::Sweep(common) | Verb::Repair(common) => common,
+            Verb::Show(SlugArguments { common, .. })
+            | Verb::History(SlugArguments { common, .. })
+            | Verb::Shadow(SlugArguments { common, .. })
+            | Verb::Log { common, .. }
+            | Verb::Reflect { common, .. }
+            | Verb::Propose { common, .. }
+            | Verb::Emit { common, .. }
+            | Verb::Promote { common, .. }
+            | Verb::Archive { common, .. }
+            | Verb::Rollback { common, .. } => common,
+        }
+    }
 }
 
 pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    let common = arguments.verb.common().clone();
-    let format = common.format;
-    let quorate = common.places.apply(quorate);
-    let playbooks =
-        match common.root.map_or_else(|| Ok(quorate.playbooks()), |root| quorate.playbooks().in_folder(root))
-        {
-            Ok(playbooks) => playbooks,
-            Err(error) => return end(Err(error), format.into(), terminal),
-        };
+    let CommonArguments { format, root, places } = arguments.verb.common().clone();
+    let quorate = places.apply(quorate);
+    let here = quorate.playbooks();
+    let playbooks = match root.map_or_else(|| Ok(here.clone()), |root| here.in_folder(root)) {
+        Ok(playbooks) => playbooks,
+        Err(error) => return end(Err(error), format.into(), terminal),
+    };
     let person = |question| Box::new(TerminalApprover { name: quorate.user().to_owned(), question });
     match arguments.verb {
         Verb::List(_) => inspect(playbooks.list(), PlaybookList::doc, format, terminal),
-        Verb::Show(arguments) => {
-            inspect(playbooks.show(&arguments.slug), PlaybookDetails::doc, format, terminal)
+        Verb::Show(SlugArguments { slug, .. }) => {
+            inspect(playbooks.show(&slug), PlaybookDetails::doc, format, terminal)
         }
-        Verb::History(arguments) => {
-            inspect(playbooks.history(&arguments.slug), PlaybookHistory::doc, format, terminal)
+        Verb::History(SlugArguments { slug, .. }) => {
+            inspect(playbooks.history(&slug), PlaybookHistory::doc, format, terminal)
         }
-        Verb::Log(arguments) => {
-            inspect(playbooks.log(arguments.slug.as_deref()).await, PlaybookLog::doc, format, terminal)
+        Verb::Log { slug, .. } => {
+            inspect(playbooks.log(slug.as_deref()).await, PlaybookLog::doc, format, terminal)
         }
-        Verb::Reflect(arguments) => {
-            let Reflect { operator, from, executor, dry_run: is_dry_run, .. } = arguments;
+        Verb::Reflect { operator, from, executor, dry_run: is_dry_run, .. } => {
             let reflected = playbooks.reflect(ReflectRequest { operator, from, executor, is_dry_run }).await;
-            end(
-                reflected.map(|reflected| print_reflection(reflected, format, terminal)),
-                format.into(),
-                terminal,
-            )
+            let printed = reflected.map(|reflected| print_reflection(reflected, format, terminal));
+            end(printed, format.into(), terminal)
         }
-        Verb::Propose(arguments) => {
-            let Propose { file, operator, except_trait: traits, reason, .. } = arguments;
+        Verb::Propose { file, operator, except_trait: traits, reason, .. } => {
             let (reason, person) = (reason.unwrap_or_default(), person(Question::Except));
             let exception = ExceptionRequest { traits, reason, person };
             let exception = Some(exception).filter(|request| !request.traits.is_empty());
             let request = ProposeRequest { source: file.into(), operator, exception };
-            let proposed = playbooks.propose(request).await;
-            print_proposed(proposed, format, terminal)
+            print_proposed(playbooks.propose(request).await, format, terminal)
         }
-        Verb::Emit(arguments) => {
-            print_proposed(playbooks.propose_advice(&arguments.run).await, format, terminal)
-        }
-        Verb::Promote(arguments) => {
-            let asking = person(Question::Weave);
-            let promoted = playbooks.promote(&arguments.slug, arguments.gate, asking).await;
+        Verb::Emit { run, .. } => print_proposed(playbooks.propose_advice(&run).await, format, terminal),
+        Verb::Promote { slug, gate, .. } => {
+            let promoted = playbooks.promote(&slug, gate, person(Question::Weave)).await;
             let decision = |promotion: &Promotion| (promotion.promoted, vec![promotion.report.clone()]);
             show_decision(promoted, decision, Promotion::doc, format, terminal)
         }
-        Verb::Shadow(arguments) => {
-            show(playbooks.shadow(&arguments.slug).await, StatusChange::doc, format, terminal)
+        Verb::Shadow(SlugArguments { slug, .. }) => {
+            show(playbooks.shadow(&slug).await, StatusChange::doc, format, terminal)
         }
-        Verb::Archive(arguments) => {
-            let archived = playbooks.archive(&arguments.slug, &arguments.reason).await;
-            show(archived, StatusChange::doc, format, terminal)
+        Verb::Archive { slug, reason, .. } => {
+            show(playbooks.archive(&slug, &reason).await, StatusChange::doc, format, terminal)
         }
-        Verb::Rollback(arguments) => {
-            let rolled = playbooks.rollback(&arguments.slug, arguments.to).await;
-            show(rolled, Rollback::doc, format, terminal)
+        Verb::Rollback { slug, to, .. } => {
+            show(playbooks.rollback(&slug, to).await, Rollback::doc, format, terminal)
         }
         Verb::Sweep(_) => show(playbooks.sweep().await, ArchivedPlaybooks::doc, format, terminal),
         Verb::Repair(_) => show(playbooks.repair().await, Repairs::doc, format, terminal),
@@ -312,22 +295,6 @@ fn print_reflection(reflected: Outcome<Reflection>, format: HumanOrJson, termina
     }
 }
 
-impl Verb {
-    fn common(&self) -> &CommonArguments {
-        match self {
-            Verb::List(common) | Verb::Sweep(common) | Verb::Repair(common) => common,
-            Verb::Show(arguments) | Verb::History(arguments) | Verb::Shadow(arguments) => &arguments.common,
-            Verb::Log(arguments) => &arguments.common,
-            Verb::Reflect(arguments) => &arguments.common,
-            Verb::Propose(arguments) => &arguments.common,
-            Verb::Emit(arguments) => &arguments.common,
-            Verb::Promote(arguments) => &arguments.common,
-            Verb::Archive(arguments) => &arguments.common,
-            Verb::Rollback(arguments) => &arguments.common,
-        }
-    }
-}
-
 struct TerminalApprover {
     /// Recorded as the approver.
     name: String,
@@ -342,32 +309,23 @@ enum Question {
     Except,
 }
 
-impl Question {
-    fn text(self) -> &'static str {
-        match self {
-            Question::Weave => "Weave it from now on? [y/N] ",
-            Question::Except => "Let this text touch it? [y/N] ",
-        }
-    }
-
-    fn no_terminal_help(self) -> &'static str {
-        match self {
-            Question::Weave => {
-                "run it in a terminal; what cannot be asked for there can be voted on with `--gate governance`"
-            }
-            Question::Except => "run it in a terminal, with the proposal in a file",
-        }
-    }
-}
-
 impl Approver for TerminalApprover {
     fn ask(&mut self, text: &str) -> Result<Approval, GateClosed> {
+        let (question, no_terminal_help) = match self.question {
+            Question::Weave => (
+                "Weave it from now on? [y/N] ",
+                "run it in a terminal; what cannot be asked for there can be voted on with `--gate governance`",
+            ),
+            Question::Except => {
+                ("Let this text touch it? [y/N] ", "run it in a terminal, with the proposal in a file")
+            }
+        };
         if !std::io::stdin().is_terminal() {
-            let help = self.question.no_terminal_help();
-            return Err(GateClosed::new("cannot ask for approval: standard input is not a terminal", help));
+            let message = "cannot ask for approval: standard input is not a terminal";
+            return Err(GateClosed::new(message, no_terminal_help));
         }
         anstream::eprintln!("{}", status_text(text));
-        let yes = prompt_line(self.question.text())?;
+        let yes = prompt_line(question)?;
         let yes = matches!(yes.trim().to_ascii_lowercase().as_str(), "y" | "yes");
         let reason = match self.question {
             Question::Weave => prompt_line("Why? (a line, or nothing) ")?,

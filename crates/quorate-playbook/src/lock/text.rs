@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
 
 use quorate_diagnostics::text::WordList;
-use quorate_manifest::assembly::MatchMode;
+use quorate_manifest::assembly::{LockedTrait, MatchMode};
 use quorate_protocol::locks::{self as protocol, fold};
 
 use super::WORDS;
@@ -138,8 +138,7 @@ pub(crate) fn folded(text: &str) -> String {
 
 /// The letters `a` to `z`, to be looked for in what resembles them.
 static LETTERS: LazyLock<Option<protocol::Locks>> = LazyLock::new(|| {
-    let one = |c: char| protocol::Trait { text: c.to_string(), declared: MatchMode::Substring };
-    let letters: Vec<protocol::Trait> = ('a'..='z').map(one).collect();
+    let letters: Vec<LockedTrait> = ('a'..='z').map(LockedTrait::plain).collect();
     protocol::Locks::compile(&letters, MatchMode::Substring).ok()
 });
 

@@ -4,11 +4,15 @@ use quorate_manifest::capabilities::NoCapabilities;
 use quorate_manifest::loader::{Loader, OpenResult, Options};
 use quorate_manifest::persona::{ResolvedPersona, load_persona};
 use quorate_manifest::workspace::{Memory, WorkspacePath};
-use quorate_playbook::persona::{json, prompt, sections};
+use quorate_playbook::persona::{BasePrompt, json};
 use serde_json::json;
 
 const HEAD: &str =
     "schema: persona/v1\nname: ada\ntitle: Ada\ndescription: Tries things out.\nversion: 1.0.0\n";
+
+fn prompt(persona: &ResolvedPersona) -> String {
+    BasePrompt::from_persona(persona).render()
+}
 
 fn resolved(frontmatter: &str, body: &str) -> ResolvedPersona {
     let parent = format!("---\n{HEAD}boundaries:\n  refuses: [flattery]\n---\n# Parent\n");
@@ -109,8 +113,8 @@ Distrusts speed.
 
 Close a message with: —Ada";
     assert_eq!(prompt(&persona), expected);
-    let ids: Vec<&str> = sections(&persona.persona).iter().map(|section| section.id).collect();
-    assert_eq!(ids, ["voice", "boundaries", "backstory", "sign-off"]);
+    let base = BasePrompt::from_persona(&persona);
+    assert_eq!(base.blocks().collect::<Vec<_>>(), ["voice", "boundaries", "backstory", "sign-off"]);
 }
 
 #[test]

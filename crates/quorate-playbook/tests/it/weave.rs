@@ -2,11 +2,13 @@
 
 use proptest::prelude::*;
 use proptest::sample::select;
+use quorate_playbook::lock::Locks;
 use quorate_playbook::persona::BasePrompt;
-use quorate_playbook::weave::{ADVISORY_CAP, Origin, Overlay, Placement, SkipReason, WovenPrompt};
+use quorate_playbook::weave::{ADVISORY_CAP, SkipReason, WovenPrompt, compose};
+use quorate_protocol::overlay::Overlay;
 
 fn weave(base: &str, overlays: &[Overlay], now_ms: i64) -> WovenPrompt {
-    quorate_playbook::weave::weave(&BasePrompt::from_body(base), overlays, now_ms)
+    compose(&BasePrompt::from_body(base), &[], overlays, &Locks::new(Vec::new()), now_ms).woven
 }
 
 /// Few different values, so that every tie happens.
@@ -14,14 +16,18 @@ fn overlays() -> impl Strategy<Value = Vec<Overlay>> {
     let texts =
         select(vec!["Ask first.", "Slow down.\n\nOne thing at a time.", " Ask first.\n", "", "# Ünïcode"]);
     let one = (select(vec!["a", "b", "c", "d"]), texts, 70_u8..80, 0_i64..4, 0_i64..6);
-    let one = one.prop_map(|(id, text, priority, written_ms, expires_ms)| Overlay {
-        id: id.to_owned(),
-        origin: Origin::Advisory,
+    let one = one.prop_map(|(id, text, priority, added_ms, expires_ms)| Overlay {
+        overlay: id.to_owned(),
+        assembly: "mentors".to_owned(),
+        operator: "ada".to_owned(),
+        run: "r1".to_owned(),
+        member: "critic".to_owned(),
+        rule: "gravest".to_owned(),
         text: text.to_owned(),
-        placement: Placement::Appended,
+        severity: 5,
         priority,
-        written_ms: Some(written_ms),
-        expires_ms: Some(expires_ms),
+        added_ms,
+        expires_ms,
     });
     prop::collection::vec(one, 0..9)
 }
@@ -52,7 +58,7 @@ proptest! {
         prop_assert_eq!(woven.woven.len() + woven.skipped.len(), all.len());
         prop_assert!(woven.prompt.starts_with(base));
         let mut texts: Vec<&str> =
-            all.iter().filter(|overlay| overlay.expires_ms > Some(now)).map(|overlay| overlay.text.trim()).collect();
+            all.iter().filter(|overlay| overlay.is_active(now)).map(|overlay| overlay.text.trim()).collect();
         texts.sort_unstable();
         texts.dedup();
         texts.retain(|text| !text.is_empty());

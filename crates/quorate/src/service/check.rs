@@ -30,11 +30,11 @@ use super::environment::Environment;
 use super::error::{Error, ErrorKind};
 use super::keys::WorkspaceKeys;
 use super::manifests::{self, Manifests, file_not_found};
-use super::playbook::inspect;
-use super::playbook::library::Library;
 use super::trust::requests::Trust;
 use super::workspace::{self, FoundFile, PathOverrides, find_root, load_council, search_start};
 use super::{executor, review, runtime, signer};
+use crate::playbook::inspect;
+use crate::playbook::library::Library;
 
 /// What to check.
 #[derive(Debug, Clone, Default)]

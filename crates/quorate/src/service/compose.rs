@@ -20,20 +20,19 @@ use quorate_playbook::bind::MatchKind;
 use quorate_playbook::contradiction::contradictions;
 use quorate_playbook::lock::Trait;
 use quorate_playbook::persona::BasePrompt;
-use quorate_playbook::weave::{
-    Candidate, Composition, Origin, Overlay, Placement, ShadowPrompt, SkipReason, compose,
-};
-use quorate_protocol::{Json, Name, overlay};
+use quorate_playbook::weave::{Candidate, Composition, ShadowPrompt, SkipReason, compose};
+use quorate_protocol::overlay::Overlay;
+use quorate_protocol::{Json, Name};
 use serde::Deserialize as _;
 use serde_json::json;
 use tokio::sync::Mutex;
 
 use super::environment::Environment;
 use super::error::Error;
-use super::playbook::change::{self, ChangeEvent};
-use super::playbook::library::{self, Catalogue, Gating, KnownOperator};
-use super::playbook::traits::compile;
 use super::redaction::CurrentRedactor;
+use crate::playbook::change::{self, ChangeEvent};
+use crate::playbook::library::{self, Catalogue, Gating, KnownOperator};
+use crate::playbook::traits::compile;
 
 /// The recorded compositions, as far as the stream was read.
 type SharedPromptHistory = Arc<Mutex<Projection<PromptHistory>>>;
@@ -154,17 +153,16 @@ impl Sources {
     }
 
     /// Keeps the overlays of advisory runs that target its operators.
-    pub fn overlays_for_operators(&self, mut holding: Vec<overlay::Overlay>) -> Vec<overlay::Overlay> {
+    pub fn overlays_for_operators(&self, mut holding: Vec<Overlay>) -> Vec<Overlay> {
         holding.retain(|one| self.operators.contains(&one.operator));
         holding
     }
 
     /// Composes the prompt for a point in time with these overlays of advisory runs, and redacts secrets.
-    pub fn compose(&self, advice: &[overlay::Overlay], now_ms: i64) -> Composition {
-        let advice: Vec<Overlay> = advice.iter().map(advisory_overlay).collect();
+    pub fn compose(&self, advice: &[Overlay], now_ms: i64) -> Composition {
         // Only overlays of advice are checked against traits.
         let traits: &[Arc<Trait>] = if advice.is_empty() { &[] } else { &self.traits };
-        let mut composed = compose(&self.base, &self.candidates, &advice, &compile(traits), now_ms);
+        let mut composed = compose(&self.base, &self.candidates, advice, &compile(traits), now_ms);
         let redactor = self.redactor.redactor();
         let prompts = composed.shadows.iter_mut().filter_map(|one| one.prompt.as_mut().ok());
         for prompt in prompts.chain([&mut composed.woven.prompt]) {
@@ -174,9 +172,9 @@ impl Sources {
     }
 
     /// SHA-256 of each woven text, in the order of the prompt.
-    pub fn hashes(&self, composed: &Composition, advice: &[overlay::Overlay]) -> Vec<String> {
+    pub fn hashes(&self, composed: &Composition, advice: &[Overlay]) -> Vec<String> {
         let text = |id: &str| {
-            let book = self.candidates.iter().find(|one| one.overlay.id == id).map(|one| &one.overlay.text);
+            let book = self.candidates.iter().find(|one| one.slug == id).map(|one| &one.text);
             book.or_else(|| advice.iter().find(|one| one.overlay == id).map(|one| &one.text))
         };
         let hash = |id: &str| sha256_hex(text(id).map_or(&[][..], |text| text.as_bytes()));
@@ -271,18 +269,6 @@ pub fn shadows(shadows: &[ShadowPrompt]) -> Json {
 
 fn body(text: &str) -> ledger::Body {
     ledger::Body { sha256: sha256_hex(text.as_bytes()), text: text.into() }
-}
-
-fn advisory_overlay(one: &overlay::Overlay) -> Overlay {
-    Overlay {
-        id: one.overlay.clone(),
-        origin: Origin::Advisory,
-        text: one.text.clone(),
-        placement: Placement::Appended,
-        priority: one.priority,
-        written_ms: Some(one.added_ms),
-        expires_ms: Some(one.expires_ms),
-    }
 }
 
 /// The state of a stream up to the last record read.

@@ -1,7 +1,7 @@
 //! Overlays in the ledger: each assembly has one stream of them, beside the runs. Adds a run's fragments as overlays, lists
 //! the active ones, and evicts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use quorate_diagnostics::invisible::find_invisible;
 use quorate_diagnostics::{Body, codes};
@@ -21,9 +21,9 @@ use tokio::sync::Mutex;
 
 use super::compose::Projection;
 use super::error::Error;
-use super::playbook::change::MAX_ATTEMPTS;
 use super::session::LedgerSession;
 use super::{manifests, run_opened};
+use crate::playbook::change::MAX_ATTEMPTS;
 use crate::view::layout::{one_line, truncate};
 use crate::view::{Doc, Table, Text, Tone};
 
@@ -136,15 +136,10 @@ fn overlay(
 }
 
 /// Prepares a text for a prompt: removes invisible characters and `\r`.
-pub(super) fn sanitize_text(text: &str) -> String {
-    let (mut plain, mut from) = (String::with_capacity(text.len()), 0);
-    for (at, c) in find_invisible(text) {
-        plain.push_str(&text[from..at]);
-        from = at + c.len_utf8();
-    }
-    plain.push_str(&text[from..]);
-    plain.retain(|c| c != '\r');
-    plain
+fn sanitize_text(text: &str) -> String {
+    let invisible: BTreeSet<usize> = find_invisible(text).map(|(at, _)| at).collect();
+    let is_kept = |(at, c): &(usize, char)| *c != '\r' && !invisible.contains(at);
+    text.char_indices().filter(is_kept).map(|(_, c)| c).collect()
 }
 
 /// Appends what `decide` returns, and retries if another process appended first.
@@ -163,15 +158,10 @@ async fn append_with_retry(
         if added.is_empty() && evicted.is_empty() {
             return Ok(evicted);
         }
-        let mut entries: Vec<Entry> = added.iter().map(|overlay| Entry::of(overlay, now_ms)).collect();
-        entries.extend(evicted.iter().map(|eviction| Entry::of(eviction, now_ms)));
-        let append = Append {
-            run: stream.clone(),
-            from: next,
-            entries,
-            bodies: Vec::new(),
-            durability: Durability::Synced,
-        };
+        let added = added.iter().map(|overlay| Entry::of(overlay, now_ms));
+        let entries = added.chain(evicted.iter().map(|eviction| Entry::of(eviction, now_ms))).collect();
+        let (run, durability) = (stream.clone(), Durability::Synced);
+        let append = Append { run, from: next, entries, bodies: Vec::new(), durability };
         match session.store.append(append).await {
             Ok(_) => return Ok(evicted),
             Err(LedgerError::Conflict { .. }) if tries < MAX_ATTEMPTS => tries += 1,
@@ -180,7 +170,14 @@ async fn append_with_retry(
     }
 }
 
-/// Selects overlays. In a tenant's folder only those of its assemblies are selected (M10).
+/// Selects overlays. In a tenant's folder only those of its assemblies are selected.
+///
+/// ```
+/// use quorate::playbook::OverlayFilter;
+///
+/// let of_mentors = OverlayFilter { assembly: Some("mentors".to_owned()) };
+/// assert_ne!(of_mentors, OverlayFilter::default(), "which selects all assemblies");
+/// ```
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OverlayFilter {
     /// Selects this assembly, by its name in its scope; `None` selects all
@@ -338,13 +335,6 @@ pub async fn list(session: &LedgerSession, whose: &OverlayFilter) -> Result<Over
     Ok(OverlayList { overlays })
 }
 
-async fn streams(store: &Store, assembly: Option<&str>) -> Result<Vec<Name>, Error> {
-    match assembly {
-        Some(assembly) => Ok(vec![stream_of(assembly)]),
-        None => Ok(store.streams(STREAM_PREFIX).await?),
-    }
-}
-
 /// Finds an overlay of the working directory's scope by its id or a unique prefix of it.
 ///
 /// # Errors
@@ -353,18 +343,17 @@ async fn streams(store: &Store, assembly: Option<&str>) -> Result<Vec<Name>, Err
 pub async fn find(session: &LedgerSession, prefix: &str) -> Result<ListedOverlay, Error> {
     let mut found = list(session, &OverlayFilter::default()).await?.overlays;
     found.retain(|one| one.overlay.overlay.starts_with(&prefix.to_lowercase()));
-    match found.len() {
-        1 => Ok(found.remove(0)),
+    let (message, help) = match found.len() {
+        1 => return Ok(found.remove(0)),
         0 => {
-            let body = Body::new(format!("no overlay has an id that starts with `{prefix}`"));
-            let help = "run `quorate overlays list` to see the available overlays";
-            Err(Error::not_found(codes::OVERLAY_UNKNOWN, body.help(help)))
+            let message = format!("no overlay has an id that starts with `{prefix}`");
+            (message, "run `quorate overlays list` to see the available overlays")
         }
-        _ => {
-            let body = Body::new(format!("{} overlays have an id that starts with `{prefix}`", found.len()));
-            Err(Error::not_found(codes::OVERLAY_UNKNOWN, body.help("give more characters")))
+        several => {
+            (format!("{several} overlays have an id that starts with `{prefix}`"), "give more characters")
         }
-    }
+    };
+    Err(Error::not_found(codes::OVERLAY_UNKNOWN, Body::new(message).help(help)))
 }
 
 /// Evicts an overlay before it expires.
@@ -380,8 +369,8 @@ pub async fn expire(session: &LedgerSession, prefix: &str) -> Result<ExpiredOver
         by: Some(session.environment.user.clone()),
     };
     append_with_retry(session, &stream_of(&overlay.assembly), |standing, _| {
-        let there = standing.all().iter().any(|one| one.overlay == gone.overlay);
-        (Vec::new(), there.then(|| gone.clone()).into_iter().collect())
+        let gone = standing.all().iter().any(|one| one.overlay == gone.overlay).then(|| gone.clone());
+        (Vec::new(), Vec::from_iter(gone))
     })
     .await?;
     Ok(ExpiredOverlay { expired: overlay.overlay })
@@ -424,7 +413,11 @@ impl OverlayCache {
     pub async fn holding(&self, store: &Store, assembly: Option<&str>) -> Result<Vec<Overlay>, Error> {
         let mut known = self.0.lock().await;
         let mut all = Vec::new();
-        for stream in streams(store, assembly).await? {
+        let streams = match assembly {
+            Some(assembly) => vec![stream_of(assembly)],
+            None => store.streams(STREAM_PREFIX).await?,
+        };
+        for stream in streams {
             let standing = catch_up(store, &stream, known.entry(stream.clone()).or_default()).await?;
             all.extend(standing.all().iter().cloned());
         }

@@ -11,7 +11,7 @@ use quorate_manifest::workspace::Scope;
 use quorate_playbook::bind::{RUNTIME, SKILL};
 use quorate_playbook::log::NEVER_GATED;
 use quorate_playbook::persona::BasePrompt;
-use quorate_playbook::weave::{Composition, Placement, ShadowPrompt, WovenOverlay};
+use quorate_playbook::weave::{Composition, ShadowPrompt, WovenOverlay};
 use quorate_protocol::Json;
 use serde::Serialize;
 
@@ -21,15 +21,23 @@ use super::environment::Environment;
 use super::error::{Error, ErrorKind};
 use super::manifests::{Manifests, root_and_scope};
 use super::overlays;
-use super::playbook::change::pending_change;
-use super::playbook::library::{
+use super::workspace::{self, PathOverrides, Workspace};
+use crate::playbook::change::pending_change;
+use crate::playbook::library::{
     Catalogue, KnownOperator, LoadedOperator, full_ref, load_operator, operators_of, persona_prompt,
 };
-use super::playbook::traits::Exceptions;
-use super::workspace::{self, PathOverrides, Workspace};
+use crate::playbook::traits::Exceptions;
 use crate::view::Doc;
 
 /// Whose prompt to compose, and in which circumstances
+///
+/// ```
+/// use quorate::playbook::{WeaveRequest, WeaveTarget};
+///
+/// let target = WeaveTarget::Operator("alice".to_owned());
+/// let request = WeaveRequest { trying: Some("cite".to_owned()), ..WeaveRequest::new(target) };
+/// assert_eq!(request.root, None, "it searches for the workspace");
+/// ```
 #[derive(Debug, Clone)]
 pub struct WeaveRequest {
     /// Whose prompt it is, as a slug or a `ws://` ref
@@ -241,10 +249,7 @@ pub async fn weave(
         let overlay = advice.iter().find(|overlay| overlay.overlay == piece.id);
         WovenPart {
             priority: piece.priority,
-            block: match piece.placement {
-                Placement::Appended => None,
-                Placement::Block(block) => Some(block),
-            },
+            block: piece.block,
             never_gated: overlay.is_none().then(|| sources.never_gated().contains(&piece.id)),
             origin: overlay.map(|overlay| (overlay.run.clone(), overlay.member.clone())),
             source: match overlay {
@@ -255,14 +260,14 @@ pub async fn weave(
     };
     let skipped = woven.skipped.iter().map(|piece| (&piece.id, piece.reason.to_string()));
     let candidates = sources.candidates().iter();
-    let inactive = candidates.filter(|candidate| request.trying.as_ref() != Some(&candidate.overlay.id));
+    let inactive = candidates.filter(|candidate| request.trying.as_ref() != Some(&candidate.slug));
     let inactive = inactive.filter_map(|candidate| {
         let status = match candidate.status {
             Status::Active => return None,
             Status::Shadow => "in shadow",
             Status::Archived => "archived",
         };
-        Some((&candidate.overlay.id, format!("it is {status}")))
+        Some((&candidate.slug, format!("it is {status}")))
     });
     let skipped = skipped.chain(inactive).map(|(id, why)| SkippedPart { id: id.clone(), why });
     let composed = ComposedPrompt {

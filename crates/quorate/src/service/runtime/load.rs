@@ -22,6 +22,8 @@ use quorate_playbook::persona::BasePrompt;
 use serde_json::Map;
 
 use super::RuntimeRequest;
+use crate::playbook::library::{self, Catalogue, KnownOperator};
+use crate::playbook::traits::Exceptions;
 use crate::service::compose::{Sources, shadows};
 use crate::service::disk::{self, absolute, display_path, entry_exists, find_outermost};
 use crate::service::environment::Environment;
@@ -29,8 +31,6 @@ use crate::service::error::{Error, ErrorKind};
 use crate::service::guard::{Guard, with_suffix};
 use crate::service::manifests::{self, Manifests, file_not_found};
 use crate::service::overlays::OverlayCache;
-use crate::service::playbook::library::{self, Catalogue, KnownOperator};
-use crate::service::playbook::traits::Exceptions;
 use crate::service::weave;
 use crate::service::workspace::{self, PathOverrides, Workspace, find_root, search_start};
 

@@ -28,38 +28,38 @@ use serde::{Deserialize as _, Serialize};
 use serde_json::json;
 
 use super::change::{ChangeEvent, ChangedFile, PlaybookChange, playbook_event, playbook_stream};
-use crate::service::disk::{self, Text, display_path};
+use crate::service::disk::{self, display_path};
 use crate::service::environment::Environment;
 use crate::service::error::Error;
 
 /// A playbook's file with all of its versions.
 #[derive(Debug, Clone, Default)]
-pub struct VersionedFile {
-    pub slug: String,
-    pub path: PathBuf,
-    pub text: String,
+pub(crate) struct VersionedFile {
+    pub(crate) slug: String,
+    pub(crate) path: PathBuf,
+    pub(crate) text: String,
     /// The history's text; empty without one.
-    pub history: String,
+    pub(crate) history: String,
     /// The versions, oldest first; empty for a playbook without changes.
-    pub versions: Vec<Version>,
+    pub(crate) versions: Vec<Version>,
     /// The highest version that the playbook's own `history` names; 0 without one.
-    pub named: u32,
+    pub(crate) named: u32,
     /// What the ledger records of it.
-    pub recorded: RecordedPlaybook,
+    pub(crate) recorded: RecordedPlaybook,
 }
 
 /// The content of a version.
 #[derive(Debug, Clone)]
-pub struct NewVersion<'s> {
-    pub kind: EntryKind,
-    pub summary: &'s str,
-    pub by: &'s str,
+pub(crate) struct NewVersion<'s> {
+    pub(crate) kind: EntryKind,
+    pub(crate) summary: &'s str,
+    pub(crate) by: &'s str,
     /// The gate that was passed.
-    pub gate: Option<Gate>,
+    pub(crate) gate: Option<Gate>,
 }
 
 impl<'s> NewVersion<'s> {
-    pub fn new(kind: EntryKind, summary: &'s str, by: &'s str) -> Self {
+    pub(crate) fn new(kind: EntryKind, summary: &'s str, by: &'s str) -> Self {
         NewVersion { kind, summary, by, gate: None }
     }
 }
@@ -77,12 +77,12 @@ impl VersionedFile {
     ///
     /// # Errors
     /// If one of them cannot be read, or the history is incomplete.
-    pub fn read(environment: &Environment, root: &Path, book: &PlaybookFile) -> Result<Self, Error> {
+    pub(crate) fn read(environment: &Environment, root: &Path, book: &PlaybookFile) -> Result<Self, Error> {
         let path = root.join(book.path.workspace_relative());
         let slug = book.playbook.slug.clone();
         let history_path = history_path(&path, &slug);
         let read = |path: &Path| {
-            disk::read_text(path).map(Text::unwrap_or_default).map_err(|error| {
+            disk::read_text(path).map(Option::unwrap_or_default).map_err(|error| {
                 let body = Body::new(format!("cannot read {}: {error}", display_path(environment, path)));
                 Error::configuration(codes::FILE_UNREADABLE, body)
             })
@@ -111,29 +111,29 @@ impl VersionedFile {
     }
 
     /// The last version; `None` without changes.
-    pub fn last(&self) -> Option<&Version> {
+    pub(crate) fn last(&self) -> Option<&Version> {
         self.versions.last()
     }
 
     /// Whether the file was edited without a new version.
-    pub fn has_drifted(&self) -> bool {
+    pub(crate) fn has_drifted(&self) -> bool {
         self.last().is_some_and(|last| last.text != self.text)
     }
 
     /// Whether the history lacks versions that the playbook names. The gates that it passed are then unknown.
-    pub fn lacks_versions(&self) -> bool {
+    pub(crate) fn lacks_versions(&self) -> bool {
         self.named > self.last().map_or(0, |last| last.n)
     }
 
     /// Whether its last version differs from the ledger's: it was restored from an old copy, copied from another workspace,
     /// or its history was rewritten.
-    pub fn contradicts_ledger(&self) -> bool {
+    pub(crate) fn contradicts_ledger(&self) -> bool {
         let (n, text) = self.last().map_or((0, &self.text), |last| (last.n, &last.text));
         !self.recorded.is_last(n, &sha256_hex(text.as_bytes()))
     }
 
     /// Whether it matches its history and the ledger.
-    pub fn is_intact(&self) -> bool {
+    pub(crate) fn is_intact(&self) -> bool {
         !self.has_drifted() && !self.lacks_versions() && !self.contradicts_ledger()
     }
 
@@ -141,7 +141,7 @@ impl VersionedFile {
     ///
     /// # Errors
     /// `history_mutation`.
-    pub fn ensure_intact(&self, environment: &Environment) -> Result<(), Error> {
+    pub(crate) fn ensure_intact(&self, environment: &Environment) -> Result<(), Error> {
         if self.is_intact() {
             return Ok(());
         }
@@ -149,7 +149,7 @@ impl VersionedFile {
     }
 
     /// The refusal of a file that differs from its last version.
-    pub fn mutation_body(&self, environment: &Environment) -> Body {
+    pub(crate) fn mutation_body(&self, environment: &Environment) -> Body {
         let n = self.last().map_or(0, |last| last.n);
         let file = display_path(environment, &self.path);
         if self.lacks_versions() {
@@ -178,7 +178,7 @@ impl VersionedFile {
     ///
     /// # Errors
     /// If it does not exist.
-    pub fn version(&self, n: u32) -> Result<&Version, Error> {
+    pub(crate) fn version(&self, n: u32) -> Result<&Version, Error> {
         self.versions.iter().find(|version| version.n == n).ok_or_else(|| {
             let body = Body::new(format!("`{}` has no version {n}", self.slug));
             let help = match self.last() {
@@ -190,66 +190,12 @@ impl VersionedFile {
     }
 
     /// The number of the next version; a handwritten file is its own first version.
-    pub fn next_n(&self) -> u32 {
+    pub(crate) fn next_n(&self) -> u32 {
         match self.last() {
             Some(last) => last.n + 1,
             None if self.text.is_empty() => 1,
             None => 2,
         }
-    }
-
-    /// The files of the next version. `edit` changes the current text, or that of `from`; it gets the time.
-    ///
-    /// # Errors
-    /// If the text cannot be edited.
-    pub fn next_version(
-        &self,
-        step: &NewVersion<'_>,
-        from: Option<&str>,
-        at: &str,
-        edit: impl FnOnce(&mut Edit, &str),
-    ) -> Result<(Vec<ChangedFile>, Version), Error> {
-        let n = self.next_n();
-        let mut editing = Edit::new(from.unwrap_or(&self.text)).map_err(|why| self.unusable(&why))?;
-        edit(&mut editing, at);
-        let mut entry = json!({
-            "at": at, "kind": step.kind, "summary": step.summary,
-            "source": format!("{}{HISTORY_SUFFIX}#v{n}", self.slug), "by": step.by,
-        });
-        if let Some(gate) = step.gate {
-            entry["gate"] = json!(gate);
-        }
-        editing.push_item("history", &object(entry));
-        let text = editing.finish().map_err(|why| self.unusable(&why))?;
-        let version = Version {
-            n,
-            at: at.to_owned(),
-            event: step.kind.as_str().to_owned(),
-            summary: step.summary.to_owned(),
-            by: Some(step.by.to_owned()),
-            text,
-        };
-        let by_hand = Version {
-            n: 1,
-            event: EntryKind::Created.as_str().to_owned(),
-            summary: "found in the workspace".to_owned(),
-            by: None,
-            text: self.text.clone(),
-            ..version.clone()
-        };
-        let is_by_hand = self.versions.is_empty() && !self.text.is_empty();
-        let mut history = self.history.clone();
-        for version in is_by_hand.then_some(&by_hand).into_iter().chain([&version]) {
-            history = history::append(&history, &self.slug, version).map_err(|broken| {
-                let body = Body::new(format!("cannot add to the history of `{}`: {broken}", self.slug));
-                Error::configuration(codes::HISTORY_MUTATION, body)
-            })?;
-        }
-        let files = vec![
-            ChangedFile::new(history_path(&self.path, &self.slug), &self.history, history),
-            ChangedFile::new(self.path.clone(), &self.text, version.text.clone()),
-        ];
-        Ok((files, version))
     }
 
     fn unusable(&self, why: &EditError) -> Error {
@@ -259,7 +205,8 @@ impl VersionedFile {
 }
 
 impl PlaybookChange {
-    /// Adds the next version of a playbook, and its event with `words`. `edit` changes the current text, or that of `from`.
+    /// Adds the next version of a playbook, and its event with `words`; returns the version's number. `edit` changes the
+    /// current text, or that of `from`; it gets the time.
     ///
     /// # Errors
     /// If the text cannot be edited.
@@ -271,12 +218,48 @@ impl PlaybookChange {
         (event, words, mut data): (PlaybookEvent, &str, Json),
         edit: impl FnOnce(&mut Edit, &str),
     ) -> Result<u32, Error> {
-        let (files, version) = file.next_version(step, from, &timestamp::format(self.at_ms), edit)?;
-        self.files.extend(files);
-        data["version"] = json!(version.n);
+        let (n, slug, at) = (file.next_n(), &file.slug, timestamp::format(self.at_ms));
+        let mut editing = Edit::new(from.unwrap_or(&file.text)).map_err(|why| file.unusable(&why))?;
+        edit(&mut editing, &at);
+        let mut entry = json!({
+            "at": at, "kind": step.kind, "summary": step.summary,
+            "source": format!("{slug}{HISTORY_SUFFIX}#v{n}"), "by": step.by,
+        });
+        if let Some(gate) = step.gate {
+            entry["gate"] = json!(gate);
+        }
+        editing.push_item("history", &object(entry));
+        let text = editing.finish().map_err(|why| file.unusable(&why))?;
+        let version = Version {
+            n,
+            at,
+            event: step.kind.as_str().to_owned(),
+            summary: step.summary.to_owned(),
+            by: Some(step.by.to_owned()),
+            text,
+        };
+        let by_hand = Version {
+            n: 1,
+            event: EntryKind::Created.as_str().to_owned(),
+            summary: "found in the workspace".to_owned(),
+            by: None,
+            text: file.text.clone(),
+            ..version.clone()
+        };
+        let is_by_hand = file.versions.is_empty() && !file.text.is_empty();
+        let mut history = file.history.clone();
+        for version in is_by_hand.then_some(&by_hand).into_iter().chain([&version]) {
+            history = history::append(&history, slug, version).map_err(|broken| {
+                let body = Body::new(format!("cannot add to the history of `{slug}`: {broken}"));
+                Error::configuration(codes::HISTORY_MUTATION, body)
+            })?;
+        }
+        data["version"] = json!(n);
         data["sha256"] = json!(sha256_hex(version.text.as_bytes()));
-        self.events.push(ChangeEvent::new(event, &file.slug, words, data));
-        Ok(version.n)
+        self.files.push(ChangedFile::new(history_path(&file.path, slug), &file.history, history));
+        self.files.push(ChangedFile::new(file.path.clone(), &file.text, version.text));
+        self.events.push(ChangeEvent::new(event, slug, words, data));
+        Ok(n)
     }
 }
 
@@ -292,17 +275,17 @@ fn highest_named(book: &PlaybookFile) -> u32 {
 }
 
 /// The path of a playbook's history.
-pub fn history_path(path: &Path, slug: &str) -> PathBuf {
+pub(crate) fn history_path(path: &Path, slug: &str) -> PathBuf {
     path.with_file_name(format!("{slug}{HISTORY_SUFFIX}"))
 }
 
 /// The recorded versions of a playbook.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct RecordedPlaybook {
+pub(crate) struct RecordedPlaybook {
     /// The last recorded version; 0 without one. Numbers may restart, so the last record counts and not the highest number.
-    pub last: u32,
+    pub(crate) last: u32,
     /// SHA-256 of that version's file, if recorded.
-    pub sha256: Option<String>,
+    pub(crate) sha256: Option<String>,
     /// Whether the last record archived the playbook.
     is_archived: bool,
     /// SHA-256 of the files recorded under each version number.
@@ -311,32 +294,32 @@ pub struct RecordedPlaybook {
 
 impl RecordedPlaybook {
     /// Whether the ledger rules out this version. It does not know versions from before its first record.
-    pub fn contradicts(&self, n: u32, sha256: &str) -> bool {
+    pub(crate) fn contradicts(&self, n: u32, sha256: &str) -> bool {
         let is_known = self.hashes.first_key_value().is_some_and(|(first, _)| *first <= n);
         is_known && !self.hashes.get(&n).is_some_and(|hashes| hashes.contains(sha256))
     }
 
     /// Whether the hash is that of the last recorded version. Without a record every file is.
-    pub fn is_last(&self, n: u32, sha256: &str) -> bool {
+    pub(crate) fn is_last(&self, n: u32, sha256: &str) -> bool {
         self.last == 0 || (self.last == n && self.sha256.as_deref().is_none_or(|recorded| recorded == sha256))
     }
 }
 
 /// The playbooks that were recorded, by slug.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct RecordedVersions {
+pub(crate) struct RecordedVersions {
     playbooks: BTreeMap<String, RecordedPlaybook>,
-    pub trials: Trials,
+    pub(crate) trials: Trials,
 }
 
 impl RecordedVersions {
     /// The recorded versions of a playbook.
-    pub fn playbook(&self, slug: &str) -> RecordedPlaybook {
+    pub(crate) fn playbook(&self, slug: &str) -> RecordedPlaybook {
         self.playbooks.get(slug).cloned().unwrap_or_default()
     }
 
     /// The playbooks that are not archived, each with its last recorded version.
-    pub fn unarchived(&self) -> impl Iterator<Item = (&str, u32)> {
+    pub(crate) fn unarchived(&self) -> impl Iterator<Item = (&str, u32)> {
         self.playbooks
             .iter()
             .filter(|(_, recorded)| !recorded.is_archived)
@@ -348,22 +331,20 @@ impl RecordedVersions {
     /// # Errors
     /// When the ledger does not answer.
     #[crate::boxed]
-    pub async fn load(store: &Store, scope: &Scope) -> Result<Self, Error> {
-        let mut recalled = RecordedVersions::default();
-        store.records(&playbook_stream(scope)).await?.iter().for_each(|record| recalled.add(record));
-        Ok(recalled)
+    pub(crate) async fn load(store: &Store, scope: &Scope) -> Result<Self, Error> {
+        Ok(RecordedVersions::of(&store.records(&playbook_stream(scope)).await?))
     }
 
-    /// As [`RecordedVersions::load`], for synchronous code: opens the ledger on its own thread.
-    pub fn load_blocking(ledger: &StoreAddress, scope: &Scope) -> Self {
-        let mut recalled = RecordedVersions::default();
-        RecordedVersions::records_blocking(ledger, scope).iter().for_each(|record| recalled.add(record));
-        recalled
+    /// What these records say.
+    pub(crate) fn of(records: &[Record]) -> Self {
+        let mut recorded = RecordedVersions::default();
+        records.iter().for_each(|record| recorded.add(record));
+        recorded
     }
 
     /// The records of a scope's playbooks; empty if the ledger is missing or does not answer. A command that needs the ledger
     /// reports that itself.
-    pub fn records_blocking(ledger: &StoreAddress, scope: &Scope) -> Vec<Record> {
+    pub(crate) fn records_blocking(ledger: &StoreAddress, scope: &Scope) -> Vec<Record> {
         if !ledger.may_exist() {
             return Vec::new();
         }
@@ -393,19 +374,19 @@ impl RecordedVersions {
 
 /// An attempt to pass a gate, before it is recorded.
 #[derive(Debug, Clone)]
-pub struct NewAttempt {
-    pub id: String,
-    pub text: TextIdentity,
+pub(crate) struct NewAttempt {
+    pub(crate) id: String,
+    pub(crate) text: TextIdentity,
 }
 
 impl NewAttempt {
     /// A new attempt on a text.
-    pub fn new(text: &str) -> Self {
+    pub(crate) fn new(text: &str) -> Self {
         NewAttempt { id: entropy::hex(&entropy::bytes::<8>()), text: TextIdentity::new(text) }
     }
 
     /// Adds it to the data of a record.
-    pub fn add_to(&self, data: &mut Json) {
+    pub(crate) fn add_to(&self, data: &mut Json) {
         data["attempt"] = json!(self.id);
         data["text"] = json!(self.text);
     }
@@ -413,7 +394,7 @@ impl NewAttempt {
 
 /// The recorded trials of a scope, the oldest first.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Trials {
+pub(crate) struct Trials {
     attempts: Vec<Attempt>,
     /// The texts that went into shadow: the time in milliseconds since the Unix epoch, the playbook's slug, and the text.
     texts: Vec<(i64, String, TextIdentity)>,
@@ -466,14 +447,14 @@ impl Trials {
     }
 
     /// The scores of all trials, with their texts.
-    pub fn pairs(&self) -> impl Iterator<Item = (&TextIdentity, (f64, f64))> {
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&TextIdentity, (f64, f64))> {
         let attempts =
             self.attempts.iter().filter_map(|attempt| Some((attempt.text.as_ref()?, &attempt.pairs)));
         attempts.flat_map(|(text, pairs)| pairs.iter().map(move |pair| (text, *pair)))
     }
 
     /// How often gates were asked about a text.
-    pub fn count(&self, text: &TextIdentity) -> AttemptCount {
+    pub(crate) fn count(&self, text: &TextIdentity) -> AttemptCount {
         let of_it = |attempt: &&Attempt| attempt.text.as_ref().is_some_and(|of| text.is_similar(of));
         let of_it: Vec<&Attempt> = self.attempts.iter().filter(of_it).collect();
         let refused = of_it.iter().filter(|attempt| attempt.is_refused).count();
@@ -481,13 +462,13 @@ impl Trials {
     }
 
     /// The text of a playbook in shadow at a time.
-    pub fn text_at(&self, slug: &str, at_ms: i64) -> Option<TextIdentity> {
+    pub(crate) fn text_at(&self, slug: &str, at_ms: i64) -> Option<TextIdentity> {
         let until = self.texts.iter().rfind(|(since, of, _)| of == slug && *since <= at_ms);
         until.map(|(_, _, text)| text.clone())
     }
 
     /// The first time when a text went into shadow that `is_wanted` accepts.
-    pub fn first_ms(&self, is_wanted: impl Fn(&TextIdentity) -> bool) -> Option<i64> {
+    pub(crate) fn first_ms(&self, is_wanted: impl Fn(&TextIdentity) -> bool) -> Option<i64> {
         self.texts.iter().filter(|(_, _, text)| is_wanted(text)).map(|(at_ms, ..)| *at_ms).min()
     }
 }

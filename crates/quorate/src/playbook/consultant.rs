@@ -13,7 +13,6 @@ use quorate_kernel::ports::dispatcher::Question;
 use quorate_kernel::single_call::{Answer, SingleCall, SingleCallError};
 use quorate_manifest::document::Document;
 use quorate_manifest::playbook::Playbook;
-use quorate_playbook::weave::compose;
 use quorate_protocol::answers::Schema;
 use quorate_protocol::answers::reflection::{Judgement, TraitVerdict};
 use quorate_protocol::{Json, Name, Part, PartKind};
@@ -29,7 +28,7 @@ use crate::service::{budget, trust};
 const STREAM: &str = "playbooks/asked";
 
 /// An executor that can be asked.
-pub struct Consultant {
+pub(crate) struct Consultant {
     call: SingleCall,
     config: MemberConfig,
 }
@@ -39,12 +38,12 @@ impl Consultant {
     ///
     /// # Errors
     /// If the executor is unknown, or its settings are refused.
-    pub fn resolve(
-        keeping: &LibraryWriter,
+    pub(crate) fn resolve(
+        writer: &LibraryWriter,
         named: Option<&str>,
         place: Option<&Place>,
     ) -> Result<Self, Error> {
-        let workspace = &keeping.library.workspace;
+        let workspace = &writer.library.workspace;
         let registry = &workspace.registry;
         let file = workspace.config.path();
         // A place exists only if a file names the executor.
@@ -53,11 +52,11 @@ impl Consultant {
             Some(name) => executor::by_name(registry, &workspace.config, name, place, selected_by)?,
             None => executor::fallback(registry, &workspace.config)?,
         };
-        Consultant::new(keeping, chosen)
+        Consultant::new(writer, chosen)
     }
 
-    fn new(keeping: &LibraryWriter, chosen: SelectedExecutor) -> Result<Self, Error> {
-        let (workspace, environment) = (&keeping.library.workspace, &keeping.session.environment);
+    fn new(writer: &LibraryWriter, chosen: SelectedExecutor) -> Result<Self, Error> {
+        let (workspace, environment) = (&writer.library.workspace, &writer.session.environment);
         let admitted = trust::admit(environment, chosen.needs())?;
         chosen.ensure_installed()?;
         let caps = budget::configured(&workspace.config);
@@ -65,7 +64,7 @@ impl Consultant {
         let config = chosen.into_member_config(admitted);
         let call = SingleCall {
             stream: STREAM.into(),
-            ledger: keeping.session.ledger(),
+            ledger: writer.session.ledger(),
             clock: environment.clock.clone(),
             redactor: workspace.redaction.redactor.clone(),
             caps,
@@ -74,7 +73,7 @@ impl Consultant {
         Ok(Consultant { call, config })
     }
 
-    pub fn name(&self) -> &str {
+    pub(crate) fn name(&self) -> &str {
         &self.config.executor_name
     }
 
@@ -83,7 +82,7 @@ impl Consultant {
     /// # Errors
     /// When the ledger fails.
     #[crate::boxed]
-    pub async fn ask(&self, id: &str, question: Question) -> Result<Result<Json, String>, Error> {
+    pub(crate) async fn ask(&self, id: &str, question: Question) -> Result<Result<Json, String>, Error> {
         let (step, member) = id.split_once('/').unwrap_or((id, id));
         match self.call.ask(&Name::from(id), &Name::from(member), &self.config, question).await {
             Ok(Answer { answer, .. }) => Ok(Ok(answer)),
@@ -100,18 +99,13 @@ const ROLE: &str = "# Judge of prompt fragments\n\nYou decide whether a fragment
     `unsure`.";
 const TASK: &str = "Say whether the fragment keeps the locked traits.";
 
-/// An executor that judges proposals.
-pub struct Judge {
-    consultant: Consultant,
-}
-
-impl Judge {
+impl Consultant {
     /// The configured judge, or the default executor if it asks a model; `None` without either.
     ///
     /// # Errors
     /// If the judge cannot be asked.
-    pub fn of(keeping: &LibraryWriter) -> Result<Option<Self>, Error> {
-        let workspace = &keeping.library.workspace;
+    pub(crate) fn judge_of(writer: &LibraryWriter) -> Result<Option<Self>, Error> {
+        let workspace = &writer.library.workspace;
         let (config, playbooks) = (&workspace.config, &workspace.config.playbooks);
         let ((name, place), is_default) = match (&playbooks.judge, &config.default_executor) {
             (Some(judge), _) => (judge, false),
@@ -124,7 +118,7 @@ impl Judge {
         if is_default && !chosen.about().asks_a_model {
             return Ok(None);
         }
-        Ok(Some(Judge { consultant: Consultant::new(keeping, chosen)? }))
+        Consultant::new(writer, chosen).map(Some)
     }
 
     /// Asks the judge about a proposal, for each targeted operator. Any answer but a clear yes is a refusal.
@@ -132,19 +126,18 @@ impl Judge {
     /// # Errors
     /// When the ledger fails.
     #[crate::boxed]
-    pub async fn judge(
+    pub(crate) async fn judge(
         &self,
-        keeping: &LibraryWriter,
+        writer: &LibraryWriter,
         playbook: &Playbook,
         text: &str,
         document: Option<&Document>,
         operators: &[String],
         report: &mut Report,
     ) -> Result<(), Error> {
-        let now_ms = keeping.now_ms();
-        for known in keeping.library.operators.iter().filter(|known| operators.contains(&known.slug)) {
-            let candidates = keeping.library.candidates_for(known);
-            let prompt = compose(&known.base, &candidates, &[], &known.locks(), now_ms).woven.prompt;
+        for known in writer.library.operators.iter().filter(|known| operators.contains(&known.slug)) {
+            let candidates = writer.library.candidates_for(known);
+            let prompt = known.compose(&candidates, writer.now_ms()).woven.prompt;
             let traits = known.traits.iter().map(|one| json!({"id": one.id, "description": one.description}));
             let traits = serde_json::to_string_pretty(&traits.collect::<Vec<_>>()).unwrap_or_default();
             let question = Question {
@@ -157,7 +150,7 @@ impl Judge {
                 ],
                 answer_schema: Schema::Judgement,
             };
-            let answered = self.consultant.ask(&format!("judge/{}", known.slug), question).await?;
+            let answered = self.ask(&format!("judge/{}", known.slug), question).await?;
             let why = match answered.as_ref().map(Judgement::read) {
                 Ok(Some(Judgement { verdict: TraitVerdict::Keeps, .. })) => continue,
                 Ok(Some(Judgement { verdict: TraitVerdict::Betrays, traits, reason })) => {

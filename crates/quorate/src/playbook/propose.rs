@@ -23,22 +23,22 @@ use quorate_manifest::playbook::{self, EntryKind, EvidenceKind, Playbook, Playbo
 use quorate_manifest::timestamp;
 use quorate_manifest::workspace::WorkspacePath;
 use quorate_playbook::bind::MatchKind;
-use quorate_playbook::contradiction::{Contradiction, contradictions};
 use quorate_playbook::curate::Cause;
 use quorate_playbook::delta::{Add, Delta, DeltaError, Revise};
-use quorate_playbook::weave::Candidate;
 use quorate_protocol::Json;
 use quorate_protocol::locks::fold;
 use serde::Serialize;
 use serde_json::{Map, json};
 
 use super::change::{ChangeEvent, PlaybookChange, first_match_event};
-use super::consultant::Judge;
+use super::consultant::Consultant;
 use super::inspect::excerpt_place;
 use super::library::Library;
+use super::refuse;
 use super::traits::ExceptionRequest;
 use super::versions::{NewVersion, VersionedFile};
 use super::writer::LibraryWriter;
+use crate::service::artifact::Artifact;
 use crate::service::disk::display_path;
 use crate::service::error::{Error, ErrorKind};
 use crate::service::manifests::Manifests;
@@ -47,7 +47,7 @@ use crate::view::{Doc, Text};
 
 /// A proposal.
 #[derive(Debug, Clone)]
-pub enum Proposal {
+pub(super) enum Proposal {
     /// A manifest as written, and its file name.
     Manifest {
         text: String,
@@ -119,7 +119,7 @@ pub(super) fn refusals_in_words(report: &Report) -> String {
 ///
 /// # Errors
 /// If it is not one of these.
-pub fn parse(text: &str, shown: &str, redactor: &Redactor) -> Result<Vec<Proposal>, Error> {
+pub(super) fn parse(text: &str, shown: &str, redactor: &Redactor) -> Result<Vec<Proposal>, Error> {
     let clean = |text: &str| redactor.redact(text).0;
     let bare = text.trim_start_matches('\u{feff}');
     if bare.starts_with("---") {
@@ -149,7 +149,7 @@ pub fn parse(text: &str, shown: &str, redactor: &Redactor) -> Result<Vec<Proposa
 }
 
 /// A proposal with secrets redacted: it goes into prompts, files and the ledger.
-pub fn proposal_from_json(value: Json, redactor: &Redactor) -> Proposal {
+pub(super) fn proposal_from_json(value: Json, redactor: &Redactor) -> Proposal {
     let value = redactor.redact_json(value).0;
     let slug = value.get("slug").and_then(Json::as_str).unwrap_or_default().to_owned();
     match Delta::parse(value) {
@@ -161,39 +161,67 @@ pub fn proposal_from_json(value: Json, redactor: &Redactor) -> Proposal {
     }
 }
 
+/// Proposes what a text says.
+///
+/// # Errors
+/// As [`parse`] and [`propose`].
+#[crate::boxed]
+pub(super) async fn propose_text(
+    writer: &mut LibraryWriter,
+    read: &Artifact,
+    operator: Option<String>,
+    exception: Option<ExceptionRequest>,
+) -> Result<Proposed, Error> {
+    let name = if read.display_name == "-" { "standard input" } else { &read.display_name };
+    let proposals = parse(&read.text, name, &writer.session.workspace.redaction.redactor)?;
+    let proposer = Proposer { by: writer.user().to_owned(), operator };
+    propose(writer, &proposals, &proposer, exception).await
+}
+
+/// Proposes the advice of an advisory run.
+///
+/// # Errors
+/// If the run is unknown or has no advice; and as [`propose`].
+#[crate::boxed]
+pub(super) async fn propose_advice(writer: &mut LibraryWriter, run: &str) -> Result<Proposed, Error> {
+    let proposals = proposals_of_run(writer, run).await?;
+    let proposer = Proposer { by: writer.user().to_owned(), operator: None };
+    propose(writer, &proposals, &proposer, None).await
+}
+
 /// Processes proposals. A person may allow the traits that `excepting` names.
 ///
 /// # Errors
 /// If a file cannot be written or read, or the judge cannot be asked; a refused proposal is an outcome.
 #[crate::boxed]
-pub async fn propose(
-    keeping: &mut LibraryWriter,
+pub(super) async fn propose(
+    writer: &mut LibraryWriter,
     proposals: &[Proposal],
     proposer: &Proposer,
     mut excepting: Option<ExceptionRequest>,
 ) -> Result<Proposed, Error> {
-    let judge = Judge::of(keeping)?;
-    let redactor = keeping.session.workspace.redaction.redactor.clone();
+    let judge = Consultant::judge_of(writer)?;
+    let redactor = writer.session.workspace.redaction.redactor.clone();
     if let Some(excepting) = &mut excepting {
         excepting.reason = redactor.redact(&excepting.reason).0;
     }
     let mut outcomes = Vec::new();
     for proposal in proposals {
-        outcomes.push(propose_one(keeping, proposal, proposer, judge.as_ref(), excepting.as_mut()).await?);
+        outcomes.push(propose_one(writer, proposal, proposer, judge.as_ref(), excepting.as_mut()).await?);
     }
     Ok(Proposed { proposals: outcomes })
 }
 
 async fn propose_one(
-    keeping: &mut LibraryWriter,
+    writer: &mut LibraryWriter,
     proposal: &Proposal,
     proposer: &Proposer,
-    judge: Option<&Judge>,
+    judge: Option<&Consultant>,
     excepting: Option<&mut ExceptionRequest>,
 ) -> Result<ProposalOutcome, Error> {
-    let at_ms = keeping.now_ms();
+    let at_ms = writer.now_ms();
     let mut draft = DraftBuilder {
-        keeping,
+        writer,
         proposer,
         at: timestamp::format(at_ms),
         slug: String::new(),
@@ -218,16 +246,16 @@ async fn propose_one(
     let mut change = PlaybookChange::new_at(at_ms);
     if let Some(drafted) = drafted {
         let report = &mut outcome.report;
-        let (affected, allowed) = examine(keeping, &drafted, excepting, report, at_ms).await?;
+        let (affected, allowed) = examine(writer, &drafted, excepting, report).await?;
         if let (false, Some(judge)) = (report.has_refusals(), judge) {
             let Draft { playbook, text, document, .. } = &drafted;
-            judge.judge(keeping, playbook, text, document.as_deref(), &affected, report).await?;
+            judge.judge(writer, playbook, text, document.as_deref(), &affected, report).await?;
         }
         if !report.has_refusals() {
             change.events.extend(allowed);
             outcome.accepted = true;
-            outcome.file = Some(display_path(&keeping.session.environment, &drafted.record.path));
-            outcome.version = Some(drafted.accept(keeping, proposer, &affected, &mut change)?);
+            outcome.file = Some(display_path(&writer.session.environment, &drafted.record.path));
+            outcome.version = Some(drafted.accept(writer, proposer, &affected, &mut change)?);
             outcome.operators = Some(affected);
         }
     }
@@ -239,7 +267,7 @@ async fn propose_one(
         let words = refusals_in_words(&outcome.report);
         change.events.push(ChangeEvent::new(PlaybookEvent::Rejected, slug, words, data));
     }
-    keeping.commit(&change).await?;
+    writer.commit(&change).await?;
     Ok(outcome)
 }
 
@@ -255,20 +283,20 @@ impl Draft {
         ];
         for (what, text) in texts {
             if let Some(place) = first_invisible(text) {
-                let body = Body::new(format!("its {what} has an invisible character: {place}"));
-                report.refuse(codes::DELTA_INVALID, body.help("remove the character"));
+                let message = format!("its {what} has an invisible character: {place}");
+                refuse(report, codes::DELTA_INVALID, message, "remove the character");
             }
         }
         if self.playbook.title.contains(['\n', '\r']) {
-            let body = Body::new("its title has several lines");
-            report.refuse(codes::DELTA_INVALID, body.help("describe the playbook in one line"));
+            let message = "its title has several lines";
+            refuse(report, codes::DELTA_INVALID, message, "describe the playbook in one line");
         }
     }
 
     /// Adds the version to a change; returns its number.
     fn accept(
         self,
-        keeping: &LibraryWriter,
+        writer: &LibraryWriter,
         proposer: &Proposer,
         affected: &[String],
         change: &mut PlaybookChange,
@@ -295,101 +323,61 @@ impl Draft {
             change.events.push(ChangeEvent::new(PlaybookEvent::Registered, &shadowed.slug, words, data));
             change.events.push(shadowed);
         }
-        keeping.record_pattern_matches(&self.playbook, change);
+        writer.record_pattern_matches(&self.playbook, change);
         Ok(version)
     }
 }
 
 /// Checks a draft against all operators it targets; returns their slugs, and the exceptions granted.
 async fn examine(
-    keeping: &LibraryWriter,
+    writer: &LibraryWriter,
     drafted: &Draft,
     excepting: Option<&mut ExceptionRequest>,
     report: &mut Report,
-    now_ms: i64,
 ) -> Result<(Vec<String>, Option<ChangeEvent>), Error> {
-    let library = &keeping.library;
+    let library = &writer.library;
     let playbook = &drafted.playbook;
     let matched = library.operators_for(playbook);
     drafted.refuse_unseen_characters(report);
     if library.targets_all(playbook) {
-        let body = Body::new("it targets all operators, but was learned from some of them");
+        let message = "it targets all operators, but was learned from some of them";
         let help = "name the operator or the role that it was learned from";
-        report.refuse(codes::DELTA_INVALID, body.help(help));
+        refuse(report, codes::DELTA_INVALID, message, help);
     } else if matched.is_empty() {
-        let body = Body::new("its targets match no operator in this workspace");
-        report.refuse(
-            codes::TARGET_UNRESOLVED,
-            body.help("run `quorate check operators` to see the available operators"),
-        );
+        let message = "its targets match no operator in this workspace";
+        let help = "run `quorate check operators` to see the available operators";
+        refuse(report, codes::TARGET_UNRESOLVED, message, help);
     }
     if let Some((word, _)) = check::council_mentions(&drafted.text).next() {
-        let body = Body::new(format!("its text mentions the judges of the agent's work: `{word}`"));
-        let help = "tell the agent what to do, without its judges";
-        report.refuse(codes::DELTA_INVALID, body.help(help));
+        let message = format!("its text mentions the judges of the agent's work: `{word}`");
+        refuse(report, codes::DELTA_INVALID, message, "tell the agent what to do, without its judges");
     }
     check_superseded(library, playbook, report);
-    warn_contradictions(library, playbook, &drafted.text, now_ms, report);
+    library.warn_contradictions(playbook, &drafted.text, report);
     let standing = library.standing_for(playbook);
-    let mut objections = library.objections(playbook, &drafted.text, &standing, now_ms);
+    let mut objections = library.objections(playbook, &drafted.text, &standing);
     // Do not ask a person about a proposal that is refused anyway.
     let excepting = excepting.filter(|_| !report.has_refusals());
     let allowed = excepting.map(|excepting| excepting.allow(&playbook.slug, &drafted.text, &mut objections));
     let allowed = allowed.transpose().unwrap_or_else(|closed| {
-        report.refuse(codes::LOCK_VIOLATED, Body::new(closed.message).help(closed.help));
+        refuse(report, codes::LOCK_VIOLATED, closed.message, closed.help);
         None
     });
     for objection in objections {
-        let mut body = objection.body();
+        let (code, mut body) = (objection.code(), objection.body);
         if let (Cause::Locked(touch), Some(document)) = (&objection.cause, &drafted.document) {
             report.add_source(document.shown.clone(), document.text.clone());
             body = body.at(excerpt_place(document, &touch.excerpt));
         }
-        report.refuse(objection.code(), body);
+        report.refuse(code, body);
     }
     for evidence in playbook.evidence.iter().filter(|one| one.kind == EvidenceKind::Run) {
-        if let Some(what) = tainted_reason(keeping, &evidence.reference).await? {
-            let body = Body::new(format!("it was learned from run {}, in which {what}", evidence.reference));
-            report.refuse(codes::DELTA_INVALID, body.help("learn it from runs whose records are intact"));
+        if let Some(what) = tainted_reason(writer, &evidence.reference).await? {
+            let message = format!("it was learned from run {}, in which {what}", evidence.reference);
+            refuse(report, codes::DELTA_INVALID, message, "learn it from runs whose records are intact");
         }
     }
     Ok((matched.into_iter().map(|(known, _)| known.slug.clone()).collect(), allowed))
-}
-
-/// Warns about active playbooks of the same operators that state the opposite (B14).
-pub(super) fn warn_contradictions(
-    library: &Library,
-    playbook: &Playbook,
-    text: &str,
-    now_ms: i64,
-    report: &mut Report,
-) {
-    for found in contradictions_of(library, playbook, text, now_ms) {
-        report.warn(codes::PLAYBOOKS_CONTRADICT, Body::new(found.to_string()).help(found.help()));
-    }
-}
-
-/// The active playbooks that a text contradicts, each once.
-pub(super) fn contradictions_of(
-    library: &Library,
-    playbook: &Playbook,
-    text: &str,
-    now_ms: i64,
-) -> Vec<Contradiction> {
-    let mut found: Vec<Contradiction> = Vec::new();
-    for (known, _) in library.operators_for(playbook) {
-        let mut candidates = library.candidates_for(known);
-        candidates
-            .retain(|candidate| candidate.status == Status::Active && candidate.overlay.id != playbook.slug);
-        candidates.push(Candidate { status: Status::Shadow, ..known.candidate(playbook, text) });
-        let all = contradictions(&candidates, now_ms).into_iter().filter(|one| one.slug == playbook.slug);
-        for one in all {
-            if !found.iter().any(|known| known.active == one.active) {
-                found.push(one);
-            }
-        }
-    }
-    found
 }
 
 /// A superseded playbook must exist and target no other operator: that operator would otherwise lose it unnoticed.
@@ -398,32 +386,28 @@ pub(super) fn check_superseded(library: &Library, playbook: &Playbook, report: &
         library.operators_for(playbook).iter().map(|(known, _)| known.slug.as_str()).collect();
     for slug in playbook.supersedes.iter().flatten() {
         let Some(book) = library.book(slug) else {
-            let body = Body::new(format!("it supersedes `{slug}`, which does not exist"));
-            report.refuse(
-                codes::DELTA_INVALID,
-                body.help("run `quorate playbook list` to see the available playbooks"),
-            );
+            let message = format!("it supersedes `{slug}`, which does not exist");
+            let help = "run `quorate playbook list` to see the available playbooks";
+            refuse(report, codes::DELTA_INVALID, message, help);
             continue;
         };
         let others = library.operators_for(&book.playbook);
         if let Some((other, _)) = others.iter().find(|(known, _)| !matched.contains(&&*known.slug)) {
-            let body = Body::new(format!(
-                "it supersedes `{slug}`, but does not target its operator `{}`",
-                other.slug
-            ));
-            report.refuse(codes::DELTA_INVALID, body.help("add the operator to the targets"));
+            let message =
+                format!("it supersedes `{slug}`, but does not target its operator `{}`", other.slug);
+            refuse(report, codes::DELTA_INVALID, message, "add the operator to the targets");
         }
     }
 }
 
 /// Why a run cannot be evidence; `None` for a run of another ledger.
-async fn tainted_reason(keeping: &LibraryWriter, reference: &str) -> Result<Option<&'static str>, Error> {
+async fn tainted_reason(writer: &LibraryWriter, reference: &str) -> Result<Option<&'static str>, Error> {
     let id = reference.strip_prefix("runs/").unwrap_or(reference);
     if !id.starts_with('r') || !id.chars().all(|c| c.is_ascii_alphanumeric()) {
         return Ok(None);
     }
-    let PrefixMatch::One(run) = keeping.session.store.find_by_prefix(id).await? else { return Ok(None) };
-    let records = keeping.session.store.records(&run.run).await?;
+    let PrefixMatch::One(run) = writer.session.store.find_by_prefix(id).await? else { return Ok(None) };
+    let records = writer.session.store.records(&run.run).await?;
     Ok(records.iter().any(|record| record.is(Kind::Violation)).then_some("a locked trait was touched"))
 }
 
@@ -451,15 +435,15 @@ fn one_line(text: &str) -> &str {
 
 /// The proposer, and its default operator.
 #[derive(Debug, Clone)]
-pub struct Proposer {
-    pub by: String,
+pub(super) struct Proposer {
+    pub(super) by: String,
     /// The operator of deltas that name none.
-    pub operator: Option<String>,
+    pub(super) operator: Option<String>,
 }
 
 /// A proposal in progress.
 struct DraftBuilder<'k> {
-    keeping: &'k LibraryWriter,
+    writer: &'k LibraryWriter,
     proposer: &'k Proposer,
     /// The time of the proposal, in RFC 3339.
     at: String,
@@ -491,8 +475,8 @@ type Drafted = Result<Option<Draft>, Error>;
 
 impl DraftBuilder<'_> {
     fn build_manifest(&mut self, text: &str, shown: &str) -> Drafted {
-        let library = &self.keeping.library;
-        let path = std::fs::canonicalize(self.keeping.session.environment.directory.join(shown)).ok();
+        let library = &self.writer.library;
+        let path = std::fs::canonicalize(self.writer.session.environment.directory.join(shown)).ok();
         let is_it = |book: &&PlaybookFile| {
             path.is_some()
                 && std::fs::canonicalize(library.root.join(book.path.workspace_relative())).ok() == path
@@ -537,8 +521,8 @@ impl DraftBuilder<'_> {
 
     /// Loads a manifest with the usual checks, beside the existing playbooks.
     fn build_text(&mut self, text: &str, name: &str) -> Drafted {
-        let library = &self.keeping.library;
-        let environment = &self.keeping.session.environment;
+        let library = &self.writer.library;
+        let environment = &self.writer.session.environment;
         let manifests = Manifests::open(environment, &library.root, Refs::Followed)?;
         let loader = manifests.loader(&*environment.registries);
         // The first playbook keeps the slug.
@@ -596,7 +580,7 @@ impl DraftBuilder<'_> {
     }
 
     fn build_revision(&mut self, revise: &Revise) -> Drafted {
-        let library = &self.keeping.library;
+        let library = &self.writer.library;
         let slug = &revise.slug;
         self.slug.clone_from(slug);
         let Some(book) = library.book(slug) else {
@@ -616,7 +600,7 @@ impl DraftBuilder<'_> {
             let message = format!("`{slug}` does not target `{operator}`, whose runs this was learned from");
             return self.refuse(codes::DELTA_INVALID, Body::new(message));
         }
-        let record = self.keeping.intact_record(book)?;
+        let record = self.writer.intact_record(book)?;
         if fold(revise.body.trim()) == fold(book.text()) {
             return self.refuse(codes::DELTA_INVALID, Body::new(format!("`{slug}` already has this text")));
         }
@@ -665,18 +649,18 @@ const MAX_TITLE_CHARS: usize = 120;
 /// # Errors
 /// If the run is unknown, or has no fragments.
 #[crate::boxed]
-pub async fn proposals_of_run(keeping: &LibraryWriter, prefix: &str) -> Result<Vec<Proposal>, Error> {
-    let run = keeping.session.find_run(prefix).await?.run;
-    let history = keeping.session.partial_history(&run).await?;
+pub(super) async fn proposals_of_run(writer: &LibraryWriter, prefix: &str) -> Result<Vec<Proposal>, Error> {
+    let run = writer.session.find_run(prefix).await?.run;
+    let history = writer.session.partial_history(&run).await?;
     let fragments = history.outcome().map(|outcome| outcome.fragments).filter(|all| !all.is_empty());
     let (Some(setup), Some(fragments)) = (run_opened::assembly_setup(&history), fragments) else {
         let body = Body::new(format!("run {run} has no advice"));
         let help = "name a run of an advisory assembly: `quorate runs` lists all runs";
         return Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body.help(help)));
     };
-    let known = keeping.library.operators.iter();
+    let known = writer.library.operators.iter();
     let targets: Vec<Json> = known
-        .filter(|known| setup.operators.contains(&known.overlay_name(&keeping.library.scope)))
+        .filter(|known| setup.operators.contains(&known.overlay_name(&writer.library.scope)))
         .map(|known| json!({"kind": "operator", "ref": known.slug}))
         .collect();
     if targets.is_empty() {
@@ -684,7 +668,7 @@ pub async fn proposals_of_run(keeping: &LibraryWriter, prefix: &str) -> Result<V
         let help = "name one in `appliesTo` or `executor` of the assembly";
         return Err(Error::configuration(codes::TARGET_UNRESOLVED, body.help(help)));
     }
-    let redactor = &keeping.session.workspace.redaction.redactor;
+    let redactor = &writer.session.workspace.redaction.redactor;
     let proposals = fragments.iter().map(|fragment| {
         let Fragment { member, severity, .. } = fragment;
         let text = fragment.text.trim().to_owned();
@@ -694,17 +678,12 @@ pub async fn proposals_of_run(keeping: &LibraryWriter, prefix: &str) -> Result<V
             title: emitted_title(&text),
             body: text,
             targets: Some(json!(targets)),
-            selector: None,
-            block: None,
             priority: priority.map(|n| json!(n.min(quorate_playbook::weave::ADVISORY_CAP))),
-            lock_check: Vec::new(),
-            ttl: None,
             evidence: Some(json!([{
                 "kind": "run", "ref": format!("runs/{run}"), "note": format!("severity {severity}"),
             }])),
-            supersedes: None,
-            tags: None,
             metadata: Some(json!({"quorate": {"mentor": member, "assembly": &*setup.assembly}})),
+            ..Add::default()
         };
         proposal_from_json(json!(Delta::Add(Box::new(add))), redactor)
     });

@@ -1,41 +1,322 @@
-//! The gates of a promotion (B6): `a-b`, `scorer`, `human` and `governance`.
+//! Promote: a shadow playbook passes a gate and is woven from then on (B6). Archives the playbooks it supersedes. The gates
+//! are `a-b`, `scorer`, `human` and `governance`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_adapters::process;
+use quorate_diagnostics::{Report, codes};
+use quorate_kernel::attempts::object;
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::history::History;
 use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::ports::ledger::{Ledger as _, PlaybookEvent};
 use quorate_kernel::record::{self, Scores};
 use quorate_manifest::playbook::load::written_at;
-use quorate_manifest::playbook::{Gate, PlaybookFile};
+use quorate_manifest::playbook::{EntryKind, Gate, Playbook, PlaybookFile, Status};
 use quorate_manifest::{frontmatter, timestamp};
 use quorate_playbook::gate::{
-    Outcome, SeenTexts, Side, TestResult, TextIdentity, Thresholds, compare, compare_attempts, course,
+    GOVERNANCE_PRIORITY, Outcome, SeenTexts, Side, TestResult, TextIdentity, Thresholds, compare,
+    compare_attempts, course,
 };
 use quorate_playbook::log::priority;
-use quorate_playbook::weave::{Composition, compose};
+use quorate_playbook::weave::{Candidate, Composition};
 use quorate_protocol::Name;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
 use super::change::{ChangeEvent, PlaybookChange, append_new_events, playbook_stream};
-use super::library::Library;
-use super::propose::contradictions_of;
-use super::versions::{NewAttempt, RecordedVersions};
+use super::library::{Library, replacement};
+use super::propose::{check_superseded, refusals_in_words};
+use super::versions::{NewAttempt, NewVersion, RecordedVersions, VersionedFile, set_status};
 use super::writer::LibraryWriter;
-use super::{Approver, GateClosed, GateEvidence, push_quote};
-use crate::service::artifact::{Artifact, Draft};
+use super::{Approver, GateClosed, GateEvidence, push_quote, refuse};
+use crate::service::artifact::{self, Draft};
 use crate::service::convene::{self, ConveneRequest, Inputs, spec};
 use crate::service::disk::absolute;
 use crate::service::error::Error;
-use crate::service::run_spec::RunOptions;
 use crate::service::session::LedgerSession;
 use crate::service::trust;
 use crate::service::trust::requests::TrustRequest;
+use crate::view::{Doc, Text};
+
+/// The result of a promotion
+#[derive(Debug, Serialize)]
+pub struct Promotion {
+    /// The playbook
+    pub slug: String,
+    /// The gate's message
+    #[serde(rename = "said")]
+    pub gate_message: Option<String>,
+    /// The new version, if the gate opened
+    pub version: Option<u32>,
+    /// Whether the playbook is active now
+    pub promoted: bool,
+    /// The playbooks that it superseded
+    pub archived: Vec<String>,
+    /// Why it was not promoted, and warnings
+    #[serde(rename = "diagnostics")]
+    pub report: Report,
+}
+
+impl Promotion {
+    /// The result in words.
+    pub fn doc(&self) -> Doc {
+        let mut doc = Doc::new();
+        let slug = Text::strong(&self.slug);
+        let Some(version) = self.version else {
+            doc.line(slug.and(" was not promoted"));
+            return doc;
+        };
+        let note = self.gate_message.as_ref().map_or_else(String::new, |note| format!(" ({note})"));
+        doc.line(slug.and(format!(" is active: version {version}{note}")));
+        for slug in &self.archived {
+            doc.line(Text::strong(slug).and(" is archived"));
+        }
+        doc
+    }
+}
+
+/// Promotes a playbook, if the gate opens.
+///
+/// # Errors
+/// If the playbook is unknown, or a file cannot be read or written. A closed gate is an outcome.
+#[crate::boxed]
+pub(super) async fn promote(
+    writer: &mut LibraryWriter,
+    slug: &str,
+    gate: Gate,
+    mut asked: Box<dyn Approver>,
+) -> Result<Promotion, Error> {
+    let (book, record) = writer.intact(slug)?;
+    let mut outcome = Promotion {
+        slug: slug.to_owned(),
+        gate_message: None,
+        version: None,
+        promoted: false,
+        archived: Vec::new(),
+        report: Report::new(),
+    };
+    let report = &mut outcome.report;
+    check_preconditions(&writer.library, &book, gate, report);
+    writer.library.warn_contradictions(&book.playbook, book.text(), report);
+    let mut passed = None;
+    let mut attempt = None;
+    if !report.has_refusals() {
+        let new = NewAttempt::new(book.text());
+        // Fails if the ledger cannot be read: without the records, the attempt would start a new test.
+        let recorded = RecordedVersions::load(&writer.session.store, &writer.library.scope).await?;
+        let ordinal = match recorded.trials.count(&new.text).attempts {
+            0 => String::new(),
+            before => format!("; attempt {}", before + 1),
+        };
+        match ask_gate(writer, &book, gate, &new, &mut *asked).await? {
+            Ok(mut through) => {
+                through.note.push_str(&ordinal);
+                outcome.gate_message = Some(through.note.clone());
+                passed = Some(through);
+            }
+            Err(why) => {
+                let (slug, gate) = (&outcome.slug, gate.as_str());
+                let message = format!("`{slug}` does not pass the gate `{gate}`: {}{ordinal}", why.message);
+                deny(report, message, why.help);
+            }
+        }
+        attempt = Some(new);
+    }
+    // A gate may take long; the time is that of the decision.
+    let mut change = PlaybookChange::new_at(writer.now_ms());
+    match passed {
+        Some(passed) => {
+            outcome.archived = archive_superseded(writer, &book.playbook, &record, &mut change)?;
+            let version = add_promotion(writer, &record, gate, &passed, &outcome.archived, &mut change)?;
+            // The files of superseded playbooks come first: if the process dies in between, neither is woven, rather
+            // than both. The events begin with the promotion.
+            change.events.rotate_right(1);
+            (outcome.version, outcome.promoted) = (Some(version), true);
+        }
+        None => {
+            let words = format!("not promoted: {}", refusals_in_words(&outcome.report));
+            let data = json!({"gate": gate, "by": writer.user()});
+            change.events.push(ChangeEvent::new(PlaybookEvent::Rejected, &outcome.slug, words, data));
+        }
+    }
+    attempt
+        .iter()
+        .zip(change.events.first_mut())
+        .for_each(|(attempt, event)| attempt.add_to(&mut event.data));
+    if outcome.promoted {
+        writer.record_pattern_matches(&book.playbook, &mut change);
+    }
+    writer.commit(&change).await?;
+    Ok(outcome)
+}
+
+fn deny(report: &mut Report, message: String, help: impl Into<String>) {
+    refuse(report, codes::PROMOTION_DENIED, message, help);
+}
+
+/// Conditions that apply to every gate.
+fn check_preconditions(library: &Library, book: &PlaybookFile, gate: Gate, report: &mut Report) {
+    let (playbook, now_ms) = (&book.playbook, library.now_ms());
+    let slug = &playbook.slug;
+    match playbook.status {
+        Status::Shadow => {}
+        Status::Active => {
+            deny(report, format!("`{slug}` is already active"), "run `quorate weave OPERATOR` to see it");
+        }
+        Status::Archived => {
+            let help = format!("run `quorate playbook rollback {slug} --to N` to restore a version");
+            deny(report, format!("`{slug}` is archived"), help);
+        }
+    }
+    if gate != Gate::Governance {
+        for (message, otherwise) in needs_governance(library, playbook) {
+            deny(report, message, format!("promote it with `--gate governance`{otherwise}"));
+        }
+    }
+    check_superseded(library, playbook, report);
+    if let Some(other) = replacement(&library.catalogue, playbook) {
+        let message = format!("`{other}` is active and supersedes `{slug}`, so it would not be woven");
+        let help = format!("archive `{other}` first, or roll `{slug}` back to a version that was active");
+        deny(report, message, help);
+    }
+    let matched = library.operators_for(playbook);
+    if matched.is_empty() {
+        let message = format!("the targets of `{slug}` match no operator in this scope");
+        deny(report, message, "correct its targets with another proposal");
+    }
+    let expires = matched.first().and_then(|(known, _)| known.candidate(playbook, book.text()).expires_ms);
+    if expires.is_some_and(|expires| expires <= now_ms) {
+        deny(report, format!("`{slug}` has expired"), "propose it again if it still holds");
+    }
+    let standing = library.standing_for(playbook);
+    let most = library.workspace.config.playbooks.max_active;
+    for (operator, all) in &standing {
+        let count = count_active_beside(all, playbook, now_ms);
+        if count >= most {
+            let message =
+                format!("`{operator}` has {count} active playbooks, and at most {most} are allowed");
+            let help = format!(
+                "archive one first, or raise `max_active` in quorate.toml; `quorate weave {operator} --explain` shows them"
+            );
+            deny(report, message, help);
+        }
+    }
+    for objection in library.objections(playbook, book.text(), &standing) {
+        report.refuse(objection.code(), objection.body);
+    }
+}
+
+/// Why only governance may promote a playbook, each with what the author can do instead.
+fn needs_governance(library: &Library, playbook: &Playbook) -> Vec<(String, &'static str)> {
+    let slug = &playbook.slug;
+    let mut needs = Vec::new();
+    let weighty = |other: &&String| {
+        let other = library.book(other).map(|book| &book.playbook);
+        other.is_some_and(|other| other.status == Status::Active && priority(other) >= GOVERNANCE_PRIORITY)
+    };
+    if let Some(other) = playbook.supersedes.iter().flatten().find(weighty) {
+        let why = format!("`{slug}` supersedes `{other}`, which only governance may promote and replace");
+        needs.push((why, ""));
+    }
+    let priority = priority(playbook);
+    if priority >= GOVERNANCE_PRIORITY {
+        let why = format!(
+            "`{slug}` has priority {priority}, and only governance promotes from {GOVERNANCE_PRIORITY} on"
+        );
+        needs.push((why, ", or propose it with a lower priority"));
+    }
+    if library.targets_all(playbook) {
+        let why = format!("`{slug}` targets all operators, and only governance promotes such a playbook");
+        needs.push((why, ", or name the operators in `targets`"));
+    }
+    if let Some((block, id, operator)) = carried_trait(library, playbook) {
+        let why =
+            format!("`{slug}` replaces `{block}`, which carries the locked trait `{id}` of `{operator}`");
+        needs.push((why, ", or propose it as an overlay"));
+    }
+    needs
+}
+
+/// Replaced blocks that carry traits: their content is lost, and no word in the replacement shows that.
+const TRAIT_BLOCKS: [(&str, &[&str]); 2] =
+    [("voice", &["voice-register"]), ("boundaries", &["safety-boundary", "refuse-harm"])];
+
+/// The block that a playbook replaces, the locked trait in it, and its operator.
+fn carried_trait(library: &Library, playbook: &Playbook) -> Option<(String, String, String)> {
+    let block = playbook.block.as_ref()?;
+    let (_, ids) = TRAIT_BLOCKS.iter().find(|(name, _)| name == block)?;
+    let matched = library.operators_for(playbook);
+    matched.iter().find_map(|(known, _)| {
+        let id = known.traits.iter().find(|locked_trait| ids.contains(&&*locked_trait.id))?;
+        Some((block.clone(), id.id.clone(), known.slug.clone()))
+    })
+}
+
+/// The number of playbooks active for an operator besides one and those it supersedes.
+pub(super) fn count_active_beside(all: &[Candidate], playbook: &Playbook, now_ms: i64) -> usize {
+    let superseded = playbook.supersedes.as_deref().unwrap_or_default();
+    let counts = |candidate: &&Candidate| {
+        candidate.is_active(now_ms)
+            && candidate.slug != playbook.slug
+            && !superseded.contains(&candidate.slug)
+    };
+    all.iter().filter(counts).count()
+}
+
+/// Archives the playbooks that a promoted one supersedes; returns their slugs.
+fn archive_superseded(
+    writer: &LibraryWriter,
+    playbook: &Playbook,
+    record: &VersionedFile,
+    change: &mut PlaybookChange,
+) -> Result<Vec<String>, Error> {
+    let slug = &playbook.slug;
+    let author = format!("{slug}@v{}", record.next_n());
+    let mut archived = Vec::new();
+    for other in playbook.supersedes.iter().flatten() {
+        let Some(book) = writer.library.book(other) else { continue };
+        if book.playbook.status == Status::Archived {
+            continue;
+        }
+        let record = writer.intact_record(book)?;
+        let summary = format!("`{slug}` took its place");
+        let step = NewVersion::new(EntryKind::Superseded, &summary, &author);
+        let words = format!("superseded by `{slug}`");
+        let event = (PlaybookEvent::Archived, &*words, json!({"superseded_by": slug}));
+        change.add_version(&record, &step, None, event, set_status(Status::Archived))?;
+        archived.push(other.clone());
+    }
+    Ok(archived)
+}
+
+/// Makes a playbook active; returns its version.
+fn add_promotion(
+    writer: &LibraryWriter,
+    record: &VersionedFile,
+    gate: Gate,
+    passed: &GateEvidence,
+    archived: &[String],
+    change: &mut PlaybookChange,
+) -> Result<u32, Error> {
+    let by = writer.user();
+    let words = format!("passed the gate {}: {}", gate.as_str(), passed.note);
+    let summary = truncate(&words);
+    let step = NewVersion { gate: Some(gate), ..NewVersion::new(EntryKind::Promoted, &summary, by) };
+    let data = json!({"gate": gate, "by": by, "evidence": passed.reference, "supersedes": archived});
+    change.add_version(record, &step, None, (PlaybookEvent::Promoted, &words, data), |edit, at| {
+        set_status(Status::Active)(edit, at);
+        let entry = json!({"kind": passed.kind, "ref": passed.reference, "note": truncate(&passed.note)});
+        edit.push_item("evidence", &object(entry));
+    })
+}
+
+/// Shortens a text for a history.
+fn truncate(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(900).collect()
+}
 
 /// The decision of a gate; a closed gate is the inner error.
 type Gated = Result<Result<GateEvidence, GateClosed>, Error>;
@@ -45,19 +326,19 @@ type Gated = Result<Result<GateEvidence, GateClosed>, Error>;
 /// # Errors
 /// If a file cannot be read, or the gate cannot be asked.
 #[crate::boxed]
-pub async fn attempt(
-    keeping: &LibraryWriter,
+async fn ask_gate(
+    writer: &LibraryWriter,
     book: &PlaybookFile,
     gate: Gate,
     attempt: &NewAttempt,
     asked: &mut dyn Approver,
 ) -> Gated {
-    let terms = keeping.library.thresholds();
+    let terms = writer.library.thresholds();
     match gate {
-        Gate::AB => Box::pin(attempt_ab(keeping, book)).await,
-        Gate::Scorer => Box::pin(attempt_scorer(keeping, book, attempt, terms)).await,
-        Gate::Human => Ok(attempt_human(keeping, book, asked)),
-        Gate::Governance => Box::pin(attempt_governance(keeping, book)).await,
+        Gate::AB => Box::pin(attempt_ab(writer, book)).await,
+        Gate::Scorer => Box::pin(attempt_scorer(writer, book, attempt, terms)).await,
+        Gate::Human => Ok(attempt_human(writer, book, asked)),
+        Gate::Governance => Box::pin(attempt_governance(writer, book)).await,
     }
 }
 
@@ -73,13 +354,13 @@ pub async fn attempt(
 ///
 /// # Errors
 /// When the ledger does not answer.
-async fn attempt_ab(keeping: &LibraryWriter, book: &PlaybookFile) -> Gated {
-    let Trial { result: finding, runs, .. } = evaluate_ab(&keeping.library, &keeping.session, book).await?;
+async fn attempt_ab(writer: &LibraryWriter, book: &PlaybookFile) -> Gated {
+    let Trial { result: finding, runs, .. } = evaluate_ab(&writer.library, &writer.session, book).await?;
     if finding.passes {
         let reference = runs.last().map_or_else(|| "ledger".to_owned(), |last| format!("runs/{}", last.run));
         return Ok(Ok(GateEvidence { kind: "run", reference, note: finding.to_string() }));
     }
-    let operator = keeping
+    let operator = writer
         .library
         .operators_for(&book.playbook)
         .first()
@@ -123,7 +404,7 @@ pub struct TrialRun {
 /// # Errors
 /// When the ledger does not answer.
 #[crate::boxed]
-pub async fn evaluate_ab(
+pub(super) async fn evaluate_ab(
     library: &Library,
     session: &LedgerSession,
     book: &PlaybookFile,
@@ -265,26 +546,26 @@ const MAX_TRIALS_FACTOR: u32 = 5;
 /// # Errors
 /// If the file that names the command is not trusted, or the ledger does not answer. A failing command keeps the gate closed.
 async fn attempt_scorer(
-    keeping: &LibraryWriter,
+    writer: &LibraryWriter,
     book: &PlaybookFile,
     attempt: &NewAttempt,
     terms: Thresholds,
 ) -> Gated {
-    let config = &keeping.library.workspace.config;
+    let config = &writer.library.workspace.config;
     let Some((command, _)) = &config.playbooks.scorer else {
         let help = "name one in quorate.toml: [playbooks] scorer = [\"python3\", \"score.py\"]";
         return Ok(Err(GateClosed::new("quorate.toml names no scorer", help)));
     };
-    let environment = &keeping.session.environment;
+    let environment = &writer.session.environment;
     let need =
         TrustRequest { file: config.path(), acts: vec![process::command_side_effect(command, &config.dir)] };
     trust::admit(environment, vec![need])?;
     let slug = &book.playbook.slug;
-    let now_ms = keeping.now_ms();
+    let now_ms = writer.now_ms();
     let mut prompts = Vec::new();
-    for (known, _) in keeping.library.operators_for(&book.playbook) {
-        let candidates = keeping.library.candidates_for(known);
-        let Composition { woven, shadows } = compose(&known.base, &candidates, &[], &known.locks(), now_ms);
+    for (known, _) in writer.library.operators_for(&book.playbook) {
+        let candidates = writer.library.candidates_for(known);
+        let Composition { woven, shadows } = known.compose(&candidates, now_ms);
         let with = shadows.into_iter().find(|shadow| shadow.id == *slug).map(|shadow| shadow.prompt);
         match with {
             Some(Ok(with)) => prompts.push((known.slug.clone(), woven.prompt, with)),
@@ -297,8 +578,8 @@ async fn attempt_scorer(
             None => {}
         }
     }
-    let store = &keeping.session.store;
-    let earlier = RecordedVersions::load(store, &keeping.library.scope).await?.trials;
+    let store = &writer.session.store;
+    let earlier = RecordedVersions::load(store, &writer.library.scope).await?.trials;
     let (mut pairs, mut next) = (Vec::new(), 0);
     let result = |new: &[(f64, f64)]| {
         let new = new.iter().map(|pair| (&attempt.text, *pair));
@@ -335,9 +616,9 @@ async fn attempt_scorer(
             _ => data["attempt"] = json!(attempt.id),
         }
         let words = format!("trial {trial}: {} with it, {} without", scores.with, scores.without);
-        let mut change = PlaybookChange::new_at(keeping.now_ms());
+        let mut change = PlaybookChange::new_at(writer.now_ms());
         change.events.push(ChangeEvent::new(PlaybookEvent::Tried, slug, words, data));
-        append_new_events(store, &playbook_stream(&keeping.library.scope), &change, Vec::new(), &mut next)
+        append_new_events(store, &playbook_stream(&writer.library.scope), &change, Vec::new(), &mut next)
             .await?;
         pairs.push((scores.with, scores.without));
         if result(&pairs).passes {
@@ -361,12 +642,12 @@ async fn attempt_scorer(
 /// # Errors
 /// If no person can be asked, or the answer is no.
 fn attempt_human(
-    keeping: &LibraryWriter,
+    writer: &LibraryWriter,
     book: &PlaybookFile,
     asked: &mut dyn Approver,
 ) -> Result<GateEvidence, GateClosed> {
-    let redactor = &keeping.session.workspace.redaction.redactor;
-    let answer = asked.ask(&redactor.redact(&describe_promotion(keeping, book)).0)?;
+    let redactor = &writer.session.workspace.redaction.redactor;
+    let answer = asked.ask(&redactor.redact(&describe_promotion(writer, book)).0)?;
     let why = redactor.redact(answer.why.trim()).0;
     if !answer.yes {
         let reason = if why.is_empty() { String::new() } else { format!(": {why}") };
@@ -382,9 +663,9 @@ fn attempt_human(
 
 /// The question for a person or an assembly: first our description, then the playbook's text, quoted so that it cannot pass
 /// for ours.
-fn describe_promotion(keeping: &LibraryWriter, book: &PlaybookFile) -> String {
+fn describe_promotion(writer: &LibraryWriter, book: &PlaybookFile) -> String {
     let playbook = &book.playbook;
-    let matched = keeping.library.operators_for(playbook);
+    let matched = writer.library.operators_for(playbook);
     let operators: Vec<&str> = matched.iter().map(|(known, _)| &*known.slug).collect();
     let mut text = format!("# Weave `{}` into the prompts of {}\n\n", playbook.slug, operators.join(", "));
     let superseded = playbook.supersedes.iter().flatten().cloned().collect::<Vec<_>>().join(", ");
@@ -401,7 +682,7 @@ fn describe_promotion(keeping: &LibraryWriter, book: &PlaybookFile) -> String {
     }
     text.push_str(".\n\n## What agents would be told\n\n");
     push_quote(&mut text, book.text());
-    for exception in keeping.library.exceptions.allowed(&playbook.slug, book.text()) {
+    for exception in writer.library.exceptions.allowed(&playbook.slug, book.text()) {
         text.push_str(&format!("\n## It may touch `{}`, by an exception\n\n", exception.locked));
         push_quote(&mut text, &format!("{}: {}", exception.by, exception.reason));
     }
@@ -412,12 +693,11 @@ fn describe_promotion(keeping: &LibraryWriter, book: &PlaybookFile) -> String {
             push_quote(&mut text, block_text);
         }
     }
-    let now_ms = keeping.now_ms();
-    for found in contradictions_of(&keeping.library, playbook, book.text(), now_ms) {
+    for found in writer.library.contradictions(playbook, book.text()) {
         text.push_str(&format!("\n## It states the opposite of `{}`, which is active\n\n", found.active));
         push_quote(&mut text, &found.active_sentence);
     }
-    let asked = keeping.library.catalogue.attempts(book.text());
+    let asked = writer.library.catalogue.attempts(book.text());
     if asked.attempts > 0 {
         text.push_str(&format!("\nEarlier attempts to promote this text: {asked}.\n"));
     }
@@ -437,31 +717,22 @@ fn describe_promotion(keeping: &LibraryWriter, book: &PlaybookFile) -> String {
 ///
 /// # Errors
 /// If the assembly is refused or the ledger fails.
-async fn attempt_governance(keeping: &LibraryWriter, book: &PlaybookFile) -> Gated {
-    let configuration = &keeping.library.workspace.config;
+async fn attempt_governance(writer: &LibraryWriter, book: &PlaybookFile) -> Gated {
+    let configuration = &writer.library.workspace.config;
     let Some((written, _)) = &configuration.playbooks.governance else {
         let help = "name one in quorate.toml: [playbooks] governance = \"assemblies/prompt-board\"";
         return Ok(Err(GateClosed::new("quorate.toml names no assembly for promotions", help)));
     };
+    let name = format!("{}.md", book.playbook.slug);
+    let proposal = Draft::Text { name, text: describe_promotion(writer, book) };
     let request = ConveneRequest {
         path: absolute(&configuration.dir, written.as_ref()),
-        root: None,
-        inputs: Inputs { proposal: Some("-".into()), ..Inputs::default() },
-        options: RunOptions::default(),
+        inputs: Inputs { proposal: Some(proposal), ..Inputs::default() },
+        ..ConveneRequest::default()
     };
-    let text = describe_promotion(keeping, book);
-    let name = format!("{}.md", book.playbook.slug);
-    let (session, environment) = (&keeping.session, &keeping.session.environment);
-    let proposal = |_: &Draft| {
-        Ok(Artifact {
-            display_name: name.clone(),
-            path: None,
-            sha256: sha256_hex(text.as_bytes()),
-            text: text.as_str().into(),
-        })
-    };
-    let (input, workspace) =
-        convene::prepare_with(environment, keeping.places(), &request, &environment.registries, proposal)?;
+    let (session, environment) = (&writer.session, &writer.session.environment);
+    let read = |draft: &Draft| artifact::read(draft, &environment.directory);
+    let (input, workspace) = convene::prepare(environment, &writer.places, &request, read)?;
     let spec = spec::build(environment, &workspace, &input, &request.options)?;
     let report = convene::convene(session, &input, &spec, Arc::new(NoopObserver)).await?;
     let result = report.decision.as_ref().map_or("incomplete", |decision| &decision.result);

@@ -60,7 +60,7 @@ pub(super) fn locked_traits(
 }
 
 /// Compiled matchers. Compiling takes milliseconds and most operators have the same traits, so they are cached.
-pub(in crate::service) fn compile(traits: &[Arc<Trait>]) -> Arc<Locks> {
+pub(crate) fn compile(traits: &[Arc<Trait>]) -> Arc<Locks> {
     static READY: Mutex<Vec<Arc<Locks>>> = Mutex::new(Vec::new());
     let mut ready = READY.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(found) = ready.iter().find(|matcher| matcher.traits() == traits) {
@@ -148,7 +148,7 @@ fn add(traits: &mut BTreeMap<String, Arc<Trait>>, id: &str, lock: &Lock) {
 
 /// The exceptions of a scope, read once, when a text first touches a trait.
 #[derive(Debug, Clone, Default)]
-pub struct Exceptions {
+pub(crate) struct Exceptions {
     of: Option<(StoreAddress, Scope)>,
     /// Each with the playbook's slug.
     read: Arc<OnceLock<Vec<(String, LockException)>>>,
@@ -156,12 +156,12 @@ pub struct Exceptions {
 
 impl Exceptions {
     /// The exceptions that a workspace's ledger records for a scope.
-    pub fn of(workspace: &Workspace, scope: &Scope) -> Self {
+    pub(crate) fn of(workspace: &Workspace, scope: &Scope) -> Self {
         Exceptions { of: Some((workspace.ledger.clone(), scope.clone())), read: Arc::default() }
     }
 
     /// Removes the touches of a text that an exception allows.
-    pub fn not_excepted(&self, slug: &str, text: &str, mut touches: Vec<Violation>) -> Vec<Violation> {
+    pub(crate) fn not_excepted(&self, slug: &str, text: &str, mut touches: Vec<Violation>) -> Vec<Violation> {
         if !touches.is_empty() {
             let allowed = self.allowed(slug, text);
             touches.retain(|touch| !allowed.iter().any(|exception| exception.locked == touch.id));
@@ -170,7 +170,7 @@ impl Exceptions {
     }
 
     /// The exceptions of a text.
-    pub fn allowed(&self, slug: &str, text: &str) -> Vec<&LockException> {
+    pub(crate) fn allowed(&self, slug: &str, text: &str) -> Vec<&LockException> {
         let hash = text_hash(text);
         // An unreadable ledger allows nothing.
         let all = self.read.get_or_init(|| {
@@ -229,7 +229,7 @@ impl ExceptionRequest {
         }
         let mut shown = format!("# Let `{slug}` touch what is locked\n\n");
         for objection in objections.iter().filter(|objection| is_meant(objection)) {
-            shown.push_str(&format!("- {}\n", objection.message));
+            shown.push_str(&format!("- {}\n", objection.body.message));
         }
         shown.push_str(&format!("\nWhy: {reason}\n\n## What agents would be told\n\n"));
         super::push_quote(&mut shown, text);

@@ -23,12 +23,13 @@ use quorate_manifest::playbook::{
 use quorate_manifest::workspace::{Scope, WorkspacePath};
 use quorate_manifest::{frontmatter, persona, timestamp};
 use quorate_playbook::bind::{Binding, BindingIndex, MatchKind, RUNTIME, Subject};
+use quorate_playbook::contradiction::{Contradiction, contradictions};
 use quorate_playbook::curate::{AffectedOperator, Objection, objections_to};
 use quorate_playbook::gate::{GOVERNANCE_PRIORITY, TextIdentity, Thresholds};
 use quorate_playbook::lock::{Locks, Trait};
 use quorate_playbook::log::{NEVER_GATED, priority};
 use quorate_playbook::persona::BasePrompt;
-use quorate_playbook::weave::{Candidate, NoEffect, Origin, Overlay, Placement, Supersessions};
+use quorate_playbook::weave::{Candidate, Composition, NoEffect, Supersessions, compose};
 use quorate_protocol::assembly;
 use serde_json::Value;
 
@@ -39,18 +40,22 @@ use crate::service::error::{Error, ErrorKind};
 use crate::service::manifests::{self, Manifests, file_not_found};
 use crate::service::workspace::{self, PathOverrides, Workspace};
 
+/// The playbooks and the operators of a scope.
 pub struct Library {
+    /// The workspace's root.
     pub root: PathBuf,
     /// The scope in it.
     pub scope: Scope,
-    pub workspace: Workspace,
+    pub(crate) workspace: Workspace,
+    /// The playbooks.
     pub catalogue: Catalogue,
+    /// The operators, by slug.
     pub operators: Vec<KnownOperator>,
     /// Errors of operators.
-    pub report: Report,
+    pub(crate) report: Report,
     /// The recorded exceptions.
-    pub exceptions: Exceptions,
-    pub environment: Environment,
+    pub(crate) exceptions: Exceptions,
+    pub(crate) environment: Environment,
 }
 
 impl Library {
@@ -88,23 +93,23 @@ impl Library {
     }
 
     /// The folder of the playbooks.
-    pub fn folder(&self) -> PathBuf {
+    pub(crate) fn folder(&self) -> PathBuf {
         self.root.join(self.scope.folder()).join(FOLDER)
     }
 
     /// The time of the workspace's clock.
-    pub fn now_ms(&self) -> i64 {
+    pub(crate) fn now_ms(&self) -> i64 {
         self.environment.clock.now_ms()
     }
 
     /// How the gates weigh evidence.
-    pub fn thresholds(&self) -> Thresholds {
+    pub(crate) fn thresholds(&self) -> Thresholds {
         let settings = &self.workspace.config.playbooks;
         Thresholds { min_sample: settings.min_sample, error_rate: settings.error_rate }
     }
 
     /// A playbook by its slug.
-    pub fn book(&self, slug: &str) -> Option<&PlaybookFile> {
+    pub(crate) fn book(&self, slug: &str) -> Option<&PlaybookFile> {
         self.catalogue.book(slug)
     }
 
@@ -112,7 +117,7 @@ impl Library {
     ///
     /// # Errors
     /// If there is none.
-    pub fn find(&self, slug: &str) -> Result<&PlaybookFile, Error> {
+    pub(crate) fn find(&self, slug: &str) -> Result<&PlaybookFile, Error> {
         self.book(slug).ok_or_else(|| {
             let body = Body::new(format!("unknown playbook `{slug}`"));
             let help = "run `quorate playbook list` to see the available playbooks";
@@ -124,12 +129,12 @@ impl Library {
     ///
     /// # Errors
     /// As [`VersionedFile::read`].
-    pub fn record(&self, book: &PlaybookFile) -> Result<VersionedFile, Error> {
+    pub(crate) fn record(&self, book: &PlaybookFile) -> Result<VersionedFile, Error> {
         self.catalogue.record(&self.environment, &self.root, book)
     }
 
     /// Whether a gate passed a playbook. A playbook whose versions cannot be read counts as never gated.
-    pub fn gating(&self, book: &PlaybookFile) -> Gating {
+    pub(crate) fn gating(&self, book: &PlaybookFile) -> Gating {
         match book.playbook.status {
             Status::Active => self.catalogue.gating(book, &self.record(book).unwrap_or_default()),
             Status::Shadow | Status::Archived => Gating::Passed,
@@ -137,13 +142,13 @@ impl Library {
     }
 
     /// Whether a playbook targets all operators without naming them.
-    pub fn targets_all(&self, playbook: &Playbook) -> bool {
+    pub(crate) fn targets_all(&self, playbook: &Playbook) -> bool {
         Binding::new(playbook).targets_all(self.operators.iter().map(|known| &known.subject))
     }
 
     /// Errors of the playbooks' files, divergences from their histories and the ledger, and active playbooks that governance
     /// did not promote; only for `slug`, if given.
-    pub fn integrity_report(&self, slug: Option<&str>) -> Report {
+    pub(crate) fn integrity_report(&self, slug: Option<&str>) -> Report {
         let mut report = self.catalogue.report.clone();
         let books =
             self.catalogue.books.iter().filter(|book| slug.is_none_or(|slug| book.playbook.slug == slug));
@@ -160,14 +165,14 @@ impl Library {
     }
 
     /// The operators that a playbook targets.
-    pub fn operators_for(&self, playbook: &Playbook) -> Vec<(&KnownOperator, MatchKind)> {
+    pub(crate) fn operators_for(&self, playbook: &Playbook) -> Vec<(&KnownOperator, MatchKind)> {
         let binding = Binding::new(playbook);
         self.operators.iter().filter_map(|known| Some((known, binding.matches(&known.subject)?))).collect()
     }
 
     /// The playbooks for an operator, checked against its locks. Leaves out active ones that diverge from their history or
     /// that governance did not promote: they go into no prompt.
-    pub fn candidates_for(&self, known: &KnownOperator) -> Vec<Candidate> {
+    pub(crate) fn candidates_for(&self, known: &KnownOperator) -> Vec<Candidate> {
         let counts = |book: &PlaybookFile| {
             let is_woven = |record: VersionedFile| {
                 record.is_intact() && !matches!(self.catalogue.gating(book, &record), Gating::Denied { .. })
@@ -179,18 +184,17 @@ impl Library {
     }
 
     /// The operators that a playbook targets, each with the playbooks for it.
-    pub fn standing_for(&self, playbook: &Playbook) -> Vec<(String, Vec<Candidate>)> {
+    pub(crate) fn standing_for(&self, playbook: &Playbook) -> Vec<(String, Vec<Candidate>)> {
         let matched = self.operators_for(playbook).into_iter();
         matched.map(|(known, _)| (known.slug.clone(), self.candidates_for(known))).collect()
     }
 
     /// Checks a text of a playbook for all operators that it targets. `standing` are the playbooks for them.
-    pub fn objections(
+    pub(crate) fn objections(
         &self,
         playbook: &Playbook,
         text: &str,
         standing: &[(String, Vec<Candidate>)],
-        now_ms: i64,
     ) -> Vec<Objection> {
         let of =
             |slug: &str| standing.iter().find(|(known, _)| known == slug).map_or(&[][..], |(_, all)| all);
@@ -201,7 +205,27 @@ impl Library {
             existing: of(&known.slug),
             proposal: known.candidate(playbook, text),
         });
-        objections_to(&affected.collect::<Vec<_>>(), now_ms)
+        objections_to(&affected.collect::<Vec<_>>(), self.now_ms())
+    }
+
+    /// The active playbooks of the same operators that state the opposite of a text, each once (B14).
+    pub(super) fn contradictions(&self, playbook: &Playbook, text: &str) -> Vec<Contradiction> {
+        let of_operator = |(known, _): (&KnownOperator, _)| {
+            let mut candidates = self.candidates_for(known);
+            candidates.retain(|one| one.status == Status::Active && one.slug != playbook.slug);
+            candidates.push(Candidate { status: Status::Shadow, ..known.candidate(playbook, text) });
+            contradictions(&candidates, self.now_ms())
+        };
+        let mut named = BTreeSet::new();
+        let found = self.operators_for(playbook).into_iter().flat_map(of_operator);
+        found.filter(|one| one.slug == playbook.slug && named.insert(one.active.clone())).collect()
+    }
+
+    /// Warns about contradictions.
+    pub(super) fn warn_contradictions(&self, playbook: &Playbook, text: &str, report: &mut Report) {
+        for found in self.contradictions(playbook, text) {
+            report.warn(codes::PLAYBOOKS_CONTRADICT, Body::new(found.to_string()).help(found.help()));
+        }
     }
 }
 
@@ -217,13 +241,14 @@ pub(crate) fn operators_of(
 
 /// An operator with its locks and exceptions.
 pub struct KnownOperator {
-    pub slug: String,
-    pub operator: Operator,
+    pub(crate) slug: String,
+    pub(crate) operator: Operator,
+    /// Its prompt without playbooks.
     pub base: BasePrompt,
     /// The subject that selectors match.
     pub subject: Subject,
     /// Its locked traits.
-    pub traits: Vec<Arc<Trait>>,
+    pub(crate) traits: Vec<Arc<Trait>>,
     /// The exceptions from them.
     exceptions: Exceptions,
 }
@@ -243,27 +268,39 @@ impl KnownOperator {
     }
 
     /// Checks a playbook against its locks and the author's, minus exceptions.
-    pub fn candidate(&self, playbook: &Playbook, text: &str) -> Candidate {
+    pub(crate) fn candidate(&self, playbook: &Playbook, text: &str) -> Candidate {
         let mut touches = self.locks().check(text);
         let beyond = traits::extra_traits(&playbook.lock_check, &self.traits);
         if !beyond.is_empty() {
             touches.extend(traits::compile(&beyond).check(text));
         }
+        let written_ms = written_at(playbook).and_then(timestamp::parse);
+        let ttl = playbook.ttl.as_ref().and_then(|ttl| ttl.parse::<IsoDuration>().ok());
         Candidate {
-            overlay: playbook_overlay(playbook, text),
+            slug: playbook.slug.clone(),
+            text: text.trim().to_owned(),
+            block: playbook.block.clone().filter(|_| playbook.kind == Weaving::BlockReplacement),
+            priority: priority(playbook),
+            written_ms,
+            expires_ms: written_ms.zip(ttl).map(|(at, ttl)| timestamp::add_duration(at, ttl)),
             status: playbook.status,
             supersedes: playbook.supersedes.clone().unwrap_or_default(),
             violations: self.exceptions.not_excepted(&playbook.slug, text, touches),
         }
     }
 
+    /// Its prompt with these playbooks, without overlays of advisory runs.
+    pub(super) fn compose(&self, candidates: &[Candidate], now_ms: i64) -> Composition {
+        compose(&self.base, candidates, &[], &self.locks(), now_ms)
+    }
+
     /// The traits that overlays of advisory runs are checked against.
-    pub fn locks(&self) -> Arc<Locks> {
+    pub(crate) fn locks(&self) -> Arc<Locks> {
         traits::compile(&self.traits)
     }
 
     /// Its name in overlays of advisory runs.
-    pub fn overlay_name(&self, scope: &Scope) -> String {
+    pub(crate) fn overlay_name(&self, scope: &Scope) -> String {
         assembly::operator_id(scope, &self.slug)
     }
 }
@@ -277,26 +314,8 @@ fn operator_subject(operator: &Operator) -> Subject {
     }
 }
 
-/// A playbook as an overlay.
-fn playbook_overlay(playbook: &Playbook, text: &str) -> Overlay {
-    let written_ms = written_at(playbook).and_then(timestamp::parse);
-    let ttl = playbook.ttl.as_ref().and_then(|ttl| ttl.parse::<IsoDuration>().ok());
-    Overlay {
-        id: playbook.slug.clone(),
-        origin: Origin::Playbook,
-        text: text.trim().to_owned(),
-        placement: match (playbook.kind, &playbook.block) {
-            (Weaving::BlockReplacement, Some(block)) => Placement::Block(block.clone()),
-            _ => Placement::Appended,
-        },
-        priority: priority(playbook),
-        written_ms,
-        expires_ms: written_ms.zip(ttl).map(|(at, ttl)| timestamp::add_duration(at, ttl)),
-    }
-}
-
 /// The messages about claims of a playbook that have no effect.
-pub fn ineffective_claims(catalogue: &Catalogue, playbook: &Playbook) -> Vec<Body> {
+pub(crate) fn ineffective_claims(catalogue: &Catalogue, playbook: &Playbook) -> Vec<Body> {
     let claims = supersession_claims(catalogue, playbook);
     let mut bodies = Vec::new();
     for other in playbook.supersedes.iter().flatten() {
@@ -321,7 +340,7 @@ pub fn ineffective_claims(catalogue: &Catalogue, playbook: &Playbook) -> Vec<Bod
 }
 
 /// The active playbook that supersedes one that is about to become active.
-pub fn replacement<'c>(catalogue: &'c Catalogue, playbook: &Playbook) -> Option<&'c str> {
+pub(crate) fn replacement<'c>(catalogue: &'c Catalogue, playbook: &Playbook) -> Option<&'c str> {
     let claims = supersession_claims(catalogue, playbook);
     let names = |book: &&PlaybookFile| {
         let active = &book.playbook;
@@ -345,7 +364,7 @@ fn supersession_claims<'p>(catalogue: &'p Catalogue, playbook: &'p Playbook) -> 
 
 /// Whether a playbook may be woven, by the gates that it passed.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Gating {
+pub(crate) enum Gating {
     /// It passed a gate, or is not active.
     Passed,
     /// It passed no gate, and needs none.
@@ -360,12 +379,12 @@ pub enum Gating {
 
 impl Gating {
     /// Whether it is active and passed no gate.
-    pub fn is_never_gated(&self) -> bool {
+    pub(crate) fn is_never_gated(&self) -> bool {
         matches!(self, Gating::NeverGated | Gating::Denied { never_gated: true, .. })
     }
 
     /// The gating of a playbook by its versions. A gate counts if it passed the current text of the file.
-    pub fn of(file: &PlaybookFile, record: &VersionedFile, targets_all: bool) -> Gating {
+    pub(crate) fn of(file: &PlaybookFile, record: &VersionedFile, targets_all: bool) -> Gating {
         let playbook = &file.playbook;
         if playbook.status != Status::Active {
             return Gating::Passed;
@@ -409,7 +428,7 @@ impl Gating {
 }
 
 /// The warning about a playbook that is woven without a gate.
-pub fn never_gated_body(slug: &str) -> Body {
+pub(crate) fn never_gated_body(slug: &str) -> Body {
     let body = Body::new(format!("`{slug}` is active, and no gate passed its text: it was {NEVER_GATED}"));
     body.help(format!(
         "to have it tested, run `quorate playbook shadow {slug}` and `quorate playbook promote {slug} --gate GATE`"
@@ -417,7 +436,7 @@ pub fn never_gated_body(slug: &str) -> Body {
 }
 
 /// The active playbooks that target all operators of a scope by patterns. Operators are read only if there is a pattern.
-pub fn targeting_all(books: &[PlaybookFile], loader: &Loader<'_>, scope: &Scope) -> BTreeSet<String> {
+pub(crate) fn targeting_all(books: &[PlaybookFile], loader: &Loader<'_>, scope: &Scope) -> BTreeSet<String> {
     let mut subjects: Option<Vec<Subject>> = None;
     let load = || operators_of(loader, scope).flatten().map(|one| operator_subject(&one.operator)).collect();
     let active = books.iter().map(|book| &book.playbook).filter(|book| book.status == Status::Active);
@@ -428,12 +447,13 @@ pub fn targeting_all(books: &[PlaybookFile], loader: &Loader<'_>, scope: &Scope)
     targets_all.map(|playbook| playbook.slug.clone()).collect()
 }
 
+/// The playbooks of a scope, with what the ledger has recorded of them.
 #[derive(Debug, Default)]
 pub struct Catalogue {
     /// Usable playbooks, by the path of their file.
     pub books: Vec<PlaybookFile>,
     /// Errors of the others, and warnings.
-    pub report: Report,
+    pub(crate) report: Report,
     bindings: BindingIndex,
     recorded: RecordedVersions,
     /// Active playbooks that target all operators.
@@ -448,7 +468,7 @@ impl Catalogue {
             traits::precompile();
         }
         let mut catalogue = Catalogue::from(playbook::load_all(loader, scope));
-        catalogue.recorded = RecordedVersions::load_blocking(ledger, scope);
+        catalogue.recorded = RecordedVersions::of(&RecordedVersions::records_blocking(ledger, scope));
         catalogue.targeting_all = targeting_all(&catalogue.books, loader, scope);
         for body in catalogue.missing_bodies() {
             catalogue.report.warn(codes::PLAYBOOK_GONE, body);
@@ -457,7 +477,7 @@ impl Catalogue {
     }
 
     /// The recorded version of a playbook that is not archived and whose file is missing; `None` otherwise.
-    pub fn missing_version(&self, slug: &str) -> Option<u32> {
+    pub(crate) fn missing_version(&self, slug: &str) -> Option<u32> {
         self.missing().find(|(missing, _)| *missing == slug).map(|(_, n)| n)
     }
 
@@ -476,7 +496,7 @@ impl Catalogue {
     }
 
     /// The reports about recorded playbooks without a file.
-    pub fn missing_bodies(&self) -> Vec<Body> {
+    pub(crate) fn missing_bodies(&self) -> Vec<Body> {
         let body = |(slug, n): (&str, u32)| {
             Body::new(format!("the file of `{slug}` is missing; the ledger has version {n} of it")).help(format!(
                 "restore its files from a copy or from version control (`quorate playbook repair` restores it from its \
@@ -490,7 +510,7 @@ impl Catalogue {
     ///
     /// # Errors
     /// As [`VersionedFile::read`].
-    pub fn record(
+    pub(crate) fn record(
         &self,
         environment: &Environment,
         root: &Path,
@@ -501,22 +521,22 @@ impl Catalogue {
     }
 
     /// Whether a gate passed a playbook.
-    pub fn gating(&self, book: &PlaybookFile, record: &VersionedFile) -> Gating {
+    pub(crate) fn gating(&self, book: &PlaybookFile, record: &VersionedFile) -> Gating {
         Gating::of(book, record, self.targeting_all.contains(&book.playbook.slug))
     }
 
     /// How often gates were asked about a text.
-    pub fn attempts(&self, text: &str) -> AttemptCount {
+    pub(crate) fn attempts(&self, text: &str) -> AttemptCount {
         self.recorded.trials.count(&TextIdentity::new(text))
     }
 
     /// A playbook by its slug.
-    pub fn book(&self, slug: &str) -> Option<&PlaybookFile> {
+    pub(crate) fn book(&self, slug: &str) -> Option<&PlaybookFile> {
         self.books.iter().find(|book| book.playbook.slug == slug)
     }
 
     /// The playbooks that target any of these operators, in file order, each with those operators.
-    pub fn matching<'k>(
+    pub(crate) fn matching<'k>(
         &self,
         known: &[&'k KnownOperator],
     ) -> Vec<(&PlaybookFile, Vec<(&'k KnownOperator, MatchKind)>)> {

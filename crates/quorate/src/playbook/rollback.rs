@@ -78,36 +78,36 @@ impl Rollback {
 /// # Errors
 /// If the version does not exist or may no longer be woven, or if a file cannot be written.
 #[crate::boxed]
-pub async fn rollback(keeping: &mut LibraryWriter, slug: String, to: u32) -> Result<Rollback, Error> {
-    let (book, record) = keeping.intact(&slug)?;
+pub(super) async fn rollback(writer: &mut LibraryWriter, slug: &str, to: u32) -> Result<Rollback, Error> {
+    let (book, record) = writer.intact(slug)?;
     let version = record.version(to)?.clone();
     if record.last().is_some_and(|last| last.n == to) {
         let body = Body::new(format!("`{slug}` is already at version {to}"));
         return Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body));
     }
-    let now_ms = keeping.now_ms();
+    let now_ms = writer.now_ms();
     let mut change = PlaybookChange::new_at(now_ms);
-    let (status, new) = restore(keeping, &record, &version, keeping.user(), &mut change)?;
+    let (status, new) = restore(writer, &record, &version, writer.user(), &mut change)?;
     let me = format!("{slug}@v{new}");
     // The rolled-back playbook makes room for those it had displaced.
     let taken_back = version_names_after(&record, to);
     let mut others = Vec::new();
-    let mut woven = restore_displaced(keeping, &slug, taken_back, &me, &mut change, &mut others)?;
+    let mut woven = restore_displaced(writer, slug, taken_back, &me, &mut change, &mut others)?;
     // An expired version is not woven, so it displaces no playbook.
-    let is_over = load::is_over(&parse_playbook(keeping, &version.text)?.0, now_ms);
+    let is_over = load::is_over(&parse_playbook(writer, &version.text)?.0, now_ms);
     if status == Status::Active && !is_over {
-        for other in &keeping.library.catalogue.books {
+        for other in &writer.library.catalogue.books {
             let other_slug = &other.playbook.slug;
-            let names = |book: &PlaybookFile, named: &String| {
+            let names = |book: &PlaybookFile, named: &str| {
                 book.playbook.supersedes.iter().flatten().any(|slug| slug == named)
             };
-            let replaces = names(other, &slug) || names(&book, other_slug);
+            let replaces = names(other, slug) || names(&book, other_slug);
             if !replaces || others.contains(other_slug) {
                 continue;
             }
-            let record = keeping.library.record(other)?;
-            if is_active_by_history(keeping, other, &record)? {
-                record.ensure_intact(&keeping.session.environment)?;
+            let record = writer.library.record(other)?;
+            if is_active_by_history(writer, other, &record)? {
+                record.ensure_intact(&writer.session.environment)?;
                 let summary = format!("`{slug}` was rolled back and took its place");
                 let step = NewVersion::new(EntryKind::Superseded, &summary, &me);
                 let event = (PlaybookEvent::Archived, &*summary, json!({"superseded_by": slug}));
@@ -115,7 +115,7 @@ pub async fn rollback(keeping: &mut LibraryWriter, slug: String, to: u32) -> Res
                 others.push(other_slug.clone());
                 // Every other playbook that it had displaced returns as well.
                 let had_taken = version_names_after(&record, 0);
-                woven.extend(restore_displaced(keeping, &slug, had_taken, &me, &mut change, &mut others)?);
+                woven.extend(restore_displaced(writer, slug, had_taken, &me, &mut change, &mut others)?);
             }
         }
     }
@@ -123,10 +123,10 @@ pub async fn rollback(keeping: &mut LibraryWriter, slug: String, to: u32) -> Res
         woven.push(version);
     }
     let mut changed = others.clone();
-    changed.push(slug.clone());
-    ensure_weavable(keeping, &woven, &changed, now_ms)?;
-    keeping.commit(&change).await?;
-    Ok(Rollback { slug, version: new, to, status, others })
+    changed.push(slug.to_owned());
+    ensure_weavable(writer, &woven, &changed)?;
+    writer.commit(&change).await?;
+    Ok(Rollback { slug: slug.to_owned(), version: new, to, status, others })
 }
 
 /// The names by which other histories cite a playbook's versions after `to`.
@@ -137,7 +137,7 @@ fn version_names_after(record: &VersionedFile, to: u32) -> Vec<String> {
 
 /// Restores the playbooks that `versions` displaced, except `but`; returns the versions that are active again.
 fn restore_displaced(
-    keeping: &LibraryWriter,
+    writer: &LibraryWriter,
     but: &str,
     versions: Vec<String>,
     me: &str,
@@ -145,16 +145,16 @@ fn restore_displaced(
     others: &mut Vec<String>,
 ) -> Result<Vec<Version>, Error> {
     let mut woven = Vec::new();
-    let books = keeping.library.catalogue.books.iter();
+    let books = writer.library.catalogue.books.iter();
     for book in books.filter(|book| book.playbook.slug != but) {
-        let record = keeping.library.record(book)?;
+        let record = writer.library.record(book)?;
         let is_one = record.last().and_then(|last| last.by.as_ref()).is_some_and(|by| versions.contains(by));
         if !is_one || others.contains(&record.slug) {
             continue;
         }
-        record.ensure_intact(&keeping.session.environment)?;
+        record.ensure_intact(&writer.session.environment)?;
         if let Some(before) = record.versions.iter().rev().nth(1).cloned() {
-            let (status, _) = restore(keeping, &record, &before, me, change)?;
+            let (status, _) = restore(writer, &record, &before, me, change)?;
             woven.extend((status == Status::Active).then_some(before));
             others.push(record.slug);
         }
@@ -164,7 +164,7 @@ fn restore_displaced(
 
 /// Restores a version of a playbook as its newest one.
 fn restore(
-    keeping: &LibraryWriter,
+    writer: &LibraryWriter,
     record: &VersionedFile,
     version: &Version,
     by: &str,
@@ -175,7 +175,7 @@ fn restore(
         let help = "its history was rewritten or copied; restore it from a copy or from version control";
         return Err(Error::configuration(codes::HISTORY_MUTATION, body.help(help)));
     }
-    let previous = parse_playbook(keeping, &version.text)?.0;
+    let previous = parse_playbook(writer, &version.text)?.0;
     let status = previous.status;
     // Without its own date it is as old as its last entry, or undated; the new entry must not change that.
     let undated = previous.updated_at.is_none() && previous.created_at.is_none();
@@ -183,7 +183,7 @@ fn restore(
     let summary = format!("rolled back to version {}, which is {}", version.n, status.as_str());
     let step = NewVersion::new(EntryKind::Delta, &summary, by);
     // Entries are append-only; the rest is restored.
-    let entries = parse_playbook(keeping, &record.text)?.1;
+    let entries = parse_playbook(writer, &record.text)?.1;
     let event = match status {
         Status::Active => PlaybookEvent::Promoted,
         Status::Shadow => PlaybookEvent::Shadowed,
@@ -204,32 +204,27 @@ fn restore(
 /// Whether a playbook is active by its history. A file that was made active by hand passed no gate: it is not woven and a
 /// repair moves it to shadow, so it is not displaced.
 fn is_active_by_history(
-    keeping: &LibraryWriter,
+    writer: &LibraryWriter,
     book: &PlaybookFile,
     record: &VersionedFile,
 ) -> Result<bool, Error> {
     match record.last().filter(|_| record.has_drifted()) {
-        Some(last) => Ok(parse_playbook(keeping, &last.text)?.0.status == Status::Active),
+        Some(last) => Ok(parse_playbook(writer, &last.text)?.0.status == Status::Active),
         None => Ok(book.playbook.status == Status::Active),
     }
 }
 
 /// A version that passed a gate once may now exceed the cap or touch a new lock. `changed` are all playbooks of the
 /// rollback, `woven` the versions that are active after it.
-fn ensure_weavable(
-    keeping: &LibraryWriter,
-    woven: &[Version],
-    changed: &[String],
-    now_ms: i64,
-) -> Result<(), Error> {
-    let library = &keeping.library;
-    let woven = woven.iter().map(|version| parse_playbook(keeping, &version.text));
+fn ensure_weavable(writer: &LibraryWriter, woven: &[Version], changed: &[String]) -> Result<(), Error> {
+    let (library, now_ms) = (&writer.library, writer.now_ms());
+    let woven = woven.iter().map(|version| parse_playbook(writer, &version.text));
     let woven: Vec<_> = woven.collect::<Result<_, _>>()?;
     for (playbook, _, text) in &woven {
         let matched = library.operators_for(playbook);
         let candidates_for = |known: &KnownOperator| {
             let mut all = library.candidates_for(known);
-            all.retain(|candidate| !changed.contains(&candidate.overlay.id));
+            all.retain(|candidate| !changed.contains(&candidate.slug));
             let with = woven.iter().filter(|(one, ..)| Binding::new(one).matches(&known.subject).is_some());
             all.extend(with.map(|(one, _, text)| known.candidate(one, text)));
             (known.slug.clone(), all)
@@ -242,10 +237,9 @@ fn ensure_weavable(
             let body = Body::new(format!("`{operator}` already has {most} active playbooks"));
             return Err(Error::configuration(codes::PROMOTION_DENIED, body.help("archive one first")));
         }
-        let objections = library.objections(playbook, text, &candidates_for, now_ms);
+        let objections = library.objections(playbook, text, &candidates_for);
         if let Some(objection) = objections.into_iter().next() {
-            let body = objection.body();
-            return Err(Error::configuration(objection.code(), body));
+            return Err(Error::configuration(objection.code(), objection.body));
         }
     }
     Ok(())
@@ -256,20 +250,24 @@ fn ensure_weavable(
 /// # Errors
 /// If it does not exist, is archived already, or a file cannot be written.
 #[crate::boxed]
-pub async fn archive(keeping: &mut LibraryWriter, slug: String, why: String) -> Result<StatusChange, Error> {
-    let mut change = PlaybookChange::new_at(keeping.now_ms());
-    let version = match keeping.library.catalogue.missing_version(&slug) {
+pub(super) async fn archive(
+    writer: &mut LibraryWriter,
+    slug: &str,
+    why: &str,
+) -> Result<StatusChange, Error> {
+    let mut change = PlaybookChange::new_at(writer.now_ms());
+    let version = match writer.library.catalogue.missing_version(slug) {
         // Records the end of a playbook whose files were removed, so that checks stop reporting it. The version has no
         // file: files that are restored later are not the last version.
         Some(n) => {
-            let data = json!({"version": n + 1, "by": keeping.user()});
-            change.events.push(ChangeEvent::new(PlaybookEvent::Archived, &slug, why, data));
+            let data = json!({"version": n + 1, "by": writer.user()});
+            change.events.push(ChangeEvent::new(PlaybookEvent::Archived, slug, why, data));
             n + 1
         }
-        None => change_status(keeping, &slug, Status::Archived, &why, &mut change)?,
+        None => change_status(writer, slug, Status::Archived, why, &mut change)?,
     };
-    keeping.commit(&change).await?;
-    Ok(StatusChange { slug, version, status: "archived" })
+    writer.commit(&change).await?;
+    Ok(StatusChange { slug: slug.to_owned(), version, status: "archived" })
 }
 
 /// Moves a playbook back into shadow, where it is computed but not woven.
@@ -277,11 +275,11 @@ pub async fn archive(keeping: &mut LibraryWriter, slug: String, why: String) -> 
 /// # Errors
 /// As [`archive`].
 #[crate::boxed]
-pub async fn move_to_shadow(keeping: &mut LibraryWriter, slug: String) -> Result<StatusChange, Error> {
-    let mut change = PlaybookChange::new_at(keeping.now_ms());
-    let version = change_status(keeping, &slug, Status::Shadow, "back in shadow", &mut change)?;
-    keeping.commit(&change).await?;
-    Ok(StatusChange { slug, version, status: "in shadow" })
+pub(super) async fn move_to_shadow(writer: &mut LibraryWriter, slug: &str) -> Result<StatusChange, Error> {
+    let mut change = PlaybookChange::new_at(writer.now_ms());
+    let version = change_status(writer, slug, Status::Shadow, "back in shadow", &mut change)?;
+    writer.commit(&change).await?;
+    Ok(StatusChange { slug: slug.to_owned(), version, status: "in shadow" })
 }
 
 /// The expired playbooks that were archived
@@ -304,40 +302,40 @@ impl ArchivedPlaybooks {
 /// # Errors
 /// If a file cannot be read or written.
 #[crate::boxed]
-pub async fn archive_expired(keeping: &mut LibraryWriter) -> Result<ArchivedPlaybooks, Error> {
-    let now_ms = keeping.now_ms();
+pub(super) async fn archive_expired(writer: &mut LibraryWriter) -> Result<ArchivedPlaybooks, Error> {
+    let now_ms = writer.now_ms();
     let is_over =
         |playbook: &&Playbook| playbook.status != Status::Archived && load::is_over(playbook, now_ms);
-    let playbooks = keeping.library.catalogue.books.iter().map(|book| &book.playbook);
+    let playbooks = writer.library.catalogue.books.iter().map(|book| &book.playbook);
     let archived: Vec<String> = playbooks.filter(is_over).map(|playbook| playbook.slug.clone()).collect();
     for slug in &archived {
         // One change each, so that a manually edited playbook does not block the others.
         let mut change = PlaybookChange::new_at(now_ms);
-        change_status(keeping, slug, Status::Archived, "its time is over", &mut change)?;
-        keeping.commit(&change).await?;
+        change_status(writer, slug, Status::Archived, "its time is over", &mut change)?;
+        writer.commit(&change).await?;
     }
     Ok(ArchivedPlaybooks { archived })
 }
 
 /// Sets an inactive status; returns the new version.
 fn change_status(
-    keeping: &LibraryWriter,
+    writer: &LibraryWriter,
     slug: &str,
     status: Status,
     why: &str,
     change: &mut PlaybookChange,
 ) -> Result<u32, Error> {
-    let book = keeping.library.find(slug)?;
+    let book = writer.library.find(slug)?;
     if book.playbook.status == status {
         let already = if status == Status::Shadow { "in shadow" } else { "archived" };
         let body = Body::new(format!("`{slug}` is {already} already"));
         return Err(Error::configuration(codes::PROMOTION_DENIED, body));
     }
-    let record = keeping.intact_record(book)?;
+    let record = writer.intact_record(book)?;
     let (kind, event) = match status {
         Status::Archived => (EntryKind::Archived, PlaybookEvent::Archived),
         _ => (EntryKind::Delta, PlaybookEvent::Shadowed),
     };
-    let (by, step) = (keeping.user(), NewVersion::new(kind, why, keeping.user()));
+    let (by, step) = (writer.user(), NewVersion::new(kind, why, writer.user()));
     change.add_version(&record, &step, None, (event, why, json!({"by": by})), set_status(status))
 }

@@ -9,15 +9,15 @@ use quorate_manifest::playbook::load::is_over;
 use quorate_manifest::playbook::{Gate, PlaybookFile, Status};
 use quorate_playbook::history::Version;
 use quorate_playbook::log::{NEVER_GATED, priority, status_rank};
-use quorate_playbook::weave::{Candidate, compose};
+use quorate_playbook::weave::Candidate;
 use quorate_protocol::Json;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Map;
 
 use super::change::{playbook_event, playbook_stream};
-use super::gate::{Trial, evaluate_ab};
 use super::library::{KnownOperator, Library};
+use super::promote::{Trial, evaluate_ab};
 use super::versions::{AttemptCount, VersionedFile};
 use crate::service::diff::{self, Piece};
 use crate::service::error::Error;
@@ -189,7 +189,7 @@ pub struct PromptChange {
 }
 
 impl ListedPlaybook {
-    fn of(library: &Library, file: &PlaybookFile, now_ms: i64) -> ListedPlaybook {
+    fn of(library: &Library, file: &PlaybookFile) -> ListedPlaybook {
         let playbook = &file.playbook;
         let operators = library.operators_for(playbook).into_iter().map(|(known, _)| known.slug.clone());
         ListedPlaybook {
@@ -199,7 +199,7 @@ impl ListedPlaybook {
             priority: priority(playbook),
             operators: operators.collect(),
             lock_check: playbook.lock_check.clone(),
-            expired: is_over(playbook, now_ms) && playbook.status != Status::Archived,
+            expired: is_over(playbook, library.now_ms()) && playbook.status != Status::Archived,
             never_gated: library.gating(file).is_never_gated(),
             file: file.path.workspace_relative(),
         }
@@ -215,7 +215,7 @@ impl ListedPlaybook {
 impl PlaybookList {
     /// All playbooks of a library, in the order of their files.
     pub(crate) fn of(library: &Library) -> PlaybookList {
-        let listed = |file| ListedPlaybook::of(library, file, library.now_ms());
+        let listed = |file| ListedPlaybook::of(library, file);
         PlaybookList { playbooks: library.catalogue.books.iter().map(listed).collect() }
     }
 
@@ -247,7 +247,7 @@ impl PlaybookList {
 impl PlaybookState {
     fn of(library: &Library, file: &PlaybookFile, record: &VersionedFile) -> PlaybookState {
         PlaybookState {
-            playbook: ListedPlaybook::of(library, file, library.now_ms()),
+            playbook: ListedPlaybook::of(library, file),
             version: record.last().map(|last| last.n),
             drifted: record.has_drifted(),
             intact: record.is_intact(),
@@ -425,31 +425,28 @@ impl PlaybookLog {
     }
 }
 
-/// A playbook with its versions and its evidence. Without a ledger it has no trial.
-///
-/// # Errors
-/// If its files cannot be read, or the ledger does not answer.
-#[crate::boxed]
-pub async fn view(
-    library: &Library,
-    file: &PlaybookFile,
-    ledger: Option<&LedgerSession>,
-) -> Result<PlaybookView, Error> {
-    let record = library.record(file)?;
-    let trial = match ledger.filter(|_| file.playbook.status != Status::Archived) {
-        Some(session) => Some(evaluate_ab(library, session, file).await?),
-        None => None,
-    };
-    Ok(PlaybookView {
-        state: PlaybookState::of(library, file, &record),
-        versions: ShownVersion::all(&record, file),
-        evidence: ShownEvidence::all(file),
-        trial,
-        prompts: prompts(library, file),
-    })
-}
-
 impl PlaybookView {
+    /// Without a ledger it has no trial.
+    #[crate::boxed]
+    pub(super) async fn of(
+        library: &Library,
+        file: &PlaybookFile,
+        ledger: Option<&LedgerSession>,
+    ) -> Result<PlaybookView, Error> {
+        let record = library.record(file)?;
+        let trial = match ledger.filter(|_| file.playbook.status != Status::Archived) {
+            Some(session) => Some(evaluate_ab(library, session, file).await?),
+            None => None,
+        };
+        Ok(PlaybookView {
+            state: PlaybookState::of(library, file, &record),
+            versions: ShownVersion::all(&record, file),
+            evidence: ShownEvidence::all(file),
+            trial,
+            prompts: prompts(library, file),
+        })
+    }
+
     /// A table of the versions.
     pub fn history(&self) -> Doc {
         table_of_versions(&self.state.playbook.slug, &self.versions)
@@ -475,11 +472,10 @@ fn prompts(library: &Library, file: &PlaybookFile) -> Vec<PromptChange> {
     let now_ms = library.now_ms();
     let change = |(known, _): (&KnownOperator, _)| {
         let mut others = library.candidates_for(known);
-        others.retain(|candidate| candidate.overlay.id != playbook.slug);
+        others.retain(|candidate| candidate.slug != playbook.slug);
         let own = Candidate { status: Status::Active, ..known.candidate(playbook, file.text()) };
         let with: Vec<Candidate> = others.iter().cloned().chain([own]).collect();
-        let composed =
-            |candidates: &[Candidate]| compose(&known.base, candidates, &[], &known.locks(), now_ms).woven;
+        let composed = |candidates: &[Candidate]| known.compose(candidates, now_ms).woven;
         let (without, with) = (composed(&others), composed(&with));
         let skipped = with.skipped.iter().find(|skipped| skipped.id == playbook.slug);
         PromptChange {

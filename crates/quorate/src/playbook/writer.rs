@@ -1,7 +1,6 @@
 //! The library with its write lock: only one process may change playbooks at a time.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_diagnostics::{Body, codes};
@@ -21,12 +20,13 @@ use super::change::{
 };
 use super::library::Library;
 use super::versions::VersionedFile;
-use crate::service::disk::{self, Text, display_path};
+use crate::service::disk::{self, display_path};
 use crate::service::environment::Environment;
 use crate::service::error::{Error, error_chain};
 use crate::service::session::LedgerSession;
 use crate::service::workspace::{self, PathOverrides};
 use crate::service::{manifests, open_session};
+use crate::session::{OpenSession, Outcome};
 
 /// How long a change waits for the lock. A proposal is quick, and many may arrive at once.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
@@ -36,7 +36,7 @@ const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
 /// # Errors
 /// If the configuration is refused, or the ledger cannot be opened.
 #[crate::boxed]
-pub async fn open_session(
+pub(crate) async fn open_session(
     environment: &Environment,
     places: &PathOverrides,
     folder: Option<&Path>,
@@ -46,61 +46,67 @@ pub async fn open_session(
     open_session::open(environment.clone(), workspace).await
 }
 
+/// Takes the write lock, and opens the library.
+///
+/// # Errors
+/// If the ledger is read-only, another process holds the lock, or a file cannot be opened.
+#[crate::boxed]
+pub(super) async fn open_library(
+    session: &LedgerSession,
+    places: &PathOverrides,
+    folder: Option<&Path>,
+) -> Result<(Library, RunLock), Error> {
+    session.ensure_writable()?;
+    let (_, scope) = manifests::root_and_scope(&session.environment, folder);
+    let name = playbook_stream(&scope).replace('/', "-");
+    let lock = RunLock::acquire_within(session.store.dir(), &name, LOCK_TIMEOUT).await.map_err(|error| {
+        let body = Body::new(format!("cannot lock the playbooks: {error}"));
+        Error::configuration(codes::LEDGER_UNAVAILABLE, body)
+    })?;
+    let lock = lock.ok_or_else(|| {
+        let seconds = LOCK_TIMEOUT.as_secs();
+        let message = format!("another process has been changing these playbooks for {seconds} seconds");
+        Error::configuration(codes::RUN_MOVED, Body::new(message).help("try again later"))
+    })?;
+    Ok((Library::open(&session.environment, places, folder)?, lock))
+}
+
 /// The library of the process that holds the lock.
-pub struct LibraryWriter {
-    pub session: Arc<LedgerSession>,
-    pub library: Library,
-    places: PathOverrides,
-    _hold: RunLock,
+pub(super) struct LibraryWriter {
+    pub(super) session: OpenSession,
+    pub(super) library: Library,
+    pub(super) places: PathOverrides,
+    lock: RunLock,
 }
 
 impl LibraryWriter {
-    /// Opens the library for a change. Holds the lock until the writer is dropped.
-    ///
-    /// # Errors
-    /// If the ledger or a file cannot be opened, or another process holds the lock.
-    #[crate::boxed]
-    pub async fn open(
-        session: Arc<LedgerSession>,
-        places: &PathOverrides,
-        folder: Option<&Path>,
-    ) -> Result<Self, Error> {
-        session.ensure_writable()?;
-        let (_, scope) = manifests::root_and_scope(&session.environment, folder);
-        let name = playbook_stream(&scope).replace('/', "-");
-        let hold = RunLock::acquire_within(session.store.dir(), &name, LOCK_TIMEOUT).await;
-        let hold = hold.map_err(|error| {
-            let body = Body::new(format!("cannot lock the playbooks: {error}"));
-            Error::configuration(codes::LEDGER_UNAVAILABLE, body)
-        })?;
-        let Some(hold) = hold else {
-            let body = Body::new(format!(
-                "another process has been changing these playbooks for {} seconds",
-                LOCK_TIMEOUT.as_secs()
-            ));
-            return Err(Error::configuration(codes::RUN_MOVED, body.help("try again later")));
-        };
-        let library = Library::open(&session.environment, places, folder)?;
-        Ok(LibraryWriter { session, library, places: places.clone(), _hold: hold })
+    pub(super) fn new(session: OpenSession, library: Library, places: PathOverrides, lock: RunLock) -> Self {
+        LibraryWriter { session, library, places, lock }
+    }
+
+    /// Releases the lock, and closes the ledger.
+    pub(super) async fn finish<T: Send>(self, result: Result<T, Error>) -> Result<Outcome<T>, Error> {
+        drop(self.lock);
+        self.session.finish(result).await
     }
 
     /// Refuses a library with an interrupted change.
     ///
     /// # Errors
     /// `playbook_unfinished`.
-    pub fn ensure_finished(&self) -> Result<(), Error> {
+    pub(crate) fn ensure_finished(&self) -> Result<(), Error> {
         let pending = pending_change(&self.session.environment, &self.library.folder());
         let refused = |body| Err(Error::configuration(codes::PLAYBOOK_UNFINISHED, body));
         pending.map_or(Ok(()), refused)
     }
 
     /// The time of the workspace's clock.
-    pub fn now_ms(&self) -> i64 {
+    pub(crate) fn now_ms(&self) -> i64 {
         self.session.environment.clock.now_ms()
     }
 
     /// The author of changes.
-    pub fn user(&self) -> &str {
+    pub(crate) fn user(&self) -> &str {
         &self.session.environment.user
     }
 
@@ -108,7 +114,7 @@ impl LibraryWriter {
     ///
     /// # Errors
     /// If there is none, its files cannot be read, or they differ.
-    pub fn intact(&self, slug: &str) -> Result<(PlaybookFile, VersionedFile), Error> {
+    pub(crate) fn intact(&self, slug: &str) -> Result<(PlaybookFile, VersionedFile), Error> {
         let book = self.library.find(slug)?;
         Ok((book.clone(), self.intact_record(book)?))
     }
@@ -117,7 +123,7 @@ impl LibraryWriter {
     ///
     /// # Errors
     /// If its files cannot be read, or they differ.
-    pub fn intact_record(&self, book: &PlaybookFile) -> Result<VersionedFile, Error> {
+    pub(crate) fn intact_record(&self, book: &PlaybookFile) -> Result<VersionedFile, Error> {
         let record = self.library.record(book)?;
         record.ensure_intact(&self.session.environment)?;
         Ok(record)
@@ -128,7 +134,7 @@ impl LibraryWriter {
     /// # Errors
     /// If a file was edited meanwhile, or cannot be written. `repair` finishes an interrupted change.
     #[crate::boxed]
-    pub async fn commit(&mut self, change: &PlaybookChange) -> Result<(), Error> {
+    pub(crate) async fn commit(&mut self, change: &PlaybookChange) -> Result<(), Error> {
         let folder = self.library.folder();
         for file in &change.files {
             if file_state(file)? == FileState::Other {
@@ -172,7 +178,7 @@ impl LibraryWriter {
     /// # Errors
     /// If a file cannot be written.
     #[crate::boxed]
-    pub async fn apply(&mut self, change: &PlaybookChange, plan: &str) -> Result<(), Error> {
+    pub(crate) async fn apply(&mut self, change: &PlaybookChange, plan: &str) -> Result<(), Error> {
         for file in &change.files {
             if file_state(file)? == FileState::Before {
                 self.write(&file.path, &file.text)?;
@@ -198,7 +204,7 @@ impl LibraryWriter {
 
     /// Whether a process with this ledger started the change with this plan. A plan may also come with a checkout, or from
     /// another program that can write the workspace.
-    pub fn has_begun(&self, plan: &str) -> bool {
+    pub(crate) fn has_begun(&self, plan: &str) -> bool {
         self.keys().has_begun(plan)
     }
 
@@ -210,10 +216,10 @@ impl LibraryWriter {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn write_index(&self) -> Result<bool, Error> {
+    pub(crate) fn write_index(&self) -> Result<bool, Error> {
         let path = self.library.folder().join(log::INDEX_FILE_NAME);
         let text = render_index(&self.library);
-        if matches!(disk::read_text(&path), Ok(Text::Present(there)) if there == text) {
+        if matches!(disk::read_text(&path), Ok(Some(there)) if there == text) {
             return Ok(true);
         }
         self.write(&path, &text).map(|()| false)
@@ -224,7 +230,7 @@ impl LibraryWriter {
     /// # Errors
     /// When the ledger does not answer, or the log cannot be read or written.
     #[crate::boxed]
-    pub async fn restore_log_lines(&self) -> Result<usize, Error> {
+    pub(crate) async fn restore_log_lines(&self) -> Result<usize, Error> {
         let folder = self.library.folder();
         let records = self.session.store.records(&playbook_stream(&self.library.scope)).await?;
         let path = folder.join(log::FILE_NAME);
@@ -232,11 +238,6 @@ impl LibraryWriter {
             None => Ok(0),
             Some((text, missing)) => self.write(&path, &text).map(|()| missing),
         }
-    }
-
-    /// The user's path overrides.
-    pub(super) fn places(&self) -> &PathOverrides {
-        &self.places
     }
 
     async fn record(&self, change: &PlaybookChange) -> Result<(), Error> {
@@ -287,7 +288,7 @@ fn with_texts(change: &PlaybookChange) -> Vec<ChangeEvent> {
 }
 
 /// The index for the current playbooks.
-pub fn render_index(library: &Library) -> String {
+pub(crate) fn render_index(library: &Library) -> String {
     let books = library.catalogue.books.iter();
     log::index(books.map(|book| (&book.playbook, library.gating(book).is_never_gated())))
 }

@@ -37,6 +37,13 @@ const ROLE: &str = "# Reflection\n\nYou look at what came of an agent's work and
 const TASK: &str = "Propose what the agent should learn from these runs.";
 
 /// What the reflector reads
+///
+/// ```
+/// use quorate::playbook::ReflectRequest;
+///
+/// let request = ReflectRequest { operator: "alice".to_owned(), is_dry_run: true, ..ReflectRequest::default() };
+/// assert!(request.from.is_empty(), "it reads the newest runs");
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct ReflectRequest {
     /// The operator, by the name of its folder in `operators/`
@@ -91,25 +98,28 @@ impl Reflection {
 /// # Errors
 /// If the operator or a run is unknown, no executor is available, or the executor does not answer.
 #[crate::boxed]
-pub async fn reflect(keeping: &mut LibraryWriter, request: ReflectRequest) -> Result<Reflection, Error> {
+pub(super) async fn reflect(
+    writer: &mut LibraryWriter,
+    request: ReflectRequest,
+) -> Result<Reflection, Error> {
     let ReflectRequest { operator, from, executor, .. } = &request;
     let slug = operator.rsplit('/').next().unwrap_or(operator);
-    let Some(known) = keeping.library.operators.iter().find(|known| known.slug == slug) else {
+    let Some(known) = writer.library.operators.iter().find(|known| known.slug == slug) else {
         let body = Body::new(format!("unknown operator `{operator}`"));
         let help = "run `quorate check operators` to see the available operators";
         return Err(Error::not_found(codes::OPERATOR_UNRESOLVABLE, body.help(help)));
     };
-    let named = keeping.library.workspace.config.playbooks.reflector.as_ref();
-    let asking = match (executor, named) {
-        (Some(name), _) => Consultant::resolve(keeping, Some(name), None)?,
-        (None, Some((name, place))) => Consultant::resolve(keeping, Some(name), Some(place))?,
-        (None, None) => Consultant::resolve(keeping, None, None)?,
+    let named = writer.library.workspace.config.playbooks.reflector.as_ref();
+    let (name, place) = match executor {
+        Some(name) => (Some(name), None),
+        None => named.map(|(name, place)| (name, place)).unzip(),
     };
-    let runs = runs(keeping, slug, from).await?;
+    let asking = Consultant::resolve(writer, name.map(String::as_str), place)?;
+    let runs = runs(writer, slug, from).await?;
     let question = Question {
         role: ROLE.to_owned(),
         task: TASK.to_owned(),
-        parts: prompt_parts(keeping, known, &runs).await?,
+        parts: prompt_parts(writer, known, &runs).await?,
         answer_schema: Schema::Deltas,
     };
     let answer = asking.ask(&format!("reflect/{slug}"), question).await?.map_err(|why| {
@@ -122,7 +132,7 @@ pub async fn reflect(keeping: &mut LibraryWriter, request: ReflectRequest) -> Re
     };
     let objects =
         reflection::read_deltas(&answer).ok_or_else(|| unreadable("not a list of deltas".to_owned()))?;
-    let redactor = &keeping.session.workspace.redaction.redactor;
+    let redactor = &writer.session.workspace.redaction.redactor;
     let proposals = objects
         .into_iter()
         .map(|object| restrict_to(proposal_from_json(Json::Object(object), redactor), slug))
@@ -131,7 +141,7 @@ pub async fn reflect(keeping: &mut LibraryWriter, request: ReflectRequest) -> Re
     let mut reflection = Reflection { proposals, runs, by, proposed: None };
     if !request.is_dry_run {
         let proposer = Proposer { by: reflection.by.clone(), operator: Some(operator.clone()) };
-        reflection.proposed = Some(propose(keeping, &reflection.proposals, &proposer, None).await?);
+        reflection.proposed = Some(propose(writer, &reflection.proposals, &proposer, None).await?);
     }
     Ok(reflection)
 }
@@ -173,21 +183,21 @@ fn selects_only(selector: &Json, slug: &str) -> bool {
 }
 
 async fn prompt_parts(
-    keeping: &LibraryWriter,
+    writer: &LibraryWriter,
     known: &KnownOperator,
     runs: &[Json],
 ) -> Result<Vec<Part>, Error> {
-    let candidates = keeping.library.candidates_for(known);
+    let candidates = writer.library.candidates_for(known);
     let mut playbooks = Vec::new();
     for candidate in &candidates {
-        let title = keeping.library.book(&candidate.overlay.id).map(|book| book.playbook.title.as_str());
+        let title = writer.library.book(&candidate.slug).map(|book| book.playbook.title.as_str());
         playbooks.push(json!({
-            "slug": candidate.overlay.id, "title": title, "status": candidate.status,
-            "priority": candidate.overlay.priority, "body": candidate.overlay.text,
+            "slug": candidate.slug, "title": title, "status": candidate.status,
+            "priority": candidate.priority, "body": candidate.text,
         }));
     }
-    let named = known.overlay_name(&keeping.library.scope);
-    let advice = overlays::unevicted(&keeping.session.store, None).await?;
+    let named = known.overlay_name(&writer.library.scope);
+    let advice = overlays::unevicted(&writer.session.store, None).await?;
     let advice: Vec<&str> = advice
         .iter()
         .filter(|overlay| overlay.operator == named)
@@ -204,19 +214,19 @@ async fn prompt_parts(
 
 /// The outcomes shown to the reflector: of the named runs, else of the newest runs about this operator's texts or without a
 /// producer.
-async fn runs(keeping: &LibraryWriter, operator: &str, from: &[String]) -> Result<Vec<Json>, Error> {
+async fn runs(writer: &LibraryWriter, operator: &str, from: &[String]) -> Result<Vec<Json>, Error> {
     let named = !from.is_empty();
     let mut found: Vec<RunRow> = Vec::new();
     for prefix in from {
-        found.push(keeping.session.find_run(prefix).await?);
+        found.push(writer.session.find_run(prefix).await?);
     }
     if !named {
-        found = keeping.session.store.runs(MAX_RUNS).await?;
+        found = writer.session.store.runs(MAX_RUNS).await?;
         found.reverse();
     }
     let mut shown = Vec::new();
     for run in found {
-        let records = keeping.session.store.records(&run.run).await?;
+        let records = writer.session.store.records(&run.run).await?;
         if records.iter().any(|record| record.is(Kind::Violation)) && !named {
             continue;
         }

@@ -27,48 +27,48 @@ use quorate_protocol::{Json, Name};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use crate::service::disk::{self, Text, display_path};
+use crate::service::disk::{self, display_path};
 use crate::service::environment::Environment;
 use crate::service::error::Error;
 
 /// The planned change.
-pub const PENDING_FILE: &str = "_pending.json";
+pub(crate) const PENDING_FILE: &str = "_pending.json";
 /// The most retries of an append that conflicts with another process.
-pub const MAX_ATTEMPTS: usize = 50;
+pub(crate) const MAX_ATTEMPTS: usize = 50;
 
 /// A file that is replaced as a whole.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ChangedFile {
-    pub path: PathBuf,
+pub(crate) struct ChangedFile {
+    pub(crate) path: PathBuf,
     /// SHA-256 of the old text; `None` for a new file.
     was: Option<String>,
     /// The new content.
-    pub text: String,
+    pub(crate) text: String,
 }
 
 impl ChangedFile {
     /// The new text, which replaces the old; empty for no file.
-    pub fn new(path: PathBuf, was: &str, text: String) -> Self {
+    pub(crate) fn new(path: PathBuf, was: &str, text: String) -> Self {
         ChangedFile { path, was: (!was.is_empty()).then(|| sha256_hex(was.as_bytes())), text }
     }
 }
 
 /// A change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PlaybookChange {
+pub(crate) struct PlaybookChange {
     /// Its id, which the events' records carry.
-    pub id: String,
+    pub(crate) id: String,
     /// Its time, in milliseconds since the Unix epoch.
-    pub at_ms: i64,
+    pub(crate) at_ms: i64,
     /// Files, in the order of writing.
-    pub files: Vec<ChangedFile>,
+    pub(crate) files: Vec<ChangedFile>,
     /// Events to record and to log.
-    pub events: Vec<ChangeEvent>,
+    pub(crate) events: Vec<ChangeEvent>,
 }
 
 impl PlaybookChange {
     /// A change at a time.
-    pub fn new_at(at_ms: i64) -> Self {
+    pub(crate) fn new_at(at_ms: i64) -> Self {
         PlaybookChange {
             id: entropy::hex(&entropy::bytes::<8>()),
             at_ms,
@@ -105,7 +105,7 @@ impl PlaybookChange {
     ///
     /// # Errors
     /// If it cannot be read.
-    pub fn read(text: &str, folder: &Path) -> Result<Self, serde_json::Error> {
+    pub(crate) fn read(text: &str, folder: &Path) -> Result<Self, serde_json::Error> {
         let mut change: PlaybookChange = serde_json::from_str(text)?;
         change.files.iter_mut().for_each(|file| file.path = folder.join(&file.path));
         Ok(change)
@@ -145,7 +145,7 @@ fn attach_unnamed_texts(entries: &mut [Entry], bodies: &[ledger::Body]) {
 /// # Errors
 /// When the ledger does not answer.
 #[crate::boxed]
-pub async fn record_events(
+pub(crate) async fn record_events(
     store: &Store,
     (root, scope): (&Path, &Scope),
     at_ms: i64,
@@ -183,7 +183,12 @@ pub(super) async fn append_new_events(
 }
 
 /// The event of a pattern's first match of an operator (B10); `None` if the log has it.
-pub fn first_match_event(root: &Path, scope: &Scope, slug: &str, operator: &str) -> Option<ChangeEvent> {
+pub(crate) fn first_match_event(
+    root: &Path,
+    scope: &Scope,
+    slug: &str,
+    operator: &str,
+) -> Option<ChangeEvent> {
     let words = format!("a pattern of it matches `{operator}`");
     let folder = root.join(scope.folder()).join(FOLDER);
     let event = || ChangeEvent::new(PlaybookEvent::Registered, slug, &*words, json!({"operator": operator}));
@@ -191,9 +196,9 @@ pub fn first_match_event(root: &Path, scope: &Scope, slug: &str, operator: &str)
 }
 
 /// The message about an interrupted change of a folder; `None` if there is none.
-pub fn pending_change(environment: &Environment, folder: &Path) -> Option<Body> {
+pub(crate) fn pending_change(environment: &Environment, folder: &Path) -> Option<Body> {
     let path = folder.join(PENDING_FILE);
-    matches!(disk::read_text(&path), Ok(Text::Present(_)) | Err(_)).then(|| {
+    matches!(disk::read_text(&path), Ok(Some(_)) | Err(_)).then(|| {
         Body::new(format!("{} has an unfinished change", display_path(environment, &path)))
             .help("run `quorate playbook repair` to finish it")
     })
@@ -201,7 +206,7 @@ pub fn pending_change(environment: &Environment, folder: &Path) -> Option<Body> 
 
 /// The state of a file, relative to a change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileState {
+pub(crate) enum FileState {
     /// Its old text.
     Before,
     /// Its new text.
@@ -213,7 +218,7 @@ pub enum FileState {
 ///
 /// # Errors
 /// If it cannot be read.
-pub fn file_state(file: &ChangedFile) -> Result<FileState, Error> {
+pub(crate) fn file_state(file: &ChangedFile) -> Result<FileState, Error> {
     let current = disk::read_text(&file.path).map_err(|error| {
         Error::configuration(
             codes::FILE_UNREADABLE,
@@ -221,11 +226,11 @@ pub fn file_state(file: &ChangedFile) -> Result<FileState, Error> {
         )
     })?;
     Ok(match (current, &file.was) {
-        (Text::Present(text), _) if text == file.text => FileState::After,
-        (Text::Present(text), Some(was)) if sha256_hex(text.as_bytes()) == *was => FileState::Before,
-        (Text::Missing, None) => FileState::Before,
+        (Some(text), _) if text == file.text => FileState::After,
+        (Some(text), Some(was)) if sha256_hex(text.as_bytes()) == *was => FileState::Before,
+        (None, None) => FileState::Before,
         // An emptied file has nothing to lose.
-        (Text::Present(text), None) if text.is_empty() => FileState::Before,
+        (Some(text), None) if text.is_empty() => FileState::Before,
         _ => FileState::Other,
     })
 }
@@ -235,28 +240,28 @@ const STREAM: &str = "playbooks";
 
 /// An event of a playbook.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct ChangeEvent {
+pub(crate) struct ChangeEvent {
     /// The record's kind.
-    pub event: String,
-    pub slug: String,
-    pub words: String,
+    pub(crate) event: String,
+    pub(crate) slug: String,
+    pub(crate) words: String,
     /// The record's further fields.
-    pub data: Json,
+    pub(crate) data: Json,
 }
 
 impl ChangeEvent {
-    pub fn new(event: PlaybookEvent, slug: &str, words: impl Into<String>, data: Json) -> Self {
+    pub(crate) fn new(event: PlaybookEvent, slug: &str, words: impl Into<String>, data: Json) -> Self {
         ChangeEvent { event: event.as_str().to_owned(), slug: slug.to_owned(), words: words.into(), data }
     }
 }
 
 /// The playbook event of a record; `None` if the record was erased or is malformed.
-pub fn playbook_event(record: &Record) -> Option<PlaybookEventData> {
+pub(crate) fn playbook_event(record: &Record) -> Option<PlaybookEventData> {
     record::read(record.data.as_ref()?).ok()
 }
 
 /// The stream of a scope.
-pub fn playbook_stream(scope: &Scope) -> Name {
+pub(crate) fn playbook_stream(scope: &Scope) -> Name {
     match scope.folder() {
         top if top.is_empty() => STREAM.into(),
         tenant => format!("{STREAM}/{tenant}").into(),
@@ -265,14 +270,19 @@ pub fn playbook_stream(scope: &Scope) -> Name {
 
 /// The log of a playbooks' folder; empty without one.
 fn read_log(folder: &Path) -> io::Result<String> {
-    disk::read_text(&folder.join(log::FILE_NAME)).map(Text::unwrap_or_default)
+    disk::read_text(&folder.join(log::FILE_NAME)).map(Option::unwrap_or_default)
 }
 
 /// Adds a line for each unlogged event. `scope` is the folder that writes must stay in.
 ///
 /// # Errors
 /// If it cannot be read or written.
-pub fn append_lines(scope: &Path, folder: &Path, at_ms: i64, events: &[ChangeEvent]) -> io::Result<()> {
+pub(crate) fn append_lines(
+    scope: &Path,
+    folder: &Path,
+    at_ms: i64,
+    events: &[ChangeEvent],
+) -> io::Result<()> {
     let current = read_log(folder)?;
     let at = timestamp::format(at_ms);
     let lines = events
@@ -295,7 +305,7 @@ pub fn append_lines(scope: &Path, folder: &Path, at_ms: i64, events: &[ChangeEve
 ///
 /// # Errors
 /// If it cannot be read.
-pub fn restore_lines(folder: &Path, records: &[Record]) -> io::Result<Option<(String, usize)>> {
+pub(crate) fn restore_lines(folder: &Path, records: &[Record]) -> io::Result<Option<(String, usize)>> {
     let current = read_log(folder)?;
     let lines: Vec<String> = records.iter().filter_map(record_line).collect();
     Ok(log::restore(&current, &lines))
@@ -313,7 +323,7 @@ fn record_line(record: &Record) -> Option<String> {
 ///
 /// # Errors
 /// If it cannot be read.
-pub fn count_missing_lines(folder: &Path, records: &[Record]) -> io::Result<usize> {
+pub(crate) fn count_missing_lines(folder: &Path, records: &[Record]) -> io::Result<usize> {
     let current = read_log(folder)?;
     let known: BTreeSet<&str> = current.lines().map(str::trim_end).collect();
     let is_change = |record: &&Record| {

@@ -1,28 +1,39 @@
-//! Inspects playbooks: their list, histories, conflicts with each other, and records.
+//! Inspects playbooks, their histories, their conflicts with each other and their records; and repairs them: finishes an
+//! interrupted change, adds manual edits to the history, and updates the index and the log from the ledger.
+//!
+//! A repair loses nothing: a file that was edited during a change keeps its text, and the text planned for it becomes a
+//! version in the history. A manually edited active playbook changes prompts, so it returns to shadow and must pass a gate
+//! again, unless only its title, tags or metadata differ.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use quorate_diagnostics::{Body, Place, Report, codes};
+use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::ports::ledger::PlaybookEvent;
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::document::Document;
 use quorate_manifest::loader::{OpenResult, Refs};
-use quorate_manifest::playbook::{HISTORY_SUFFIX, Playbook, PlaybookFile, Status, load};
+use quorate_manifest::playbook::{EntryKind, HISTORY_SUFFIX, Playbook, PlaybookFile, Status, load};
 use quorate_manifest::workspace::WorkspacePath;
 use quorate_playbook::contradiction::contradictions;
 use quorate_playbook::curate::Cause;
 use quorate_playbook::gate::GOVERNANCE_PRIORITY;
+use quorate_playbook::history;
 use quorate_playbook::log::{self, priority};
 use quorate_playbook::weave::Candidate;
-use serde_json::Value;
+use serde::Serialize;
+use serde_json::{Value, json};
 
-use super::change::{self, pending_change};
+use super::change::{self, ChangedFile, FileState, PENDING_FILE, PlaybookChange, file_state, pending_change};
 use super::library::{self, Gating, Library, never_gated_body};
-use super::versions::{RecordedVersions, history_path};
+use super::versions::{NewVersion, RecordedVersions, history_path};
 use super::writer::{LibraryWriter, render_index};
-use crate::service::disk::{self, Text, display_path};
+use crate::service::disk::{self, display_path};
+use crate::service::environment::Environment;
 use crate::service::error::{Error, ErrorKind};
 use crate::service::manifests::Manifests;
+use crate::view::Doc;
 
 /// The share of the cap on active playbooks, in percent, that triggers a warning.
 const CROWDED_PERCENT: usize = 75;
@@ -32,11 +43,11 @@ const CROWDED_PERCENT: usize = 75;
 /// # Errors
 /// If the text is not a playbook. Every recorded version was one when it was recorded.
 pub(super) fn parse_playbook(
-    keeping: &LibraryWriter,
+    writer: &LibraryWriter,
     text: &str,
 ) -> Result<(Playbook, Option<Value>, String), Error> {
-    let manifests = Manifests::open(&keeping.session.environment, &keeping.library.root, Refs::ShapeOnly)?;
-    let loader = manifests.loader(&*keeping.session.environment.registries);
+    let manifests = Manifests::open(&writer.session.environment, &writer.library.root, Refs::ShapeOnly)?;
+    let loader = manifests.loader(&*writer.session.environment.registries);
     let unusable = |report: Report| Error::from_report(ErrorKind::Configuration, report);
     let location = WorkspacePath::new("playbooks/version.md").map_err(|_| unusable(Report::new()))?;
     let document = match loader.open_bytes(&location, text.as_bytes().to_vec()) {
@@ -54,7 +65,7 @@ pub(super) fn parse_playbook(
 }
 
 /// The findings across a scope's playbooks, for those that `asked` selects.
-pub fn findings(library: &Library, asked: &dyn Fn(&WorkspacePath) -> bool) -> Report {
+pub(crate) fn findings(library: &Library, asked: &dyn Fn(&WorkspacePath) -> bool) -> Report {
     let environment = &library.environment;
     let mut report = Report::new();
     let folder = library.folder();
@@ -81,7 +92,7 @@ pub fn findings(library: &Library, asked: &dyn Fn(&WorkspacePath) -> bool) -> Re
             true => Trial::Accepted,
             false => Trial::None,
         };
-        check_prompts(library, book, trial, &candidates, now_ms, &mut report);
+        check_prompts(library, book, trial, &candidates, &mut report);
         check_gates(library, book, &mut report);
         if book.playbook.status != Status::Archived {
             for body in library::ineffective_claims(&library.catalogue, &book.playbook) {
@@ -104,9 +115,9 @@ pub fn findings(library: &Library, asked: &dyn Fn(&WorkspacePath) -> bool) -> Re
     }
     check_log(library, &folder, &mut report);
     let index = folder.join(log::INDEX_FILE_NAME);
-    let current = disk::read_text(&index).unwrap_or(Text::Missing);
-    let is_true = matches!(&current, Text::Present(text) if *text == render_index(library));
-    if !is_true && (kept || current != Text::Missing) {
+    let current = disk::read_text(&index).unwrap_or(None);
+    let is_true = matches!(&current, Some(text) if *text == render_index(library));
+    if !is_true && (kept || current != None) {
         let body = Body::new(format!("{} differs from the playbooks", display_path(environment, &index)));
         report.warn(codes::PLAYBOOK_INDEX_STALE, body.help("run `quorate playbook repair` to update it"));
     }
@@ -146,13 +157,12 @@ fn check_prompts(
     book: &PlaybookFile,
     trial: Trial,
     standing: &[(String, Vec<Candidate>)],
-    now_ms: i64,
     report: &mut Report,
 ) {
     if book.playbook.status == Status::Archived {
         return;
     }
-    for objection in library.objections(&book.playbook, book.text(), standing, now_ms) {
+    for objection in library.objections(&book.playbook, book.text(), standing) {
         let place = match &objection.cause {
             // A shadow playbook replaces nothing yet, and the active ones may change: the gate checks it when it is
             // promoted.
@@ -163,8 +173,7 @@ fn check_prompts(
             // Length and repetition are the author's choice in a handwritten playbook.
             Cause::Redundant => continue,
         };
-        let body = objection.body().at(place);
-        report.refuse(objection.code(), body);
+        report.refuse(objection.code(), objection.body.at(place));
     }
 }
 
@@ -231,7 +240,8 @@ fn warn_contradictions(
 fn check_log(library: &Library, folder: &Path, report: &mut Report) {
     let path = folder.join(log::FILE_NAME);
     let records = RecordedVersions::records_blocking(&library.workspace.ledger, &library.scope);
-    let is_cut = matches!(disk::read_text(&path), Ok(Text::Present(text)) if !text.is_empty() && !text.ends_with('\n'));
+    let is_cut =
+        matches!(disk::read_text(&path), Ok(Some(text)) if !text.is_empty() && !text.ends_with('\n'));
     let shown = display_path(&library.environment, &path);
     let message = match change::count_missing_lines(folder, &records) {
         Ok(0) if is_cut => format!("the last line of {shown} is cut off"),
@@ -277,5 +287,196 @@ pub(super) fn orphaned_histories(library: &Library, folder: &Path) -> Vec<PathBu
 
 /// Whether a file has no complete frontmatter, so that the loader skips it.
 fn lacks_frontmatter(path: &Path) -> bool {
-    matches!(disk::read_text(path), Ok(Text::Present(text)) if !text.trim_start_matches('\u{feff}').starts_with("---") || !text.contains("\n---"))
+    matches!(disk::read_text(path), Ok(Some(text)) if !text.trim_start_matches('\u{feff}').starts_with("---") || !text.contains("\n---"))
+}
+
+/// What a repair has done
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Repairs {
+    /// Each step in words
+    pub done: Vec<String>,
+}
+
+impl Repairs {
+    /// A line for each step.
+    pub fn doc(&self) -> Doc {
+        Doc::of_lines(&self.done, "nothing to repair")
+    }
+}
+
+/// Repairs the playbooks.
+///
+/// # Errors
+/// If a file cannot be read or written, or a history is incomplete.
+#[crate::boxed]
+pub(super) async fn repair(writer: &mut LibraryWriter) -> Result<Repairs, Error> {
+    let environment = writer.session.environment.clone();
+    let mut done = Vec::new();
+    let folder = writer.library.folder();
+    let shown = |path: &Path| display_path(&environment, path);
+    let pending = folder.join(PENDING_FILE);
+    let text = disk::read_text(&pending).map_err(|error| {
+        let body = Body::new(format!("cannot read {}: {error}", shown(&pending)));
+        Error::configuration(codes::FILE_UNREADABLE, body)
+    })?;
+    if let Some(text) = text {
+        let plan = shown(&pending);
+        let unusable = |message: String, help: &str| {
+            Error::configuration(codes::PLAYBOOK_UNFINISHED, Body::new(message).help(help))
+        };
+        let change = PlaybookChange::read(&text, &writer.scope_dir()).map_err(|error| {
+            let help = "if the file is truncated, remove it and run `quorate check`: no part of the change was written";
+            unusable(format!("cannot read {plan}: {error}"), help)
+        })?;
+        // A planted plan must not make another user write files other than playbooks.
+        if let Some(file) = change.files.iter().find(|file| !is_playbook_file(&folder, &file.path)) {
+            let message = format!("{plan} writes {}, which is not a playbook file", shown(&file.path));
+            return Err(unusable(message, "inspect it and remove it: Quorate did not write it"));
+        }
+        let hash = sha256_hex(text.as_bytes());
+        if !writer.has_begun(&hash) {
+            let message = format!("cannot finish {plan}: the change was not started with this ledger");
+            let help = "inspect it and remove it: it may come from another workspace or program. Files that it wrote \
+                        count as edited by hand";
+            return Err(unusable(message, help));
+        }
+        for file in &change.files {
+            if file_state(file)? == FileState::Other {
+                let file = shown(&file.path);
+                done.push(format!("kept {file}, which was edited since the change was interrupted"));
+            }
+        }
+        writer.apply(&change, &hash).await?;
+        let events = change.events.iter().map(|event| format!("`{}`, {}", event.slug, event.words));
+        done.push(match &*events.collect::<Vec<_>>().join("; ") {
+            // Restoring a playbook has no event.
+            "" => "finished the interrupted change".to_owned(),
+            events => format!("finished the interrupted change: {events}"),
+        });
+    }
+    for path in orphaned_histories(&writer.library, &folder) {
+        let Ok(Some(text)) = disk::read_text(&path) else { continue };
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let versions = history::parse(&text).map_err(|broken| {
+            let body = Body::new(format!("{} was edited: {broken}", shown(&path)));
+            let help = "restore it from a copy, or remove it";
+            Error::configuration(codes::HISTORY_MUTATION, body.help(help))
+        })?;
+        let (Some(slug), Some(last)) = (name.strip_suffix(HISTORY_SUFFIX), versions.last()) else { continue };
+        let mut change = PlaybookChange::new_at(writer.now_ms());
+        let file = path.with_file_name(format!("{slug}.md"));
+        let current = disk::read_text(&file).map(Option::unwrap_or_default).unwrap_or_default();
+        // Truncated text is restored; edited text stays.
+        if !last.text.starts_with(&current) {
+            let body = Body::new(format!("{} is no longer a playbook", shown(&file)));
+            let help = "rewrite its frontmatter; or remove the file and run `quorate playbook repair` again";
+            return Err(Error::configuration(codes::HISTORY_MUTATION, body.help(help)));
+        }
+        change.files.push(ChangedFile::new(file, &current, last.text.clone()));
+        writer.commit(&change).await?;
+        done.push(format!("restored `{slug}` to version {}; archive it if it should not be woven", last.n));
+    }
+    for book in writer.library.catalogue.books.clone() {
+        if let Some(what) = adopt_manual_edit(writer, &book).await? {
+            done.push(what);
+        }
+    }
+    // An empty index is not written, but a stale one is.
+    let is_wanted = !writer.library.catalogue.books.is_empty() || folder.join(log::INDEX_FILE_NAME).exists();
+    if is_wanted && !writer.write_index()? {
+        done.push("updated the index".to_owned());
+    }
+    if let n @ 1.. = remove_abandoned_files(&environment, &folder)? {
+        done.push(match n {
+            1 => "removed a temporary file of a killed process".to_owned(),
+            n => format!("removed {n} temporary files of killed processes"),
+        });
+    }
+    match writer.restore_log_lines().await? {
+        0 => {}
+        1 => done.push("restored a line of the log".to_owned()),
+        n => done.push(format!("restored {n} lines of the log")),
+    }
+    Ok(Repairs { done })
+}
+
+/// Removes temporary files of killed processes; this process holds the write lock. Returns their number.
+fn remove_abandoned_files(environment: &Environment, folder: &Path) -> Result<usize, Error> {
+    let abandoned = disk::abandoned_files(folder);
+    for path in &abandoned {
+        disk::remove(path).map_err(|error| {
+            let body = Body::new(format!("cannot remove {}: {error}", display_path(environment, path)));
+            Error::configuration(codes::FILE_UNWRITABLE, body.help("remove it by hand"))
+        })?;
+    }
+    Ok(abandoned.len())
+}
+
+/// Whether a path names a playbook or a history.
+fn is_playbook_file(folder: &Path, path: &Path) -> bool {
+    let plain = |part: Component<'_>| matches!(part, Component::Normal(name) if !name.to_string_lossy().starts_with('.'));
+    let name = path.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let below = path.strip_prefix(folder).is_ok_and(|below| below.components().all(plain));
+    below && name.ends_with(".md") && !name.starts_with('_')
+}
+
+/// Adds a version to the history if the file was edited by hand or differs from the ledger.
+async fn adopt_manual_edit(writer: &mut LibraryWriter, book: &PlaybookFile) -> Result<Option<String>, Error> {
+    let record = writer.library.record(book)?;
+    let is_foreign = record.contradicts_ledger() && !record.lacks_versions();
+    let is_edited = record.has_drifted() && record.last().is_some();
+    if !is_foreign && !is_edited {
+        return Ok(None);
+    }
+    let base = record.last().map_or(&record.text, |last| &last.text);
+    let (before, entries, fragment) = parse_playbook(writer, base)?;
+    let is_same =
+        !is_foreign && agent_visible(&before, &fragment) == agent_visible(&book.playbook, book.text());
+    let steps_back = book.playbook.status == Status::Active && !is_same;
+    let summary = match (is_foreign, steps_back) {
+        (true, true) => "adopted from the file, and back in shadow",
+        (true, false) => "adopted from the file",
+        (false, true) => "changed by hand, and back in shadow",
+        (false, false) => "changed by hand",
+    };
+    let mut change = PlaybookChange::new_at(writer.now_ms());
+    let event = match (steps_back, book.playbook.status) {
+        (false, Status::Active) => PlaybookEvent::Registered,
+        (_, Status::Archived) => PlaybookEvent::Archived,
+        _ => PlaybookEvent::Shadowed,
+    };
+    let step = NewVersion::new(EntryKind::Delta, summary, writer.user());
+    let words = format!("version {}: {summary}", record.next_n());
+    let event = (event, &*words, json!({"by": writer.user()}));
+    change.add_version(&record, &step, None, event, |edit, at| {
+        // Entries are append-only, also for manual edits.
+        match &entries {
+            Some(entries) => edit.set_json("history", entries),
+            None => edit.remove("history"),
+        }
+        if steps_back {
+            edit.set_string("status", "shadow");
+        }
+        if !is_same {
+            edit.set_string("updated_at", at);
+        }
+    })?;
+    writer.commit(&change).await?;
+    let slug = &book.playbook.slug;
+    let what = if is_foreign { "added" } else { "added the manual edit of" };
+    Ok(Some(format!("{what} `{slug}` to its history, as {words}")))
+}
+
+/// The parts of a playbook that affect agents, with normalized line ends, since Git may change those.
+fn agent_visible(playbook: &Playbook, text: &str) -> (Playbook, String) {
+    let kept_playbook = Playbook {
+        title: String::new(),
+        tags: None,
+        metadata: None,
+        history: None,
+        evidence: Vec::new(),
+        entry: None,
+        ..playbook.clone()
+    };
+    (kept_playbook, text.replace("\r\n", "\n"))
 }
