@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use quorate_manifest::assembly::MatchMode;
-use quorate_protocol::locks::{Locks, Trait};
+use quorate_protocol::locks::{LockedTrait, Locks};
 
 use crate::table::Measure;
 use crate::{Bench, Failure};
@@ -49,9 +49,9 @@ const WORDS: &str = "the of and to in is that it for was on are as with his they
     council draft reviewer evidence section claim number release incident region latency budget customer paragraph";
 
 pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
-    let traits = |mode| -> Vec<Trait> {
+    let traits = |mode| -> Vec<LockedTrait> {
         let texts = STEMS.iter().flat_map(|stem| ENDINGS.iter().map(move |ending| format!("{stem}{ending}")));
-        texts.take(TRAITS).map(|text| Trait { text, declared: mode }).collect()
+        texts.take(TRAITS).map(|text| LockedTrait { text, declared: mode }).collect()
     };
     let locks = Locks::compile(&traits(MatchMode::Substring), MatchMode::Substring)?;
     let patterns = Locks::compile(&traits(MatchMode::Regex), MatchMode::Regex)?;

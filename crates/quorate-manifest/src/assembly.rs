@@ -266,6 +266,22 @@ pub enum MatchMode {
 
 words!(MatchMode { Substring = "substring", Regex = "regex", Semantic = "semantic" });
 
+/// A locked trait of an assembly, also in the form in which a run's setup records it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LockedTrait {
+    /// The trait as its author wrote it.
+    pub text: String,
+    /// The match mode of the document that declares it.
+    pub declared: MatchMode,
+}
+
+impl LockedTrait {
+    /// A trait that is plain text.
+    pub fn plain(text: impl Into<String>) -> LockedTrait {
+        LockedTrait { text: text.into(), declared: MatchMode::Substring }
+    }
+}
+
 /// How the members' outputs are combined.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]

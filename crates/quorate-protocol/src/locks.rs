@@ -21,21 +21,12 @@ use std::sync::Arc;
 use quorate_manifest::assembly::MatchMode;
 use quorate_manifest::capabilities::TraitReach;
 use regex_syntax::hir::{Hir, HirKind, Look};
-use serde::{Deserialize, Serialize};
 
 use character::{Class, entry, is_mark, look};
 use search::{HitSink, Search, TraitSource};
 
 pub use fold::fold;
-
-/// A trait as recorded in a run's setup.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Trait {
-    /// The trait as its author wrote it.
-    pub text: String,
-    /// How it was meant to be matched where it was declared.
-    pub declared: MatchMode,
-}
+pub use quorate_manifest::assembly::LockedTrait;
 
 /// A trait that cannot be matched.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -55,7 +46,7 @@ pub struct Locks {
 
 #[derive(Debug)]
 struct CompiledLocks {
-    traits: Vec<Trait>,
+    traits: Vec<LockedTrait>,
     locked: Vec<Arc<str>>,
     strictest: MatchMode,
     search: Search,
@@ -68,8 +59,8 @@ impl Locks {
     ///
     /// # Errors
     /// When a pattern does not compile, or is too large.
-    pub fn compile(traits: &[Trait], strictest: MatchMode) -> Result<Locks, InvalidTrait> {
-        let is_regex = |locked_trait: &'_ Trait| locked_trait.declared == MatchMode::Regex;
+    pub fn compile(traits: &[LockedTrait], strictest: MatchMode) -> Result<Locks, InvalidTrait> {
+        let is_regex = |locked_trait: &'_ LockedTrait| locked_trait.declared == MatchMode::Regex;
         let sources: Vec<TraitSource<'_>> = traits
             .iter()
             .map(|locked_trait| TraitSource { text: &locked_trait.text, is_pattern: is_regex(locked_trait) })
@@ -92,7 +83,7 @@ impl Locks {
     }
 
     /// The traits, in the order given.
-    pub fn traits(&self) -> &[Trait] {
+    pub fn traits(&self) -> &[LockedTrait] {
         &self.compiled.traits
     }
 
@@ -205,33 +196,18 @@ pub enum Layer {
     Meaning,
 }
 
+quorate_manifest::words!(Layer {
+    AsGiven = "as-given",
+    Regex = "regex",
+    Folded = "folded",
+    RegexFolded = "regex-folded",
+    Unmarked = "unmarked",
+    Skeleton = "skeleton",
+    SetApart = "set-apart",
+    Meaning = "meaning",
+});
+
 impl Layer {
-    /// The layers, the least folded first.
-    pub const ALL: [Layer; 8] = [
-        Layer::AsGiven,
-        Layer::Regex,
-        Layer::Folded,
-        Layer::RegexFolded,
-        Layer::Unmarked,
-        Layer::Skeleton,
-        Layer::SetApart,
-        Layer::Meaning,
-    ];
-
-    /// The word that records use.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Layer::AsGiven => "as-given",
-            Layer::Regex => "regex",
-            Layer::Folded => "folded",
-            Layer::RegexFolded => "regex-folded",
-            Layer::Unmarked => "unmarked",
-            Layer::Skeleton => "skeleton",
-            Layer::SetApart => "set-apart",
-            Layer::Meaning => "meaning",
-        }
-    }
-
     /// One sentence for people.
     pub fn description(self) -> &'static str {
         match self {
@@ -318,7 +294,7 @@ const SAMPLES: [&str; 3] = ["Oh yes.", "No, wait.", "Go on: 42 days."];
 
 /// Whether a trait matches nothing or everything; `None` for every other trait, and for a pattern that cannot be compiled.
 pub fn trait_reach(text: &str, declared: MatchMode) -> Option<TraitReach> {
-    let locked_trait = Trait { text: text.to_owned(), declared };
+    let locked_trait = LockedTrait { text: text.to_owned(), declared };
     let locks = Locks::compile(&[locked_trait], declared).ok()?;
     let matches = |text: &str| !locks.check(text).is_empty();
     let never = match declared {

@@ -83,7 +83,7 @@ proptest! {
         prop_assert_eq!(stepped.audit, whole.audit);
         prop_assert_eq!(stepped.match_mode, whole.match_mode);
         let texts = |resolved: &ResolvedAssembly| {
-            resolved.locked_traits.iter().map(|locked| locked.text.clone()).collect::<Vec<_>>()
+            resolved.locked_traits.iter().map(|held| held.locked.text.clone()).collect::<Vec<_>>()
         };
         prop_assert_eq!(texts(&stepped), texts(&whole));
     }
@@ -107,7 +107,7 @@ proptest! {
             // A trait is declared under the strictest mode of its document and its ancestors.
             for held in &one.locked_traits {
                 let strictest = resolved[held.document].as_ref().map_or(MatchMode::Substring, |document| document.match_mode);
-                prop_assert_eq!(held.declared_match_mode, strictest);
+                prop_assert_eq!(held.locked.declared, strictest);
             }
         }
     }
@@ -147,9 +147,9 @@ proptest! {
         }
         for held in &resolved.locked_traits {
             let has = |document: &Value| {
-                document["lockedTraits"].as_array().is_some_and(|traits| traits.iter().any(|text| *text == *held.text))
+                document["lockedTraits"].as_array().is_some_and(|traits| traits.iter().any(|text| *text == *held.locked.text))
             };
-            prop_assert_eq!(Some(held.document), documents.iter().position(has), "{}", &held.text);
+            prop_assert_eq!(Some(held.document), documents.iter().position(has), "{}", &held.locked.text);
         }
     }
 

@@ -7,9 +7,9 @@ const REGEX: MatchMode = MatchMode::Regex;
 const SEMANTIC: MatchMode = MatchMode::Semantic;
 
 fn locks(traits: &[(&str, MatchMode)], strictest: MatchMode) -> Locks {
-    let traits: Vec<Trait> = traits
+    let traits: Vec<LockedTrait> = traits
         .iter()
-        .map(|(text, declared)| Trait { text: (*text).to_owned(), declared: *declared })
+        .map(|(text, declared)| LockedTrait { text: (*text).to_owned(), declared: *declared })
         .collect();
     Locks::compile(&traits, strictest).unwrap()
 }
@@ -163,8 +163,8 @@ fn a_pattern_may_ask_for_accents() {
 // L3
 #[test]
 fn an_unusable_pattern_is_reported_by_its_index() {
-    let traits =
-        ["fine", "(open", r"\w{1000}{1000}"].map(|text| Trait { text: text.to_owned(), declared: REGEX });
+    let traits = ["fine", "(open", r"\w{1000}{1000}"]
+        .map(|text| LockedTrait { text: text.to_owned(), declared: REGEX });
     let invalid = Locks::compile(&traits[..2], REGEX).unwrap_err();
     assert_eq!((invalid.at, invalid.why.as_str()), (1, "unclosed group"));
     assert_eq!(Locks::compile(&traits[2..], REGEX).unwrap_err().why, "it is too large");

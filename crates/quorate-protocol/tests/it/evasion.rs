@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use classes::{CLASSES, Units};
 use quorate_manifest::assembly::MatchMode;
-use quorate_protocol::locks::{Locks, Trait};
+use quorate_protocol::locks::{LockedTrait, Locks};
 use rng::Rng;
 
 const TRAITS: [&str; 6] = ["warmth", "honest", "voice register", "refuse harm", "kindness", "core persona"];
@@ -26,8 +26,7 @@ const OF_ONE: u64 = 150;
 const OF_TWO: u64 = 25;
 
 fn locks(texts: &[&str]) -> Locks {
-    let traits: Vec<Trait> =
-        texts.iter().map(|text| Trait { text: (*text).to_owned(), declared: MatchMode::Substring }).collect();
+    let traits: Vec<LockedTrait> = texts.iter().map(|text| LockedTrait::plain(*text)).collect();
     Locks::compile(&traits, MatchMode::Substring).unwrap()
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use quorate_manifest::assembly::RiskLabel;
 use quorate_manifest::assembly::{MatchMode, Mode};
 use quorate_protocol::assembly::{AssemblyRequest, Member, Overlays, RiskLevel, Rule, Setup, subject_kind};
-use quorate_protocol::locks::Trait;
+use quorate_protocol::locks::LockedTrait;
 use quorate_protocol::modes::assembly::Assembly;
 use quorate_protocol::{
     AbsenceReason, ApplyRule, Command, ConsultationResult, Event, Fact, FactKind, Gather, Invoke, Json, Name,
@@ -206,8 +206,8 @@ pub(crate) fn rule(id: &str, kind: &str, applies_to: Option<&[&str]>, params: Js
 }
 
 /// A trait that no outcome may have.
-pub(crate) fn locked(text: &str) -> Trait {
-    Trait { text: text.to_owned(), declared: MatchMode::Substring }
+pub(crate) fn locked(text: &str) -> LockedTrait {
+    LockedTrait::plain(text)
 }
 
 /// An assessment.

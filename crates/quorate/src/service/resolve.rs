@@ -177,9 +177,7 @@ fn normalize_field(field: &str, merged: &Node) -> String {
                 at = item;
             }
             (true, Err(_)) => {
-                at = at.and_then(|node| {
-                    node.items().iter().find(|item| item.text_of("id") == Some(bare))
-                });
+                at = at.and_then(|node| node.items().iter().find(|item| item.text_of("id") == Some(bare)));
                 out.push_str(part);
             }
             _ => {
@@ -272,14 +270,15 @@ impl Resolution {
     /// Converts the traits to the single match mode that a manifest has (M9).
     fn flatten_traits(&self, traits: &mut Node, remarks: &mut Vec<String>) -> Result<(), Error> {
         let Kind::Seq(items) = &mut traits.kind else { return Ok(()) };
-        for (item, locked) in items.iter_mut().zip(&self.resolved.locked_traits) {
-            match (self.resolved.match_mode, locked.declared_match_mode) {
+        for (item, declared) in items.iter_mut().zip(&self.resolved.locked_traits) {
+            let locked = &declared.locked;
+            match (self.resolved.match_mode, locked.declared) {
                 (MatchMode::Regex, MatchMode::Substring) => {
                     let escaped = regex::escape(&locked.text);
                     remarks.push(format!(
                         "`{}` is text in {}, and a pattern here: it no longer matches lookalike letters",
                         locked.text,
-                        self.document_name(locked.document)
+                        self.document_name(declared.document)
                     ));
                     item.kind = Kind::Str(escaped);
                 }
@@ -287,7 +286,7 @@ impl Resolution {
                     let body = Body::new(format!(
                         "cannot flatten: `{}` is a pattern in {}, but other traits are matched by meaning, and a manifest has one match mode",
                         locked.text,
-                        self.document_name(locked.document)
+                        self.document_name(declared.document)
                     ));
                     let help = "use the chain; `--format json` shows the merged manifest";
                     return Err(Error::new(ErrorKind::Refused, codes::MATCH_MODE_LOOSENED, body.help(help)));

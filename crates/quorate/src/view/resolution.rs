@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use quorate_diagnostics::render::machine::diagnostics_json;
-use quorate_manifest::assembly::load::{ModeSettings, ResolvedAssembly, ResolvedMember, Retention};
+use quorate_manifest::assembly::load::{
+    DeclaredTrait, ModeSettings, ResolvedAssembly, ResolvedMember, Retention,
+};
 use quorate_manifest::assembly::{Grouping, MatchMode, Mode, Signing, Trigger};
 use quorate_manifest::document::Document;
 use quorate_manifest::tree::{Node, emit};
@@ -288,10 +290,10 @@ fn facts(resolved: &ResolvedAssembly) -> Vec<(&'static str, String)> {
     let traits: Vec<String> = resolved
         .locked_traits
         .iter()
-        .map(|locked| {
-            let from = from(resolved, locked.document).map(|document| format!("from {document}"));
-            let declared = (resolved.match_mode != MatchMode::default())
-                .then(|| locked.declared_match_mode.as_str().to_owned());
+        .map(|DeclaredTrait { locked, document }| {
+            let from = from(resolved, *document).map(|document| format!("from {document}"));
+            let declared =
+                (resolved.match_mode != MatchMode::default()).then(|| locked.declared.as_str().to_owned());
             let remarks: Vec<String> = declared.into_iter().chain(from).collect();
             if remarks.is_empty() {
                 locked.text.clone()

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 use quorate_manifest::assembly::MatchMode;
 
-use crate::locks::{Hit, Locks, Trait, fold};
+use crate::locks::{Hit, LockedTrait, Locks, fold};
 
 /// The words by which a resolution is known.
 const RESOLUTION_WORDS: [&str; 2] = ["resolution", "resolve"];
@@ -35,7 +35,7 @@ const RESOLVING_BODIES: [&str; 12] = [
 ];
 
 static RESOLUTION_LOCKS: LazyLock<Option<Locks>> = LazyLock::new(|| {
-    let word = |text: &&str| Trait { text: (*text).to_owned(), declared: MatchMode::Substring };
+    let word = |text: &&str| LockedTrait::plain(*text);
     // Plain text always compiles.
     Locks::compile(&RESOLUTION_WORDS.iter().map(word).collect::<Vec<_>>(), MatchMode::Substring).ok()
 });

@@ -1,11 +1,11 @@
 //! Where a layer begins and ends: for each rule of the matcher a text that it just reads, and one that it just does not.
 
 use quorate_manifest::assembly::MatchMode;
-use quorate_protocol::locks::{Layer, Locks, Trait};
+use quorate_protocol::locks::{Layer, LockedTrait, Locks};
 
 /// The layer of the best hit, and what of the text it covers.
 fn read(mode: MatchMode, locked: &str, text: &str) -> Option<(Layer, String)> {
-    let traits = [Trait { text: locked.to_owned(), declared: mode }];
+    let traits = [LockedTrait { text: locked.to_owned(), declared: mode }];
     let hits = Locks::compile(&traits, mode).expect("the trait of a test").check(text);
     hits.into_iter().next().map(|hit| (hit.layer, text[hit.span].to_owned()))
 }

@@ -2,7 +2,7 @@
 //! today's matcher (the layer and the words of the best hit). The rows come from the tables of this crate's tests.
 
 use quorate_manifest::assembly::MatchMode;
-use quorate_protocol::locks::{Locks, Trait};
+use quorate_protocol::locks::{LockedTrait, Locks};
 use serde_json::{Value, json};
 
 use crate::evasion::{TRAITS, locks};
@@ -19,7 +19,7 @@ fn guard_each_text_of_the_corpus_gives_todays_result() {
             "regex" => MatchMode::Regex,
             other => panic!("unknown match mode `{other}`"),
         };
-        let traits = [Trait { text: row["trait"].as_str().unwrap().to_owned(), declared }];
+        let traits = [LockedTrait { text: row["trait"].as_str().unwrap().to_owned(), declared }];
         let hits = Locks::compile(&traits, declared).unwrap().check(text);
         let now = hits
             .first()

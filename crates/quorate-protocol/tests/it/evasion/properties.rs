@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use quorate_manifest::assembly::MatchMode;
-use quorate_protocol::locks::{Layer, Locks, Trait, excerpt, fold};
+use quorate_protocol::locks::{Layer, LockedTrait, Locks, excerpt, fold};
 
 /// Pieces that mean something to the matcher, to be put together in any way.
 fn piece() -> impl Strategy<Value = String> {
@@ -104,7 +104,7 @@ fn text(most: usize) -> impl Strategy<Value = String> {
 }
 
 fn one(locked: &str) -> Locks {
-    let traits = [Trait { text: locked.to_owned(), declared: MatchMode::Substring }];
+    let traits = [LockedTrait::plain(locked)];
     Locks::compile(&traits, MatchMode::Substring).unwrap()
 }
 

@@ -22,16 +22,16 @@ use quorate_protocol::answers::Schema;
 use quorate_protocol::assembly::{
     AssemblyRequest, Member, Overlays, RiskLevel, SENTINEL, Setup, subject_kind,
 };
-use quorate_protocol::locks::Trait;
+use quorate_protocol::locks::LockedTrait;
 use quorate_protocol::modes::assembly::Assembly;
 use quorate_protocol::{Json, Name, Part};
 use serde_json::{Map, json};
 
 use super::{Simulation, Violation, consulted};
-use quorate_testkit::faults::{Crash, CrashingLedger, Timing};
-use quorate_testkit::scripted::{Action, JumpingClock, Rng, ScriptedExecutor};
 use crate::simulate::number;
 use extensions::NEAR;
+use quorate_testkit::faults::{Crash, CrashingLedger, Timing};
+use quorate_testkit::scripted::{Action, JumpingClock, Rng, ScriptedExecutor};
 
 /// The locked traits, if there are any.
 pub(super) const LOCKED: [&str; 2] = ["warmth", "voice register"];
@@ -189,7 +189,7 @@ impl World {
         let members: Vec<Member> = (0..many).map(|number| member(rng, mode, number)).collect();
         let locks = rng.percent(60);
         let semantic = locks && rng.percent(30);
-        let trait_of = |text: &str| Trait { text: text.to_owned(), declared: MatchMode::Substring };
+        let trait_of = |text: &str| LockedTrait::plain(text);
         let setup = Setup {
             assembly: "simulated".into(),
             mode,
