@@ -139,11 +139,16 @@ impl Connection {
         let live_session = self.live_session_until(deadline).await?;
         live_session.tools.require_tool(tool)?;
         let request = CallToolRequestParams::new(tool.to_owned()).with_arguments(arguments.clone());
-        let outcome = self.with_deadline(deadline, tool, async {
-            let outcome = live_session.session.service.peer().call_tool_once(request).await;
-            outcome.map_err(|error| self.service_error(tool, &error))
-        });
-        let outcome = outcome.await;
+        let started = Instant::now();
+        let asked = live_session.session.service.peer().call_tool_once(request);
+        let outcome = match timeout_at(deadline, asked).await {
+            Ok(outcome) => outcome.map_err(|error| self.service_error(tool, &error)),
+            Err(_) => Err(CallError::TimedOut {
+                server: self.server.id.clone(),
+                tool: tool.to_owned(),
+                limit: to_whole_ms(started.elapsed()),
+            }),
+        };
         match &outcome {
             // A silent server may answer after a restart; a shorter deadline of the caller says nothing about the server.
             Err(CallError::TimedOut { .. }) if !matches!(until, CallDeadline::At(_)) => {
@@ -158,18 +163,13 @@ impl Connection {
             Err(error) if error.is_connection_error() => self.drop_session(&live_session).await,
             Ok(_) | Err(_) => {}
         }
-        let malformed = |problem: &str| CallError::MalformedResult {
+        let malformed = |why: &str| CallError::MalformedResult {
             server: self.server.id.clone(),
             tool: tool.to_owned(),
-            why: problem.to_owned(),
+            why: why.to_owned(),
         };
         match outcome? {
-            CallToolResponse::Complete(result) => parse_result(result).map_err(|useless| match useless {
-                ResultError::Failed(message) => {
-                    CallError::Failed { server: self.server.id.clone(), tool: tool.to_owned(), message }
-                }
-                ResultError::Malformed(problem) => malformed(&problem),
-            }),
+            CallToolResponse::Complete(result) => parse_result(&self.server.id, tool, result),
             CallToolResponse::InputRequired(_) => {
                 Err(malformed("asks a person for input, which is unavailable here"))
             }
@@ -182,8 +182,7 @@ impl Connection {
         let started = Instant::now();
         let deadline = deadline.min(started + self.server.timeout);
         timeout_at(deadline, self.live_session()).await.unwrap_or_else(|_| {
-            let why = format!("no session within {:?}", to_whole_ms(started.elapsed()));
-            Err(CallError::Unreachable { server: self.server.id.clone(), why })
+            Err(self.server.unreachable(format!("no session within {:?}", to_whole_ms(started.elapsed()))))
         })
     }
 
@@ -209,9 +208,8 @@ impl Connection {
         for _ in 0..MAX_PAGES {
             let page = PaginatedRequestParams::default().with_cursor(cursor.take());
             let listed = session.service.peer().list_tools(Some(page)).await;
-            let listed = listed.map_err(|error| CallError::Unreachable {
-                server: self.server.id.clone(),
-                why: format!("it does not list its tools: {}", error_text(&error)),
+            let listed = listed.map_err(|error| {
+                self.server.unreachable(format!("it does not list its tools: {}", error_text(&error)))
             })?;
             let schema = |tool: rmcp::model::Tool| (tool.name.into_owned(), (*tool.input_schema).clone());
             tools.extend(listed.tools.into_iter().map(schema));
@@ -237,22 +235,6 @@ impl Connection {
             CallDeadline::TimeoutPlus(extra) => Instant::now() + self.server.timeout + extra,
             CallDeadline::At(deadline) => deadline,
         }
-    }
-
-    async fn with_deadline<T>(
-        &self,
-        deadline: Instant,
-        tool: &str,
-        work: impl Future<Output = Result<T, CallError>>,
-    ) -> Result<T, CallError> {
-        let started = Instant::now();
-        timeout_at(deadline, work).await.unwrap_or_else(|_| {
-            Err(CallError::TimedOut {
-                server: self.server.id.clone(),
-                tool: tool.to_owned(),
-                limit: to_whole_ms(started.elapsed()),
-            })
-        })
     }
 
     fn service_error(&self, tool: &str, error: &ServiceError) -> CallError {
@@ -305,7 +287,7 @@ pub(super) async fn open(server: &Server) -> Result<Session, CallError> {
 }
 
 async fn over_http(server: &Server, url: &str, token: Option<&str>) -> Result<Session, CallError> {
-    let unusable = |problem: String| CallError::Unusable { server: server.id.clone(), why: problem };
+    let unusable = |why: String| server.unusable(why);
     let mut config = StreamableHttpClientTransportConfig::with_uri(url).max_sse_event_size(MAX_MESSAGE_BYTES);
     // The caller repeats a response that breaks off; the library does not know which requests may be repeated.
     config.retry_config = Arc::new(NoSseRetry);
@@ -331,22 +313,15 @@ async fn over_http(server: &Server, url: &str, token: Option<&str>) -> Result<Se
 }
 
 async fn over_pipes(server: &Server, program: &Program) -> Result<Session, CallError> {
-    let unusable = |problem: String| CallError::Unusable { server: server.id.clone(), why: problem };
-    let (mut sidecar, ends) = program.start().await.map_err(unusable)?;
-    let broken = |error: std::io::Error| CallError::Unreachable {
-        server: server.id.clone(),
-        why: format!("its pipes cannot be used: {error}"),
-    };
+    let (mut sidecar, ends) = program.start().await.map_err(|why| server.unusable(why))?;
+    let broken = |error: std::io::Error| server.unreachable(format!("its pipes cannot be used: {error}"));
     let stdout = ChildStdout::from_std(ends.stdout).map_err(broken)?;
     let stdin = ChildStdin::from_std(ends.stdin).map_err(broken)?;
     let transport = AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(MAX_MESSAGE_BYTES);
     match ().serve(transport).await {
         Ok(service) => Ok(Session { service, _sidecar: Some(sidecar) }),
         Err(error) => Err(match sidecar.stderr_tail(STDERR_TIMEOUT).await {
-            Some(words) => CallError::Unreachable {
-                server: server.id.clone(),
-                why: format!("it ended: {}", excerpt(&words)),
-            },
+            Some(words) => server.unreachable(format!("it ended: {}", excerpt(&words))),
             None => session_error(server, &error),
         }),
     }
@@ -358,9 +333,16 @@ fn session_error(server: &Server, error: &ClientInitializeError) -> CallError {
         ClientInitializeError::TransportError { error, .. } => transport_cause(error),
         error => error_text(error),
     };
-    CallError::Unreachable {
-        server: server.id.clone(),
-        why: format!("no session: {}", server.without_secrets(&cause)),
+    server.unreachable(format!("no session: {}", server.without_secrets(&cause)))
+}
+
+impl Server {
+    fn unreachable(&self, why: String) -> CallError {
+        CallError::Unreachable { server: self.id.clone(), why }
+    }
+
+    fn unusable(&self, why: String) -> CallError {
+        CallError::Unusable { server: self.id.clone(), why }
     }
 }
 
@@ -445,16 +427,12 @@ pub(super) fn error_text(error: &dyn std::error::Error) -> String {
     excerpt(&error_chain(error))
 }
 
-/// Why a result has no value.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum ResultError {
-    /// The tool reports an error, with this text.
-    Failed(String),
-    /// It cannot be read; the text is a predicate.
-    Malformed(String),
-}
-
-pub(super) fn parse_result(result: CallToolResult) -> Result<Json, ResultError> {
+/// The value of a result.
+///
+/// # Errors
+/// When the tool reports an error, or the result has no value.
+fn parse_result(server: &str, tool: &str, result: CallToolResult) -> Result<Json, CallError> {
+    let (server, tool) = (server.to_owned(), tool.to_owned());
     let texts: Vec<&str> = result.content.iter().filter_map(text_of).collect();
     if result.is_error == Some(true) {
         let message = match (texts.is_empty(), &result.structured_content) {
@@ -462,17 +440,18 @@ pub(super) fn parse_result(result: CallToolResult) -> Result<Json, ResultError> 
             (true, None) => "it does not say why".to_owned(),
             (false, _) => texts.join(" "),
         };
-        return Err(ResultError::Failed(excerpt(&message)));
+        return Err(CallError::Failed { server, tool, message: excerpt(&message) });
     }
-    match (result.structured_content.filter(|value| !value.is_null()), &texts[..]) {
-        (Some(value), _) => Ok(value),
-        (None, [text]) => serde_json::from_str(text)
-            .map_err(|_| ResultError::Malformed(format!("is not JSON: {}", excerpt(text)))),
-        (None, []) => Err(ResultError::Malformed("is empty".to_owned())),
-        (None, many) => {
-            Err(ResultError::Malformed(format!("is {} texts where one was expected", many.len())))
-        }
-    }
+    let why = match (result.structured_content.filter(|value| !value.is_null()), &texts[..]) {
+        (Some(value), _) => return Ok(value),
+        (None, [text]) => match serde_json::from_str(text) {
+            Ok(value) => return Ok(value),
+            Err(_) => format!("is not JSON: {}", excerpt(text)),
+        },
+        (None, []) => "is empty".to_owned(),
+        (None, many) => format!("is {} texts where one was expected", many.len()),
+    };
+    Err(CallError::MalformedResult { server, tool, why })
 }
 
 fn text_of(block: &ContentBlock) -> Option<&str> {
@@ -496,22 +475,23 @@ mod tool_result_tests {
     use rmcp::model::{CallToolResult, ContentBlock};
     use serde_json::json;
 
-    use super::{ResultError, parse_result};
+    use super::{CallError, parse_result};
 
     #[test]
     fn structured_content_and_one_text_of_json_are_read_alike() {
         let value = json!({"id": "m1"});
-        assert_eq!(parse_result(CallToolResult::structured(value.clone())), Ok(value.clone()));
+        let parse = |result| parse_result("s", "t", result);
+        assert_eq!(parse(CallToolResult::structured(value.clone())), Ok(value.clone()));
         let text = ContentBlock::text(value.to_string());
-        assert_eq!(parse_result(CallToolResult::success(vec![text])), Ok(value));
+        assert_eq!(parse(CallToolResult::success(vec![text])), Ok(value));
     }
 
     #[test]
     fn failures_and_nonsense_are_distinguished() {
-        let outcome = |result| match parse_result(result) {
-            Err(ResultError::Failed(outcome)) => format!("failed {outcome}"),
-            Err(ResultError::Malformed(problem)) => format!("nonsense {problem}"),
-            Ok(value) => value.to_string(),
+        let outcome = |result| match parse_result("s", "t", result) {
+            Err(CallError::Failed { message, .. }) => format!("failed {message}"),
+            Err(CallError::MalformedResult { why, .. }) => format!("nonsense {why}"),
+            other => format!("{other:?}"),
         };
         assert_eq!(outcome(CallToolResult::error(vec![ContentBlock::text("no\nroom")])), "failed no room");
         assert_eq!(outcome(CallToolResult::error(vec![])), "failed it does not say why");

@@ -196,7 +196,7 @@ pub struct Stream {
     wire: Wire,
     lines: Lines,
     events: Events,
-    decoder: Decoder,
+    decoder: Box<dyn Decode>,
     answer: Answer,
     bytes_read: usize,
     /// The start of a body that has no events.
@@ -205,13 +205,11 @@ pub struct Stream {
     has_ended: bool,
 }
 
-#[derive(Debug)]
-enum Decoder {
-    Messages(messages::Decoder),
-    Chat(chat::Decoder),
-    Responses(responses::Decoder),
-    Gemini(gemini::Decoder),
-    Ollama(ollama::Decoder),
+/// Reads the events of one wire.
+trait Decode: std::fmt::Debug + Send {
+    /// # Errors
+    /// When the event is not of the wire, or says that there is no answer.
+    fn read(&mut self, data: &str, answer: &mut Answer) -> Result<AnswerStep, Fault>;
 }
 
 impl Stream {
@@ -221,11 +219,11 @@ impl Stream {
             lines: Lines::default(),
             events: Events::default(),
             decoder: match wire {
-                Wire::Messages => Decoder::Messages(messages::Decoder::default()),
-                Wire::Chat => Decoder::Chat(chat::Decoder::default()),
-                Wire::Responses => Decoder::Responses(responses::Decoder::default()),
-                Wire::Gemini => Decoder::Gemini(gemini::Decoder),
-                Wire::Ollama => Decoder::Ollama(ollama::Decoder),
+                Wire::Messages => Box::new(messages::Decoder::default()),
+                Wire::Chat => Box::new(chat::Decoder::default()),
+                Wire::Responses => Box::new(responses::Decoder::default()),
+                Wire::Gemini => Box::new(gemini::Decoder),
+                Wire::Ollama => Box::new(ollama::Decoder),
             },
             answer: Answer::default(),
             bytes_read: 0,
@@ -321,10 +319,10 @@ impl Stream {
 
     /// Reads a line; `None` if it is neither an event nor a sign of life.
     fn read_line(&mut self, line: &str) -> Result<Option<AnswerStep>, Fault> {
-        if let Decoder::Ollama(decoder) = &mut self.decoder {
+        if self.wire == Wire::Ollama {
             return match line.trim() {
                 "" => Ok(None),
-                line => decoder.read(line, &mut self.answer).map(Some),
+                line => self.decoder.read(line, &mut self.answer).map(Some),
             };
         }
         match self.events.take_line(line)? {
@@ -349,14 +347,7 @@ impl Stream {
         if name == "error" && !data.trim_start().starts_with('{') {
             return Err(Fault::new(FaultKind::Server, data));
         }
-        let answer = &mut self.answer;
-        match &mut self.decoder {
-            Decoder::Messages(decoder) => decoder.read(data, answer),
-            Decoder::Chat(decoder) => decoder.read(data, answer),
-            Decoder::Responses(decoder) => decoder.read(data, answer),
-            Decoder::Gemini(decoder) => decoder.read(data, answer),
-            Decoder::Ollama(decoder) => decoder.read(data, answer),
-        }
+        self.decoder.read(data, &mut self.answer)
     }
 
     /// The fault of a body that ended before its terminal event. One without any event may be an error, or a page.

@@ -348,14 +348,7 @@ fn escalate(reading: &mut LensReview<'_>, others: &[&PeerAnswer]) {
         if peers.len() >= MIN_PEERS && !sentences.contains(&sentence) {
             sentences.push(sentence);
             let names: Vec<&str> = peers.iter().map(|other| other.id.as_str()).collect();
-            let quote = reading.document().quote(&raised.finding.span);
-            let note = format!(
-                "{} counts more: {} stopped at the same sentence.",
-                describe_quote(reading, &quote),
-                join_names(&names)
-            );
-            reading.escalations.push(note);
-            reading.findings[index].finding.extra_points += CONVERGENCE_POINTS;
+            add_convergence(reading, index, &format!("{} stopped at the same sentence", join_names(&names)));
         }
     }
     if reading.escalations.is_empty() {
@@ -378,15 +371,17 @@ fn escalate_for_blocks(reading: &mut LensReview<'_>, others: &[&PeerAnswer]) {
     let heaviest =
         candidates.min_by_key(|index| (Reverse(reading.findings[*index].finding.points()), *index));
     if let Some(index) = heaviest.filter(|_| names.len() >= MIN_PEERS) {
-        let quote = reading.document().quote(&reading.findings[index].finding.span);
-        let note = format!(
-            "{} counts more: {} block on what this reading found as well.",
-            describe_quote(reading, &quote),
-            join_names(&names)
-        );
-        reading.escalations.push(note);
-        reading.findings[index].finding.extra_points += CONVERGENCE_POINTS;
+        let why = format!("{} block on what this reading found as well", join_names(&names));
+        add_convergence(reading, index, &why);
     }
+}
+
+/// Adds weight to a finding, and says why.
+fn add_convergence(reading: &mut LensReview<'_>, index: usize, why: &str) {
+    let quote = reading.document().quote(&reading.findings[index].finding.span);
+    let note = format!("{} counts more: {why}.", describe_quote(reading, &quote));
+    reading.escalations.push(note);
+    reading.findings[index].finding.extra_points += CONVERGENCE_POINTS;
 }
 
 /// The others who raised a finding in the same sentence.

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::{
-    Answer, AnswerStep, Cache, Format, HttpRequest, Request, Server, later_reason, read_event, stopped_for,
+    Answer, AnswerStep, Cache, Decode, Format, HttpRequest, Request, Server, later_reason, read_event,
+    stopped_for,
 };
 use crate::executor::llm::fault::{self, Fault, FaultKind};
 
@@ -125,8 +126,8 @@ struct CompletionDetails {
     reasoning_tokens: Option<u64>,
 }
 
-impl Decoder {
-    pub(super) fn read(&mut self, data: &str, answer: &mut Answer) -> Result<AnswerStep, Fault> {
+impl Decode for Decoder {
+    fn read(&mut self, data: &str, answer: &mut Answer) -> Result<AnswerStep, Fault> {
         if data.trim() == "[DONE]" {
             return self.stop();
         }
@@ -151,7 +152,9 @@ impl Decoder {
         }
         answer.add_text(&text)
     }
+}
 
+impl Decoder {
     fn stop(&self) -> Result<AnswerStep, Fault> {
         match self.finish_reason.as_deref() {
             Some("stop") => Ok(AnswerStep::Done),

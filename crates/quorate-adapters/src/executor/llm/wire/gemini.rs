@@ -5,7 +5,9 @@ use quorate_protocol::Json;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Answer, AnswerStep, Format, HttpRequest, Request, path_segment, read_event, stopped_for};
+use super::{
+    Answer, AnswerStep, Decode, Format, HttpRequest, Request, path_segment, read_event, stopped_for,
+};
 use crate::executor::llm::fault::{self, Fault, FaultKind};
 
 pub(super) fn encode(request: &Request) -> HttpRequest {
@@ -86,8 +88,8 @@ struct Counts {
     thoughts_token_count: Option<u64>,
 }
 
-impl Decoder {
-    pub(super) fn read(&mut self, data: &str, answer: &mut Answer) -> Result<AnswerStep, Fault> {
+impl Decode for Decoder {
+    fn read(&mut self, data: &str, answer: &mut Answer) -> Result<AnswerStep, Fault> {
         let chunk: Chunk = read_event(data)?;
         if chunk.error.is_some() {
             return Err(fault::from_event(&read_event(data)?));

@@ -4,7 +4,9 @@ use quorate_kernel::ports::executor::Usage;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Answer, AnswerStep, Cache, Format, HttpRequest, Request, later_reason, read_event, stopped_for};
+use super::{
+    Answer, AnswerStep, Cache, Decode, Format, HttpRequest, Request, later_reason, read_event, stopped_for,
+};
 use crate::executor::llm::fault::{self, Fault, FaultKind};
 
 /// The version of the API.
@@ -129,8 +131,8 @@ fn is_end(reason: &str) -> bool {
     matches!(reason, "end_turn" | "stop_sequence")
 }
 
-impl Decoder {
-    pub(super) fn read(&mut self, data: &str, answer: &mut Answer) -> Result<AnswerStep, Fault> {
+impl Decode for Decoder {
+    fn read(&mut self, data: &str, answer: &mut Answer) -> Result<AnswerStep, Fault> {
         match read_event(data)? {
             Event::MessageStart { message } => {
                 answer.name_model(message.model);
@@ -152,7 +154,9 @@ impl Decoder {
             }
         }
     }
+}
 
+impl Decoder {
     fn stop(&mut self) -> Result<AnswerStep, Fault> {
         let StopDetails { category, explanation } = self.stop_details.take().unwrap_or_default();
         let why = explanation.unwrap_or_default();

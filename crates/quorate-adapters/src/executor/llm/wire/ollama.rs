@@ -4,7 +4,7 @@ use quorate_kernel::ports::executor::Usage;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Answer, AnswerStep, Format, HttpRequest, Request, read_event, stopped_for};
+use super::{Answer, AnswerStep, Decode, Format, HttpRequest, Request, read_event, stopped_for};
 use crate::executor::llm::fault::{self, Fault, FaultKind};
 
 pub(super) fn encode(request: &Request) -> HttpRequest {
@@ -52,8 +52,8 @@ struct Message {
     content: Option<String>,
 }
 
-impl Decoder {
-    pub(super) fn read(&mut self, data: &str, answer: &mut Answer) -> Result<AnswerStep, Fault> {
+impl Decode for Decoder {
+    fn read(&mut self, data: &str, answer: &mut Answer) -> Result<AnswerStep, Fault> {
         let line: Line = read_event(data)?;
         if line.error.is_some() {
             return Err(fault::from_event(&read_event(data)?));

@@ -6,7 +6,7 @@ use quorate_kernel::ports::executor::Usage;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::{Answer, AnswerStep, Format, HttpRequest, Request, chat, read_event, stopped_for};
+use super::{Answer, AnswerStep, Decode, Format, HttpRequest, Request, chat, read_event, stopped_for};
 use crate::executor::llm::fault::{self, Fault, FaultKind};
 
 pub(super) fn encode(request: &Request) -> HttpRequest {
@@ -122,8 +122,8 @@ struct OutputDetails {
     reasoning_tokens: Option<u64>,
 }
 
-impl Decoder {
-    pub(super) fn read(&mut self, data: &str, answer: &mut Answer) -> Result<AnswerStep, Fault> {
+impl Decode for Decoder {
+    fn read(&mut self, data: &str, answer: &mut Answer) -> Result<AnswerStep, Fault> {
         // Compatible servers end with the mark of the other wire; the terminal event came before.
         if data.trim() == "[DONE]" {
             return Ok(AnswerStep::More);
