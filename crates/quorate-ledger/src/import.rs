@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::BufRead;
+use std::sync::Arc;
 
 use quorate_kernel::ports::ledger::{Durability, Entry, Kind, LedgerError};
 use quorate_kernel::record::{Imported, RecordRange};
@@ -24,14 +25,14 @@ use crate::store::engine::Engine;
 use crate::store::merge;
 
 /// Whom an import trusts, and its time.
-#[derive(Debug, Clone, Copy)]
-pub struct ImportOptions<'a> {
+#[derive(Debug, Clone, Default)]
+pub struct ImportOptions {
     /// Trusted keys: at least one must have signed the export's checkpoint.
-    pub trusted: &'a [TrustedKey],
+    pub trusted: Vec<TrustedKey>,
     /// Each signed record must be signed by one of these keys; empty accepts any.
-    pub signers: &'a [PublicKey],
+    pub signers: Vec<PublicKey>,
     /// The ledger's key, which signs the record of what was merged.
-    pub key: Option<&'a SecretKey>,
+    pub key: Option<Arc<SecretKey>>,
     /// The current time, in milliseconds since the Unix epoch.
     pub at_ms: i64,
     /// Whether to report without writing.
@@ -99,8 +100,8 @@ pub enum ImportError {
 ///
 /// # Errors
 /// [`ImportError`], never [`ImportError::Conflict`].
-pub fn verify(input: impl BufRead, terms: &ImportOptions<'_>) -> Result<VerifiedExport, ImportError> {
-    let mut reader = ExportReader::open(input, terms.signers)?;
+pub fn verify(input: impl BufRead, terms: &ImportOptions) -> Result<VerifiedExport, ImportError> {
+    let mut reader = ExportReader::open(input, &terms.signers)?;
     while reader.next_entry()?.is_some() {}
     verified_export(&reader, terms)
 }
@@ -108,10 +109,10 @@ pub fn verify(input: impl BufRead, terms: &ImportOptions<'_>) -> Result<Verified
 /// The reader's totals at the end of the file.
 fn verified_export<R: BufRead>(
     reader: &ExportReader<R>,
-    terms: &ImportOptions<'_>,
+    terms: &ImportOptions,
 ) -> Result<VerifiedExport, ImportError> {
     let unvouched = || ImportError::UntrustedKey { keys: reader.header().keys.clone() };
-    let key = reader.trusted_key(terms.trusted).ok_or_else(unvouched)?;
+    let key = reader.trusted_key(&terms.trusted).ok_or_else(unvouched)?;
     let file_sha256 = reader.file_sha256().ok_or_else(unvouched)?.to_owned();
     Ok(VerifiedExport { header: reader.header().clone(), totals: reader.totals().clone(), key, file_sha256 })
 }
@@ -120,8 +121,8 @@ fn verified_export<R: BufRead>(
 ///
 /// # Errors
 /// [`ImportError`], never [`ImportError::Ledger`].
-pub async fn preview(input: impl BufRead, terms: &ImportOptions<'_>) -> Result<ImportSummary, ImportError> {
-    let mut reader = ExportReader::open(input, terms.signers)?;
+pub async fn preview(input: impl BufRead, terms: &ImportOptions) -> Result<ImportSummary, ImportError> {
+    let mut reader = ExportReader::open(input, &terms.signers)?;
     let mut merging = Merge::default();
     merging.merge_all(None, &mut reader, true).await.map_err(|error| match error {
         MergeError::Refused(refused) => refused,
@@ -141,10 +142,10 @@ impl Store {
     pub async fn import<R: BufRead + Send>(
         &self,
         open: impl Fn() -> std::io::Result<R>,
-        terms: &ImportOptions<'_>,
+        terms: &ImportOptions,
     ) -> Result<ImportSummary, ImportError> {
         verify(open().map_err(InvalidExport::Io)?, terms)?;
-        let mut reader = ExportReader::open(open().map_err(InvalidExport::Io)?, terms.signers)?;
+        let mut reader = ExportReader::open(open().map_err(InvalidExport::Io)?, &terms.signers)?;
         let mut connection = self.writer().await;
         let mut merging = Merge::default();
         if terms.dry_run {
@@ -166,7 +167,7 @@ impl Store {
         if !imported.runs.is_empty() {
             let entry = imported_entry(&imported, &merging.erased, terms.at_ms);
             let runs = imported.runs.keys().map(|run| Name::from(run.as_str()));
-            let key = terms.key.ok_or_else(|| LedgerError::NoSigningKey { run: STREAM.into() })?;
+            let key = terms.key.as_deref().ok_or_else(|| LedgerError::NoSigningKey { run: STREAM.into() })?;
             let written = merge::append_import_record(&mut transaction, runs.collect(), entry, key).await;
             written.map_err(|error| self.error(error))?;
             transaction.commit().await.map_err(|error| self.error(error))?;
@@ -349,7 +350,7 @@ impl Merge {
     fn finish<R: BufRead>(
         &self,
         reader: &ExportReader<R>,
-        terms: &ImportOptions<'_>,
+        terms: &ImportOptions,
     ) -> Result<ImportSummary, ImportError> {
         let verified = verified_export(reader, terms)?;
         let (mut runs, mut passed_over, mut known) = (BTreeMap::new(), BTreeSet::new(), 0);

@@ -38,8 +38,7 @@ use crate::Store;
 use crate::local_checkpoints::{self as checkpoint_files, LocalCheckpoints};
 use crate::merkle::{Frontier, TreeHead};
 use crate::note::Cosigner;
-use crate::signing::run::ExternalKeysRef;
-use crate::signing::{Keyring, PublicKey};
+use crate::signing::{ExternalKeys, PublicKey};
 use crate::store::engine::{Column, Engine, sql};
 use crate::store::{CheckpointRecord, refusal};
 use crate::witness::Witness;
@@ -74,10 +73,8 @@ pub struct VerifyOptions {
     /// Keys that a person is about to accept. The report lists those without a voucher instead of reporting a
     /// divergence.
     pub candidate_keys: Vec<PublicKey>,
-    /// The keys that may sign runs, with their times; `None` without a keyring.
-    pub keyring: Option<Keyring>,
-    /// Keys outside of a keyring that are known to have signed runs.
-    pub signers: Vec<PublicKey>,
+    /// The keys that are known to sign runs.
+    pub outside: ExternalKeys,
     /// A trusted checkpoint: only records after it are verified.
     pub since: Option<StartPoint>,
     /// Checkpoints kept by a witness.
@@ -92,12 +89,6 @@ pub struct VerifyOptions {
     pub is_on_server: bool,
     /// The log whose lines are checked against the runs.
     pub log: Option<PathBuf>,
-}
-
-impl VerifyOptions {
-    pub(crate) fn external_keys(&self) -> ExternalKeysRef<'_> {
-        ExternalKeysRef { keyring: self.keyring.as_ref(), signers: &self.signers }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -498,7 +489,7 @@ fn report_unlisted(walk: &mut Walk) -> u64 {
     for (run, state) in &walk.runs {
         let Some((id, n, place)) = state.unlisted_signer else { continue };
         let governed = state.keyring.as_ref().is_some_and(|audit| audit.governed);
-        if walk.options.keyring.is_none() || governed || walk.ledger_facts.imported.contains(&**run) {
+        if walk.options.outside.keyring.is_none() || governed || walk.ledger_facts.imported.contains(&**run) {
             vouched += 1;
             continue;
         }

@@ -19,19 +19,6 @@ pub struct ExternalKeys {
     pub signers: Vec<PublicKey>,
 }
 
-/// [`ExternalKeys`], borrowed.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct ExternalKeysRef<'a> {
-    pub(crate) keyring: Option<&'a Keyring>,
-    pub(crate) signers: &'a [PublicKey],
-}
-
-impl ExternalKeys {
-    pub(crate) fn borrowed(&self) -> ExternalKeysRef<'_> {
-        ExternalKeysRef { keyring: self.keyring.as_ref(), signers: &self.signers }
-    }
-}
-
 /// A run's own rules for signatures: those in its first record, and the keys that `keyring` records have added since.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct RunKeyring {
@@ -63,11 +50,11 @@ impl RunKeyring {
     pub(crate) fn extend(
         &mut self,
         keyring: &Map<String, Json>,
-        authority: ExternalKeysRef<'_>,
+        authority: &ExternalKeys,
     ) -> Result<(), String> {
         let mut keys = self.keys.clone();
         extend_keys(&mut keys, keyring, |vouched| {
-            let Some(ring) = authority.keyring else { return Ok(()) };
+            let Some(ring) = &authority.keyring else { return Ok(()) };
             match ring.may_sign(vouched.by, vouched.at_ms) {
                 // A run may introduce its own keys if governance bound them. Its signatures are checked with those.
                 Err(RejectedSignature::UnknownKey { .. }) => return Ok(()),
@@ -134,7 +121,7 @@ pub(crate) fn check_signer(
     key: &str,
     at_ms: i64,
     sealed_ms: Option<i64>,
-    authority: ExternalKeysRef<'_>,
+    authority: &ExternalKeys,
 ) -> Result<AllowedSigner, String> {
     let id = KeyId::from_text(key).map_err(|error| format!("`{key}` signed it: {error}"))?;
     let of_run = audit.and_then(|audit| audit.keys.get(&id)).copied();
@@ -143,7 +130,7 @@ pub(crate) fn check_signer(
     }
     let known = |key, is_outsider| AllowedSigner { key, is_unlisted: is_outsider, backdated: None };
     // The workspace's bounds for a key apply to every run.
-    match (authority.keyring.map(|keyring| keyring.may_sign(id, at_ms)), of_run) {
+    match (authority.keyring.as_ref().map(|keyring| keyring.may_sign(id, at_ms)), of_run) {
         (Some(Ok(listed)), _) => {
             let revoked =
                 listed.revoked_at_ms.filter(|at| sealed_ms.is_some_and(|sealed_ms| sealed_ms >= *at));
@@ -203,9 +190,9 @@ mod tests {
                 }
                 ring
             });
-            let authority = ExternalKeysRef { keyring: ring.as_ref(), signers: &[] };
+            let authority = ExternalKeys { keyring: ring, signers: Vec::new() };
             let mut run = RunKeyring::from_opened(&object(audit.clone())).unwrap();
-            let extended = run.extend(&keyring, authority);
+            let extended = run.extend(&keyring, &authority);
             assert_eq!(extended.is_ok(), counts, "{keys:?}");
             // Bounds are shown as dates.
             if let Some([by, ..]) = keys.as_deref()

@@ -19,19 +19,23 @@ pub enum StoreAddress {
     },
 }
 
-/// The parameters of an address that are shown: they identify the ledger and contain no secrets.
-const SHOWN_PARAMETERS: [&str; 10] = [
+/// The parameters that an address may have; `options[NAME]` is for session settings.
+pub(super) const KNOWN_PARAMETERS: [&str; 12] = [
+    "application_name",
+    "dbname",
     "host",
     "hostaddr",
+    "options",
+    "password",
     "port",
-    "dbname",
-    "user",
+    "sslcert",
+    "sslkey",
     "sslmode",
     "sslrootcert",
-    "sslcert",
-    "application_name",
-    "options",
+    "user",
 ];
+/// Those that are not shown. The others identify the ledger and contain no secrets.
+const SECRET_PARAMETERS: [&str; 2] = ["password", "sslkey"];
 
 impl StoreAddress {
     /// Whether a text is the address of a Postgres server.
@@ -174,7 +178,8 @@ fn without_secrets(url: &str) -> String {
     let authority = user.map_or_else(|| host.to_owned(), |user| format!("{user}@{host}"));
     let shown = |pair: &&str| {
         let key = pair.split('=').next().unwrap_or_default();
-        SHOWN_PARAMETERS.contains(&key) || key.starts_with("options[")
+        let is_secret = !KNOWN_PARAMETERS.contains(&key) || SECRET_PARAMETERS.contains(&key);
+        !is_secret || key.starts_with("options[")
     };
     let query: Vec<&str> = query.unwrap_or_default().split('&').filter(shown).collect();
     match query.is_empty() {

@@ -9,7 +9,7 @@ use serde_json::Map;
 use super::STREAM;
 use super::engine::{Column, Engine, sql};
 use crate::record::Head;
-use crate::signing::run::{ExternalKeysRef, RunKeyring, check_signer};
+use crate::signing::run::{RunKeyring, check_signer};
 use crate::signing::{ExternalKeys, PublicKey};
 
 /// The keys that may sign for a run.
@@ -69,7 +69,7 @@ impl RunSigners {
                     signers.keyring = RunKeyring::from_opened(&data);
                     Ok(())
                 }
-                Some(data) if kind == Kind::Keyring.as_str() => signers.extend(&data, outside.borrowed()),
+                Some(data) if kind == Kind::Keyring.as_str() => signers.extend(&data, outside),
                 None if kind == Kind::Keyring.as_str() => Err("a keyring record has no data".to_owned()),
                 _ => Ok(()),
             };
@@ -101,10 +101,10 @@ impl RunSigners {
                     return Err(format!("it names another signer than {id}"));
                 }
             }
-            Some(KeyEvent::Keyring(data)) => self.extend(data, outside.borrowed())?,
+            Some(KeyEvent::Keyring(data)) => self.extend(data, outside)?,
             None => {}
         }
-        let judged = check_signer(self.keyring.as_ref(), &id, at_ms, sealed_ms, outside.borrowed())?;
+        let judged = check_signer(self.keyring.as_ref(), &id, at_ms, sealed_ms, outside)?;
         let governed = self.keyring.as_ref().is_some_and(|audit| audit.governed);
         if judged.is_unlisted && outside.keyring.is_some() && !governed {
             return Err(format!("the key {id} is not in the workspace's keyring"));
@@ -112,7 +112,7 @@ impl RunSigners {
         judged.backdated.map_or(Ok(()), Err)
     }
 
-    fn extend(&mut self, data: &Map<String, Json>, authority: ExternalKeysRef<'_>) -> Result<(), String> {
+    fn extend(&mut self, data: &Map<String, Json>, authority: &ExternalKeys) -> Result<(), String> {
         match &mut self.keyring {
             Some(audit) => audit.extend(data, authority),
             None => Err("its first record has no keyring to extend".to_owned()),

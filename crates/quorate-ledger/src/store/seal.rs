@@ -230,14 +230,13 @@ async fn check_new_records(
     engine: &mut Engine,
     keys: &[Arc<SecretKey>],
     (before, signed): (Option<&CheckpointRecord>, Option<&CheckpointRecord>),
-    outside: ExternalKeys,
+    ExternalKeys { keyring, signers }: ExternalKeys,
 ) -> Result<(), sqlx::Error> {
     // Without a key nothing is signed, and records under an unsigned checkpoint need no second check.
     let since = if keys.is_empty() { before } else { signed };
     let options = VerifyOptions {
         ledger_keys: keys.iter().map(|key| key.public()).collect(),
-        signers: outside.signers,
-        keyring: outside.keyring.as_ref().map(Keyring::unbounded),
+        outside: ExternalKeys { keyring: keyring.as_ref().map(Keyring::unbounded), signers },
         ..VerifyOptions::default()
     };
     match verify::check_before_seal(engine, options, since).await? {

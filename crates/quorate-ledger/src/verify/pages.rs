@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::merkle::Hash;
 use crate::store::engine::{Column, Engine, Row, sql};
-use crate::store::tiles::HASHES_PER_ROW;
+use crate::store::tiles::{self, HASHES_PER_ROW};
 
 /// The number of records per read.
 const PAGE: i64 = 2048;
@@ -59,9 +59,7 @@ impl Page {
 
     /// The stored leaf of a position, from 1.
     pub(super) fn leaf(&self, place: u64) -> Option<Hash> {
-        let index = place.checked_sub(1)?;
-        let start = usize::try_from(index % HASHES_PER_ROW).ok()? * 32;
-        self.leaves.get(&(index / HASHES_PER_ROW))?.get(start..start + 32)?.try_into().ok()
+        tiles::hash_at(&self.leaves, place.checked_sub(1)?)
     }
 }
 

@@ -312,14 +312,14 @@ struct Sealed {
 impl Sealed {
     async fn read(engine: &mut Engine) -> Result<Sealed, sqlx::Error> {
         use Column::{Int, Text};
-        let last = sql("SELECT checkpoint.size, checkpoint.root, record.seq, record.run, record.n, record.kind, record.head, \
-             record.data FROM checkpoint LEFT JOIN record ON record.run = $1 AND record.n = checkpoint.n \
+        let last = sql("SELECT record.seq, record.run, record.n, record.kind, record.head, record.data, \
+             checkpoint.size, checkpoint.root FROM checkpoint LEFT JOIN record ON record.run = $1 AND record.n = checkpoint.n \
              ORDER BY checkpoint.size DESC LIMIT 1")
         .bind(STREAM)
-        .row(engine, &[Int, Text, Int, Text, Int, Text, Text, Text])
+        .row(engine, &[Int, Text, Int, Text, Text, Text, Int, Text])
         .await?;
         let mut sealed = Sealed {
-            tree: TreeHead { size: last.as_ref().map_or(0, |row| row.count(0)), root: merkle::EMPTY },
+            tree: TreeHead { size: last.as_ref().map_or(0, |row| row.count(6)), root: merkle::EMPTY },
             keys: Vec::new(),
             problem: None,
             stored: tiles::stored_leaves(engine).await?,
@@ -327,7 +327,7 @@ impl Sealed {
             looked_up: BTreeSet::new(),
         };
         if let Some(row) = last {
-            match checkpoint_of(&row) {
+            match checkpoint_of(row) {
                 Ok((tree, keys)) => (sealed.tree, sealed.keys) = (tree, keys),
                 Err(what) => sealed.problem = Some(format!("the last checkpoint is altered: {what}")),
             }
@@ -383,24 +383,17 @@ impl Sealed {
 }
 
 /// The tree and the keys of a checkpoint whose row, record and note agree.
-fn checkpoint_of(row: &Row) -> Result<(TreeHead, Vec<PublicKey>), &'static str> {
-    let stored = StoredRecord {
-        seq: row.int(2),
-        run: row.text(3).to_owned(),
-        n: row.int(4),
-        kind: row.text(5).to_owned(),
-        head: row.text(6).to_owned(),
-        data: row.opt_text(7).map(str::to_owned),
-        signatures: Vec::new(),
-    };
+fn checkpoint_of(row: Row) -> Result<(TreeHead, Vec<PublicKey>), &'static str> {
+    let (size, root) = (row.count(6), row.text(7).to_owned());
+    let stored = record_from_row(row);
     if explain_mismatch(&stored).what.is_some() {
         return Err("its record was changed");
     }
     let data = stored.data.as_deref().and_then(object);
-    let checkpoint = data.and_then(|data| CheckpointRecord::from_data(row.count(4), &data));
+    let checkpoint = data.and_then(|data| CheckpointRecord::from_data(stored.n.unsigned_abs(), &data));
     let checkpoint = checkpoint.ok_or("its record cannot be read")?;
     let tree = checkpoint.tree;
-    if (tree.size, hex(&tree.root).as_str()) != (row.count(0), row.text(1)) {
+    if (tree.size, hex(&tree.root)) != (size, root) {
         return Err("its row does not match its record");
     }
     let verifiers = checkpoint.verifiers().ok_or("its keys cannot be read")?;

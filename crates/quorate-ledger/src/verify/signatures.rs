@@ -73,7 +73,7 @@ pub(super) fn check(
         say(DivergenceKind::Changed, format!("the key {signer} must sign it, but another key did"));
     }
     for (key, signature) in signatures {
-        match check_signer(audit, key, record.at_ms, record.sealed_ms, options.external_keys()) {
+        match check_signer(audit, key, record.at_ms, record.sealed_ms, &options.outside) {
             Err(what) => say(DivergenceKind::Changed, what),
             Ok(AllowedSigner { key, is_unlisted: is_outsider, backdated }) => {
                 match Signature::from_text(signature) {
@@ -110,7 +110,7 @@ pub(super) fn extend_run_keys(
         (None, _) => say(DivergenceKind::Inserted, "it adds keys to a run that has no keyring".into()),
         (Some(_), None) => say(DivergenceKind::Removed, "the keys that it adds are missing".into()),
         (Some(audit), Some(data)) => {
-            if let Err(what) = Arc::make_mut(audit).extend(data, options.external_keys()) {
+            if let Err(what) = Arc::make_mut(audit).extend(data, &options.outside) {
                 say(DivergenceKind::Changed, what);
             }
         }

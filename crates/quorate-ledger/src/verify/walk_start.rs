@@ -223,9 +223,7 @@ pub(super) async fn run_states_at(
             match (data, &mut audit) {
                 (Some(data), None) => audit = RunKeyring::from_opened(&data).map(Arc::new),
                 // An invalid one is reported at its own record.
-                (Some(data), Some(audit)) => {
-                    drop(Arc::make_mut(audit).extend(&data, options.external_keys()))
-                }
+                (Some(data), Some(audit)) => drop(Arc::make_mut(audit).extend(&data, &options.outside)),
                 (None, _) => {}
             }
         }

@@ -185,9 +185,8 @@ async fn only_this_ledger_appends_to_its_own_runs() {
     copy.seal().await;
     for dry_run in [true, false] {
         let file = copy.export(&all()).await;
-        let trusted = [copy.trusted()];
-        let key = ours.ledger_key();
-        let terms = ImportOptions { trusted: &trusted, signers: &[], key: Some(&*key), at_ms: 0, dry_run };
+        let (trusted, key) = (vec![copy.trusted()], Some(ours.ledger_key()));
+        let terms = ImportOptions { trusted, key, dry_run, ..ImportOptions::default() };
         let refused = ours.store.import(|| Ok(Cursor::new(file.as_bytes())), &terms).await;
         let Err(ImportError::Conflict { id, what }) = refused else { panic!("{refused:?}") };
         assert_eq!(id, format!("{PLAIN}/8"));
@@ -211,17 +210,12 @@ async fn an_untrusted_key_is_not_believed() {
         assert!(matches!(refused, Err(ImportError::UntrustedKey { .. })), "{refused:?}");
     }
     let stranger = TrustedKey::Public(SecretKey::from_seed(&[9; 32]).public());
-    let terms = ImportOptions {
-        trusted: &[stranger, theirs.trusted()],
-        signers: &[],
-        key: None,
-        at_ms: 0,
-        dry_run: true,
-    };
+    let trusted = vec![stranger, theirs.trusted()];
+    let terms = ImportOptions { trusted, dry_run: true, ..ImportOptions::default() };
     verify(Cursor::new(file.as_bytes()), &terms).expect("one of several is enough");
     // D3: the required signer, and another one.
-    let asked = [SecretKey::from_seed(&[9; 32]).public()];
-    let terms = ImportOptions { signers: &asked, ..terms };
+    let signers = vec![SecretKey::from_seed(&[9; 32]).public()];
+    let terms = ImportOptions { signers, ..terms };
     assert!(verify(Cursor::new(file.as_bytes()), &terms).is_err());
 }
 
@@ -229,8 +223,7 @@ async fn an_untrusted_key_is_not_believed() {
 async fn a_dry_run_writes_nothing() {
     let (theirs, ours) = (World::full().await, World::empty().await);
     let file = theirs.export(&all()).await;
-    let terms =
-        ImportOptions { trusted: &[theirs.trusted()], signers: &[], key: None, at_ms: 0, dry_run: true };
+    let terms = ImportOptions { trusted: vec![theirs.trusted()], dry_run: true, ..ImportOptions::default() };
     let open = || Ok(Cursor::new(file.clone().into_bytes()));
     let imported = ours.store.import(open, &terms).await.expect("it would be merged");
     assert_eq!(imported.runs.len(), 2);

@@ -48,7 +48,7 @@ fn flipped(bytes: &[u8], bit: usize) -> Vec<u8> {
 
 /// Whether the export and the proof are valid here.
 fn export_holds(bytes: &[u8], trusted: &[TrustedKey]) -> bool {
-    let terms = ImportOptions { trusted, signers: &[], key: None, at_ms: 0, dry_run: true };
+    let terms = ImportOptions { trusted: trusted.to_vec(), dry_run: true, ..ImportOptions::default() };
     verify(Cursor::new(bytes), &terms).is_ok()
 }
 
@@ -261,8 +261,8 @@ async fn an_export_without_the_beginning_of_a_run_is_none() {
     let what = "all up to line 3 is missing, with a last line that fits";
     let without = damaged.iter().find(|damage| damage.what == what).expect("it is among them");
     assert!(without.text.contains("\"end\"") && !without.text.contains("run.opened"), "{}", without.text);
-    let trusted = [world.trusted()];
-    let terms = ImportOptions { trusted: &trusted, signers: &[], key: None, at_ms: 0, dry_run: true };
+    let trusted = vec![world.trusted()];
+    let terms = ImportOptions { trusted, dry_run: true, ..ImportOptions::default() };
     let refused = verify(Cursor::new(without.text.as_bytes()), &terms).expect_err("its beginning is missing");
     assert!(refused.to_string().contains("earlier records of its run are missing"), "{refused}");
 }

@@ -10,21 +10,8 @@ use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use url::Url;
 
-/// The parameters that an address may have; `options[NAME]` is for session settings.
-const KNOWN_PARAMETERS: [&str; 12] = [
-    "application_name",
-    "dbname",
-    "host",
-    "hostaddr",
-    "options",
-    "password",
-    "port",
-    "sslcert",
-    "sslkey",
-    "sslmode",
-    "sslrootcert",
-    "user",
-];
+use crate::store::address::KNOWN_PARAMETERS;
+
 /// The accepted values of `sslmode`. `allow` is missing, because the client would never use TLS with it.
 const SSL_MODES: [&str; 5] = ["disable", "prefer", "require", "verify-ca", "verify-full"];
 

@@ -120,8 +120,8 @@ impl World {
         file: &str,
         trusted: &[TrustedKey],
     ) -> Result<ImportSummary, ImportError> {
-        let key = self.ledger_key();
-        let terms = ImportOptions { trusted, signers: &[], key: Some(&*key), at_ms: 9_000, dry_run: false };
+        let (trusted, key) = (trusted.to_vec(), Some(self.ledger_key()));
+        let terms = ImportOptions { trusted, key, at_ms: 9_000, ..ImportOptions::default() };
         self.store.import(|| Ok(Cursor::new(file.as_bytes().to_vec())), &terms).await
     }
 

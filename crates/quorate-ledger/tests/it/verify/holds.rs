@@ -3,7 +3,7 @@
 use quorate_kernel::entropy;
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _};
 use quorate_ledger::merkle::TreeHead;
-use quorate_ledger::signing::{Keyring, KeyringEntry, SecretKey, SigningContext, Voucher};
+use quorate_ledger::signing::{ExternalKeys, Keyring, KeyringEntry, SecretKey, SigningContext, Voucher};
 use quorate_ledger::store::Succession;
 use quorate_ledger::store::address::StoreAddress;
 use quorate_ledger::verify::{DivergenceKind, LedgerPart, StartPoint, VerifyError, VerifyOptions, verify};
@@ -178,7 +178,8 @@ async fn the_times_of_a_key_count() {
     ] {
         let mut keyring = Keyring::new();
         keyring.insert(key).unwrap();
-        let report = world.verify(VerifyOptions { keyring: Some(keyring), ..world.options() }).await;
+        let outside = ExternalKeys { keyring: Some(keyring), signers: Vec::new() };
+        let report = world.verify(VerifyOptions { outside, ..world.options() }).await;
         assert_eq!(report.holds, holds, "{:?}", report.divergences.first());
         if !holds {
             assert_eq!(report.divergences[0].part, LedgerPart::Signature);

@@ -38,6 +38,10 @@ async fn append(
     store.append(Append::one(&C.into(), n, entry, Durability::Synced)).await
 }
 
+fn outside(keyring: Option<Keyring>) -> ExternalKeys {
+    ExternalKeys { keyring, signers: Vec::new() }
+}
+
 /// The workspace's keyring: the old key ends where the new one begins, unless a test sets other times.
 fn ring(change: impl Fn(&mut KeyringEntry)) -> Keyring {
     let mut old = KeyringEntry { not_after_ms: Some(AT_MS), ..KeyringEntry::unbounded(key(OLD).public()) };
@@ -54,7 +58,7 @@ async fn a_key_that_the_old_one_vouches_for_goes_on() {
     // D10
     let world = World::new().await;
     let store = Store::open(&world.db()).await.unwrap().store;
-    store.set_external_keys(|| Ok(ExternalKeys { keyring: Some(ring(|_| {})), signers: Vec::new() }));
+    store.set_external_keys(|| Ok(outside(Some(ring(|_| {})))));
     store.sign_run(&C.into(), key(NEW));
     // Without a voucher nothing is written, because verification would never succeed again.
     let refused = append(&store, 6, overrides()).await.unwrap_err();
@@ -78,8 +82,9 @@ async fn a_key_that_the_old_one_vouches_for_goes_on() {
     store.close().await;
     for keyring in [None, Some(ring(|_| {}))] {
         for since in [None, Some(StartPoint::Size(24)), Some(StartPoint::Size(27))] {
-            let report =
-                world.verify(VerifyOptions { keyring: keyring.clone(), since, ..world.witnessed() }).await;
+            let report = world
+                .verify(VerifyOptions { outside: outside(keyring.clone()), since, ..world.witnessed() })
+                .await;
             assert_eq!(report.divergences, [], "{since:?}");
         }
     }
@@ -139,9 +144,9 @@ async fn a_revoked_key_neither_goes_on_nor_brings_in_another() {
     // D10: a thief can claim any time.
     let world = World::new().await;
     let revoked = |at_ms: i64| VerifyOptions {
-        keyring: Some(ring(|old| {
+        outside: outside(Some(ring(|old| {
             (old.not_after_ms, old.revoked_at_ms) = (None, Some(at_ms));
-        })),
+        }))),
         ..world.options()
     };
     let before = |entry: quorate_kernel::ports::ledger::Entry| quorate_kernel::ports::ledger::Entry {
