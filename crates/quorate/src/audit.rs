@@ -8,7 +8,7 @@ use super::service::{audit, runs};
 use super::session::Outcome;
 
 pub use super::service::audit::{
-    AgreementReport, AlteredRun, Amount, AppliedFilter, Audit, AuditRequest, CostsReport, Deliberator,
+    AgreementReport, AlteredRun, AppliedFilter, Audit, AuditRequest, CostsReport, Deliberator,
     ExecutorCosts, MemberCosts, MonthCosts, PairReport, Producer, ProducerDrift, ProducerWeek, Reviews,
     SumReport, TypeCosts, TypeDrift, Week,
 };
@@ -58,6 +58,20 @@ impl Quorate {
     ///
     /// # Errors
     /// If the file cannot be written.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let quorate = quorate::Quorate::builder().workspace(dir.path()).build()?;
+    /// # quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
+    /// use quorate::audit::AuditRequest;
+    ///
+    /// let audit = quorate.audit(AuditRequest::default()).await?;
+    /// quorate.write_audit(&audit, "audit.md".as_ref(), &audit.doc().markdown())?;
+    /// assert!(dir.path().join("audit.md").exists());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn write_audit(&self, audit: &Audit, file: &Path, text: &str) -> Result<(), Error> {
         let file = self.named_path(file.to_owned())?;
         audit::write(&self.environment, audit, &file, text)

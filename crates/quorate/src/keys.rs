@@ -60,6 +60,17 @@ impl Quorate {
     ///
     /// # Errors
     /// If a file cannot be read, used or written.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let quorate = quorate::Quorate::builder().workspace(dir.path()).build()?;
+    /// let made = quorate.init_keys().await?;
+    /// assert!(made.ledger.new && made.signing.new && made.added);
+    /// assert!(!quorate.init_keys().await?.added);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[crate::boxed]
     pub async fn init_keys(&self) -> Result<Outcome<KeyInit>, Error> {
         let (keys, _, warnings) = self.workspace_keys()?;
@@ -70,6 +81,19 @@ impl Quorate {
     ///
     /// # Errors
     /// If the key does not come from a file of this machine, a process is signing with it, or a file cannot be written.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let quorate = quorate::Quorate::builder().workspace(dir.path()).build()?;
+    /// use quorate::keys::KeyPurpose;
+    ///
+    /// let made = quorate.init_keys().await?;
+    /// let rotation = quorate.rotate_key(KeyPurpose::Signing).await?;
+    /// assert_eq!(rotation.old, Some(made.signing.id));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[crate::boxed]
     pub async fn rotate_key(&self, purpose: KeyPurpose) -> Result<Outcome<KeyRotation>, Error> {
         let (keys, _, warnings) = self.workspace_keys()?;
@@ -88,6 +112,20 @@ impl Quorate {
     ///
     /// # Errors
     /// If no key may sign now, there is no such key, or the keyring cannot be written.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let quorate = quorate::Quorate::builder().workspace(dir.path()).build()?;
+    /// use quorate::keys::KeyPurpose;
+    ///
+    /// let old = quorate.init_keys().await?.signing.id;
+    /// let rotation = quorate.rotate_key(KeyPurpose::Signing).await?;
+    /// let vouched = quorate.vouch_for_key(&old.to_string()).await?;
+    /// assert_eq!((vouched.by, vouched.key), (rotation.new, old));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[crate::boxed]
     pub async fn vouch_for_key(&self, key: &str) -> Result<Outcome<KeyVouch>, Error> {
         let (keys, _, warnings) = self.workspace_keys()?;
@@ -99,6 +137,17 @@ impl Quorate {
     ///
     /// # Errors
     /// If there is no such key, it is revoked from an earlier time on, or the keyring cannot be written.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let quorate = quorate::Quorate::builder().workspace(dir.path()).build()?;
+    /// let key = quorate.init_keys().await?.signing.id;
+    /// let revoked = quorate.revoke_key(&key.to_string(), None)?;
+    /// assert_eq!(revoked.id, key);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn revoke_key(&self, key: &str, at_ms: Option<i64>) -> Result<Outcome<KeyRevocation>, Error> {
         let (keys, _, mut warnings) = self.workspace_keys()?;
         let at_ms = at_ms.unwrap_or_else(|| keys.now_ms());
@@ -113,6 +162,19 @@ impl Quorate {
     ///
     /// # Errors
     /// If there is no such key, it has no such form, or a file cannot be used.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let quorate = quorate::Quorate::builder().workspace(dir.path()).build()?;
+    /// use quorate::keys::{KeyFormat, KeySelector};
+    ///
+    /// let made = quorate.init_keys().await?;
+    /// let key = quorate.export_key(KeySelector::Signing, KeyFormat::Pem).await?;
+    /// assert!(key.starts_with("-----BEGIN PUBLIC KEY-----"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[crate::boxed]
     pub async fn export_key(&self, key: KeySelector, format: KeyFormat) -> Result<Outcome<String>, Error> {
         let (keys, workspace, warnings) = self.workspace_keys()?;

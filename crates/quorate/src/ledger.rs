@@ -80,23 +80,31 @@ impl Quorate {
     /// ```
     #[crate::boxed]
     pub async fn prove(&self, what: &str) -> Result<Outcome<Proof>, Error> {
-        let session = self.open_existing().await?;
-        let proof = proving::prove(&session, what).await;
-        session.finish(proof).await
+        self.on_ledger(|session| async move { proving::prove(&session, what).await }).await
     }
 
     /// The proof of all records of a run, given by its id, a prefix of it, or `latest`.
     ///
     /// # Errors
     /// As [`Quorate::prove`].
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let quorate = quorate::Quorate::builder().workspace(dir.path()).build()?;
+    /// # quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
+    /// let proof = quorate.prove_run("latest").await?;
+    /// assert!(!proof.records.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[crate::boxed]
     pub async fn prove_run(&self, run: &str) -> Result<Outcome<Proof>, Error> {
-        let session = self.open_existing().await?;
-        let proof = match session.find_run(run).await {
-            Ok(row) => proving::prove(&session, &row.run).await,
-            Err(error) => Err(error),
-        };
-        session.finish(proof).await
+        self.on_ledger(|session| async move {
+            let run = session.find_run(run).await?.run;
+            proving::prove(&session, &run).await
+        })
+        .await
     }
 
     /// Verifies the ledger and signs its number of records and the root of their tree. Without new records, the last
@@ -104,6 +112,19 @@ impl Quorate {
     ///
     /// # Errors
     /// If the ledger differs from its records, no key can sign it, or it does not answer.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let quorate = quorate::Quorate::builder().workspace(dir.path()).build()?;
+    /// # quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
+    /// // The review sealed its records when it ended.
+    /// let sealed = quorate.seal(false).await?;
+    /// assert!(!sealed.is_new);
+    /// println!("{}", sealed.note());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[crate::boxed]
     pub async fn seal(&self, signs_unsigned: bool) -> Result<Outcome<Sealed>, Error> {
         let session = self.open(runs::open(&self.environment, &self.places)).await?;
@@ -115,22 +136,40 @@ impl Quorate {
     ///
     /// # Errors
     /// If the ledger does not exist or does not answer.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let quorate = quorate::Quorate::builder().workspace(dir.path()).build()?;
+    /// # quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
+    /// let stats = quorate.ledger_stats().await?;
+    /// assert_eq!((stats.counts.runs, stats.counts.open), (1, 0));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[crate::boxed]
     pub async fn ledger_stats(&self) -> Result<Outcome<LedgerStats>, Error> {
-        let session = self.open_existing().await?;
-        let stats = ledger::stats(&session).await;
-        session.finish(stats).await
+        self.on_ledger(|session| async move { ledger::stats(&session).await }).await
     }
 
     /// Erases members' answers past their retention, permanently; hashes and outcomes stay. A dry run lists them.
     ///
     /// # Errors
     /// If the ledger does not answer; then nothing is erased.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let quorate = quorate::Quorate::builder().workspace(dir.path()).build()?;
+    /// # quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
+    /// let dry_run = quorate.erase_expired(true).await?;
+    /// assert!(dry_run.due.is_empty(), "reviews are kept unless quorate.toml sets a retention");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[crate::boxed]
     pub async fn erase_expired(&self, dry_run: bool) -> Result<Outcome<Erasure>, Error> {
-        let session = self.open_existing().await?;
-        let erased = gc::gc(&session, dry_run).await;
-        session.finish(erased).await
+        self.on_ledger(|session| async move { gc::gc(&session, dry_run).await }).await
     }
 
     /// Puts a run on legal hold, which protects it from erasure. The run is given by its id, a prefix of it or `latest`, a
@@ -138,33 +177,61 @@ impl Quorate {
     ///
     /// # Errors
     /// If there is no such run, the reason is blank, or the ledger rejects the record.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let quorate = quorate::Quorate::builder().workspace(dir.path()).build()?;
+    /// # quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
+    /// let held = quorate.hold_run("latest", Some("claim 2026-14")).await?;
+    /// assert!(held.held);
+    /// assert_eq!(quorate.held_runs().await?.holds[0].run, held.run);
+    /// assert!(!quorate.release_run("latest").await?.held);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[crate::boxed]
     pub async fn hold_run(&self, run: &str, reason: Option<&str>) -> Result<Outcome<HoldChange>, Error> {
-        let session = self.open_existing().await?;
-        let held = gc::hold(&session, run, reason).await;
-        session.finish(held).await
+        self.on_ledger(|session| async move { gc::hold(&session, run, reason).await }).await
     }
 
     /// Releases a run from legal hold: past its retention it may be erased.
     ///
     /// # Errors
     /// If there is no such run, or the ledger rejects the record.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let quorate = quorate::Quorate::builder().workspace(dir.path()).build()?;
+    /// # quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
+    /// let released = quorate.release_run("latest").await?;
+    /// assert!(!released.fresh, "it was not on hold");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[crate::boxed]
     pub async fn release_run(&self, run: &str) -> Result<Outcome<HoldChange>, Error> {
-        let session = self.open_existing().await?;
-        let released = gc::release(&session, run).await;
-        session.finish(released).await
+        self.on_ledger(|session| async move { gc::set_hold(&session, run, false, None).await }).await
     }
 
     /// The runs on legal hold.
     ///
     /// # Errors
     /// If the ledger does not exist or does not answer.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let quorate = quorate::Quorate::builder().workspace(dir.path()).build()?;
+    /// # quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
+    /// assert!(quorate.held_runs().await?.holds.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[crate::boxed]
     pub async fn held_runs(&self) -> Result<Outcome<Holds>, Error> {
-        let session = self.open_existing().await?;
-        let holds = gc::holds(&session).await;
-        session.finish(holds).await
+        self.on_ledger(|session| async move { Ok(Holds { holds: session.store.holds().await? }) }).await
     }
 
     /// Continues with a ledger that was restored from a backup, or that replaces another ledger. Records who accepts the
@@ -172,11 +239,20 @@ impl Quorate {
     ///
     /// # Errors
     /// If the reason is blank, the ledger rejects the record, or the kept checkpoint cannot be moved.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let quorate = quorate::Quorate::builder().workspace(dir.path()).build()?;
+    /// # quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
+    /// let accepted = quorate.accept_rollback("restored Monday's backup").await?;
+    /// assert!(!accepted.accepted, "no record is missing");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[crate::boxed]
     pub async fn accept_rollback(&self, reason: &str) -> Result<Outcome<AcceptedRollback>, Error> {
-        let session = self.open_existing().await?;
-        let accepted = ledger::accept_rollback(&session, reason).await;
-        session.finish(accepted).await
+        self.on_ledger(|session| async move { ledger::accept_rollback(&session, reason).await }).await
     }
 
     /// Continues with a ledger whose key is lost, with keys that no earlier key vouches for. Records who accepts them and
@@ -184,27 +260,51 @@ impl Quorate {
     ///
     /// # Errors
     /// If the reason is blank, no key is usable, the ledger differs from its records, or a file cannot be written.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let quorate = quorate::Quorate::builder().workspace(dir.path()).build()?;
+    /// # quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
+    /// use quorate::ledger::AcceptKeyRequest;
+    ///
+    /// let reason = "the disk with the old key failed".to_owned();
+    /// let accepted = quorate.accept_keys(AcceptKeyRequest { reason, keys: Vec::new() }).await?;
+    /// assert!(accepted.keys.is_empty(), "the ledger has its key");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[crate::boxed]
     pub async fn accept_keys(&self, request: AcceptKeyRequest) -> Result<Outcome<AcceptedKeys>, Error> {
         self.ensure_keys_only(&request.keys)?;
-        let session = self.open_existing().await?;
-        let accepted = ledger::accept_key(&session, &request).await;
-        session.finish(accepted).await
+        self.on_ledger(|session| async move { ledger::accept_key(&session, &request).await }).await
     }
 
     /// Seals the ledger and writes its records in a format for other programs. `None` if the reader closed the pipe.
     ///
     /// # Errors
     /// If there is nothing to export, the ledger differs from its records, or the export cannot be written.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let quorate = quorate::Quorate::builder().workspace(dir.path()).build()?;
+    /// # quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
+    /// use quorate::ledger::ExportRequest;
+    ///
+    /// let mut lines = Vec::new();
+    /// let summary = quorate.export(&ExportRequest::default(), &mut lines).await?.value.expect("it is written");
+    /// assert!(summary.records > 0 && lines.ends_with(b"\n"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[crate::boxed]
     pub async fn export(
         &self,
         request: &ExportRequest,
         out: &mut (dyn Write + Send),
     ) -> Result<Outcome<Option<ExportSummary>>, Error> {
-        let session = self.open_existing().await?;
-        let written = export::export(&session, request, out).await;
-        session.finish(written).await
+        self.on_ledger(|session| async move { export::export(&session, request, out).await }).await
     }
 
     /// As [`Quorate::export`], to a file that is replaced once the export is complete. It must be a regular file, and not
@@ -212,6 +312,20 @@ impl Quorate {
     ///
     /// # Errors
     /// As [`Quorate::export`], and if the file cannot be written.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let quorate = quorate::Quorate::builder().workspace(dir.path()).build()?;
+    /// # quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
+    /// use quorate::ledger::{ExportFormat, ExportRequest};
+    ///
+    /// let request = ExportRequest { format: ExportFormat::Csv, ..ExportRequest::default() };
+    /// quorate.export_to(&request, "records.csv".as_ref()).await?;
+    /// assert!(dir.path().join("records.csv").exists());
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[crate::boxed]
     pub async fn export_to(
         &self,
@@ -219,9 +333,7 @@ impl Quorate {
         path: &Path,
     ) -> Result<Outcome<Option<ExportSummary>>, Error> {
         let path = self.named_path(path.to_owned())?;
-        let session = self.open_existing().await?;
-        let written = export_to(&session, request, &path).await;
-        session.finish(written).await
+        self.on_ledger(|session| async move { export_to(&session, request, &path).await }).await
     }
 
     /// Verifies an export of another ledger, and merges the runs that this ledger lacks, byte for byte. A dry run writes
@@ -229,6 +341,24 @@ impl Quorate {
     ///
     /// # Errors
     /// If the file is not an export, is invalid, has no trusted signer, or contradicts this ledger; then nothing is merged.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let quorate = quorate::Quorate::builder().workspace(dir.path()).build()?;
+    /// # quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
+    /// use quorate::ledger::{ExportRequest, ImportRequest};
+    /// use quorate::keys::{KeyFormat, KeySelector};
+    ///
+    /// let (file, other) = (dir.path().join("theirs.jsonl"), tempfile::tempdir()?);
+    /// quorate.export_to(&ExportRequest::default(), &file).await?;
+    /// let key = quorate.export_key(KeySelector::Ledger, KeyFormat::Text).await?.value;
+    /// let here = quorate::Quorate::builder().workspace(other.path()).build()?;
+    /// let request = ImportRequest { file: file.display().to_string(), keys: vec![key], ..Default::default() };
+    /// assert_eq!(here.import(request).await?.summary.runs.len(), 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[crate::boxed]
     pub async fn import(&self, request: ImportRequest) -> Result<Outcome<Import>, Error> {
         self.ensure_keys_only(request.keys.iter().chain(&request.signers))?;
@@ -250,6 +380,22 @@ impl Quorate {
     ///
     /// # Errors
     /// If the file is not a proof, is invalid, or shows something else than its proof says.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let quorate = quorate::Quorate::builder().workspace(dir.path()).build()?;
+    /// # quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
+    /// use quorate::ledger::CheckRequest;
+    ///
+    /// let proof = quorate.prove_run("latest").await?.text()?;
+    /// std::fs::write(dir.path().join("proof.json"), proof)?;
+    /// let request = CheckRequest { file: "proof.json".to_owned(), ..CheckRequest::default() };
+    /// let checked = quorate.check_proof(&request, None)?;
+    /// assert!(!checked.holds, "no trusted key was given");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn check_proof(
         &self,
         request: &CheckRequest,
@@ -263,6 +409,21 @@ impl Quorate {
     ///
     /// # Errors
     /// If the file is not an export, or is invalid.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// # let quorate = quorate::Quorate::builder().workspace(dir.path()).build()?;
+    /// # quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
+    /// use quorate::ledger::{CheckRequest, ExportRequest};
+    ///
+    /// quorate.export_to(&ExportRequest::default(), "ledger.jsonl".as_ref()).await?;
+    /// let request = CheckRequest { file: "ledger.jsonl".to_owned(), ..CheckRequest::default() };
+    /// let checked = quorate.check_export(&request)?;
+    /// assert!(checked.records > 0 && !checked.holds, "no trusted key was given");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn check_export(&self, request: &CheckRequest) -> Result<ExportCheck, Error> {
         self.ensure_checkable(request)?;
         proving::check_export(&self.environment, request)

@@ -112,23 +112,6 @@ impl PlaybookChange {
     }
 }
 
-/// Appends a change's events, unless they are recorded already.
-pub(super) async fn append_events(
-    store: &Store,
-    stream: &Name,
-    change: &PlaybookChange,
-    bodies: Vec<ledger::Body>,
-) -> Result<(), Error> {
-    let records = store.records(stream).await?;
-    let is_it =
-        |record: &Record| playbook_event(record).and_then(|event| event.change).as_ref() == Some(&change.id);
-    if change.events.is_empty() || records.iter().any(is_it) {
-        return Ok(());
-    }
-    let mut next = records.last().map_or(0, |last| last.n + 1);
-    append_new_events(store, stream, change, bodies, &mut next).await
-}
-
 /// Adds the hashes of texts that no record names to the first record: every stored text needs a record that names it (D12).
 fn attach_unnamed_texts(entries: &mut [Entry], bodies: &[ledger::Body]) {
     let named: BTreeSet<&str> = entries.iter().flat_map(|entry| jsonl::named_hashes(&entry.data)).collect();
@@ -139,30 +122,8 @@ fn attach_unnamed_texts(entries: &mut [Entry], bodies: &[ledger::Body]) {
     }
 }
 
-/// Records events of a weave, without changing files. The id of the change is unique, so only the end of the stream is
-/// read. `next` is the number of the next record, as far as the caller knows.
-///
-/// # Errors
-/// When the ledger does not answer.
-#[crate::boxed]
-pub(crate) async fn record_events(
-    store: &Store,
-    (root, scope): (&Path, &Scope),
-    at_ms: i64,
-    events: Vec<ChangeEvent>,
-    bodies: Vec<ledger::Body>,
-    mut next: u64,
-) -> Result<(), Error> {
-    let change = PlaybookChange { events, ..PlaybookChange::new_at(at_ms) };
-    append_new_events(store, &playbook_stream(scope), &change, bodies, &mut next).await?;
-    // The ledger is authoritative; an unwritable workspace is no reason to stop a weave.
-    let dir = root.join(scope.folder());
-    let _ = append_lines(&dir, &dir.join(FOLDER), at_ms, &change.events);
-    Ok(())
-}
-
 /// Appends the events of a new change. `next` is the number of the next record, before and after the call.
-pub(super) async fn append_new_events(
+pub(crate) async fn append_new_events(
     store: &Store,
     stream: &Name,
     change: &PlaybookChange,

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::entropy::sha256_hex;
-use quorate_kernel::ports::ledger::{self, Ledger as _, PlaybookEvent};
+use quorate_kernel::ports::ledger::{self, Ledger as _, PlaybookEvent, Record};
 use quorate_ledger::keys::KeyDirectory;
 use quorate_ledger::store::lease::RunLock;
 use quorate_manifest::frontmatter;
@@ -15,8 +15,8 @@ use quorate_playbook::log;
 use serde_json::json;
 
 use super::change::{
-    self, ChangeEvent, FileState, PENDING_FILE, PlaybookChange, append_events, file_state, pending_change,
-    playbook_stream,
+    self, ChangeEvent, FileState, PENDING_FILE, PlaybookChange, append_new_events, file_state,
+    pending_change, playbook_event, playbook_stream,
 };
 use super::library::Library;
 use super::versions::VersionedFile;
@@ -240,6 +240,7 @@ impl LibraryWriter {
         }
     }
 
+    /// Records a change's events, unless they are recorded already.
     async fn record(&self, change: &PlaybookChange) -> Result<(), Error> {
         // A file with a secret that was entered by hand keeps it; the ledger stores only its hash.
         let redactor = &self.session.workspace.redaction.redactor;
@@ -249,8 +250,17 @@ impl LibraryWriter {
             text: file.text.as_str().into(),
         });
         let bodies: Vec<ledger::Body> = bodies.collect();
+        let (store, stream) = (&self.session.store, playbook_stream(&self.library.scope));
+        let records = store.records(&stream).await?;
+        let is_it = |record: &Record| {
+            playbook_event(record).and_then(|event| event.change).as_ref() == Some(&change.id)
+        };
+        if change.events.is_empty() || records.iter().any(is_it) {
+            return Ok(());
+        }
         let change = PlaybookChange { events: with_texts(change), files: Vec::new(), ..change.clone() };
-        append_events(&self.session.store, &playbook_stream(&self.library.scope), &change, bodies).await
+        let mut next = records.last().map_or(0, |last| last.n + 1);
+        append_new_events(store, &stream, &change, bodies, &mut next).await
     }
 
     fn write(&self, path: &Path, text: &str) -> Result<(), Error> {

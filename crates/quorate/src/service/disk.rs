@@ -1,8 +1,9 @@
 //! Files and paths: the one place where use cases touch the disk.
 
 use std::io::Read as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
+use quorate_adapters::Resolver;
 use quorate_ledger::files;
 use quorate_ledger::store::address::StoreAddress;
 use quorate_manifest::{Source, workspace};
@@ -27,31 +28,9 @@ pub fn canonical(path: &Path) -> Option<PathBuf> {
     std::fs::canonicalize(path).ok()
 }
 
-/// The maximum number of links that are followed in a path that does not exist yet.
-const MAX_LINKS: usize = 40;
-
-/// An absolute path without links and `..`, also if it does not exist yet: a write would create the missing directories
-/// and follow a dangling link.
+/// As [`Resolver::resolve`], for a single path.
 pub fn canonical_or_new(path: &Path) -> PathBuf {
-    fn follow(from: PathBuf, path: &Path, links: &mut usize) -> PathBuf {
-        let mut resolved = from;
-        for part in path.components() {
-            match part {
-                Component::Prefix(_) | Component::RootDir => resolved.push(part),
-                Component::CurDir => {}
-                Component::ParentDir => drop(resolved.pop()),
-                Component::Normal(name) => match std::fs::read_link(resolved.join(name)) {
-                    Ok(target) if *links > 0 => {
-                        *links -= 1;
-                        resolved = follow(resolved, &target, links);
-                    }
-                    _ => resolved.push(name),
-                },
-            }
-        }
-        resolved
-    }
-    canonical(path).unwrap_or_else(|| follow(PathBuf::new(), path, &mut { MAX_LINKS }))
+    Resolver::default().resolve(path)
 }
 
 /// The identity of an existing file or folder under any of its names. On systems without file numbers, its canonical
@@ -160,15 +139,9 @@ fn private_directory(directory: &Path) -> std::io::Result<()> {
 ///
 /// # Errors
 /// If it cannot be written.
-#[expect(clippy::disallowed_methods, reason = "this module writes files")]
 pub fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    let directory = path.parent().unwrap_or(Path::new("."));
     // The owner alone can read a temporary file.
-    let mut new = tempfile::NamedTempFile::new_in(directory)?;
-    std::io::Write::write_all(&mut new, bytes)?;
-    new.as_file().sync_all()?;
-    new.persist(path)?;
-    std::fs::File::open(directory)?.sync_all()
+    write_atomically(path.parent().unwrap_or(Path::new(".")), path, bytes, |_| Ok(()))
 }
 
 /// The size limit of a file that is read whole and has no other limit, in bytes.
@@ -253,32 +226,15 @@ pub fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The text of a file that may be missing.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Text {
-    Present(String),
-    Missing,
-}
-
-impl Text {
-    /// The text; empty without a file.
-    pub fn unwrap_or_default(self) -> String {
-        match self {
-            Text::Present(text) => text,
-            Text::Missing => String::new(),
-        }
-    }
-}
-
-/// The text of a file.
+/// The text of a file; `None` if it does not exist.
 ///
 /// # Errors
 /// If it cannot be read, or is not UTF-8.
-pub fn read_text(path: &Path) -> std::io::Result<Text> {
+pub fn read_text(path: &Path) -> std::io::Result<Option<String>> {
     let not_text = |error| std::io::Error::new(std::io::ErrorKind::InvalidData, error);
     match read(path).and_then(|bytes| String::from_utf8(bytes).map_err(not_text)) {
-        Ok(text) => Ok(Text::Present(text)),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Text::Missing),
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error),
     }
 }
@@ -323,7 +279,10 @@ pub fn write_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<
     }
     let file = dir.join(path.file_name().unwrap_or_default());
     let permissions = std::fs::symlink_metadata(&file).ok().map(|there| there.permissions());
-    write_atomically(&dir, &file, bytes, permissions)
+    write_atomically(&dir, &file, bytes, |file| match permissions {
+        Some(permissions) => file.set_permissions(permissions),
+        None => readable(file),
+    })
 }
 
 /// Appends bytes durably to a file below a folder; creates a missing one.
@@ -354,7 +313,7 @@ pub fn write_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     match std::fs::metadata(path) {
         Ok(found) if found.is_file() => replace(path, bytes),
         Ok(_) => Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not a regular file")),
-        Err(_) => write_atomically(path.parent().unwrap_or(Path::new(".")), path, bytes, None),
+        Err(_) => write_atomically(path.parent().unwrap_or(Path::new(".")), path, bytes, readable),
     }
 }
 
@@ -363,14 +322,11 @@ fn write_atomically(
     dir: &Path,
     file: &Path,
     bytes: &[u8],
-    permissions: Option<std::fs::Permissions>,
+    permit: impl FnOnce(&std::fs::File) -> std::io::Result<()>,
 ) -> std::io::Result<()> {
     let mut new = tempfile::NamedTempFile::new_in(dir)?;
     std::io::Write::write_all(&mut new, bytes)?;
-    match permissions {
-        Some(permissions) => new.as_file().set_permissions(permissions)?,
-        None => readable(new.as_file())?,
-    }
+    permit(new.as_file())?;
     new.as_file().sync_all()?;
     new.persist(file)?;
     // The name must survive a power loss as well.
@@ -514,5 +470,5 @@ pub fn leads_out(root: &Path, path: &Path) -> bool {
 /// Whether a path is below a root once links are followed. A root or path that does not exist counts at the place where
 /// it would be created.
 pub fn is_inside(root: &Path, path: &Path) -> bool {
-    canonical_or_new(path).starts_with(canonical_or_new(root))
+    Resolver::default().is_inside(root, path)
 }

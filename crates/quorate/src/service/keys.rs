@@ -4,7 +4,7 @@
 //!
 //! A key is never printed, and no message quotes what was read.
 
-pub mod change;
+pub(crate) mod change;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ use serde::Serialize;
 use tokio::sync::OnceCell;
 use zeroize::Zeroizing;
 
-use super::disk::{self, Disk, Text, absolute, display_path};
+use super::disk::{self, Disk, absolute, display_path};
 use super::environment::Environment;
 use super::error::{Error, ErrorKind, error_chain};
 use super::trust::requests::TrustRequest;
@@ -35,7 +35,7 @@ use super::{guard, trust};
 
 /// Locations of a workspace's keys and of its ledger's keys.
 #[derive(Clone)]
-pub struct WorkspaceKeys {
+pub(crate) struct WorkspaceKeys {
     pub(super) environment: Environment,
     settings: config::Keys,
     root: PathBuf,
@@ -47,7 +47,7 @@ pub struct WorkspaceKeys {
 
 /// The workspace's keyring file.
 #[derive(Debug, Clone, Default)]
-pub struct KeyringFile {
+pub(crate) struct KeyringFile {
     /// Its text; `None` if the file does not exist.
     pub text: Option<Arc<str>>,
     /// Its keys, in the order of the file.
@@ -56,7 +56,7 @@ pub struct KeyringFile {
 
 /// A secret key, or the reason why it is missing.
 #[derive(Debug, Clone)]
-pub enum SigningKey {
+pub(crate) enum SigningKey {
     /// A key, and where it comes from, for people.
     Available(Arc<SecretKey>, String),
     Missing(String),
@@ -128,7 +128,7 @@ impl WorkspaceKeys {
                 body.help("restore the file; the keyring is a text file"),
             )
         })?;
-        let Text::Present(text) = text else { return Ok(KeyringFile::default()) };
+        let Some(text) = text else { return Ok(KeyringFile::default()) };
         let loaded = keyring::load(&path, &self.display_path(&path), &Disk, &*self.environment.registries);
         match loaded.value {
             Some(keys) => Ok(KeyringFile { text: Some(text.into()), keys }),
@@ -139,38 +139,40 @@ impl WorkspaceKeys {
     /// A refusal about a key file.
     fn to_error(&self, error: &KeyFileError) -> Error {
         let text = |path: &Path| self.display_path(path);
-        let (code, body) = match error {
+        let (code, message, help) = match error {
             KeyFileError::Exposed { path, mode } => (
                 codes::KEY_EXPOSED,
-                Body::new(format!(
+                format!(
                     "{} has the permissions {mode:04o}, so other users can read the secret key",
                     text(path)
-                ))
-                .help(format!(
+                ),
+                format!(
                     "chmod go-rwx {}; and if another user may have read it, run `quorate keys rotate` after that",
                     text(path)
-                )),
+                ),
             ),
             KeyFileError::NotAKey { path, source } => (
                 codes::KEY_UNUSABLE,
-                Body::new(format!("cannot read a secret key from {}: {source}", text(path)))
-                    .help("restore the key, or move the file away and run `quorate keys init`"),
+                format!("cannot read a secret key from {}: {source}", text(path)),
+                "restore the key, or move the file away and run `quorate keys init`".to_owned(),
             ),
             KeyFileError::AlreadyExists { path } => (
                 codes::KEY_UNUSABLE,
-                Body::new(format!("{} already exists, and keys are never overwritten", text(path)))
-                    .help("run `quorate keys rotate` to replace it"),
+                format!("{} already exists, and keys are never overwritten", text(path)),
+                "run `quorate keys rotate` to replace it".to_owned(),
             ),
             KeyFileError::Missing { path } => (
                 codes::KEY_UNKNOWN,
-                Body::new(format!("{} does not exist", text(path))).help("run `quorate keys init` to make it"),
+                format!("{} does not exist", text(path)),
+                "run `quorate keys init` to make it".to_owned(),
             ),
             KeyFileError::Io { .. } => (
                 codes::KEY_UNUSABLE,
-                Body::new(error_chain(error)).help("keep keys in `keys/` beside the ledger, readable by their owner alone"),
+                error_chain(error),
+                "keep keys in `keys/` beside the ledger, readable by their owner alone".to_owned(),
             ),
         };
-        Error::configuration(code, body)
+        Error::configuration(code, Body::new(message).help(help))
     }
 }
 
@@ -216,7 +218,7 @@ pub(super) fn public_key(key: &Key) -> Option<PublicKey> {
 }
 
 /// The keys, in the form that verification reads.
-pub(super) fn to_keyring(keys: &[Key]) -> Keyring {
+pub(crate) fn to_keyring(keys: &[Key]) -> Keyring {
     let mut ring = Keyring::new();
     for key in keys {
         let Some(public) = public_key(key) else { continue };
@@ -232,21 +234,12 @@ pub(super) fn to_keyring(keys: &[Key]) -> Keyring {
 }
 
 /// Why a key may not sign, for people.
-pub(super) fn unusable_reason(ring: &Keyring, id: KeyId, at_ms: i64) -> Option<String> {
-    use quorate_ledger::signing::RejectedSignature as Why;
-    use quorate_manifest::timestamp::format;
+pub(crate) fn unusable_reason(ring: &Keyring, id: KeyId, at_ms: i64) -> Option<String> {
     Some(match ring.may_sign(id, at_ms).err()? {
-        Why::UnknownKey { .. } => format!("the key {id} is not in the keyring"),
-        Why::Revoked { revoked_at_ms, .. } => {
-            format!("the key {id} is revoked since {}", format(revoked_at_ms))
+        RejectedSignature::Revoked { revoked_at_ms, .. } => {
+            format!("the key {id} is revoked since {}", quorate_manifest::timestamp::format(revoked_at_ms))
         }
-        Why::NotYetValid { not_before_ms, .. } => {
-            format!("the key {id} may not sign before {}", format(not_before_ms))
-        }
-        Why::Expired { not_after_ms, .. } => {
-            format!("the key {id} may not sign after {}", format(not_after_ms))
-        }
-        Why::Forged { .. } => format!("the key {id} does not verify"),
+        why => why.to_string(),
     })
 }
 
@@ -468,7 +461,7 @@ pub struct KeyList {
 /// # Errors
 /// If a file cannot be read or used.
 #[crate::boxed]
-pub async fn list(keys: &WorkspaceKeys) -> Result<KeyList, Error> {
+pub(crate) async fn list(keys: &WorkspaceKeys) -> Result<KeyList, Error> {
     let directory = keys.directory();
     let ring = keys.load_keyring()?;
     let judge = to_keyring(&ring.keys);
@@ -506,7 +499,7 @@ fn key_state(ring: &Keyring, id: KeyId, at_ms: i64) -> KeyState {
         Err(RejectedSignature::NotYetValid { .. }) => KeyState::NotYet,
         Err(RejectedSignature::Expired { .. }) => KeyState::Expired,
         Err(RejectedSignature::Revoked { .. }) => KeyState::Revoked,
-        Err(RejectedSignature::UnknownKey { .. } | RejectedSignature::Forged { .. }) => KeyState::Unlisted,
+        Err(RejectedSignature::UnknownKey { .. }) => KeyState::Unlisted,
     }
 }
 
@@ -526,7 +519,7 @@ pub enum KeySelector {
 /// # Errors
 /// If there is no such key, or a file cannot be read or used.
 #[crate::boxed]
-pub async fn export(keys: &WorkspaceKeys, which: &KeySelector) -> Result<PublicKey, Error> {
+pub(crate) async fn export(keys: &WorkspaceKeys, which: &KeySelector) -> Result<PublicKey, Error> {
     match which {
         KeySelector::Ledger => ledger_key(keys),
         KeySelector::Signing => match keys.signing_key().await? {
@@ -545,7 +538,7 @@ pub async fn export(keys: &WorkspaceKeys, which: &KeySelector) -> Result<PublicK
 /// # Errors
 /// If the key or a checkpoint is missing, or the ledger does not answer.
 #[crate::boxed]
-pub async fn export_note(keys: &WorkspaceKeys, address: &StoreAddress) -> Result<String, Error> {
+pub(crate) async fn export_note(keys: &WorkspaceKeys, address: &StoreAddress) -> Result<String, Error> {
     let public = ledger_key(keys)?;
     let unsealed = || {
         let body = Body::new("the ledger has no checkpoint yet, and the first checkpoint fixes its name");
@@ -584,23 +577,15 @@ pub(super) fn find_in_keyring(
     let all = ring.keys.iter().filter_map(public_key);
     let found: Vec<PublicKey> =
         all.filter(|key| key.id().to_string().starts_with(id) || key.to_string() == id).collect();
-    match found.as_slice() {
+    let listed = "run `quorate keys list` to see the available keys";
+    let (message, help) = match found.as_slice() {
         // An unset shell variable gives an empty name, which would match a keyring with a single key.
-        _ if id.is_empty() => Err(Error::not_found(
-            codes::KEY_UNKNOWN,
-            Body::new("no key is named").help("run `quorate keys list` to see the available keys"),
-        )),
-        [one] => Ok(*one),
-        [] => {
-            let body = Body::new(format!("the keyring {} has no key `{id}`", keys.shown_keyring()));
-            Err(Error::not_found(
-                codes::KEY_UNKNOWN,
-                body.help("run `quorate keys list` to see the available keys"),
-            ))
-        }
+        _ if id.is_empty() => ("no key is named".to_owned(), listed),
+        [one] => return Ok(*one),
+        [] => (format!("the keyring {} has no key `{id}`", keys.shown_keyring()), listed),
         several => {
-            let body = Body::new(format!("`{id}` is a prefix of the names of {} keys", several.len()));
-            Err(Error::not_found(codes::KEY_UNKNOWN, body.help("give more characters")))
+            (format!("`{id}` is a prefix of the names of {} keys", several.len()), "give more characters")
         }
-    }
+    };
+    Err(Error::not_found(codes::KEY_UNKNOWN, Body::new(message).help(help)))
 }

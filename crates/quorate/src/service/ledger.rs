@@ -4,10 +4,10 @@
 //! A ledger whose key was replaced without the old key, because that was lost (D3, D12), or that was restored from a
 //! backup (D12), continues only after a person has accepted it.
 
-pub mod export;
-pub mod gc;
-pub mod prove;
-pub mod verify;
+pub(crate) mod export;
+pub(crate) mod gc;
+pub(crate) mod prove;
+pub(crate) mod verify;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +15,7 @@ use std::sync::Arc;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::ports::ledger::{Durability, Entry};
 use quorate_kernel::record::{AcceptedKey, GivenUp, RolledBack};
+use quorate_ledger::files::wal_path;
 use quorate_ledger::keys::KeyPurpose;
 use quorate_ledger::prove::TrustedKey;
 use quorate_ledger::signing::{KeyId, PublicKey, SecretKey, SigningContext, Voucher};
@@ -23,7 +24,7 @@ use quorate_ledger::store::{CheckpointRecord, STREAM, Succession};
 use quorate_ledger::verify::{Divergence, LedgerPart};
 use serde::Serialize;
 
-use super::disk::{self, Text, absolute, display_ledger};
+use super::disk::{self, absolute, display_ledger};
 use super::environment::Environment;
 use super::error::{Error, ErrorKind, error_chain};
 use super::keys::{SigningKey, WorkspaceKeys, public_key};
@@ -47,7 +48,7 @@ pub struct LedgerStats {
 /// # Errors
 /// If the ledger does not answer.
 #[crate::boxed]
-pub async fn stats(session: &LedgerSession) -> Result<LedgerStats, Error> {
+pub(crate) async fn stats(session: &LedgerSession) -> Result<LedgerStats, Error> {
     let address = session.store.address();
     let bytes = match address.file() {
         Some(path) => file_bytes(path),
@@ -62,19 +63,15 @@ pub async fn stats(session: &LedgerSession) -> Result<LedgerStats, Error> {
 
 /// The size of a SQLite file with its log.
 fn file_bytes(path: &Path) -> u64 {
-    let wal = {
-        let mut wal = path.as_os_str().to_owned();
-        wal.push("-wal");
-        wal
-    };
-    [path.as_os_str(), &wal].iter().filter_map(|file| std::fs::metadata(file).ok()).map(|one| one.len()).sum()
+    let sizes = [path, &wal_path(path)].map(|file| std::fs::metadata(file).map_or(0, |found| found.len()));
+    sizes.iter().sum()
 }
 
 /// Keys of ledgers: each value is a verifier's line, a public key, or a file of such lines.
 ///
 /// # Errors
 /// If a value has none of these forms.
-pub fn ledger_keys(environment: &Environment, given: &[String]) -> Result<Vec<TrustedKey>, Error> {
+pub(crate) fn ledger_keys(environment: &Environment, given: &[String]) -> Result<Vec<TrustedKey>, Error> {
     parse_keys(environment, given, TrustedKey::from_text)
 }
 
@@ -82,7 +79,7 @@ pub fn ledger_keys(environment: &Environment, given: &[String]) -> Result<Vec<Tr
 ///
 /// # Errors
 /// If a value is neither.
-pub fn signer_keys(environment: &Environment, given: &[String]) -> Result<Vec<PublicKey>, Error> {
+pub(crate) fn signer_keys(environment: &Environment, given: &[String]) -> Result<Vec<PublicKey>, Error> {
     parse_keys(environment, given, |line| {
         PublicKey::from_text(line.trim()).map_err(|error| error.to_string())
     })
@@ -106,9 +103,9 @@ fn parse_keys<T>(
         };
         let text = match path.is_file() {
             true => disk::read_text(&path).map_err(|error| unusable(&error_chain(&error)))?,
-            false => Text::Present(value.clone()),
+            false => Some(value.clone()),
         };
-        let Text::Present(text) = text else { return Err(unusable("the file does not exist")) };
+        let Some(text) = text else { return Err(unusable("the file does not exist")) };
         let before = all.len();
         for line in text.lines().filter(|line| !line.trim().is_empty()) {
             all.push(read(line).map_err(|why| match path.is_file() {
@@ -127,23 +124,18 @@ fn parse_keys<T>(
 ///
 /// # Errors
 /// If one cannot be read.
-pub fn own_keys(keys: &WorkspaceKeys) -> Result<Vec<TrustedKey>, Error> {
-    let directory = keys.directory();
-    let unreadable = |error: quorate_ledger::keys::KeyFileError| {
-        Error::configuration(
-            codes::KEY_UNUSABLE,
-            Body::new(error_chain(&error)).help("see `quorate keys list`"),
-        )
-    };
-    let now = directory.load(KeyPurpose::Ledger).map_err(unreadable)?.map(|key| key.public());
-    let retired = directory.retired(KeyPurpose::Ledger).map_err(unreadable)?;
-    Ok(now.into_iter().chain(retired).map(TrustedKey::Public).collect())
+pub(crate) fn own_keys(keys: &WorkspaceKeys) -> Result<Vec<TrustedKey>, Error> {
+    let all = keys.directory().public_keys(KeyPurpose::Ledger).map_err(|error| {
+        let body = Body::new(error_chain(&error)).help("see `quorate keys list`");
+        Error::configuration(codes::KEY_UNUSABLE, body)
+    })?;
+    Ok(all.into_iter().map(TrustedKey::Public).collect())
 }
 
 /// The public keys that may have signed records here: the keyring's, the signing key's, and retired keys. Skips
 /// unreadable keys.
 #[crate::boxed]
-pub async fn known_signers(session: &LedgerSession) -> Vec<PublicKey> {
+pub(crate) async fn known_signers(session: &LedgerSession) -> Vec<PublicKey> {
     let keys = session.keys();
     let ring = keys.load_keyring().unwrap_or_default();
     let mut known: Vec<PublicKey> = ring.keys.iter().filter_map(public_key).collect();
@@ -181,7 +173,10 @@ pub struct AcceptedKeys {
 /// If the reason is empty, no key is usable, the ledger differs in another way from its records, or a file cannot be
 /// written.
 #[crate::boxed]
-pub async fn accept_key(session: &LedgerSession, request: &AcceptKeyRequest) -> Result<AcceptedKeys, Error> {
+pub(crate) async fn accept_key(
+    session: &LedgerSession,
+    request: &AcceptKeyRequest,
+) -> Result<AcceptedKeys, Error> {
     let help = "state in `--reason` why the earlier key cannot sign any more";
     let reason = non_empty(&request.reason, "cannot accept a key: the reason is empty", help)?;
     session.ensure_writable()?;
@@ -289,7 +284,10 @@ impl Sealed {
 /// # Errors
 /// As [`checkpoint`], and if the ledger differs from its records.
 #[crate::boxed]
-pub async fn checkpoint_verified(session: &LedgerSession, signs_unsigned: bool) -> Result<Sealed, Error> {
+pub(crate) async fn checkpoint_verified(
+    session: &LedgerSession,
+    signs_unsigned: bool,
+) -> Result<Sealed, Error> {
     let signed = match signs_unsigned {
         true => Some(accept_unsigned(session).await?),
         false => None,
@@ -328,7 +326,7 @@ fn accept_here(session: &LedgerSession, sealed: &CheckpointRecord) {
 /// # Errors
 /// If the ledger does not answer, or does not extend its last checkpoint.
 #[crate::boxed]
-pub async fn checkpoint(session: &LedgerSession) -> Result<CheckpointRecord, Error> {
+pub(crate) async fn checkpoint(session: &LedgerSession) -> Result<CheckpointRecord, Error> {
     Ok(warned(session, session.sealer().seal().await?))
 }
 
@@ -370,7 +368,7 @@ async fn accept_unsigned(session: &LedgerSession) -> Result<Vec<u64>, Error> {
 /// # Errors
 /// As [`checkpoint`].
 #[crate::boxed]
-pub async fn vouch(
+pub(crate) async fn vouch(
     session: &LedgerSession,
     keys: &[Arc<SecretKey>],
     succession: Succession,
@@ -392,7 +390,7 @@ pub async fn vouch(
 /// # Errors
 /// As [`checkpoint`].
 #[crate::boxed]
-pub async fn seal_again(session: &LedgerSession) -> Result<CheckpointRecord, Error> {
+pub(crate) async fn seal_again(session: &LedgerSession) -> Result<CheckpointRecord, Error> {
     let sealing = session.sealer();
     sealing.check_continuity().await?;
     Ok(warned(session, sealing.seal_unchecked(true).await?))
@@ -415,7 +413,10 @@ pub struct AcceptedRollback {
 /// # Errors
 /// If the reason is empty, the ledger rejects the record, or a copy cannot be moved.
 #[crate::boxed]
-pub async fn accept_rollback(session: &LedgerSession, reason: &str) -> Result<AcceptedRollback, Error> {
+pub(crate) async fn accept_rollback(
+    session: &LedgerSession,
+    reason: &str,
+) -> Result<AcceptedRollback, Error> {
     let help = "state in `--reason` what was restored, and from where";
     let reason = non_empty(reason, "cannot accept a rollback: the reason is empty", help)?;
     let origin = session.store.last_checkpoint().await?.map(|sealed| sealed.origin);

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use quorate_diagnostics::{Body, codes};
-use quorate_ledger::runs::{self as index, PrefixMatch, RunCursor, RunFilter};
+use quorate_kernel::history::History;
+use quorate_ledger::runs::{ListedRun, PrefixMatch, RunCursor, RunFilter};
 use quorate_protocol::Name;
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
@@ -30,7 +31,7 @@ pub const VERDICTS: [&str; 10] =
 pub const MODES: [&str; 5] = ["council", "advisory", "voting", "peer", "hierarchy"];
 
 /// The version of the JSON of a list.
-pub const SCHEMA: &str = "quorate.runs/v1";
+pub(crate) const SCHEMA: &str = "quorate.runs/v1";
 
 /// The schema of that JSON.
 pub(crate) fn schema() -> Value {
@@ -84,69 +85,12 @@ impl Default for RunList {
     }
 }
 
-/// A run of a list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct ListedRun {
-    /// Its id
-    pub run: String,
-    /// When it was opened, RFC 3339 in UTC
-    pub opened: String,
-    /// What it is about: a path, or `-`
-    pub artifact: String,
-    pub artifact_type: String,
-    /// `council`, or the mode of an assembly
-    pub mode: String,
-    /// The operator that made what it is about; null where none is recorded
-    pub producer: Option<String>,
-    /// The verdict or outcome; null while nothing is decided; altered or damaged where the run's row differs from its records;
-    /// erased where its outcome was
-    pub verdict: Option<String>,
-    /// The difference, if the verdict is altered or damaged
-    pub difference: Option<String>,
-    /// A person's decision beside it
-    #[serde(rename = "override")]
-    pub overridden: Option<String>,
-    /// Deliberators that block, voters that vote no, peers whose objection stands
-    pub blockers: Vec<String>,
-    /// Members without an answer
-    pub missing: Vec<String>,
-    /// Whether nothing is decided yet
-    pub open: bool,
-    /// Whether the last checkpoint covers all its records, and row, records and tree agree
-    pub sealed: bool,
-    /// Whether it was recorded in another ledger
-    pub imported: bool,
-}
-
-impl From<index::ListedRun> for ListedRun {
-    fn from(listed: index::ListedRun) -> Self {
-        let difference = listed.difference().map(str::to_owned);
-        let run = listed.run;
-        ListedRun {
-            run: run.run.to_string(),
-            opened: quorate_manifest::timestamp::format(run.opened_ms),
-            artifact: run.subject,
-            artifact_type: run.artifact_type,
-            mode: listed.mode,
-            producer: Some(listed.producer).filter(|producer| !producer.is_empty()),
-            open: run.verdict.is_none(),
-            verdict: run.verdict,
-            difference,
-            overridden: run.overridden,
-            blockers: listed.blockers,
-            missing: listed.missing,
-            sealed: listed.sealed,
-            imported: run.imported,
-        }
-    }
-}
-
 /// The runs that a filter accepts: open ones first, in each part the newest first.
 ///
 /// # Errors
 /// If the ledger does not answer, or the cursor's run does not exist.
 #[crate::boxed]
-pub async fn list(session: &LedgerSession, request: &RunsRequest) -> Result<RunList, Error> {
+pub(crate) async fn list(session: &LedgerSession, request: &RunsRequest) -> Result<RunList, Error> {
     let RunsRequest { filter, limit } = request;
     if let Some(cursor) = &filter.after {
         match session.store.find_by_prefix(&cursor.run).await? {
@@ -162,7 +106,7 @@ pub async fn list(session: &LedgerSession, request: &RunsRequest) -> Result<RunL
     Ok(RunList {
         next: runs.last().filter(|_| has_more).and_then(|listed| listed.place.clone()),
         all: if has_more { Some(session.store.count_listed(filter).await?) } else { None },
-        runs: runs.into_iter().map(ListedRun::from).collect(),
+        runs,
         is_filtered: *filter != RunFilter::default(),
         ..RunList::default()
     })
@@ -193,7 +137,7 @@ const HEADINGS: [&str; 10] = [
 impl RunList {
     /// Whether the row of a run differs from its records (D13).
     pub fn is_altered(&self) -> bool {
-        self.runs.iter().any(|run| run.difference.is_some())
+        self.runs.iter().any(|run| run.difference().is_some())
     }
 
     /// The runs as a table.
@@ -208,9 +152,9 @@ impl RunList {
             });
         }
         let length = self.prefix_length();
-        doc.table(Table::new(HEADINGS).with_rows(self.runs.iter().map(|run| run.row(length))).filled());
+        doc.table(Table::new(HEADINGS).with_rows(self.runs.iter().map(|run| row(run, length))).filled());
         for run in &self.runs {
-            if let Some(what) = &run.difference {
+            if let Some(what) = run.difference() {
                 doc.line(format!("{} is {}: {what}", run.run, run.verdict.as_deref().unwrap_or_default()));
             }
         }
@@ -228,28 +172,21 @@ impl RunList {
     }
 }
 
-impl ListedRun {
-    /// When it was opened, to the minute, in UTC: `2026-03-04 05:05`.
-    pub fn opened_minute(&self) -> String {
-        self.opened.get(..16).unwrap_or(&self.opened).replace('T', " ")
-    }
-
-    fn row(&self, length: usize) -> [Text; 10] {
-        let count = |names: &[String]| if names.is_empty() { String::new() } else { names.len().to_string() };
-        let imported = if self.imported { " (imported)" } else { "" };
-        [
-            Text::strong(self.run.get(..length).unwrap_or(&self.run)),
-            self.opened_minute().into(),
-            outcome_word(self.verdict.as_deref()),
-            self.overridden.as_deref().map_or_else(Text::default, |word| outcome_word(Some(word))),
-            count(&self.blockers).into(),
-            count(&self.missing).into(),
-            if self.sealed { "" } else { "no" }.into(),
-            self.producer.as_deref().unwrap_or_default().into(),
-            self.artifact_type.as_str().into(),
-            format!("{}{imported}", self.artifact).into(),
-        ]
-    }
+fn row(run: &ListedRun, length: usize) -> [Text; 10] {
+    let count = |names: &[String]| if names.is_empty() { String::new() } else { names.len().to_string() };
+    let imported = if run.imported { " (imported)" } else { "" };
+    [
+        Text::strong(run.run.get(..length).unwrap_or(&run.run)),
+        run.opened_minute().into(),
+        outcome_word(run.verdict.as_deref()),
+        run.overridden.as_deref().map_or_else(Text::default, |word| outcome_word(Some(word))),
+        count(&run.blockers).into(),
+        count(&run.missing).into(),
+        if run.sealed { "" } else { "no" }.into(),
+        run.producer.as_deref().unwrap_or_default().into(),
+        run.artifact_type.as_str().into(),
+        format!("{}{imported}", run.artifact).into(),
+    ]
 }
 
 /// An outcome in capitals (assemblies record it in lower case); `open` without one.
@@ -275,7 +212,7 @@ pub async fn open(environment: &Environment, places: &PathOverrides) -> Result<L
 /// # Errors
 /// If configuration or ledger are unusable, or the log cannot be appended to.
 #[crate::boxed]
-pub async fn open_for_writing(
+pub(crate) async fn open_for_writing(
     environment: &Environment,
     places: &PathOverrides,
 ) -> Result<LedgerSession, Error> {
@@ -288,7 +225,7 @@ pub async fn open_for_writing(
 /// # Errors
 /// If configuration or ledger are unusable, or the ledger does not exist.
 #[crate::boxed]
-pub async fn open_read_only(
+pub(crate) async fn open_read_only(
     environment: &Environment,
     places: &PathOverrides,
 ) -> Result<LedgerSession, Error> {
@@ -300,7 +237,7 @@ pub async fn open_read_only(
 }
 
 /// The refusal of a workspace without a ledger.
-pub fn missing_ledger(environment: &Environment, workspace: &Workspace) -> Error {
+pub(crate) fn missing_ledger(environment: &Environment, workspace: &Workspace) -> Error {
     let ledger = display_ledger(environment, &workspace.ledger);
     let body = Body::new(format!("the ledger {ledger} does not exist yet"));
     let help = "run `quorate review` first, or pass a ledger with `--ledger`";
@@ -314,7 +251,7 @@ pub fn missing_ledger(environment: &Environment, workspace: &Workspace) -> Error
 /// # Errors
 /// If a configuration or the ledger is unusable; as [`LedgerSession::find_own_run`].
 #[crate::boxed]
-pub async fn open_run_as_recorded(
+pub(crate) async fn open_run_as_recorded(
     environment: &Environment,
     places: PathOverrides,
     prefix: &str,
@@ -347,8 +284,9 @@ pub async fn open_run_as_recorded(
 const UNSEALED_DECISION: &str =
     "The decision of a person is not sealed: until the next checkpoint nothing proves when it was recorded.";
 
-/// The report of a recorded run, finished or not.
-#[derive(Debug, Clone)]
+/// The report of a recorded run, finished or not. Its JSON is what `quorate show --format json` prints.
+#[derive(Debug, Clone, Serialize)]
+#[serde(untagged)]
 pub enum Recorded {
     /// A council's review.
     Review(Box<report::Review>),
@@ -357,14 +295,6 @@ pub enum Recorded {
 }
 
 impl Recorded {
-    /// The report as `quorate show --format json` prints it.
-    pub fn to_json(&self) -> Value {
-        match self {
-            Recorded::Review(review) => review.to_json(),
-            Recorded::Decision(decision) => decision.to_json(),
-        }
-    }
-
     /// The outcome and its reasons as plain text.
     pub fn brief(&self) -> String {
         let review = match self {
@@ -390,13 +320,20 @@ impl Recorded {
 /// # Errors
 /// If its records are missing, incomplete or corrupt.
 #[crate::boxed]
-pub async fn load_report(session: &LedgerSession, run: &Name) -> Result<Recorded, Error> {
-    let history = session.partial_history(run).await?;
-    Ok(match run_opened::is_assembly(&history) {
-        true => Recorded::Decision(Box::new(convene::report::load(session, &history).await?)),
+pub(crate) async fn load_report(session: &LedgerSession, run: &Name) -> Result<Recorded, Error> {
+    report_of(session, &session.partial_history(run).await?).await
+}
+
+/// The report of a run, from its history.
+///
+/// # Errors
+/// As [`load_report`].
+pub(super) async fn report_of(session: &LedgerSession, history: &History) -> Result<Recorded, Error> {
+    Ok(match run_opened::is_assembly(history) {
+        true => Recorded::Decision(Box::new(convene::report::load(session, history).await?)),
         false => {
-            let mut report = report::load_from(session, &history).await?;
-            if session.store.has_unsealed_decision(run).await? {
+            let mut report = report::load_from(session, history).await?;
+            if session.store.has_unsealed_decision(&history.run).await? {
                 report.notes.push(UNSEALED_DECISION.to_owned());
             }
             Recorded::Review(Box::new(report))
@@ -410,7 +347,7 @@ pub async fn load_report(session: &LedgerSession, run: &Name) -> Result<Recorded
 /// # Errors
 /// As [`load_report()`], and if none or several match.
 #[crate::boxed]
-pub async fn find_report(session: &LedgerSession, prefix: &str) -> Result<Recorded, Error> {
+pub(crate) async fn find_report(session: &LedgerSession, prefix: &str) -> Result<Recorded, Error> {
     let found = async { load_report(session, &session.find_run(prefix).await?.run).await };
     found.await.map_err(Error::corrupt_as_refused)
 }
@@ -421,7 +358,7 @@ pub async fn find_report(session: &LedgerSession, prefix: &str) -> Result<Record
 /// # Errors
 /// As [`load_report()`].
 #[crate::boxed]
-pub async fn decided_before_interruption(
+pub(crate) async fn decided_before_interruption(
     session: &LedgerSession,
     run: &Name,
 ) -> Result<Option<Recorded>, Error> {
@@ -436,10 +373,7 @@ pub async fn decided_before_interruption(
     else {
         return Ok(None);
     };
-    let rest = async {
-        finalize(session, run).await?;
-        gc::after_run(session, run).await
-    };
+    let rest = async { gc::after_run(session, finalize(session, run).await?).await };
     if sealing::within_deadline(&session.store, Box::pin(rest)).await.transpose()?.is_none() {
         let body = Body::new(format!("run {run} has a verdict, but its line is not logged yet"));
         session.warn(codes::LOG_BEHIND, body.help("it follows at the next start"));
@@ -448,7 +382,7 @@ pub async fn decided_before_interruption(
 }
 
 /// The error of an interrupted operation; it says how to resume its run.
-pub fn interrupted(session: &LedgerSession, run: Option<&Name>) -> Error {
+pub(crate) fn interrupted(session: &LedgerSession, run: Option<&Name>) -> Error {
     let message = match run {
         None => "interrupted before anything was asked".to_owned(),
         Some(run) if session.environment.keeps_ledgers => {
@@ -462,33 +396,29 @@ pub fn interrupted(session: &LedgerSession, run: Option<&Name>) -> Error {
 #[cfg(test)]
 mod tests {
     use quorate_diagnostics::render::TextOptions;
-    use quorate_ledger::runs::RunRow;
 
     use super::*;
 
     fn listed() -> RunList {
         let run = |id: &str, subject: &str, verdict: Option<&str>, overridden: Option<&str>| {
             let blocks = if verdict == Some("HOLD") { &["ada", "bob"][..] } else { &[] };
-            ListedRun::from(index::ListedRun {
+            ListedRun {
+                run: id.into(),
+                opened: "2026-03-04T05:05:00.007Z".to_owned(),
+                artifact: subject.to_owned(),
+                artifact_type: "blog_post".to_owned(),
                 mode: if subject == "p.md" { "voting" } else { "council" }.to_owned(),
-                producer: String::new(),
+                producer: None,
+                verdict: verdict.map(str::to_owned),
+                finding: None,
+                overridden: overridden.map(str::to_owned),
                 blockers: blocks.iter().map(|name| (*name).to_owned()).collect(),
                 missing: Vec::new(),
+                open: verdict.is_none(),
                 sealed: verdict.is_some(),
-                finding: None,
+                imported: id.starts_with("ry"),
                 place: None,
-                run: RunRow {
-                    run: id.into(),
-                    opened_ms: 1_772_600_700_007,
-                    subject: subject.to_owned(),
-                    artifact_type: "blog_post".to_owned(),
-                    verdict: verdict.map(str::to_owned),
-                    overridden: overridden.map(str::to_owned),
-                    log_path: String::new(),
-                    ended: true,
-                    imported: id.starts_with("ry"),
-                },
-            })
+            }
         };
         let runs = vec![
             run("r7k2m9q4xa1bc", "drafts/launch.md", Some("REVISE"), Some("SHIP")),

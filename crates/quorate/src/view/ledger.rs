@@ -393,8 +393,8 @@ impl Verification {
 
 fn divergence(divergence: &Divergence) -> [Text; 5] {
     [
-        Text::toned(Tone::Bad, divergence.kind.as_str()),
-        divergence.part.as_str().into(),
+        Text::toned(Tone::Bad, divergence.kind.to_string()),
+        divergence.part.to_string().into(),
         divergence.record.as_deref().or(divergence.run.as_deref()).unwrap_or_default().into(),
         record_place(divergence).into(),
         (&divergence.what).into(),

@@ -58,7 +58,7 @@ pub struct KeyInit {
 /// # Errors
 /// If a file cannot be read, used or written.
 #[crate::boxed]
-pub async fn init(keys: &WorkspaceKeys) -> Result<KeyInit, Error> {
+pub(crate) async fn init(keys: &WorkspaceKeys) -> Result<KeyInit, Error> {
     let ring = keys.load_keyring()?;
     let directory = keys.directory();
     let load = |purpose| directory.load(purpose).map_err(|error| keys.to_error(&error));
@@ -121,7 +121,10 @@ pub struct KeyRotation {
 /// If another key than this machine's signs the ledger, a file cannot be used or written, or the ledger does not
 /// answer. Then nothing is written that a verification would refuse.
 #[crate::boxed]
-pub async fn rotate_ledger(keys: &WorkspaceKeys, session: &LedgerSession) -> Result<KeyRotation, Error> {
+pub(crate) async fn rotate_ledger(
+    keys: &WorkspaceKeys,
+    session: &LedgerSession,
+) -> Result<KeyRotation, Error> {
     if sealing::key_from_environment(&keys.environment).is_some() {
         let body = Body::new(format!(
             "the ledger's key comes from the variable {}, which this command cannot change",
@@ -148,7 +151,7 @@ pub async fn rotate_ledger(keys: &WorkspaceKeys, session: &LedgerSession) -> Res
     let succession = Succession { vouched, ..Succession::default() };
     ledger::vouch(session, &both, succession).await?;
     match &old {
-        Some(_) => directory.rotate_to(KeyPurpose::Ledger, new, keys.now_ms()).map(|_| ()),
+        Some(_) => directory.rotate(KeyPurpose::Ledger, new, keys.now_ms()).map(|_| ()),
         None => directory.insert(KeyPurpose::Ledger, new).map(|_| ()),
     }
     .map_err(|error| keys.to_error(&error))?;
@@ -174,7 +177,7 @@ pub async fn rotate_ledger(keys: &WorkspaceKeys, session: &LedgerSession) -> Res
 /// If there is no key, it does not come from its own file, a process is signing with it, or a file cannot be used or
 /// written.
 #[crate::boxed]
-pub async fn rotate_signing(keys: &WorkspaceKeys) -> Result<KeyRotation, Error> {
+pub(crate) async fn rotate_signing(keys: &WorkspaceKeys) -> Result<KeyRotation, Error> {
     let directory = keys.directory();
     let file = keys.display_path(&directory.key_path(KeyPurpose::Signing));
     if let SigningKey::Available(_, from) = keys.signing_key().await?
@@ -204,12 +207,12 @@ pub async fn rotate_signing(keys: &WorkspaceKeys) -> Result<KeyRotation, Error> 
     let grown = add_key(keys, keyring_text(&ring), &new_public, now_ms, voucher.as_ref())?;
     write(keys, &grown)?;
     let rotated =
-        directory.rotate_to(KeyPurpose::Signing, new, now_ms).map_err(|error| keys.to_error(&error))?;
-    write(keys, &ended(&grown, &rotated.old)?)?;
-    let revoked_at_ms = listed(&ring, &rotated.old).and_then(|key| key.revoked_at_ms);
+        directory.rotate(KeyPurpose::Signing, new, now_ms).map_err(|error| keys.to_error(&error))?;
+    write(keys, &ended(&grown, &rotated)?)?;
+    let revoked_at_ms = listed(&ring, &rotated).and_then(|key| key.revoked_at_ms);
     Ok(KeyRotation {
         purpose: KeyPurpose::Signing,
-        old: Some(rotated.old.id()),
+        old: Some(rotated.id()),
         revoked_at_ms: revoked_at_ms.filter(|at_ms| *at_ms <= now_ms),
         new: new_public.id(),
         keyring: keys.shown_keyring(),
@@ -234,7 +237,7 @@ pub struct KeyVouch {
 /// # Errors
 /// If no key may sign now, the other key does not exist, or the file cannot be used or written.
 #[crate::boxed]
-pub async fn vouch(keys: &WorkspaceKeys, id: &str) -> Result<KeyVouch, Error> {
+pub(crate) async fn vouch(keys: &WorkspaceKeys, id: &str) -> Result<KeyVouch, Error> {
     let ring = keys.load_keyring()?;
     let public = find_in_keyring(keys, &ring, id)?;
     let cannot = |why: &str| {
@@ -278,7 +281,7 @@ pub struct KeyRevocation {
 ///
 /// # Errors
 /// If it is not in the keyring, or the file cannot be used or written.
-pub fn revoke(keys: &WorkspaceKeys, id: &str, at_ms: i64) -> Result<KeyRevocation, Error> {
+pub(crate) fn revoke(keys: &WorkspaceKeys, id: &str, at_ms: i64) -> Result<KeyRevocation, Error> {
     let (ring, public) = find_revocable(keys, id, at_ms)?;
     write(keys, &set_timestamp(keys, keyring_text(&ring), &public, TimeField::RevokedAt, at_ms)?)?;
     Ok(KeyRevocation { id: public.id(), revoked_at_ms: at_ms, keyring: keys.shown_keyring() })
@@ -311,7 +314,12 @@ fn find_revocable(keys: &WorkspaceKeys, id: &str, at_ms: i64) -> Result<(Keyring
 ///
 /// # Errors
 /// As [`revoke`].
-pub fn backdating_warning(keys: &WorkspaceKeys, id: &str, at_ms: i64, now_ms: i64) -> Result<Report, Error> {
+pub(crate) fn backdating_warning(
+    keys: &WorkspaceKeys,
+    id: &str,
+    at_ms: i64,
+    now_ms: i64,
+) -> Result<Report, Error> {
     let id = find_revocable(keys, id, at_ms)?.1.id();
     let mut report = Report::new();
     if at_ms < now_ms {

@@ -2,7 +2,6 @@
 
 use std::io::{BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::ledger::Ledger as _;
@@ -10,13 +9,11 @@ use quorate_kernel::record;
 use quorate_ledger::export::{ExportError, ExportFormat, ExportSummary, Selection};
 use quorate_ledger::import::{self, ImportError, ImportOptions, ImportSummary};
 use quorate_ledger::note::{Checkpoint, Note};
-use quorate_ledger::prove::TrustedKey;
-use quorate_ledger::signing::{PublicKey, SecretKey};
 use quorate_ledger::store::STREAM;
 use quorate_protocol::Name;
 use serde::Serialize;
 
-use super::super::disk::{self, Text, absolute};
+use super::super::disk::{self, absolute};
 use super::super::environment::Environment;
 use super::super::error::{Error, ErrorKind, error_chain};
 use super::super::keys::WorkspaceKeys;
@@ -37,7 +34,7 @@ pub struct ExportRequest {
 }
 
 /// A temporary file that replaces its target when it is complete.
-pub struct StagedFile {
+pub(crate) struct StagedFile {
     file: tempfile::NamedTempFile,
     path: PathBuf,
 }
@@ -93,7 +90,7 @@ impl Write for StagedFile {
 /// # Errors
 /// If there is nothing to export, the ledger is inconsistent, or the export cannot be written.
 #[crate::boxed]
-pub async fn export(
+pub(crate) async fn export(
     session: &LedgerSession,
     request: &ExportRequest,
     out: &mut (dyn Write + Send),
@@ -166,8 +163,8 @@ async fn checkpoint_size(session: &LedgerSession, since: &str) -> Result<u64, Er
 /// The size of a checkpoint's note, which must belong to this ledger.
 async fn size_of_note(session: &LedgerSession, since: &str, path: &Path) -> Result<u64, Error> {
     let text = match disk::read_text(path) {
-        Ok(Text::Present(text)) => text,
-        Ok(Text::Missing) => return Err(unknown_checkpoint(format!("{since} does not exist"))),
+        Ok(Some(text)) => text,
+        Ok(None) => return Err(unknown_checkpoint(format!("{since} does not exist"))),
         Err(error) => return Err(unknown_checkpoint(format!("cannot read {since}: {error}"))),
     };
     let parsed =
@@ -204,7 +201,7 @@ fn export_error(session: &LedgerSession, error: ExportError) -> Error {
 }
 
 /// A write error.
-pub fn unwritable(path: &Path, error: &std::io::Error) -> Error {
+pub(crate) fn unwritable(path: &Path, error: &std::io::Error) -> Error {
     Error::configuration(
         codes::FILE_UNWRITABLE,
         Body::new(format!("cannot write {}: {error}", path.display())),
@@ -234,62 +231,37 @@ pub struct Import {
     pub summary: ImportSummary,
 }
 
-/// The checked inputs of an import.
-struct PreparedImport {
-    path: PathBuf,
-    trusted: Vec<TrustedKey>,
-    signers: Vec<PublicKey>,
-    /// The ledger's key; `None` for a dry run.
-    key: Option<Arc<SecretKey>>,
-    at_ms: i64,
-    dry_run: bool,
+/// The export to import, and the terms. The ledger's key is missing.
+fn prepare_import(
+    environment: &Environment,
+    keys: &WorkspaceKeys,
+    request: &ImportRequest,
+) -> Result<(PathBuf, ImportOptions), Error> {
+    let mut trusted = super::own_keys(keys)?;
+    trusted.extend(super::ledger_keys(environment, &request.keys)?);
+    let signers = super::signer_keys(environment, &request.signers)?;
+    let path = absolute(&environment.directory, Path::new(&request.file));
+    let unusable = |what: &str| {
+        let body = Body::new(format!("cannot import {}: {what}", request.file));
+        body.help("run `quorate ledger export --out FILE` to write an export")
+    };
+    let why = match std::fs::metadata(&path) {
+        Ok(found) if found.is_file() => {
+            let (at_ms, dry_run) = (environment.clock.now_ms(), request.dry_run);
+            return Ok((path, ImportOptions { trusted, signers, key: None, at_ms, dry_run }));
+        }
+        // The export is read twice, so a pipe cannot be used.
+        Ok(_) => "it is not a regular file".to_owned(),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            return Err(Error::not_found(codes::EXPORT_INVALID, unusable("the file does not exist")));
+        }
+        Err(error) => format!("cannot read it: {error}"),
+    };
+    Err(Error::configuration(codes::EXPORT_INVALID, unusable(&why)))
 }
 
-impl PreparedImport {
-    fn of(
-        environment: &Environment,
-        keys: &WorkspaceKeys,
-        request: &ImportRequest,
-    ) -> Result<PreparedImport, Error> {
-        let mut trusted = super::own_keys(keys)?;
-        trusted.extend(super::ledger_keys(environment, &request.keys)?);
-        let signers = super::signer_keys(environment, &request.signers)?;
-        let path = absolute(&environment.directory, Path::new(&request.file));
-        let unusable = |what: &str| {
-            let body = Body::new(format!("cannot import {}: {what}", request.file));
-            body.help("run `quorate ledger export --out FILE` to write an export")
-        };
-        let why = match std::fs::metadata(&path) {
-            Ok(found) if found.is_file() => None,
-            // The export is read twice, so a pipe cannot be used.
-            Ok(_) => Some("it is not a regular file".to_owned()),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                let body = unusable("the file does not exist");
-                return Err(Error::not_found(codes::EXPORT_INVALID, body));
-            }
-            Err(error) => Some(format!("cannot read it: {error}")),
-        };
-        if let Some(why) = why {
-            return Err(Error::configuration(codes::EXPORT_INVALID, unusable(&why)));
-        }
-        Ok(PreparedImport {
-            path,
-            trusted,
-            signers,
-            key: None,
-            at_ms: environment.clock.now_ms(),
-            dry_run: request.dry_run,
-        })
-    }
-
-    fn terms(&self) -> ImportOptions<'_> {
-        let PreparedImport { trusted, signers, key, at_ms, dry_run, .. } = self;
-        ImportOptions { trusted, signers, key: key.as_deref(), at_ms: *at_ms, dry_run: *dry_run }
-    }
-
-    fn open(&self) -> std::io::Result<BufReader<std::fs::File>> {
-        disk::open(&self.path).map(BufReader::new)
-    }
+fn open_export(path: &Path) -> std::io::Result<BufReader<std::fs::File>> {
+    disk::open(path).map(BufReader::new)
 }
 
 /// Verifies an export if no ledger exists yet, and lists the records that an import would merge. A dry run and a
@@ -298,15 +270,15 @@ impl PreparedImport {
 /// # Errors
 /// As [`import()`].
 #[crate::boxed]
-pub async fn preview(
+pub(crate) async fn preview(
     environment: &Environment,
     workspace: &Workspace,
     request: &ImportRequest,
 ) -> Result<Import, Error> {
-    let ready = PreparedImport::of(environment, &WorkspaceKeys::of(environment, workspace), request)?;
-    let file =
-        ready.open().map_err(|error| import_error(request, ImportError::InvalidExport(error.into())))?;
-    let imported = import::preview(file, &ready.terms()).await;
+    let (path, terms) = prepare_import(environment, &WorkspaceKeys::of(environment, workspace), request)?;
+    let file = open_export(&path)
+        .map_err(|error| import_error(request, ImportError::InvalidExport(error.into())))?;
+    let imported = import::preview(file, &terms).await;
     imported
         .map(|summary| Import { dry_run: request.dry_run, summary })
         .map_err(|error| import_error(request, error))
@@ -317,12 +289,12 @@ pub async fn preview(
 /// # Errors
 /// If the file is not an export, is invalid, has no trusted signer, or contradicts this ledger; then nothing is merged.
 #[crate::boxed]
-pub async fn import(session: &LedgerSession, request: &ImportRequest) -> Result<Import, Error> {
-    let mut ready = PreparedImport::of(&session.environment, session.keys(), request)?;
+pub(crate) async fn import(session: &LedgerSession, request: &ImportRequest) -> Result<Import, Error> {
+    let (path, mut terms) = prepare_import(&session.environment, session.keys(), request)?;
     if !request.dry_run {
-        ready.key = Some(session.sealer().required_key().await?);
+        terms.key = Some(session.sealer().required_key().await?);
     }
-    let imported = session.store.import(|| ready.open(), &ready.terms()).await;
+    let imported = session.store.import(|| open_export(&path), &terms).await;
     let imported = imported.map_err(|error| import_error(request, error))?;
     if !request.dry_run && !imported.runs.is_empty() {
         super::checkpoint(session).await?;

@@ -3,6 +3,7 @@
 //! released.
 
 use quorate_diagnostics::{Body, codes};
+use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::Entry;
 use quorate_kernel::record::{Held, Released, RunOpened};
 use quorate_ledger::retention::{ErasurePlan, LegalHold, PlannedErasure, RetentionSettings};
@@ -72,7 +73,7 @@ impl Erasure {
 /// # Errors
 /// If the ledger does not answer. Then nothing is erased.
 #[crate::boxed]
-pub async fn gc(session: &LedgerSession, dry_run: bool) -> Result<Erasure, Error> {
+pub(crate) async fn gc(session: &LedgerSession, dry_run: bool) -> Result<Erasure, Error> {
     let now_ms = session.environment.clock.now_ms();
     let days = session.workspace.config.ledger.retention_days;
     let unsaid = default_retention(days);
@@ -121,8 +122,8 @@ fn erasure_incomplete(ledger: &str, why: &str) -> Body {
 /// # Errors
 /// If the ledger does not answer.
 #[crate::boxed]
-pub async fn after_run(session: &LedgerSession, run: &Name) -> Result<(), Error> {
-    let mut history = session.partial_history(run).await?;
+pub(crate) async fn after_run(session: &LedgerSession, mut history: History) -> Result<(), Error> {
+    let run = &history.run.clone();
     if history.ended.is_some() || history.outcome().is_none() || !drops_answers_at_end(&history) {
         return Ok(());
     }
@@ -177,32 +178,22 @@ pub struct Holds {
 /// # Errors
 /// If there is no such run, the reason is empty, or the ledger rejects the record.
 #[crate::boxed]
-pub async fn hold(session: &LedgerSession, prefix: &str, reason: Option<&str>) -> Result<HoldChange, Error> {
+pub(crate) async fn hold(
+    session: &LedgerSession,
+    prefix: &str,
+    reason: Option<&str>,
+) -> Result<HoldChange, Error> {
     let help = "give a reason, or leave `--reason` out";
     let reason = reason.map(|reason| non_empty(reason, "the reason of a hold is empty", help)).transpose()?;
     let reason = reason.map(|reason| session.workspace.redaction.redactor.redact(reason).0);
     set_hold(session, prefix, true, reason).await
 }
 
-/// Releases a run. Idempotent.
+/// Changes the hold of a run. Idempotent.
 ///
 /// # Errors
 /// If there is no such run, or the ledger rejects the record.
-#[crate::boxed]
-pub async fn release(session: &LedgerSession, prefix: &str) -> Result<HoldChange, Error> {
-    set_hold(session, prefix, false, None).await
-}
-
-/// The runs on hold.
-///
-/// # Errors
-/// If the ledger does not answer.
-#[crate::boxed]
-pub async fn holds(session: &LedgerSession) -> Result<Holds, Error> {
-    Ok(Holds { holds: session.store.holds().await? })
-}
-
-async fn set_hold(
+pub(crate) async fn set_hold(
     session: &LedgerSession,
     prefix: &str,
     held: bool,

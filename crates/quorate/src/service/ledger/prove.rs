@@ -25,7 +25,7 @@ use super::verify;
 /// # Errors
 /// If the record does not exist or is not sealed, the last checkpoint is unsigned, or the record was altered.
 #[crate::boxed]
-pub async fn prove(session: &LedgerSession, what: &str) -> Result<Proof, Error> {
+pub(crate) async fn prove(session: &LedgerSession, what: &str) -> Result<Proof, Error> {
     try_prove(session, what).await.map_err(Error::corrupt_as_refused)
 }
 
@@ -178,7 +178,7 @@ pub(in crate::service) fn untrusted(why: &str) -> Error {
 ///
 /// # Errors
 /// If it is not an export, or is invalid.
-pub fn check_export(environment: &Environment, request: &CheckRequest) -> Result<ExportCheck, Error> {
+pub(crate) fn check_export(environment: &Environment, request: &CheckRequest) -> Result<ExportCheck, Error> {
     let trusted = super::ledger_keys(environment, &request.keys)?;
     let signers = super::signer_keys(environment, &request.signers)?;
     let input: Box<dyn BufRead> = match request.file.as_str() {

@@ -21,10 +21,11 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::confined::Root;
-use super::super::disk::{self, Text, absolute, display_ledger, display_path};
+use super::super::disk::{self, absolute, display_ledger, display_path};
 use super::super::environment::Environment;
 use super::super::error::{Error, ErrorKind, error_chain};
 use super::super::keys::WorkspaceKeys;
+use super::super::runs::missing_ledger;
 use super::super::runtime::{self, conversation};
 use super::super::session::LedgerSession;
 use super::super::trust::requests::Trust;
@@ -58,7 +59,7 @@ pub struct Verification(pub VerifyReport);
 /// If configuration, keys or witness are unusable, the ledger does not exist or cannot be read, or there is no such
 /// checkpoint. Divergences are part of the result, not an error.
 #[crate::boxed]
-pub async fn verify(
+pub(crate) async fn verify(
     environment: &Environment,
     places: &PathOverrides,
     request: &VerifyRequest,
@@ -67,9 +68,7 @@ pub async fn verify(
     let mut warnings = std::mem::take(&mut workspace.report);
     let ledger = display_ledger(environment, &workspace.ledger);
     if !workspace.ledger.may_exist() {
-        let body = Body::new(format!("the ledger {ledger} does not exist yet"));
-        let help = "run `quorate review` first, or pass a ledger with `--ledger`";
-        return Err(Error::not_found(codes::RUN_UNKNOWN, body.help(help)));
+        return Err(missing_ledger(environment, &workspace));
     }
     let keys = WorkspaceKeys::of(environment, &workspace);
     let given_keys =
@@ -97,8 +96,7 @@ pub async fn verify(
         ledger_keys: local_keys,
         trusted_keys: given_keys,
         candidate_keys: Vec::new(),
-        keyring: outside.keyring,
-        signers: outside.signers,
+        outside,
         since,
         witness,
         local_checkpoints: Some(copies.read(origin.as_deref())),
@@ -147,7 +145,7 @@ pub(super) async fn ensure_intact(
     concerns: impl Fn(&Divergence) -> bool,
 ) -> Result<(), Error> {
     let options = VerifyOptions {
-        keyring: session.keys().trusted_keys()?.keyring,
+        outside: session.keys().trusted_keys()?,
         log: Some(session.workspace.log.clone()),
         ..own_options(session)
     };
@@ -204,10 +202,10 @@ async fn ensure_report(
     let origin = session.store.last_checkpoint().await?.map(|sealed| sealed.origin);
     let copies = session.sealer().copies();
     let ExternalKeys { keyring, signers } = session.keys().trusted_keys()?;
+    // A given keyring counts with the validity periods of its keys.
+    let keyring = options.outside.keyring.or_else(|| keyring.as_ref().map(Keyring::unbounded));
     let options = VerifyOptions {
-        // A given keyring counts with the validity periods of its keys.
-        keyring: options.keyring.or_else(|| keyring.as_ref().map(Keyring::unbounded)),
-        signers,
+        outside: ExternalKeys { keyring, signers },
         local_checkpoints: Some(copies.read(origin.as_deref())),
         ..options
     };
@@ -335,8 +333,8 @@ fn parse_since<'a>(
     };
     let text = disk::read_text(&absolute(&environment.directory, Path::new(since)));
     let text = match text.map_err(|error| unusable(&error_chain(&error)))? {
-        Text::Present(text) => text,
-        Text::Missing => {
+        Some(text) => text,
+        None => {
             let body = Body::new(format!("`{since}` is not a checkpoint: no file has this name"));
             return Err(Error::not_found(codes::CHECKPOINT_UNKNOWN, body));
         }
@@ -372,7 +370,7 @@ fn witness_file(
         Error::configuration(codes::WITNESS_UNREADABLE, body.help("pass a text file of signed checkpoints"))
     })?;
     match text {
-        Text::Present(text) => {
+        Some(text) => {
             let witness = Witness::parse(&text);
             if witness.notes.is_empty() {
                 let body = Body::new(format!("the witness {name} has no signed checkpoint"));
@@ -389,14 +387,14 @@ fn witness_file(
             }
             Ok((Some(witness), Some(name)))
         }
-        Text::Missing if is_asked => {
+        None if is_asked => {
             let body = Body::new(format!("the witness {name} does not exist"));
             Err(Error::not_found(
                 codes::WITNESS_UNREADABLE,
                 body.help("pass an existing file with `--witness`"),
             ))
         }
-        Text::Missing => {
+        None => {
             let body = Body::new(format!("witness file {name} not found; witness check skipped"));
             let help = "the next checkpoint creates it; if it existed before, restore it first";
             warnings.warn(codes::WITNESS_BEHIND, body.help(help));

@@ -34,7 +34,7 @@ use tokio::time::Instant;
 use super::{OpenRuntime, Runtime};
 use crate::error::Error;
 use crate::jobs::Waiter;
-use crate::service::disk::{self, Text, display_path};
+use crate::service::disk::{self, display_path};
 use crate::service::error::{ErrorKind, error_chain};
 
 /// The longest name of an author, which each turn contains.
@@ -50,7 +50,7 @@ const PAGE: usize = 512;
 impl Runtime {
     /// Redacts a message and its metadata.
     #[crate::boxed]
-    pub async fn redact(&self, text: &str, meta: Map<String, Json>) -> (String, Map<String, Json>) {
+    pub(crate) async fn redact(&self, text: &str, meta: Map<String, Json>) -> (String, Map<String, Json>) {
         let (text, bytes) = (text.to_owned(), text.len());
         let work = move |redactor: &Redactor| {
             (redactor.redact(&text).0, object(redactor.redact_json(Json::Object(meta)).0))
@@ -129,7 +129,7 @@ fn invalid_message(message: &str, help: &str) -> Error {
 ///
 /// # Errors
 /// `quorate:author_is_participant`.
-pub fn author_origin(runtime: &Runtime, by: &str, rule: AuthorRule) -> Result<Option<Origin>, Error> {
+pub(crate) fn author_origin(runtime: &Runtime, by: &str, rule: AuthorRule) -> Result<Option<Origin>, Error> {
     let process = runtime.environment.variables.get(MEMBER_ID_VARIABLE).map(|id| Origin::Process(id.into()));
     let Some(participant) = runtime.participant_like(by) else { return Ok(process) };
     match process {
@@ -154,7 +154,7 @@ pub fn author_origin(runtime: &Runtime, by: &str, rule: AuthorRule) -> Result<Op
 }
 
 /// The stamp of a turn that does not answer another. The runtime `say:` cannot be a manifest's id, which has no colon.
-pub fn origin_stamp(origin: Origin) -> Stamp {
+pub(crate) fn origin_stamp(origin: Origin) -> Stamp {
     let key = format!("say/{}", entropy::run_id()).into();
     Stamp { key, runtime: "say:".into(), origin: Some(origin), ..Stamp::default() }
 }
@@ -193,12 +193,31 @@ pub(crate) fn check_shared(runtime: &Runtime, instead: &str) -> Result<(), Error
 
 impl Runtime {
     /// Suggestions for mentions that match no participant.
-    pub fn probable_addressees(&self, text: &str) -> Vec<String> {
+    pub(crate) fn probable_addressees(&self, text: &str) -> Vec<String> {
         self.ports.dispatcher.near_misses(text, &self.participants)
     }
 }
 
 /// A reader of a conversation that continues where it left off.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # let dir = tempfile::tempdir()?;
+/// use quorate::Quorate;
+/// use quorate::conversation::SayRequest;
+///
+/// # let manifest = "schema: agentruntimes/v1\nkind: MultiAgentRuntime\nid: desk\nsubstrate: {kind: file, path: desk.txt}\n\
+/// #     participants: [{id: skeptic, executor: rubric}]\ndispatcher: {kind: mention}\n";
+/// # std::fs::write(dir.path().join("desk.yaml"), manifest)?;
+/// let desk = Quorate::builder().workspace(dir.path()).build()?.conversation("desk.yaml")?;
+/// let mut reader = desk.reader().await?;
+/// assert!(reader.next_page().await?.is_empty());
+/// desk.say(&SayRequest { text: "The meeting moved.".to_owned(), ..SayRequest::default() }).await?;
+/// reader.changed().await?;
+/// assert_eq!(&*reader.next_page().await?[0].content, "The meeting moved.");
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct ConversationReader {
     substrate: Arc<dyn Substrate>,
     at: Option<Name>,
@@ -293,7 +312,7 @@ impl From<Record> for ConversationRecord {
 /// # Errors
 /// If the participant is unknown, or the store fails.
 #[crate::boxed]
-pub async fn state(runtime: &Runtime, participant: &str) -> Result<Map<String, Json>, Error> {
+pub(crate) async fn state(runtime: &Runtime, participant: &str) -> Result<Map<String, Json>, Error> {
     if !runtime.participants.iter().any(|known| *known.id == *participant) {
         return Err(runtime.no_such_participant(participant));
     }
@@ -302,7 +321,7 @@ pub async fn state(runtime: &Runtime, participant: &str) -> Result<Map<String, J
 }
 
 /// What to do about an altered conversation.
-pub const HELP: &str = "restore the text (`quorate log MANIFEST --records` lists the recorded turns), or continue in a \
+pub(crate) const HELP: &str = "restore the text (`quorate log MANIFEST --records` lists the recorded turns), or continue in a \
                         conversation at another place, or accept this one with `quorate run --from-now`: then no \
                         participant sees the existing turns";
 
@@ -323,7 +342,7 @@ impl Runtime {
     ///
     /// # Errors
     /// `quorate:conversation_altered`.
-    pub fn ensure_proven(&self, turns: &[Turn]) -> Result<(), Error> {
+    pub(crate) fn ensure_proven(&self, turns: &[Turn]) -> Result<(), Error> {
         let proof = |turn: &Turn| self.substrate.id_proof(turn);
         let found = Evidence::default().compare_each(&self.id, turns, proof);
         found.first().map_or(Ok(()), |altered| Err(refusal(altered)))
@@ -334,7 +353,7 @@ impl Runtime {
     /// # Errors
     /// If conversation or ledger cannot be read.
     #[crate::boxed]
-    pub async fn find_alterations(&self) -> Result<Report, Error> {
+    pub(crate) async fn find_alterations(&self) -> Result<Report, Error> {
         if !self.ledger.may_exist() {
             return self.report_alterations(&[]).await;
         }
@@ -406,7 +425,7 @@ impl Runtime {
 /// The offset of a line. Adds its file to the report's sources.
 fn line_offset(file: &Path, line: usize, shown: &str, report: &mut Report) -> usize {
     if !report.sources.contains_key(shown)
-        && let Ok(Text::Present(text)) = disk::read_text(file)
+        && let Ok(Some(text)) = disk::read_text(file)
     {
         report.add_source(shown, text);
     }
@@ -423,7 +442,11 @@ impl OpenRuntime {
     /// # Errors
     /// `quorate:conversation_altered`, and if the ledger cannot be read.
     #[crate::boxed]
-    pub async fn check_window(&self, substrate: &dyn Substrate, window: &mut Vec<Turn>) -> Result<(), Error> {
+    pub(in crate::service) async fn check_window(
+        &self,
+        substrate: &dyn Substrate,
+        window: &mut Vec<Turn>,
+    ) -> Result<(), Error> {
         let records = self.store.tail(&self.runtime.stream(), WINDOW_RECORDS).await?;
         let evidence = Evidence::from_records(&records);
         evidence.remove_accepted(window);
