@@ -1,12 +1,12 @@
 //! `quorate keys`: one variant for each subcommand.
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use quorate::Quorate;
 use quorate::keys::{
     KeyFormat, KeyInit, KeyList, KeyPurpose, KeyRevocation, KeyRotation, KeySelector, KeyVouch,
 };
 
-use crate::arguments::{OutputArguments, PathArguments, since};
+use crate::arguments::{OutputArguments, PathArguments, one_of, since};
 use crate::exit::{Exit, exit_with_error, print_outcome, show};
 use crate::render::Format;
 use crate::terminal::Terminal;
@@ -40,19 +40,17 @@ enum Verb {
 #[derive(Debug, Args)]
 struct Rotate {
     /// The purpose of the key
-    #[arg(value_name = "KEY", value_enum, default_value_t = Purpose::Signing)]
-    key: Purpose,
+    #[arg(value_name = "KEY", value_parser = one_of(PURPOSES), default_value = "signing")]
+    key: KeyPurpose,
     #[command(flatten)]
     shape: OutputArguments,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Purpose {
-    /// Signs the records of runs
-    Signing,
-    /// Signs the ledger's checkpoints
-    Ledger,
-}
+/// The purposes of keys, with their help.
+const PURPOSES: [(&str, KeyPurpose, &str); 2] = [
+    ("signing", KeyPurpose::Signing, "Signs the records of runs"),
+    ("ledger", KeyPurpose::Ledger, "Signs the ledger's checkpoints"),
+];
 
 #[derive(Debug, Args)]
 struct Export {
@@ -60,21 +58,22 @@ struct Export {
     #[arg(value_name = "KEY", default_value = "signing")]
     key: String,
     /// Output format
-    #[arg(long, value_enum, default_value_t = Form::Text)]
-    format: Form,
+    #[arg(long, value_parser = one_of(FORMATS), default_value = "text")]
+    format: KeyFormat,
     #[command(flatten)]
     places: PathArguments,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Form {
-    /// The form of keyrings
-    Text,
-    /// The form of tools for signed notes, for the ledger's key: a name, an id, and the key
-    Note,
-    /// PEM, as tools for attestations read it
-    Pem,
-}
+/// The formats of `--format`, with their help.
+const FORMATS: [(&str, KeyFormat, &str); 3] = [
+    ("text", KeyFormat::Text, "The form of keyrings"),
+    (
+        "note",
+        KeyFormat::Note,
+        "The form of tools for signed notes, for the ledger's key: a name, an id, and the key",
+    ),
+    ("pem", KeyFormat::Pem, "PEM, as tools for attestations read it"),
+];
 
 #[derive(Debug, Args)]
 struct Vouch {
@@ -108,11 +107,7 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
             show(places.apply(quorate).keys().await, KeyList::doc, format, terminal)
         }
         Verb::Rotate(Rotate { key, shape: OutputArguments { format, places } }) => {
-            let purpose = match key {
-                Purpose::Signing => KeyPurpose::Signing,
-                Purpose::Ledger => KeyPurpose::Ledger,
-            };
-            show(places.apply(quorate).rotate_key(purpose).await, KeyRotation::doc, format, terminal)
+            show(places.apply(quorate).rotate_key(key).await, KeyRotation::doc, format, terminal)
         }
         Verb::Vouch(Vouch { key, shape: OutputArguments { format, places } }) => {
             show(places.apply(quorate).vouch_for_key(&key).await, KeyVouch::doc, format, terminal)
@@ -129,11 +124,6 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
                 "signing" => KeySelector::Signing,
                 "ledger" => KeySelector::Ledger,
                 _ => KeySelector::Prefix(key),
-            };
-            let format = match format {
-                Form::Text => KeyFormat::Text,
-                Form::Note => KeyFormat::Note,
-                Form::Pem => KeyFormat::Pem,
             };
             match places.apply(quorate).export_key(key, format).await {
                 Ok(exported) => print_outcome(&exported, Format::Human, &exported.value, terminal),

@@ -3,7 +3,7 @@
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Subcommand, ValueEnum};
+use clap::{Args, Subcommand};
 use quorate::ledger::{
     AcceptKeyRequest, AcceptedKeys, AcceptedRollback, CheckRequest, CheckedProof, Erasure, ExportCheck,
     ExportFormat, ExportRequest, ExportSummary, HoldChange, Holds, Import, ImportRequest, LedgerStats,
@@ -13,7 +13,7 @@ use quorate::view::Doc;
 use quorate::{Error, Outcome, Quorate};
 use serde::Serialize;
 
-use crate::arguments::{HumanOrJson, OutputArguments, PathArguments};
+use crate::arguments::{HumanOrJson, OutputArguments, PathArguments, one_of};
 use crate::commands::report;
 use crate::exit::{Exit, end, exit_with_error, print_outcome, show, warn};
 use crate::render::{Format, json_text};
@@ -211,8 +211,8 @@ enum Verb {
         #[arg(long, value_name = "CHECKPOINT|TIME")]
         since: Option<String>,
         /// Output format
-        #[arg(long, value_enum, default_value_t = ExportFormatArgument::Jsonl)]
-        format: ExportFormatArgument,
+        #[arg(long, value_parser = one_of(EXPORT_FORMATS), default_value = "jsonl")]
+        format: ExportFormat,
         /// The output file, replaced once the export is complete; by default standard output. It must be a regular file, and not
         /// the ledger, its keys, its log or the configuration
         #[arg(long, value_name = "FILE")]
@@ -323,11 +323,6 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
             show_then(distrust.as_ref(), checked, ExportCheck::doc, format, terminal)
         }
         Verb::Export { runs, since, format, out, places } => {
-            let format = match format {
-                ExportFormatArgument::Jsonl => ExportFormat::Jsonl,
-                ExportFormatArgument::Otel => ExportFormat::Otel,
-                ExportFormatArgument::Csv => ExportFormat::Csv,
-            };
             let request = ExportRequest { runs, since, format };
             let exported = run_export(&request, out.as_deref(), &places.apply(quorate), terminal).await;
             end(exported, Format::Human, terminal)
@@ -354,15 +349,12 @@ fn show_then<T: Serialize>(
     error.map_or(exit, |error| exit_with_error(error, Format::Human, terminal))
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum ExportFormatArgument {
-    /// JSON Lines with proofs
-    Jsonl,
-    /// OpenTelemetry traces: one OTLP/JSON document, without texts
-    Otel,
-    /// One line for each record, without texts
-    Csv,
-}
+/// The formats of `--format`, with their help.
+const EXPORT_FORMATS: [(&str, ExportFormat, &str); 3] = [
+    ("jsonl", ExportFormat::Jsonl, "JSON Lines with proofs"),
+    ("otel", ExportFormat::Otel, "OpenTelemetry traces: one OTLP/JSON document, without texts"),
+    ("csv", ExportFormat::Csv, "One line for each record, without texts"),
+];
 
 async fn run_export(
     request: &ExportRequest,

@@ -1,7 +1,7 @@
 //! The commands on recorded runs: `quorate runs`, `show`, `replay`, `resume`, `compare`, `override` and `watch`.
 
+use clap::Args;
 use clap::builder::PossibleValuesParser;
-use clap::{Args, ValueEnum};
 use quorate::runs::{
     CompareRequest, Comparison, MODES, OverrideRequest, Recorded, Replay, ResumeRequest, RunFilter, RunList,
     RunsRequest, VERDICTS, WatchEventKind,
@@ -13,7 +13,8 @@ use serde_json::json;
 
 use super::{print_report, report};
 use crate::arguments::{
-    EventsArguments, FailOnArguments, HumanOrJson, PathArguments, ReviewArguments, since, verdict_parser,
+    EventsArguments, FailOnArguments, HumanOrJson, PathArguments, ReviewArguments, one_of, since,
+    verdict_parser,
 };
 use crate::events::{Events, Role};
 use crate::exit::{Exit, end, exit_with_error, print_outcome, show};
@@ -259,42 +260,33 @@ pub(super) struct ShowArguments {
     #[arg(value_name = "RUN")]
     run: String,
     /// Output format
-    #[arg(long, value_enum, default_value_t = ShownFormat::Human)]
+    #[arg(long, value_parser = one_of(SHOWN_FORMATS), default_value = "human")]
     format: ShownFormat,
     #[command(flatten)]
     places: PathArguments,
 }
 
-/// The formats of findings and outcomes, and the report.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy)]
 enum ShownFormat {
-    /// For people
-    Human,
-    /// One JSON object
-    Json,
-    /// Markdown for a pull request
-    Markdown,
-    /// SARIF 2.1.0, for code scanning tools
-    Sarif,
-    /// GitHub workflow annotations
-    Github,
-    /// A GitLab Code Quality report
-    Gitlab,
-    /// What `quorate report` writes
+    Outcome(Format),
+    /// The report.
     Html,
 }
 
+/// The formats of `--format`, with their help.
+const SHOWN_FORMATS: [(&str, ShownFormat, &str); 7] = [
+    ("human", ShownFormat::Outcome(Format::Human), "For people"),
+    ("json", ShownFormat::Outcome(Format::Json), "One JSON object"),
+    ("markdown", ShownFormat::Outcome(Format::Markdown), "Markdown for a pull request"),
+    ("sarif", ShownFormat::Outcome(Format::Sarif), "SARIF 2.1.0, for code scanning tools"),
+    ("github", ShownFormat::Outcome(Format::Github), "GitHub workflow annotations"),
+    ("gitlab", ShownFormat::Outcome(Format::Gitlab), "A GitLab Code Quality report"),
+    ("html", ShownFormat::Html, "What `quorate report` writes"),
+];
+
 pub(super) async fn run_show(arguments: ShowArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    let format = match arguments.format {
-        ShownFormat::Human => Format::Human,
-        ShownFormat::Json => Format::Json,
-        ShownFormat::Markdown => Format::Markdown,
-        ShownFormat::Sarif => Format::Sarif,
-        ShownFormat::Github => Format::Github,
-        ShownFormat::Gitlab => Format::Gitlab,
-        ShownFormat::Html => {
-            return report::show(arguments.run, &arguments.places.apply(quorate), terminal).await;
-        }
+    let ShownFormat::Outcome(format) = arguments.format else {
+        return report::show(arguments.run, &arguments.places.apply(quorate), terminal).await;
     };
     let shown = match arguments.places.apply(quorate).show(&arguments.run).await {
         Ok(shown) => shown,
