@@ -1,12 +1,114 @@
-//! Whether everything that a review needs is in place, and which models an executor has.
+//! Whether everything that a review needs is in place, and which models an executor has. Each executor is called once, except
+//! for recorded answers; one that costs money only on request.
+
+#[cfg(feature = "postgres")]
+mod server;
 
 use std::time::Duration;
 
-pub use super::service::doctor::{CheckStatus, Diagnosis, DoctorCheck, DoctorRequest};
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::clock::rfc3339;
+use quorate_kernel::ports::executor::{AttemptInfo, CallLimit, Executor, Failure};
+use quorate_kernel::ports::extension::Meter;
+use quorate_kernel::{answer, single_call};
+use quorate_ledger::stats::LedgerCounts;
+use quorate_playbook::log::NEVER_GATED;
+use quorate_protocol::{Json, answers};
+use serde::Serialize;
+use serde_json::{Map, json};
 
 use super::builder::Quorate;
-use super::error::Error;
-use super::service::{doctor, models};
+use super::error::{Error, ErrorKind};
+use super::service::disk::{display_ledger, display_path};
+use super::service::environment::{Environment, NatsServers};
+use super::service::executor::{self, SelectedBy, SelectedExecutor};
+use super::service::run_spec::RunOptions;
+use super::service::session::{self, LedgerSession};
+use super::service::trust::{self, Permit};
+use super::service::workspace::{self, PathOverrides, Workspace};
+use super::service::{ledger, review, runs};
+use crate::playbook::inspect;
+use crate::playbook::library::Library;
+use crate::view::{Doc, Table, Text, Tone};
+
+/// How to check a workspace.
+#[derive(Clone)]
+pub struct DoctorRequest {
+    /// The timeout of each call of an executor.
+    pub timeout: Duration,
+    /// Also ask executors that are paid for each question.
+    pub ask: bool,
+    /// Servers through which an event makes a round trip.
+    pub events: Option<NatsServers>,
+}
+
+impl Default for DoctorRequest {
+    fn default() -> Self {
+        DoctorRequest { timeout: Duration::from_secs(60), ask: false, events: None }
+    }
+}
+
+/// The checks of a workspace.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Diagnosis {
+    /// The checks.
+    pub checks: Vec<DoctorCheck>,
+}
+
+/// One check.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DoctorCheck {
+    /// What was checked.
+    pub name: String,
+    /// The result.
+    #[serde(rename = "state")]
+    pub status: CheckStatus,
+    /// How it is, in a sentence.
+    pub detail: String,
+}
+
+/// The result of a check.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub enum CheckStatus {
+    /// It works.
+    #[serde(rename = "good")]
+    Passed,
+    /// It works, with a warning.
+    #[serde(rename = "noted")]
+    Warning,
+    /// It does not work.
+    #[serde(rename = "bad")]
+    Failed,
+}
+
+impl Diagnosis {
+    /// Whether something does not work.
+    pub fn has_failed(&self) -> bool {
+        self.failed() > 0
+    }
+
+    fn failed(&self) -> usize {
+        self.checks.iter().filter(|check| check.status == CheckStatus::Failed).count()
+    }
+
+    /// A line for each check, and their sum.
+    pub fn doc(&self) -> Doc {
+        let mut doc = Doc::new();
+        let word = |status| match status {
+            CheckStatus::Passed => Text::toned(Tone::Good, "ok"),
+            CheckStatus::Warning => Text::toned(Tone::Fair, "note"),
+            CheckStatus::Failed => Text::toned(Tone::Bad, "bad"),
+        };
+        let row = |check: &DoctorCheck| [word(check.status), (&check.name).into(), (&check.detail).into()];
+        doc.table(Table::new(["", "what", "how it is"]).with_rows(self.checks.iter().map(row)));
+        doc.line(match self.failed() {
+            0 => "Everything works.".to_owned(),
+            1 => "1 thing does not work.".to_owned(),
+            more => format!("{more} things do not work."),
+        });
+        doc
+    }
+}
 
 impl Quorate {
     /// Checks the configuration, the executors, the playbooks and the ledger. It calls each executor once, with a harmless
@@ -28,15 +130,505 @@ impl Quorate {
     /// ```
     #[crate::boxed]
     pub async fn doctor(&self, request: DoctorRequest) -> Result<Diagnosis, Error> {
-        doctor::doctor(&self.environment, &self.places, request).await
+        let (environment, places) = (&self.environment, &self.places);
+        let DoctorRequest { timeout, ask, events } = request;
+        let workspace = workspace::load(environment, places, &environment.directory)?;
+        session::deny_to_members(&workspace);
+        let mut checks = configuration(environment, &workspace);
+        checks.extend(executors(environment, &workspace, timeout, ask).await);
+        checks.extend(embedder(environment, &workspace, timeout, ask).await);
+        checks.push(processes());
+        checks.extend(pools());
+        checks.push(sandbox(&workspace));
+        checks.extend(playbooks(environment, places));
+        match runs::open(environment, places).await {
+            Ok(session) => {
+                checks.extend(ledger(environment, &session).await);
+                #[cfg(feature = "postgres")]
+                checks.extend(server::checks(&session).await);
+                let log = display_path(environment, &session.workspace.log);
+                checks.push(match session.sync_log_index().await {
+                    Ok(indexed) if indexed.corrupt > 0 => {
+                        warning("log", format!("{log}: {} lines cannot be read", indexed.corrupt))
+                    }
+                    Ok(indexed) if indexed.is_cut => {
+                        warning("log", format!("{log}: the last line has no line end, and is not counted"))
+                    }
+                    Ok(indexed) => {
+                        passed("log", format!("{log}: {} bytes, every line can be read", indexed.bytes))
+                    }
+                    Err(error) => failed_by("log", &error),
+                });
+                session.close().await;
+            }
+            Err(error) => checks.push(failed_by("ledger", &error)),
+        }
+        if let Some(servers) = events {
+            checks.push(match round_trip(&servers).await {
+                Ok(detail) => passed("events", detail),
+                Err(error) => failed("events", error.first_message()),
+            });
+        }
+        Ok(Diagnosis { checks })
     }
 
     /// The models of an executor: a table of `quorate.toml`, a preset or an address. `timeout` limits the whole call.
     ///
     /// # Errors
     /// If the executor is unknown, its key is missing, it cannot list models, or the service does not answer.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// use std::time::Duration;
+    ///
+    /// use quorate::Quorate;
+    ///
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+    /// let error = quorate.models("rubric", Duration::from_secs(30)).await.unwrap_err();
+    /// assert!(error.to_string().contains("has no list of models"), "{error}");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[crate::boxed]
     pub async fn models(&self, executor: &str, timeout: Duration) -> Result<Vec<String>, Error> {
-        models::models(&self.environment, &self.places, executor, timeout).await
+        let (environment, places) = (&self.environment, &self.places);
+        let workspace = workspace::load(environment, places, &environment.directory)?;
+        let select = |extra| {
+            executor::by_name_with(
+                &workspace.registry,
+                &workspace.config,
+                executor,
+                None,
+                SelectedBy::Person,
+                extra,
+            )
+        };
+        // A person who asks for the list may not know a model yet.
+        let chosen = select(Map::new()).or_else(|refused| {
+            let any = Map::from_iter([("model".to_owned(), json!("any"))]);
+            select(any).map_err(|_| refused)
+        })?;
+        chosen.ensure_installed()?;
+        let admitted = trust::admit(environment, chosen.needs())?;
+        let deadline = tokio::time::Instant::now() + timeout;
+        let failed = |why: String| {
+            let body = Body::new(format!("cannot list the models of `{executor}`: {why}"));
+            Error::new(ErrorKind::Configuration, codes::EXECUTOR_INVALID, body)
+        };
+        match chosen.executor(admitted).models(deadline).await {
+            None => Err(failed("this kind of executor has no list of models".to_owned())),
+            Some(Err(failure)) => Err(failed(failure.to_string())),
+            Some(Ok(models)) => Ok(models),
+        }
+    }
+}
+
+#[cfg(feature = "nats")]
+use crate::cluster::nats::round_trip;
+
+#[cfg(not(feature = "nats"))]
+#[expect(clippy::unused_async, reason = "as with NATS")]
+async fn round_trip(_: &NatsServers) -> Result<String, Error> {
+    let body = Body::new("this program was built without the feature `nats`");
+    Err(Error::configuration(codes::FEATURE_MISSING, body))
+}
+
+/// The ledger's size, checkpoint and signatures.
+async fn ledger(environment: &Environment, session: &LedgerSession) -> Vec<DoctorCheck> {
+    let path = display_ledger(environment, session.store.address());
+    let mut checks = vec![match session.store.read_only_reason() {
+        Some(why) => failed("ledger", format!("{path} cannot be written: {why}")),
+        None => passed("ledger", format!("{path} can be written")),
+    }];
+    let counted = match ledger::stats(session).await {
+        Ok(counted) => counted,
+        Err(error) => return vec![failed_by("ledger", &error)],
+    };
+    let LedgerCounts {
+        records,
+        runs,
+        open,
+        conversations,
+        signed,
+        recent,
+        checkpoint,
+        checkpoint_at_ms,
+        unsealed,
+        ..
+    } = &counted.counts;
+    checks.push(passed(
+        "ledger's size",
+        format!(
+            "{records} records of {runs} runs ({open} open) and {conversations} {} in {} KiB; {} records in the last {} days",
+            if *conversations == 1 { "conversation" } else { "conversations" },
+            counted.file_bytes.div_ceil(1024),
+            recent.records,
+            recent.days
+        ),
+    ));
+    checks.push(match checkpoint {
+        None if *records == 0 => passed("seal", "no records to seal"),
+        None => {
+            warning("seal", format!("{unsealed} records and no checkpoint: run `quorate ledger checkpoint`"))
+        }
+        Some(last) if last.note.is_none() => warning(
+            "seal",
+            format!("the last checkpoint, which covers {} records, is unsigned", last.tree.size),
+        ),
+        Some(last) => passed(
+            "seal",
+            format!(
+                "the last checkpoint covers {} records, at {}; {unsealed} were appended since",
+                last.tree.size,
+                rfc3339(checkpoint_at_ms.unwrap_or_default())
+            ),
+        ),
+    });
+    checks.push(passed("signatures", format!("the records of {signed} runs are signed")));
+    checks
+}
+
+/// Whether the playbooks match their histories and the ledger; `None` without playbooks.
+fn playbooks(environment: &Environment, places: &PathOverrides) -> Option<DoctorCheck> {
+    let library = match Library::open(environment, places, None) {
+        Ok(library) => library,
+        Err(error) => return Some(failed_by("playbooks", &error)),
+    };
+    let report = inspect::findings(&library, &|_| true);
+    let count = library.catalogue.books.len();
+    let books = library.catalogue.books.iter();
+    let never_gated: Vec<&str> =
+        books.filter(|book| library.gating(book).is_never_gated()).map(|book| &*book.playbook.slug).collect();
+    let more = match &*never_gated.join(", ") {
+        "" => "`quorate check` says what to do".to_owned(),
+        slugs => format!("{NEVER_GATED}: {slugs}; `quorate check` says what to do"),
+    };
+    if let Some(refusal) = report.refusals.first() {
+        return Some(failed("playbooks", format!("{}; {more}", refusal.body.message)));
+    }
+    if let Some(noted) = report.warnings.first() {
+        let detail = format!("{}; {more}", noted.body.message);
+        return Some(warning("playbooks", detail));
+    }
+    (count > 0).then(|| passed("playbooks", format!("{count}, matching their histories and the ledger")))
+}
+
+fn configuration(environment: &Environment, workspace: &Workspace) -> Vec<DoctorCheck> {
+    let config = match &workspace.config_path {
+        Some(path) => display_path(environment, path),
+        None => "no quorate.toml here or above".to_owned(),
+    };
+    let council = match &workspace.council_path {
+        Some(path) => display_path(environment, path),
+        None => "no council.yaml here or above; using the built-in council".to_owned(),
+    };
+    let mut checks = vec![passed("host", config), passed("council", council)];
+    let warnings = workspace.report.warnings.iter();
+    checks.extend(warnings.map(|noted| warning("warning", &*noted.body.message)));
+    let unusable = executor::server_errors(&workspace.config);
+    checks.extend(unusable.iter().map(|error| failed_by("MCP server", error)));
+    checks
+}
+
+/// Calls the executors that a review would use, and every executor of quorate.toml.
+async fn executors(
+    environment: &Environment,
+    workspace: &Workspace,
+    timeout: Duration,
+    ask: bool,
+) -> Vec<DoctorCheck> {
+    let registry = &workspace.registry;
+    let options = RunOptions::default();
+    let mut checks: Vec<DoctorCheck> = Vec::new();
+    let mut chosen = Vec::new();
+    match review::select_executors(workspace, &options) {
+        Ok(selected) => {
+            checks.push(passed("members", asked_through(&selected)));
+            chosen.extend(selected.into_iter().map(|(member, executor)| (member.to_owned(), Ok(executor))));
+        }
+        Err(error) => checks.push(failed_by("members", &error)),
+    }
+    for name in workspace.config.executors.keys() {
+        chosen.push((
+            name.clone(),
+            executor::by_name(registry, &workspace.config, name, None, SelectedBy::Person),
+        ));
+    }
+    let all = chosen.iter().filter_map(|(_, built)| built.as_ref().ok());
+    let asked = trust::admit(environment, all.flat_map(SelectedExecutor::needs).collect());
+    let mut seen: Vec<Json> = Vec::new();
+    for (name, built) in chosen {
+        let check = match built {
+            Ok(chosen) => {
+                if seen.contains(&chosen.settings) {
+                    continue;
+                }
+                seen.push(chosen.settings.clone());
+                let mut title = format!("executor {}", chosen.name);
+                if checks.iter().any(|check| check.name == title) {
+                    // Two `runtime` blocks of one type.
+                    title = format!("{title} of {name}");
+                }
+                let admit = || trust::admit_silently(environment, chosen.needs());
+                let admitted = match asked.as_ref().ok().copied().map_or_else(admit, Ok) {
+                    Ok(admitted) => admitted,
+                    Err(error) => {
+                        checks.push(failed_by(&title, &error));
+                        continue;
+                    }
+                };
+                let program = inspect(&chosen, admitted, timeout).await;
+                let recordings = chosen.executor(admitted).recordings();
+                if let Some(recordings) = recordings {
+                    checks.push(match recordings {
+                        Ok(count) => {
+                            passed(&title, format!("{count} recorded answers; does not ask a model"))
+                        }
+                        Err(refused) => failed(&title, refused.message),
+                    });
+                    continue;
+                }
+                let callable = program.as_ref().is_none_or(|check| check.status != CheckStatus::Failed);
+                checks.extend(program);
+                let executor = chosen.executor(admitted);
+                match callable {
+                    true if executor.is_metered() && !ask => passed(&title, not_asked(&*executor)),
+                    true => call(&title, &chosen, admitted, timeout).await,
+                    false => failed(&title, "not asked: it cannot run as a judge"),
+                }
+            }
+            Err(error) => failed_by(&format!("executor {name}"), &error),
+        };
+        checks.push(check);
+    }
+    checks
+}
+
+/// Which members of the council are asked through which executor.
+fn asked_through(selected: &[(&str, SelectedExecutor)]) -> String {
+    let mut groups: Vec<(&SelectedExecutor, Vec<&str>)> = Vec::new();
+    for (member, executor) in selected {
+        match groups.iter_mut().find(|(known, _)| known.settings == executor.settings) {
+            Some((_, members)) => members.push(member),
+            None => groups.push((executor, vec![member])),
+        }
+    }
+    let through = |executor: &SelectedExecutor| match executor.about().model {
+        Some(model) => format!("`{}` ({model})", executor.name),
+        None => format!("`{}`", executor.name),
+    };
+    match &groups[..] {
+        [(executor, _)] => format!("all are asked through {}", through(executor)),
+        groups => {
+            let line = |(executor, members): &(&SelectedExecutor, Vec<&str>)| {
+                format!("{} through {}", members.join(", "), through(executor))
+            };
+            groups.iter().map(line).collect::<Vec<_>>().join("; ")
+        }
+    }
+}
+
+/// Whether the configured embedder can be asked; `None` without one.
+async fn embedder(
+    environment: &Environment,
+    workspace: &Workspace,
+    timeout: Duration,
+    ask: bool,
+) -> Option<DoctorCheck> {
+    let name = "embedder";
+    let chosen = match executor::configured_embedder(&workspace.registry, &workspace.config) {
+        Ok(chosen) => chosen?,
+        Err(error) => return Some(failed_by(name, &error)),
+    };
+    let admitted = trust::admit(environment, vec![chosen.needs()]);
+    let admitted = match admitted.and_then(|permit| chosen.ensure_installed().map(|()| permit)) {
+        Ok(admitted) => admitted,
+        Err(error) => return Some(failed_by(name, &error)),
+    };
+    let (embedder, described) = (chosen.embedder(admitted), chosen.describe());
+    if embedder.is_metered() && !ask {
+        let detail = format!("{described}; not asked: `quorate doctor --ask` embeds one word");
+        return Some(passed(name, detail));
+    }
+    let started = tokio::time::Instant::now();
+    let asked = tokio::time::timeout(timeout, embedder.embed(&["ping"], &Meter::unlimited())).await;
+    let took = started.elapsed().as_millis();
+    Some(match asked {
+        Ok(Ok(vectors)) => {
+            let numbers = vectors.first().map_or(0, Vec::len);
+            passed(name, format!("{described}; answered in {took} ms with a vector of {numbers} numbers"))
+        }
+        Ok(Err(why)) => failed(name, format!("{described}; {why}")),
+        Err(_) => failed(name, format!("{described}; no answer within {} s", timeout.as_secs())),
+    })
+}
+
+/// The calls of a review without retries: two rounds of four deliberators, and the adjudicator.
+const REVIEW_CALLS: u64 = 9;
+/// The most tokens of one of their prompts for a text of a page or two.
+const REVIEW_PROMPT_TOKENS: u64 = 5_000;
+
+/// The model, the tokens and whether the answer is plain JSON, as far as the service reports usage.
+fn spent(noted: &AttemptInfo, answer: &str) -> String {
+    let Some(usage) = noted.usage else { return String::new() };
+    let mut text = noted.model.as_ref().map_or(String::new(), |model| format!(", `{model}`"));
+    if let (Some(read), Some(wrote)) = (usage.tokens_in, usage.tokens_out) {
+        text.push_str(&format!(", {read} tokens in, {wrote} out"));
+    }
+    text.push_str(match serde_json::from_str::<Json>(answer) {
+        Ok(_) => ", the answer is JSON alone",
+        Err(_) => ", the answer stands in other text",
+    });
+    text
+}
+
+/// Why a paid executor is not asked, and the price of a review.
+fn not_asked(executor: &dyn Executor) -> String {
+    let most = |limit: CallLimit| Some(limit.money?.saturating_mul(REVIEW_CALLS));
+    let cost = match executor.call_limit(REVIEW_PROMPT_TOKENS, answers::Schema::FirstAnswer).and_then(most) {
+        #[expect(clippy::cast_precision_loss, reason = "the message shows cents")]
+        Some(most) => format!("a review of a page or two costs at most {:.2} USD", most.nanos() as f64 / 1e9),
+        None => "the price of a review is unknown".to_owned(),
+    };
+    format!("not asked: `quorate doctor --ask` asks one small question; {cost}")
+}
+
+/// Compares the tools that an executor gives a judge with those it needs.
+async fn inspect(chosen: &SelectedExecutor, admitted: Permit, timeout: Duration) -> Option<DoctorCheck> {
+    let deadline = tokio::time::Instant::now() + timeout;
+    let name = format!("judges of {}", chosen.name);
+    Some(match chosen.executor(admitted).inspect(deadline).await? {
+        Ok(inspected) if inspected.tried => passed(&name, inspected.detail),
+        Ok(inspected) => warning(&name, inspected.detail),
+        Err(Failure::TimedOut) => failed(&name, format!("no version within {} s", timeout.as_secs())),
+        Err(Failure::Failed { message, .. }) => failed(&name, message),
+    })
+}
+
+async fn call(title: &str, chosen: &SelectedExecutor, admitted: Permit, timeout: Duration) -> DoctorCheck {
+    let started = tokio::time::Instant::now();
+    let question = single_call::probe_question(timeout);
+    let notes = question.notes.clone();
+    let replied = chosen.executor(admitted).invoke(question).await;
+    let took = started.elapsed().as_millis();
+    let about = chosen.about();
+    let kind =
+        if about.asks_a_model { about.kind.to_owned() } else { format!("{}, without a model", about.kind) };
+    match replied {
+        Ok(reply) => match answer::extract(single_call::PROBE_SCHEMA, &reply.text, &[]) {
+            Ok(_) => {
+                let spent = spent(&notes.read(), &reply.text);
+                passed(title, format!("answered in {took} ms ({kind}{spent})"))
+            }
+            Err(why) => {
+                let why = why.join("; ");
+                warning(title, format!("answered in {took} ms, but its answer does not match: {why}"))
+            }
+        },
+        Err(Failure::TimedOut) => {
+            let words = notes.read().last_words;
+            let words = words.map_or(String::new(), |words| format!("; its last lines on stderr: {words}"));
+            failed(title, format!("no answer within {} s{words}", timeout.as_secs()))
+        }
+        Err(Failure::Failed { message, .. }) => failed(title, message),
+    }
+}
+
+fn processes() -> DoctorCheck {
+    match quorate_adapters::process::adopt_orphans() {
+        true => passed("processes", "ending a member ends every process that it started"),
+        false => warning(
+            "processes",
+            "ending a member ends its process group, but not processes that left the group",
+        ),
+    }
+}
+
+/// A warning if this process cannot share its pools of model services with other processes.
+fn pools() -> Option<DoctorCheck> {
+    let failure = quorate_adapters::executor::llm::sharing_failure()?;
+    Some(warning("pools", format!("cannot share limits of model services with other processes: {failure}")))
+}
+
+/// Warns about executors that can read the signing keys.
+fn sandbox(workspace: &Workspace) -> DoctorCheck {
+    if let Err(why) = quorate_adapters::process::can_confine() {
+        return warning("sandbox", format!("{why}: the commands of executors can read the signing keys"));
+    }
+    let registry = &workspace.registry;
+    let starts = |block: &Map<String, Json>| block.contains_key("command") || block.contains_key("preset");
+    let reaches = workspace.config.executors.iter().filter(|(_, table)| {
+        let block = &table.block.json;
+        let preset = block.get("preset").and_then(Json::as_str);
+        let default = preset.is_some_and(|preset| registry.preset_kind(preset).is_some());
+        starts(block) && !block.get("sandbox").and_then(Json::as_bool).unwrap_or(default)
+    });
+    let names: Vec<String> = reaches.map(|(name, _)| format!("`{name}`")).collect();
+    match names.is_empty() {
+        true => passed("sandbox", "Landlock keeps presets from reading keys, ledger and log"),
+        false => warning(
+            "sandbox",
+            format!(
+                "{} can read the signing keys; set `sandbox = true` in its table to prevent this",
+                names.join(", ")
+            ),
+        ),
+    }
+}
+
+fn check(name: &str, status: CheckStatus, detail: impl Into<String>) -> DoctorCheck {
+    DoctorCheck { name: name.to_owned(), status, detail: detail.into() }
+}
+
+fn passed(name: &str, detail: impl Into<String>) -> DoctorCheck {
+    check(name, CheckStatus::Passed, detail)
+}
+
+fn warning(name: &str, detail: impl Into<String>) -> DoctorCheck {
+    check(name, CheckStatus::Warning, detail)
+}
+
+fn failed(name: &str, detail: impl Into<String>) -> DoctorCheck {
+    check(name, CheckStatus::Failed, detail)
+}
+
+/// The check of a part that an error keeps from working.
+fn failed_by(name: &str, error: &Error) -> DoctorCheck {
+    failed(name, error_line(error))
+}
+
+fn error_line(error: &Error) -> String {
+    error
+        .report
+        .refusals
+        .iter()
+        .map(|refusal| format!("{}: {}", refusal.code, refusal.body.message))
+        .collect::<Vec<_>>()
+        .join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use quorate_diagnostics::render::TextOptions;
+
+    use super::*;
+
+    #[test]
+    fn a_line_for_each_check() {
+        let checks = vec![
+            passed("ledger", ".quorate/ledger.db can be written"),
+            warning("log", "council_log.jsonl: 2 lines cannot be read"),
+            failed("executor claude", "no answer within 60 s"),
+        ];
+        insta::assert_snapshot!(Diagnosis { checks }.doc().text(TextOptions::default()), @"
+              what             how it is
+        ────────────────────────────────────────────────────────────────
+        ok    ledger           .quorate/ledger.db can be written
+        note  log              council_log.jsonl: 2 lines cannot be read
+        bad   executor claude  no answer within 60 s
+
+        1 thing does not work.
+        ");
     }
 }

@@ -1,15 +1,42 @@
 //! Profiles: folders with files that are installed into another folder, checked there, and uninstalled again.
+//!
+//! `provision/install.rs` installs and uninstalls,
+//! and writes in an order that survives a crash. `provision/change.rs` plans the change of a file, `provision/share.rs`
+//! plans it for a file of several profiles, and `provision/merge.rs` edits texts. `provision/setup.rs` owns the record of
+//! the installed files, and `provision/status.rs` compares it with the existing files.
+//!
+//! Packages come from any adapter of the provisioning port; installing works the same for all.
+
+mod change;
+mod files;
+mod install;
+mod merge;
+mod setup;
+mod share;
+mod status;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
-pub use super::service::provision::change::{Drift, FileAction};
-pub use super::service::provision::setup::State;
-pub use super::service::provision::status::{FileStatus, ProfileStatus, ProfilesStatus};
-pub use super::service::provision::{FileReport, ProvisionOutcome};
+use quorate_adapters::provisioning::profile;
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::ports::provisioning::{Failure, Provisioning};
+
+use serde::{Serialize, Serializer};
 
 use super::builder::Quorate;
-use super::error::Error;
-use super::service::provision::{self, EditPolicy, ProvisionOptions, ProvisionTarget};
+use super::error::{Error, ErrorKind};
+use super::service::disk::{absolute, display_path};
+use super::service::error::error_chain;
+use super::service::workspace::{PathOverrides, find_root};
+use super::service::{diff, guard, runtime};
+use change::{ChangeError, FileChange};
+use files::{FileError, TargetDir};
+use setup::SetupError;
+
+pub use change::{Drift, FileAction};
+pub use setup::State;
+pub use status::{FileStatus, ProfileStatus, ProfilesStatus};
 
 /// How to install or uninstall a profile.
 #[derive(Debug, Clone, Default)]
@@ -23,9 +50,8 @@ pub struct ProvisionRequest {
 }
 
 impl ProvisionRequest {
-    fn options(&self) -> ProvisionOptions {
-        let policy = if self.force { EditPolicy::Override } else { EditPolicy::Protect };
-        ProvisionOptions { dry_run: self.dry_run, policy }
+    fn policy(&self) -> EditPolicy {
+        if self.force { EditPolicy::Override } else { EditPolicy::Protect }
     }
 }
 
@@ -35,41 +61,280 @@ impl Quorate {
     ///
     /// # Errors
     /// If the profile is missing, or the folder is unusable. Refused files are in the outcome.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// use quorate::{ErrorKind, Quorate};
+    ///
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+    /// let missing = quorate.install_profile("profiles/standard".as_ref(), Default::default()).await;
+    /// assert_eq!(missing.unwrap_err().kind(), ErrorKind::NotFound);
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     #[crate::boxed]
     pub async fn install_profile(
         &self,
         profile: &Path,
         request: ProvisionRequest,
     ) -> Result<ProvisionOutcome, Error> {
-        let target = self.provision_target(request.into.clone())?;
-        let profile = self.named_path(profile.to_owned())?;
-        let source = provision::source(&self.environment, &profile)?;
-        provision::install(&self.environment, &*source, &target, request.options()).await
+        let target = self.open_target(request.into.clone())?;
+        let provisioning = self.package_source(&self.named_path(profile.to_owned())?)?;
+        guard::ensure_folder_free(&target.path, &target.shown)?;
+        let package = provisioning.package().await.map_err(package_error)?;
+        let _lock = target.lock(request.dry_run)?;
+        let at = quorate_kernel::clock::rfc3339(self.environment.clock.now_ms());
+        let origin = install::Origin { from: provisioning.about().from, at };
+        install::install(&target.files, &target.shown, &package, &origin, &request)
     }
 
     /// Uninstalls a profile, and restores the files that it replaced.
     ///
     /// # Errors
     /// If no profile of that name is installed, or the folder is unusable.
+    ///
+    /// ```
+    /// use quorate::{ErrorKind, Quorate};
+    ///
+    /// let dir = tempfile::tempdir()?;
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+    /// let missing = quorate.uninstall_profile("runtime-profile/standard", Default::default());
+    /// assert_eq!(missing.unwrap_err().kind(), ErrorKind::NotFound);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn uninstall_profile(
         &self,
         slug: &str,
         request: ProvisionRequest,
     ) -> Result<ProvisionOutcome, Error> {
-        let target = self.provision_target(request.into.clone())?;
-        provision::uninstall(&target, slug, request.options())
+        let target = self.open_target(request.into.clone())?;
+        let _lock = target.lock(request.dry_run)?;
+        install::uninstall(&target.files, &target.shown, slug, &request)
     }
 
     /// The states of one installed profile, or of all, in a folder; `None` is the workspace's root.
     ///
     /// # Errors
     /// If the named profile is not installed, or the records of the installation cannot be read.
+    ///
+    /// ```
+    /// use quorate::Quorate;
+    ///
+    /// let dir = tempfile::tempdir()?;
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+    /// assert!(quorate.profiles(None, None)?.profiles.is_empty());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn profiles(&self, into: Option<PathBuf>, slug: Option<&str>) -> Result<ProfilesStatus, Error> {
-        provision::status(&self.provision_target(into)?, slug)
+        let target = self.open_target(into)?;
+        status::status(&target.files, &target.shown, slug)
     }
 
-    fn provision_target(&self, into: Option<PathBuf>) -> Result<ProvisionTarget, Error> {
-        let into = into.map(|into| self.named_path(into)).transpose()?;
-        ProvisionTarget::open(&self.environment, into.as_deref())
+    /// Opens the target folder: the one given, else the workspace's root.
+    fn open_target(&self, into: Option<PathBuf>) -> Result<ProvisionTarget, Error> {
+        let environment = &self.environment;
+        let path = match into {
+            Some(into) => absolute(&environment.directory, &self.named_path(into)?),
+            None => find_root(environment, None, &environment.directory),
+        };
+        let shown = match display_path(environment, &path) {
+            here if here.is_empty() => ".".to_owned(),
+            there => there,
+        };
+        let files = TargetDir::open(&path).map_err(|error| {
+            let class = match error.kind() {
+                std::io::ErrorKind::NotFound => ErrorKind::NotFound,
+                _ => ErrorKind::Configuration,
+            };
+            let body = Body::new(format!("cannot open the folder {shown}: {error}"));
+            Error::new(class, codes::PROFILE_TARGET, body.help("name an existing folder with `--into`"))
+        })?;
+        Ok(ProvisionTarget { files, path, shown })
+    }
+
+    /// The package that a path names: a profile, or the `provisioning` of a runtime's manifest. The adapters of the
+    /// provisioning port deliver packages.
+    fn package_source(&self, path: &Path) -> Result<Arc<dyn Provisioning>, Error> {
+        let environment = &self.environment;
+        let is_manifest = path.extension().is_some_and(|end| MANIFESTS.iter().any(|known| end == *known));
+        if !is_manifest {
+            let named = path.display().to_string();
+            return Ok(Arc::new(profile::from_path(absolute(&environment.directory, path), named)));
+        }
+        let request = runtime::RuntimeRequest { path: path.to_owned(), ..runtime::RuntimeRequest::default() };
+        let opened = runtime::open(environment, &PathOverrides::default(), &request)?;
+        opened.provisioning.ok_or_else(|| {
+            let body = Body::new(format!("`{}` does not configure provisioning", path.display()));
+            let help = "add `provisioning: {kind: profile, path: …}`";
+            Error::configuration(codes::PROFILE_UNKNOWN, body.help(help))
+        })
     }
 }
+
+/// An open target folder.
+struct ProvisionTarget {
+    files: TargetDir,
+    path: PathBuf,
+    shown: String,
+}
+
+impl ProvisionTarget {
+    /// Locks out other processes while files are written.
+    fn lock(&self, dry_run: bool) -> Result<Option<std::fs::File>, Error> {
+        if dry_run {
+            return Ok(None);
+        }
+        self.files.lock().map(Some).map_err(|error| {
+            let body = Body::new(format!("cannot lock the folder {}: {error}", self.shown));
+            Error::configuration(codes::PROFILE_TARGET, body)
+        })
+    }
+}
+
+/// File endings of runtime manifests.
+const MANIFESTS: [&str; 4] = ["yaml", "yml", "md", "mdx"];
+
+fn package_error(failure: Failure) -> Error {
+    match failure {
+        Failure::Missing { message } => {
+            let help = "name a folder with a profile.json";
+            Error::not_found(codes::PROFILE_UNKNOWN, Body::new(message).help(help))
+        }
+        Failure::Refused(report) => Error::from_report(ErrorKind::Configuration, *report),
+        unavailable @ Failure::Unavailable { .. } => {
+            Error::configuration(codes::PROFILE_INVALID, Body::new(error_chain(&unavailable)))
+        }
+    }
+}
+
+/// The treatment of content that the user has edited since the installation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum EditPolicy {
+    /// Edited content stays, and a file that cannot be changed without losing an edit is refused.
+    Protect,
+    /// Edited content is replaced or removed, and a copy is kept.
+    Override,
+}
+
+/// The result of an install or an uninstall.
+#[derive(Debug, Serialize)]
+pub struct ProvisionOutcome {
+    /// The profile's name.
+    pub slug: String,
+    /// Its version.
+    pub version: String,
+    /// The version that was installed before, if another was.
+    pub previous: Option<String>,
+    /// Whether this continued the work of a crashed process.
+    pub resumed: bool,
+    /// The target folder, as shown to the user.
+    pub target: String,
+    /// Whether the changes were only planned.
+    pub dry_run: bool,
+    /// Whether anything was written.
+    pub written: bool,
+    /// Whether neither a file nor the setup changed.
+    #[serde(skip)]
+    pub idle: bool,
+    /// Whether the operation is an uninstall.
+    #[serde(skip)]
+    pub uninstalls: bool,
+    /// The change of each file.
+    pub files: Vec<FileReport>,
+    /// Refusals and warnings. With a refusal, nothing was written.
+    #[serde(rename = "diagnostics")]
+    pub report: Report,
+}
+
+/// The change of a file; in a dry run, the planned change.
+#[derive(Debug, Serialize)]
+pub struct FileReport {
+    /// Its path below the folder.
+    pub dest: String,
+    /// How it combined with the earlier file.
+    pub strategy: &'static str,
+    /// The change.
+    pub action: FileAction,
+    /// Notes for the user.
+    pub notes: Vec<String>,
+    /// For an edited file, the difference between the installed and the existing content. In a dry run, the difference
+    /// between the existing and the planned content. Otherwise empty.
+    #[serde(serialize_with = "non_empty")]
+    pub diff: String,
+}
+
+fn non_empty<S: Serializer>(text: &str, serializer: S) -> Result<S::Ok, S::Error> {
+    Some(text).filter(|text| !text.is_empty()).serialize(serializer)
+}
+
+impl FileReport {
+    fn of(change: &FileChange, dry_run: bool) -> FileReport {
+        let found = change.found.as_ref().map(|found| &*found.bytes);
+        let diff = match &change.expected {
+            Some(expected) => diff::unified(&change.dest, Some(expected), found),
+            None if dry_run => diff::unified(&change.dest, found, change.result()),
+            None => String::new(),
+        };
+        FileReport {
+            dest: change.dest.clone(),
+            strategy: change.strategy.as_str(),
+            action: change.action,
+            notes: change.notes.clone(),
+            diff,
+        }
+    }
+}
+
+/// The refusal of a profile that is not installed.
+fn not_installed(slug: &str, target: &str, installed: &[String]) -> Error {
+    let place = if target == "." { "here".to_owned() } else { format!("in {target}") };
+    let body = Body::new(format!("no profile `{slug}` is installed {place}"));
+    let help = match installed {
+        [] => "name another folder with `--into`: no profile is installed".to_owned(),
+        some => format!("the installed profiles are {}", some.join(", ")),
+    };
+    Error::not_found(codes::PROFILE_UNKNOWN, body.help(help))
+}
+
+impl From<SetupError> for Error {
+    fn from(error: SetupError) -> Error {
+        match &error {
+            SetupError::Corrupt { .. } => {
+                let help = "restore the file from a copy; `quorate explain setup_corrupt` describes it";
+                Error::configuration(codes::SETUP_CORRUPT, Body::new(error.to_string()).help(help))
+            }
+            SetupError::Target { file_error: FileError::Obstructed(_), .. } => {
+                Error::new(ErrorKind::Refused, codes::PROFILE_TARGET, Body::new(error.to_string()))
+            }
+            SetupError::Target { .. } => {
+                Error::configuration(codes::PROFILE_TARGET, Body::new(format!("cannot use {error}")))
+            }
+        }
+    }
+}
+
+/// Adds refusals to a report; an unreadable file is an error.
+fn refuse(report: &mut Report, cannot: ChangeError) -> Result<(), Error> {
+    match cannot {
+        ChangeError::Refused { code, body, text } => {
+            if let (Some(text), Some(place)) = (text, &body.place) {
+                report.add_source(place.file.clone(), text);
+            }
+            report.refuse(code, *body);
+            Ok(())
+        }
+        ChangeError::Setup(error) => Err(error.into()),
+    }
+}
+
+/// Refuses files that were edited since.
+fn refuse_edited(report: &mut Report, changes: &[FileChange], help: &str) {
+    for change in changes.iter().filter(|change| change.action == FileAction::Edited) {
+        let body = Body::new(format!("{} was edited since it was installed", change.dest));
+        report.refuse(codes::PROFILE_DRIFT, body.help(help));
+    }
+}
+
+#[cfg(test)]
+mod tests;

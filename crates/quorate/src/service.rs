@@ -13,7 +13,6 @@ pub mod confined;
 pub mod convene;
 pub mod diff;
 pub mod disk;
-pub mod doctor;
 pub mod environment;
 pub mod error;
 pub mod estimate;
@@ -26,13 +25,10 @@ pub mod live;
 pub mod manifests;
 pub mod member_usage;
 pub mod metrics;
-pub mod models;
 pub mod open_session;
 pub mod operate;
 pub mod overlays;
 pub mod playbook;
-#[cfg(feature = "provision")]
-pub mod provision;
 #[cfg(feature = "postgres")]
 pub mod queue;
 pub mod redaction;

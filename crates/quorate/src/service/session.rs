@@ -493,7 +493,7 @@ impl WorkspaceResources {
 }
 
 /// Denies members that start from now on access to the keys, ledger and log of a workspace.
-pub(super) fn deny_to_members(workspace: &Workspace) {
+pub(crate) fn deny_to_members(workspace: &Workspace) {
     let dir = workspace.ledger.dir();
     let ledger = match workspace.ledger.file() {
         // The whole of Quorate's own directory is denied, with the files that were moved aside.

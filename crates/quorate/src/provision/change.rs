@@ -16,7 +16,7 @@ use super::setup::{ContentKind, InstallRecord, SetupError, Store, StoredContent,
 
 /// The change of one file.
 #[derive(Debug)]
-pub struct FileChange {
+pub(super) struct FileChange {
     pub dest: String,
     /// How it combines with the existing file.
     pub strategy: Strategy,
@@ -38,7 +38,7 @@ pub struct FileChange {
 
 /// The operation on the disk.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FileWrite {
+pub(super) enum FileWrite {
     Nothing,
     /// Replaces the content.
     Put(Arc<[u8]>, Access),
@@ -72,7 +72,7 @@ pub enum FileAction {
 }
 
 impl FileChange {
-    pub fn nothing(
+    pub(super) fn nothing(
         dest: &str,
         strategy: Strategy,
         found: Option<FileContent>,
@@ -93,7 +93,7 @@ impl FileChange {
     }
 
     /// The content after the change; `None` for no file.
-    pub fn result(&self) -> Option<&[u8]> {
+    pub(super) fn result(&self) -> Option<&[u8]> {
         match &self.write {
             FileWrite::Nothing => self.found.as_ref().map(|found| &*found.bytes),
             FileWrite::Put(bytes, _) => Some(bytes),
@@ -102,17 +102,17 @@ impl FileChange {
     }
 
     /// The hash of the existing content.
-    pub fn current_hash(&self) -> Option<String> {
+    pub(super) fn current_hash(&self) -> Option<String> {
         self.found.as_ref().map(|found| sha256_hex(&found.bytes))
     }
 
     /// The hash of the file after the change.
-    pub fn resulting_hash(&self) -> Option<String> {
+    pub(super) fn resulting_hash(&self) -> Option<String> {
         self.result().map(sha256_hex)
     }
 
     #[must_use]
-    pub fn with_note(mut self, note: impl Into<String>) -> FileChange {
+    pub(super) fn with_note(mut self, note: impl Into<String>) -> FileChange {
         self.notes.push(note.into());
         self
     }
@@ -120,7 +120,7 @@ impl FileChange {
 
 /// The desired state of a file, before it is compared with the existing one.
 #[derive(Debug, Default)]
-pub struct DesiredFile {
+pub(super) struct DesiredFile {
     /// The content; `None` if the existing content stays.
     pub bytes: Option<Arc<[u8]>>,
     pub fact: Option<InstallRecord>,
@@ -132,7 +132,7 @@ pub struct DesiredFile {
 
 impl DesiredFile {
     /// The content that a package file results in, over a base.
-    pub fn of(piece: &PackageFile, bytes: Arc<[u8]>, base: Option<&FileContent>) -> DesiredFile {
+    pub(super) fn of(piece: &PackageFile, bytes: Arc<[u8]>, base: Option<&FileContent>) -> DesiredFile {
         let stored = base.map(|base| StoredContent { sha256: sha256_hex(&base.bytes), mode: base.mode });
         let mut contents = vec![
             (ContentKind::Installed, Arc::clone(&piece.bytes)),
@@ -151,7 +151,7 @@ impl DesiredFile {
     }
 
     /// Keeps the installed content.
-    pub fn unchanged(piece: &PackageFile, fact: &InstallRecord) -> DesiredFile {
+    pub(super) fn unchanged(piece: &PackageFile, fact: &InstallRecord) -> DesiredFile {
         DesiredFile {
             fact: Some(InstallRecord { mode: piece.mode, ..fact.clone() }),
             ..DesiredFile::default()
@@ -159,7 +159,7 @@ impl DesiredFile {
     }
 
     /// Compares the desired state with the existing file.
-    pub fn into_change(
+    pub(super) fn into_change(
         self,
         piece: &PackageFile,
         found: Option<FileContent>,
@@ -200,7 +200,7 @@ impl DesiredFile {
 
 /// Why a change cannot be planned.
 #[derive(Debug)]
-pub enum ChangeError {
+pub(super) enum ChangeError {
     /// The text of the profile or of the existing file is invalid.
     Refused {
         code: RefusalCode,
@@ -214,17 +214,17 @@ pub enum ChangeError {
 
 impl ChangeError {
     /// An existing file cannot be used.
-    pub fn target(body: Body) -> ChangeError {
+    pub(super) fn target(body: Body) -> ChangeError {
         ChangeError::Refused { code: codes::PROFILE_TARGET, body: Box::new(body), text: None }
     }
 
     /// A file of the profile cannot be used.
-    pub fn profile(body: Body) -> ChangeError {
+    pub(super) fn profile(body: Body) -> ChangeError {
         ChangeError::Refused { code: codes::PROFILE_INVALID, body: Box::new(body), text: None }
     }
 
     /// A text is not JSON.
-    pub fn invalid_json(code: RefusalCode, file: &str, text: &str, problem: Problem) -> ChangeError {
+    pub(super) fn invalid_json(code: RefusalCode, file: &str, text: &str, problem: Problem) -> ChangeError {
         let place = |span| Place { file: file.into(), span, path: String::new() };
         let mut body = Body::new(format!("this is not JSON: {}", problem.message)).at(place(problem.span));
         body.help = problem.help;
@@ -247,7 +247,7 @@ impl From<SetupError> for ChangeError {
 }
 
 /// Plans the change that installs a file of a profile. `fact` is its earlier installation, if any.
-pub fn install_file(
+pub(super) fn install_file(
     files: &dyn TargetFiles,
     store: &Store<'_>,
     piece: &PackageFile,
@@ -465,7 +465,7 @@ fn utf8(path: &str, bytes: &[u8]) -> Result<String, ChangeError> {
 }
 
 /// Plans the change that removes the profile's part of a file.
-pub fn plan_removal(
+pub(super) fn plan_removal(
     store: &Store<'_>,
     dest: &str,
     fact: &InstallRecord,
@@ -683,7 +683,7 @@ impl Drift {
     ///
     /// # Errors
     /// If a stored content cannot be read.
-    pub fn of(
+    pub(super) fn of(
         store: &Store<'_>,
         fact: &InstallRecord,
         found: Option<&FileContent>,
@@ -709,7 +709,7 @@ impl Drift {
 ///
 /// # Errors
 /// If a stored content cannot be read.
-pub fn appended_text(
+pub(super) fn appended_text(
     store: &Store<'_>,
     fact: &InstallRecord,
     text: &str,
@@ -727,7 +727,7 @@ pub fn appended_text(
 ///
 /// # Errors
 /// If it cannot be read, or is not UTF-8.
-pub fn stored_text(store: &Store<'_>, part: ContentKind, sha256: &str) -> Result<String, SetupError> {
+pub(super) fn stored_text(store: &Store<'_>, part: ContentKind, sha256: &str) -> Result<String, SetupError> {
     String::from_utf8(store.load_content(part, sha256)?).map_err(|_| SetupError::Corrupt {
         path: sha256.to_owned(),
         what: "is stored as a text and is not UTF-8".to_owned(),

@@ -14,13 +14,13 @@ use super::files::{Access, FileError, TargetFiles};
 use super::setup::{self, Entry, Intent, PROGRAM_DIR, Setup, SetupError, State, Store, read_file};
 use super::share::OtherProfiles;
 use super::{
-    EditPolicy, FileReport, ProvisionOptions, ProvisionOutcome, not_installed, refuse, refuse_edited,
+    EditPolicy, FileReport, ProvisionOutcome, ProvisionRequest, not_installed, refuse, refuse_edited,
 };
 use crate::service::error::{Error, ErrorKind};
 
 /// The source of a package, and the time of its installation.
 #[derive(Debug, Clone)]
-pub struct Origin {
+pub(super) struct Origin {
     /// The source, as the user named it.
     pub from: String,
     /// The time, in RFC 3339.
@@ -31,12 +31,12 @@ pub struct Origin {
 ///
 /// # Errors
 /// If an existing file or the setup ledger cannot be read, or the disk refuses a write.
-pub fn install(
+pub(super) fn install(
     files: &dyn TargetFiles,
     target: &str,
     package: &Package,
     origin: &Origin,
-    how: ProvisionOptions,
+    how: &ProvisionRequest,
 ) -> Result<ProvisionOutcome, Error> {
     if !how.dry_run {
         remove_leftovers(files, package.files().iter().map(|piece| piece.dest.as_str()))?;
@@ -62,14 +62,14 @@ pub fn install(
             &store,
             piece,
             setup.install_record(piece.dest.as_str()),
-            how.policy,
+            how.policy(),
         ) {
             Ok(change) => changes.push(change),
             Err(cannot) => refuse(&mut report, cannot)?,
         }
     }
     let mut dropping = ObsoleteFiles { files, store: &store, setup: &setup, others: &mut sharing };
-    changes.extend(dropping.removals(package, how.policy, &mut report)?);
+    changes.extend(dropping.removals(package, how.policy(), &mut report)?);
     refuse_edited(
         &mut report,
         &changes,
@@ -193,7 +193,7 @@ fn is_unchanged(setup: &Setup, done: &Setup, changes: &[FileChange]) -> bool {
 ///
 /// # Errors
 /// If a write fails. The setup records the intent, so a repeated install continues.
-pub fn write_install(
+pub(super) fn write_install(
     files: &dyn TargetFiles,
     store: &Store<'_>,
     mut begun: Setup,
@@ -236,7 +236,7 @@ pub fn write_install(
 ///
 /// # Errors
 /// If a write fails. The setup records the intent, so a repeated uninstall continues.
-pub fn write_uninstall(
+pub(super) fn write_uninstall(
     files: &dyn TargetFiles,
     store: &Store<'_>,
     mut begun: Setup,
@@ -293,7 +293,7 @@ fn ensure_writable(files: &dyn TargetFiles, changes: &[FileChange]) -> Result<()
 ///
 /// # Errors
 /// If a setup cannot be read. A temporary file that cannot be removed is ignored.
-pub fn remove_leftovers<'d>(
+pub(super) fn remove_leftovers<'d>(
     files: &dyn TargetFiles,
     dests: impl Iterator<Item = &'d str>,
 ) -> Result<(), SetupError> {
@@ -409,11 +409,11 @@ fn target_error(message: &str) -> Error {
 ///
 /// # Errors
 /// If it is not installed, an existing file or the setup ledger cannot be read, or the disk refuses a write.
-pub fn uninstall(
+pub(super) fn uninstall(
     files: &dyn TargetFiles,
     target: &str,
     slug: &str,
-    how: ProvisionOptions,
+    how: &ProvisionRequest,
 ) -> Result<ProvisionOutcome, Error> {
     if !how.dry_run {
         remove_leftovers(files, std::iter::empty())?;
@@ -433,7 +433,7 @@ pub fn uninstall(
         let Some(fact) = &entry.installed else { continue };
         let installed = read_file(files, dest).map_err(Into::into);
         match installed
-            .and_then(|found| others.plan_removal(&store, &setup.at, dest, fact, found, how.policy))
+            .and_then(|found| others.plan_removal(&store, &setup.at, dest, fact, found, how.policy()))
         {
             Ok(change) => changes.push(change),
             Err(cannot) => refuse(&mut report, cannot)?,

@@ -16,7 +16,7 @@ use super::setup::{
 use super::{EditPolicy, merge};
 
 /// The other profiles of a folder.
-pub struct OtherProfiles<'f> {
+pub(super) struct OtherProfiles<'f> {
     all: Vec<OtherProfile<'f>>,
 }
 
@@ -49,7 +49,7 @@ impl<'f> OtherProfiles<'f> {
     ///
     /// # Errors
     /// If a setup cannot be read.
-    pub fn of(files: &'f dyn TargetFiles, slug: &str) -> Result<OtherProfiles<'f>, SetupError> {
+    pub(super) fn of(files: &'f dyn TargetFiles, slug: &str) -> Result<OtherProfiles<'f>, SetupError> {
         let mut all = Vec::new();
         for mut setup in setup::load_all(files)?.into_iter().filter(|setup| setup.slug != slug) {
             setup.recover(files)?;
@@ -60,7 +60,7 @@ impl<'f> OtherProfiles<'f> {
     }
 
     /// The slugs of the other profiles with a part in a file.
-    pub fn profiles_sharing(&self, dest: &str) -> Vec<String> {
+    pub(super) fn profiles_sharing(&self, dest: &str) -> Vec<String> {
         let shares = |other: &&OtherProfile<'_>| other.setup.install_record(dest).is_some();
         self.all.iter().filter(shares).map(|other| other.setup.slug.clone()).collect()
     }
@@ -69,7 +69,7 @@ impl<'f> OtherProfiles<'f> {
     ///
     /// # Errors
     /// If an existing file or the setup ledger cannot be used.
-    pub fn plan_removal(
+    pub(super) fn plan_removal(
         &mut self,
         store: &Store<'_>,
         at: &str,
@@ -127,7 +127,7 @@ impl<'f> OtherProfiles<'f> {
     ///
     /// # Errors
     /// If a stored content cannot be read.
-    pub fn without_layers_above(
+    pub(super) fn without_layers_above(
         &self,
         store: &Store<'_>,
         at: &str,
@@ -225,7 +225,7 @@ impl<'f> OtherProfiles<'f> {
     ///
     /// # Errors
     /// If a setup cannot be written.
-    pub fn write_intents(&self) -> Result<(), FileError> {
+    pub(super) fn write_intents(&self) -> Result<(), FileError> {
         for other in self.all.iter().filter(|other| !other.changed.is_empty()) {
             let mut begun = other.setup.clone();
             for changed in &other.changed {
@@ -245,7 +245,7 @@ impl<'f> OtherProfiles<'f> {
     ///
     /// # Errors
     /// If a setup cannot be written.
-    pub fn write_results(&self) -> Result<(), FileError> {
+    pub(super) fn write_results(&self) -> Result<(), FileError> {
         for other in self.all.iter().filter(|other| !other.changed.is_empty()) {
             let mut done = other.setup.clone();
             for PendingUpdate { dest, fact, .. } in &other.changed {

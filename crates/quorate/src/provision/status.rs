@@ -91,7 +91,11 @@ pub struct ProfilesStatus {
 ///
 /// # Errors
 /// If the profile is not installed, or a setup cannot be read.
-pub fn status(files: &dyn TargetFiles, target: &str, slug: Option<&str>) -> Result<ProfilesStatus, Error> {
+pub(super) fn status(
+    files: &dyn TargetFiles,
+    target: &str,
+    slug: Option<&str>,
+) -> Result<ProfilesStatus, Error> {
     let setups = setup::load_all(files)?;
     if let Some(slug) = slug.filter(|slug| setups.iter().all(|setup| setup.slug != **slug)) {
         let installed: Vec<String> = setups.into_iter().map(|setup| setup.slug).collect();

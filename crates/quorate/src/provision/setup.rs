@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::files::{Access, FileContent, FileError, TargetFiles};
 
 /// The program's own folder.
-pub const PROGRAM_DIR: &str = ".quorate";
+pub(super) const PROGRAM_DIR: &str = ".quorate";
 
 /// The folder of the setups.
 const SETUPS_DIR: &str = ".quorate/provisioned";
@@ -29,7 +29,7 @@ const MAX_SETUP_BYTES: u64 = 16 << 20;
 /// The installation of a profile in a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Setup {
+pub(super) struct Setup {
     v: u32,
     pub slug: String,
     pub version: String,
@@ -57,7 +57,7 @@ pub enum State {
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Entry {
+pub(super) struct Entry {
     /// The finished installation.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub installed: Option<InstallRecord>,
@@ -69,7 +69,7 @@ pub struct Entry {
 /// How a file was installed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct InstallRecord {
+pub(super) struct InstallRecord {
     /// How it combined with the earlier file.
     pub strategy: Strategy,
     /// Whether the file is executable.
@@ -88,7 +88,7 @@ pub struct InstallRecord {
 /// A content in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct StoredContent {
+pub(super) struct StoredContent {
     pub sha256: String,
     /// The permissions of the file that had it.
     pub mode: u32,
@@ -97,7 +97,7 @@ pub struct StoredContent {
 /// The change of a file that is in progress.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase", deny_unknown_fields)]
-pub enum Intent {
+pub(super) enum Intent {
     Put {
         /// The hash of the content before the change.
         from: Option<String>,
@@ -112,7 +112,7 @@ pub enum Intent {
 
 /// Why a setup cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum SetupError {
+pub(super) enum SetupError {
     /// A file of the setup was damaged or edited.
     #[error("{path} {what}")]
     Corrupt {
@@ -126,7 +126,7 @@ pub enum SetupError {
 }
 
 impl Setup {
-    pub fn new(slug: &str) -> Setup {
+    pub(super) fn new(slug: &str) -> Setup {
         Setup {
             v: VERSION,
             slug: slug.to_owned(),
@@ -140,7 +140,7 @@ impl Setup {
     }
 
     /// The record of an installed file.
-    pub fn install_record(&self, dest: &str) -> Option<&InstallRecord> {
+    pub(super) fn install_record(&self, dest: &str) -> Option<&InstallRecord> {
         self.files.get(dest).and_then(|entry| entry.installed.as_ref())
     }
 
@@ -151,7 +151,7 @@ impl Setup {
     ///
     /// # Errors
     /// If a file cannot be read.
-    pub fn recover(&mut self, files: &dyn TargetFiles) -> Result<(), SetupError> {
+    pub(super) fn recover(&mut self, files: &dyn TargetFiles) -> Result<(), SetupError> {
         let mut settled = BTreeMap::new();
         for (dest, entry) in std::mem::take(&mut self.files) {
             let Entry { installed, intent } = entry;
@@ -198,7 +198,7 @@ impl Setup {
 ///
 /// # Errors
 /// If the path exists and cannot be read as a file.
-pub fn read_file(files: &dyn TargetFiles, path: &str) -> Result<Option<FileContent>, SetupError> {
+pub(super) fn read_file(files: &dyn TargetFiles, path: &str) -> Result<Option<FileContent>, SetupError> {
     files
         .read(path, MAX_FILE_BYTES)
         .map_err(|file_error| SetupError::Target { path: path.to_owned(), file_error })
@@ -206,7 +206,7 @@ pub fn read_file(files: &dyn TargetFiles, path: &str) -> Result<Option<FileConte
 
 /// Whether a content is an earlier or an installed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum ContentKind {
+pub(super) enum ContentKind {
     Before,
     Installed,
 }
@@ -221,13 +221,13 @@ impl ContentKind {
 }
 
 /// The setup of a profile on the disk, with its contents.
-pub struct Store<'f> {
+pub(super) struct Store<'f> {
     files: &'f dyn TargetFiles,
     name: String,
 }
 
 impl<'f> Store<'f> {
-    pub fn new(files: &'f dyn TargetFiles, slug: &str) -> Store<'f> {
+    pub(super) fn new(files: &'f dyn TargetFiles, slug: &str) -> Store<'f> {
         Store { files, name: file_stem(slug) }
     }
 
@@ -240,7 +240,7 @@ impl<'f> Store<'f> {
     }
 
     /// The path of a file's backup, which depends only on the file's path and content.
-    pub fn aside_path(&self, dest: &str, bytes: &[u8]) -> String {
+    pub(super) fn aside_path(&self, dest: &str, bytes: &[u8]) -> String {
         let file = dest.rsplit('/').next().unwrap_or(dest);
         let hash = sha256_hex(&[dest.as_bytes(), b"\0", bytes].concat());
         // Shortened, since a name of the maximum length leaves no room for the hash.
@@ -252,7 +252,7 @@ impl<'f> Store<'f> {
     ///
     /// # Errors
     /// If it cannot be read, or is invalid.
-    pub fn load(&self) -> Result<Option<Setup>, SetupError> {
+    pub(super) fn load(&self) -> Result<Option<Setup>, SetupError> {
         let path = self.path();
         let target_error = |file_error| SetupError::Target { path: path.clone(), file_error };
         let Some(found) = self.files.read(&path, MAX_SETUP_BYTES).map_err(target_error)? else {
@@ -281,7 +281,7 @@ impl<'f> Store<'f> {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn save(&self, setup: &Setup) -> Result<(), FileError> {
+    pub(super) fn save(&self, setup: &Setup) -> Result<(), FileError> {
         let mut text = serde_json::to_string_pretty(setup).map_err(std::io::Error::from)?;
         text.push('\n');
         self.files.replace(&self.path(), text.as_bytes(), Access::Private)
@@ -291,7 +291,7 @@ impl<'f> Store<'f> {
     ///
     /// # Errors
     /// If a folder cannot be created.
-    pub fn create_folders(&self) -> Result<(), FileError> {
+    pub(super) fn create_folders(&self) -> Result<(), FileError> {
         self.files.make_folder(PROGRAM_DIR, Access::Private)?;
         let ignore = format!("{PROGRAM_DIR}/.gitignore");
         if self.files.read(&ignore, MAX_SETUP_BYTES)?.is_none() {
@@ -311,7 +311,7 @@ impl<'f> Store<'f> {
     ///
     /// # Errors
     /// If it cannot be written.
-    pub fn store_content(&self, part: ContentKind, bytes: &[u8]) -> Result<(), FileError> {
+    pub(super) fn store_content(&self, part: ContentKind, bytes: &[u8]) -> Result<(), FileError> {
         let path = format!("{}/{}", self.contents_dir(part), sha256_hex(bytes));
         match self.files.read(&path, MAX_FILE_BYTES)? {
             Some(found) if found.bytes == bytes => Ok(()),
@@ -323,7 +323,7 @@ impl<'f> Store<'f> {
     ///
     /// # Errors
     /// If it does not exist, or its hash differs.
-    pub fn load_content(&self, part: ContentKind, sha256: &str) -> Result<Vec<u8>, SetupError> {
+    pub(super) fn load_content(&self, part: ContentKind, sha256: &str) -> Result<Vec<u8>, SetupError> {
         let path = format!("{}/{sha256}", self.contents_dir(part));
         let corrupt = |what: &str| SetupError::Corrupt { path: path.clone(), what: what.to_owned() };
         match read_file(self.files, &path)? {
@@ -337,7 +337,7 @@ impl<'f> Store<'f> {
     ///
     /// # Errors
     /// If a content cannot be removed.
-    pub fn remove_unreferenced(&self, setup: &Setup) -> Result<(), FileError> {
+    pub(super) fn remove_unreferenced(&self, setup: &Setup) -> Result<(), FileError> {
         let (before, installed) = setup.referenced_contents();
         for (part, needed) in [(ContentKind::Before, before), (ContentKind::Installed, installed)] {
             let folder = self.contents_dir(part);
@@ -354,7 +354,7 @@ impl<'f> Store<'f> {
     ///
     /// # Errors
     /// If a file cannot be removed.
-    pub fn remove_all(&self) -> Result<(), FileError> {
+    pub(super) fn remove_all(&self) -> Result<(), FileError> {
         for part in [ContentKind::Before, ContentKind::Installed] {
             let folder = self.contents_dir(part);
             for name in self.files.names(&folder)? {
@@ -372,7 +372,7 @@ impl<'f> Store<'f> {
 ///
 /// # Errors
 /// If the folder of the setups cannot be read.
-pub fn folders(files: &dyn TargetFiles) -> Result<Vec<String>, SetupError> {
+pub(super) fn folders(files: &dyn TargetFiles) -> Result<Vec<String>, SetupError> {
     let names = files
         .names(SETUPS_DIR)
         .map_err(|file_error| SetupError::Target { path: SETUPS_DIR.to_owned(), file_error })?;
@@ -392,7 +392,7 @@ pub fn folders(files: &dyn TargetFiles) -> Result<Vec<String>, SetupError> {
 ///
 /// # Errors
 /// If a setup cannot be read.
-pub fn load_all(files: &dyn TargetFiles) -> Result<Vec<Setup>, SetupError> {
+pub(super) fn load_all(files: &dyn TargetFiles) -> Result<Vec<Setup>, SetupError> {
     let names = files
         .names(SETUPS_DIR)
         .map_err(|file_error| SetupError::Target { path: SETUPS_DIR.to_owned(), file_error })?;

@@ -20,7 +20,7 @@ use super::EditPolicy;
 ///
 /// # Errors
 /// If one of the two is not JSON.
-pub fn merge_json(target: &str, profile: &str) -> Result<String, InvalidJson> {
+pub(super) fn merge_json(target: &str, profile: &str) -> Result<String, InvalidJson> {
     let into = json::parse(target).map_err(InvalidJson::Target)?;
     let from = json::parse(profile).map_err(InvalidJson::Profile)?;
     let style = Style::of(target, &into);
@@ -31,7 +31,7 @@ pub fn merge_json(target: &str, profile: &str) -> Result<String, InvalidJson> {
 
 /// Which of two texts is not JSON.
 #[derive(Debug)]
-pub enum InvalidJson {
+pub(super) enum InvalidJson {
     Target(Problem),
     Profile(Problem),
 }
@@ -71,7 +71,7 @@ impl Merger<'_> {
 
 /// The rest of a text after removing a profile's JSON.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Removal {
+pub(super) struct Removal {
     /// The text; `None` if the file did not exist before and nothing is left of it.
     pub text: Option<String>,
     /// A sentence for each value that was kept because the user has changed it.
@@ -85,7 +85,7 @@ pub struct Removal {
 ///
 /// # Errors
 /// If the current text is not JSON. The other two were JSON when they were installed.
-pub fn remove_json(
+pub(super) fn remove_json(
     current: &str,
     base: Option<&str>,
     installed: &str,
@@ -471,7 +471,7 @@ fn spans(holder: &Node) -> Vec<Range<usize>> {
 const DIFF_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The addition that appends a block to a text; `None` if the text already contains the block as whole lines.
-pub fn addition(text: &str, block: &str) -> Option<String> {
+pub(super) fn addition(text: &str, block: &str) -> Option<String> {
     if contains_block(text, block) {
         return None;
     }
@@ -493,12 +493,12 @@ fn contains_block(text: &str, block: &str) -> bool {
 }
 
 /// The position of the addition, if it is still present: the last match, since it was added at the end.
-pub fn find_addition(text: &str, added: &str) -> Option<usize> {
+pub(super) fn find_addition(text: &str, added: &str) -> Option<usize> {
     text.rfind(added)
 }
 
 /// The text without the addition; `None` if the addition is gone.
-pub fn remove_addition(text: &str, added: &str) -> Option<String> {
+pub(super) fn remove_addition(text: &str, added: &str) -> Option<String> {
     let at = find_addition(text, added)?;
     let (before, after) = (&text[..at], &text[at + added.len()..]);
     // Also removes the separating line break, unless that would join two lines.
@@ -510,7 +510,7 @@ pub fn remove_addition(text: &str, added: &str) -> Option<String> {
 
 /// The text without the remaining lines of an edited addition; edited and inserted lines stay. `installed` is the text
 /// right after the addition. `None` if no such line remains.
-pub fn remove_added_lines(text: &str, installed: &str, added: &str) -> Option<String> {
+pub(super) fn remove_added_lines(text: &str, installed: &str, added: &str) -> Option<String> {
     let at = find_addition(installed, added)?;
     // By lines, not bytes: a line break that separates the block also ends another author's line.
     let lead = added.len() - added.trim_start_matches('\n').len();
@@ -527,7 +527,7 @@ pub fn remove_added_lines(text: &str, installed: &str, added: &str) -> Option<St
 }
 
 /// The text with the addition replaced by another block, and the new addition.
-pub fn replace_addition(text: &str, added: &str, old: &str, block: &str) -> Option<(String, String)> {
+pub(super) fn replace_addition(text: &str, added: &str, old: &str, block: &str) -> Option<(String, String)> {
     let at = find_addition(text, added)?;
     let (before, after) = (&text[..at], &text[at + added.len()..]);
     let separator = added.strip_suffix(old).unwrap_or_default();

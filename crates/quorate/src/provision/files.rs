@@ -15,7 +15,7 @@ const TEMP_NAME: &str = ".quorate-part";
 
 /// An existing file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileContent {
+pub(super) struct FileContent {
     pub bytes: Vec<u8>,
     /// The Unix permissions.
     pub mode: u32,
@@ -23,7 +23,7 @@ pub struct FileContent {
 
 /// The permissions of a written file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Access {
+pub(super) enum Access {
     /// The default of new files.
     Data,
     /// The default of new programs.
@@ -34,7 +34,7 @@ pub enum Access {
 
 /// Why an operation on the target folder failed.
 #[derive(Debug, thiserror::Error)]
-pub enum FileError {
+pub(super) enum FileError {
     /// An obstacle at the path or above it. The text continues a sentence that begins with the path.
     #[error("{0}")]
     Obstructed(&'static str),
@@ -43,7 +43,7 @@ pub enum FileError {
 }
 
 /// The target folder of an installation. Paths are relative to it, with `/`, and have no `..`.
-pub trait TargetFiles {
+pub(super) trait TargetFiles {
     /// Reads a file; `None` if it does not exist.
     ///
     /// # Errors
@@ -101,7 +101,7 @@ pub trait TargetFiles {
 
 /// A folder on the disk.
 #[derive(Debug)]
-pub struct TargetDir {
+pub(super) struct TargetDir {
     dir: Dir,
     /// Whether a write waits for the disk, so that it survives a power failure. Only tests turn this off.
     syncs_writes: bool,
@@ -112,7 +112,7 @@ impl TargetDir {
     ///
     /// # Errors
     /// If the folder does not exist or cannot be opened.
-    pub fn open(path: &Path) -> io::Result<TargetDir> {
+    pub(super) fn open(path: &Path) -> io::Result<TargetDir> {
         Ok(TargetDir { dir: Dir::open_ambient_dir(path, ambient_authority())?, syncs_writes: true })
     }
 
@@ -127,7 +127,7 @@ impl TargetDir {
     ///
     /// # Errors
     /// If the folder cannot be locked.
-    pub fn lock(&self) -> io::Result<std::fs::File> {
+    pub(super) fn lock(&self) -> io::Result<std::fs::File> {
         let dir_handle = open_as_file(&self.dir)?;
         match dir_handle.lock() {
             // Some file systems have no locks, so other processes cannot be excluded there.

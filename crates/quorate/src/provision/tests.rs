@@ -14,13 +14,13 @@ use tempfile::TempDir;
 use super::change::FileAction;
 use super::files::{Access, FileContent, FileError, TargetDir, TargetFiles};
 use super::install::{self, Origin};
-use super::{EditPolicy, Error, ProvisionOptions, ProvisionOutcome, codes};
-use crate::service::provision::change::Drift;
-use crate::service::provision::status;
+use super::{Error, ProvisionOutcome, ProvisionRequest, codes};
+use crate::provision::change::Drift;
+use crate::provision::status;
 
-const REAL: ProvisionOptions = ProvisionOptions { dry_run: false, policy: EditPolicy::Protect };
-const FORCED: ProvisionOptions = ProvisionOptions { dry_run: false, policy: EditPolicy::Override };
-const DRY: ProvisionOptions = ProvisionOptions { dry_run: true, policy: EditPolicy::Protect };
+const REAL: ProvisionRequest = ProvisionRequest { into: None, dry_run: false, force: false };
+const FORCED: ProvisionRequest = ProvisionRequest { into: None, dry_run: false, force: true };
+const DRY: ProvisionRequest = ProvisionRequest { into: None, dry_run: true, force: false };
 
 /// A folder that fails after a number of writes, as if the process had crashed.
 struct Dying<'f> {
@@ -186,12 +186,12 @@ fn place() -> (TempDir, TargetDir) {
     (dir, files)
 }
 
-fn put(files: &dyn TargetFiles, package: &Package, how: ProvisionOptions) -> Result<ProvisionOutcome, Error> {
+fn put(files: &dyn TargetFiles, package: &Package, how: &ProvisionRequest) -> Result<ProvisionOutcome, Error> {
     let origin = Origin { from: "p".to_owned(), at: "2026-01-01T00:00:00.000Z".to_owned() };
     install::install(files, ".", package, &origin, how)
 }
 
-fn out(files: &dyn TargetFiles, how: ProvisionOptions) -> Result<ProvisionOutcome, Error> {
+fn out(files: &dyn TargetFiles, how: &ProvisionRequest) -> Result<ProvisionOutcome, Error> {
     install::uninstall(files, ".", "runtime-profile/standard", how)
 }
 
@@ -219,7 +219,7 @@ fn action(outcome: &ProvisionOutcome, dest: &str) -> FileAction {
 fn expected(packages: &[Package]) -> Tree {
     let (dir, files) = place();
     for package in packages {
-        done(put(&files, package, REAL));
+        done(put(&files, package, &REAL));
     }
     theirs(dir.path())
 }
@@ -228,9 +228,9 @@ fn expected(packages: &[Package]) -> Tree {
 fn installing_and_uninstalling_leave_no_trace() {
     let (dir, files) = place();
     let before = tree(dir.path());
-    done(put(&files, &first(), DRY));
+    done(put(&files, &first(), &DRY));
     assert_eq!(tree(dir.path()), before, "a dry run changes nothing");
-    done(put(&files, &first(), REAL));
+    done(put(&files, &first(), &REAL));
     let installed = tree(dir.path());
     assert_eq!(
         installed[".claude/settings.json"],
@@ -240,11 +240,11 @@ fn installing_and_uninstalling_leave_no_trace() {
     assert_eq!(installed["README.md"], Some((b"# From the profile\n".to_vec(), 0o640)));
     assert_eq!(installed["notes.md"], before["notes.md"]);
     assert_eq!(installed[".claude/hooks/check.sh"].as_ref().map(|file| file.1 & 0o111), Some(0o111));
-    assert!(done(put(&files, &first(), REAL)).idle);
+    assert!(done(put(&files, &first(), &REAL)).idle);
     assert_eq!(tree(dir.path()), installed, "a second time changes nothing, not even what is remembered");
-    done(out(&files, DRY));
+    done(out(&files, &DRY));
     assert_eq!(tree(dir.path()), installed);
-    done(out(&files, REAL));
+    done(out(&files, &REAL));
     assert_eq!(tree(dir.path()), before);
 }
 
@@ -252,12 +252,12 @@ fn installing_and_uninstalling_leave_no_trace() {
 fn an_upgrade_leads_to_what_the_new_version_brings_and_back() {
     let (dir, files) = place();
     let before = tree(dir.path());
-    done(put(&files, &first(), REAL));
-    let outcome = done(put(&files, &second(), REAL));
+    done(put(&files, &first(), &REAL));
+    let outcome = done(put(&files, &second(), &REAL));
     assert_eq!(outcome.previous.as_deref(), Some("0.1.0"));
     assert_eq!(theirs(dir.path()), expected(&[second()]), "as if there had been no other version");
-    assert!(done(put(&files, &second(), REAL)).idle);
-    done(out(&files, REAL));
+    assert!(done(put(&files, &second(), &REAL)).idle);
+    done(out(&files, &REAL));
     assert_eq!(tree(dir.path()), before);
 }
 
@@ -273,21 +273,21 @@ fn whatever_write_it_dies_before_the_next_command_completes_it() {
                 let (dir, files) = place();
                 let before = theirs(dir.path());
                 if let Some(earlier) = &earlier {
-                    done(put(&files, earlier, REAL));
+                    done(put(&files, earlier, &REAL));
                 }
                 let dying = Dying { files: &files, root: dir.path(), left: Cell::new(writes) };
-                let whole = put(&dying, &package, REAL).is_ok();
+                let whole = put(&dying, &package, &REAL).is_ok();
                 then(&dir, &files, &before);
                 whole
             };
             let whole = at(&|dir, files, _| {
-                done(put(files, &package, REAL));
+                done(put(files, &package, &REAL));
                 assert_eq!(&theirs(dir.path()), after, "install after {writes} writes");
-                assert!(done(put(files, &package, REAL)).idle);
+                assert!(done(put(files, &package, &REAL)).idle);
             });
             at(&|dir, files, before| {
                 // Before the intent is written, there is nothing to uninstall.
-                let _ = out(files, REAL);
+                let _ = out(files, &REAL);
                 assert_eq!(&theirs(dir.path()), before, "uninstall after {writes} writes");
             });
             if whole {
@@ -306,14 +306,14 @@ fn whatever_write_an_uninstall_dies_before_the_next_command_completes_it() {
         for again in [true, false] {
             let (dir, files) = place();
             let before = theirs(dir.path());
-            done(put(&files, &first(), REAL));
+            done(put(&files, &first(), &REAL));
             let dying = Dying { files: &files, root: dir.path(), left: Cell::new(writes) };
-            whole = out(&dying, REAL).is_ok();
+            whole = out(&dying, &REAL).is_ok();
             if again {
-                let _ = out(&files, REAL);
+                let _ = out(&files, &REAL);
                 assert_eq!(theirs(dir.path()), before, "uninstall after {writes} writes");
             } else {
-                done(put(&files, &first(), REAL));
+                done(put(&files, &first(), &REAL));
                 assert_eq!(theirs(dir.path()), installed, "install after {writes} writes");
             }
         }
@@ -327,7 +327,7 @@ fn whatever_write_an_uninstall_dies_before_the_next_command_completes_it() {
 fn edits_are_found_and_stay_unless_forced() {
     let (dir, files) = place();
     let before = theirs(dir.path());
-    done(put(&files, &first(), REAL));
+    done(put(&files, &first(), &REAL));
     let installed = tree(dir.path());
     let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
     write("README.md", "# Edited\n");
@@ -335,15 +335,15 @@ fn edits_are_found_and_stay_unless_forced() {
     write("CLAUDE.md", "Be rude.\n");
     std::fs::remove_file(dir.path().join(".claude/agents/reviewer.md")).unwrap();
     let edited = tree(dir.path());
-    let outcome = put(&files, &first(), REAL).unwrap();
+    let outcome = put(&files, &first(), &REAL).unwrap();
     assert_eq!(codes_of(&outcome), ["quorate:profile_drift"; 3]);
     assert_eq!(tree(dir.path()), edited, "nothing is written");
     let outcome_file = outcome.files.iter().find(|outcome_file| outcome_file.dest == "README.md").unwrap();
     assert!(outcome_file.diff.contains("-# From the profile\n+# Edited\n"), "{}", outcome_file.diff);
     assert_eq!(action(&outcome, ".claude/agents/reviewer.md"), FileAction::PutBack);
-    assert_eq!(codes_of(&put(&files, &second(), REAL).unwrap()).len(), 3);
+    assert_eq!(codes_of(&put(&files, &second(), &REAL).unwrap()).len(), 3);
 
-    done(put(&files, &first(), FORCED));
+    done(put(&files, &first(), &FORCED));
     let forced = tree(dir.path());
     for name in ["README.md", ".claude/agents/reviewer.md"] {
         assert_eq!(forced[name], installed[name]);
@@ -355,8 +355,8 @@ fn edits_are_found_and_stay_unless_forced() {
         .filter_map(|(_, file)| file.as_ref().map(|file| &file.0))
         .collect();
     assert!(aside.contains(&&b"# Edited\n".to_vec()) && aside.len() >= 2, "{aside:?}");
-    done(put(&files, &first(), REAL));
-    done(out(&files, REAL));
+    done(put(&files, &first(), &REAL));
+    done(out(&files, &REAL));
     let after = theirs(dir.path());
     assert_eq!(after["README.md"], before["README.md"]);
     assert_eq!(after["CLAUDE.md"].as_ref().unwrap().0, b"Be rude.\n");
@@ -365,7 +365,7 @@ fn edits_are_found_and_stay_unless_forced() {
 #[test]
 fn uninstalling_keeps_what_others_have_put_into_shared_files() {
     let (dir, files) = place();
-    done(put(&files, &first(), REAL));
+    done(put(&files, &first(), &REAL));
     let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
     write(
         ".claude/settings.json",
@@ -375,13 +375,13 @@ fn uninstalling_keeps_what_others_have_put_into_shared_files() {
     write(".mcp.json", "{\"servers\": {\"a\": 2}}");
     write(".claude/hooks/check.sh", "exit 7\n");
     assert!(
-        done(put(&files, &first(), FORCED))
+        done(put(&files, &first(), &FORCED))
             .files
             .iter()
             .any(|outcome_file| outcome_file.action == FileAction::Change)
     );
     write(".mcp.json", "{\"servers\": {\"a\": 3, \"b\": 1}}");
-    let outcome = done(out(&files, REAL));
+    let outcome = done(out(&files, &REAL));
     let after = theirs(dir.path());
     let text = |name: &str| String::from_utf8(after[name].as_ref().unwrap().0.clone()).unwrap();
     assert_eq!(
@@ -399,14 +399,14 @@ fn uninstalling_keeps_what_others_have_put_into_shared_files() {
 fn an_edited_file_of_the_profile_is_not_taken_out_unless_forced() {
     let (dir, files) = place();
     let before = theirs(dir.path());
-    done(put(&files, &first(), REAL));
+    done(put(&files, &first(), &REAL));
     std::fs::write(dir.path().join("README.md"), "# Edited\n").unwrap();
-    let outcome = out(&files, REAL).unwrap();
+    let outcome = out(&files, &REAL).unwrap();
     assert_eq!(codes_of(&outcome), ["quorate:profile_drift"]);
-    assert!(!done(put(&files, &first(), FORCED)).idle);
+    assert!(!done(put(&files, &first(), &FORCED)).idle);
     std::fs::write(dir.path().join("README.md"), "# Edited again\n").unwrap();
     std::fs::write(dir.path().join(".gitignore"), "*.log\ntarget/\nmine/\n").unwrap();
-    done(out(&files, FORCED));
+    done(out(&files, &FORCED));
     let mut after = theirs(dir.path());
     let ignore = after.insert(".gitignore".to_owned(), before[".gitignore"].clone());
     assert_eq!(ignore.unwrap().unwrap().0, b"*.log\nmine/\n", "what is not in the way stays even then");
@@ -426,7 +426,7 @@ fn unusable_files_are_reported_at_once_and_nothing_is_written() {
     std::os::unix::fs::symlink("notes.md", path("gone")).unwrap();
     std::os::unix::fs::symlink("/etc/passwd", path(".mcp.json")).unwrap();
     let before = tree(dir.path());
-    let outcome = put(&files, &first(), FORCED).unwrap();
+    let outcome = put(&files, &first(), &FORCED).unwrap();
     assert_eq!(codes_of(&outcome), ["quorate:profile_target"; 5]);
     let messages: Vec<&str> =
         outcome.report.refusals.iter().map(|refusal| refusal.body.message.as_str()).collect();
@@ -447,7 +447,7 @@ fn unusable_files_are_reported_at_once_and_nothing_is_written() {
 #[test]
 fn a_setup_that_was_tampered_with_is_refused() {
     let (dir, files) = place();
-    done(put(&files, &first(), REAL));
+    done(put(&files, &first(), &REAL));
     let ledger = dir.path().join(".quorate/provisioned/runtime-profile%2Fstandard.json");
     let text = std::fs::read_to_string(&ledger).unwrap();
     for (from, to) in [
@@ -457,7 +457,7 @@ fn a_setup_that_was_tampered_with_is_refused() {
         ("/standard\"", "/other\""),
     ] {
         std::fs::write(&ledger, text.replacen(from, to, 1)).unwrap();
-        let error = out(&files, REAL).expect_err(to);
+        let error = out(&files, &REAL).expect_err(to);
         assert_eq!(error.report.refusals[0].code, codes::SETUP_CORRUPT, "{to}");
     }
     std::fs::write(ledger, text).unwrap();
@@ -465,25 +465,25 @@ fn a_setup_that_was_tampered_with_is_refused() {
     for stored in before.read_dir().unwrap() {
         std::fs::write(stored.unwrap().path(), "other").unwrap();
     }
-    let error = out(&files, REAL).expect_err("kept contents are not what they were");
+    let error = out(&files, &REAL).expect_err("kept contents are not what they were");
     assert_eq!(error.report.refusals[0].code, codes::SETUP_CORRUPT);
 }
 
 #[test]
 fn a_file_that_can_be_run_is_made_so_again() {
     let (dir, files) = place();
-    done(put(&files, &first(), REAL));
+    done(put(&files, &first(), &REAL));
     let hook = ".claude/hooks/check.sh";
     let path = dir.path().join(hook);
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o640)).unwrap();
-    assert_eq!(action(&done(put(&files, &first(), REAL)), hook), FileAction::Permit);
+    assert_eq!(action(&done(put(&files, &first(), &REAL)), hook), FileAction::Permit);
     assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o750);
 }
 
 #[test]
 fn force_takes_only_what_the_profile_brought_out_of_shared_files() {
     let (dir, files) = place();
-    done(put(&files, &first(), REAL));
+    done(put(&files, &first(), &REAL));
     let write = |name: &str, text: &str| std::fs::write(dir.path().join(name), text).unwrap();
     write("README.md", "# Edited\n");
     let settings =
@@ -493,9 +493,9 @@ fn force_takes_only_what_the_profile_brought_out_of_shared_files() {
     write(".mcp.json", "no JSON at all");
     write(".claude/hooks/check.sh", "exit 7\n");
     let edited = theirs(dir.path());
-    assert_eq!(codes_of(&out(&files, REAL).unwrap()), ["quorate:profile_drift"]);
+    assert_eq!(codes_of(&out(&files, &REAL).unwrap()), ["quorate:profile_drift"]);
     assert_eq!(theirs(dir.path()), edited);
-    let outcome = done(out(&files, FORCED));
+    let outcome = done(out(&files, &FORCED));
     let after = theirs(dir.path());
     let text = |name: &str| String::from_utf8(after[name].as_ref().unwrap().0.clone()).unwrap();
     assert_eq!(
@@ -519,10 +519,10 @@ fn force_takes_lines_that_still_stand_out_of_what_was_appended() {
     {
         let dir = tempfile::tempdir().unwrap();
         let files = TargetDir::open(dir.path()).unwrap();
-        done(put(&files, &package("1", vec![piece("lines", Strategy::Append, "a\nx\nz\n")]), REAL));
+        done(put(&files, &package("1", vec![piece("lines", Strategy::Append, "a\nx\nz\n")]), &REAL));
         let path = dir.path().join("lines");
         std::fs::write(&path, now).unwrap();
-        done(out(&files, FORCED));
+        done(out(&files, &FORCED));
         assert_eq!(std::fs::read_to_string(&path).ok().as_deref(), left, "{now}");
     }
 }
@@ -544,7 +544,7 @@ fn all() -> [Package; 3] {
 
 fn install_one(files: &dyn TargetFiles, package: &Package, at: usize) {
     let origin = Origin { from: package.slug.clone(), at: format!("2026-01-01T00:00:0{at}.000Z") };
-    done(install::install(files, ".", package, &origin, REAL));
+    done(install::install(files, ".", package, &origin, &REAL));
 }
 
 fn settings(dir: &TempDir) -> serde_json::Value {
@@ -564,7 +564,7 @@ fn values_and_items_come_back_whatever_the_order() {
             }
             let mut left = inward.to_vec();
             for which in outward {
-                done(install::uninstall(&files, ".", &all()[which].slug, REAL));
+                done(install::uninstall(&files, ".", &all()[which].slug, &REAL));
                 left.retain(|one| *one != which);
                 // The result equals an installation of only these profiles.
                 let (other, fresh) = place();
@@ -588,7 +588,7 @@ fn an_edit_in_between_stays() {
     edited["allow"].as_array_mut().unwrap().push("Mine".into());
     std::fs::write(dir.path().join(SETTINGS), edited.to_string()).unwrap();
     for slug in ["b", "a", "c"] {
-        done(install::uninstall(&files, ".", slug, REAL));
+        done(install::uninstall(&files, ".", slug, &REAL));
     }
     let expected = serde_json::json!({"mode": "ask", "allow": ["Mine"], "mine": 1});
     assert_eq!(settings(&dir), expected);
@@ -617,11 +617,11 @@ fn the_next_command_completes_an_interrupted_shared_change() {
         let before = theirs(dir.path());
         (0..3).for_each(|at| install_one(&files, &all()[at], at));
         let dying = Dying { files: &files, root: dir.path(), left: Cell::new(writes) };
-        let whole = install::uninstall(&dying, ".", "a", REAL).is_ok();
+        let whole = install::uninstall(&dying, ".", "a", &REAL).is_ok();
         // The profile may already be uninstalled, except for its setup.
-        let _ = install::uninstall(&files, ".", "a", REAL);
+        let _ = install::uninstall(&files, ".", "a", &REAL);
         for slug in ["b", "c"] {
-            done(install::uninstall(&files, ".", slug, REAL));
+            done(install::uninstall(&files, ".", slug, &REAL));
         }
         assert_eq!(theirs(dir.path()), before, "after {writes} writes");
         if whole {
@@ -654,18 +654,18 @@ fn two_profiles_share_a_merged_file_and_not_a_whole_one() {
     for first_out in ["other", "runtime-profile/standard"] {
         let (dir, files) = place();
         let before = theirs(dir.path());
-        done(put(&files, &first(), REAL));
-        let too = |package: &Package| install::install(&files, ".", package, &origin, REAL);
+        done(put(&files, &first(), &REAL));
+        let too = |package: &Package| install::install(&files, ".", package, &origin, &REAL);
         let whole = too(&other(vec![piece("README.md", Strategy::Overwrite, "x")])).unwrap();
         assert_eq!(codes_of(&whole), ["quorate:profile_target"]);
         done(too(&other(vec![
             piece(".claude/settings.json", Strategy::MergeJsonDeep, "{\"allow\": [\"cat\"], \"other\": 1}"),
             piece(".gitignore", Strategy::Append, "node_modules/\n"),
         ])));
-        assert!(done(put(&files, &first(), REAL)).idle);
+        assert!(done(put(&files, &first(), &REAL)).idle);
         let last_out = if first_out == "other" { "runtime-profile/standard" } else { "other" };
         for slug in [first_out, last_out] {
-            done(install::uninstall(&files, ".", slug, REAL));
+            done(install::uninstall(&files, ".", slug, &REAL));
         }
         let mut after = theirs(dir.path());
         if first_out != "other" {
