@@ -22,37 +22,87 @@ use crate::terminal::status_text;
 
 /// The progress of one review or assembly run: a line for each member of the current step.
 pub(crate) struct Progress {
-    display: Display<council::Council, CouncilLines>,
+    display: Display<council::Board, CouncilLines>,
 }
 
 /// The progress of a sweep: one bar for all drafts.
 pub(crate) struct SweepProgress {
-    display: Display<council::Sweep, SweepLines>,
+    display: Display<council::SweepBoard, SweepLines>,
 }
 
 /// A live display, or lines.
-enum Display<L, P> {
+enum Display<B: Redraw, L> {
     Nothing,
-    Lines(P),
-    Live(L),
+    Lines(L),
+    Live(Live<B>),
+}
+
+impl<B: Redraw, L> Display<B, L> {
+    /// `watched` tells whether standard error is a terminal.
+    fn new(watched: bool, lines: L, board: impl FnOnce(Glyphs, ProgressDrawTarget) -> B) -> Self {
+        match Screen::of_stderr(watched) {
+            Screen::Off => Display::Nothing,
+            Screen::Lines => Display::Lines(lines),
+            Screen::Live(glyphs) => {
+                let board = Arc::new(Mutex::new(board(glyphs, ProgressDrawTarget::stderr())));
+                Display::Live(Live { board, ticker: Mutex::new(None) })
+            }
+        }
+    }
+
+    /// Removes the display from the screen.
+    fn clear(&self) {
+        if let Display::Live(live) = self {
+            live.clear();
+        }
+    }
+}
+
+/// The content of a screen that is redrawn.
+trait Redraw: Send + 'static {
+    /// Turns the spinners; the first call draws everything.
+    fn tick(&mut self);
+
+    fn clear(&mut self);
+}
+
+/// A live display: a thread redraws it from [`Live::start`] on.
+struct Live<B: Redraw> {
+    board: Arc<Mutex<B>>,
+    ticker: Mutex<Option<Ticker>>,
+}
+
+impl<B: Redraw> Live<B> {
+    fn board(&self) -> MutexGuard<'_, B> {
+        lock(&self.board)
+    }
+
+    fn start(&self) {
+        let board = &self.board;
+        lock(&self.ticker).get_or_insert_with(|| {
+            let board = board.clone();
+            Ticker::start(move || lock(&board).tick())
+        });
+    }
+
+    fn clear(&self) {
+        // The ticker ends first, so that nothing is drawn later.
+        let ticker = lock(&self.ticker).take();
+        drop(ticker);
+        self.board().clear();
+    }
+}
+
+impl<B: Redraw> Drop for Live<B> {
+    fn drop(&mut self) {
+        self.clear();
+    }
 }
 
 impl Progress {
     /// `watched` tells whether standard error is a terminal.
     pub(crate) fn new(watched: bool) -> Progress {
-        let display = match Screen::of_stderr(watched) {
-            Screen::Off => Display::Nothing,
-            Screen::Lines => Display::Lines(CouncilLines::new()),
-            Screen::Live(glyphs) => Display::Live(council::Council::new(glyphs, stderr())),
-        };
-        Progress { display }
-    }
-
-    /// Removes the display from the screen.
-    fn clear(&self) {
-        if let Display::Live(live) = &self.display {
-            live.clear();
-        }
+        Progress { display: Display::new(watched, CouncilLines::default(), council::Board::new) }
     }
 
     /// Shows the progress of an operation until it ends. A signal interrupts it; if its outcome was recorded before, the
@@ -82,7 +132,7 @@ impl Progress {
                 }
             }
         }
-        self.clear();
+        self.display.clear();
         if is_interrupted {
             run.interrupt();
         }
@@ -111,16 +161,17 @@ impl Observer for Progress {
                 lines.ended(&invocation, status.as_str(), took);
             }
             (Display::Live(live), Event::Asked { invocation, member, step }) => {
-                live.asked(&invocation, &member, &step);
+                live.board().asked(&invocation, &member, &step);
+                live.start();
             }
             (Display::Live(live), Event::Writing { invocation, bytes, .. }) => {
-                live.writing(&invocation, bytes);
+                live.board().writing(&invocation, bytes);
             }
             (Display::Live(live), Event::Retried { invocation, why, .. }) => {
-                live.asked_again(&invocation, &why)
+                live.board().asked_again(&invocation, &why);
             }
             (Display::Live(live), Event::Answered { invocation, status, took, .. }) => {
-                live.ended(&invocation, status.as_str(), took);
+                live.board().ended(&invocation, status.as_str(), took);
             }
             _ => {}
         }
@@ -130,19 +181,12 @@ impl Observer for Progress {
 impl SweepProgress {
     /// `watched` tells whether standard error is a terminal.
     pub(crate) fn new(watched: bool) -> SweepProgress {
-        let display = match Screen::of_stderr(watched) {
-            Screen::Off => Display::Nothing,
-            Screen::Lines => Display::Lines(SweepLines::default()),
-            Screen::Live(glyphs) => Display::Live(council::Sweep::new(glyphs, stderr())),
-        };
-        SweepProgress { display }
+        SweepProgress { display: Display::new(watched, SweepLines::default(), council::SweepBoard::new) }
     }
 
     /// Removes the display from the screen.
     pub(crate) fn clear(&self) {
-        if let Display::Live(live) = &self.display {
-            live.clear();
-        }
+        self.display.clear();
     }
 }
 
@@ -151,13 +195,16 @@ impl SweepObserver for SweepProgress {
         match &self.display {
             Display::Nothing => {}
             Display::Lines(lines) => lines.planned(reviews),
-            Display::Live(live) => live.planned(reviews),
+            Display::Live(live) => {
+                live.board().planned(reviews);
+                live.start();
+            }
         }
     }
 
     fn started(&self, path: &str) {
         if let Display::Live(live) = &self.display {
-            live.started(path);
+            live.board().started(path);
         }
     }
 
@@ -165,7 +212,7 @@ impl SweepObserver for SweepProgress {
         match &self.display {
             Display::Nothing => {}
             Display::Lines(lines) => lines.ended(swept),
-            Display::Live(live) => live.ended(&swept.path),
+            Display::Live(live) => live.board().ended(&swept.path),
         }
     }
 }
@@ -268,11 +315,6 @@ impl Screen {
     }
 }
 
-/// The target of live progress.
-fn stderr() -> ProgressDrawTarget {
-    ProgressDrawTarget::stderr()
-}
-
 impl Glyphs {
     /// The characters of standard output; Unicode if it is not a terminal, so that files look the same everywhere.
     pub(crate) fn of_stdout() -> Glyphs {
@@ -315,6 +357,7 @@ impl Glyphs {
     }
 }
 
+#[derive(Default)]
 struct CouncilLines {
     /// The step whose heading was written last.
     step: Mutex<String>,
@@ -327,10 +370,6 @@ struct SweepLines {
 }
 
 impl CouncilLines {
-    fn new() -> CouncilLines {
-        CouncilLines { step: Mutex::new(String::new()) }
-    }
-
     fn asked(&self, id: &str) {
         let word = id.split('/').next().unwrap_or(id);
         let mut current = lock(&self.step);

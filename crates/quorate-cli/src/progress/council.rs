@@ -2,12 +2,11 @@
 //! terminal's height, and one line for each finished step. A sweep has one bar with the number of finished drafts, the time,
 //! and the current drafts.
 
-use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::{Glyphs, Ticker, lock};
+use super::{Glyphs, Redraw};
 use crate::render::layout::{one_line, truncate};
 use crate::render::wording::{duration, status, step as named};
 
@@ -16,12 +15,7 @@ const MAX_REASON_CHARS: usize = 60;
 /// The most member lines. Members that have ended give way to pending ones, and are counted in the heading.
 const MAX_MEMBER_LINES: usize = 12;
 
-pub(super) struct Council {
-    board: Arc<Mutex<Board>>,
-    pulse: Mutex<Option<Ticker>>,
-}
-
-/// The content of the screen.
+/// A review or an assembly run.
 pub(super) struct Board {
     lines: MultiProgress,
     glyphs: Glyphs,
@@ -59,47 +53,6 @@ enum State {
     Thinking,
     Answered,
     Absent,
-}
-
-impl Council {
-    /// Draws on the target from the first tick on.
-    pub(super) fn new(glyphs: Glyphs, target: ProgressDrawTarget) -> Council {
-        Council { board: Arc::new(Mutex::new(Board::new(glyphs, target))), pulse: Mutex::new(None) }
-    }
-
-    pub(super) fn asked(&self, id: &str, member: &str, step: &str) {
-        lock(&self.board).asked(id, member, step);
-        let mut pulse = lock(&self.pulse);
-        if pulse.is_none() {
-            let board = self.board.clone();
-            *pulse = Some(Ticker::start(move || lock(&board).tick()));
-        }
-    }
-
-    pub(super) fn asked_again(&self, id: &str, reason: &str) {
-        lock(&self.board).asked_again(id, reason);
-    }
-
-    pub(super) fn writing(&self, id: &str, bytes: usize) {
-        lock(&self.board).writing(id, bytes);
-    }
-
-    pub(super) fn ended(&self, id: &str, status: &str, took: Duration) {
-        lock(&self.board).ended(id, status, took);
-    }
-
-    pub(super) fn clear(&self) {
-        // The ticker ends first, so that nothing is drawn later.
-        let pulse = lock(&self.pulse).take();
-        drop(pulse);
-        lock(&self.board).clear();
-    }
-}
-
-impl Drop for Council {
-    fn drop(&mut self) {
-        self.clear();
-    }
 }
 
 impl Board {
@@ -208,9 +161,10 @@ impl Board {
     fn style(&self, template: &str) -> ProgressStyle {
         style(template).tick_chars(self.glyphs.spinner())
     }
+}
 
-    /// Turns the spinners; the first call draws everything.
-    pub(super) fn tick(&mut self) {
+impl Redraw for Board {
+    fn tick(&mut self) {
         if let Some(target) = self.target.take() {
             self.lines.set_draw_target(target);
         }
@@ -221,7 +175,7 @@ impl Board {
         }
     }
 
-    pub(super) fn clear(&mut self) {
+    fn clear(&mut self) {
         self.close();
         // If standard error is closed, there is nothing to clear.
         let _ = self.lines.clear();
@@ -234,50 +188,12 @@ pub(super) fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
 }
 
-pub(super) struct Sweep {
-    board: Arc<Mutex<SweepBoard>>,
-    pulse: Mutex<Option<Ticker>>,
-}
-
-/// The content of the screen.
+/// A sweep.
 pub(super) struct SweepBoard {
     lines: MultiProgress,
     bar: ProgressBar,
     target: Option<ProgressDrawTarget>,
     active_paths: Vec<String>,
-}
-
-impl Sweep {
-    /// Draws on the target from the first tick on.
-    pub(super) fn new(glyphs: Glyphs, target: ProgressDrawTarget) -> Sweep {
-        Sweep { board: Arc::new(Mutex::new(SweepBoard::new(glyphs, target))), pulse: Mutex::new(None) }
-    }
-
-    pub(super) fn planned(&self, reviews: usize) {
-        lock(&self.board).planned(reviews);
-        let board = self.board.clone();
-        *lock(&self.pulse) = Some(Ticker::start(move || lock(&board).tick()));
-    }
-
-    pub(super) fn started(&self, path: &str) {
-        lock(&self.board).started(path);
-    }
-
-    pub(super) fn ended(&self, path: &str) {
-        lock(&self.board).ended(path);
-    }
-
-    pub(super) fn clear(&self) {
-        let pulse = lock(&self.pulse).take();
-        drop(pulse);
-        lock(&self.board).clear();
-    }
-}
-
-impl Drop for Sweep {
-    fn drop(&mut self) {
-        self.clear();
-    }
 }
 
 impl SweepBoard {
@@ -307,19 +223,20 @@ impl SweepBoard {
         self.update_message();
     }
 
-    pub(super) fn clear(&self) {
+    fn update_message(&self) {
+        self.bar.set_message(self.active_paths.join(", "));
+    }
+}
+
+impl Redraw for SweepBoard {
+    fn clear(&mut self) {
         self.bar.finish_and_clear();
         // If standard error is closed, there is nothing to clear.
         let _ = self.lines.clear();
         self.lines.set_draw_target(ProgressDrawTarget::hidden());
     }
 
-    fn update_message(&self) {
-        self.bar.set_message(self.active_paths.join(", "));
-    }
-
-    /// Turns the spinner; the first call draws the bar.
-    pub(super) fn tick(&mut self) {
+    fn tick(&mut self) {
         if let Some(target) = self.target.take() {
             self.lines.set_draw_target(target);
         }
