@@ -2,9 +2,11 @@
 //! device, or by an endless file. The type is checked after the file was opened, so that it cannot be swapped in between.
 //! A [`FileStamp`] detects by metadata that a file was changed or replaced.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, ErrorKind, Read as _};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::time::SystemTime;
 
 /// Opens a file or a directory for reading.
@@ -38,24 +40,61 @@ pub(crate) fn path_outside(dir: &Path, path: &Path) -> Option<PathBuf> {
     (!resolved.starts_with(real(dir))).then_some(resolved)
 }
 
-/// The one path of a file, without links and `..`, also if its end does not exist yet.
+/// As [`Resolver::resolve`], for a single path.
 pub(crate) fn real_path(path: &Path) -> PathBuf {
-    const MAX_LINKS: u32 = 16;
-    fn follow(path: &Path, links: u32) -> PathBuf {
-        if let Ok(real) = path.canonicalize() {
-            return real;
-        }
-        match (path.read_link(), path.parent(), path.file_name()) {
-            // A link to what does not exist yet.
-            (Ok(target), Some(parent), _) if links > 0 => follow(&parent.join(target), links - 1),
-            (_, Some(parent), Some(name)) => follow(parent, links).join(name),
-            (_, Some(parent), None) => {
-                follow(parent, links).parent().map_or_else(PathBuf::new, Path::to_owned)
-            }
-            (_, None, _) => path.to_owned(),
-        }
+    Resolver::default().resolve(path)
+}
+
+/// The maximum number of links that are followed in a path.
+const MAX_LINKS: usize = 40;
+
+/// Resolves the links in several paths at one time: it reads each name once. A later change on disk has no effect on it,
+/// so a resolver must not outlive the call that needs it.
+#[derive(Debug, Default)]
+pub struct Resolver {
+    /// The resolved path of each name that was read.
+    known: RefCell<HashMap<PathBuf, PathBuf>>,
+}
+
+impl Resolver {
+    /// The absolute path without links and `..`, also if its end does not exist yet: a write would create the missing
+    /// directories and follow a dangling link.
+    pub fn resolve(&self, path: &Path) -> PathBuf {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        self.follow(PathBuf::new(), &path, &mut { MAX_LINKS })
     }
-    follow(path, MAX_LINKS)
+
+    /// Whether a path is below a root once links are followed.
+    pub fn is_inside(&self, root: &Path, path: &Path) -> bool {
+        self.resolve(path).starts_with(self.resolve(root))
+    }
+
+    fn follow(&self, from: PathBuf, path: &Path, links: &mut usize) -> PathBuf {
+        path.components().fold(from, |resolved, part| match part {
+            Component::Prefix(_) | Component::RootDir => resolved.join(part),
+            Component::CurDir => resolved,
+            Component::ParentDir => resolved.parent().map_or_else(PathBuf::new, Path::to_owned),
+            Component::Normal(name) => self.entry(resolved.join(name), links),
+        })
+    }
+
+    /// The resolved path of an entry of a resolved directory.
+    fn entry(&self, path: PathBuf, links: &mut usize) -> PathBuf {
+        if let Some(known) = self.known.borrow().get(&path) {
+            return known.clone();
+        }
+        let resolved = match path.read_link() {
+            Ok(target) if *links > 0 => {
+                *links -= 1;
+                self.follow(path.parent().map_or_else(PathBuf::new, Path::to_owned), &target, links)
+            }
+            _ if cfg!(target_os = "linux") => path.clone(),
+            // Other systems may know the entry by another spelling.
+            _ => path.canonicalize().unwrap_or_else(|_| path.clone()),
+        };
+        self.known.borrow_mut().insert(path, resolved.clone());
+        resolved
+    }
 }
 
 /// The content of a file of at most `most` bytes.

@@ -5,6 +5,7 @@
 use std::ffi::OsString;
 use std::path::{Component, Path, PathBuf};
 
+use quorate_adapters::Resolver;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::provisioning::is_git_dir;
 use quorate_ledger::keys::KeyPurpose;
@@ -83,6 +84,7 @@ pub struct GuardedPlaces<'a> {
     pub ledger: &'a StoreAddress,
     pub log: &'a Path,
     pub witness: Option<&'a Witness>,
+    pub links: &'a Resolver,
 }
 
 impl Guard {
@@ -91,7 +93,7 @@ impl Guard {
     /// # Errors
     /// [`codes::FILE_UNWRITABLE`] if the configuration puts two files in one place, or one in Git's folder.
     pub fn of(environment: &Environment, places: GuardedPlaces<'_>) -> Result<Guard, Error> {
-        let GuardedPlaces { config, configured, root, ledger, log, witness } = places;
+        let GuardedPlaces { config, configured, root, ledger, log, witness, links } = places;
         let keyring = keyring_of(root, &config.keys);
         let witness = witness.and_then(Witness::file);
         let mut guard = Guard::default();
@@ -117,10 +119,10 @@ impl Guard {
             // If two files share a place, the ledger's place is rarely the mistake, so the error names the other.
             (FileRole::Ledger, ledger.file(), "the ledger"),
         ];
-        let resolved = guard.resolve();
+        let resolved = guard.resolve(links);
         for (role, path, what) in named {
             let Some(path) = path else { continue };
-            if let Some(why) = resolved.occupant(path, Some(role)) {
+            if let Some(why) = resolved.occupant(&links.resolve(path), path, Some(role)) {
                 let shown = display_path(environment, path);
                 let body = Body::new(format!("{what} cannot be {shown}: {why}"));
                 let help = "choose another file in the configuration";
@@ -172,13 +174,11 @@ impl Guard {
     /// # Errors
     /// [`codes::FILE_UNWRITABLE`] if it is the ledger, the log or the witness.
     pub fn ensure_unrecorded(&self, artifact: &Artifact) -> Result<(), Error> {
-        let Some(place) = artifact.path.as_deref().map(disk::canonical_or_new) else { return Ok(()) };
+        // The artifact exists, since it was read; a file that does not exist yet is another one.
+        let Some(id) = artifact.path.as_deref().and_then(FileIdentity::of) else { return Ok(()) };
         let is_recorded_to = |role| matches!(role, FileRole::Ledger | FileRole::Log | FileRole::Witness);
-        let id = FileIdentity::of(&place);
-        let found = self
-            .files
-            .iter()
-            .find(|(role, file)| is_recorded_to(*role) && Resolved::of(*role, file).is(&place, id.as_ref()));
+        let is_artifact = |file: &Path| FileIdentity::of(file).is_some_and(|found| found == id);
+        let found = self.files.iter().find(|(role, file)| is_recorded_to(*role) && is_artifact(file));
         let Some((role, _)) = found else { return Ok(()) };
         let why = format!("{}, and recording the review would change it", role.occupies());
         let body = Body::new(format!("cannot judge {}: {why}", artifact.display_name));
@@ -188,13 +188,17 @@ impl Guard {
 
     /// Why an absolute path is protected from writes by `role`, or by a file without a role.
     pub fn occupant(&self, path: &Path, role: Option<FileRole>) -> Option<&'static str> {
-        self.resolve().occupant(path, role)
+        let links = Resolver::default();
+        self.resolve(&links).occupant(&links.resolve(path), path, role)
     }
 
-    fn resolve(&self) -> ResolvedGuard {
-        let all = |named: &[(FileRole, PathBuf)]| {
-            named.iter().map(|(role, path)| Resolved::of(*role, path)).collect()
+    fn resolve(&self, links: &Resolver) -> ResolvedGuard {
+        let resolved = |(role, path): &(FileRole, PathBuf)| Resolved {
+            role: *role,
+            place: links.resolve(path),
+            id: FileIdentity::of(path),
         };
+        let all = |named: &[(FileRole, PathBuf)]| named.iter().map(resolved).collect();
         ResolvedGuard { files: all(&self.files), folders: all(&self.folders) }
     }
 }
@@ -214,10 +218,6 @@ struct Resolved {
 }
 
 impl Resolved {
-    fn of(role: FileRole, path: &Path) -> Resolved {
-        Resolved { role, place: disk::canonical_or_new(path), id: FileIdentity::of(path) }
-    }
-
     /// Whether a path without links, whose file has the identity `id`, is this one, or would be if it were created.
     fn is(&self, place: &Path, id: Option<&FileIdentity>) -> bool {
         self.place == place || (self.id.is_some() && self.id.as_ref() == id)
@@ -225,22 +225,22 @@ impl Resolved {
 }
 
 impl ResolvedGuard {
-    fn occupant(&self, path: &Path, role: Option<FileRole>) -> Option<&'static str> {
-        let place = disk::canonical_or_new(path);
-        if let Some(why) = place_of_others(path, &place) {
+    /// Why `path`, which leads to `place`, is protected from writes by `role`.
+    fn occupant(&self, place: &Path, path: &Path, role: Option<FileRole>) -> Option<&'static str> {
+        if let Some(why) = place_of_others(path, place) {
             return Some(why);
         }
         let above: Vec<_> = place.ancestors().map(|dir| (dir, FileIdentity::of(dir))).collect();
         let (_, id) = above.first()?;
         let mut others = self.files.iter().filter(|file| Some(file.role) != role);
-        if let Some(found) = others.find(|file| file.is(&place, id.as_ref())) {
+        if let Some(found) = others.find(|file| file.is(place, id.as_ref())) {
             return Some(found.role.occupies());
         }
-        let is_linked = disk::has_other_names(&place);
+        let is_linked = disk::has_other_names(place);
         let in_folder = |folder: &Resolved| {
             let files = || disk::walk(&folder.place).unwrap_or_default();
             above.iter().any(|(dir, id)| folder.is(dir, id.as_ref()))
-                || (is_linked && files().iter().any(|file| disk::is_same_file(&file.path, &place)))
+                || (is_linked && files().iter().any(|file| disk::is_same_file(&file.path, place)))
         };
         if let Some(found) = self.folders.iter().find(|folder| in_folder(folder)) {
             return Some(found.role.occupies());
@@ -259,7 +259,7 @@ impl ResolvedGuard {
             };
             OWN_FILES.iter().any(of_sqlite) && !(role == Some(FileRole::Ledger) && name == OWN_FILES[0])
         };
-        match below_quorate(&place)?.as_slice() {
+        match below_quorate(place)?.as_slice() {
             [file] if own(file) => Some("a ledger is there"),
             [folder, ..] if OWN_FOLDERS.contains(folder) => Some("a ledger is there"),
             _ => None,

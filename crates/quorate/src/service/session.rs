@@ -29,7 +29,6 @@ use super::environment::Environment;
 use super::error::{Error, error_chain};
 use super::guard::{FileRole, Guard, SQLITE_SUFFIXES, with_suffix};
 use super::keys::WorkspaceKeys;
-use super::metrics;
 use super::sealing::{self, Sealer};
 use super::signer::{KeySource, Signer};
 use super::witness::Witness;
@@ -152,8 +151,8 @@ impl LedgerSession {
     }
 
     /// The ledger for runs; measures its appends if that is configured.
-    pub(super) fn ledger(&self) -> Arc<dyn Ledger> {
-        metrics::ledger(&self.environment, &self.store)
+    pub(crate) fn ledger(&self) -> Arc<dyn Ledger> {
+        self.environment.ledger_port(&self.store)
     }
 
     /// All warnings, each once; clears them.
@@ -242,7 +241,8 @@ impl LedgerSession {
         Ok(run)
     }
 
-    /// Refuses a run whose row, records and tree differ, and one whose outcome was erased (D13).
+    /// Refuses a run whose row, records and tree differ, and one whose outcome was erased: displays match
+    /// the records (D13).
     ///
     /// # Errors
     /// `quorate:run_altered`, and `quorate:body_evicted`.
@@ -307,10 +307,14 @@ impl LedgerSession {
                 return String::new();
             }
             let environment = &self.environment;
-            let loaded = workspace::load(environment, &PathOverrides::default(), &environment.directory);
-            // Loading that configuration replaced the process's redaction; this restores the session's.
-            environment.redactor.set(self.workspace.redaction.redactor.clone());
-            match loaded.is_ok_and(|loaded| loaded.ledger == self.workspace.ledger) {
+            let is_ours = |ledger: &StoreAddress| *ledger == self.workspace.ledger;
+            let is_default = workspace::default_ledger(environment).is_ok_and(|ledger| is_ours(&ledger)) && {
+                let loaded = workspace::load(environment, &PathOverrides::default(), &environment.directory);
+                // Loading that configuration replaced the process's redaction; this restores the session's.
+                environment.redactor.set(self.workspace.redaction.redactor.clone());
+                loaded.is_ok_and(|loaded| is_ours(&loaded.ledger))
+            };
+            match is_default {
                 true => String::new(),
                 false => format!(" --ledger {}", display_ledger(environment, &self.workspace.ledger)),
             }
@@ -530,7 +534,7 @@ impl LedgerSession {
     }
 
     /// As [`sync_log_index`](Self::sync_log_index), for readers of the whole log: rebuilds the index if it differs from a
-    /// log that is not large (D13). Warns about a torn last line, which does not count; the next append repairs it.
+    /// log that is not large, since displays match the records (D13). Warns about a torn last line, which does not count; the next append repairs it.
     ///
     /// # Errors
     /// If log or ledger cannot be read.

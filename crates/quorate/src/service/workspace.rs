@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use quorate_adapters::Resolver;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::ports::executor::SideEffect;
 use quorate_kernel::registry::Registry;
@@ -66,24 +67,14 @@ pub struct Workspace {
 /// If a named file does not exist, or a file found is refused.
 pub fn load(environment: &Environment, named: &PathOverrides, start: &Path) -> Result<Workspace, Error> {
     let start = absolute(&environment.directory, start);
+    let links = Resolver::default();
     let mut report = Report::new();
-    let config_path = find_outermost(&start, "quorate.toml");
-    let mut config = Configuration::default();
-    if let Some(path) = &config_path {
-        trust::check_owner(environment, path)?;
-        config = accept(load_configuration(environment, path), &mut report)?;
-    }
-    let root = config_path.as_deref().and_then(Path::parent);
-    let council_path = match &named.config {
-        Some(named) => Some(explicit_config(environment, named)?),
-        None => {
-            let found = find_council(environment, &start, root)?;
-            found.as_deref().map_or(Ok(()), |path| trust::check_owner(environment, path))?;
-            found
-        }
-    };
+    let found = FoundFiles::of(environment, named.config.as_deref(), &start, &mut report)?;
+    let chosen = named.ledger.clone().or_else(|| environment.ledger.clone());
+    let FoundFiles { config, config_path, council_path } = &found;
+    let root = found.root();
     let mut council = council::built_in_council();
-    match &council_path {
+    match council_path {
         Some(path) => {
             let root = root.or(path.parent()).unwrap_or(&environment.directory);
             let found = FoundFile { root, file: path };
@@ -94,31 +85,32 @@ pub fn load(environment: &Environment, named: &PathOverrides, start: &Path) -> R
         }
         None => council.dir = root.unwrap_or(&environment.directory).to_owned(),
     }
-    let beside = council_path.as_deref().and_then(Path::parent).or(root).unwrap_or(&environment.directory);
-    let chosen = named.ledger.clone().or_else(|| environment.ledger.clone());
-    let ledger = ledger(environment, chosen.as_deref(), &config, beside)?;
+    let ledger = found.ledger(environment, chosen.as_deref())?;
+    let in_memory = environment.memory.is_some() && named.ledger.is_none();
     let log = match &council.logging.log_path {
-        Some(path) => absolute(&council.dir, path),
-        None => ledger.dir().join("council_log.jsonl"),
+        Some(path) if !in_memory => absolute(&council.dir, path),
+        _ => ledger.dir().join("council_log.jsonl"),
     };
     let bounds = TrustBounds {
-        root: root.unwrap_or(beside),
-        config: &config,
+        root: root.unwrap_or(found.beside(environment)),
+        config,
         council: &council,
         chosen: chosen.is_some(),
+        links: &links,
     };
     bounds.check(environment, council_path.as_deref(), &ledger, &log)?;
-    let witness = Witness::of(&config)?;
+    let witness = if in_memory { None } else { Witness::of(config)? };
     let places = GuardedPlaces {
-        config: &config,
+        config,
         configured: [config_path.as_deref(), council_path.as_deref()],
         root: &absolute(&environment.directory, root.unwrap_or(&council.dir)),
         ledger: &ledger,
         log: &log,
         witness: witness.as_ref(),
+        links: &links,
     };
     let guard = Guard::of(environment, places)?;
-    let redaction = Redaction::of(&config, &council, &environment.variables)?;
+    let redaction = Redaction::of(config, &council, &environment.variables)?;
     environment.redactor.set(redaction.redactor.clone());
     let registry = environment.registries.registry().clone();
     let is_above = |path: &Option<PathBuf>| {
@@ -127,8 +119,9 @@ pub fn load(environment: &Environment, named: &PathOverrides, start: &Path) -> R
     let is_found_here = named.config.is_none()
         && named.ledger.is_none()
         && start.starts_with(&environment.directory)
-        && is_above(&config_path)
-        && is_above(&council_path);
+        && is_above(config_path)
+        && is_above(council_path);
+    let FoundFiles { config, config_path, council_path } = found;
     Ok(Workspace {
         is_found_here,
         config,
@@ -143,6 +136,64 @@ pub fn load(environment: &Environment, named: &PathOverrides, start: &Path) -> R
         guard,
         report,
     })
+}
+
+/// The address of the ledger of the working directory's own configuration, if that could be loaded.
+///
+/// # Errors
+/// If `quorate.toml` is refused, there are several councils, or the address is invalid.
+pub fn default_ledger(environment: &Environment) -> Result<StoreAddress, Error> {
+    let found = FoundFiles::of(environment, None, &environment.directory, &mut Report::new())?;
+    found.ledger(environment, environment.ledger.as_deref())
+}
+
+/// The configuration of a directory, and the file of its council.
+struct FoundFiles {
+    config: Configuration,
+    config_path: Option<PathBuf>,
+    council_path: Option<PathBuf>,
+}
+
+impl FoundFiles {
+    fn of(
+        environment: &Environment,
+        named: Option<&Path>,
+        start: &Path,
+        report: &mut Report,
+    ) -> Result<FoundFiles, Error> {
+        let config_path = find_outermost(start, "quorate.toml");
+        let mut config = Configuration::default();
+        if let Some(path) = &config_path {
+            trust::check_owner(environment, path)?;
+            config = accept(load_configuration(environment, path), report)?;
+        }
+        let root = config_path.as_deref().and_then(Path::parent);
+        let council_path = match named {
+            Some(named) => Some(explicit_config(environment, named)?),
+            None => {
+                let found = find_council(environment, start, root)?;
+                found.as_deref().map_or(Ok(()), |path| trust::check_owner(environment, path))?;
+                found
+            }
+        };
+        Ok(FoundFiles { config, config_path, council_path })
+    }
+
+    /// The directory of `quorate.toml`.
+    fn root(&self) -> Option<&Path> {
+        self.config_path.as_deref().and_then(Path::parent)
+    }
+
+    /// The directory of the council, which the default ledger is in.
+    fn beside<'a>(&'a self, environment: &'a Environment) -> &'a Path {
+        let council = self.council_path.as_deref().and_then(Path::parent);
+        council.or(self.root()).unwrap_or(&environment.directory)
+    }
+
+    /// The ledger's address; `chosen` replaces the configured one.
+    fn ledger(&self, environment: &Environment, chosen: Option<&Path>) -> Result<StoreAddress, Error> {
+        ledger(environment, chosen, &self.config, self.beside(environment))
+    }
 }
 
 /// Problems of a directory's configured output files: two files in one place, one over a protected file, or one over
@@ -212,9 +263,10 @@ pub fn load_council(
 ) -> Loaded<Council> {
     let beside = path.parent().unwrap_or(root);
     let working = &*environment.directory;
-    let is_within = |path: &Path| is_inside(root, path) || is_inside(beside, path);
-    let is_beside = is_inside(working, beside);
-    let may_be_shown = |path: &Path| is_within(path) || (is_beside && is_inside(working, path));
+    let links = Resolver::default();
+    let is_within = |path: &Path| links.is_inside(root, path) || links.is_inside(beside, path);
+    let is_beside = links.is_inside(working, beside);
+    let may_be_shown = |path: &Path| is_within(path) || (is_beside && links.is_inside(working, path));
     let surroundings = council::FileAccess {
         working_dir: Some(working),
         may_read: &may_be_shown,
@@ -242,6 +294,7 @@ struct TrustBounds<'a> {
     council: &'a Council,
     /// Whether the user chose the ledger.
     chosen: bool,
+    links: &'a Resolver,
 }
 
 impl TrustBounds<'_> {
@@ -254,9 +307,10 @@ impl TrustBounds<'_> {
         ledger: &StoreAddress,
         log: &Path,
     ) -> Result<(), Error> {
-        let of_ledger = of_ledger(self.config).filter(|_| !self.chosen);
-        let of_config: Vec<_> = of_ledger.iter().cloned().chain(of_witness(self.config)).collect();
-        let of_council = of_council(self.council, self.root);
+        let links = self.links;
+        let of_ledger = of_ledger(self.config, links).filter(|_| !self.chosen);
+        let of_config: Vec<_> = of_ledger.iter().cloned().chain(of_witness(self.config, links)).collect();
+        let of_council = of_council(self.council, self.root, links);
         let council = council_path.unwrap_or(self.root).to_owned();
         let (elsewhere, logs_elsewhere) = (of_ledger.is_some(), !of_council.is_empty());
         let needs = vec![
@@ -265,18 +319,19 @@ impl TrustBounds<'_> {
         ];
         trust::admit(environment, needs)?;
         let home = ledger.dir().parent().unwrap_or(ledger.dir());
-        ensure_no_outside_links(if self.chosen || elsewhere { home } else { self.root }, ledger.dir())?;
+        let bound = if self.chosen || elsewhere { home } else { self.root };
+        ensure_no_outside_links(links, bound, ledger.dir())?;
         if self.chosen {
             return Ok(());
         }
         if !elsewhere {
-            ensure_inside(self.root, ledger.dir(), "ledger")?;
-            ledger.file().map_or(Ok(()), |file| ensure_inside(self.root, file, "ledger"))?;
+            ensure_inside(links, self.root, ledger.dir(), "ledger")?;
+            ledger.file().map_or(Ok(()), |file| ensure_inside(links, self.root, file, "ledger"))?;
             trust::check_owner(environment, &ledger.dir().join("ledger.db"))?;
         }
         match logs_elsewhere || elsewhere {
             true => Ok(()),
-            false => ensure_inside(self.root, log, "log"),
+            false => ensure_inside(links, self.root, log, "log"),
         }
     }
 }
@@ -394,29 +449,30 @@ pub fn of_configuration(config: &Configuration) -> Vec<SideEffect> {
         KeySource::File(path) => of_key(&config.dir, &absolute(&config.dir, path.as_ref())),
         KeySource::Env(_) | KeySource::Command(_) => None,
     });
-    of_ledger(config).into_iter().chain(of_witness(config)).chain(key).collect()
+    let links = Resolver::default();
+    of_ledger(config, &links).into_iter().chain(of_witness(config, &links)).chain(key).collect()
 }
 
 /// The ledger of a `quorate.toml`, if it is outside.
-fn of_ledger(config: &Configuration) -> Option<SideEffect> {
+fn of_ledger(config: &Configuration, links: &Resolver) -> Option<SideEffect> {
     let written = config.ledger.path.as_deref()?;
     if StoreAddress::is_postgres(written) {
         let address = StoreAddress::Postgres { url: written.to_owned(), dir: config.dir.clone() };
         return Some(SideEffect::new(format!("keep the ledger in {address}")));
     }
     let path = absolute(&config.dir, written.as_ref());
-    (!is_inside(&config.dir, &path))
+    (!links.is_inside(&config.dir, &path))
         .then(|| SideEffect::new(format!("keep the ledger at {}", path.display())))
 }
 
 /// The witness of a `quorate.toml`, if it is outside.
-fn of_witness(config: &Configuration) -> Option<SideEffect> {
+fn of_witness(config: &Configuration, links: &Resolver) -> Option<SideEffect> {
     let (written, _) = config.ledger.witness.as_ref()?;
     if written.contains("://") {
         return Some(SideEffect::new(format!("send checkpoints to {written}")));
     }
     let path = absolute(&config.dir, written.as_ref());
-    (!is_inside(&config.dir, &path))
+    (!links.is_inside(&config.dir, &path))
         .then(|| SideEffect::new(format!("append checkpoints to {}", path.display())))
 }
 
@@ -427,10 +483,11 @@ pub fn of_key(root: &Path, path: &Path) -> Option<SideEffect> {
 
 /// The files outside of a root and of its own directory that a council reads and writes: prompts and documents that it
 /// shows to members, and its log.
-pub fn of_council(council: &Council, root: &Path) -> Vec<SideEffect> {
+pub fn of_council(council: &Council, root: &Path, links: &Resolver) -> Vec<SideEffect> {
     let outside = |path: &Path| {
         let path = absolute(&council.dir, path);
-        (!is_inside(root, &path) && !is_inside(&council.dir, &path)).then(|| path.display().to_string())
+        let is_outside = !links.is_inside(root, &path) && !links.is_inside(&council.dir, &path);
+        is_outside.then(|| path.display().to_string())
     };
     let read = council.files.iter().filter_map(|(written, _)| outside(written.as_ref()));
     let read = read.map(|path| SideEffect::new(format!("show members the file {path}")));
@@ -449,11 +506,11 @@ pub fn of_watch(council: &Council, root: &Path) -> Vec<SideEffect> {
 ///
 /// # Errors
 /// [`codes::WORKSPACE_UNTRUSTED`].
-fn ensure_inside(root: &Path, path: &Path, what: &str) -> Result<(), Error> {
-    if is_inside(root, path) {
+fn ensure_inside(links: &Resolver, root: &Path, path: &Path, what: &str) -> Result<(), Error> {
+    let target = links.resolve(path);
+    if target.starts_with(links.resolve(root)) {
         return Ok(());
     }
-    let target = disk::canonical_or_new(path);
     let body = Body::new(format!(
         "cannot keep the {what} at {}: a link leads out of the workspace, to {}",
         path.display(),
@@ -471,14 +528,14 @@ const LEDGER_ENTRIES: [&str; 5] = ["keys", "aside", "live", "keys/checkpoints", 
 ///
 /// # Errors
 /// [`codes::WORKSPACE_UNTRUSTED`].
-fn ensure_no_outside_links(root: &Path, dir: &Path) -> Result<(), Error> {
+fn ensure_no_outside_links(links: &Resolver, root: &Path, dir: &Path) -> Result<(), Error> {
     for kept in LEDGER_ENTRIES {
-        ensure_inside(root, &dir.join(kept), kept)?;
+        ensure_inside(links, root, &dir.join(kept), kept)?;
     }
     let own_dir = dir.ends_with(".quorate").then(|| dir.to_owned());
     for dir in own_dir.into_iter().chain(LEDGER_ENTRIES.map(|kept| dir.join(kept))) {
         for link in disk::links_in(&dir) {
-            ensure_inside(root, &link, "files of the ledger")?;
+            ensure_inside(links, root, &link, "files of the ledger")?;
         }
     }
     Ok(())

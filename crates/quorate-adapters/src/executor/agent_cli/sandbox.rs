@@ -18,7 +18,7 @@ use std::sync::{Mutex, PoisonError};
 use tempfile::TempDir;
 
 use super::environment;
-use crate::regular_file::real_path;
+use crate::regular_file::{Resolver, real_path};
 
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LedgerFiles {
@@ -34,7 +34,8 @@ static PROTECTED_LEDGERS: Mutex<BTreeSet<LedgerFiles>> = Mutex::new(BTreeSet::ne
 
 /// Protects a ledger from the members that start from now on.
 pub fn protect_from_members(files: LedgerFiles) {
-    let real = |path: PathBuf| real_path(&path);
+    let links = Resolver::default();
+    let real = |path: PathBuf| links.resolve(&path);
     let files = LedgerFiles {
         keys: real(files.keys),
         ledger: files.ledger.into_iter().map(real).collect(),

@@ -1,14 +1,12 @@
-//! The commands of trust: lists the side effects of a workspace or of named files, starting none of them, and records
-//! or revokes the trust of a person.
+//! Lists the side effects of a workspace or of named files, starting none of them.
 
 use std::path::{Path, PathBuf};
 
-use quorate_diagnostics::{Body, codes};
+use quorate_adapters::Resolver;
 use quorate_manifest::check::is_candidate;
 use quorate_manifest::config::{Configuration, KeySource};
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::loader::{OpenResult, Refs};
-use serde::Serialize;
 
 use super::super::disk::{self, absolute, display_path};
 use super::super::environment::Environment;
@@ -16,8 +14,8 @@ use super::super::error::Error;
 use super::super::manifests::{Manifests, file_not_found};
 use super::super::workspace::{self, PathOverrides, find_root};
 use super::super::{convene, executor, runtime};
+use super::file_hashes;
 use super::requests::{Inventory, Trust, TrustRequest};
-use super::{TrustRecord, TrustStore, canonical, file_hashes};
 
 /// The side effects of the workspace around a directory. Refused files have none, since they are not used.
 ///
@@ -116,132 +114,17 @@ fn of_council(environment: &Environment, root: &Path, file: &Path) -> Vec<TrustR
     let loaded = workspace::load_council(environment, file, &display_path(environment, file), root, &found);
     let Some(council) = loaded.value else { return Vec::new() };
     let mut needs = executor::of_council(environment.registries.registry(), &council, file);
-    let mut acts = workspace::of_council(&council, root);
+    let mut acts = workspace::of_council(&council, root, &Resolver::default());
     acts.extend(workspace::of_watch(&council, root));
     needs.push(TrustRequest { file: file.to_owned(), acts });
     needs
-}
-
-/// What happens to the trust in files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TrustAction {
-    /// The files were listed.
-    Inspected,
-    /// The files are trusted.
-    Trusted,
-    /// No file below the root is trusted.
-    Revoked,
-}
-
-/// The files of a workspace that need trust, with their states after an action.
-#[derive(Debug, Clone, Serialize)]
-pub struct TrustReport {
-    /// The root of the workspace.
-    pub root: PathBuf,
-    /// The hash over all files, which `QUORATE_TRUST` can name.
-    pub hash: String,
-    /// What the files would run or send.
-    pub needs: Vec<TrustNeed>,
-    /// The files.
-    pub files: Vec<FileTrust>,
-    /// What was done.
-    #[serde(skip)]
-    pub action: TrustAction,
-}
-
-/// What a file of a workspace would run or send.
-#[derive(Debug, Clone, Serialize)]
-pub struct TrustNeed {
-    /// The file.
-    pub file: PathBuf,
-    /// Its path as shown to the user.
-    #[serde(skip)]
-    pub shown: String,
-    /// Its commands, servers and other side effects, in words.
-    pub acts: Vec<String>,
-}
-
-/// Whether a file is trusted.
-#[derive(Debug, Clone, Serialize)]
-pub struct FileTrust {
-    /// The file, by its canonical path.
-    pub file: PathBuf,
-    /// Its path as shown to the user.
-    #[serde(skip)]
-    pub shown: String,
-    /// SHA-256 of its bytes, in hex.
-    pub sha256: String,
-    /// Whether it is trusted with these bytes.
-    pub trusted: bool,
-}
-
-/// A directory whose configuration counts, or no longer counts, although another user owns it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub enum SafeDirectory {
-    /// It counts from now on.
-    #[serde(rename = "safe_directory")]
-    Added(PathBuf),
-    /// It no longer counts.
-    #[serde(rename = "revoked_safe_directory")]
-    Removed(PathBuf),
-}
-
-/// Inspects, trusts or revokes these files, or without any, the files of the workspace that need trust. Revoking covers
-/// all files below the root.
-///
-/// # Errors
-/// If a file does not exist, or the record of trust cannot be read or written.
-pub fn decide(
-    environment: &Environment,
-    files: &[PathBuf],
-    action: TrustAction,
-) -> Result<TrustReport, Error> {
-    let inventory = match files.is_empty() {
-        true => inventory_of_workspace(environment, &environment.directory)?,
-        false => inventory_of(environment, files)?,
-    };
-    match action {
-        TrustAction::Trusted if !inventory.files.is_empty() => {
-            required_store(environment)?.add(&inventory.files, environment.clock.now_ms())?;
-        }
-        TrustAction::Inspected | TrustAction::Trusted => {}
-        TrustAction::Revoked => {
-            let root = canonical(&inventory.root);
-            required_store(environment)?.change(|trusted| {
-                trusted
-                    .files
-                    .retain(|file, _| !file.starts_with(&root) && !inventory.files.contains_key(file));
-            })?;
-        }
-    }
-    let store = TrustStore::of(environment)?;
-    let trusted = store.as_ref().map_or_else(|| Ok(TrustRecord::default()), TrustStore::read)?;
-    let hash = inventory.hash();
-    let need = |TrustRequest { file, acts }| TrustNeed {
-        shown: display_path(environment, &file),
-        file,
-        acts: acts.into_iter().map(|act| act.what).collect(),
-    };
-    let file = |(file, sha256): (PathBuf, String)| FileTrust {
-        shown: display_path(environment, &file),
-        trusted: trusted.trusts(&file, &sha256),
-        file,
-        sha256,
-    };
-    Ok(TrustReport {
-        root: inventory.root,
-        hash,
-        needs: inventory.requests.into_iter().map(need).collect(),
-        files: inventory.files.into_iter().map(file).collect(),
-        action,
-    })
 }
 
 /// The inventory of files that a person names. It covers each of them, whether or not it has side effects now.
 ///
 /// # Errors
 /// If a file does not exist.
-fn inventory_of(environment: &Environment, files: &[PathBuf]) -> Result<Inventory, Error> {
+pub(crate) fn inventory_of(environment: &Environment, files: &[PathBuf]) -> Result<Inventory, Error> {
     let named: Vec<PathBuf> = files.iter().map(|file| absolute(&environment.directory, file)).collect();
     if let Some(at) = named.iter().position(|file| !file.is_file()) {
         return Err(file_not_found(&files[at].display().to_string()));
@@ -252,43 +135,4 @@ fn inventory_of(environment: &Environment, files: &[PathBuf]) -> Result<Inventor
         named.into_iter().map(|file| TrustRequest { file, acts: Vec::new() }).collect::<Vec<_>>();
     found.files.extend(file_hashes(&named_requests));
     Ok(found)
-}
-
-/// Allows a directory of another owner to configure Quorate.
-///
-/// # Errors
-/// If the directory does not exist, or the record of trust cannot be read or written.
-pub fn add_safe_directory(environment: &Environment, directory: &Path) -> Result<SafeDirectory, Error> {
-    let path = absolute(&environment.directory, directory);
-    let Some(path) = disk::canonical(&path).filter(|path| path.is_dir()) else {
-        return Err(file_not_found(&directory.display().to_string()));
-    };
-    required_store(environment)?.change(|trusted| {
-        trusted.safe_directories.insert(path.clone());
-    })?;
-    Ok(SafeDirectory::Added(path))
-}
-
-/// Revokes what [`add_safe_directory`] recorded. The directory need not exist any more.
-///
-/// # Errors
-/// If it is not recorded, or the record of trust cannot be read or written.
-pub fn remove_safe_directory(environment: &Environment, directory: &Path) -> Result<SafeDirectory, Error> {
-    let path = disk::canonical_or_new(&absolute(&environment.directory, directory));
-    let mut was_there = false;
-    required_store(environment)?.change(|trusted| was_there = trusted.safe_directories.remove(&path))?;
-    if was_there {
-        return Ok(SafeDirectory::Removed(path));
-    }
-    let body = Body::new(format!("{} is not recorded as a safe directory", path.display()));
-    let help = "pass the directory that was given to `--safe-directory`, not one below it";
-    Err(Error::not_found(codes::FILE_UNREADABLE, body.help(help)))
-}
-
-fn required_store(environment: &Environment) -> Result<TrustStore, Error> {
-    TrustStore::of(environment)?.ok_or_else(|| {
-        let body = Body::new("cannot record trust: neither XDG_STATE_HOME nor HOME names a directory");
-        let help = "set HOME, or use `--trust` or QUORATE_TRUST for each command";
-        Error::configuration(codes::TRUST_UNREADABLE, body.help(help))
-    })
 }
