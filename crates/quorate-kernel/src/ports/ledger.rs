@@ -16,6 +16,8 @@ use quorate_protocol::{Json, Name};
 use serde_json::Map;
 use tokio::time::Instant;
 
+use crate::canonical;
+
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $word:literal,)*) => {
         /// The kind of a record. The ledger may hold kinds that this version does not write.
@@ -186,6 +188,13 @@ pub struct Record {
 }
 
 impl Record {
+    /// The record of an entry that was appended as number `n`, as it would be read from the ledger. Writing may change the
+    /// kind of a number.
+    pub(crate) fn of(n: u64, entry: Entry) -> Record {
+        let data = serde_json::from_str(&canonical::object(&entry.data)).unwrap_or(entry.data);
+        Record { n, kind: entry.kind.as_str().to_owned(), at_ms: entry.at_ms, data: Some(data) }
+    }
+
     /// Whether it is of a kind.
     pub fn is(&self, kind: Kind) -> bool {
         self.kind == kind.as_str()

@@ -271,11 +271,12 @@ async fn a_run_whose_time_is_spent_does_not_wait_for_a_silent_ledger() {
     }
     // One that is slow and answers is waited for: what the run came to is recorded after its time.
     let ledger = SlowLedger::new(Duration::from_secs(4), true);
-    let concluded = council(&ledger, Some(Duration::from_secs(5)), answering(|_| 2_000))
+    let records = council(&ledger, Some(Duration::from_secs(5)), answering(|_| 2_000))
         .open(opening())
         .await
         .expect("recorded");
-    assert_eq!(concluded.outcome["verdict"], "INCOMPLETE");
+    let outcome = records.into_iter().rfind(|record| record.is(Kind::Outcome));
+    assert_eq!(outcome.and_then(|record| record.data).expect("decided")["verdict"], "INCOMPLETE");
 }
 
 #[tokio::test(start_paused = true)]

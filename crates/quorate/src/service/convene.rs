@@ -1,5 +1,5 @@
 //! Convene: an assembly from its ASSEMBLY.md to a recorded outcome. Its inputs are checked against its mode, and its
-//! `defaults` tell whether it is due (A7).
+//! `defaults` tell whether it is due: Quorate runs no scheduler (A7).
 
 pub mod plan;
 pub mod report;
@@ -14,17 +14,16 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
 use quorate_kernel::observer::Observer;
 use quorate_manifest::assembly::{Mode, Trigger};
-use quorate_manifest::tree::reader::nearest;
-use quorate_protocol::assembly::{AssemblyRequest, HostOptions, Setup};
+use quorate_manifest::tree::reader::meant_or;
+use quorate_protocol::assembly::{AssemblyRequest, Setup};
 use quorate_protocol::{Name, gather};
 use serde_json::json;
 
 use super::artifact::{self, Artifact, Draft};
 use super::budget;
 use super::environment::Environment;
-use super::error::{Error, ErrorKind};
+use super::error::Error;
 use super::ledger::gc;
-use super::registries::Registries;
 use super::resolve::{self, Resolution};
 use super::run_opened::{self, is_assembly};
 use super::run_spec::{self, RunOptions, RunSpec};
@@ -45,31 +44,15 @@ pub struct ConveneRequest {
     pub options: RunOptions,
 }
 
-/// Reads everything that a run needs, and asks no member. The workspace's report includes the manifest's warnings.
+/// Reads everything that a run needs, the subject with `read`, and asks no member. The workspace's report includes the
+/// manifest's warnings.
 ///
 /// # Errors
 /// If manifest, subject or configuration are unusable, or the inputs do not fit the mode.
-#[cfg(feature = "postgres")]
 pub fn prepare(
     environment: &Environment,
     places: &PathOverrides,
     request: &ConveneRequest,
-    registries: &Registries,
-) -> Result<(ConveneInput, Workspace), Error> {
-    prepare_with(environment, places, request, registries, |draft| {
-        artifact::read(draft, &environment.directory)
-    })
-}
-
-/// As [`prepare`], with another way to read the subject.
-///
-/// # Errors
-/// As [`prepare`], and as `read`.
-pub fn prepare_with(
-    environment: &Environment,
-    places: &PathOverrides,
-    request: &ConveneRequest,
-    registries: &Registries,
     read: impl FnOnce(&Draft) -> Result<Artifact, Error>,
 ) -> Result<(ConveneInput, Workspace), Error> {
     let resolving = resolve::ResolveRequest {
@@ -77,26 +60,26 @@ pub fn prepare_with(
         root: request.root.clone(),
         ..resolve::ResolveRequest::default()
     };
-    let mut view =
-        resolve::resolve(environment, &resolving, registries).map_err(Error::refused_as_configuration)?;
+    let mut view = resolve::resolve(environment, &resolving, &*environment.registries)
+        .map_err(Error::refused_as_configuration)?;
     let (asks, subject) = request.inputs.request_for(view.resolved.mode)?;
     if matches!(view.resolved.mode, Mode::Peer | Mode::Hierarchy) && view.resolved.members.is_empty() {
         let body = Body::new(format!("`{}` has no members to ask", view.resolved.name));
         let help = "list them under `members`, or convene a view that does";
         return Err(Error::configuration(codes::ASSEMBLY_EMPTY, body.help(help)));
     }
-    let setup = Setup::from_resolved(&view.resolved, asks.clone(), HostOptions::default());
+    let setup = Setup::from_resolved(&view.resolved, asks);
     ensure_known_class(&setup)?;
     ensure_known_phase(request.inputs.phase.as_deref(), &setup)?;
     let subject = read(&subject)?;
-    ensure_conversation(&asks, &subject)?;
-    ensure_proposal(&asks, &subject)?;
+    ensure_conversation(&setup.request, &subject)?;
+    ensure_proposal(&setup.request, &subject)?;
     let start = resolve::disk_path(&view.root, view.resolved.chain.leaf());
     let start = start.parent().unwrap_or(&environment.directory).to_owned();
     let mut workspace = workspace::load(environment, places, &start)?;
     workspace.guard.ensure_unrecorded(&subject)?;
     workspace.report.absorb(std::mem::take(&mut view.report));
-    Ok((ConveneInput { resolution: view, request: asks, subject }, workspace))
+    Ok((ConveneInput { resolution: view, setup, subject }, workspace))
 }
 
 /// Convenes at an opened session.
@@ -113,7 +96,7 @@ pub async fn convene(
     let history = spec::start(spec, session, input, observer).await?;
     let report = report::load(session, &history).await;
     // The report has the answers even if the run erases them at its end.
-    gc::after_run(session, &history.run).await?;
+    gc::after_run(session, history).await?;
     report
 }
 
@@ -163,7 +146,8 @@ fn reload_input(session: &LedgerSession, history: &History) -> Result<ConveneInp
             sha256: run_opened::input_sha256(history),
         },
     };
-    Ok(ConveneInput { resolution: view, request: setup.request, subject })
+    let setup = Setup::from_resolved(&view.resolved, setup.request);
+    Ok(ConveneInput { resolution: view, setup, subject })
 }
 
 /// The default interval of a periodic assembly, in milliseconds.
@@ -255,9 +239,9 @@ async fn last_completed_run(
 }
 
 /// The number of messages of a conversation; an unparsable text counts as one.
-pub(in crate::service) fn message_count(input: &ConveneInput) -> u64 {
+pub(crate) fn message_count(input: &ConveneInput) -> u64 {
     let subject = &input.subject;
-    let read = (input.request.mode() == Mode::Advisory)
+    let read = (input.setup.mode == Mode::Advisory)
         .then(|| gather::parse_conversation(&subject.display_name, &subject.text).ok())
         .flatten();
     read.map_or(1, |read| read.messages.len() as u64)
@@ -266,8 +250,8 @@ pub(in crate::service) fn message_count(input: &ConveneInput) -> u64 {
 /// An assembly that can be convened: resolved, with its subject.
 pub struct ConveneInput {
     pub resolution: Resolution,
-    /// The request to the mode.
-    pub request: AssemblyRequest,
+    /// The setup by the manifest and the request alone.
+    pub setup: Setup,
     /// The subject.
     pub subject: Artifact,
 }
@@ -343,7 +327,7 @@ impl Inputs {
 }
 
 /// Refuses a misspelled class: no member votes on it and no rule applies to it, so the rules of the intended class, a
-/// veto included, would be skipped (V1).
+/// veto included, would be skipped. A vote counts only for its classes (V1).
 ///
 /// # Errors
 /// A usage error with a suggestion.
@@ -354,13 +338,10 @@ fn ensure_known_class(setup: &Setup) -> Result<(), Error> {
         return Ok(());
     }
     let known: Vec<&str> = known.into_iter().collect();
-    let help = match nearest(class, &known) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None if known.is_empty() => {
-            "leave `--class` out: every member votes on every proposal here".to_owned()
-        }
-        None => format!("its classes are {}", known.join(", ")),
-    };
+    let help = meant_or(class, &known, || match known.is_empty() {
+        true => "leave `--class` out: every member votes on every proposal here".to_owned(),
+        false => format!("its classes are {}", known.join(", ")),
+    });
     Err(usage(format!("this assembly has no proposals of the class `{class}`"), help))
 }
 
@@ -379,11 +360,10 @@ fn ensure_known_phase(named: Option<&str>, setup: &Setup) -> Result<(), Error> {
     }
     let known: Vec<&str> = known.into_iter().collect();
     let phases: Vec<&str> = known.iter().copied().chain(COMMON_PHASES).collect();
-    let help = match nearest(phase, &phases) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None if known.is_empty() => "give its members a `phase`".to_owned(),
-        None => format!("its phases are {}", known.join(", ")),
-    };
+    let help = meant_or(phase, &phases, || match known.is_empty() {
+        true => "give its members a `phase`".to_owned(),
+        false => format!("its phases are {}", known.join(", ")),
+    });
     Err(usage(format!("no member of this assembly is in the phase `{phase}`"), help))
 }
 
@@ -398,7 +378,7 @@ fn flags_of(mode: Mode) -> &'static str {
 }
 
 fn usage(message: String, help: String) -> Error {
-    Error::new(ErrorKind::InvalidRequest, codes::USAGE, Body::new(message).help(help))
+    Error::usage(Body::new(message).help(help))
 }
 
 /// A proposal must not be empty or contain text that only a machine reads.
@@ -424,7 +404,7 @@ fn ensure_proposal(request: &AssemblyRequest, subject: &Artifact) -> Result<(), 
     Err(Error::configuration(codes::PROPOSAL_UNREADABLE, body.help("remove it: members would see it")))
 }
 
-/// The text must parse as a conversation (X13).
+/// The text must parse as a conversation, as JSON lines or Markdown (X13).
 ///
 /// # Errors
 /// If a line is not a message.

@@ -28,7 +28,15 @@ use super::{environment, overlays};
 /// If the ledger does not answer. A log that cannot be written is a warning; a later start writes the line.
 #[crate::boxed]
 pub async fn finalize(session: &LedgerSession, run: &Name) -> Result<History, Error> {
-    let mut history = session.partial_history(run).await?;
+    conclude(session, session.partial_history(run).await?).await
+}
+
+/// As [`finalize`], for a history that holds all records so far.
+///
+/// # Errors
+/// As [`finalize`].
+#[crate::boxed]
+pub(super) async fn conclude(session: &LedgerSession, mut history: History) -> Result<History, Error> {
     if history.outcome().is_none() || (history.ended.is_some() && history.unlogged == 0) {
         return Ok(history);
     }
@@ -64,13 +72,26 @@ pub(super) async fn record_run_ended(
     logged: bool,
 ) -> Result<(), Error> {
     let log_path = session.logged_elsewhere(history).filter(|_| logged);
-    let (ended, at_ms) = (RunEnded { logged, log_path }, session.environment.clock.now_ms());
-    let entry = Entry::of(&ended, at_ms);
-    match session.store.append(Append::one(&history.run, history.next, entry, Durability::Written)).await {
-        Ok(_) => history.end(ended, at_ms),
-        // Another process recorded it at the same time.
-        Err(LedgerError::Conflict { .. }) => {}
-        Err(error) => return Err(error.into()),
+    let ended = RunEnded { logged, log_path };
+    for _ in 0..MAX_ATTEMPTS {
+        let at_ms = session.environment.clock.now_ms();
+        let append = Append::one(&history.run, history.next, Entry::of(&ended, at_ms), Durability::Written);
+        match session.store.append(append).await {
+            Ok(_) => {
+                history.end(ended, at_ms);
+                break;
+            }
+            // A cancelled call was recorded after the outcome, or another process has added to the run.
+            Err(LedgerError::Conflict { .. }) => {
+                let overrides = history.overrides.len();
+                *history = session.partial_history(&history.run).await?;
+                // A decision that was added has a line of its own, which the next start writes.
+                if history.ended.is_some() || history.overrides.len() > overrides {
+                    break;
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
     }
     session.seal_run().await;
     Ok(())
@@ -93,7 +114,7 @@ async fn append_pending_lines(session: &LedgerSession, history: &History) -> boo
 }
 
 /// Appends the log line of a decided review.
-pub(super) async fn append_review_line(session: &LedgerSession, history: &History) -> bool {
+pub(crate) async fn append_review_line(session: &LedgerSession, history: &History) -> bool {
     let incomplete = history.outcome().is_some_and(|outcome| outcome.is_incomplete());
     let line = match (history.reopened, incomplete) {
         // The log already has INCOMPLETE, and that is still true.

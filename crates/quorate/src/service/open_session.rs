@@ -101,10 +101,7 @@ async fn reconcile(session: &LedgerSession) -> Result<(), Error> {
             continue;
         }
         // One run with invalid records must not block the others.
-        let concluded = async {
-            finalize(session, &run.run).await?;
-            gc::after_run(session, &run.run).await
-        };
+        let concluded = async { gc::after_run(session, finalize(session, &run.run).await?).await };
         if let Err(error) = concluded.await {
             let why = error
                 .report
@@ -116,8 +113,8 @@ async fn reconcile(session: &LedgerSession) -> Result<(), Error> {
             session.warn(codes::LOG_BEHIND, body);
         }
     }
-    #[cfg(feature = "postgres")]
-    super::queue::lines::write_log_lines(session).await?;
+    #[cfg(all(feature = "cluster", feature = "postgres"))]
+    crate::cluster::queue::lines::write_log_lines(session).await?;
     Ok(())
 }
 

@@ -9,7 +9,7 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::{Difference, History, replay as derive};
 use quorate_kernel::observer::Observer;
 use quorate_kernel::ports::ledger::Kind;
-use quorate_kernel::record::{self, Outcome};
+use quorate_kernel::record;
 use quorate_ledger::council_log::line::SUPERSEDED;
 use quorate_manifest::council::VerdictPolicy;
 use quorate_protocol::modes::council::Setup;
@@ -85,22 +85,22 @@ pub async fn resume(
         );
         return Err(Error::configuration(codes::RUN_QUEUED, body.help(help)));
     }
-    if is_assembly(&history) {
+    let history = if is_assembly(&history) {
         let (spec, keys) = convene::resumed_spec(session, &history, options)?;
         let permit = spec.admit(&session.environment)?;
-        spec.resume(session, history, keys, permit, observer).await?;
+        spec.resume(session, history, keys, permit, observer).await?
     } else {
         let spec = resumed_review(session, &history, options, *policy)?;
         let permit = spec.admit(&session.environment)?;
         ensure_same_input(session, &history, &spec)?;
-        spec.resume(session, history, KeySource::Recorded, permit, observer).await?;
-    }
+        spec.resume(session, history, KeySource::Recorded, permit, observer).await?
+    };
     drop(guard);
-    let mut report = runs::load_report(session, run).await;
+    let mut report = runs::report_of(session, &history).await;
     // The report has the answers even if the run erases them at its end.
-    gc::after_run(session, run).await?;
+    gc::after_run(session, history).await?;
     if let Ok(Recorded::Review(review)) = &mut report {
-        review.fail_on = *fail_on;
+        review.set_fail_on(*fail_on);
     }
     report
 }
@@ -232,8 +232,7 @@ fn protocol(history: &History) -> Result<Box<dyn Protocol>, Error> {
 
 /// The word for an outcome: its verdict.
 fn word(kind: &str, data: &Map<String, Json>) -> Option<String> {
-    let outcome: Outcome = (kind == Kind::Outcome.as_str()).then(|| record::read(data).ok())??;
-    outcome.verdict
+    record::verdict(data).filter(|_| kind == Kind::Outcome.as_str())
 }
 
 #[cfg(test)]

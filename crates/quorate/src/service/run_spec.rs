@@ -1,4 +1,4 @@
-//! A run of any protocol: its options, members and limits, its producer and fingerprint (X7), its first record, and how
+//! A run of any protocol: its options, members and limits, its producer and fingerprint, its first record, and how
 //! it is started and resumed.
 //!
 //! The fingerprint hashes the configuration. A resume compares it, and a sweep uses it to find artifacts that this
@@ -18,33 +18,35 @@ use quorate_kernel::extensions::Extensions;
 use quorate_kernel::history::History;
 use quorate_kernel::observer::Observer;
 use quorate_kernel::ports::ledger::LedgerError;
-use quorate_kernel::record::{self, ExecutorUsed, Input, Money, RunOpened, Spent};
+use quorate_kernel::record::{self, ExecutorUsed, Input, RunOpened, Spent};
 use quorate_manifest::loader::Refs;
 use quorate_manifest::playbook;
-use quorate_manifest::tree::reader::nearest;
+use quorate_manifest::tree::reader::meant_or;
 use quorate_manifest::workspace::{Scope, WorkspacePath};
 use quorate_playbook::bind::{Binding, Subject};
 use quorate_playbook::gate::Sketch;
 use quorate_playbook::weave::Composition;
+use quorate_protocol::modes::assembly::version;
 use quorate_protocol::modes::council::{Setup, VERSION};
-use quorate_protocol::{Json, Name, Part, Protocol};
+use quorate_protocol::{Json, Name, Part, Protocol, assembly};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
 use super::artifact::Artifact;
+use super::budget;
 use super::compose::{self, Sources};
 use super::environment::Environment;
-use super::error::{Error, ErrorKind};
+use super::error::Error;
 use super::executor::{SelectedEmbedder, SelectedExecutor};
-use super::finalize::finalize;
+use super::finalize::{conclude, finalize};
 use super::manifests::Manifests;
-use super::playbook::library::load_operator;
 use super::redaction::Redaction;
 use super::run_opened::{ensure_shown_artifact, seed};
 use super::session::LedgerSession;
 use super::signer::{KeySource, Signer};
 use super::trust::{self, Permit};
 use super::workspace::Workspace;
+use crate::playbook::library::load_operator;
 
 /// A protocol's setup, as `run.opened` records it.
 pub trait ProtocolSetup: Serialize {
@@ -96,7 +98,7 @@ impl PreparedMember {
     }
 
     /// The playbooks in its prompt, recorded with each of its answers.
-    pub(super) fn composition_fields(&self) -> Map<String, Json> {
+    pub(crate) fn composition_fields(&self) -> Map<String, Json> {
         let mut fields = self.extra_fields.clone();
         let Some((sources, composed)) = self.composed.as_deref() else { return fields };
         fields.insert("woven".to_owned(), json!(sources.hashes(composed, &[])));
@@ -117,13 +119,13 @@ pub struct RunSpec<S> {
     pub setup_redactions: usize,
     /// Problems that keep playbooks out of prompts, but do not stop the run.
     pub report: Report,
-    pub(super) fingerprint: Fingerprint,
+    pub(crate) fingerprint: Fingerprint,
     pub(super) extensions: Extensions,
     /// The workspace's embedder, if the run needs it.
-    pub(super) embedder: Option<SelectedEmbedder>,
-    pub(super) caps: Caps,
+    pub(crate) embedder: Option<SelectedEmbedder>,
+    pub(crate) caps: Caps,
     pub(super) wall: Option<Duration>,
-    pub(super) options: RunOptions,
+    pub(crate) options: RunOptions,
 }
 
 /// A new run's input, and its protocol's fields for the first record.
@@ -141,6 +143,29 @@ pub struct NewRun<'a> {
 }
 
 impl<S: ProtocolSetup> RunSpec<S> {
+    /// A run with these members in a workspace, without extensions and with nothing to report.
+    pub(super) fn new(
+        workspace: &Workspace,
+        options: &RunOptions,
+        setup: S,
+        members: Vec<PreparedMember>,
+        fingerprint: Fingerprint,
+    ) -> Self {
+        RunSpec {
+            setup,
+            members,
+            redaction: workspace.redaction.clone(),
+            setup_redactions: 0,
+            report: Report::new(),
+            fingerprint,
+            extensions: Extensions::default(),
+            embedder: None,
+            caps: options.caps_within(budget::configured(&workspace.config)),
+            wall: workspace.config.budget.wall,
+            options: options.clone(),
+        }
+    }
+
     /// The fingerprint with an input, given the SHA-256 of its bytes.
     pub fn fingerprint(&self, input_sha256: &str) -> Fingerprint {
         self.fingerprint.clone().with_input(input_sha256)
@@ -184,7 +209,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
     }
 
     /// Records the compositions of the members' prompts, and warns of omitted playbooks.
-    pub(super) async fn record_compositions(&self, session: &LedgerSession) -> Result<(), Error> {
+    pub(crate) async fn record_compositions(&self, session: &LedgerSession) -> Result<(), Error> {
         session.absorb(self.report.clone());
         for (sources, composed) in self.members.iter().filter_map(|member| member.composed.as_deref()) {
             sources.record(&session.store, composed, session.environment.clock.now_ms()).await?;
@@ -196,7 +221,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
     ///
     /// # Errors
     /// As [`RunSpec::start`].
-    pub(super) async fn start_as(
+    pub(crate) async fn start_as(
         &self,
         run: &Name,
         session: &LedgerSession,
@@ -209,11 +234,12 @@ impl<S: ProtocolSetup> RunSpec<S> {
         let opened = self.run_opened(session, &new, caps, &seed)?;
         session.start_signing(run, new.signer);
         let opening = Opening { opened, inputs: vec![new.part] };
-        self.run_config(session, run, (caps, seed), permit, observer)?.open(opening).await?;
-        finalize(session, run).await
+        let config = self.run_config(session, run, (caps, seed), permit, observer)?;
+        let records = config.open(opening).await?;
+        conclude(session, History::from_records(run, records)?).await
     }
 
-    /// Continues a run whose guard the caller holds.
+    /// Continues a run whose guard the caller holds, finalizes it, and returns its history.
     ///
     /// # Errors
     /// If its input is not its artifact, a text was erased, or the ledger fails.
@@ -224,7 +250,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
         keys: KeySource,
         permit: Permit,
         observer: Arc<dyn Observer>,
-    ) -> Result<(), Error> {
+    ) -> Result<History, Error> {
         let run = history.run.clone();
         ensure_shown_artifact(&history)?;
         if !session.resume_signing(&mut history, keys).await? {
@@ -238,7 +264,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
         };
         let config = self.run_config(session, &run, (self.caps, seed), permit, observer)?;
         config.resume(&history, inputs, superseded).await?;
-        finalize(session, &run).await.map(drop)
+        finalize(session, &run).await
     }
 
     /// The kernel's run config.
@@ -304,7 +330,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
             model: self.options.model.clone(),
             max_calls: caps.calls,
             max_tokens: caps.tokens,
-            max_money: caps.usd_nanos.map(Money::usd),
+            max_money: caps.money,
             config: path(session.workspace.council_path.as_deref().filter(|_| is_local)),
             host: path(session.workspace.config_path.as_deref().filter(|_| is_local)),
             producer: match &self.options.producer {
@@ -376,19 +402,29 @@ impl Fingerprint {
         Fingerprint::new("council", components)
     }
 
-    /// The fingerprint of an assembly, without an input.
-    pub fn of_assembly(parts: AssemblyParts<'_>) -> Self {
-        let executors = match parts.embedder {
-            Some(embedder) => json!([&parts.executors, embedder]),
-            None => parts.executors,
+    /// The fingerprint of an assembly, without an input. `manifest` has the texts of the chain's files, root first.
+    pub fn of_assembly(
+        workspace: &Workspace,
+        manifest: &Json,
+        setup: &assembly::Setup,
+        members: &[PreparedMember],
+        embedder: Option<&SelectedEmbedder>,
+    ) -> Self {
+        let by_member = |value: fn(&PreparedMember) -> Json| {
+            members.iter().map(|member| json!([&*member.id, value(member)])).collect::<Json>()
+        };
+        let executors = by_member(|member| member.executor.settings.clone());
+        let executors = match embedder {
+            Some(embedder) => json!([executors, embedder.settings]),
+            None => executors,
         };
         let components = vec![
-            ("manifest", hash(&parts.manifest)),
-            ("prompts", hash(&parts.prompts)),
-            (SETUP, hash(&parts.setup)),
+            ("manifest", hash(manifest)),
+            ("prompts", hash(&by_member(|member| json!(&*member.prompt)))),
+            (SETUP, hash(&json!(setup))),
             (EXECUTORS, hash(&executors)),
-            ("redaction", hash(parts.redaction)),
-            (MODE, parts.mode.to_owned()),
+            ("redaction", hash(workspace.redaction.settings())),
+            (MODE, version(setup.mode).to_owned()),
         ];
         Fingerprint::new("assembly", components)
     }
@@ -427,7 +463,7 @@ impl Fingerprint {
 }
 
 /// A bundle of the queue is compared without what each worker configures.
-#[cfg(feature = "postgres")]
+#[cfg(all(feature = "cluster", feature = "postgres"))]
 impl Fingerprint {
     /// Leaves out the executors' settings, which another machine decides.
     #[must_use]
@@ -460,21 +496,6 @@ impl Fingerprint {
     }
 }
 
-/// The parts of an assembly's fingerprint.
-pub struct AssemblyParts<'a> {
-    /// The texts of the chain's files, root first.
-    pub manifest: Json,
-    pub prompts: Json,
-    pub setup: Json,
-    /// Each member's executor and its settings.
-    pub executors: Json,
-    /// The configured embedder's settings, if meanings are compared.
-    pub embedder: Option<&'a Json>,
-    /// The redaction rules.
-    pub redaction: &'a Json,
-    pub mode: &'a str,
-}
-
 fn hash(value: &Json) -> String {
     let text = quorate_kernel::canonical::object(&quorate_kernel::attempts::object(json!({"of": value})));
     sha256_hex(text.as_bytes())
@@ -496,6 +517,63 @@ pub struct RunOptions {
     /// The producer of the run's subject.
     pub producer: Option<Producer>,
 }
+
+/// The methods that set the options of a run that has not started.
+macro_rules! run_option_methods {
+    () => {
+        /// All options of the run at once.
+        pub fn options(mut self, options: $crate::RunOptions) -> Self {
+            self.request.options = options;
+            self
+        }
+
+        /// The operator that produced the text: drift is counted by producer.
+        pub fn made_by(mut self, producer: impl Into<String>) -> Self {
+            self.request.options.producer = $crate::Producer::from_flags(Some(&producer.into()), &[]);
+            self
+        }
+
+        /// The executor of all members, instead of the configured one.
+        pub fn executor(mut self, name: impl Into<String>) -> Self {
+            self.request.options.executor = Some(name.into());
+            self
+        }
+
+        /// The executor's model.
+        pub fn model(mut self, model: impl Into<String>) -> Self {
+            self.request.options.model = Some(model.into());
+            self
+        }
+
+        /// The maximum number of calls, re-prompts and retries included.
+        pub fn max_calls(mut self, calls: u32) -> Self {
+            self.request.options.caps.calls = Some(calls);
+            self
+        }
+
+        /// The maximum number of tokens, of prompts and answers together. It is never exceeded: the maximum of each call is
+        /// reserved before the call, which is not made if that is more than what is left.
+        pub fn max_tokens(mut self, tokens: u64) -> Self {
+            self.request.options.caps.tokens = Some(tokens);
+            self
+        }
+
+        /// The maximum price of all calls. It is never exceeded, as with [`max_tokens`](Self::max_tokens). A model without a
+        /// known price is an error before any call.
+        pub fn max_money(mut self, money: quorate_manifest::money::Money) -> Self {
+            self.request.options.caps.money = Some(money);
+            self
+        }
+
+        /// The deadline of each member.
+        pub fn timeout(mut self, timeout: std::time::Duration) -> Self {
+            self.request.options.timeout = Some(timeout);
+            self
+        }
+    };
+}
+
+pub(crate) use run_option_methods;
 
 impl RunOptions {
     /// The limits of a run in a workspace with these configured ones.
@@ -586,7 +664,7 @@ pub fn check_producer(
         if Binding::new(&book.playbook).matches(&subject).is_none() {
             let body = Body::new(format!("the playbook `{slug}` does not target `{}`", producer.operator));
             let help = format!("run `quorate playbook show {slug}` to see its targets");
-            return Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body.help(help)));
+            return Err(Error::usage(body.help(help)));
         }
     }
     Ok(())
@@ -596,14 +674,11 @@ const OPERATORS: &str = "operators";
 
 fn unknown(message: String, written: &str, known: &[String], otherwise: &str) -> Error {
     let known: Vec<&str> = known.iter().map(String::as_str).collect();
-    let help = match nearest(written, &known) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => otherwise.to_owned(),
-    };
-    Error::new(ErrorKind::InvalidRequest, codes::USAGE, Body::new(message).help(help))
+    let help = meant_or(written, &known, || otherwise.to_owned());
+    Error::usage(Body::new(message).help(help))
 }
 
-/// X7: a resume asks the same members about the same text.
+/// A resume asks the same members about the same text (X7).
 ///
 /// # Errors
 /// [`codes::FINGERPRINT_CHANGED`], with the components that changed since the run was opened.
