@@ -79,12 +79,12 @@ pub struct Member {
     pub layer: usize,
 }
 
-/// A rule of a manifest, as it is applied.
+/// A rule of a manifest.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Rule {
     /// Unique among the rules.
     pub id: Name,
-    /// The name of a built-in kind, or of one that the host registered.
+    /// The name of a built-in kind, or of a kind that the host registered.
     pub kind: Name,
     /// Whose outputs it looks at; `None` is everybody's.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,6 @@
 use std::future::{Future, IntoFuture};
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::time::Duration;
 
 use quorate_manifest::assembly::Trigger;
 use quorate_protocol::assembly::Setup;
@@ -14,15 +13,16 @@ use super::events::Run;
 use super::service::artifact::Draft;
 use super::service::convene::{self, ConveneInput, DueStatus, plan, spec};
 use super::service::open_session;
-use super::service::run_spec::{Producer, RunOptions, RunSpec};
+use super::service::run_spec::{RunSpec, run_option_methods};
 use super::service::runs::Recorded;
 use super::service::workspace::Workspace;
 use super::session::Outcome;
 
 pub use super::service::convene::plan::{DeferredQuestion, Plan, PlannedRule, Question};
 pub use super::service::convene::report::{
-    AppliedRule, AssemblyVerdict, Consultation, Contribution, CountedVote, Decision, ExactRatio, Fragment,
-    Member, Message, Needed, Node, Objection, Risk, Rollup, Violation, VoteCount,
+    AppliedRule, AssemblyOutcome, AssemblyVerdict, Consultation, Contribution, CountedVote, Decision,
+    ExactRatio, Fragment, Member, Message, Needed, Node, Objection, OutcomeKind, Risk, Rollup, Violation,
+    VoteCount,
 };
 pub use super::service::convene::{ConveneRequest, Inputs};
 
@@ -61,7 +61,7 @@ impl Quorate {
     /// let proposal = Draft::Text { name: "proposal.md".to_owned(), text };
     /// let decision = quorate.convene("ASSEMBLY.md").proposal(proposal).await?;
     /// // The rubric votes for a member only by the lists of its persona; this one has none, so it abstains.
-    /// assert_eq!(decision.verdict, Some(AssemblyVerdict::Fail));
+    /// assert_eq!(decision.verdict(), Some(AssemblyVerdict::Fail));
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -70,12 +70,44 @@ impl Quorate {
     }
 
     /// As [`convene`](Self::convene), with the whole request at once.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// use quorate::convene::{ConveneRequest, Inputs};
+    /// use quorate::{ErrorKind, Quorate};
+    ///
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+    /// let inputs = Inputs { proposal: Some("proposal.md".into()), ..Inputs::default() };
+    /// let request = ConveneRequest { path: "board/ASSEMBLY.md".into(), inputs, ..ConveneRequest::default() };
+    /// let error = quorate.convening(request).await.unwrap_err();
+    /// assert_eq!(error.kind(), ErrorKind::NotFound); // there is no such assembly
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn convening(&self, request: ConveneRequest) -> Convening {
         Convening { quorate: self.clone(), request }
     }
 }
 
-/// A run of an assembly that has not started.
+/// A run of an assembly that has not started. Await it for the decision, [`start`](Self::start) it to receive events, or
+/// [`plan`](Self::plan) it to see whom it would ask. The methods of other modes than the assembly's are an error.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # let dir = tempfile::tempdir()?;
+/// use quorate::init::InitTemplate;
+/// use quorate::ports::Mode;
+/// use quorate::{Draft, Quorate};
+///
+/// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+/// let board = quorate.init_manifest(".".as_ref(), InitTemplate::Assembly(Mode::Voting), "board")?;
+/// let proposal = Draft::of_text("# A second region\n\nResolution: open it.\n".to_owned(), None);
+/// let plan = quorate.convene(&board.done[0]).proposal(proposal).plan().await?;
+/// assert_eq!(plan.assembly, "board");
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 #[must_use = "nothing happens until it is awaited or started"]
 pub struct Convening {
@@ -166,55 +198,7 @@ impl Convening {
         self
     }
 
-    /// All options of the run at once.
-    pub fn options(mut self, options: RunOptions) -> Self {
-        self.request.options = options;
-        self
-    }
-
-    /// The producer of the subject.
-    pub fn made_by(mut self, producer: impl Into<String>) -> Self {
-        self.request.options.producer = Producer::from_flags(Some(&producer.into()), &[]);
-        self
-    }
-
-    /// The executor of all members, instead of the configured one.
-    pub fn executor(mut self, name: impl Into<String>) -> Self {
-        self.request.options.executor = Some(name.into());
-        self
-    }
-
-    /// The executor's model.
-    pub fn model(mut self, model: impl Into<String>) -> Self {
-        self.request.options.model = Some(model.into());
-        self
-    }
-
-    /// The maximum number of calls, re-prompts and retries included.
-    pub fn max_calls(mut self, calls: u32) -> Self {
-        self.request.options.caps.calls = Some(calls);
-        self
-    }
-
-    /// The maximum number of tokens, of prompts and answers together. It is never exceeded: what a call takes at most
-    /// is reserved before the call, which is not made if that is more than what is left.
-    pub fn max_tokens(mut self, tokens: u64) -> Self {
-        self.request.options.caps.tokens = Some(tokens);
-        self
-    }
-
-    /// The maximum price of all calls, in billionths of a US dollar: `5_000_000_000` is 5 USD. It is never exceeded, as
-    /// with [`max_tokens`](Self::max_tokens). A model without a known price is an error before any call.
-    pub fn max_usd_nanos(mut self, usd_nanos: u64) -> Self {
-        self.request.options.caps.usd_nanos = Some(usd_nanos);
-        self
-    }
-
-    /// The deadline of each member.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.request.options.timeout = Some(timeout);
-        self
-    }
+    run_option_methods!();
 
     /// Starts the run, as a stream of events.
     pub fn start(self) -> Run<Outcome<Decision>> {
@@ -270,9 +254,7 @@ impl Convening {
         let Convening { quorate, request } = self.locate()?;
         let environment = &quorate.environment;
         let read = |draft: &Draft| quorate.read_draft(draft.clone());
-        let registries = &*environment.registries;
-        let (input, workspace) =
-            convene::prepare_with(environment, &quorate.places, &request, registries, read)?;
+        let (input, workspace) = convene::prepare(environment, &quorate.places, &request, read)?;
         let spec = spec::build(environment, &workspace, &input, &request.options)?;
         Ok((quorate, input, spec, workspace))
     }

@@ -103,7 +103,12 @@ impl Error {
     }
 
     pub(crate) fn invalid_request(message: impl Into<String>) -> Self {
-        Error::new(ErrorKind::InvalidRequest, codes::USAGE, Body::new(message))
+        Error::usage(Body::new(message))
+    }
+
+    /// A request that contradicts itself or names an unknown word.
+    pub(crate) fn usage(body: Body) -> Self {
+        Error::new(ErrorKind::InvalidRequest, codes::USAGE, body)
     }
 
     /// An error in the program itself.

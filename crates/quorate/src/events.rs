@@ -17,6 +17,20 @@ pub use quorate_kernel::record::Status;
 /// A running operation: a stream of [events](Event) that ends with a result. It makes progress only while it is polled.
 /// Dropping it cancels it at once; [`Run::interrupt`] also closes the ledger. In both cases pending members are stopped,
 /// answers received so far stay recorded, and [`Quorate::resume`](crate::Quorate::resume) continues the run.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # let dir = tempfile::tempdir()?;
+/// use quorate::{Event, Quorate};
+///
+/// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+/// let mut run = quorate.review_text("notice.md", "The meeting moved to Tuesday.\n").start();
+/// assert!(matches!(run.next().await, Some(Event::Opened { .. })));
+/// let review = run.finish().await?; // drops the events that were not read
+/// assert_eq!(review.artifact, "notice.md");
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Run<T, E = Event> {
     work: Pin<Box<dyn Future<Output = Result<T, Error>> + Send>>,
     events: mpsc::UnboundedReceiver<E>,

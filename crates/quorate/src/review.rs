@@ -4,31 +4,33 @@ use std::borrow::Cow;
 use std::future::{Future, IntoFuture};
 use std::path::PathBuf;
 use std::pin::Pin;
-use std::time::Duration;
 
 use quorate_diagnostics::Report;
 use quorate_diagnostics::render::machine::diagnostics_json;
 use quorate_manifest::council::VerdictPolicy;
 use quorate_manifest::council::tiers::Tier;
 use quorate_protocol::policy::Verdict;
-use serde_json::{Value, json};
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 
 use super::builder::Quorate;
 use super::error::{Error, ErrorKind};
 use super::events::Run;
 use super::service::artifact::{self, Artifact};
 use super::service::review::{self, severity};
-use super::service::run_spec::{Producer, RunOptions};
+use super::service::run_spec::run_option_methods;
 use super::service::runs::Recorded;
-use super::service::schemas::REVIEWS;
 use super::session::Outcome;
 
 pub use super::service::artifact::{Draft, Drafts};
 pub use super::service::compare::{Position, Stance};
 pub use super::service::diff::{Change, Piece};
-pub use super::service::estimate::{Estimate, Estimates};
+pub use super::service::estimate::{DraftEstimate, Estimate, Estimates, ExecutorEstimate, MostSpent};
 pub use super::service::member_usage::{Failure, MemberUsage};
-pub use super::service::report::{Answer, Deliberator, FailOn, Finding, LedgerLocation, Override, Review};
+pub use super::service::report::{
+    Adjudicator, Answer, Deliberator, FailOn, Finding, LedgerLocation, Override, Review,
+};
 pub use super::service::review::{ReviewOutcome, ReviewRequest, TierPolicy};
 pub use quorate_kernel::attempts::Cost;
 pub use quorate_kernel::ports::executor::Usage;
@@ -63,6 +65,19 @@ impl Quorate {
     }
 
     /// Reviews a text without a file. The name replaces the path in records, in the log and for tier rules.
+    ///
+    /// ```
+    /// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+    /// # let dir = tempfile::tempdir()?;
+    /// use quorate::Quorate;
+    ///
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+    /// let text = "The meeting moved to Tuesday at ten, because the room is taken on Monday.\n";
+    /// let review = quorate.review_text("notice.md", text).made_by("ada").await?;
+    /// assert_eq!(review.artifact, "notice.md");
+    /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn review_text(&self, name: impl Into<String>, text: impl Into<String>) -> Reviewing {
         self.review(Draft::Text { name: name.into(), text: text.into() })
     }
@@ -98,7 +113,22 @@ impl Quorate {
     }
 }
 
-/// A review that has not started.
+/// A review that has not started. Await it for the result, or [`start`](Self::start) it to receive events. The methods set
+/// the request; without them, the workspace's configuration decides.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # let dir = tempfile::tempdir()?;
+/// use quorate::Quorate;
+///
+/// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+/// let reviewing = quorate.review_text("notice.md", "The meeting moved to Tuesday.\n").max_calls(20);
+/// reviewing.check()?; // asks no member, and needs no ledger
+/// assert!(reviewing.estimate()?.calls <= 20);
+/// assert!(reviewing.await?.calls <= 20);
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 #[must_use = "nothing happens until it is awaited or started"]
 pub struct Reviewing {
@@ -162,55 +192,7 @@ impl Reviewing {
         self
     }
 
-    /// All options of the run at once.
-    pub fn options(mut self, options: RunOptions) -> Self {
-        self.request.options = options;
-        self
-    }
-
-    /// The producer of the text: drift is counted by producer.
-    pub fn made_by(mut self, producer: impl Into<String>) -> Self {
-        self.request.options.producer = Producer::from_flags(Some(&producer.into()), &[]);
-        self
-    }
-
-    /// The executor of all members, instead of the configured one.
-    pub fn executor(mut self, name: impl Into<String>) -> Self {
-        self.request.options.executor = Some(name.into());
-        self
-    }
-
-    /// The executor's model.
-    pub fn model(mut self, model: impl Into<String>) -> Self {
-        self.request.options.model = Some(model.into());
-        self
-    }
-
-    /// The maximum number of calls, re-prompts and retries included.
-    pub fn max_calls(mut self, calls: u32) -> Self {
-        self.request.options.caps.calls = Some(calls);
-        self
-    }
-
-    /// The maximum number of tokens, of prompts and answers together. It is never exceeded: what a call takes at most
-    /// is reserved before the call, which is not made if that is more than what is left.
-    pub fn max_tokens(mut self, tokens: u64) -> Self {
-        self.request.options.caps.tokens = Some(tokens);
-        self
-    }
-
-    /// The maximum price of all calls, in billionths of a US dollar: `5_000_000_000` is 5 USD. It is never exceeded, as
-    /// with [`max_tokens`](Self::max_tokens). A model without a known price is an error before any call.
-    pub fn max_usd_nanos(mut self, usd_nanos: u64) -> Self {
-        self.request.options.caps.usd_nanos = Some(usd_nanos);
-        self
-    }
-
-    /// The deadline of each member.
-    pub fn timeout(mut self, timeout: Duration) -> Self {
-        self.request.options.timeout = Some(timeout);
-        self
-    }
+    run_option_methods!();
 
     /// Checks that the draft can be reviewed: valid configuration, available executor, enforceable caps. Needs no ledger.
     ///
@@ -227,6 +209,14 @@ impl Reviewing {
     ///
     /// # Errors
     /// If draft, configuration or executor are unusable.
+    ///
+    /// ```
+    /// let dir = tempfile::tempdir()?;
+    /// let quorate = quorate::Quorate::builder().workspace(dir.path()).build()?;
+    /// let estimate = quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").estimate()?;
+    /// assert_eq!(estimate.calls, 9); // four deliberators in two rounds, and the adjudicator
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn estimate(&self) -> Result<Estimate, Error> {
         let Quorate { environment, places, .. } = &self.quorate;
         let artifact = self.artifact()?;
@@ -264,7 +254,7 @@ impl Reviewing {
             let reviewed = review::review(&session, artifact, &request, observer);
             let decided = |recorded| match recorded {
                 Recorded::Review(mut review) => {
-                    review.fail_on = request.fail_on;
+                    review.set_fail_on(request.fail_on);
                     Some(ReviewOutcome::Judged(review))
                 }
                 Recorded::Decision(_) => None,
@@ -311,18 +301,55 @@ impl ReviewedDraft {
             Err(_) => "not reviewed",
         }
     }
+}
 
-    /// Its object in the JSON of several reviews.
-    pub fn to_json(&self) -> Value {
-        let other =
-            |key: &str, value: Value| json!({"artifact": self.name, "exit": self.exit_code(), key: value});
-        match &self.result {
-            Ok(ReviewOutcome::Judged(review)) => review.to_json(),
+/// The object of a draft in the JSON of several reviews.
+#[derive(Serialize, JsonSchema)]
+#[serde(untagged)]
+#[schemars(inline, deny_unknown_fields)]
+enum DraftResult<'r> {
+    Reviewed(&'r Review),
+    Skipped {
+        artifact: &'r str,
+        /// The exit code of a command with this draft alone.
+        exit: u8,
+        skipped: SkippedDraft<'r>,
+    },
+    Failed {
+        artifact: &'r str,
+        /// The exit code of a command with this draft alone.
+        exit: u8,
+        #[schemars(with = "Vec<Map<String, Value>>")]
+        diagnostics: Value,
+    },
+}
+
+/// Why a draft was not reviewed.
+#[derive(Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields, extend("required" = ["tier", "artifact_type"]))]
+struct SkippedDraft<'r> {
+    #[schemars(range(min = 1, max = 3))]
+    tier: u8,
+    artifact_type: &'r str,
+    /// Why the text has this tier, if a model said so.
+    tier_reason: Option<&'r str>,
+}
+
+impl<'r> DraftResult<'r> {
+    fn of(reviewed: &'r ReviewedDraft) -> Self {
+        let (artifact, exit) = (&*reviewed.name, reviewed.exit_code());
+        match &reviewed.result {
+            Ok(ReviewOutcome::Judged(review)) => DraftResult::Reviewed(review),
             Ok(ReviewOutcome::Skipped { tier, artifact_type, reason }) => {
-                other("skipped", json!({"tier": tier, "artifact_type": artifact_type, "tier_reason": reason}))
+                let skipped = SkippedDraft { tier: *tier, artifact_type, tier_reason: reason.as_deref() };
+                DraftResult::Skipped { artifact, exit, skipped }
             }
-            Err(error) if error.kind() == ErrorKind::Interrupted => other("diagnostics", json!([])),
-            Err(error) => other("diagnostics", diagnostics_json(error.report())),
+            Err(error) if error.kind() == ErrorKind::Interrupted => {
+                DraftResult::Failed { artifact, exit, diagnostics: json!([]) }
+            }
+            Err(error) => {
+                DraftResult::Failed { artifact, exit, diagnostics: diagnostics_json(error.report()) }
+            }
         }
     }
 }
@@ -332,11 +359,28 @@ pub fn worst_exit_code(codes: impl IntoIterator<Item = u8>) -> u8 {
     codes.into_iter().max_by_key(|code| severity(*code)).unwrap_or(0)
 }
 
-/// Several reviews as `quorate review --format json` prints them.
-pub fn reviews_json(reviews: &[ReviewedDraft]) -> Value {
-    let exit = worst_exit_code(reviews.iter().map(ReviewedDraft::exit_code));
-    let reviews: Vec<Value> = reviews.iter().map(ReviewedDraft::to_json).collect();
-    json!({"schema": REVIEWS, "exit": exit, "reviews": reviews})
+/// The version of the JSON for several reviews.
+pub(crate) const REVIEWS: &str = "quorate.reviews/v1";
+
+/// Several reviews as `quorate review --format json` prints them, in the order of the drafts.
+#[derive(Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
+pub struct Reviews<'r> {
+    /// The version of the JSON.
+    #[schemars(extend("const" = REVIEWS))]
+    schema: &'static str,
+    /// The exit code of the command: that of the worst review.
+    exit: u8,
+    /// In the order of the drafts. A draft without a verdict has the reason.
+    reviews: Vec<DraftResult<'r>>,
+}
+
+impl<'r> Reviews<'r> {
+    /// The reviews of these drafts.
+    pub fn of(reviews: &'r [ReviewedDraft]) -> Self {
+        let exit = worst_exit_code(reviews.iter().map(ReviewedDraft::exit_code));
+        Reviews { schema: REVIEWS, exit, reviews: reviews.iter().map(DraftResult::of).collect() }
+    }
 }
 
 #[cfg(test)]

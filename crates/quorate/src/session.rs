@@ -13,7 +13,15 @@ use super::events::Interruption;
 use super::service::runs::{self, Recorded};
 use super::service::session::LedgerSession;
 
-/// The result of a call, and the warnings of the workspace and of the call: problems that did not stop it.
+/// The result of a call, and the warnings of the workspace and of the call: problems that did not stop it. It dereferences
+/// to the result.
+///
+/// ```
+/// use quorate::Outcome;
+///
+/// let outcome = Outcome::from(vec!["a.md", "b.md"]).map(|names| names.len());
+/// assert_eq!((*outcome, outcome.warnings.is_empty()), (2, true));
+/// ```
 #[derive(Debug, Clone, Default)]
 pub struct Outcome<T> {
     /// The result.
@@ -51,8 +59,21 @@ impl<T> Deref for Outcome<T> {
     }
 }
 
-/// A workspace whose ledger stays open for several calls. It has all methods of [`Quorate`]; [`Session::close`] seals what
-/// they appended and closes the ledger.
+/// A workspace whose ledger stays open for several calls; [`Quorate::session`] opens it. It has all methods of [`Quorate`].
+/// [`Session::close`] seals the records that the calls appended and closes the ledger.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # let dir = tempfile::tempdir()?;
+/// use quorate::Quorate;
+///
+/// let session = Quorate::builder().workspace(dir.path()).build()?.session().await?;
+/// let review = session.review_text("a.md", "The meeting moved to Tuesday at ten.\n").await?;
+/// assert_eq!(&*session.find_run("latest").await?, review.run);
+/// session.close().await;
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Session {
     quorate: Quorate,
     held: Arc<LedgerSession>,
@@ -166,7 +187,7 @@ impl OpenSession {
     pub(crate) async fn finish<T: Send>(self, result: Result<T, Error>) -> Result<Outcome<T>, Error> {
         let warnings = match Arc::try_unwrap(self.0) {
             Ok(session) => {
-                // Nothing more is to be waited for. Other calls of a session that the caller holds have their own waits.
+                // Closing must not wait for this ledger. Other calls of a session that the caller holds have their own waits.
                 if result.as_ref().is_err_and(Error::is_ledger_unavailable) {
                     session.interrupt();
                 }

@@ -29,6 +29,14 @@ pub struct Artifact {
 }
 
 /// A text to decide on. A path converts into a file; the file `-` is standard input.
+///
+/// ```
+/// use quorate::Draft;
+///
+/// assert_eq!(Draft::from("drafts/launch.md"), Draft::File("drafts/launch.md".into()));
+/// let text = Draft::of_text("# Launch\n\nOn Tuesday.\n".to_owned(), None);
+/// assert!(matches!(text, Draft::Text { name, .. } if name.contains("Launch")));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Draft {
     /// A file of the workspace.

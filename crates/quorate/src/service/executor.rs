@@ -1,5 +1,6 @@
 //! Builds executors and the embedder: by a table of `quorate.toml`, a preset, an address, a kind, or a `runtime` of
-//! `council.yaml`. `review.rs` and `convene/spec.rs` decide which member is asked through which executor (C11, Q1).
+//! `council.yaml`. `review.rs` and `convene/spec.rs` decide which member is asked through which executor: that of the
+//! most specific setting (C11, Q1).
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use quorate_kernel::ports::extension::Embedder;
 use quorate_kernel::registry::{ExecutorBuilder, Registry, Source};
 use quorate_manifest::config::{Block, Configuration, CouncilMember, EmbedderTable, ExecutorTable};
 use quorate_manifest::council::Council;
+use quorate_manifest::money::Money;
 use quorate_manifest::tree::reader::nearest;
 use quorate_protocol::{Json, answers};
 use serde_json::{Map, json};
@@ -105,22 +107,18 @@ impl SelectedExecutor {
     }
 
     /// The price of a call with this usage, in billionths of a US dollar; `None` if unknown.
-    pub fn price(&self, usage: &Usage) -> Option<u64> {
+    pub fn price(&self, usage: &Usage) -> Option<Money> {
         self.executor.price(usage)
-    }
-
-    /// Its member config, without a role.
-    pub fn into_member_config(self, admitted: Permit) -> MemberConfig {
-        self.member_config(admitted)
     }
 
     /// Its member config for a runtime and its needs, which `Ready::swarm` has admitted before any call.
     pub(super) fn into_unadmitted_config(self) -> (MemberConfig, Vec<TrustRequest>) {
         let needs = self.needs();
-        (self.member_config(Permit::DEFERRED), needs)
+        (self.into_member_config(Permit::DEFERRED), needs)
     }
 
-    fn member_config(self, admitted: Permit) -> MemberConfig {
+    /// Its member config, without a role.
+    pub fn into_member_config(self, admitted: Permit) -> MemberConfig {
         MemberConfig {
             executor: self.executor(admitted),
             executor_name: self.name,
@@ -232,21 +230,17 @@ pub fn by_name_with(
         return Err(Error::configuration(codes::KIND_UNKNOWN, body));
     };
     block.extend(extra);
-    let settings = Settings {
-        name: name.to_owned(),
-        timeout: Duration::ZERO,
-        retries: 0,
-        dir: config.dir.clone(),
-        block,
-        servers: servers(config),
-        prices: budget::prices(config),
-    };
     let file = match by {
         SelectedBy::Person => None,
         SelectedBy::File(file) => Some(file),
     };
-    let origin = Origin { file, servers: &servers_file };
-    let build = Build { new, kind: kind.to_owned(), settings, limits: (None, None), origin };
+    let build = Build {
+        new,
+        kind: kind.to_owned(),
+        settings: settings(name, block, (None, None), &config.dir, Shared::of(config)),
+        limits: (None, None),
+        origin: Origin { file, servers: &servers_file },
+    };
     build.finish(|refused| {
         let mut report = Report::new();
         report.refuse(codes::EXECUTOR_INVALID, with_help(Body::new(refused.message), refused.help));
@@ -310,8 +304,7 @@ struct Build<'a> {
     new: ExecutorBuilder,
     kind: String,
     settings: Settings,
-    /// The timeout and the retries that a table sets; the executor has defaults for both.
-    limits: (Option<Duration>, Option<u32>),
+    limits: Limits,
     origin: Origin<'a>,
 }
 
@@ -400,7 +393,7 @@ fn asks_no_model(model: NamedModel<'_>, executor: &str) -> Error {
     let body = Body::new(format!("cannot use the model `{}`: `{executor}` asks no model", model.name));
     let help = "name an executor that asks one: `--executor claude`, anthropic, openai, ollama, or a table of quorate.toml";
     match model.table {
-        None => Error::new(ErrorKind::InvalidRequest, codes::USAGE, body.help(help)),
+        None => Error::usage(body.help(help)),
         Some(table) => {
             let place = table.model.as_ref().map_or(&table.place, |(_, place)| place);
             let body = body.at(place.clone()).help("remove `model`, or name an executor that asks a model");
@@ -436,7 +429,7 @@ pub fn ensure_one_executor<'a>(
     ));
     let help =
         "add `--executor NAME` to ask all through one, or set `model` where each member's executor is named";
-    Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body.help(help)))
+    Err(Error::usage(body.help(help)))
 }
 
 /// The keys that every executor accepts.
@@ -554,8 +547,8 @@ fn build(
     origin: Origin<'_>,
     code: RefusalCode,
 ) -> Result<SelectedExecutor, Error> {
-    let settings = settings(name, table, dir, shared);
     let limits = (table.timeout, table.retries);
+    let settings = settings(name, table.block.json.clone(), limits, dir, shared);
     Build { new, kind, settings, limits, origin }.finish(|mut refused| {
         // The adapter does not know the common keys, so it cannot suggest them.
         let shared = refused.key.as_deref().filter(|_| refused.is_unknown_key);
@@ -584,13 +577,16 @@ impl Shared {
     }
 }
 
-fn settings(name: &str, table: &ExecutorTable, dir: &Path, shared: Shared) -> Settings {
+/// The timeout and the retries that a table sets; the executor has defaults for both.
+type Limits = (Option<Duration>, Option<u32>);
+
+fn settings(name: &str, block: Map<String, Json>, limits: Limits, dir: &Path, shared: Shared) -> Settings {
     Settings {
         name: name.to_owned(),
-        timeout: table.timeout.unwrap_or_default(),
-        retries: table.retries.unwrap_or(0),
+        timeout: limits.0.unwrap_or_default(),
+        retries: limits.1.unwrap_or(0),
         dir: dir.to_owned(),
-        block: table.block.json.clone(),
+        block,
         servers: shared.servers,
         prices: shared.prices,
     }
@@ -638,7 +634,8 @@ pub fn build_errors(
 pub fn typos(registry: &Registry, config: &Configuration) -> Vec<Error> {
     let is_mistyped = |name: &str, table: &ExecutorTable| match table_kind(registry, table, name) {
         Ok((new, _)) => {
-            let settings = settings(name, table, &config.dir, Shared::of(config));
+            let (block, limits) = (table.block.json.clone(), (table.timeout, table.retries));
+            let settings = settings(name, block, limits, &config.dir, Shared::of(config));
             new(&settings).is_err_and(|refused| refused.is_unknown_key)
         }
         Err(_) => true,

@@ -1,4 +1,4 @@
-//! Reviews one artifact: its council with the executor of each member (C11), and the run. A file that a tool has just
+//! Reviews one artifact: its council with the executor of each member and the run. A file that a tool has just
 //! written is reviewed as in a sweep: files that are not due are skipped, and content that this council has judged is
 //! not judged again.
 //!
@@ -12,9 +12,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_adapters::executor::agent_cli::MEMBER_VARIABLE;
-use quorate_diagnostics::{Body, Place, Report, codes};
+use quorate_diagnostics::{Body, Place, codes};
 use quorate_kernel::budget::Caps;
-use quorate_kernel::extensions::Extensions;
 use quorate_kernel::observer::Observer;
 use quorate_kernel::record::{RunOpened, TierSource};
 use quorate_ledger::council_log::IndexedLog;
@@ -22,7 +21,7 @@ use quorate_ledger::store::lease::{LockOutcome, RunGuard};
 use quorate_manifest::config::CouncilMember;
 use quorate_manifest::council::tiers::{self, UNCLASSIFIED};
 use quorate_manifest::council::{self, ContextFile, VerdictPolicy};
-use quorate_manifest::tree::reader::nearest;
+use quorate_manifest::tree::reader::meant_or;
 use quorate_protocol::modes::council::{ADJUDICATOR, Council, Setup};
 use quorate_protocol::{Json, Name, Part, PartKind, Protocol};
 use serde_json::{Map, json};
@@ -30,7 +29,7 @@ use tokio::time::Instant;
 
 use super::artifact::Artifact;
 use super::environment::Environment;
-use super::error::{Error, ErrorKind};
+use super::error::Error;
 use super::estimate::{self, Estimate};
 use super::executor::{self, NamedModel, SelectedBy, SelectedExecutor, ensure_one_executor, with_model};
 use super::report::{self, FailOn, Review};
@@ -94,7 +93,7 @@ impl ReviewOutcome {
     /// The exit code of a command with this outcome.
     pub fn exit_code(&self) -> u8 {
         match self {
-            ReviewOutcome::Judged(review) => review.exit_code(),
+            ReviewOutcome::Judged(review) => review.exit,
             ReviewOutcome::Skipped { .. } => 6,
         }
     }
@@ -253,7 +252,7 @@ pub async fn review(
     let input = ReviewInput { artifact, artifact_type, tier: tier.number(), tier_source };
     let mut report = start(&spec, session, &input, indexed, permit, observer).await?;
     report.notes.extend(unread_prompts(&spec, session));
-    report.fail_on = request.fail_on;
+    report.set_fail_on(request.fail_on);
     Ok(ReviewOutcome::Judged(Box::new(report)))
 }
 
@@ -265,7 +264,7 @@ fn relative_to_council(workspace: &Workspace, artifact: &Artifact) -> String {
     }
 }
 
-/// Whether an artifact of a tier is reviewed if tiers are obeyed (C6).
+/// Whether an artifact of a tier is reviewed if tiers are obeyed: tier 1 always, tier 2 never, tier 3 as a sample (C6).
 pub fn is_due(tier: tiers::Tier, relative: &str, sha256: &str) -> bool {
     match tier {
         tiers::Tier::One => true,
@@ -356,10 +355,7 @@ pub fn ensure_known_members(workspace: &Workspace) -> Result<(), Error> {
     let Some((id, table)) = tables.iter().find(|(id, _)| !known.contains(&id.as_str())) else {
         return Ok(());
     };
-    let help = match nearest(id, &known) {
-        Some(near) => format!("did you mean `{near}`?"),
-        None => format!("the members are {}", known.join(", ")),
-    };
+    let help = meant_or(id, &known, || format!("the members are {}", known.join(", ")));
     let body = Body::new(format!("the council has no member `{id}`")).at(table.place.clone());
     Err(executor::refuse_in(codes::HOST_INVALID, body.help(help), &table.source))
 }
@@ -451,7 +447,7 @@ impl ProtocolSetup for Setup {
 }
 
 /// The maximum length of an artifact's type, in characters: every line of the log repeats it.
-pub(in crate::service) const MAX_TYPE_CHARS: usize = 200;
+pub(crate) const MAX_TYPE_CHARS: usize = 200;
 
 /// An artifact to review.
 #[derive(Debug, Clone)]
@@ -508,19 +504,7 @@ pub fn build(
         prepared.push(member(deliberator.id.clone(), &deliberator.prompt.text, context, weight));
     }
     prepared.push(member(ADJUDICATOR.into(), &council.adjudicator.text, Vec::new(), None));
-    Ok(RunSpec {
-        members: prepared,
-        fingerprint,
-        setup,
-        redaction: workspace.redaction.clone(),
-        setup_redactions: 0,
-        report: Report::new(),
-        extensions: Extensions::default(),
-        embedder: None,
-        caps: caps(workspace, options),
-        wall: workspace.config.budget.wall,
-        options: options.clone(),
-    })
+    Ok(RunSpec::new(workspace, options, setup, prepared, fingerprint))
 }
 
 /// Reviews an artifact, and returns the report.
@@ -539,11 +523,7 @@ pub async fn start(
     let (workspace, redactor) = (&session.workspace, &spec.redaction.redactor);
     if input.artifact_type.chars().count() > MAX_TYPE_CHARS {
         let body = Body::new(format!("the type of the text has more than {MAX_TYPE_CHARS} characters"));
-        return Err(Error::new(
-            ErrorKind::InvalidRequest,
-            codes::USAGE,
-            body.help("shorten it to a word or two"),
-        ));
+        return Err(Error::usage(body.help("shorten it to a word or two")));
     }
     let (shown, in_name) = redactor.redact(&input.artifact.display_name);
     let (text, in_text) =

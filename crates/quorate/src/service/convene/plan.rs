@@ -9,11 +9,10 @@ use quorate_kernel::entropy;
 use quorate_kernel::prompt::Layout;
 use quorate_ledger::Store;
 use quorate_manifest::assembly::{Mode, ResolvedAssembly};
-use quorate_protocol::assembly::{
-    AssemblyRequest, HostOptions, Rule, Setup, describe_operators, subject_kind,
-};
+use quorate_protocol::assembly::{AssemblyRequest, Rule, Setup, describe_operators, subject_kind};
 use quorate_protocol::modes::assembly::Assembly;
 use quorate_protocol::{Command, Event, Part, Protocol as _, TimedEvent, rules};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::super::environment::Environment;
@@ -28,9 +27,11 @@ use super::{ConveneInput, spec};
 pub const SCHEMA: &str = "quorate.plan/v1";
 
 /// A planned run, as `quorate convene --dry-run --format json` prints it; `quorate schema plan` prints its schema.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Plan {
-    /// `SCHEMA`.
+    /// The version of the JSON.
+    #[schemars(extend("const" = SCHEMA))]
     pub schema: &'static str,
     /// The assembly's name.
     pub assembly: String,
@@ -46,6 +47,7 @@ pub struct Plan {
     #[serde(skip)]
     pub subject: String,
     /// Always true: no member was asked.
+    #[schemars(extend("const" = true))]
     pub dry_run: bool,
     /// Notes: rules without effect, or where advice goes.
     #[serde(skip)]
@@ -64,7 +66,8 @@ pub struct Plan {
 }
 
 /// A rule that will be applied.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct PlannedRule {
     /// Its id in the manifest.
     pub id: String,
@@ -73,7 +76,8 @@ pub struct PlannedRule {
 }
 
 /// A question that is asked first.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Question {
     /// Its id in the run's records.
     pub invocation: String,
@@ -88,7 +92,8 @@ pub struct Question {
 }
 
 /// A member that is asked later or not at all.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "deferred", deny_unknown_fields)]
 pub struct DeferredQuestion {
     /// The member's id.
     pub member: String,
@@ -238,7 +243,7 @@ pub fn rehearse(resolved: &ResolvedAssembly) -> Result<(), String> {
 
 /// Every request that an assembly accepts: each phase, each class of proposals.
 fn possible_requests(resolved: &ResolvedAssembly) -> Vec<AssemblyRequest> {
-    let setup = Setup::from_resolved(resolved, AssemblyRequest::Hierarchy, HostOptions::default());
+    let setup = Setup::from_resolved(resolved, AssemblyRequest::Hierarchy);
     match resolved.mode {
         Mode::Advisory => {
             let mut phases: Vec<String> =
@@ -271,7 +276,7 @@ fn possible_requests(resolved: &ResolvedAssembly) -> Vec<AssemblyRequest> {
 
 fn rehearse_request(resolved: &ResolvedAssembly, request: AssemblyRequest) -> Result<(), String> {
     let part = Part::new(subject_kind(resolved.mode), "rehearsal.md", "user: This is a rehearsal.");
-    let setup = Setup::from_resolved(resolved, request, HostOptions::default());
+    let setup = Setup::from_resolved(resolved, request);
     let mut protocol = Assembly::new(setup).map_err(|error| error.to_string())?;
     let opened = Event::Opened {
         run: "rehearsal".into(),

@@ -1,4 +1,4 @@
-//! Builds an assembly's run: its members with personas, prompts and executors (Q1), and its first record.
+//! Builds an assembly's run: its members with personas, prompts and executors, and its first record.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -22,8 +22,8 @@ use quorate_manifest::{Capabilities as _, operator, persona};
 use quorate_playbook::persona as prompts;
 use quorate_playbook::persona::BasePrompt;
 use quorate_playbook::weave::Composition;
-use quorate_protocol::assembly::{HostOptions, Setup, subject_kind};
-use quorate_protocol::modes::assembly::{Assembly, version};
+use quorate_protocol::assembly::{Setup, subject_kind};
+use quorate_protocol::modes::assembly::Assembly;
 use quorate_protocol::{Json, Part, Protocol};
 use serde_json::{Map, json};
 
@@ -34,17 +34,17 @@ use super::super::executor::{
     self, NamedModel, SelectedBy, SelectedExecutor, ensure_one_executor, with_model,
 };
 use super::super::manifests::Manifests;
-use super::super::playbook::library::Catalogue;
 use super::super::redaction::Redaction;
 use super::super::resolve::{self, Resolution};
 use super::super::run_spec::{
-    AssemblyParts, Fingerprint, NewRun, PreparedMember, ProtocolSetup, RunOptions, RunSpec, check_producer,
+    Fingerprint, NewRun, PreparedMember, ProtocolSetup, RunOptions, RunSpec, check_producer,
 };
 use super::super::session::LedgerSession;
 use super::super::signer::Signer;
 use super::super::workspace::Workspace;
-use super::super::{budget, overlays, weave};
+use super::super::{overlays, weave};
 use super::ConveneInput;
+use crate::playbook::library::Catalogue;
 
 impl ProtocolSetup for Setup {
     fn protocol(&self) -> Result<Box<dyn Protocol>, Error> {
@@ -78,45 +78,29 @@ pub fn build(
         true => executor::configured_embedder(&workspace.registry, &workspace.config)?,
         false => None,
     };
-    let embeds = registries.has_embedder() || embedder.is_some();
-    let around = HostOptions { embeds, early_decision: workspace.config.early_decision };
-    let redaction = workspace.redaction.clone();
-    let (setup, setup_redactions) = redact_setup(
-        &Setup::from_resolved(&input.resolution.resolved, input.request.clone(), around),
-        &redaction,
-    )?;
+    let redaction = &workspace.redaction;
+    let setup = Setup {
+        embeds: registries.has_embedder() || embedder.is_some(),
+        early_decision: workspace.config.early_decision,
+        ..input.setup.clone()
+    };
+    let (setup, setup_redactions) = redact_setup(&setup, redaction)?;
     if let Some(producer) = &options.producer {
-        let leaf = input.resolution.resolved.chain.leaf().path.scope().clone();
+        let leaf = resolved.chain.leaf().path.scope().clone();
         check_producer(producer, environment, &input.resolution.root, &[leaf, Scope::Workspace])?;
     }
     let mut report = Report::new();
     let members = prepare(environment, workspace, input, options, &mut report)?;
     redaction.check_ids(members.iter().map(|member| &*member.id))?;
-    let by_member = |value: fn(&PreparedMember) -> Json| {
-        members.iter().map(|member| json!([&*member.id, value(member)])).collect::<Json>()
-    };
-    let documents = &input.resolution.resolved.chain.documents;
-    let fingerprint = Fingerprint::of_assembly(AssemblyParts {
-        manifest: documents.iter().map(|document| json!(&*document.text)).collect(),
-        prompts: by_member(|member| json!(&*member.prompt)),
-        setup: json!(setup),
-        executors: by_member(|member| member.executor.settings.clone()),
-        embedder: embedder.as_ref().map(|embedder| &embedder.settings),
-        redaction: redaction.settings(),
-        mode: version(setup.mode),
-    });
+    let documents = &resolved.chain.documents;
+    let manifest = documents.iter().map(|document| json!(&*document.text)).collect();
+    let fingerprint = Fingerprint::of_assembly(workspace, &manifest, &setup, &members, embedder.as_ref());
     Ok(RunSpec {
-        setup,
-        members,
-        redaction,
         setup_redactions,
         report,
-        fingerprint,
         extensions: registries.extensions(),
         embedder,
-        caps: options.caps_within(budget::configured(&workspace.config)),
-        wall: workspace.config.budget.wall,
-        options: options.clone(),
+        ..RunSpec::new(workspace, options, setup, members, fingerprint)
     })
 }
 
@@ -156,7 +140,7 @@ pub async fn start(
 }
 
 /// The fields of `run.opened` specific to assemblies.
-pub(in crate::service) fn described(spec: &RunSpec<Setup>, input: &ConveneInput) -> RunOpened {
+pub(crate) fn described(spec: &RunSpec<Setup>, input: &ConveneInput) -> RunOpened {
     let resolution = &input.resolution;
     let (resolved, chain) = (&resolution.resolved, &resolution.resolved.chain);
     let shown = |path: &Path| path.to_string_lossy().into_owned();
@@ -187,7 +171,7 @@ pub async fn redacted_input(spec: &RunSpec<Setup>, input: &ConveneInput) -> Resu
     Ok((Part::new(subject_kind(spec.setup.mode), &*shown, text), in_text + in_name))
 }
 
-/// The setup as it is read back from its record, without secrets, and the number of secrets: a replay needs the setup
+/// The setup without secrets in the form of its record, and the number of secrets: a replay needs the setup
 /// that the run used.
 ///
 /// # Errors
@@ -261,7 +245,7 @@ pub fn prepare(
             }
             let text = match composed.as_deref() {
                 Some((_, now)) => now.woven.prompt.clone().into(),
-                None => prompts::prompt(&persona).into(),
+                None => BasePrompt::from_persona(&persona).render().into(),
             };
             personas.insert(key.clone(), (text, Arc::new(prompts::json(&persona)), composed));
         }
@@ -294,7 +278,8 @@ struct ExecutorChoice {
     file: Option<PathBuf>,
 }
 
-/// Q1: the executor of a member; `None` if none is named.
+/// The executor of a member; `None` if none is named. A person's choice comes before `quorate.toml`, which comes before the
+/// manifest (Q1).
 fn executor_choice(
     options: &RunOptions,
     configuration: &Configuration,
