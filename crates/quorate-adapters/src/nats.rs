@@ -16,8 +16,7 @@ use async_nats::jetstream::stream::{
 };
 use async_nats::jetstream::{self, Context, ErrorCode};
 use async_nats::{Client, ConnectErrorKind, ConnectOptions, Event, ServerAddr, ServerError};
-use futures::future::BoxFuture;
-use futures::{FutureExt as _, StreamExt as _};
+use futures::StreamExt as _;
 use percent_encoding::percent_decode_str;
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::ports::executor::{ConfigError, Servers};
@@ -414,6 +413,7 @@ pub(crate) struct LazyStream {
     opened: OnceCell<OpenStream>,
 }
 
+#[derive(Clone)]
 struct OpenStream {
     context: Context,
     stream: Stream,
@@ -454,31 +454,23 @@ impl LazyStream {
 
     /// The number of the last message; 0 without one.
     pub(crate) async fn last_number(&self) -> Result<u64, StreamError> {
-        let number = |opened: &OpenStream| {
-            let stream = opened.stream.clone();
-            async move {
-                let info = stream.get_info().await;
-                info.map(|info| info.state.last_sequence).map_err(|error| Obstacle::Away(error.to_string()))
-            }
-            .boxed()
+        let number = |opened: OpenStream| async move {
+            let info = opened.stream.get_info().await.map_err(|error| Obstacle::Away(error.to_string()))?;
+            Ok(info.state.last_sequence)
         };
         self.patiently(number).await
     }
 
     /// The message with a number, if there is one.
     pub(crate) async fn message(&self, number: u64) -> Result<Option<StreamMessage>, StreamError> {
-        let get = move |opened: &OpenStream| {
-            let stream = opened.stream.clone();
-            async move { found(stream.get_raw_message(number).await) }.boxed()
-        };
+        let get = |opened: OpenStream| async move { found(opened.stream.get_raw_message(number).await) };
         self.patiently(get).await
     }
 
     /// The last message of a subject, if there is one.
     pub(crate) async fn last_of(&self, subject: &str) -> Result<Option<StreamMessage>, StreamError> {
-        let get = |opened: &OpenStream| {
-            let (stream, subject) = (opened.stream.clone(), subject.to_owned());
-            async move { found(stream.get_last_raw_message_by_subject(&subject).await) }.boxed()
+        let get = |opened: OpenStream| async move {
+            found(opened.stream.get_last_raw_message_by_subject(subject).await)
         };
         self.patiently(get).await
     }
@@ -491,13 +483,12 @@ impl LazyStream {
         payload: Vec<u8>,
         is_first: bool,
     ) -> Result<Published, StreamError> {
-        let send = |opened: &OpenStream| {
-            let (context, subject, payload) = (opened.context.clone(), subject.to_owned(), payload.clone());
+        let send = |OpenStream { context, .. }| {
             let message =
-                PublishMessage::build().expected_stream(&self.settings.name).payload(payload.into());
+                PublishMessage::build().expected_stream(&self.settings.name).payload(payload.clone().into());
             let message = if is_first { message.expected_last_subject_sequence(0) } else { message };
             async move {
-                let sent = match context.send_publish(subject, message).await {
+                let sent = match context.send_publish(subject.to_owned(), message).await {
                     Ok(acknowledgement) => acknowledgement.await,
                     Err(error) => Err(error),
                 };
@@ -515,7 +506,6 @@ impl LazyStream {
                     _ => Err(Obstacle::Away(error_text(&error))),
                 }
             }
-            .boxed()
         };
         self.patiently(send).await
     }
@@ -523,22 +513,21 @@ impl LazyStream {
     /// A subscription to what is sent to the stream's subjects. The server tells it before the stream has a message, and does
     /// not tell it at all while the connection is lost.
     pub(crate) async fn listen(&self) -> Result<async_nats::Subscriber, StreamError> {
-        let subscribe = |opened: &OpenStream| {
-            let (client, subjects) = (opened.context.client(), self.settings.subjects.clone());
-            async move { client.subscribe(subjects).await.map_err(|error| Obstacle::Refused(error_text(&error))) }
-                .boxed()
+        let subscribe = |opened: OpenStream| async move {
+            let subscribed = opened.context.client().subscribe(self.settings.subjects.clone()).await;
+            subscribed.map_err(|error| Obstacle::Refused(error_text(&error)))
         };
         self.patiently(subscribe).await
     }
 
-    async fn patiently<T>(
+    async fn patiently<T, F: Future<Output = Result<T, Obstacle>>>(
         &self,
-        attempt: impl Fn(&OpenStream) -> BoxFuture<'static, Result<T, Obstacle>>,
+        attempt: impl Fn(OpenStream) -> F,
     ) -> Result<T, StreamError> {
         let began = Instant::now();
         loop {
             let done = match self.opened.get_or_try_init(|| self.open()).await {
-                Ok(opened) => attempt(opened).await,
+                Ok(opened) => attempt(opened.clone()).await,
                 Err(obstacle) => Err(obstacle),
             };
             match done {

@@ -143,8 +143,6 @@ impl Substrate for GuildeSubstrate {
     }
 }
 
-/// The `meta` key of a participant that names its operator.
-const OPERATOR_KEY: &str = "operatorId";
 /// The author of a message for which the server names none (K17).
 const SYSTEM: &str = "system";
 
@@ -169,17 +167,18 @@ struct Author {
 impl AuthorMap {
     /// The participants, and the operator of those without one of their own.
     fn new(participants: &[Participant], default: Option<&str>) -> Self {
-        let operator = |participant: &Participant| participant.meta_text(OPERATOR_KEY).map(str::to_owned);
-        let operators: BTreeMap<Name, Option<String>> =
-            participants.iter().map(|participant| (participant.id.clone(), operator(participant))).collect();
+        let operators: BTreeMap<Name, Option<String>> = participants
+            .iter()
+            .map(|participant| (participant.id.clone(), participant.operator().map(str::to_owned)))
+            .collect();
         let mut participants_by_operator = BTreeMap::new();
         for participant in participants {
-            if let Some(operator) = operator(participant) {
-                participants_by_operator.entry(operator).or_insert_with(|| participant.id.clone());
+            if let Some(operator) = participant.operator() {
+                participants_by_operator.entry(operator.to_owned()).or_insert_with(|| participant.id.clone());
             }
         }
         // If only one participant lacks an operator, the default operator is that participant.
-        let mut without = participants.iter().filter(|participant| operator(participant).is_none());
+        let mut without = participants.iter().filter(|participant| participant.operator().is_none());
         if let (Some(default), Some(only), None) = (default, without.next(), without.next()) {
             participants_by_operator.entry(default.to_owned()).or_insert_with(|| only.id.clone());
         }

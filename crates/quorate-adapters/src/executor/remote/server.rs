@@ -50,16 +50,21 @@ pub struct Served {
 /// An event while a participant is served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ServeEvent {
-    /// It listens on this subject.
+    /// It listens.
     Ready {
+        /// The NATS subject of its questions.
         subject: String,
     },
+    /// A question has arrived, and its executor is asked.
     Asked {
+        /// The invocation's id, as the asking side names it.
         id: Name,
     },
-    /// An answer was given; `failure` says why not.
+    /// An answer was sent.
     Ended {
+        /// The invocation's id, as the asking side names it.
         id: Name,
+        /// Why its executor gave no answer.
         failure: Option<String>,
     },
 }
@@ -142,67 +147,65 @@ enum State {
 }
 
 impl Server {
-    /// Begins to work on a question, unless it is being worked on, or was answered.
+    /// Answers a question, or tells the asker that it is being worked on.
     async fn take(&mut self, received: Received) -> Option<ServeEvent> {
         let reply = received.reply?;
-        let question = match serde_json::from_slice::<Question>(&received.payload) {
-            Ok(question) if question.v == VERSION => question,
-            Ok(Question { v, .. }) => {
-                let why = format!("the question has version {v}, and this machine reads version {VERSION}");
-                return self.refuse(&reply, why, Retry::Never).await;
-            }
-            Err(error) => {
-                return self
-                    .refuse(&reply, format!("the question cannot be read: {error}"), Retry::Never)
-                    .await;
-            }
-        };
+        let (message, event) = self.begin(&received.payload, &reply).unwrap_or_else(|refused| {
+            let answer = Answer::of(Err(refused), Default::default());
+            (Message::Answered(Box::new(answer)).write(), None)
+        });
+        self.send(&reply, message).await;
+        event
+    }
+
+    /// Begins to work on a question, unless it is being worked on, or was answered. Returns the message to the asker.
+    fn begin(&mut self, payload: &[u8], reply: &Subject) -> Result<(Vec<u8>, Option<ServeEvent>), Failure> {
+        let busy = |why: &str| Failure::Failed { message: why.to_owned(), retry: Retry::After(BUSY_PAUSE) };
+        let question: Question = serde_json::from_slice(payload)
+            .map_err(|error| Failure::never(format!("the question cannot be read: {error}")))?;
+        if question.v != VERSION {
+            return Err(Failure::never(format!(
+                "the question has version {}, and this machine reads version {VERSION}",
+                question.v
+            )));
+        }
         let Some(schema) = question.schema() else {
-            return self
-                .refuse(&reply, "the question asks for an unknown form".to_owned(), Retry::Never)
-                .await;
+            return Err(Failure::never("the question asks for an unknown form"));
         };
         if !question.has_valid_nonce() {
-            return self.refuse(&reply, "the question has an invalid nonce".to_owned(), Retry::Never).await;
+            return Err(Failure::never("the question has an invalid nonce"));
         }
         self.forget_old();
         let key = (question.run.clone(), question.id.clone(), question.content_sha256());
         if let Some(job) = self.jobs.get_mut(&key) {
             match &job.state {
                 State::AtWork { .. } if job.listeners.len() >= MAX_LISTENERS => {
-                    let why = "too many wait for the answer to this question".to_owned();
-                    return self.refuse(&reply, why, Retry::After(BUSY_PAUSE)).await;
+                    return Err(busy("too many wait for the answer to this question"));
                 }
                 State::AtWork { call, bytes, .. } => {
                     let message = at_work(&self.withdrawals, *call, bytes);
-                    job.listeners.insert(question.asker.clone(), reply.clone());
-                    self.send(&reply, message).await;
-                    return None;
+                    job.listeners.insert(question.asker, reply.clone());
+                    return Ok((message, None));
                 }
                 // A later attempt follows an answer that could not be used.
                 State::Answered { message, .. } if question.attempt <= job.attempt => {
-                    let message = message.clone();
-                    self.send(&reply, message).await;
-                    return None;
+                    return Ok((message.clone(), None));
                 }
                 State::Answered { .. } => {}
             }
         }
         if self.calls.len() >= MAX_AT_WORK {
-            let why = "the machine that serves the participant has no room for more questions".to_owned();
-            return self.refuse(&reply, why, Retry::After(BUSY_PAUSE)).await;
+            return Err(busy("the machine that serves the participant has no room for more questions"));
         }
         let bytes = Arc::<AtomicUsize>::default();
         let attempt = question.attempt;
         let listeners = HashMap::from([(question.asker.clone(), reply.clone())]);
-        let work = answer(self.served.clone(), question, schema, bytes.clone());
-        let abort = self.calls.spawn(work);
+        let abort = self.calls.spawn(answer(self.served.clone(), question, schema, bytes.clone()));
         let call = abort.id();
         let message = at_work(&self.withdrawals, call, &bytes);
-        self.send(&reply, message).await;
-        let state = State::AtWork { call, abort, bytes };
-        self.jobs.insert(key.clone(), Job { attempt, listeners, state });
-        Some(ServeEvent::Asked { id: key.1 })
+        let event = ServeEvent::Asked { id: key.1.clone() };
+        self.jobs.insert(key, Job { attempt, listeners, state: State::AtWork { call, abort, bytes } });
+        Ok((message, Some(event)))
     }
 
     /// Ends the work on a question, unless other askers wait for its answer.
@@ -281,12 +284,6 @@ impl Server {
             let newest = kept[kept.len() - MAX_KEPT];
             self.jobs.retain(|_, job| at(job).is_none_or(|at| at > newest));
         }
-    }
-
-    async fn refuse(&self, reply: &Subject, message: String, retry: Retry) -> Option<ServeEvent> {
-        let answer = Answer::of(Err(Failure::Failed { message, retry }), Default::default());
-        self.send(reply, Message::Answered(Box::new(answer)).write()).await;
-        None
     }
 
     async fn send(&self, to: &Subject, message: Vec<u8>) {
