@@ -356,7 +356,7 @@ impl Sweep {
     pub fn to_json(&self) -> Value {
         let mut all = json!({ "files": self.files.iter().map(object).collect::<Vec<_>>() });
         if let Some(estimate) = &self.estimate {
-            all["estimate"] = estimate.json();
+            all["estimate"] = json!(estimate);
         }
         all
     }
@@ -386,18 +386,18 @@ fn object(file: &SweptFile) -> Value {
 }
 
 /// The files of a sweep.
-pub(in crate::service) struct Found {
+pub(crate) struct Found {
     /// Files that are not due, by path; in a dry run also those that are.
-    pub(in crate::service) files: Vec<SweptFile>,
-    pub(in crate::service) due: Vec<(SweptFile, Box<DueFile>)>,
+    pub(crate) files: Vec<SweptFile>,
+    pub(crate) due: Vec<(SweptFile, Box<DueFile>)>,
     /// The expected cost of the reviews, in a dry run.
-    pub(in crate::service) estimate: Option<Estimate>,
+    pub(crate) estimate: Option<Estimate>,
     /// The content that this council has judged; empty if it is judged again.
-    pub(in crate::service) judged: BTreeMap<String, Name>,
+    pub(crate) judged: BTreeMap<String, Name>,
 }
 
 /// Finds the files below the watched folders, and those that are due. Without a permit, asks no model for a tier.
-pub(in crate::service) async fn find(
+pub(crate) async fn find(
     session: &LedgerSession,
     request: &SweepRequest,
     spec: &RunSpec<Setup>,
@@ -554,17 +554,17 @@ enum Triage {
 }
 
 /// A draft that is due. Its text is read again when its review starts: all texts together may exceed memory.
-pub(in crate::service) struct DueFile {
+pub(crate) struct DueFile {
     path: PathBuf,
     /// Its path when it was found: a link created since may lead out of the watched folder.
     place: Option<PathBuf>,
-    pub(in crate::service) sha256: String,
-    pub(in crate::service) tier_source: Option<TierSource>,
+    pub(crate) sha256: String,
+    pub(crate) tier_source: Option<TierSource>,
 }
 
 impl DueFile {
     /// Reads it, unless it was moved since the search.
-    pub(in crate::service) fn read_in_place(&self, session: &LedgerSession) -> Result<Artifact, Error> {
+    pub(crate) fn read_in_place(&self, session: &LedgerSession) -> Result<Artifact, Error> {
         if disk::canonical(&self.path) != self.place {
             let body = Body::new("it was moved during the sweep");
             return Err(Error::configuration(codes::ARTIFACT_UNREADABLE, body));

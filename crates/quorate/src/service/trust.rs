@@ -197,7 +197,7 @@ fn hash(file: &Path) -> String {
     disk::read(file).map_or_else(|_| "unreadable".to_owned(), |bytes| sha256_hex(&bytes))
 }
 
-fn canonical(file: &Path) -> PathBuf {
+pub(crate) fn canonical(file: &Path) -> PathBuf {
     disk::canonical(file).unwrap_or_else(|| file.to_owned())
 }
 
