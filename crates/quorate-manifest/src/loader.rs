@@ -17,7 +17,7 @@ use crate::capabilities::Capabilities;
 use crate::doctype::{self, Doctype};
 use crate::document::{self, Document, Syntax};
 use crate::tree::reader::nearest;
-use crate::workspace::{EntryKind, Scope, Workspace, WorkspaceError, WorkspacePath};
+use crate::workspace::{EntryKind, Scope, Workspace, WorkspaceError, WorkspacePath, is_device_name};
 
 pub(crate) use chain::ChainRules;
 pub use chain::{BreakReason, Chain, ChainOutcome};
@@ -219,9 +219,6 @@ impl<'w> Loader<'w> {
 /// How deep a folder is searched for a file.
 const MAX_SEARCH_DEPTH: usize = 6;
 
-/// Device names on Windows, with any extension.
-const RESERVED: [&str; 6] = ["con", "prn", "aux", "nul", "conin$", "conout$"];
-
 /// Whether a path exists, and as what.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Presence {
@@ -257,6 +254,17 @@ pub struct PersonaLookupError {
     pub help: Option<String>,
     /// The first refusal in the persona's own file.
     pub related: Option<(Place, String)>,
+}
+
+impl PersonaLookupError {
+    /// Adds the help, else `otherwise`, and the related place to the body of a diagnostic.
+    pub(crate) fn explain(&self, body: Body, otherwise: &str) -> Body {
+        let body = body.help(self.help.as_deref().unwrap_or(otherwise));
+        match &self.related {
+            Some((place, label)) => body.related(place.clone(), label),
+            None => body,
+        }
+    }
 }
 
 impl Loader<'_> {
@@ -348,11 +356,7 @@ impl Loader<'_> {
 /// Why a name cannot be used on every operating system.
 fn portability_problem(name: &str) -> Option<String> {
     let stem = name.split('.').next().unwrap_or_default().to_ascii_lowercase();
-    let port = |prefix: &str| {
-        stem.strip_prefix(prefix)
-            .is_some_and(|rest| rest.len() == 1 && rest.bytes().all(|b| b.is_ascii_digit()))
-    };
-    if RESERVED.contains(&stem.as_str()) || port("com") || port("lpt") {
+    if is_device_name(name) || matches!(&*stem, "conin$" | "conout$") {
         return Some(format!("`{name}` is the name of a device on some systems"));
     }
     let odd = name.ends_with(['.', ' ']) || name.contains(['%', '\\', ':', '*', '?', '"', '<', '>', '|']);

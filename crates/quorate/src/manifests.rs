@@ -60,6 +60,18 @@ impl Quorate {
     ///
     /// # Errors
     /// If a path does not exist, or a file cannot be written.
+    ///
+    /// ```
+    /// use quorate::Quorate;
+    /// use quorate::manifests::FormatRequest;
+    ///
+    /// let dir = tempfile::tempdir()?;
+    /// std::fs::write(dir.path().join("PERSONA.md"), "---\nname: ciso\nschema: persona/v1\n---\n")?;
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+    /// let formatted = quorate.format(FormatRequest { paths: vec![".".into()], dry_run: true })?;
+    /// assert_eq!(formatted.changed, ["PERSONA.md"]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn format(&self, request: FormatRequest) -> Result<FormatOutcome, Error> {
         let paths = request.paths.into_iter().map(|path| self.named_path(path)).collect::<Result<_, _>>()?;
         check::format(&self.environment, FormatRequest { paths, ..request })
@@ -70,12 +82,40 @@ impl Quorate {
     ///
     /// # Errors
     /// If the directory or a file cannot be read, an exempt agent has no file, or no file instructs an agent.
+    ///
+    /// ```
+    /// use quorate::Quorate;
+    ///
+    /// let dir = tempfile::tempdir()?;
+    /// let agent = dir.path().join("agents/writer");
+    /// std::fs::create_dir_all(&agent)?;
+    /// std::fs::write(agent.join("prompt.md"), "Write plainly, or the agent-council holds it.\n")?;
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+    /// let scanned = quorate.scan_modularity(".".into(), &[])?;
+    /// assert_eq!(scanned.summary(), "1 file scanned, 1 reference");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn scan_modularity(&self, directory: PathBuf, exempt: &[String]) -> Result<ScanOutcome, Error> {
         let directory = self.named_path(directory)?;
         check::scan_modularity(&self.environment.directory.join(&directory), &directory, exempt)
     }
 
     /// Names the files of diagnostics from the root of their repository, as the formats of code hosts demand.
+    ///
+    /// ```
+    /// use quorate::Quorate;
+    /// use quorate::manifests::CheckRequest;
+    ///
+    /// let dir = tempfile::tempdir()?;
+    /// std::fs::create_dir_all(dir.path().join("team/.git"))?;
+    /// std::fs::write(dir.path().join("team/ASSEMBLY.md"), "---\nschema: assembly.workspace/v1\n---\n")?;
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+    /// let mut report = quorate.check(CheckRequest::new(["team"]))?.report;
+    /// quorate.name_for_code_hosts(&mut report);
+    /// let place = report.refusals[0].body.place.as_ref().expect("a file is refused");
+    /// assert_eq!(&*place.file, "ASSEMBLY.md");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn name_for_code_hosts(&self, report: &mut Report) {
         report.rename_files(|file| repository_path(&self.environment.directory, Path::new(file)));
     }

@@ -137,6 +137,14 @@ impl FileFilter {
     ///
     /// # Errors
     /// If the pattern is invalid.
+    ///
+    /// ```
+    /// use quorate::sweep::FileFilter;
+    ///
+    /// assert!(FileFilter::matching("drafts/**/*.md").is_ok());
+    /// assert!(FileFilter::matching("drafts/{a").is_err());
+    /// # Ok::<(), quorate::Error>(())
+    /// ```
     pub fn matching(pattern: &str) -> Result<FileFilter, Error> {
         let glob = GlobBuilder::new(pattern).literal_separator(true).build().map_err(|error| {
             let body = Body::new(format!("`pattern`: {error}")).help("write drafts/**/*.md");

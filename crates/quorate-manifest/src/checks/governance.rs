@@ -73,8 +73,7 @@ pub(super) struct Lifetime {
 pub(super) fn rule_lifetimes<'r>(view: &CheckContext<'r, '_>) -> Vec<(&'r Node, String, Lifetime)> {
     let mut lifetimes = Vec::new();
     for (at, rule) in view.rules().iter().enumerate() {
-        let kind = rule.text_of("kind");
-        let Some(kind) = kind.and_then(|kind| view.loader.capabilities.rule_kind(kind)) else { continue };
+        let Some(kind) = view.kind_of(rule) else { continue };
         let mut add = |param: &str, length: &dyn Fn(&Node) -> Option<Lifetime>| {
             let Some(node) = rule.at_path(&["params", param]) else { return };
             let path = format!("synthesis.rules[{at}].params.{param}");

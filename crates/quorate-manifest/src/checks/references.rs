@@ -87,17 +87,11 @@ pub(super) fn check_personas(view: &CheckContext<'_, '_>) {
         let found = view.loader.find_persona(from, reference);
         if let Err(why) = &*found {
             let id = member.text_of("id").unwrap_or_default();
-            let mut body =
+            let body =
                 Body::new(format!("the persona of `{id}`, `{reference}`, cannot be used: {}", why.reason));
-            if let Some((place, label)) = &why.related {
-                body = body.related(place.clone(), label);
-            }
+            let body = why.explain(body, "create the persona (`quorate init persona`), or correct the ref");
             let place = view.place(node, format!("members[{at}].persona"));
-            let help = match &why.help {
-                Some(help) => help.clone(),
-                None => "create the persona (`quorate init persona`), or correct the ref".to_owned(),
-            };
-            view.refuse(codes::ASSEMBLY_MEMBER_PERSONA_UNRESOLVABLE, body.at(place).help(help));
+            view.refuse(codes::ASSEMBLY_MEMBER_PERSONA_UNRESOLVABLE, body.at(place));
         }
     }
 }

@@ -22,14 +22,10 @@ pub fn load_operator(loader: &Loader<'_>, document: &Arc<Document>) -> Loaded<Op
         let reference =
             if written.contains("://") { written.to_owned() } else { format!("ws://personas/{written}") };
         if let Err(error) = &*loader.find_persona(&document.path, &reference) {
-            let mut body = Body::new(format!("cannot use the persona `{written}`: {}", error.reason));
-            if let Some((place, label)) = &error.related {
-                body = body.related(place.clone(), label);
-            }
-            let help =
-                error.help.clone().unwrap_or_else(|| "create the persona, or correct the ref".to_owned());
+            let body = Body::new(format!("cannot use the persona `{written}`: {}", error.reason));
+            let body = error.explain(body, "create the persona, or correct the ref");
             let place = document.place(node.span.clone(), "persona");
-            report.refuse(codes::OPERATOR_PERSONA_UNRESOLVABLE, body.at(place).help(help));
+            report.refuse(codes::OPERATOR_PERSONA_UNRESOLVABLE, body.at(place));
         }
     }
     let operator: Option<Operator> = document.deserialize(&document.root, &mut report);

@@ -16,7 +16,7 @@ use crate::loader::{
 use crate::merge::Strategy::{ById, Deep, Fields, Local, Union};
 use crate::merge::Table;
 use crate::tree::Node;
-use crate::workspace::{Scope, WorkspacePath};
+use crate::workspace::{Scope, WorkspaceError, WorkspacePath};
 
 /// AIP-25's table. A child's value of a key that is not listed overrides, and so does a non-blank body.
 const TABLE: Table = &[
@@ -104,6 +104,10 @@ fn check_references(loader: &Loader<'_>, chain: &Chain, report: &mut Report) {
     }
 }
 
+fn lookup_error(reason: String) -> Box<PersonaLookupError> {
+    Box::new(PersonaLookupError { reason, help: None, related: None })
+}
+
 impl Loader<'_> {
     /// The persona that a ref leads to from a file, in that file's scope (M10).
     pub fn find_persona(&self, from: &WorkspacePath, reference: &str) -> Arc<PersonaLookup> {
@@ -113,13 +117,7 @@ impl Loader<'_> {
             .and_then(|reference| reference.path(from.scope()).map_err(|unresolved| unresolved.reason));
         let path = match path {
             Ok(location) => location,
-            Err(why) => {
-                return Arc::new(Err(Box::new(PersonaLookupError {
-                    reason: why,
-                    help: None,
-                    related: None,
-                })));
-            }
+            Err(reason) => return Arc::new(Err(lookup_error(reason))),
         };
         if let Some(found) = self.personas.borrow().get(&path) {
             return Arc::clone(found);
@@ -130,8 +128,6 @@ impl Loader<'_> {
     }
 
     fn load_persona(&self, from: &WorkspacePath, reference: &str, location: &WorkspacePath) -> PersonaLookup {
-        let lookup_error =
-            |reason: String| Box::new(PersonaLookupError { reason, help: None, related: None });
         if let Err(unresolved) = self.resolve(from, reference) {
             // Tenants do not share the workspace's personas.
             let above =
@@ -154,11 +150,7 @@ impl Loader<'_> {
         let document = match self.read(location, Doctype::Persona) {
             ReadResult::Document(document) => document,
             ReadResult::Missing => return Err(lookup_error("it does not exist".to_owned())),
-            ReadResult::Outside => {
-                return Err(lookup_error(
-                    "it leads out of its workspace or tenant; `--root` names a wider workspace".to_owned(),
-                ));
-            }
+            ReadResult::Outside => return Err(lookup_error(WorkspaceError::Outside.to_string())),
             ReadResult::Unreadable(why) => {
                 return Err(lookup_error(format!("`{}` cannot be read: {why}", self.display_name(location))));
             }

@@ -75,7 +75,7 @@ fn check_role(loader: &Loader<'_>, document: &Document, participant: &Node, at: 
         return;
     }
     let why = match document.path.resolve_relative(path) {
-        Err(_) => "it leads out of its workspace or tenant; `--root` names a wider workspace".to_owned(),
+        Err(escape) => escape.to_string(),
         Ok(location) => match loader.presence(&location) {
             Presence::File => return,
             Presence::Folder => "it is a folder".to_owned(),

@@ -326,13 +326,10 @@ fn glob(environment: &Environment, pattern: &Path) -> Result<Vec<(PathBuf, Disco
     if !is_special(&text) {
         return Err(file_not_found(&text));
     }
-    let matcher = GlobBuilder::new(&text).literal_separator(true).build().map_err(|error| {
-        Error::new(
-            ErrorKind::InvalidRequest,
-            codes::USAGE,
-            Body::new(format!("`{text}` is not a glob: {}", error.kind())),
-        )
-    })?;
+    let matcher = GlobBuilder::new(&text)
+        .literal_separator(true)
+        .build()
+        .map_err(|error| Error::invalid_request(format!("`{text}` is not a glob: {}", error.kind())))?;
     let matcher = matcher.compile_matcher();
     let fixed: PathBuf =
         pattern.components().take_while(|part| !is_special(&part.as_os_str().to_string_lossy())).collect();
@@ -350,10 +347,8 @@ fn glob(environment: &Environment, pattern: &Path) -> Result<Vec<(PathBuf, Disco
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Error {
-    Error::configuration(
-        codes::FILE_UNREADABLE,
-        Body::new(format!("cannot read {}: {error}", path.display())),
-    )
+    let body = Body::new(format!("cannot read {}: {error}", path.display()));
+    Error::configuration(codes::FILE_UNREADABLE, body)
 }
 
 /// What a scan for the council's name found.
@@ -555,10 +550,8 @@ fn format_file(
         // An unreadable file does not stop the others.
         Err(error) => {
             let body = Body::new(format!("cannot read {file}: {error}"));
-            outcome.report.refuse(
-                codes::FILE_UNREADABLE,
-                body.help("check that it is a file, and that you may read it"),
-            );
+            let help = "check that it is a file, and that you may read it";
+            outcome.report.refuse(codes::FILE_UNREADABLE, body.help(help));
             return Ok(());
         }
     };
@@ -570,19 +563,15 @@ fn format_file(
             }
             if !dry_run {
                 if !disk::is_inside(root, path) {
-                    let body = Body::new(format!(
-                        "cannot write {file}: it is a link that leads out of the workspace"
-                    ));
-                    outcome
-                        .report
-                        .refuse(codes::PATH_OUTSIDE, body.help("format the file itself, at its own path"));
+                    let why = "it is a link that leads out of the workspace";
+                    let body = Body::new(format!("cannot write {file}: {why}"));
+                    let help = "format the file itself, at its own path";
+                    outcome.report.refuse(codes::PATH_OUTSIDE, body.help(help));
                     return Ok(());
                 }
                 disk::replace(path, text.as_bytes()).map_err(|error| {
-                    Error::configuration(
-                        codes::FILE_UNREADABLE,
-                        Body::new(format!("cannot write {file}: {error}")),
-                    )
+                    let body = Body::new(format!("cannot write {file}: {error}"));
+                    Error::configuration(codes::FILE_UNREADABLE, body)
                 })?;
             }
             outcome.changed.push(file);
@@ -590,10 +579,8 @@ fn format_file(
         FormatResult::NotFormattable if named == Discovery::Walked => {}
         FormatResult::NotFormattable => {
             let body = Body::new(format!("cannot format {file}: its doctype has no formatter"));
-            outcome.report.refuse(
-                codes::DOCTYPE_UNKNOWN,
-                body.help("pass manifests; `fmt` does not change files such as quorate.toml"),
-            );
+            let help = "pass manifests; `fmt` does not change files such as quorate.toml";
+            outcome.report.refuse(codes::DOCTYPE_UNKNOWN, body.help(help));
         }
         FormatResult::Broken(report) => outcome.report.absorb(report),
     }
@@ -647,11 +634,7 @@ fn format_bytes(name: &str, shown: &str, bytes: Vec<u8>) -> FormatResult {
         return unreadable(bytes);
     };
     if !problems.is_empty() {
-        let moved = |mut problem: Problem| {
-            problem.span = problem.span.start + from..problem.span.end + from;
-            problem
-        };
-        return FormatResult::broken(shown, &text, problems.into_iter().map(moved));
+        return FormatResult::broken(shown, &text, from, problems);
     }
     let Some(order) = key_order(doctype) else { return FormatResult::NotFormattable };
     let done = match syntax {
@@ -660,19 +643,21 @@ fn format_bytes(name: &str, shown: &str, bytes: Vec<u8>) -> FormatResult {
     };
     match done {
         Ok(text) => FormatResult::Text(text),
-        Err(problems) => FormatResult::broken(shown, &text, problems),
+        Err(problems) => FormatResult::broken(shown, &text, 0, problems),
     }
 }
 
 impl FormatResult {
-    fn broken(shown: &str, text: &str, problems: impl IntoIterator<Item = Problem>) -> Self {
+    /// With problems of the part of a text that begins at `from`.
+    fn broken(shown: &str, text: &str, from: usize, problems: Vec<Problem>) -> Self {
         let mut report = Report::new();
         report.add_source(shown, text);
+        let place = |span: Range<usize>| {
+            let span = span.start + from..span.end + from;
+            Place { file: shown.into(), span, path: String::new() }
+        };
         for problem in problems {
-            let place = Place { file: shown.into(), span: problem.span, path: String::new() };
-            let mut body = Body::new(problem.message).at(place);
-            body.help = problem.help;
-            report.refuse(codes::SYNTAX, body);
+            report.refuse(codes::SYNTAX, Problem { related: None, ..problem }.body(place));
         }
         FormatResult::Broken(report)
     }
