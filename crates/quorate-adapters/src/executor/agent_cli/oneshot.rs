@@ -37,6 +37,7 @@ impl Program {
     ///
     /// # Errors
     /// As [`Self::run`].
+    #[cfg(feature = "llm")]
     pub(crate) async fn run_for_secret(&self, timeout: Duration) -> Result<String, String> {
         self.run_quoting("".into(), timeout, false).await
     }
