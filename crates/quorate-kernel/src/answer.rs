@@ -158,7 +158,7 @@ fn top_level_objects(text: &str) -> Result<Vec<Range<usize>>, Vec<String>> {
 }
 
 /// Rewrites the JSON objects that are not inside another, wherever they stand. `None` keeps an object.
-pub fn rewrite_objects(text: &str, mut rewrite: impl FnMut(&str) -> Option<String>) -> String {
+pub(crate) fn rewrite_objects(text: &str, mut rewrite: impl FnMut(&str) -> Option<String>) -> String {
     let mut rewritten = String::with_capacity(text.len());
     let (mut start, mut at) = (0, 0);
     while let Some(open) = text[at..].find('{').map(|offset| at + offset) {

@@ -60,7 +60,7 @@ impl Layout {
     }
 
     /// The first prompt again, with the errors of its answer.
-    pub fn re_prompt(&self, schema: Schema, prompt: &str, complaints: &[String]) -> String {
+    pub(crate) fn re_prompt(&self, schema: Schema, prompt: &str, complaints: &[String]) -> String {
         let mut again = prompt.to_owned();
         again.push_str("\n## Once more\n\nYour last output could not be used:\n\n");
         for complaint in complaints {

@@ -197,7 +197,7 @@ pub struct TierAnswer {
 }
 
 /// The JSON Schema. The numbers are words, since some services take enumerations of texts alone.
-pub fn tier_schema() -> Json {
+pub(crate) fn tier_schema() -> Json {
     json!({
         "type": "object",
         "required": ["tier", "reason"],

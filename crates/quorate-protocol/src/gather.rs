@@ -7,17 +7,17 @@ use crate::assembly::Member;
 use crate::{Json, Part, PartKind};
 
 /// The whole subject with what is in force; of a conversation the last messages.
-pub const WORKING_MEMORY: &str = "working-memory";
+pub(crate) const WORKING_MEMORY: &str = "working-memory";
 /// The strategy that gives a member the last messages of a conversation.
-pub const RECENT_MESSAGES: &str = "recent-messages";
+pub(crate) const RECENT_MESSAGES: &str = "recent-messages";
 /// The messages of the last days, each cut short.
-pub const DIGEST: &str = "digest";
+pub(crate) const DIGEST: &str = "digest";
 /// The last message of a user.
-pub const LAST_MESSAGE_ONLY: &str = "last-message-only";
+pub(crate) const LAST_MESSAGE_ONLY: &str = "last-message-only";
 /// What a node's children have passed up, which every node with children is given anyway.
-pub const CHILDREN_OUTPUTS: &str = "custom:children-outputs";
+pub(crate) const CHILDREN_OUTPUTS: &str = "custom:children-outputs";
 /// The same, written plainly (H1).
-pub const CHILDREN_OUTPUTS_PLAIN: &str = "children-outputs";
+pub(crate) const CHILDREN_OUTPUTS_PLAIN: &str = "children-outputs";
 
 /// The built-in strategies. Names that begin with [`CUSTOM_PREFIX`] belong to the host.
 pub const BUILT_IN: [&str; 6] =
@@ -243,7 +243,7 @@ fn last_user_message(messages: &[Message]) -> Option<Message> {
 }
 
 /// Messages as one text, a line or more for each.
-pub fn render_messages(messages: &[Message]) -> String {
+pub(crate) fn render_messages(messages: &[Message]) -> String {
     let all: Vec<String> =
         messages.iter().map(|message| format!("{}: {}", message.role, message.content)).collect();
     all.join("\n")

@@ -73,7 +73,7 @@ impl Tally {
     }
 
     /// Compares yes / total with a half; `None` without votes.
-    pub fn compare_to_half(&self) -> Option<Ordering> {
+    pub(crate) fn compare_to_half(&self) -> Option<Ordering> {
         (self.total != Weight::default()).then(|| (&self.yes.0 * 2_u8).cmp(&self.total.0))
     }
 

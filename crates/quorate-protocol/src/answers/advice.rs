@@ -8,7 +8,7 @@ use super::{MAX_ITEMS, non_empty_text, present, strings};
 use crate::Json;
 
 /// The severity of an emergency. The least severity is 0.
-pub const MAX_SEVERITY: u8 = 10;
+pub(crate) const MAX_SEVERITY: u8 = 10;
 
 /// The assessment of an adviser, or of a node of a hierarchy.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -24,7 +24,7 @@ pub struct Advice {
 }
 
 /// The JSON Schema.
-pub fn schema() -> Json {
+pub(crate) fn schema() -> Json {
     json!({
         "type": "object",
         "required": ["severity", "concern"],
@@ -88,7 +88,7 @@ pub struct Ballot {
 quorate_manifest::words!(Vote { Yes = "yes", No = "no", Abstain = "abstain" });
 
 /// The JSON Schema.
-pub fn ballot_schema() -> Json {
+pub(crate) fn ballot_schema() -> Json {
     json!({
         "type": "object",
         "required": ["vote", "rationale"],
@@ -129,7 +129,7 @@ pub enum Recipients {
     Members(Vec<String>),
 }
 
-/// What a peer says in one round.
+/// The message of a peer in one round.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     /// The text; may be empty.
@@ -142,7 +142,7 @@ pub struct Message {
 }
 
 /// The JSON Schema.
-pub fn message_schema() -> Json {
+pub(crate) fn message_schema() -> Json {
     json!({
         "type": "object",
         "required": ["message"],
@@ -199,7 +199,7 @@ pub struct Turn {
 }
 
 /// The JSON Schema of a turn.
-pub fn turn_schema() -> Json {
+pub(crate) fn turn_schema() -> Json {
     json!({
         "type": "object",
         "required": ["content"],
@@ -215,7 +215,7 @@ pub fn turn_schema() -> Json {
 }
 
 /// The JSON Schema of a choice of speakers.
-pub fn selection_schema() -> Json {
+pub(crate) fn selection_schema() -> Json {
     json!({
         "type": "object",
         "required": ["next"],

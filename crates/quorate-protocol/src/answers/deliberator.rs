@@ -9,10 +9,10 @@ use crate::Json;
 use crate::policy::Verdict;
 
 /// Where the public tool's prompts have a deliberator list what is wrong.
-pub const ISSUE_LISTS: [&str; 4] =
+pub(crate) const ISSUE_LISTS: [&str; 4] =
     ["top_3_issues", "top_3_failure_modes", "calibration_issues", "causality_gaps"];
 /// Where they have it list places in the text: findings in other words (`snippet` for `quote`, `rule` for `issue`).
-pub const VIOLATIONS_LIST: &str = "voice_violations";
+pub(crate) const VIOLATIONS_LIST: &str = "voice_violations";
 
 /// Where it lists the parts of the text that it did not judge, such as `line 5 (a comment)`. No policy counts it.
 pub const NOT_JUDGED: &str = "not_judged";
@@ -56,16 +56,16 @@ pub enum Leaning {
 pub struct Finding {
     /// The words that it is about, as the member gives them.
     pub quote: String,
-    /// What is wrong there.
+    /// The problem.
     pub issue: String,
-    /// What would repair it.
+    /// A repair.
     pub fix: Option<String>,
     /// The line that the member says; a hint for looking up the quote.
     pub line: Option<u64>,
 }
 
 /// The JSON Schema of one round's answer.
-pub fn schema(round: Round) -> Json {
+pub(crate) fn schema(round: Round) -> Json {
     let (required, irreducible) = match round {
         Round::First => (json!(["would_block"]), json!({"type": ["boolean", "null"]})),
         Round::Second => (
@@ -147,7 +147,7 @@ pub fn issues(answer: &Json) -> Vec<String> {
 }
 
 /// An entry of a list: a text, or the texts of an object in one.
-pub fn entry_text(value: &Json) -> Option<String> {
+pub(crate) fn entry_text(value: &Json) -> Option<String> {
     let said = match value {
         Json::String(text) => text.trim().to_owned(),
         Json::Object(object) => {
@@ -189,14 +189,14 @@ pub struct Adjudication {
     pub verdict: Verdict,
     /// Never blank.
     pub reasoning: String,
-    /// What should change before the text is published.
+    /// The changes to make before the text is published.
     pub revision_brief: Option<String>,
     /// Who disagreed, on what.
     pub dissent_summary: Option<String>,
 }
 
 /// The JSON Schema.
-pub fn adjudication_schema() -> Json {
+pub(crate) fn adjudication_schema() -> Json {
     let verdict = json!({
         "type": ["string", "null"],
         "pattern": "^([Ss][Hh][Ii][Pp]|[Rr][Ee][Vv][Ii][Ss][Ee]|[Hh][Oo][Ll][Dd])$",

@@ -34,7 +34,7 @@ pub struct Judgement {
 }
 
 /// The JSON Schema of deltas.
-pub fn deltas_schema() -> Json {
+pub(crate) fn deltas_schema() -> Json {
     json!({
         "type": "object",
         "required": ["deltas"],
@@ -146,7 +146,7 @@ fn evidence_schema() -> Json {
 }
 
 /// The JSON Schema of a judgement.
-pub fn judgement_schema() -> Json {
+pub(crate) fn judgement_schema() -> Json {
     json!({
         "type": "object",
         "required": ["verdict", "reason"],

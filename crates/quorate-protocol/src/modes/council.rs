@@ -10,7 +10,7 @@ use quorate_manifest::council::{Council as CouncilManifest, CrossRead, OnFailure
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
-use crate::answers::deliberator::Adjudication;
+use crate::answers::deliberator::{Adjudication, Round};
 use crate::answers::{self, Schema, deliberator};
 use crate::policy::{CountedPosition, Incomplete, Judgement, Position, Positions, Verdict, judge, policy_id};
 use crate::{
@@ -25,9 +25,9 @@ pub const VERSION: &str = "council/4";
 /// The step of the first answers.
 pub const FIRST: &str = "r1";
 /// The step of the second answers.
-pub const SECOND: &str = "r2";
+pub(crate) const SECOND: &str = "r2";
 /// The adjudicator's step, and the id of its one invocation.
-pub const ADJUDICATE: &str = "adjudicate";
+pub(crate) const ADJUDICATE: &str = "adjudicate";
 /// The adjudicator's member id.
 pub const ADJUDICATOR: &str = "adjudicator";
 
@@ -182,9 +182,11 @@ impl Council {
         if heard.iter().any(|response| matches!(response, Response::Absent(AbsenceReason::RunOverBudget))) {
             return self.conclude(Some(Incomplete::BudgetExhausted), Vec::new());
         }
-        if self.positions().iter().filter(|position| round.position(position).is_some()).count()
-            < self.setup.min_deliberators
-        {
+        let answered = |given: &Positions| match round {
+            Round::First => given.first.is_some(),
+            Round::Second => given.last.is_some(),
+        };
+        if self.positions().into_iter().filter(answered).count() < self.setup.min_deliberators {
             let why = if round == Round::First { Incomplete::FirstRound } else { Incomplete::SecondRound };
             return self.conclude(Some(why), Vec::new());
         }
@@ -208,7 +210,7 @@ impl Council {
             .iter()
             .zip(self.round(round))
             .filter(|(_, heard)| **heard == Response::Pending);
-        waiting.map(|(member, _)| format!("{}/{member}", round.step()).into()).collect()
+        waiting.map(|(member, _)| format!("{}/{member}", step(round)).into()).collect()
     }
 
     /// C4: everybody is asked in round 2, also who gave no first answer.
@@ -257,10 +259,10 @@ impl Council {
             .iter()
             .zip(&self.second)
             .map(|(first, second)| {
-                let first = position(deliberator::Round::First, first);
+                let first = position(Round::First, first);
                 let last = match self.setup.rounds {
                     Rounds::One => first,
-                    Rounds::Two => position(deliberator::Round::Second, second),
+                    Rounds::Two => position(Round::Second, second),
                 };
                 Positions { first, last }
             })
@@ -281,8 +283,7 @@ impl Council {
         if let Some(why) = cut_short {
             judgement.verdict = Err(why);
         }
-        let (rule, outcome) = facts(self, &judgement, adjudication.as_ref());
-        commands.extend([rule, outcome].map(|fact: Fact| Command::Record(fact)));
+        commands.extend(facts(self, &judgement, adjudication.as_ref()).map(Command::Record));
         commands.push(Command::Finish);
         commands
     }
@@ -311,30 +312,16 @@ impl Protocol for Council {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Round {
-    First,
-    Second,
-}
-
-impl Round {
-    fn step(self) -> &'static str {
-        match self {
-            Round::First => FIRST,
-            Round::Second => SECOND,
-        }
-    }
-
-    fn position(self, given: &Positions) -> Option<Position> {
-        match self {
-            Round::First => given.first,
-            Round::Second => given.last,
-        }
+/// The step of a round.
+fn step(round: Round) -> &'static str {
+    match round {
+        Round::First => FIRST,
+        Round::Second => SECOND,
     }
 }
 
 /// The verdict of a judgement, INCOMPLETE without one.
-fn verdict_of(judgement: &crate::policy::Judgement) -> Verdict {
+fn verdict_of(judgement: &Judgement) -> Verdict {
     judgement.verdict.unwrap_or(Verdict::Incomplete)
 }
 
@@ -369,7 +356,7 @@ impl Setup {
 }
 
 /// The rule that was applied, and the outcome.
-fn facts(council: &Council, judgement: &Judgement, adjudication: Option<&Adjudication>) -> (Fact, Fact) {
+fn facts(council: &Council, judgement: &Judgement, adjudication: Option<&Adjudication>) -> [Fact; 2] {
     let verdict = verdict_of(judgement);
     let because = summary(council, judgement, adjudication);
     let rule = json!({
@@ -399,7 +386,7 @@ fn facts(council: &Council, judgement: &Judgement, adjudication: Option<&Adjudic
         "applied_compounding": adjudication.is_some() && !council.priors.is_empty(),
         "prior_verdicts_consulted": if adjudication.is_some() { council.priors.len() } else { 0 },
     });
-    (Fact { kind: FactKind::Rule, data: rule }, Fact { kind: FactKind::Outcome, data: outcome })
+    [Fact { kind: FactKind::Rule, data: rule }, Fact { kind: FactKind::Outcome, data: outcome }]
 }
 
 /// What the deliberators ask for, where there is something to revise and the adjudicator does not say what.
@@ -408,7 +395,7 @@ fn requested_revision(council: &Council, judgement: &Judgement) -> Option<String
     if verdict == Verdict::Ship && judgement.tally.blocks == 0 {
         return None;
     }
-    let asks = |(index, member): (usize, &crate::Name)| {
+    let asks = |(index, member): (usize, &Name)| {
         let rounds = [&council.second[index], &council.first[index]];
         let answers = || rounds.into_iter().filter_map(Response::answer);
         let brief =
@@ -437,24 +424,21 @@ fn summary(council: &Council, judgement: &Judgement, adjudication: Option<&Adjud
                 verdict.as_str()
             )
         }
-        Err(why) => {
-            use crate::policy::Incomplete as I;
-            match why {
-                I::FirstRound => {
-                    format!("Fewer than {minimum} of {total} deliberators gave a valid first answer.")
-                }
-                I::SecondRound => {
-                    format!("Fewer than {minimum} of {total} deliberators gave a valid second answer.")
-                }
-                I::NoAdjudication => "The adjudicator gave no valid answer.".to_owned(),
-                I::MissingCouldBlock => {
-                    "It would be SHIP, but blocks by those without an answer could change that.".to_owned()
-                }
-                I::BudgetExhausted => "The run's budget was spent before everybody had answered.".to_owned(),
-                I::FailFast => {
-                    "A deliberator failed, and this council ends a review at the first failure.".to_owned()
-                }
-            }
+        Err(Incomplete::FirstRound) => {
+            format!("Fewer than {minimum} of {total} deliberators gave a valid first answer.")
+        }
+        Err(Incomplete::SecondRound) => {
+            format!("Fewer than {minimum} of {total} deliberators gave a valid second answer.")
+        }
+        Err(Incomplete::NoAdjudication) => "The adjudicator gave no valid answer.".to_owned(),
+        Err(Incomplete::MissingCouldBlock) => {
+            "It would be SHIP, but blocks by those without an answer could change that.".to_owned()
+        }
+        Err(Incomplete::BudgetExhausted) => {
+            "The run's budget was spent before everybody had answered.".to_owned()
+        }
+        Err(Incomplete::FailFast) => {
+            "A deliberator failed, and this council ends a review at the first failure.".to_owned()
         }
     }
 }
@@ -475,7 +459,7 @@ fn missing_members(council: &Council) -> Vec<String> {
 }
 
 fn members_json(council: &Council, judgement: &Judgement, findings: &[Json]) -> Vec<Json> {
-    let member_json = |(index, member): (usize, &crate::Name)| {
+    let member_json = |(index, member): (usize, &Name)| {
         let (counted, position) = match judgement.counted[index] {
             CountedPosition::Last(position) => (last_step(council), Some(position)),
             CountedPosition::FirstBlock(position) => ("round1_block", Some(position)),
@@ -511,16 +495,17 @@ fn located_findings(council: &Council) -> Vec<Json> {
         let Some(found) = last_findings(council, index) else { continue };
         for finding in found {
             let place = grounds.locate(&finding);
-            let mut entry = Map::new();
-            entry.insert("by".into(), json!(&**member));
-            entry.insert("line".into(), json!(place.as_ref().map(|p| p.line)));
-            entry.insert("column".into(), json!(place.as_ref().map(|p| p.column)));
-            entry.insert("span".into(), json!(place.as_ref().map(|p| [p.span.start, p.span.end])));
-            entry.insert("quote".into(), json!(finding.quote));
-            entry.insert("issue".into(), json!(finding.issue));
-            entry.insert("fix".into(), json!(finding.fix));
-            entry.insert("grounded".into(), json!(place.is_some()));
-            all.push((place.map_or(usize::MAX, |p| p.span.start), Json::Object(entry)));
+            let entry = json!({
+                "by": &**member,
+                "line": place.as_ref().map(|place| place.line),
+                "column": place.as_ref().map(|place| place.column),
+                "span": place.as_ref().map(|place| [place.span.start, place.span.end]),
+                "quote": finding.quote,
+                "issue": finding.issue,
+                "fix": finding.fix,
+                "grounded": place.is_some(),
+            });
+            all.push((place.map_or(usize::MAX, |place| place.span.start), entry));
         }
     }
     all.sort_by_key(|(at, _)| *at);
@@ -529,8 +514,7 @@ fn located_findings(council: &Council) -> Vec<Json> {
 
 fn last_findings(council: &Council, index: usize) -> Option<Vec<deliberator::Finding>> {
     let read = |round, heard: &Response| deliberator::Answer::read(round, heard.answer()?)?.findings;
-    read(deliberator::Round::Second, &council.second[index])
-        .or_else(|| read(deliberator::Round::First, &council.first[index]))
+    read(Round::Second, &council.second[index]).or_else(|| read(Round::First, &council.first[index]))
 }
 
 /// The verdict that an outcome states by this word.

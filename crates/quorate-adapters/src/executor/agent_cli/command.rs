@@ -126,7 +126,7 @@ impl Program {
         super::side_effect::of_command(&self.command, &self.args, self.environment.names(), &self.cwd)
     }
 
-    /// The command line, with the environment as it is now.
+    /// The command line, with the current environment.
     ///
     /// # Errors
     /// When there is no such program.

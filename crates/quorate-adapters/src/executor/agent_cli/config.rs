@@ -77,7 +77,7 @@ impl Config {
                 return Err(ConfigError::for_key("cli", "`cli` and `preset` both say what to start")
                     .with_help("leave one of them out"));
             }
-            preset = cli.preset.map(|name| find_preset("cli", name)).transpose()?;
+            preset = cli.preset;
         }
         let declared = cli.as_ref().and_then(|cli| cli.command.as_deref());
         let command = match (block.text("command")?.or(declared), preset) {
@@ -423,24 +423,20 @@ fn parse_output(
     written: Option<&str>,
     preset: Option<&'static CliPreset>,
 ) -> Result<OutputFormat, ConfigError> {
-    match (written, preset) {
-        (None, None) => Ok(OutputFormat::Text),
-        (None, Some(preset)) => Ok(preset.output),
-        (Some(written), preset) => {
-            let names = OutputFormat::ALL.map(OutputFormat::as_str);
-            let output = OutputFormat::parse(written).ok_or_else(|| {
-                ConfigError::for_key("output", format!("unknown output `{written}`"))
-                    .with_help(format!("known: {}", quoted_list(&names)))
-            })?;
-            match preset {
-                Some(preset) if preset.output != output => Err(ConfigError::for_key(
-                    "output",
-                    format!("the preset `{}` prints `{}`", preset.name, preset.output.as_str()),
-                )
-                .with_help("leave `output` out; or leave `preset` out, and set `command` and `args`")),
-                _ => Ok(output),
-            }
+    let Some(written) = written else {
+        return Ok(preset.map_or(OutputFormat::Text, |preset| preset.output));
+    };
+    let output = OutputFormat::parse(written).ok_or_else(|| {
+        ConfigError::for_key("output", format!("unknown output `{written}`"))
+            .with_help(format!("known: {}", quoted_list(&OutputFormat::ALL.map(OutputFormat::as_str))))
+    })?;
+    match preset {
+        Some(preset) if preset.output != output => {
+            let message = format!("the preset `{}` prints `{}`", preset.name, preset.output.as_str());
+            Err(ConfigError::for_key("output", message)
+                .with_help("leave `output` out; or leave `preset` out, and set `command` and `args`"))
         }
+        _ => Ok(output),
     }
 }
 
@@ -450,10 +446,10 @@ const MAX_MANIFEST_BYTES: u64 = 1 << 20;
 /// The placeholder for the model's name in a template.
 const MODEL_PLACEHOLDER: &str = "{value}";
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default)]
 struct Cli {
     /// The preset of that name, or of the manifest's `bin`.
-    preset: Option<&'static str>,
+    preset: Option<&'static CliPreset>,
     command: Option<String>,
     /// Its arguments for one prompt; `None` if neither preset nor manifest gives them.
     args: Option<Vec<String>>,
@@ -469,15 +465,7 @@ impl Cli {
     fn resolve(written: &str, dir: &Path) -> Result<Self, ConfigError> {
         let is_path = written.contains('/') || Path::new(written).extension().is_some();
         if !is_path {
-            let preset = find_preset(CLI_KEY, written)?.name;
-            return Ok(Cli {
-                preset: Some(preset),
-                command: None,
-                args: None,
-                model: None,
-                path: None,
-                model_args: None,
-            });
+            return Ok(Cli { preset: Some(find_preset(CLI_KEY, written)?), ..Cli::default() });
         }
         let path = dir.join(written);
         let refuse = |problem: String| {
@@ -528,7 +516,7 @@ impl Cli {
         let takes_prompts = protocol == "proprietary";
         let passes_models = preset.is_some() || model_args.is_some();
         Ok(Cli {
-            preset: preset.map(|preset| preset.name),
+            preset,
             command: Some(resolve_bin(bin, path)),
             args: (preset.is_none() && takes_prompts).then_some(bin_args),
             model: text("/models/default").filter(|_| passes_models).map(str::to_owned),
@@ -545,7 +533,8 @@ impl Cli {
 
     /// What answers depend on: everything that was read from the manifest.
     fn fingerprint(&self) -> Json {
-        json!({"preset": self.preset, "command": self.command, "args": self.args, "model": self.model,
+        let preset = self.preset.map(|preset| preset.name);
+        json!({"preset": preset, "command": self.command, "args": self.args, "model": self.model,
                "model_args": self.model_args})
     }
 }
@@ -578,7 +567,7 @@ mod cli_tests {
     #[test]
     fn a_name_is_a_preset() {
         let cli = Cli::resolve("codex", Path::new("/")).unwrap();
-        assert_eq!((cli.preset, cli.command), (Some("codex"), None));
+        assert_eq!((cli.preset.map(|preset| preset.name), cli.command), (Some("codex"), None));
         let error = Cli::resolve("codxe", Path::new("/")).unwrap_err();
         assert_eq!(
             (error.key.as_deref(), error.help.as_deref()),
@@ -591,7 +580,7 @@ mod cli_tests {
         let cli =
             read("bin: gemini\nbin_args: [--acp]\nprotocol: proprietary\nmodels: {default: m}").unwrap();
         assert_eq!(
-            (cli.preset, cli.command.as_deref(), cli.args.as_ref()),
+            (cli.preset.map(|preset| preset.name), cli.command.as_deref(), cli.args.as_ref()),
             (Some("gemini"), Some("gemini"), None)
         );
         assert_eq!((cli.model.as_deref(), cli.model_args("m")), (Some("m"), None));

@@ -57,7 +57,7 @@ pub(super) fn nothing() -> Usage {
 /// The largest list of models or vectors, in bytes.
 const MAX_DOCUMENT_BYTES: usize = 16 << 20;
 
-/// What one request is sent with, and until when.
+/// The client, the service, the key and the deadline of one request.
 #[derive(Clone, Copy)]
 pub(super) struct Call<'a> {
     pub(super) client: &'a Client,

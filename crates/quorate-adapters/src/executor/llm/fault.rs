@@ -8,7 +8,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
 use quorate_kernel::canonical;
-use quorate_kernel::ports::executor::{Failure, Retry};
+use quorate_kernel::ports::executor::Retry;
 use quorate_protocol::Json;
 
 /// How much of an error body has to be read at most, in bytes.
@@ -115,12 +115,6 @@ pub fn from_response<'h>(status: u16, header: impl Fn(&str) -> Option<&'h str>, 
 /// The fault of an error within a response that began as a success: an event, a line, or the whole body.
 pub fn from_event(event: &Json) -> Fault {
     classify(None, event)
-}
-
-impl From<Fault> for Failure {
-    fn from(fault: Fault) -> Failure {
-        Failure::Failed { message: fault.to_string(), retry: fault.retry() }
-    }
 }
 
 impl std::error::Error for Fault {}

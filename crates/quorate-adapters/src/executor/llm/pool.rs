@@ -2,7 +2,7 @@
 //! call is sent after it said to wait, and a breaker for a service that cannot be reached. Executors that name the same pool
 //! share it within this process, and through [`SharedPool`] with other processes.
 //!
-//! Of several calls with one cached prefix, the first wave is one call, and the others wait until its response begins.
+//! Several calls with one cached prefix start with one call; the others wait until its response begins.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

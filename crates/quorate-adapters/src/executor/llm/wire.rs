@@ -208,7 +208,7 @@ pub struct Stream {
 /// Reads the events of one wire.
 trait Decode: std::fmt::Debug + Send {
     /// # Errors
-    /// When the event is not of the wire, or says that there is no answer.
+    /// When the event is malformed, or ends the call without an answer.
     fn read(&mut self, data: &str, answer: &mut Answer) -> Result<AnswerStep, Fault>;
 }
 
