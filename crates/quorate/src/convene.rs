@@ -11,7 +11,7 @@ use super::builder::Quorate;
 use super::error::Error;
 use super::events::Run;
 use super::service::artifact::Draft;
-use super::service::convene::{self, ConveneInput, DueStatus, plan, spec};
+use super::service::convene::{self, ConveneInput, plan, spec};
 use super::service::open_session;
 use super::service::run_spec::{RunSpec, run_option_methods};
 use super::service::runs::Recorded;
@@ -220,12 +220,9 @@ impl Convening {
             let (quorate, input, spec, workspace) = self.prepare()?;
             let session = quorate.open(open_session::open(quorate.environment.clone(), workspace)).await?;
             if due == Due::Required {
-                match convene::check_due(&session, &input, &spec).await {
-                    Ok(DueStatus::Due) => {}
-                    Ok(DueStatus::NotDue(why)) => {
-                        return session.finish(Ok(ConveneOutcome::NotDue(why))).await;
-                    }
-                    Err(error) => return session.finish(Err(error)).await,
+                let reason = convene::reason_not_due(&session, &input, &spec).await.transpose();
+                if let Some(reason) = reason {
+                    return session.finish(reason.map(ConveneOutcome::NotDue)).await;
                 }
             }
             let decided = |recorded| match recorded {

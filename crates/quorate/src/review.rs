@@ -125,7 +125,7 @@ impl Quorate {
 /// let reviewing = quorate.review_text("notice.md", "The meeting moved to Tuesday.\n").max_calls(20);
 /// reviewing.check()?; // asks no member, and needs no ledger
 /// assert!(reviewing.estimate()?.calls <= 20);
-/// assert!(reviewing.await?.calls <= 20);
+/// assert!(reviewing.await?.spent.calls <= 20);
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

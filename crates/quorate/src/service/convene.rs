@@ -1,9 +1,9 @@
 //! Convene: an assembly from its ASSEMBLY.md to a recorded outcome. Its inputs are checked against its mode, and its
 //! `defaults` tell whether it is due: Quorate runs no scheduler (A7).
 
-pub mod plan;
-pub mod report;
-pub mod spec;
+pub(crate) mod plan;
+pub(crate) mod report;
+pub(crate) mod spec;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -41,6 +41,7 @@ pub struct ConveneRequest {
     pub root: Option<PathBuf>,
     /// The inputs of the run.
     pub inputs: Inputs,
+    /// The options of the run.
     pub options: RunOptions,
 }
 
@@ -49,7 +50,7 @@ pub struct ConveneRequest {
 ///
 /// # Errors
 /// If manifest, subject or configuration are unusable, or the inputs do not fit the mode.
-pub fn prepare(
+pub(crate) fn prepare(
     environment: &Environment,
     places: &PathOverrides,
     request: &ConveneRequest,
@@ -87,7 +88,7 @@ pub fn prepare(
 /// # Errors
 /// If the ledger fails. Everything recorded until then stays, and the run can be resumed.
 #[crate::boxed]
-pub async fn convene(
+pub(crate) async fn convene(
     session: &LedgerSession,
     input: &ConveneInput,
     spec: &RunSpec<Setup>,
@@ -155,50 +156,34 @@ const DEFAULT_INTERVAL_MS: i64 = 60_000;
 /// The default number of new messages that makes an assembly due; `metadata.quorate.everyMessages` overrides it.
 const DEFAULT_EVERY_MESSAGES: u64 = 10;
 
-/// Whether an assembly is due.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum DueStatus {
-    Due,
-    /// The reason why it is not due.
-    NotDue(String),
-}
-
-/// Compares an assembly's `defaults` with its last run. An assembly without a run is due, unless only a person convenes
-/// it.
+/// Compares an assembly's `defaults` with its last run. Returns the reason why it is not due, if it is not. An assembly
+/// without a run is due, unless only a person convenes it.
 ///
 /// # Errors
 /// If the ledger does not answer, or the heuristic is a custom one that is not registered.
 #[crate::boxed]
-pub async fn check_due(
+pub(crate) async fn reason_not_due(
     session: &LedgerSession,
     input: &ConveneInput,
     spec: &RunSpec<Setup>,
-) -> Result<DueStatus, Error> {
+) -> Result<Option<String>, Error> {
     let defaults = input.resolution.resolved.defaults.as_ref();
     let heuristic = defaults.and_then(|default| default.trigger_heuristic.as_deref());
     let interval_ms =
         defaults.and_then(|default| default.trigger_interval_ms).map_or(DEFAULT_INTERVAL_MS, i64::from);
-    let Some(heuristic) = heuristic else { return Ok(DueStatus::Due) };
+    let Some(heuristic) = heuristic else { return Ok(None) };
     if heuristic == "manual" {
-        return Ok(DueStatus::NotDue("only a person convenes it (triggerHeuristic: manual)".to_owned()));
+        return Ok(Some("only a person convenes it (triggerHeuristic: manual)".to_owned()));
     }
-    let Some(last) = last_completed_run(session, &spec.setup.assembly).await? else {
-        return Ok(DueStatus::Due);
-    };
+    let Some(last) = last_completed_run(session, &spec.setup.assembly).await? else { return Ok(None) };
     Ok(match heuristic {
         "periodic" => {
             let since_ms = session.environment.clock.now_ms() - last.opened_ms;
-            match since_ms >= interval_ms {
-                true => DueStatus::Due,
-                false => {
-                    DueStatus::NotDue(format!("it ran {since_ms} ms ago and is due every {interval_ms} ms"))
-                }
-            }
+            (since_ms < interval_ms)
+                .then(|| format!("it ran {since_ms} ms ago and is due every {interval_ms} ms"))
         }
-        "on-mode-change" => match last.opened.setup["request"] == json!(spec.setup.request) {
-            true => DueStatus::NotDue("its subject has not changed since the last run".to_owned()),
-            false => DueStatus::Due,
-        },
+        "on-mode-change" => (last.opened.setup["request"] == json!(spec.setup.request))
+            .then(|| "its subject has not changed since the last run".to_owned()),
         "every-n-messages" => {
             let ours = input.resolution.resolved.metadata.get("quorate");
             let every =
@@ -207,12 +192,8 @@ pub async fn check_due(
             let same = last.opened.subject.as_ref() == Some(&input.subject.display_name);
             let before = last.opened.messages.filter(|_| same).unwrap_or(0);
             let new = message_count(input).saturating_sub(before);
-            match new >= every {
-                true => DueStatus::Due,
-                false => DueStatus::NotDue(format!(
-                    "{new} new messages since the last run, and it is due after {every}"
-                )),
-            }
+            (new < every)
+                .then(|| format!("{new} new messages since the last run, and it is due after {every}"))
         }
         other => {
             let body = Body::new(format!("unknown trigger heuristic `{other}`"));
@@ -244,11 +225,11 @@ pub(crate) fn message_count(input: &ConveneInput) -> u64 {
     let read = (input.setup.mode == Mode::Advisory)
         .then(|| gather::parse_conversation(&subject.display_name, &subject.text).ok())
         .flatten();
-    read.map_or(1, |read| read.messages.len() as u64)
+    read.map_or(1, |messages| messages.len() as u64)
 }
 
 /// An assembly that can be convened: resolved, with its subject.
-pub struct ConveneInput {
+pub(crate) struct ConveneInput {
     pub resolution: Resolution,
     /// The setup by the manifest and the request alone.
     pub setup: Setup,

@@ -30,7 +30,7 @@ use super::trust::requests::TrustRequest;
 
 /// The party that named an executor.
 #[derive(Debug, Clone, Copy)]
-pub enum SelectedBy<'a> {
+pub(crate) enum SelectedBy<'a> {
     /// A person, on the command line or through a client.
     Person,
     /// A file of the workspace.
@@ -39,7 +39,7 @@ pub enum SelectedBy<'a> {
 
 /// A selected executor. It can be called once it is admitted.
 #[derive(Clone)]
-pub struct SelectedExecutor {
+pub(crate) struct SelectedExecutor {
     pub name: Arc<str>,
     executor: Arc<dyn Executor>,
     /// The files that must be trusted before it is called.
@@ -135,7 +135,7 @@ impl SelectedExecutor {
 }
 
 /// The MCP servers of a configuration, in the form that adapters read.
-pub fn servers(config: &Configuration) -> Servers {
+pub(crate) fn servers(config: &Configuration) -> Servers {
     let dir = std::path::absolute(&config.dir).unwrap_or_else(|_| config.dir.clone());
     let table = |block: &Map<String, Json>| {
         let mut table = block.clone();
@@ -156,7 +156,7 @@ pub fn servers(config: &Configuration) -> Servers {
 ///
 /// # Errors
 /// [`codes::COMMAND_MISSING`], [`codes::MODEL_KEY_MISSING`] or [`codes::CASSETTE_INVALID`].
-pub fn installed(name: &str, executor: &dyn Executor) -> Result<(), Error> {
+pub(crate) fn installed(name: &str, executor: &dyn Executor) -> Result<(), Error> {
     executor.check_installed().map_err(|refused| {
         let body = Body::new(format!("executor `{name}`: {}", refused.message));
         let code = match refused.key.as_deref() {
@@ -172,7 +172,7 @@ pub fn installed(name: &str, executor: &dyn Executor) -> Result<(), Error> {
 ///
 /// # Errors
 /// If there is no such executor, or it refuses its settings.
-pub fn fallback(registry: &Registry, config: &Configuration) -> Result<SelectedExecutor, Error> {
+pub(crate) fn fallback(registry: &Registry, config: &Configuration) -> Result<SelectedExecutor, Error> {
     fallback_with(registry, config, Map::new())
 }
 
@@ -180,7 +180,7 @@ pub fn fallback(registry: &Registry, config: &Configuration) -> Result<SelectedE
 ///
 /// # Errors
 /// If there is no such executor, or it refuses its settings.
-pub fn fallback_with(
+pub(crate) fn fallback_with(
     registry: &Registry,
     config: &Configuration,
     extra: Map<String, Json>,
@@ -192,7 +192,7 @@ pub fn fallback_with(
 ///
 /// # Errors
 /// If there is no such executor, or it refuses its settings.
-pub fn by_name(
+pub(crate) fn by_name(
     registry: &Registry,
     config: &Configuration,
     name: &str,
@@ -206,7 +206,7 @@ pub fn by_name(
 ///
 /// # Errors
 /// If there is no such executor, or it refuses its settings.
-pub fn by_name_with(
+pub(crate) fn by_name_with(
     registry: &Registry,
     config: &Configuration,
     name: &str,
@@ -276,7 +276,7 @@ fn ready_made<'a>(registry: &'a Registry, name: &'a str) -> (&'a str, Map<String
 
 /// The files that configure an executor.
 #[derive(Debug, Clone, Copy)]
-pub struct Origin<'a> {
+pub(crate) struct Origin<'a> {
     /// The file that configures or names it; `None` if a person named a preset.
     pub file: Option<&'a Path>,
     /// The file that configures MCP servers.
@@ -360,7 +360,7 @@ fn known_executors(registry: &Registry, config: &Configuration) -> String {
 
 /// A named model.
 #[derive(Debug, Clone, Copy)]
-pub struct NamedModel<'a> {
+pub(crate) struct NamedModel<'a> {
     pub name: &'a str,
     /// The table that names it; `None` for `--model`.
     pub table: Option<&'a CouncilMember>,
@@ -377,7 +377,7 @@ impl<'a> NamedModel<'a> {
 ///
 /// # Errors
 /// As `build`, and if the executor has no model.
-pub fn with_model(
+pub(crate) fn with_model(
     model: Option<NamedModel<'_>>,
     build: impl Fn(Map<String, Json>) -> Result<SelectedExecutor, Error>,
 ) -> Result<SelectedExecutor, Error> {
@@ -407,7 +407,7 @@ fn asks_no_model(model: NamedModel<'_>, executor: &str) -> Error {
 ///
 /// # Errors
 /// [`codes::USAGE`], with the executors' names.
-pub fn ensure_one_executor<'a>(
+pub(crate) fn ensure_one_executor<'a>(
     model: Option<&str>,
     executors: impl IntoIterator<Item = &'a SelectedExecutor>,
 ) -> Result<(), Error> {
@@ -598,7 +598,7 @@ fn refuse(code: RefusalCode, body: Body, block: &Block) -> Error {
 
 /// Builds every executor that a configuration or a council names, without calling any, and returns the errors,
 /// including those of MCP server tables and the embedder.
-pub fn build_errors(
+pub(crate) fn build_errors(
     registry: &Registry,
     configuration: Option<&Configuration>,
     council: Option<&Council>,
@@ -631,7 +631,7 @@ pub fn build_errors(
 /// Misspellings in the executors and MCP servers of a `quorate.toml`: unknown keys, kinds or executor names, and
 /// invalid `url`s. They are refused even if no run uses that executor or server; other errors of a table stop only runs
 /// that use it.
-pub fn typos(registry: &Registry, config: &Configuration) -> Vec<Error> {
+pub(crate) fn typos(registry: &Registry, config: &Configuration) -> Vec<Error> {
     let is_mistyped = |name: &str, table: &ExecutorTable| match table_kind(registry, table, name) {
         Ok((new, _)) => {
             let (block, limits) = (table.block.json.clone(), (table.timeout, table.retries));
@@ -657,7 +657,7 @@ pub fn typos(registry: &Registry, config: &Configuration) -> Vec<Error> {
 }
 
 /// The tables of MCP servers that cannot be read.
-pub fn server_errors(config: &Configuration) -> Vec<Error> {
+pub(crate) fn server_errors(config: &Configuration) -> Vec<Error> {
     server_errors_where(config, |_| true)
 }
 
@@ -672,12 +672,12 @@ fn server_errors_where(config: &Configuration, matters: impl Fn(&ConfigError) ->
 }
 
 /// The side effects of connecting to servers.
-pub fn acts_of_servers(dir: &Path, servers: &[(String, Map<String, Json>)]) -> Vec<SideEffect> {
+pub(crate) fn acts_of_servers(dir: &Path, servers: &[(String, Map<String, Json>)]) -> Vec<SideEffect> {
     servers.iter().map(|(id, table)| process::server_side_effect(id, table, dir)).collect()
 }
 
 /// The side effects of the executors that a `quorate.toml` configures or names.
-pub fn acts_of_tables(registry: &Registry, config: &Configuration) -> Vec<SideEffect> {
+pub(crate) fn acts_of_tables(registry: &Registry, config: &Configuration) -> Vec<SideEffect> {
     let file = config.path();
     let tables = config.executors.keys().map(|name| (name, None));
     let chosen = config.named_executors().map(|(name, place)| (name, Some(place)));
@@ -688,13 +688,13 @@ pub fn acts_of_tables(registry: &Registry, config: &Configuration) -> Vec<SideEf
 }
 
 /// The side effects of a council's executors: the common one, and those of single members.
-pub fn of_council(registry: &Registry, council: &Council, file: &Path) -> Vec<TrustRequest> {
+pub(crate) fn of_council(registry: &Registry, council: &Council, file: &Path) -> Vec<TrustRequest> {
     let built = council.runtimes().filter_map(|table| by_runtime(registry, table, &council.dir, file).ok());
     built.flat_map(|chosen| chosen.needs()).collect()
 }
 
 /// The side effects of executors that a manifest names.
-pub fn of_names(
+pub(crate) fn of_names(
     registry: &Registry,
     config: &Configuration,
     names: &[String],
@@ -711,7 +711,7 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A configured_embedder embedder. It can be called once it is admitted.
 #[derive(Clone)]
-pub struct SelectedEmbedder {
+pub(crate) struct SelectedEmbedder {
     embedder: Arc<dyn Embedder>,
     needs: TrustRequest,
     /// The settings that the fingerprint of a run covers.
@@ -763,7 +763,7 @@ impl SelectedEmbedder {
 ///
 /// # Errors
 /// [`codes::EMBEDDER_INVALID`] if the table cannot be used.
-pub fn configured_embedder(
+pub(crate) fn configured_embedder(
     registry: &Registry,
     config: &Configuration,
 ) -> Result<Option<SelectedEmbedder>, Error> {
@@ -777,7 +777,7 @@ pub fn configured_embedder(
 }
 
 /// A misspelled key of the table. It is refused even if no run needs the embedder.
-pub fn embedder_typo(registry: &Registry, config: &Configuration) -> Option<Error> {
+pub(crate) fn embedder_typo(registry: &Registry, config: &Configuration) -> Option<Error> {
     let table = config.embedder.as_ref()?;
     let refused = build_embedder(registry, config, table).err().filter(|refused| refused.is_unknown_key)?;
     Some(refusal(codes::EMBEDDER_INVALID, table, refused))

@@ -61,7 +61,7 @@ pub struct ReviewRequest {
 }
 
 /// The tier of an unclassified text.
-pub const STRICTEST_TIER: u8 = 1;
+pub(crate) const STRICTEST_TIER: u8 = 1;
 
 /// Whether a review applies the artifact's tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -148,7 +148,7 @@ pub(crate) async fn hold_text(session: &LedgerSession, sha256: &str) -> Result<O
 /// # Errors
 /// If configuration or ledger are unusable.
 #[crate::boxed]
-pub async fn open_session(
+pub(crate) async fn open_session(
     environment: &Environment,
     places: &PathOverrides,
     artifact: &Artifact,
@@ -161,7 +161,7 @@ pub async fn open_session(
 ///
 /// # Errors
 /// If configuration or executor are unusable.
-pub fn check(
+pub(crate) fn check(
     environment: &Environment,
     places: &PathOverrides,
     artifact: &Artifact,
@@ -175,7 +175,7 @@ pub fn check(
 ///
 /// # Errors
 /// If configuration or executor are unusable.
-pub fn asks_a_model(
+pub(crate) fn asks_a_model(
     environment: &Environment,
     places: &PathOverrides,
     artifact: &Artifact,
@@ -191,7 +191,7 @@ pub fn asks_a_model(
 ///
 /// # Errors
 /// If configuration or executor are unusable.
-pub fn estimate(
+pub(crate) fn estimate(
     environment: &Environment,
     places: &PathOverrides,
     artifact: &Artifact,
@@ -222,7 +222,7 @@ fn load(environment: &Environment, places: &PathOverrides, artifact: &Artifact) 
 /// # Errors
 /// If the executor is refused, or the ledger fails.
 #[crate::boxed]
-pub async fn review(
+pub(crate) async fn review(
     session: &LedgerSession,
     artifact: Artifact,
     request: &ReviewRequest,
@@ -265,7 +265,7 @@ fn relative_to_council(workspace: &Workspace, artifact: &Artifact) -> String {
 }
 
 /// Whether an artifact of a tier is reviewed if tiers are obeyed: tier 1 always, tier 2 never, tier 3 as a sample (C6).
-pub fn is_due(tier: tiers::Tier, relative: &str, sha256: &str) -> bool {
+pub(crate) fn is_due(tier: tiers::Tier, relative: &str, sha256: &str) -> bool {
     match tier {
         tiers::Tier::One => true,
         tiers::Tier::Two => false,
@@ -275,7 +275,7 @@ pub fn is_due(tier: tiers::Tier, relative: &str, sha256: &str) -> bool {
 
 /// A path as tier rules and sampling see it: relative to the council's directory, with `/`, and independent of the
 /// spelling.
-pub fn relative_path(dir: &Path, path: &Path) -> String {
+pub(crate) fn relative_path(dir: &Path, path: &Path) -> String {
     let (path, dir) = (normal_components(path), normal_components(dir));
     let shared = path.iter().zip(&dir).take_while(|(one, other)| one == other).count();
     let up = dir[shared..].iter().map(|_| "..".to_owned());
@@ -302,7 +302,7 @@ fn normal_components(path: &Path) -> Vec<String> {
 /// # Errors
 /// If `quorate.toml` has a table for a member that the council does not have, an executor is unknown or refuses its
 /// settings, or `--model` is for members with different executors.
-pub fn select_executors<'w>(
+pub(crate) fn select_executors<'w>(
     workspace: &'w Workspace,
     options: &'w RunOptions,
 ) -> Result<Vec<(&'w str, SelectedExecutor)>, Error> {
@@ -349,7 +349,7 @@ pub(super) fn caps(workspace: &Workspace, options: &RunOptions) -> Caps {
 ///
 /// # Errors
 /// [`codes::HOST_INVALID`] at the table.
-pub fn ensure_known_members(workspace: &Workspace) -> Result<(), Error> {
+pub(crate) fn ensure_known_members(workspace: &Workspace) -> Result<(), Error> {
     let known: Vec<&str> = workspace.council.member_ids().collect();
     let tables = &workspace.config.council_members;
     let Some((id, table)) = tables.iter().find(|(id, _)| !known.contains(&id.as_str())) else {
@@ -451,7 +451,7 @@ pub(crate) const MAX_TYPE_CHARS: usize = 200;
 
 /// An artifact to review.
 #[derive(Debug, Clone)]
-pub struct ReviewInput {
+pub(crate) struct ReviewInput {
     pub artifact: Artifact,
     pub artifact_type: String,
     pub tier: u8,
@@ -463,7 +463,7 @@ pub struct ReviewInput {
 ///
 /// # Errors
 /// If the executor is refused.
-pub fn build(
+pub(crate) fn build(
     environment: &Environment,
     workspace: &Workspace,
     options: &RunOptions,
@@ -512,7 +512,7 @@ pub fn build(
 /// # Errors
 /// If the ledger fails. Recorded answers stay, and the run can be resumed.
 #[crate::boxed]
-pub async fn start(
+pub(crate) async fn start(
     spec: &RunSpec<Setup>,
     session: &LedgerSession,
     input: &ReviewInput,
@@ -564,7 +564,7 @@ pub async fn start(
 }
 
 /// A note on prompts of the workspace that the executors of their members do not read.
-pub fn unread_prompts(spec: &RunSpec<Setup>, session: &LedgerSession) -> Option<String> {
+pub(crate) fn unread_prompts(spec: &RunSpec<Setup>, session: &LedgerSession) -> Option<String> {
     let ready_made = council::built_in_council();
     let is_ready_made = |member: &&PreparedMember| {
         ready_made.deliberators.iter().any(|known| known.prompt.text == member.prompt)

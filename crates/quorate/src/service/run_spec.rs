@@ -49,7 +49,7 @@ use super::workspace::Workspace;
 use crate::playbook::library::load_operator;
 
 /// A protocol's setup, as `run.opened` records it.
-pub trait ProtocolSetup: Serialize {
+pub(crate) trait ProtocolSetup: Serialize {
     /// A protocol in its initial state.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ pub trait ProtocolSetup: Serialize {
 }
 
 /// A member with its executor and prompt.
-pub struct PreparedMember {
+pub(crate) struct PreparedMember {
     pub id: Name,
     /// The display name of the role.
     #[cfg_attr(
@@ -110,7 +110,7 @@ impl PreparedMember {
 }
 
 /// Everything a run needs before it starts.
-pub struct RunSpec<S> {
+pub(crate) struct RunSpec<S> {
     pub setup: S,
     /// The members, in roster order.
     pub members: Vec<PreparedMember>,
@@ -129,7 +129,7 @@ pub struct RunSpec<S> {
 }
 
 /// A new run's input, and its protocol's fields for the first record.
-pub struct NewRun<'a> {
+pub(crate) struct NewRun<'a> {
     /// The amount that its budget paid before it was opened.
     pub spent_before: Spent,
     pub artifact: Cow<'a, Artifact>,
@@ -374,7 +374,7 @@ const MODE: &str = "mode";
 
 /// Hashes by component, and the combined hash of all but the input.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Fingerprint {
+pub(crate) struct Fingerprint {
     /// The combined hash's key: `council` or `assembly`.
     whole: Cow<'static, str>,
     components: Vec<(Cow<'static, str>, String)>,
@@ -626,7 +626,7 @@ impl Producer {
 ///
 /// # Errors
 /// A usage error with a suggestion.
-pub fn check_producer(
+pub(crate) fn check_producer(
     producer: &Producer,
     environment: &Environment,
     root: &Path,
@@ -682,7 +682,7 @@ fn unknown(message: String, written: &str, known: &[String], otherwise: &str) ->
 ///
 /// # Errors
 /// [`codes::FINGERPRINT_CHANGED`], with the components that changed since the run was opened.
-pub fn ensure_unchanged(history: &History, now: &Fingerprint) -> Result<(), Error> {
+pub(crate) fn ensure_unchanged(history: &History, now: &Fingerprint) -> Result<(), Error> {
     let changed = now.changed_components(&history.opened);
     if changed.is_empty() {
         return Ok(());

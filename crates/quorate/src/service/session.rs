@@ -241,8 +241,8 @@ impl LedgerSession {
         Ok(run)
     }
 
-    /// Refuses a run whose row, records and tree differ, and one whose outcome was erased: displays match
-    /// the records (D13).
+    /// Refuses a run whose row, records and tree differ, and one whose outcome was erased: displays match the
+    /// records (D13).
     ///
     /// # Errors
     /// `quorate:run_altered`, and `quorate:body_evicted`.
@@ -534,7 +534,8 @@ impl LedgerSession {
     }
 
     /// As [`sync_log_index`](Self::sync_log_index), for readers of the whole log: rebuilds the index if it differs from a
-    /// log that is not large, since displays match the records (D13). Warns about a torn last line, which does not count; the next append repairs it.
+    /// log that is not large, since displays match the records (D13). Warns about a torn last line, which does not count;
+    /// the next append repairs it.
     ///
     /// # Errors
     /// If log or ledger cannot be read.

@@ -24,7 +24,7 @@ use super::super::workspace::Workspace;
 use super::{ConveneInput, spec};
 
 /// The version of a plan's JSON.
-pub const SCHEMA: &str = "quorate.plan/v1";
+pub(crate) const SCHEMA: &str = "quorate.plan/v1";
 
 /// A planned run, as `quorate convene --dry-run --format json` prints it; `quorate schema plan` prints its schema.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -108,7 +108,7 @@ pub struct DeferredQuestion {
 /// # Errors
 /// If an existing ledger cannot be read.
 #[crate::boxed]
-pub async fn build(
+pub(crate) async fn build(
     environment: &Environment,
     workspace: &Workspace,
     input: &ConveneInput,
@@ -237,7 +237,7 @@ const SEVERITIES: [u8; 4] = [9, 2, 5, 0];
 ///
 /// # Errors
 /// A sentence, if a rehearsal does not terminate.
-pub fn rehearse(resolved: &ResolvedAssembly) -> Result<(), String> {
+pub(crate) fn rehearse(resolved: &ResolvedAssembly) -> Result<(), String> {
     possible_requests(resolved).into_iter().try_for_each(|request| rehearse_request(resolved, request))
 }
 

@@ -56,7 +56,7 @@ impl ProtocolSetup for Setup {
 ///
 /// # Errors
 /// If a locked trait cannot be matched.
-pub fn assembly(setup: &Setup) -> Result<Assembly, Error> {
+pub(crate) fn assembly(setup: &Setup) -> Result<Assembly, Error> {
     Assembly::new(setup.clone())
         .map_err(|error| Error::configuration(codes::PATTERN_INVALID, Body::new(error.to_string())))
 }
@@ -65,7 +65,7 @@ pub fn assembly(setup: &Setup) -> Result<Assembly, Error> {
 ///
 /// # Errors
 /// If an executor or a pattern is refused.
-pub fn build(
+pub(crate) fn build(
     environment: &Environment,
     workspace: &Workspace,
     input: &ConveneInput,
@@ -109,7 +109,7 @@ pub fn build(
 /// # Errors
 /// If the ledger fails. Everything recorded until then stays, and the run can be resumed.
 #[crate::boxed]
-pub async fn start(
+pub(crate) async fn start(
     spec: &RunSpec<Setup>,
     session: &LedgerSession,
     input: &ConveneInput,
@@ -162,7 +162,10 @@ pub(crate) fn described(spec: &RunSpec<Setup>, input: &ConveneInput) -> RunOpene
 /// # Errors
 /// If sentences would be lost to what looks like a secret.
 #[crate::boxed]
-pub async fn redacted_input(spec: &RunSpec<Setup>, input: &ConveneInput) -> Result<(Part, usize), Error> {
+pub(crate) async fn redacted_input(
+    spec: &RunSpec<Setup>,
+    input: &ConveneInput,
+) -> Result<(Part, usize), Error> {
     // A JSON escape can hide a secret from a pattern, but members read the decoded text.
     let lines = input.subject.display_name.to_ascii_lowercase().ends_with(".jsonl");
     let (text, in_text) =
@@ -195,7 +198,7 @@ type LoadedPersona = (Arc<str>, Arc<Json>, Option<Arc<(Sources, Composition)>>);
 ///
 /// # Errors
 /// If a persona was removed since the assembly was resolved, or an executor is refused.
-pub fn prepare(
+pub(crate) fn prepare(
     environment: &Environment,
     workspace: &Workspace,
     input: &ConveneInput,
@@ -320,7 +323,7 @@ fn executors_in_metadata(metadata: &Map<String, Json>) -> (BTreeMap<String, Stri
 }
 
 /// The executors that an assembly or an operator names in its file.
-pub fn executor_names(loader: &Loader<'_>, document: &Arc<Document>) -> Vec<String> {
+pub(crate) fn executor_names(loader: &Loader<'_>, document: &Arc<Document>) -> Vec<String> {
     if document.doctype == Doctype::Operator {
         return operator::load_operator(loader, document)
             .value
