@@ -36,7 +36,7 @@ pub(crate) enum Format {
 pub(crate) fn report(report: &Review, format: Format, extent: Extent, options: TextOptions) -> String {
     match format {
         Format::Human => report.doc(extent).text(options),
-        Format::Json => format!("{:#}\n", report.to_json()),
+        Format::Json => json_text(report),
         Format::Markdown => report.doc(extent).markdown(),
         Format::Sarif => sarif(&[report]),
         Format::Github => github(&[report]),

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use quorate_protocol::answers::Schema;
 use quorate_protocol::{AbsenceReason, ConsultationResult, Invoke, Json, Name, Part};
+use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::{Map, json};
 
@@ -153,8 +154,9 @@ impl Attempts {
 }
 
 /// What an invocation cost.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, JsonSchema)]
 #[serde(into = "Spent")]
+#[schemars(with = "Spent", rename = "spent", extend("required" = ["calls", "ms"]))]
 pub struct Cost {
     /// Calls made, re-prompts and retries included.
     pub calls: u32,

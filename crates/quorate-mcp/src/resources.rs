@@ -6,6 +6,7 @@ use std::sync::Arc;
 use quorate_diagnostics::invisible::escape_invisible;
 use rmcp::ErrorData;
 use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
+use serde_json::json;
 
 use super::ServerState;
 use super::failure::Failure;
@@ -80,7 +81,7 @@ pub(super) async fn read(state: &Arc<ServerState>, uri: &str) -> Result<Resource
         let recorded = quorate.show(run).await?;
         Ok::<_, Failure>(match is_brief {
             true => (quorate.redact_text(&recorded.brief()), TEXT),
-            false => (format!("{:#}", quorate.redact_json(recorded.to_json())), JSON),
+            false => (format!("{:#}", quorate.redact_json(json!(*recorded))), JSON),
         })
     };
     let done = state.jobs.compute(text).await;

@@ -14,6 +14,7 @@ use quorate_diagnostics::{Body, Place, Report, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::observer::Observer;
 use quorate_kernel::record::Spent;
+use quorate_manifest::money::Money;
 use quorate_protocol::Name;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -28,7 +29,7 @@ use super::service::redaction::CurrentRedactor;
 use super::service::report::{Review, verdict_exit_code};
 use super::service::report_file::{self, ReportScope};
 use super::service::review::{self, ReviewOutcome, ReviewRequest, severity};
-use super::service::schemas::REVIEWS;
+use super::review::REVIEWS;
 use super::service::session::LedgerSession;
 use super::service::workspace::PathOverrides;
 use super::session::Outcome;
@@ -210,7 +211,7 @@ impl ChangedText {
     fn exit_code(&self) -> u8 {
         match (&self.unkept, &self.result) {
             (Some(error), _) | (None, Err(error)) => error.exit_code(),
-            (None, Ok(review)) => review.exit_code(),
+            (None, Ok(review)) => review.exit,
         }
     }
 
@@ -552,24 +553,22 @@ fn nothing_of(caps: Caps) -> Caps {
     Caps {
         calls: caps.calls.map(|_| 0),
         tokens: caps.tokens.map(|_| 0),
-        usd_nanos: caps.usd_nanos.map(|_| 0),
+        money: caps.money.map(|_| Money::ZERO),
     }
 }
 
 /// The caps that remain after a review. Unknown usage counts as the whole cap.
 fn left(caps: Caps, review: &Review) -> Caps {
-    let usage = &review.usage;
-    let known =
-        |cap: Option<u64>, is_known: bool| if is_known || review.calls == 0 { cap } else { cap.map(|_| 0) };
+    let usage = &review.spent.usage;
+    let is_free = !review.model_asked || review.spent.calls == 0;
+    let knows_tokens = is_free || usage.tokens_in.is_some() && usage.tokens_out.is_some();
+    let knows_money = is_free || usage.money.is_some();
     let caps = Caps {
         calls: caps.calls,
-        tokens: known(
-            caps.tokens,
-            !review.model_asked || usage.tokens_in.is_some() && usage.tokens_out.is_some(),
-        ),
-        usd_nanos: known(caps.usd_nanos, !review.model_asked || usage.usd_nanos.is_some()),
+        tokens: caps.tokens.map(|cap| if knows_tokens { cap } else { 0 }),
+        money: caps.money.map(|cap| if knows_money { cap } else { Money::ZERO }),
     };
-    caps.less(&Spent { calls: Some(u64::from(review.calls)), ..Spent::from(usage) })
+    caps.less(&Spent { calls: Some(u64::from(review.spent.calls)), ..Spent::from(usage) })
 }
 
 /// Writes `reviews.json`.
@@ -581,7 +580,7 @@ fn save(
 ) -> Result<(), Error> {
     let Some((dir, _)) = reports else { return Ok(()) };
     let review = |text: &ChangedText| match &text.result {
-        Ok(review) => review.to_json(),
+        Ok(review) => json!(review),
         Err(error) => json!({
             "artifact": text.path, "exit": error.exit_code(), "diagnostics": diagnostics_json(error.report()),
         }),

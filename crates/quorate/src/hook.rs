@@ -89,7 +89,7 @@ impl Review {
             None | Some(Verdict::Incomplete) => Passing::Undecided,
             // A person who overrides with SHIP has seen the blocks.
             Some(Verdict::Ship) if decided.is_some() => Passing::Passes,
-            verdict if (Review { verdict, ..self.clone() }).exit_code() == 0 => Passing::Passes,
+            verdict if self.exit_code_of(verdict) == 0 => Passing::Passes,
             Some(_) => Passing::Fails,
         }
     }
@@ -142,7 +142,7 @@ impl Quorate {
             let reviewed = review_content(&session, &artifact, &review, observer);
             let decided = |recorded| match recorded {
                 Recorded::Review(mut judged) => {
-                    judged.fail_on = review.fail_on;
+                    judged.set_fail_on(review.fail_on);
                     judged.artifact.clone_from(&artifact.display_name);
                     Some(WrittenOutcome::Judged(judged))
                 }
@@ -200,7 +200,8 @@ async fn review_content(
         ensure_shown_artifact(&history)?;
         let report = report::load_from(session, &history).await?;
         // The earlier run may have had another name for the same text.
-        let review = Review { artifact: artifact.display_name.clone(), fail_on: request.fail_on, ..report };
+        let mut review = Review { artifact: artifact.display_name.clone(), ..report };
+        review.set_fail_on(request.fail_on);
         return Ok(WrittenOutcome::Judged(Box::new(review)));
     }
     Ok(match review::review(session, artifact.clone(), request, observer).await? {

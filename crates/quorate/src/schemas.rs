@@ -1,12 +1,23 @@
 //! The JSON Schemas that Quorate publishes: of manifests, of the reports that it prints, and of members' answers.
 
 use quorate_diagnostics::{Body, codes};
+use quorate_ledger::verify::{self, VerifyReport};
 use quorate_manifest::doctype::{self, Doctype};
 use quorate_manifest::tree::reader::nearest;
-use serde_json::Value;
+use quorate_protocol::answers::Schema as Form;
+use schemars::generate::SchemaSettings;
+use schemars::transform::transform_subschemas;
+use schemars::{JsonSchema, Schema};
+use serde_json::{Value, json};
 
 use super::error::{Error, ErrorKind};
-use super::service::schemas::{ANSWERS, Output, answer as find_answer};
+use super::review::{REVIEWS, Reviews};
+use super::service::convene::plan::{self, Plan};
+use super::service::convene::report::{self as decision, Decision};
+use super::service::estimate::{self, Estimates};
+use super::service::report::{self as review, Review};
+use super::service::runtime::drive;
+use super::service::{audit, compare, runs};
 
 /// A published JSON Schema (2020-12).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,6 +29,39 @@ pub struct PublishedSchema {
     /// The documents that the schema describes, in one sentence.
     pub about: String,
 }
+
+/// The reports: the name of each, the value of its `schema` field, and its schema.
+const REPORTS: [(&str, &str, fn() -> Value); 10] = [
+    ("review", review::SCHEMA, simple::<Review>),
+    ("reviews", REVIEWS, simple::<Reviews<'static>>),
+    ("estimate", estimate::SCHEMA, simple::<Estimates>),
+    ("convene", decision::SCHEMA, simple::<Decision>),
+    ("plan", plan::SCHEMA, simple::<Plan>),
+    ("compare", compare::SCHEMA, derived_for_reading::<compare::Comparison>),
+    ("audit", audit::SCHEMA, derived::<audit::Audit>),
+    ("runs", runs::SCHEMA, runs::schema),
+    ("run", drive::SCHEMA, derived::<drive::SwarmReport>),
+    ("verify", verify::SCHEMA, derived::<VerifyReport>),
+];
+
+/// The answers that members give, by name, with a description.
+const ANSWERS: [(&str, Form, &str); 11] = [
+    ("deliberator", Form::SecondAnswer, "a deliberator's, in any round"),
+    (
+        "deliberator-first",
+        Form::FirstAnswer,
+        "a deliberator's in round 1, where `irreducible` may be left out",
+    ),
+    ("adjudicator", Form::Adjudication, "the adjudicator's"),
+    ("advice", Form::Advice, "a member's of an advisory assembly, and a node's of a hierarchy"),
+    ("vote", Form::Ballot, "a voter's"),
+    ("message", Form::Message, "a peer's"),
+    ("turn", Form::Turn, "a participant's of a runtime, with `answer = \"json\"`; else the text itself"),
+    ("selection", Form::Selection, "a router's: who speaks next"),
+    ("deltas", Form::Deltas, "of a reflection on an operator: proposals of playbooks"),
+    ("judgement", Form::Judgement, "of the judge of playbooks"),
+    ("tier", Form::Tier, "of the executor that classifies the tier of a text (`tier_classifier`)"),
+];
 
 /// The schemas of manifests and of `quorate.toml`.
 pub fn doctypes() -> Vec<PublishedSchema> {
@@ -31,11 +75,11 @@ pub fn doctypes() -> Vec<PublishedSchema> {
 
 /// The schemas of reports.
 pub fn reports() -> Vec<PublishedSchema> {
-    let schema = |output: Output| {
-        let about = format!("The JSON Schema of what has `schema: {}`", output.id());
-        PublishedSchema { name: output.word(), of: output.id(), about }
+    let schema = |(name, id, _)| {
+        let about = format!("The JSON Schema of what has `schema: {id}`");
+        PublishedSchema { name, of: id, about }
     };
-    Output::ALL.map(schema).into()
+    REPORTS.map(schema).into()
 }
 
 /// The schemas of members' answers.
@@ -64,6 +108,14 @@ pub fn find(name: &str) -> Option<Value> {
 ///
 /// # Errors
 /// If there is no such schema; the help lists the names.
+///
+/// ```
+/// let review = quorate::schemas::document("review")?;
+/// assert_eq!(review, quorate::schemas::document("quorate.review/v1")?);
+/// let error = quorate::schemas::document("revew").unwrap_err();
+/// assert_eq!(error.kind(), quorate::ErrorKind::NotFound);
+/// # Ok::<(), quorate::Error>(())
+/// ```
 pub fn document(name: &str) -> Result<Value, Error> {
     let names = |doctype: &Doctype| {
         [Some(doctype.as_str()), doctype.schema_id(), doctype.file_name()].contains(&Some(name))
@@ -91,5 +143,90 @@ fn unknown(noun: &str, name: &str, known: Vec<&str>) -> Error {
 }
 
 fn find_report(name: &str) -> Option<Value> {
-    Output::ALL.into_iter().find(|output| [output.word(), output.id()].contains(&name)).map(Output::json)
+    let (_, id, schema) = REPORTS.iter().find(|(word, id, _)| [*word, *id].contains(&name))?;
+    let mut schema = schema();
+    schema["$id"] = json!(id);
+    Some(schema)
+}
+
+fn find_answer(name: &str) -> Option<Value> {
+    let (_, form, _) = ANSWERS.iter().find(|(known, ..)| *known == name)?;
+    let mut schema = form.json_schema();
+    if let Some(object) = schema.as_object_mut() {
+        object.insert("$schema".to_owned(), json!("https://json-schema.org/draft/2020-12/schema"));
+    }
+    Some(schema)
+}
+
+fn generated<T: JsonSchema>(settings: SchemaSettings) -> Value {
+    settings.into_generator().into_root_schema_for::<T>().to_value()
+}
+
+fn derived<T: JsonSchema>() -> Value {
+    generated::<T>(SchemaSettings::draft2020_12().for_serialize())
+}
+
+/// Does not require the keys whose value may be null.
+fn derived_for_reading<T: JsonSchema>() -> Value {
+    generated::<T>(SchemaSettings::draft2020_12())
+}
+
+/// As [`derived`], simplified.
+fn simple<T: JsonSchema>() -> Value {
+    generated::<T>(SchemaSettings::draft2020_12().for_serialize().with_transform(simplify))
+}
+
+/// Removes what readers of reports do not need: formats, defaults, and permissions of any further key; and writes the words
+/// of a type as one `enum`, whether or not they have descriptions.
+fn simplify(schema: &mut Schema) {
+    if schema.as_bool() == Some(true) {
+        schema.ensure_object();
+    }
+    for key in ["format", "default"] {
+        schema.remove(key);
+    }
+    if schema.get("additionalProperties") == Some(&json!(true)) {
+        schema.remove("additionalProperties");
+    }
+    transform_subschemas(&mut simplify, schema);
+    let forms = |key| schema.get(key).and_then(Value::as_array);
+    let word = |form: &Value| form.get("const").filter(|word| word.is_string()).cloned();
+    let words: Option<Vec<Value>> = forms("oneOf").and_then(|forms| forms.iter().map(word).collect());
+    let words_or_null = forms("anyOf").and_then(|forms| match &forms[..] {
+        [form, null] if *null == json!({"type": "null"}) => form.get("enum")?.as_array().cloned(),
+        _ => None,
+    });
+    if let Some(words) = words {
+        schema.remove("oneOf");
+        schema.insert("type".to_owned(), json!("string"));
+        schema.insert("enum".to_owned(), json!(words));
+    }
+    if let Some(words) = words_or_null {
+        schema.remove("anyOf");
+        schema.insert("type".to_owned(), json!(["string", "null"]));
+        schema.insert("enum".to_owned(), words.into_iter().chain([Value::Null]).collect());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outputs_have_the_id_that_they_are_printed_with() {
+        for (name, id, _) in REPORTS {
+            let schema = find(name).expect("a schema");
+            assert_eq!(schema["$id"], id);
+            assert_eq!(schema["properties"]["schema"]["const"], id);
+        }
+    }
+
+    #[test]
+    fn every_form_of_an_answer_has_a_word() {
+        for form in Form::ALL {
+            // Answers in plain text have no schema.
+            let named = ANSWERS.iter().any(|(_, known, _)| *known == form);
+            assert_eq!(named, form != Form::PlainText, "{form:?}");
+        }
+    }
 }

@@ -27,7 +27,7 @@ pub(super) fn recorded(recorded: &Outcome<Recorded>, format: Format, terminal: &
         print_outcome(recorded, format, &text, terminal);
     }
     Exit::verdict(match &**recorded {
-        Recorded::Review(review) => review.exit_code(),
-        Recorded::Decision(decision) => decision.exit_code(),
+        Recorded::Review(review) => review.exit,
+        Recorded::Decision(decision) => decision.exit,
     })
 }

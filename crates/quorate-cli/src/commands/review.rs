@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
-use quorate::review::{Estimates, ReviewOutcome, ReviewedDraft, Reviewing, TierPolicy, reviews_json};
+use quorate::review::{Estimates, ReviewOutcome, ReviewedDraft, Reviewing, Reviews, TierPolicy};
 use quorate::{Error, ErrorKind, Outcome, Quorate, Review, ReviewRequest, RunOptions, Tier};
 use quorate_diagnostics::{Body, codes};
 
@@ -158,7 +158,7 @@ fn end_single(done: Vec<ReviewedDraft>, settings: &Settings, terminal: &Terminal
         [ReviewedDraft { result: Ok(ReviewOutcome::Skipped { tier, artifact_type, reason }), .. }] => {
             match settings.format {
                 // Without a review, the output has the form of several reviews.
-                Format::Json => terminal.data(&format!("{:#}\n", reviews_json(&done))),
+                Format::Json => terminal.data(&render::json_text(&Reviews::of(&done))),
                 Format::Sarif => terminal.data(&render::sarif(&[])),
                 Format::Gitlab => terminal.data(&render::gitlab(&[])),
                 Format::Human | Format::Markdown | Format::Github => {}
@@ -191,7 +191,7 @@ fn end_several(names: &[String], done: &[ReviewedDraft], format: Format, termina
     match format {
         Format::Json | Format::Sarif | Format::Gitlab => {
             terminal.data(&match format {
-                Format::Json => format!("{:#}\n", reviews_json(done)),
+                Format::Json => render::json_text(&Reviews::of(done)),
                 Format::Sarif => render::sarif(&reports),
                 _ => render::gitlab(&reports),
             });
@@ -238,16 +238,13 @@ fn estimate(reviewings: Vec<Reviewing>, format: Format) -> Result<Estimates, Err
         let body = Body::new("`--dry-run` prints no verdict").help("use `--format human` or `--format json`");
         return Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body));
     }
-    let mut estimates = Estimates::default();
-    for reviewing in reviewings {
-        estimates.drafts.push((reviewing.name().into_owned(), reviewing.estimate()?));
-    }
-    Ok(estimates)
+    let estimate = |reviewing: Reviewing| Ok((reviewing.name().into_owned(), reviewing.estimate()?));
+    Ok(Estimates::of(reviewings.into_iter().map(estimate).collect::<Result<Vec<_>, Error>>()?))
 }
 
 fn print_estimates(estimates: &Estimates, format: Format, terminal: &Terminal) -> Exit {
     match format {
-        Format::Json => terminal.data(&format!("{:#}\n", estimates.to_json())),
+        Format::Json => terminal.data(&render::json_text(estimates)),
         _ => {
             terminal.data(&estimates.doc().text(terminal.stdout));
             terminal.status(quorate::view::ESTIMATE_NOTE);

@@ -17,7 +17,7 @@ pub(crate) fn report(
 ) -> Option<String> {
     match format {
         Format::Human => Some(text(&decision.doc(extent), options)),
-        Format::Json => Some(format!("{:#}\n", decision.to_json())),
+        Format::Json => Some(super::json_text(decision)),
         Format::Markdown => Some(decision.doc(extent).markdown()),
         Format::Sarif | Format::Github | Format::Gitlab => None,
     }

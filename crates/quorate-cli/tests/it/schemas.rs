@@ -48,6 +48,77 @@ fn reviews_are_what_their_schema_says() {
     assert!(!one.is_valid(&spoilt), "a key that is not published does not fit");
 }
 
+/// A schema without names and descriptions, with references resolved, in a form in which the order does not matter.
+fn normal(schema: &Value, root: &Value) -> Value {
+    if let Some(reference) = schema["$ref"].as_str() {
+        return normal(root.pointer(reference.trim_start_matches('#')).expect("a part of the schema"), root);
+    }
+    let Some(keys) = schema.as_object() else { return schema.clone() };
+    let sorted = |value: &Value| {
+        let mut all = value.as_array().cloned().unwrap_or_else(|| vec![value.clone()]);
+        all.sort_by_key(Value::to_string);
+        Value::from(all)
+    };
+    let mut all = serde_json::Map::new();
+    for (key, value) in keys {
+        let value = match &**key {
+            "title" | "description" | "$schema" | "$defs" => continue,
+            "properties" => value
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(name, property)| (name.clone(), normal(property, root)))
+                .collect(),
+            "anyOf" | "allOf" => {
+                value.as_array().into_iter().flatten().map(|form| normal(form, root)).collect()
+            }
+            "items" | "if" | "then" => normal(value, root),
+            "required" | "enum" | "type" | "const" => sorted(value),
+            _ => value.clone(),
+        };
+        all.insert(if key == "const" { "enum" } else { key }.to_owned(), value);
+    }
+    // What may be null is written as a form of its own, or beside the other types and words.
+    let null = json!({"type": ["null"]});
+    if let Some(forms) = all.get("anyOf").and_then(Value::as_array)
+        && let [one, other] = &forms[..]
+        && let Some(form) = [(one, other), (other, one)].into_iter().find(|(_, form)| **form == null)
+    {
+        let form = form.0.as_object().cloned().expect("an object");
+        all.remove("anyOf");
+        for (key, value) in form {
+            let more = match &*key {
+                "type" => Some(json!("null")),
+                "enum" => Some(Value::Null),
+                _ => None,
+            };
+            let value = match more {
+                Some(more) => {
+                    sorted(&value.as_array().into_iter().flatten().cloned().chain([more]).collect())
+                }
+                None => value,
+            };
+            all.insert(key, value);
+        }
+    }
+    if all.contains_key("enum") {
+        all.remove("type");
+    }
+    all.into()
+}
+
+#[test]
+fn published_schemas_say_what_they_have_always_said() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/golden/schemas");
+    for name in ["review", "reviews", "estimate", "convene", "plan"] {
+        let golden = std::fs::read_to_string(folder.join(format!("{name}.json"))).unwrap();
+        let golden: Value = serde_json::from_str(&golden).unwrap();
+        let schema = quorate::schemas::find(name).expect("it is published");
+        let (now, before) = (normal(&schema, &schema), normal(&golden, &golden));
+        assert!(now == before, "{name}: {now:#}\n\nbefore: {before:#}");
+    }
+}
+
 #[test]
 fn a_schema_refers_to_nothing_but_parts_of_itself() {
     fn references(value: &Value, found: &mut Vec<String>) {

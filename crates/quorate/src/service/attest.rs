@@ -28,9 +28,9 @@ use super::session::LedgerSession;
 use super::{convene, disk, report, resume};
 
 /// The predicate type of a decision.
-pub const DECISION: &str = "urn:quorate:attestation:decision:v1";
+pub(crate) const DECISION: &str = "urn:quorate:attestation:decision:v1";
 /// The predicate type of a simple verification result, of in-toto.
-pub const RESULT: &str = "https://in-toto.io/attestation/svr/v0.2";
+pub(crate) const RESULT: &str = "https://in-toto.io/attestation/svr/v0.2";
 /// The verifier of a simple verification result.
 const VERIFIER: &str = "urn:quorate:verifier:v1";
 const STATEMENT: &str = "https://in-toto.io/Statement/v1";
@@ -87,7 +87,7 @@ struct Decided {
 /// If the run has no verdict, its input is not its artifact, its records were altered or erased, or the ledger cannot
 /// be sealed, no key may sign, or a file cannot be written.
 #[crate::boxed]
-pub async fn attest(
+pub(crate) async fn attest(
     session: &LedgerSession,
     run: &str,
     directory: Option<&Path>,
@@ -206,8 +206,10 @@ async fn decided(session: &LedgerSession, history: &History) -> Result<Decided, 
     };
     if is_assembly(history) {
         let report = convene::report::load(session, history).await?;
-        let verdict =
-            report.verdict.filter(|verdict| *verdict != AssemblyVerdict::Incomplete).ok_or_else(undecided)?;
+        let verdict = report
+            .verdict()
+            .filter(|verdict| *verdict != AssemblyVerdict::Incomplete)
+            .ok_or_else(undecided)?;
         let passes = verdict == AssemblyVerdict::Pass && report.decision.is_some();
         return Ok(Decided {
             passes_as: passes.then_some("QUORATE_VOTE_PASS"),

@@ -11,9 +11,7 @@ use quorate_kernel::history::History;
 use quorate_protocol::Name;
 use quorate_protocol::answers::deliberator::{self, Answer as Read, Round};
 use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
 
 use super::diff::{self, Piece};
 use super::error::Error;
@@ -24,7 +22,7 @@ use super::{convene, run_opened};
 use crate::view::{Doc, Entry, Table, Text};
 
 /// The version of a comparison's JSON.
-pub const SCHEMA: &str = "quorate.compare/v1";
+pub(crate) const SCHEMA: &str = "quorate.compare/v1";
 
 /// Two runs on one artifact
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
@@ -128,13 +126,22 @@ struct Content {
     note: Option<String>,
 }
 
-/// Compares run `a` with run `b`.
+/// Compares two runs.
 ///
 /// # Errors
-/// `quorate:runs_incomparable` if they are not on one artifact or not of one kind; and as loading either run.
+/// `quorate:runs_incomparable` if they are not on one artifact or not of one kind; if there is no such run; and as loading
+/// either run.
 #[crate::boxed]
-pub async fn compare(session: &LedgerSession, a: &Name, b: &Name) -> Result<Comparison, Error> {
-    let (a, b) = (load(session, a).await?, load(session, b).await?);
+pub(crate) async fn compare(session: &LedgerSession, request: &CompareRequest) -> Result<Comparison, Error> {
+    let b = session.find_run(&request.b).await?.run;
+    let a = match request.a.as_deref().filter(|a| !a.is_empty()) {
+        Some(a) => session.find_run(a).await?.run,
+        None => session.store.previous_run(&b).await?.ok_or_else(|| {
+            let body = Body::new(format!("the ledger has no decided run before {b} on the same artifact"));
+            Error::not_found(codes::RUN_UNKNOWN, body.help("name two runs; `quorate runs` lists them"))
+        })?,
+    };
+    let (a, b) = (load(session, &a).await?, load(session, &b).await?);
     let same_text = a.run.artifact_sha256.is_some() && a.run.artifact_sha256 == b.run.artifact_sha256;
     ensure_comparable(&a, &b, same_text)?;
     let open = [&a.run, &b.run].into_iter().filter(|run| run.verdict.is_none());
@@ -154,15 +161,6 @@ pub async fn compare(session: &LedgerSession, a: &Name, b: &Name) -> Result<Comp
     })
 }
 
-/// The newest decided run before this one on the same artifact.
-///
-/// # Errors
-/// If the ledger does not answer.
-#[crate::boxed]
-pub async fn previous(session: &LedgerSession, run: &Name) -> Result<Option<Name>, Error> {
-    Ok(session.store.previous_run(run).await?)
-}
-
 /// Which runs are compared.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -173,31 +171,6 @@ pub struct CompareRequest {
     pub a: Option<String>,
     /// The run that it is compared with
     pub b: String,
-}
-
-/// As [`compare`], with runs as a user names them.
-///
-/// # Errors
-/// As [`compare`]; if there is no such run.
-#[crate::boxed]
-pub async fn compare_named(session: &LedgerSession, request: &CompareRequest) -> Result<Comparison, Error> {
-    let b = session.find_run(&request.b).await?.run;
-    let a = match request.a.as_deref().filter(|a| !a.is_empty()) {
-        Some(a) => session.find_run(a).await?.run,
-        None => previous(session, &b).await?.ok_or_else(|| {
-            let body = Body::new(format!("the ledger has no decided run before {b} on the same artifact"));
-            Error::not_found(codes::RUN_UNKNOWN, body.help("name two runs; `quorate runs` lists them"))
-        })?,
-    };
-    compare(session, &a, &b).await
-}
-
-/// The JSON Schema of a comparison (2020-12).
-pub fn schema() -> Value {
-    let settings = SchemaSettings::draft2020_12();
-    let mut schema = settings.into_generator().into_root_schema_for::<Comparison>().to_value();
-    schema["$id"] = json!(SCHEMA);
-    schema
 }
 
 impl Comparison {
@@ -360,7 +333,8 @@ async fn assembly(session: &LedgerSession, history: &History) -> Result<Content,
     let members = || report.members.iter().map(status).collect::<Vec<_>>();
     let (kind, findings, positions) = match report.mode {
         Mode::Advisory => {
-            let guidance = report.fragments.iter().map(|piece| said(&piece.member, &piece.text, None));
+            let guidance =
+                report.fragments.iter().flatten().map(|piece| said(&piece.member, &piece.text, None));
             (ComparedKind::Advisory, guidance.collect(), members())
         }
         Mode::Voting => {
@@ -369,17 +343,17 @@ async fn assembly(session: &LedgerSession, history: &History) -> Result<Content,
             (ComparedKind::Voting, Vec::new(), votes)
         }
         Mode::Peer => {
-            let objects = |id: &str| report.objecting.iter().any(|one| one == id);
+            let objects = |id: &str| report.objecting.iter().flatten().any(|one| one == id);
             let position = |member: &convene::report::Member| {
                 let word = if objects(&member.id) { "objects" } else { "does not object" };
                 (member.id.clone(), word.to_owned())
             };
-            let open = report.objections.iter().filter(|objection| objects(&objection.member));
+            let open = report.objections.iter().flatten().filter(|objection| objects(&objection.member));
             let last = |objection: &convene::report::Objection| {
                 let of = |message: &&convene::report::Message| {
                     message.from == objection.member && message.round == objection.round
                 };
-                let text = report.messages.iter().find(of).map_or("", |message| &*message.text);
+                let text = report.messages.iter().flatten().find(of).map_or("", |message| &*message.text);
                 said(&objection.member, text, None)
             };
             (ComparedKind::Peer, open.map(last).collect(), report.members.iter().map(position).collect())
@@ -396,7 +370,7 @@ async fn assembly(session: &LedgerSession, history: &History) -> Result<Content,
                 };
                 (node.member.clone(), word)
             };
-            let nodes = &report.nodes;
+            let nodes = report.nodes.as_deref().unwrap_or_default();
             (
                 ComparedKind::Hierarchy,
                 nodes.iter().filter_map(concern).collect(),
@@ -408,8 +382,8 @@ async fn assembly(session: &LedgerSession, history: &History) -> Result<Content,
         kind,
         run: compared(
             history,
-            report.verdict.map(|verdict| verdict.as_str().to_owned()),
-            report.because.clone().or_else(|| deciding_rule(&report)),
+            report.verdict().map(|verdict| verdict.as_str().to_owned()),
+            report.outcome.because.clone().or_else(|| deciding_rule(&report)),
         ),
         artifact: report.subject.clone(),
         artifact_type: report.assembly.clone(),
@@ -639,6 +613,7 @@ mod position_tests {
             counted: String::new(),
             blocks: false,
             ungrounded: false,
+            usage: None,
         };
         deliberator.position(2)
     }

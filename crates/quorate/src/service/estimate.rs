@@ -6,9 +6,11 @@ use std::collections::VecDeque;
 use quorate_kernel::budget::most_tokens;
 use quorate_kernel::ports::executor::Usage;
 use quorate_kernel::prompt::Layout;
-use quorate_kernel::record::Money;
+use quorate_manifest::money::Money;
 use quorate_protocol::answers::Schema;
 use quorate_protocol::{Command, ConsultationResult, Event, Invoke, Json, Part, TimedEvent};
+use schemars::JsonSchema;
+use serde::Serialize;
 use serde_json::json;
 
 use super::error::Error;
@@ -27,81 +29,96 @@ const FINDING: &str = "The second paragraph promises what the first one does not
                        exception where the promise is made.";
 
 /// The expected cost of runs.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
+#[schemars(rename = "estimate")]
 pub struct Estimate {
+    /// The calls of all executors.
+    pub calls: u64,
     /// By executor, in the order of their first call.
     pub executors: Vec<ExecutorEstimate>,
 }
 
-/// The expected cost of reviews, by draft.
-#[derive(Debug, Clone, PartialEq, Default)]
+/// The expected cost of reviews, by draft, as `quorate review --dry-run --format json` prints it.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Estimates {
+    /// The version of the JSON.
+    #[schemars(extend("const" = SCHEMA))]
+    pub schema: &'static str,
     /// The drafts with their expected cost.
-    pub drafts: Vec<(String, Estimate)>,
+    pub texts: Vec<DraftEstimate>,
+    /// The expected cost of all reviews.
+    pub total: Estimate,
+}
+
+/// The expected cost of the review of a draft.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct DraftEstimate {
+    /// The draft's name.
+    pub artifact: String,
+    /// The expected cost.
+    #[serde(flatten)]
+    pub estimate: Estimate,
 }
 
 impl Estimates {
-    /// The expected cost of all reviews.
-    pub fn total(&self) -> Estimate {
+    /// The estimates of drafts with these names.
+    pub fn of(drafts: impl IntoIterator<Item = (String, Estimate)>) -> Estimates {
+        let draft = |(artifact, estimate)| DraftEstimate { artifact, estimate };
+        let texts: Vec<DraftEstimate> = drafts.into_iter().map(draft).collect();
         let mut total = Estimate::default();
-        self.drafts.iter().for_each(|(_, estimate)| total.add(estimate.clone()));
-        total
-    }
-
-    /// The estimates as `quorate review --dry-run --format json` prints them.
-    pub fn to_json(&self) -> Json {
-        let draft = |(name, estimate): &(String, Estimate)| {
-            let mut object = estimate.json();
-            object["artifact"] = json!(name);
-            object
-        };
-        let texts: Vec<Json> = self.drafts.iter().map(draft).collect();
-        json!({"schema": SCHEMA, "texts": texts, "total": self.total().json()})
+        texts.iter().for_each(|draft| total.add(draft.estimate.clone()));
+        Estimates { schema: SCHEMA, texts, total }
     }
 }
 
 /// The expected cost of one executor, without re-prompts and retries.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(inline)]
 pub struct ExecutorEstimate {
     /// The executor's name.
-    pub name: String,
+    pub executor: String,
     /// Its model, if it names one.
     pub model: Option<String>,
     /// Whether it asks a model.
     pub asks_a_model: bool,
     /// The number of calls.
+    #[schemars(range(min = 1))]
     pub calls: u64,
-    /// The expected cost of the calls; money is `None` if the price is unknown.
-    pub expected: Usage,
-    /// The maximum tokens of the calls, which a budget reserves. `None` if unknown.
-    pub most_tokens: Option<u64>,
-    /// As `most_tokens`, in billionths of a US dollar.
-    pub most_usd_nanos: Option<u64>,
+    /// The expected tokens of the prompts.
+    pub tokens_in: Option<u64>,
+    /// The expected tokens of the answers.
+    pub tokens_out: Option<u64>,
+    /// The expected price; null if it is unknown.
+    pub money: Option<Money>,
+    /// The maximum of the calls, which a budget reserves.
+    pub most: MostSpent,
+}
+
+/// The maximum tokens and price of calls; null if unknown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct MostSpent {
+    /// Tokens of prompts and answers.
+    pub tokens: Option<u64>,
+    /// The price.
+    pub money: Option<Money>,
 }
 
 impl Estimate {
-    /// The calls of all executors.
-    pub fn calls(&self) -> u64 {
-        self.executors.iter().map(|executor| executor.calls).sum()
-    }
-
     /// Adds the expected cost of other runs.
     pub fn add(&mut self, other: Estimate) {
         other.executors.into_iter().for_each(|executor| self.add_executor(executor));
     }
 
     fn add_executor(&mut self, more: ExecutorEstimate) {
-        let is_same = |known: &&mut ExecutorEstimate| known.name == more.name && known.model == more.model;
+        self.calls += more.calls;
+        let is_same =
+            |known: &&mut ExecutorEstimate| known.executor == more.executor && known.model == more.model;
         match self.executors.iter_mut().find(is_same) {
             Some(known) => known.add(&more),
             None => self.executors.push(more),
         }
-    }
-
-    /// The JSON of reports.
-    pub fn json(&self) -> Json {
-        let executors: Vec<Json> = self.executors.iter().map(ExecutorEstimate::json).collect();
-        json!({"calls": self.calls(), "executors": executors})
     }
 }
 
@@ -114,41 +131,33 @@ impl ExecutorEstimate {
             let answer = serde_json::to_string(&answer(invoke.schema, 5)).unwrap_or_default();
             expected.tokens_in = Some(prompt.len() as u64 / BYTES_PER_TOKEN);
             expected.tokens_out = Some(answer.len() as u64 / BYTES_PER_TOKEN);
-            expected.usd_nanos = executor.price(&expected);
+            expected.money = executor.price(&expected);
         }
         ExecutorEstimate {
-            name: executor.name.to_string(),
+            executor: executor.name.to_string(),
             model: about.model,
             asks_a_model: about.asks_a_model,
             calls: 1,
-            expected,
-            most_tokens: limit.map(|limit| limit.tokens),
-            most_usd_nanos: limit.and_then(|limit| limit.usd_nanos),
+            tokens_in: expected.tokens_in,
+            tokens_out: expected.tokens_out,
+            money: expected.money,
+            most: MostSpent {
+                tokens: limit.map(|limit| limit.tokens),
+                money: limit.and_then(|limit| limit.money),
+            },
         }
     }
 
     fn add(&mut self, more: &ExecutorEstimate) {
         // A sum with an unknown term is unknown.
         let sum = |left: Option<u64>, right: Option<u64>| Some(left?.saturating_add(right?));
+        let sum_money = |left: Option<Money>, right: Option<Money>| Some(left?.saturating_add(right?));
         self.calls += more.calls;
-        self.expected.tokens_in = sum(self.expected.tokens_in, more.expected.tokens_in);
-        self.expected.tokens_out = sum(self.expected.tokens_out, more.expected.tokens_out);
-        self.expected.usd_nanos = sum(self.expected.usd_nanos, more.expected.usd_nanos);
-        self.most_tokens = sum(self.most_tokens, more.most_tokens);
-        self.most_usd_nanos = sum(self.most_usd_nanos, more.most_usd_nanos);
-    }
-
-    fn json(&self) -> Json {
-        json!({
-            "executor": self.name,
-            "model": self.model,
-            "asks_a_model": self.asks_a_model,
-            "calls": self.calls,
-            "tokens_in": self.expected.tokens_in,
-            "tokens_out": self.expected.tokens_out,
-            "money": self.expected.usd_nanos.map(Money::usd),
-            "most": {"tokens": self.most_tokens, "money": self.most_usd_nanos.map(Money::usd)},
-        })
+        self.tokens_in = sum(self.tokens_in, more.tokens_in);
+        self.tokens_out = sum(self.tokens_out, more.tokens_out);
+        self.money = sum_money(self.money, more.money);
+        self.most.tokens = sum(self.most.tokens, more.most.tokens);
+        self.most.money = sum_money(self.most.money, more.most.money);
     }
 }
 

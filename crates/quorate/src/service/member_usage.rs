@@ -6,12 +6,11 @@ use std::time::Duration;
 use quorate_kernel::attempts::Cost;
 use quorate_kernel::history::History;
 use quorate_kernel::record::{Consultation, Status};
-use quorate_protocol::Json;
+use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
 
-/// The questions to one member, added up. Its JSON has the keys that reports add to a member's object.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+/// The questions to one member, added up. Reports add the keys of its JSON to the member's object.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct MemberUsage {
     /// The member's id.
     #[serde(skip)]
@@ -22,38 +21,25 @@ pub struct MemberUsage {
     pub kind: String,
     /// The model that answered last; the requested model if no answer names one.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub model: Option<String>,
     /// The requested model, if another one answered.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub requested_model: Option<String>,
     /// Calls, known tokens and prices, and the time from each question to its end, added up.
     pub spent: Cost,
 }
 
 impl MemberUsage {
-    /// All members that were asked, in the order of a roster.
-    pub fn all<'r>(history: &History, roster: impl Iterator<Item = &'r str>) -> Vec<MemberUsage> {
-        let mut all: Vec<MemberUsage> = Vec::new();
+    /// The usage of each member that was asked, by its id.
+    pub(crate) fn all(history: &History) -> BTreeMap<String, MemberUsage> {
+        let mut all: BTreeMap<String, MemberUsage> = BTreeMap::new();
         // An erased record has neither executor nor price.
         for ended in history.consultations().filter(|ended| !ended.executor.is_empty()) {
-            match all.iter_mut().find(|known| known.member == *ended.member) {
-                Some(known) => known.add(ended),
-                None => {
-                    let mut usage = MemberUsage {
-                        member: ended.member.to_string(),
-                        executor: String::new(),
-                        kind: String::new(),
-                        model: None,
-                        requested_model: None,
-                        spent: Cost::default(),
-                    };
-                    usage.add(ended);
-                    all.push(usage);
-                }
-            }
+            let member = ended.member.to_string();
+            all.entry(member.clone()).or_insert(MemberUsage { member, ..MemberUsage::default() }).add(ended);
         }
-        let places: BTreeMap<&str, usize> = roster.zip(0..).collect();
-        all.sort_by_key(|one| places.get(&*one.member).copied().unwrap_or(usize::MAX));
         all
     }
 
@@ -119,20 +105,12 @@ impl RecordedAnswers {
     }
 }
 
-/// Adds the keys of its usage to a member's object; leaves a member that was not asked unchanged.
-pub fn with_usage(mut object: Json, member: &str, usage: &[MemberUsage]) -> Json {
-    let found = usage.iter().find(|one| one.member == member).map(|found| json!(found));
-    if let (Some(object), Some(Json::Object(found))) = (object.as_object_mut(), found) {
-        object.extend(found);
-    }
-    object
-}
-
 /// The maximum length of a quoted excerpt, in characters.
 const MAX_EXCERPT_CHARS: usize = 200;
 
 /// Why an invocation has no answer.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(rename = "failure", deny_unknown_fields)]
 pub struct Failure {
     /// The status of the invocation: `timed_out`, `failed`, `schema_failed`, …
     pub kind: String,
@@ -140,11 +118,13 @@ pub struct Failure {
     pub message: String,
     /// The HTTP status of the last response, if it is an error.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u16", range(min = 100, max = 599))]
     pub http: Option<u16>,
     /// Calls that repeat one that failed. Re-prompts do not count.
     pub retries: u32,
     /// The beginning of the text that the member gave instead of an answer.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub excerpt: Option<String>,
 }
 

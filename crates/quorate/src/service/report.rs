@@ -1,14 +1,12 @@
 //! The report of a review: reads it from the ledger, and derives it from the run's records alone.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use quorate_adapters::executor::{llm, rubric};
 use quorate_kernel::attempts::Cost;
 use quorate_kernel::history::History;
-use quorate_kernel::ports::executor::Usage;
 use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_kernel::record::{Consultation, CountedAnswer, Outcome, RunOpened, Status};
 use quorate_kernel::redact::REDACTED;
@@ -17,6 +15,7 @@ use quorate_protocol::answers::deliberator::NOT_JUDGED;
 use quorate_protocol::modes::council::{self, ADJUDICATOR};
 use quorate_protocol::policy::{Verdict, blocks_against_ship, policy_id, policy_of_id};
 use quorate_protocol::{Json, Name, PartKind};
+use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, json};
 
@@ -24,7 +23,7 @@ use super::artifact::repository_path;
 use super::budget;
 use super::disk::{display_ledger, display_path};
 use super::error::Error;
-use super::member_usage::{Failure, MemberUsage, RecordedAnswers, with_usage};
+use super::member_usage::{Failure, MemberUsage, RecordedAnswers};
 use super::session::LedgerSession;
 
 pub use quorate_kernel::record::Override;
@@ -32,34 +31,64 @@ pub use quorate_kernel::record::Override;
 /// The version of a review's JSON.
 pub const SCHEMA: &str = "quorate.review/v1";
 
-/// A council's review of a draft, finished or not.
-#[derive(Debug, Clone, PartialEq)]
+/// A council's review of a draft, finished or not. Its JSON is what `quorate review --format json` prints, and
+/// `quorate schema review` prints the schema.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # let dir = tempfile::tempdir()?;
+/// # let quorate = quorate::Quorate::builder().workspace(dir.path()).build()?;
+/// let review = quorate.review_text("draft.md", "We guarantee 300% more revenue, forever.\n").await?;
+/// println!("{}: {}", review.verdict_word(), review.because);
+/// for finding in &review.findings {
+///     println!("line {:?}: {}", finding.line, finding.issue);
+/// }
+/// assert_eq!(serde_json::to_value(&*review)?["run"], *review.run);
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields)]
 pub struct Review {
+    /// The version of the JSON.
+    #[schemars(extend("const" = SCHEMA))]
+    pub schema: &'static str,
     /// The run's id in the ledger.
     pub run: String,
     /// The time of opening, in milliseconds since the Unix epoch.
+    #[serde(skip)]
     pub opened_ms: i64,
-    /// The artifact: a path, or `-`.
+    /// The verdict; null while the run is undecided.
+    #[schemars(with = "Option<String>", extend("enum" = ["SHIP", "REVISE", "HOLD", "INCOMPLETE", null]))]
+    pub verdict: Option<Verdict>,
+    /// The exit code of the verdict, 0 if it is milder than the request's `fail_on`.
+    pub exit: u8,
+    /// The artifact: a path, or `-` for standard input.
     pub artifact: String,
     /// Its path from the root of its git repository, if the caller found one.
+    #[serde(skip)]
     pub repository_path: Option<String>,
     /// The stored text (redacted); `None` if it was erased.
+    #[serde(skip)]
     pub text: Option<Arc<str>>,
     /// The type of the text, under which verdicts are remembered.
     pub artifact_type: String,
     /// The tier, from 1 (strictest) to 3.
+    #[schemars(range(min = 1, max = 3))]
     pub tier: u64,
     /// `seed/2` or `strict/1`.
     pub policy: String,
     /// The number of the council's rounds.
+    #[serde(skip)]
     pub rounds: u8,
-    /// The verdict; `None` while the run is undecided.
-    pub verdict: Option<Verdict>,
+    /// Whether a member lacks an answer.
+    pub partial: bool,
     /// The members without an answer.
     pub missing: Vec<String>,
     /// The policy's reason, in one sentence.
     pub because: String,
     /// The common reason of all members for not answering, if no model was asked: no rule applies to the text.
+    #[serde(skip)]
     pub unjudged: Option<String>,
     /// The adjudicator's reasoning, or `because` without one.
     pub reasoning: String,
@@ -70,7 +99,7 @@ pub struct Review {
     /// In roster order.
     pub deliberators: Vec<Deliberator>,
     /// The adjudicator's answer.
-    pub adjudicator: Answer,
+    pub adjudicator: Adjudicator,
     /// In the order of the text; those without a line last.
     pub findings: Vec<Finding>,
     /// Earlier verdicts that the adjudicator saw.
@@ -80,30 +109,32 @@ pub struct Review {
     /// Whether a model was asked.
     pub model_asked: bool,
     /// The note if no model was asked: the answers were recorded before, or recordings are missing.
+    #[serde(skip)]
     pub recorded: Option<String>,
     /// The kinds of the executors.
+    #[serde(skip)]
     pub kind: String,
     /// The mildest verdict whose exit code is not 0; `None` gives every verdict its own code.
-    pub fail_on: Option<FailOn>,
-    /// The number of calls made.
-    pub calls: u32,
-    /// The cost of these calls, as far as known.
-    pub usage: Usage,
-    /// The executor of each member, and the cost of its answers.
-    pub members: Vec<MemberUsage>,
-    /// Working time.
-    pub took: Duration,
+    #[serde(skip)]
+    pub(crate) fail_on: Option<FailOn>,
+    /// The calls of the run, their cost as far as known, and the working time.
+    pub spent: Cost,
     /// The latest decision of a person.
+    #[serde(rename = "override", serialize_with = "published_override")]
     pub overridden: Option<Override>,
-    /// The council's file as shown to the user; `None` for the built-in one.
+    /// The council's file as shown to the user; null for the built-in one.
     pub council: Option<String>,
     /// Whether it was recorded in another ledger, the only one that can resume it.
+    #[serde(skip)]
     pub imported: bool,
     /// Whether it is a task of the queue, which its workers continue.
+    #[serde(skip)]
     pub queued: bool,
-    /// The ledger that has the run; `None` if the caller did not ask for it, or it was removed.
+    /// The address of the ledger that has the run; null if the caller did not ask for it, or it was removed.
+    #[serde(serialize_with = "address")]
+    #[schemars(with = "Option<String>")]
     pub ledger: Option<LedgerLocation>,
-    /// Notes, besides whether a model was asked.
+    /// Notes. If no model was asked, that note comes first.
     pub notes: Vec<String>,
 }
 
@@ -118,8 +149,19 @@ pub struct LedgerLocation {
     pub flag: String,
 }
 
+fn address<S: Serializer>(location: &Option<LedgerLocation>, serializer: S) -> Result<S::Ok, S::Error> {
+    location.as_ref().map(|location| &location.ledger).serialize(serializer)
+}
+
+/// The published form of a person's decision has the decision alone; the record also has what it replaced.
+fn published_override<S: Serializer>(decision: &Option<Override>, serializer: S) -> Result<S::Ok, S::Error> {
+    let published = |Override { verdict, reason, by, .. }: &Override| json!({"verdict": verdict, "reason": reason, "by": by});
+    decision.as_ref().map(published).serialize(serializer)
+}
+
 /// A deliberator's part in a review.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Deliberator {
     /// Its id in the council.
     pub id: String,
@@ -130,13 +172,30 @@ pub struct Deliberator {
     /// `round1`, `round2`, `round1_block` or `missing`; empty while the run is undecided.
     pub counted: String,
     /// Whether the counted answer is a block.
+    #[serde(skip)]
     pub blocks: bool,
     /// Whether it blocks without a single finding whose quote is in the text.
     pub ungrounded: bool,
+    /// Its executor and cost; `None` if it was not asked.
+    #[serde(flatten)]
+    pub usage: Option<MemberUsage>,
+}
+
+/// The adjudicator's part in a review.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct Adjudicator {
+    /// Its answer.
+    #[serde(flatten)]
+    pub given: Answer,
+    /// Its executor and cost; `None` if it was not asked.
+    #[serde(flatten)]
+    pub usage: Option<MemberUsage>,
 }
 
 /// How an invocation ended.
-#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
+#[schemars(rename = "answer", deny_unknown_fields)]
 pub struct Answer {
     /// `answered`, `timed_out`, …; `not_asked` without an invocation.
     pub status: String,
@@ -147,20 +206,25 @@ pub struct Answer {
     pub message: Option<String>,
     /// The reason for a missing answer, in full.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Failure")]
     pub failure: Option<Failure>,
 }
 
 /// A deliberator's finding.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Finding {
     /// The deliberator that found it.
     pub by: String,
-    /// 1-based; `None` if the quote is not in the text.
+    /// From 1; null if the quote is not in the text.
+    #[schemars(range(min = 1))]
     pub line: Option<u64>,
-    /// 1-based, in characters.
+    /// From 1, in characters.
+    #[schemars(range(min = 1))]
     pub column: Option<u64>,
     /// Byte offsets into the text. The JSON says whether there are some.
     #[serde(rename = "grounded", serialize_with = "is_some")]
+    #[schemars(with = "bool")]
     pub span: Option<(usize, usize)>,
     /// The quoted words.
     pub quote: String,
@@ -212,7 +276,9 @@ impl Review {
         let outcome = history.outcome().unwrap_or_default();
         let recorded = RecordedAnswers::count(history);
         let model_asked = opened.asks_a_model() && !recorded.all();
+        let mut usage = MemberUsage::all(history);
         let mut report = Review {
+            schema: SCHEMA,
             run: history.run.to_string(),
             opened_ms: history.opened_ms,
             artifact: opened.subject.clone().unwrap_or_default(),
@@ -223,14 +289,19 @@ impl Review {
             policy: policy(opened),
             rounds: if opened.setup["rounds"] == json!("one") { 1 } else { 2 },
             verdict: outcome.verdict.as_deref().and_then(council::read_verdict),
-            deliberators: deliberators(history, &outcome.deliberators),
+            exit: 0,
+            deliberators: deliberators(history, &outcome.deliberators, &mut usage),
+            partial: !outcome.missing.is_empty(),
             missing: outcome.missing,
             because: outcome.because.unwrap_or_default(),
             unjudged: None,
             reasoning: outcome.reasoning.unwrap_or_default(),
             revision_brief: outcome.revision_brief,
             dissent_summary: outcome.dissent_summary,
-            adjudicator: answer(history, "adjudicate", ADJUDICATOR),
+            adjudicator: Adjudicator {
+                given: answer(history, "adjudicate", ADJUDICATOR),
+                usage: usage.remove(ADJUDICATOR),
+            },
             findings: outcome.findings.iter().filter_map(finding).collect(),
             prior_verdicts_consulted: outcome.prior_verdicts_consulted.unwrap_or(0),
             executor: opened.executor_names(),
@@ -238,10 +309,7 @@ impl Review {
             recorded: recorded.headline().filter(|_| !model_asked),
             kind: executor_kinds(history),
             fail_on: None,
-            calls: history.calls,
-            usage: history.usage,
-            members: MemberUsage::all(history, deliberator_ids(history).chain([ADJUDICATOR])),
-            took: history.wall,
+            spent: Cost { calls: history.calls, usage: history.usage, took: history.wall },
             overridden: history.overrides.last().map(|(_, decision)| decision.clone()),
             council: opened.config.clone(),
             imported: false,
@@ -249,7 +317,9 @@ impl Review {
             ledger: None,
             notes: Vec::new(),
         };
+        report.set_fail_on(None);
         report.explain_missing_answers();
+        report.add_model_note();
         report.add_sorting(opened);
         report.add_notes();
         report.notes.extend(report.text.as_deref().filter(|_| opened.redactions > 0).and_then(withheld_note));
@@ -298,16 +368,22 @@ impl Review {
         }
     }
 
-    /// All notes; if no model was asked, that note comes first (C8).
-    pub fn all_notes(&self) -> Vec<String> {
-        let no_model = || match &self.recorded {
-            Some(recorded) => format!("{recorded}."),
-            None => format!(
-                "No model was asked: the answers come from the `{}` executor, which does not judge content.",
-                self.executor
-            ),
-        };
-        (!self.model_asked).then(no_model).into_iter().chain(self.notes.iter().cloned()).collect()
+    /// If no model was asked, that is the first note (C8).
+    fn add_model_note(&mut self) {
+        if !self.model_asked {
+            self.notes.push(match &self.recorded {
+                Some(recorded) => format!("{recorded}."),
+                None => format!(
+                    "No model was asked: the answers come from the `{}` executor, which does not judge content.",
+                    self.executor
+                ),
+            });
+        }
+    }
+
+    /// The usage of each member that was asked, in roster order.
+    pub fn usage(&self) -> impl Iterator<Item = &MemberUsage> {
+        self.deliberators.iter().filter_map(|one| one.usage.as_ref()).chain(&self.adjudicator.usage)
     }
 
     /// The path by which code hosts know the artifact: from the root of its repository, else its name.
@@ -322,7 +398,7 @@ impl Review {
             let rounds = [(1, &deliberator.round1), (2, &deliberator.round2)];
             rounds.map(|(round, answer)| (&*deliberator.id, Some(round), answer.failure.as_ref()))
         });
-        let all = of_rounds.chain([(ADJUDICATOR, None, self.adjudicator.failure.as_ref())]);
+        let all = of_rounds.chain([(ADJUDICATOR, None, self.adjudicator.given.failure.as_ref())]);
         all.filter_map(|(member, round, failure)| Some((member, round, failure?))).collect()
     }
 
@@ -340,10 +416,16 @@ impl Review {
         self.verdict.is_none() && !self.because.is_empty()
     }
 
-    /// The exit code of the verdict, 0 if it is milder than `fail_on`; that of INCOMPLETE while undecided. A SHIP over
-    /// blocks that fails has the exit code of REVISE.
-    pub fn exit_code(&self) -> u8 {
-        let verdict = self.verdict.unwrap_or(Verdict::Incomplete);
+    /// Sets the mildest verdict that fails the review, and with it the exit code.
+    pub(crate) fn set_fail_on(&mut self, fail_on: Option<FailOn>) {
+        self.fail_on = fail_on;
+        self.exit = self.exit_code_of(self.verdict);
+    }
+
+    /// The exit code of a verdict on this text, 0 if it is milder than `fail_on`; that of INCOMPLETE while undecided. A
+    /// SHIP over blocks that fails has the exit code of REVISE.
+    pub(crate) fn exit_code_of(&self, verdict: Option<Verdict>) -> u8 {
+        let verdict = verdict.unwrap_or(Verdict::Incomplete);
         let Some(threshold) = self.fail_on else { return verdict_exit_code(verdict) };
         let reached = match verdict {
             Verdict::Ship if self.blocks() > 0 => FailOn::ShipWithBlocks,
@@ -423,8 +505,8 @@ impl Review {
         let Some(source) = &opened.tier_source else { return };
         if let Some(spent) = &source.spent {
             let calls = spent.calls.and_then(|calls| u32::try_from(calls).ok());
-            self.calls = self.calls.saturating_add(calls.unwrap_or(0));
-            self.usage.add(spent.usage());
+            self.spent.calls = self.spent.calls.saturating_add(calls.unwrap_or(0));
+            self.spent.usage.add(spent.usage());
         }
         self.notes.push(match source.answered {
             true => format!("A model chose the tier: {}", source.reason),
@@ -446,45 +528,6 @@ impl Review {
         let criteria: BTreeSet<&String> = scores.flat_map(Map::keys).collect();
         (!self.model_asked && self.recorded.is_none() && !criteria.is_empty()).then_some(criteria.len())
     }
-
-    /// The review as `quorate review --format json` prints it; `quorate schema review` prints its schema.
-    pub fn to_json(&self) -> Json {
-        let deliberator = |deliberator: &Deliberator| {
-            let object = json!({
-                "id": deliberator.id, "round1": deliberator.round1, "round2": deliberator.round2,
-                "counted": deliberator.counted, "ungrounded": deliberator.ungrounded,
-            });
-            with_usage(object, &deliberator.id, &self.members)
-        };
-        let spent = Cost { calls: self.calls, usage: self.usage, took: self.took };
-        json!({
-            "schema": SCHEMA,
-            "run": self.run,
-            "verdict": self.verdict.map(Verdict::as_str),
-            "exit": self.exit_code(),
-            "artifact": self.artifact,
-            "artifact_type": self.artifact_type,
-            "tier": self.tier,
-            "policy": self.policy,
-            "partial": !self.missing.is_empty(),
-            "missing": self.missing,
-            "because": self.because,
-            "reasoning": self.reasoning,
-            "revision_brief": self.revision_brief,
-            "dissent_summary": self.dissent_summary,
-            "deliberators": self.deliberators.iter().map(deliberator).collect::<Vec<_>>(),
-            "adjudicator": with_usage(json!(self.adjudicator), ADJUDICATOR, &self.members),
-            "findings": self.findings,
-            "prior_verdicts_consulted": self.prior_verdicts_consulted,
-            "executor": self.executor,
-            "model_asked": self.model_asked,
-            "spent": spent,
-            "council": self.council,
-            "ledger": self.ledger.as_ref().map(|kept| &kept.ledger),
-            "override": self.overridden.as_ref().map(|decision| json!({"verdict": decision.verdict, "reason": decision.reason, "by": decision.by})),
-            "notes": self.all_notes(),
-        })
-    }
 }
 
 fn is_some<S: Serializer>(span: &Option<(usize, usize)>, serializer: S) -> Result<S::Ok, S::Error> {
@@ -499,7 +542,11 @@ fn policy(opened: &RunOpened) -> String {
     }
 }
 
-fn deliberators(history: &History, counted: &[CountedAnswer]) -> Vec<Deliberator> {
+fn deliberators(
+    history: &History,
+    counted: &[CountedAnswer],
+    usage: &mut BTreeMap<String, MemberUsage>,
+) -> Vec<Deliberator> {
     let one = |id: &str| {
         let counted = counted.iter().find(|counted| counted.id == id).cloned().unwrap_or_default();
         Deliberator {
@@ -509,6 +556,7 @@ fn deliberators(history: &History, counted: &[CountedAnswer]) -> Vec<Deliberator
             counted: counted.counted,
             blocks: counted.would_block,
             ungrounded: counted.ungrounded,
+            usage: usage.remove(id),
         }
     };
     deliberator_ids(history).map(one).collect()

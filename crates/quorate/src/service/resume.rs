@@ -14,7 +14,7 @@ use quorate_ledger::council_log::line::SUPERSEDED;
 use quorate_manifest::council::VerdictPolicy;
 use quorate_protocol::modes::council::Setup;
 use quorate_protocol::{Json, Name, Protocol};
-use serde::Serialize;
+use serde::{Deserialize as _, Serialize};
 use serde_json::Map;
 
 use super::artifact::{self, Draft};
@@ -218,14 +218,12 @@ pub async fn replay(session: &LedgerSession, run: &Name) -> Result<Replay, Error
 
 /// A new instance of the run's protocol.
 fn protocol(history: &History) -> Result<Box<dyn Protocol>, Error> {
-    let fresh: Option<Box<dyn Protocol>> = match run_opened::is_assembly(history) {
-        true => run_opened::assembly_setup(history).map(|setup| setup.protocol()).transpose()?,
-        false => {
-            let setup = serde_json::from_value::<Setup>(history.opened.setup.clone()).ok();
-            setup.map(|setup| setup.protocol()).transpose()?
-        }
+    let fresh = match run_opened::is_assembly(history) {
+        true => run_opened::assembly_setup(history).map(|setup| setup.protocol()),
+        false => Setup::deserialize(&history.opened.setup).ok().map(|setup| setup.protocol()),
     };
     fresh
+        .transpose()?
         .filter(|protocol| protocol.version() == history.opened.protocol)
         .ok_or_else(|| run_opened::unknown_version(history))
 }

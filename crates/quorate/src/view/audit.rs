@@ -283,11 +283,11 @@ impl Audit {
 fn cost_section<'c>(doc: &mut Doc, by: &str, sums: impl Iterator<Item = (String, &'c SumReport)>) {
     let count = |count: Option<u64>| count.map_or_else(|| DASH.to_owned(), digit_groups);
     let row = |(name, sum): (String, &SumReport)| {
-        let money = match (sum.usd_nanos, sum.unpriced_calls) {
+        let money = match (sum.money, sum.unpriced_calls) {
             (None, _) => DASH.to_owned(),
-            (Some(nanos), 0) => dollars(nanos),
+            (Some(money), 0) => dollars(money),
             // Some of the calls have no known price.
-            (Some(nanos), _) => format!("{} or more", dollars(nanos)),
+            (Some(money), _) => format!("{} or more", dollars(money)),
         };
         let tokens = [sum.tokens_in, sum.tokens_cached, sum.tokens_out].map(count);
         [name, digit_groups(sum.calls)].into_iter().chain(tokens).chain([money])

@@ -51,7 +51,7 @@ fn sarif_run(report: &Review) -> Value {
     run["automationDetails"] = json!({ "id": format!("quorate/review/{}", report.run) });
     run["invocations"] = json!([{
         "executionSuccessful": !matches!(report.verdict, None | Some(Verdict::Incomplete)),
-        "exitCode": report.exit_code(),
+        "exitCode": report.exit,
         "toolExecutionNotifications": notifications(report),
     }]);
     run["properties"] = properties(report);
@@ -91,7 +91,7 @@ fn properties(report: &Review) -> Value {
         "tier": report.tier,
         "executor": report.executor,
         "modelAsked": report.model_asked,
-        "notes": report.all_notes(),
+        "notes": report.notes,
         "override": report.overridden.as_ref().map(|decision| json!({"verdict": decision.verdict, "reason": decision.reason, "by": decision.by})),
     })
 }
@@ -257,7 +257,7 @@ fn verdict_message(report: &Review) -> String {
         .filter(|_| report.unjudged.is_none())
         .map(|(member, round, failure)| format!("\n{}", wording::failure(member, round, failure)))
         .collect();
-    let notes: String = report.all_notes().iter().map(|note| format!("\n{note}")).collect();
+    let notes: String = report.notes.iter().map(|note| format!("\n{note}")).collect();
     format!("{because}{person}{brief}{failures}{notes}\nRun {}", report.run)
 }
 

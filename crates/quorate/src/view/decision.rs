@@ -1,17 +1,14 @@
 //! An assembly's decision as a document: the outcome, its reasons, what its mode decided or said, the rules, and then
 //! refusals and missing answers, which are never left out.
 
-mod advice;
 mod diagrams;
 mod discussion;
-mod forest;
 mod hierarchy;
 mod plan;
-mod rounds;
 mod rules;
-mod tally;
 mod vote;
 
+use jiff::Timestamp;
 use quorate_kernel::record::Status;
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::Json;
@@ -21,7 +18,7 @@ use super::layout::truncate;
 use super::review::members;
 use super::wording::{amount, cost, duration, list_limited, minute, status, undecided};
 use super::{Doc, Entry, Extent, Medium, Table, Text, Tone};
-use crate::service::convene::report::{AssemblyVerdict, Decision, Member, Violation};
+use crate::service::convene::report::{AssemblyVerdict, Decision, Fragment, Member, Violation};
 
 /// The longest shown title, in characters.
 const TITLE: usize = 200;
@@ -62,7 +59,7 @@ impl Decision {
         self.add_absences(&mut doc);
         self.add_notes(&mut doc);
         if extent == Extent::Full {
-            doc.append(members(&self.member_usage));
+            doc.append(members(self.usage()));
         }
         let run = format!("{}{}", self.run, self.ledger_flag);
         let more = format!("More: `quorate show {run} --format markdown`, `quorate replay {run}`");
@@ -75,18 +72,18 @@ impl Decision {
 
     /// The verdict in upper case, or `OPEN`.
     pub fn word(&self) -> String {
-        self.verdict.map_or("open", AssemblyVerdict::as_str).to_uppercase()
+        self.verdict().map_or("open", AssemblyVerdict::as_str).to_uppercase()
     }
 
     fn tone(&self) -> Tone {
-        self.verdict.map_or(Tone::Absent, |verdict| Tone::of_word(verdict.as_str()))
+        self.verdict().map_or(Tone::Absent, |verdict| Tone::of_word(verdict.as_str()))
     }
 
     /// The reason for the verdict, in a sentence or two.
     pub fn reason(&self) -> String {
-        let Some(verdict) = self.verdict else { return undecided(&self.run, self.imported, self.queued) };
-        if let Some(because) = &self.because {
-            let code = self.code.as_deref().map_or_else(String::new, |code| format!(" ({code})"));
+        let Some(verdict) = self.verdict() else { return undecided(&self.run, self.imported, self.queued) };
+        if let Some(because) = &self.outcome.because {
+            let code = self.outcome.code.as_deref().map_or_else(String::new, |code| format!(" ({code})"));
             return format!("{}{code}.", capital(because.trim().trim_end_matches('.')));
         }
         match self.mode {
@@ -102,8 +99,9 @@ impl Decision {
                 None => String::new(),
             },
             Mode::Advisory => {
-                let ends = if self.terminal { "; a terminal rule ended the synthesis" } else { "" };
-                match self.fragments.len() as u64 {
+                let ends =
+                    if self.terminal == Some(true) { "; a terminal rule ended the synthesis" } else { "" };
+                match self.fragments.as_ref().map_or(0, Vec::len) as u64 {
                     0 => format!("No guidance{ends}."),
                     fragments => format!("{} of guidance{ends}.", amount(fragments, "fragment")),
                 }
@@ -124,8 +122,12 @@ impl Decision {
             None => " (no model was asked)".to_owned(),
         };
         let executor = if self.executor.is_empty() { "none" } else { &self.executor };
-        let calls = amount(u64::from(self.calls), "call");
-        let spent = format!("{executor}{model_note}, {calls}, {}{}", duration(self.took), cost(&self.usage));
+        let calls = amount(u64::from(self.spent.calls), "call");
+        let spent = format!(
+            "{executor}{model_note}, {calls}, {}{}",
+            duration(self.spent.took),
+            cost(&self.spent.usage)
+        );
         let mut mode = request(self.mode, &self.request);
         if let Some(topology) = self.topology.as_deref().filter(|_| self.mode == Mode::Peer) {
             mode.push_str(&format!(", {topology}"));
@@ -138,7 +140,7 @@ impl Decision {
         ];
         facts.extend(self.risk_text().map(|risk| ("risk", risk)));
         if self.mode == Mode::Advisory {
-            facts.push(("advice", describe_operators(&self.operators).into()));
+            facts.push(("advice", describe_operators(self.operators.as_deref().unwrap_or_default()).into()));
         }
         facts.push(("executor", spent.into()));
         facts
@@ -239,8 +241,8 @@ impl Decision {
                             .is_some_and(|id| note.starts_with(&format!("a message of `{id}`"))))
             })
         };
-        let notes = self.all_notes().into_iter().filter(|note| !is_repeated(note));
-        let notes: Vec<String> = notes.skip(usize::from(!self.model_asked)).collect();
+        let notes = self.notes.iter().filter(|note| !is_repeated(note));
+        let notes: Vec<&String> = notes.skip(usize::from(!self.model_asked)).collect();
         if !notes.is_empty() {
             doc.heading("Notes");
             doc.items(notes);
@@ -289,6 +291,88 @@ impl Decision {
     fn refusal_of(&self, candidate: &str) -> Option<String> {
         self.violations.iter().find(|violation| violation.candidate == candidate).map(refusal)
     }
+}
+
+impl Decision {
+    fn add_guidance(&self, doc: &mut Doc) {
+        let fragments = self.fragments.as_deref().unwrap_or_default();
+        if !fragments.is_empty() {
+            doc.heading(format!("Guidance: {}", amount(fragments.len() as u64, "fragment")));
+            doc.numbered(1, fragments.iter().take(ROWS).map(|fragment| self.fragment_entry(fragment)));
+            self.add_more(doc, fragments.len().saturating_sub(ROWS), "more fragment");
+        }
+        doc.only(Medium::Markdown, diagrams::guidance(self));
+        let asked = self.asked();
+        let selected = gravest(&asked);
+        let row = |member: &&Member| {
+            let (severity, concern) = match Assessment::of(member) {
+                Some(assessment) => {
+                    let quotes = match assessment.evidence {
+                        0 => String::new(),
+                        some => format!(" ({})", amount(some as u64, "quote")),
+                    };
+                    let concern = truncate(assessment.concern, REASON) + &quotes;
+                    (severity_text(assessment.severity), concern)
+                }
+                None => (Text::toned(Tone::Absent, status(member.status())), String::new()),
+            };
+            let phase = member.phase.as_deref().unwrap_or("–");
+            [Text::strong(&member.id), Text::from(&member.role), phase.into(), severity, concern.into()]
+        };
+        if !selected.is_empty() {
+            doc.heading("Members");
+            let headings = ["member", "role", "phase", "severity", "concern"];
+            doc.table(Table::new(headings).with_rows(selected.iter().map(row)));
+            self.add_more(doc, asked.len() - selected.len(), "more member");
+        }
+        self.add_unasked(doc);
+    }
+
+    fn fragment_entry(&self, fragment: &Fragment) -> Entry {
+        let member = self.member(&fragment.member);
+        let role = member.map_or_else(String::new, |member| format!(", {}", member.role));
+        let line = Text::strong(&fragment.member)
+            .and(format!("{role}  "))
+            .and("severity ")
+            .and(severity_text(fragment.severity))
+            .and(format!("  priority {}", fragment.priority));
+        let kind = self.rules.iter().find(|rule| rule.id == fragment.rule);
+        let kind = kind.map_or_else(String::new, |rule| format!(" ({})", rule.kind));
+        let concern = member.and_then(Assessment::of).map_or("", |assessment| assessment.concern);
+        let concern = match concern.is_empty() {
+            true => String::new(),
+            false => format!(" on the concern “{}”", truncate(concern, REASON)),
+        };
+        let mut body = Doc::new();
+        body.passage(truncate(&fragment.text, TEXT));
+        body.facts([
+            ("why", format!("rule {}{kind}{concern}", fragment.rule)),
+            ("holds", self.validity(fragment)),
+        ]);
+        Entry { line, body }
+    }
+
+    /// The time for which a fragment holds.
+    fn validity(&self, fragment: &Fragment) -> String {
+        const HOUR_MS: i64 = 3_600_000;
+        let Ok(expires) = fragment.expires.parse::<Timestamp>() else { return fragment.expires.clone() };
+        let hours = expires.as_millisecond().saturating_sub(self.opened_ms) / HOUR_MS;
+        let long = match u64::try_from(hours).unwrap_or_default() {
+            hours @ 0..48 => amount(hours, "hour"),
+            hours => amount(hours / 24, "day"),
+        };
+        format!("{long}, until {} UTC", minute(expires.as_millisecond()))
+    }
+}
+
+/// Selects the members with the highest severity, and those without an answer, in roster order.
+fn gravest<'r>(asked: &[&'r Member]) -> Vec<&'r Member> {
+    let mut places: Vec<usize> = (0..asked.len()).collect();
+    let severity = |at: &usize| Assessment::of(asked[*at]).map_or(u64::MAX, |assessment| assessment.severity);
+    places.sort_by_key(|at| std::cmp::Reverse(severity(at)));
+    places.truncate(ROWS);
+    places.sort_unstable();
+    places.into_iter().map(|at| asked[at]).collect()
 }
 
 /// A member's answer as an assessment.

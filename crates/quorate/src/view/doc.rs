@@ -17,6 +17,13 @@ use super::markdown;
 pub use super::layout::Tone;
 
 /// Text on one line, in pieces with a tone.
+///
+/// ```
+/// use quorate::view::{Text, Tone};
+///
+/// let verdict = Text::toned(Tone::Fair, "REVISE").and("  ").and(Text::code("draft.md"));
+/// assert_eq!(verdict.plain(), "REVISE  draft.md");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Text(Vec<Piece>);
 
@@ -179,6 +186,15 @@ pub enum Medium {
 }
 
 /// A table. Columns without a value in any row are left out by [`Table::filled`].
+///
+/// ```
+/// use quorate::view::{Doc, Table};
+///
+/// let mut doc = Doc::new();
+/// let rows = [["skeptic", "", "2"], ["evidence", "", "1"]];
+/// doc.table(Table::new(["member", "model", "calls"]).with_rows(rows).filled());
+/// assert!(doc.markdown().contains("| skeptic | 2 |"));
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Table {
     headings: Vec<String>,

@@ -86,11 +86,12 @@ impl Review {
         doc
     }
 
-    fn facts(&self) -> Vec<(&'static str, String)> {
+    /// The facts about the run, each with a label.
+    pub fn facts(&self) -> Vec<(&'static str, String)> {
         // The headline of recorded answers says it.
         let model_note =
             if self.model_asked || self.recorded.is_some() { "" } else { " (no model was asked)" };
-        let calls = amount(self.calls.into(), "call");
+        let calls = amount(self.spent.calls.into(), "call");
         let mut kind = format!("{}, tier {}, policy {}", self.artifact_type, self.tier, self.policy);
         if self.prior_verdicts_consulted > 0 {
             let priors = amount(self.prior_verdicts_consulted, "earlier verdict");
@@ -104,8 +105,8 @@ impl Review {
                 format!(
                     "{}{model_note}, {calls}, {}{}",
                     self.executor,
-                    duration(self.took),
-                    cost(&self.usage)
+                    duration(self.spent.took),
+                    cost(&self.spent.usage)
                 ),
             ),
         ];
@@ -139,12 +140,12 @@ impl Review {
         titled(&mut doc, "Dissent", self.dissent_summary.as_deref());
         self.add_override(&mut doc);
         if extent == Extent::Full {
-            doc.append(members(&self.members));
+            doc.append(members(self.usage()));
         }
-        doc.only(Medium::Terminal, notes(self.notes.clone()));
+        doc.only(Medium::Terminal, notes(self.notes.iter().skip(usize::from(!self.model_asked))));
         // The head has no place for the note on models there.
-        doc.only(Medium::Markdown, notes(self.all_notes()));
-        doc.only(Medium::Html, notes(self.all_notes()));
+        doc.only(Medium::Markdown, notes(&self.notes));
+        doc.only(Medium::Html, notes(&self.notes));
         doc
     }
 
@@ -168,7 +169,7 @@ impl Review {
             titled(&mut doc, "Revision brief", short.as_deref());
         }
         self.add_override(&mut doc);
-        doc.append(notes(self.notes.clone()));
+        doc.append(notes(self.notes.iter().skip(usize::from(!self.model_asked))));
         let places = brief.places.len() + brief.ungrounded.len();
         let more = match places.saturating_sub(SCREEN_PLACES) + brief.more {
             0 => String::new(),
@@ -201,9 +202,10 @@ fn titled(doc: &mut Doc, title: &str, text: Option<&str>) {
     }
 }
 
-fn notes(notes: Vec<String>) -> Doc {
+fn notes<'r>(notes: impl IntoIterator<Item = &'r String>) -> Doc {
     let mut doc = Doc::new();
-    if !notes.is_empty() {
+    let mut notes = notes.into_iter().peekable();
+    if notes.peek().is_some() {
         doc.heading("Notes");
         doc.items(notes);
     }
@@ -219,18 +221,24 @@ fn headings(rounds: u8) -> &'static [&'static str] {
 
 /// A deliberator's cells, one for each heading.
 fn row(review: &Review, deliberator: &Deliberator) -> Vec<Text> {
-    let parsed = ParsedDeliberator::of(review.rounds, deliberator);
-    let mut cells = vec![Text::strong(&*deliberator.id), answer_cell(&parsed.first)];
+    let [first, second] = deliberator.stances(review.rounds);
+    let mut cells = vec![Text::strong(&*deliberator.id), answer_cell(&first)];
     if review.rounds > 1 {
-        cells.push(answer_cell(&parsed.second));
+        cells.push(answer_cell(&second));
     }
-    let counted = parsed.counted();
+    // The last answer counts while the run is undecided.
+    let counted = match &*deliberator.counted {
+        "missing" => None,
+        "round1" | "round1_block" => first.read.as_ref(),
+        "round2" => second.read.as_ref(),
+        _ => second.read.as_ref().or(first.read.as_ref()),
+    };
     cells.push(counted.and_then(|position| position.score).map_or_else(|| DASH.to_owned(), score).into());
     let block = flag(counted.map(|position| position.would_block));
     cells.push(if deliberator.ungrounded { block.and(", ungrounded") } else { block });
     cells.push(flag(counted.map(|position| position.irreducible)));
     if review.rounds > 1 {
-        cells.push(parsed.changes().join("; ").into());
+        cells.push(changes(deliberator, &first, &second).join("; ").into());
     }
     cells
 }
@@ -275,51 +283,26 @@ fn absences(review: &Review) -> Vec<(String, String)> {
         note(format!("{}, round 1", deliberator.id), &deliberator.round1);
         note(format!("{}, round 2", deliberator.id), &deliberator.round2);
     }
-    note("adjudicator".to_owned(), &review.adjudicator);
+    note("adjudicator".to_owned(), &review.adjudicator.given);
     let joined = |names: Vec<String>| list(&names.iter().map(String::as_str).collect::<Vec<_>>());
     all.into_iter().map(|(names, reason)| (joined(names), reason)).collect()
 }
 
-/// A deliberator with parsed answers.
-struct ParsedDeliberator<'r> {
-    deliberator: &'r Deliberator,
-    rounds: u8,
-    first: Stance,
-    second: Stance,
-}
-
-impl<'r> ParsedDeliberator<'r> {
-    fn of(rounds: u8, deliberator: &'r Deliberator) -> ParsedDeliberator<'r> {
-        let [first, second] = deliberator.stances(rounds);
-        ParsedDeliberator { deliberator, rounds, first, second }
-    }
-
-    /// The counted answer; the last one while the run is undecided.
-    fn counted(&self) -> Option<&Position> {
-        let (first, second) = (self.first.read.as_ref(), self.second.read.as_ref());
-        match &*self.deliberator.counted {
-            "missing" => None,
-            "round1" | "round1_block" => first,
-            "round2" => second,
-            _ => second.or(first),
-        }
-    }
-
-    fn changes(&self) -> Vec<String> {
-        match (&*self.deliberator.counted, &self.first.read, &self.second.read) {
-            ("missing", ..) => vec!["missing".to_owned()],
-            ("round1_block", ..) => vec!["counted by its round-1 block".to_owned()],
-            (_, Some(first), Some(second)) => {
-                let mut changes = position_changes(first, second);
-                for (key, verb) in REACTIONS {
-                    let count = reactions_of(&self.deliberator.round2, key).len();
-                    changes.extend((count > 0).then(|| format!("{verb} {count}")));
-                }
-                if changes.is_empty() { vec!["nothing".to_owned()] } else { changes }
+/// What a deliberator changed from the first of two rounds to the second.
+fn changes(deliberator: &Deliberator, first: &Stance, second: &Stance) -> Vec<String> {
+    match (&*deliberator.counted, &first.read, &second.read) {
+        ("missing", ..) => vec!["missing".to_owned()],
+        ("round1_block", ..) => vec!["counted by its round-1 block".to_owned()],
+        (_, Some(first), Some(second)) => {
+            let mut changes = position_changes(first, second);
+            for (key, verb) in REACTIONS {
+                let count = reactions_of(&deliberator.round2, key).len();
+                changes.extend((count > 0).then(|| format!("{verb} {count}")));
             }
-            (_, None, Some(_)) if self.rounds > 1 => vec!["answered in round 2 alone".to_owned()],
-            _ => vec![DASH.to_owned()],
+            if changes.is_empty() { vec!["nothing".to_owned()] } else { changes }
         }
+        (_, None, Some(_)) => vec!["answered in round 2 alone".to_owned()],
+        _ => vec![DASH.to_owned()],
     }
 }
 
@@ -395,7 +378,8 @@ fn score(score: f64) -> String {
 type Column = (&'static str, fn(&MemberUsage) -> String);
 
 /// Each member's executor and usage; empty if no member was asked.
-pub fn members(members: &[MemberUsage]) -> Doc {
+pub fn members<'r>(members: impl IntoIterator<Item = &'r MemberUsage>) -> Doc {
+    let members: Vec<&MemberUsage> = members.into_iter().collect();
     let mut doc = Doc::new();
     let columns: [Column; 9] = [
         ("member", |one| one.member.clone()),
@@ -408,7 +392,7 @@ pub fn members(members: &[MemberUsage]) -> Doc {
         ("tokens in", |one| count(one.spent.usage.tokens_in)),
         ("cached", |one| count(one.spent.usage.tokens_cached)),
         ("out", |one| count(one.spent.usage.tokens_out)),
-        ("US$", |one| one.spent.usage.usd_nanos.map_or_else(String::new, dollars)),
+        ("US$", |one| one.spent.usage.money.map_or_else(String::new, dollars)),
         ("time", |one| duration(one.spent.took)),
     ];
     let rows = members.iter().take(MAX_MEMBERS).map(|one| columns.map(|(_, cell)| cell(one)));

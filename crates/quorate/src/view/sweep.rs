@@ -1,6 +1,7 @@
 //! The documents of sweeps, and of the expected cost of reviews.
 
 use quorate_kernel::ports::executor::Usage;
+use quorate_manifest::money::Money;
 use quorate_protocol::policy::Verdict;
 
 use super::doc::{Doc, Table, Text, Tone};
@@ -43,9 +44,9 @@ impl Estimates {
     /// The estimates as people read them, without [`ESTIMATE_NOTE`].
     pub fn doc(&self) -> Doc {
         let mut doc = Doc::new();
-        self.drafts.iter().for_each(|(name, estimate)| estimate.add_to(&mut doc, name));
-        if self.drafts.len() > 1 {
-            self.total().add_to(&mut doc, "All of them");
+        self.texts.iter().for_each(|draft| draft.estimate.add_to(&mut doc, &draft.artifact));
+        if self.texts.len() > 1 {
+            self.total.add_to(&mut doc, "All of them");
         }
         doc
     }
@@ -56,7 +57,7 @@ impl Estimate {
     fn add_to(&self, doc: &mut Doc, name: &str) {
         match self.executors.is_empty() {
             true => doc.heading(format!("{name}: asks no member")),
-            false => doc.heading(format!("{name}: {}", amount(self.calls(), "call"))),
+            false => doc.heading(format!("{name}: {}", amount(self.calls, "call"))),
         }
         self.executors.iter().for_each(|executor| doc.line(line(executor)));
     }
@@ -71,7 +72,7 @@ fn fix_first(all: &[SweptFile]) -> Vec<(&SweptFile, Verdict, &str)> {
             _ => None,
         })
         .collect();
-    first.sort_by_key(|(_, verdict, _)| std::cmp::Reverse(verdict.strictness()));
+    first.sort_by_key(|(_, verdict, _)| std::cmp::Reverse(*verdict));
     first.truncate(MAX_FIX_FIRST);
     first
 }
@@ -126,21 +127,22 @@ fn summary(all: &[SweptFile]) -> String {
 
 fn line(executor: &ExecutorEstimate) -> String {
     let name = match &executor.model {
-        Some(model) if !executor.name.contains(model.as_str()) => {
-            format!("{} (model {model})", executor.name)
+        Some(model) if !executor.executor.contains(model.as_str()) => {
+            format!("{} (model {model})", executor.executor)
         }
-        _ => executor.name.clone(),
+        _ => executor.executor.clone(),
     };
     let calls = amount(executor.calls, "call");
     if !executor.asks_a_model {
         return format!("{name}: {calls}, no model is asked");
     }
-    let Usage { usd_nanos, .. } = executor.expected;
-    let mut text = format!("{name}: {calls}, about {}", cost(&executor.expected).trim_start_matches(", "));
-    match (usd_nanos, executor.most_usd_nanos) {
-        (Some(0), _) | (_, Some(0)) => {}
+    let ExecutorEstimate { tokens_in, tokens_out, money, most, .. } = *executor;
+    let expected = cost(&Usage { tokens_in, tokens_out, money, ..Usage::default() });
+    let mut text = format!("{name}: {calls}, about {}", expected.trim_start_matches(", "));
+    match (money, most.money) {
+        (Some(Money::ZERO), _) | (_, Some(Money::ZERO)) => {}
         (_, Some(most)) => text.push_str(&format!("; at most US$ {}", dollars(most))),
-        (_, None) => match executor.most_tokens {
+        (_, None) => match most.tokens {
             Some(tokens) => {
                 text.push_str(&format!("; at most {} tokens; the price is unknown", digit_groups(tokens)));
             }

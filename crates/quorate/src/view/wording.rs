@@ -6,7 +6,7 @@ use super::layout::one_line;
 use crate::service::member_usage::Failure;
 
 pub use crate::service::time_text::duration;
-pub use crate::service::time_text::{day, digit_groups, dollars, instant, minute, strftime};
+pub use crate::service::time_text::{day, digit_groups, dollars, instant, minute};
 
 /// Stands for a missing value.
 pub const DASH: &str = "–";
@@ -39,11 +39,6 @@ pub fn step(word: &str) -> String {
 pub fn failure(member: &str, round: Option<u8>, failure: &Failure) -> String {
     let round = round.map_or_else(String::new, |round| format!(" (round {round})"));
     format!("{}{round}: {}: {}", one_line(member), status(&failure.kind), one_line(&failure.message))
-}
-
-/// A time of day, in UTC.
-pub fn clock_time(ms: i64) -> String {
-    strftime(ms, "%H:%M:%S")
 }
 
 /// The note on an undecided run. Only the ledger in which it was recorded can resume it,

@@ -2,23 +2,22 @@
 //! votes that the rules ask for.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use quorate_kernel::attempts::Cost;
 use quorate_kernel::history::{History, replay as derive};
-use quorate_kernel::ports::executor::Usage;
 use quorate_kernel::ports::ledger::Kind;
 use quorate_kernel::record::{self, Outcome, Status};
 use quorate_manifest::assembly::{Grouping, Mode};
 use quorate_protocol::Json;
 use quorate_protocol::assembly::{self, AssemblyRequest, Rule, Setup};
 use quorate_protocol::rules::{class_warnings, votes};
-use serde::{Deserialize, Serialize};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, json};
 
 use super::super::error::Error;
 use super::super::finalize::drops_answers_at_end;
-use super::super::member_usage::{Failure, MemberUsage, RecordedAnswers, with_usage};
+use super::super::member_usage::{Failure, MemberUsage, RecordedAnswers};
 use super::super::report::QUEUED_NOTE;
 use super::super::run_opened;
 use super::super::session::LedgerSession;
@@ -32,9 +31,13 @@ pub use quorate_kernel::record::{
 /// The version of the JSON that `convene` prints.
 pub const SCHEMA: &str = "quorate.convene/v1";
 
+/// The status of a member without a question.
+const NOT_ASKED: &str = "not_asked";
+
 /// The outcome of an assembly's run in one word.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum AssemblyVerdict {
     /// A vote passed.
     Pass,
@@ -61,92 +64,231 @@ impl AssemblyVerdict {
     }
 }
 
-/// The report of an assembly's run, finished or not.
-#[derive(Debug, Clone, PartialEq)]
+/// The report of an assembly's run, finished or not. Its JSON is what `quorate convene --format json` prints, and
+/// `quorate schema convene` prints the schema.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # let dir = tempfile::tempdir()?;
+/// # std::fs::write(dir.path().join("quorate.toml"), "strict_chain = true\n")?;
+/// # let manifest = "---\nschema: assembly.workspace/v1\nname: board\ntitle: Board\ndescription: Decides.\nversion: 1.0.0\n\
+/// #                 mode: voting\nmembers: [{id: cfo, persona: ws://personas/cfo, role: CFO}]\n---\n";
+/// # std::fs::write(dir.path().join("ASSEMBLY.md"), manifest)?;
+/// # std::fs::create_dir_all(dir.path().join("personas/cfo"))?;
+/// # let persona = "---\nschema: persona/v1\nname: cfo\ntitle: CFO\ndescription: Counts.\nversion: 1.0.0\n---\n";
+/// # std::fs::write(dir.path().join("personas/cfo/PERSONA.md"), persona)?;
+/// # let quorate = quorate::Quorate::builder().workspace(dir.path()).build()?;
+/// # let text = "# A second region\n\nResolution: open it.\n".to_owned();
+/// # let proposal = quorate::Draft::Text { name: "proposal.md".to_owned(), text };
+/// let decision = quorate.convene("ASSEMBLY.md").proposal(proposal).await?;
+/// let count = decision.decision.as_ref().expect("a vote");
+/// assert_eq!((count.yes, count.no, count.abstain), (0.0, 0.0, 1.0));
+/// assert_eq!(serde_json::to_value(&*decision)?["exit"], decision.exit);
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(deny_unknown_fields, extend("allOf" = required_by_mode()))]
 pub struct Decision {
+    /// The version of the JSON.
+    #[schemars(extend("const" = SCHEMA))]
+    pub schema: &'static str,
     /// The run's id in the ledger.
     pub run: String,
     /// The time of opening, in milliseconds since the Unix epoch.
+    #[serde(skip)]
     pub opened_ms: i64,
     /// The assembly's name.
     pub assembly: String,
     /// The assembly's title.
+    #[serde(skip)]
     pub title: String,
     /// The mode.
     pub mode: Mode,
     /// The request to the mode.
+    #[schemars(with = "Json", extend("type" = ["object", "string"]))]
     pub request: AssemblyRequest,
     /// The subject: a path, or `-`.
     pub subject: String,
-    /// `None` while the run is undecided.
-    pub verdict: Option<AssemblyVerdict>,
-    /// A stable word for the reason, if there is one: `no_voters`, `locked`, `budget_exhausted`, …
-    pub code: Option<String>,
-    /// The reason in a sentence, where the verdict alone does not explain itself.
-    pub because: Option<String>,
-    /// The members that were asked and gave no output.
-    pub missing: Vec<String>,
-    /// Advisory and voting: whether a rule ended the synthesis.
-    pub terminal: bool,
-    /// Advisory and hierarchy: the severity.
-    pub risk: Option<Risk>,
-    /// Advisory and hierarchy: whether to call a human.
-    pub should_escalate: Option<bool>,
-    /// Advisory: the operators whose prompts the guidance goes into; one empty name if none is configured.
-    pub operators: Vec<String>,
-    /// Advisory: the guidance.
-    pub fragments: Vec<Fragment>,
-    /// Voting: the decision.
-    pub decision: Option<VoteCount>,
-    /// Peer: the delivered messages, in order.
-    pub messages: Vec<Message>,
-    /// Peer: the number of rounds, and what ended the exchange.
-    pub rounds: Option<(u64, String)>,
-    /// Peer: the topology: `fully-connected`, `ring`, `star` or `peers`.
-    pub topology: Option<String>,
-    /// Peer: members whose objection stands.
-    pub objecting: Vec<String>,
-    /// Peer: each member's last objection.
-    pub objections: Vec<Objection>,
-    /// Peer: outputs of custom rules on the log.
-    pub synthesis: Map<String, Json>,
-    /// Hierarchy: the root's report.
-    pub rollup: Option<Rollup>,
-    /// Hierarchy: every node, in roster order.
-    pub nodes: Vec<Node>,
+    /// The outcome, and its reason.
+    pub outcome: AssemblyOutcome,
+    /// Refused texts, in order.
+    #[serde(serialize_with = "with_all_keys")]
+    pub violations: Vec<Violation>,
     /// All members with all their questions, in the manifest's display order.
     pub members: Vec<Member>,
     /// The declared rules, in order.
+    #[serde(skip)]
     pub declared_rules: Vec<assembly::Rule>,
     /// The applied rules, in order.
+    #[serde(serialize_with = "without_effects")]
     pub rules: Vec<AppliedRule>,
-    /// Refused guidance, in order.
-    pub violations: Vec<Violation>,
-    /// Whether outcomes are stored; otherwise the record has only the hash (D8).
-    pub kept: bool,
-    /// The arguments that commands about this run need besides its id, relative to the caller's directory:
-    /// ` --ledger FILE`, or nothing.
-    pub ledger_flag: String,
-    /// Whether it comes from another ledger, the only one that can resume it.
-    pub imported: bool,
-    /// Whether it is a task of the queue, which its workers continue.
-    pub queued: bool,
+    /// Whether an asked member gave no output.
+    pub partial: bool,
+    /// The members that were asked and gave no output.
+    pub missing: Vec<String>,
     /// The names of the executors.
     pub executor: String,
     /// Whether a model was asked.
     pub model_asked: bool,
     /// The note if no model was asked: the answers were recorded before, or recordings are missing.
+    #[serde(skip)]
     pub recorded: Option<String>,
-    /// The number of calls.
-    pub calls: u32,
-    /// The cost of these calls, as far as known.
-    pub usage: Usage,
-    /// The executor of each member, and the cost of its answers.
-    pub member_usage: Vec<MemberUsage>,
-    /// Working time.
-    pub took: Duration,
-    /// Notes, besides whether a model was asked.
+    /// The calls of the run, their cost as far as known, and the working time.
+    pub spent: Cost,
+    /// Notes; first the ones about a missing model and missing members.
     pub notes: Vec<String>,
+    /// The exit code: 0 pass or done, 1 fail, 2 refused, 3 incomplete or undecided.
+    pub exit: u8,
+    /// Advisory and hierarchy: the severity.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Risk")]
+    pub risk: Option<Risk>,
+    /// Advisory and hierarchy: whether to call a human.
+    #[serde(rename = "shouldEscalate", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
+    pub should_escalate: Option<bool>,
+    /// Advisory: the guidance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<Fragment>")]
+    pub fragments: Option<Vec<Fragment>>,
+    /// Advisory and voting: whether a rule ended the synthesis.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "bool")]
+    pub terminal: Option<bool>,
+    /// Advisory: the operators whose prompts the guidance goes into.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<String>")]
+    pub operators: Option<Vec<String>>,
+    /// Voting: the count of the votes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "VoteCount")]
+    pub decision: Option<VoteCount>,
+    /// Peer: the delivered messages, in order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<Message>")]
+    pub messages: Option<Vec<Message>>,
+    /// Peer: the topology: `fully-connected`, `ring`, `star` or `peers`.
+    #[serde(skip)]
+    pub topology: Option<String>,
+    /// Peer: members whose objection stands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<String>")]
+    pub objecting: Option<Vec<String>>,
+    /// Peer: each member's last objection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<Objection>")]
+    pub objections: Option<Vec<Objection>>,
+    /// Peer: outputs of custom rules on the log.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    pub synthesis: Map<String, Json>,
+    /// Hierarchy: the root's report.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rollup: Option<Rollup>,
+    /// Hierarchy: every node, in roster order.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<Node>")]
+    pub nodes: Option<Vec<Node>>,
+    /// Whether outcomes are stored; otherwise the record has only the hash (D8).
+    #[serde(skip)]
+    pub kept: bool,
+    /// The arguments that commands about this run need besides its id, relative to the caller's directory:
+    /// ` --ledger FILE`, or nothing.
+    #[serde(skip)]
+    pub ledger_flag: String,
+    /// Whether it comes from another ledger, the only one that can resume it.
+    #[serde(skip)]
+    pub imported: bool,
+    /// Whether it is a task of the queue, which its workers continue.
+    #[serde(skip)]
+    pub queued: bool,
+}
+
+/// The outcome of an assembly's run, and its reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[schemars(inline, deny_unknown_fields)]
+pub struct AssemblyOutcome {
+    /// The kind of the outcome, which follows from the mode.
+    pub kind: OutcomeKind,
+    /// The outcome in one word; null while the run is undecided.
+    pub result: Option<AssemblyVerdict>,
+    /// A stable word for the reason, if there is one: `no_voters`, `locked`, `budget_exhausted`, …
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub code: Option<String>,
+    /// The reason in a sentence, where the result alone does not explain itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub because: Option<String>,
+    /// Peer: the number of rounds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
+    pub rounds: Option<u64>,
+    /// Peer: what ended the exchange.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub ended_by: Option<String>,
+}
+
+/// What an assembly's run results in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum OutcomeKind {
+    /// Of the advisory mode.
+    Guidance,
+    /// Of the voting mode.
+    Decision,
+    /// Of the peer mode.
+    Log,
+    /// Of the hierarchy mode.
+    Rollup,
+}
+
+impl OutcomeKind {
+    pub(crate) fn of(mode: Mode) -> OutcomeKind {
+        match mode {
+            Mode::Advisory => OutcomeKind::Guidance,
+            Mode::Voting => OutcomeKind::Decision,
+            Mode::Peer => OutcomeKind::Log,
+            Mode::Hierarchy => OutcomeKind::Rollup,
+        }
+    }
+}
+
+/// The part of the schema that says which keys each mode always has.
+fn required_by_mode() -> Json {
+    let required = |(mode, keys): (Mode, &[&str])| json!({"if": {"properties": {"mode": {"const": mode}}}, "then": {"required": keys}});
+    let modes: [(Mode, &[&str]); 4] = [
+        (Mode::Advisory, &["fragments", "terminal", "operators"]),
+        (Mode::Voting, &["terminal"]),
+        (Mode::Peer, &["messages", "objecting", "objections"]),
+        (Mode::Hierarchy, &["nodes"]),
+    ];
+    modes.map(required).into_iter().collect()
+}
+
+/// The published form of violations has all keys; records omit those without a value.
+fn with_all_keys<S: Serializer>(violations: &[Violation], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(violations.iter().map(|violation| {
+        json!({
+            "code": violation.code, "candidate": violation.candidate, "member": violation.member,
+            "what": violation.what, "trait": violation.locked, "layer": violation.layer,
+            "excerpt": violation.excerpt, "to": violation.to,
+        })
+    }))
+}
+
+/// The published form of rules lacks the effects, which are in records.
+fn without_effects<S: Serializer>(rules: &[AppliedRule], serializer: S) -> Result<S::Ok, S::Error> {
+    let plain = |rule: &AppliedRule| AppliedRule {
+        emitted: None,
+        decides: None,
+        missing_as_no: false,
+        ..rule.clone()
+    };
+    serializer.collect_seq(rules.iter().map(plain))
 }
 
 /// The report of a run.
@@ -169,12 +311,12 @@ pub async fn load(session: &LedgerSession, history: &History) -> Result<Decision
     let mut report = Decision::read(history, &setup, artifact);
     report.ledger_flag = session.ledger_flag().to_owned();
     report.imported = session.store.is_imported(&history.run).await?;
-    let open = report.verdict.is_none_or(|verdict| verdict == AssemblyVerdict::Incomplete);
+    let open = report.verdict().is_none_or(|verdict| verdict == AssemblyVerdict::Incomplete);
     if open && report.queued {
         report.notes.push(QUEUED_NOTE.to_owned());
     } else if open && !report.imported && history.erased.records == 0 {
         let resume = format!("quorate resume {}{}", report.run, report.ledger_flag);
-        report.notes.push(match drops_answers_at_end(history) && report.verdict.is_some() {
+        report.notes.push(match drops_answers_at_end(history) && report.verdict().is_some() {
             true => {
                 "This assembly keeps no answers, so the run cannot be resumed: convene it again.".to_owned()
             }
@@ -229,7 +371,12 @@ impl Decision {
         let recorded = RecordedAnswers::count(history);
         let model_asked = opened.asks_a_model() && !recorded.all();
         let violations = history.facts.iter().filter(|(kind, _)| kind == Kind::Violation.as_str());
-        Decision {
+        let spent = Cost { calls: history.calls, usage: history.usage, took: history.wall };
+        // A word of another version counts as no verdict.
+        let verdict = outcome.verdict.and_then(|word| serde_json::from_value(Json::String(word)).ok());
+        let (is_advisory, is_peer) = (setup.mode == Mode::Advisory, setup.mode == Mode::Peer);
+        let mut report = Decision {
+            schema: SCHEMA,
             run: history.run.to_string(),
             opened_ms: history.opened_ms,
             assembly: setup.assembly.to_string(),
@@ -237,220 +384,191 @@ impl Decision {
             mode: setup.mode,
             request: setup.request.clone(),
             subject: opened.subject.clone().unwrap_or_default(),
-            // A word of another version counts as no verdict.
-            verdict: outcome.verdict.and_then(|word| serde_json::from_value(Json::String(word)).ok()),
-            code: outcome.code,
-            because: outcome.because,
-            missing: outcome.missing,
-            terminal: outcome.terminal.unwrap_or_default(),
-            risk: outcome.risk,
-            should_escalate: outcome.should_escalate,
-            operators: setup.operators.clone(),
-            fragments: outcome.fragments,
-            decision: outcome.decision,
-            messages: outcome.messages,
-            rounds: outcome.rounds.map(|rounds| (rounds, outcome.ended_by.unwrap_or_default())),
-            topology: outcome.topology,
-            objecting: outcome.objecting,
-            objections: outcome.objections,
-            synthesis: outcome.synthesis,
-            rollup: outcome.rollup,
-            nodes: outcome.nodes,
+            outcome: AssemblyOutcome {
+                kind: OutcomeKind::of(setup.mode),
+                result: verdict,
+                code: outcome.code,
+                because: outcome.because,
+                ended_by: outcome.rounds.map(|_| outcome.ended_by.unwrap_or_default()),
+                rounds: outcome.rounds,
+            },
+            violations: violations.map(|(_, data)| record::read(data).unwrap_or_default()).collect(),
             members: group_members(history, Member::all(&setup.members, history)),
             declared_rules: setup.rules.clone(),
             rules: outcome.rules,
-            violations: violations.map(|(_, data)| record::read(data).unwrap_or_default()).collect(),
+            partial: !outcome.missing.is_empty(),
+            missing: outcome.missing,
+            executor: opened.executor_names(),
+            model_asked,
+            recorded: recorded.headline().filter(|_| !model_asked),
+            spent,
+            notes: Vec::new(),
+            exit: exit_code(verdict),
+            risk: outcome.risk,
+            should_escalate: outcome.should_escalate,
+            fragments: is_advisory.then_some(outcome.fragments),
+            terminal: matches!(setup.mode, Mode::Advisory | Mode::Voting)
+                .then_some(outcome.terminal.unwrap_or_default()),
+            operators: is_advisory
+                .then(|| setup.operators.iter().filter(|operator| !operator.is_empty()).cloned().collect()),
+            decision: outcome.decision,
+            messages: is_peer.then_some(outcome.messages),
+            topology: outcome.topology,
+            objecting: is_peer.then_some(outcome.objecting),
+            objections: is_peer.then_some(outcome.objections),
+            synthesis: outcome.synthesis,
+            rollup: outcome.rollup,
+            nodes: (setup.mode == Mode::Hierarchy).then_some(outcome.nodes),
             kept: setup.overlays.enabled,
             ledger_flag: String::new(),
             imported: false,
             queued: history.opened.queued.is_some(),
-            executor: opened.executor_names(),
-            model_asked,
-            recorded: recorded.headline().filter(|_| !model_asked),
-            calls: history.calls,
-            usage: history.usage,
-            member_usage: MemberUsage::all(history, setup.members.iter().map(|member| &*member.id)),
-            took: history.wall,
-            notes: outcome.notes,
-        }
+        };
+        report.add_leading_notes(outcome.notes);
+        report
     }
 
-    /// Whether an asked member gave no output (X12).
-    pub fn partial(&self) -> bool {
-        !self.missing.is_empty()
-    }
-
-    /// Rules without the effect that their author might expect.
-    pub fn class_warnings(&self) -> Vec<String> {
-        let members = self.members.iter().map(|one| (&*one.id, one.classes.as_deref()));
-        class_warnings(&self.request, &self.declared_rules, members)
-    }
-
-    /// All notes; first the ones about a missing model and missing members.
-    pub fn all_notes(&self) -> Vec<String> {
-        let mut notes = Vec::new();
+    /// Adds the notes that follow from the report, then the recorded ones.
+    pub(crate) fn add_leading_notes(&mut self, recorded: Vec<String>) {
         if !self.model_asked {
-            notes.push(match &self.recorded {
+            self.notes.push(match &self.recorded {
                 Some(recorded) => format!("{recorded}."),
                 None => {
                     format!("No model was asked: the answers come from the `{}` executor.", self.executor)
                 }
             });
         }
-        notes.extend(self.class_warnings());
-        if self.partial() {
-            notes.push(format!("Partial: no output from {}.", self.missing.join(", ")));
+        self.notes.extend(self.class_warnings());
+        if self.partial {
+            self.notes.push(format!("Partial: no output from {}.", self.missing.join(", ")));
         }
         if !self.kept {
-            notes.push("Outcomes of this assembly are not kept; the ledger has only their hash.".to_owned());
+            let note = "Outcomes of this assembly are not kept; the ledger has only their hash.";
+            self.notes.push(note.to_owned());
         }
-        notes.extend(self.notes.iter().cloned());
-        notes
+        self.notes.extend(recorded);
     }
 
-    /// The exit code: a vote 0 pass, 1 fail; other modes 0 done; 2 refused, 3 incomplete.
-    pub fn exit_code(&self) -> u8 {
-        match self.verdict {
-            Some(AssemblyVerdict::Pass | AssemblyVerdict::Done) => 0,
-            Some(AssemblyVerdict::Fail) => 1,
-            Some(AssemblyVerdict::Refused) => 2,
-            Some(AssemblyVerdict::Incomplete) | None => 3,
-        }
+    /// The outcome in one word; `None` while the run is undecided.
+    pub fn verdict(&self) -> Option<AssemblyVerdict> {
+        self.outcome.result
+    }
+
+    /// Rules without the effect that their author might expect.
+    pub(crate) fn class_warnings(&self) -> Vec<String> {
+        let members = self.members.iter().map(|one| (&*one.id, one.classes.as_deref()));
+        class_warnings(&self.request, &self.declared_rules, members)
+    }
+
+    /// The usage of each member that was asked, in the order of the members.
+    pub fn usage(&self) -> impl Iterator<Item = &MemberUsage> {
+        self.members.iter().filter_map(|member| member.usage.as_ref())
     }
 
     /// Verdict and reason as plain text.
     pub fn brief(&self) -> String {
-        let because = self.because.as_ref().map_or_else(String::new, |because| format!(": {because}"));
-        format!("{}{because}\n", self.verdict.map_or("undecided", AssemblyVerdict::as_str))
-    }
-
-    /// The report as `quorate convene --format json` prints it; `quorate schema convene` prints its schema.
-    pub fn to_json(&self) -> Json {
-        let spent = Cost { calls: self.calls, usage: self.usage, took: self.took };
-        let member = |member: &Member| with_usage(member.json(), &member.id, &self.member_usage);
-        let mut json = json!({
-            "schema": SCHEMA,
-            "run": self.run,
-            "assembly": self.assembly,
-            "mode": self.mode,
-            "request": self.request,
-            "subject": self.subject,
-            "outcome": self.outcome(),
-            "violations": self.violations.iter().map(violation_json).collect::<Vec<_>>(),
-            "members": self.members.iter().map(member).collect::<Vec<_>>(),
-            "rules": self.rules.iter().map(rule_json).collect::<Vec<_>>(),
-            "partial": self.partial(),
-            "missing": self.missing,
-            "executor": self.executor,
-            "model_asked": self.model_asked,
-            "spent": spent,
-            "notes": self.all_notes(),
-            "exit": self.exit_code(),
-        });
-        let mut put = |key: &str, value: Option<Json>| {
-            if let Some(value) = value {
-                json[key] = value;
-            }
-        };
-        put("risk", self.risk.as_ref().map(|risk| json!(risk)));
-        put("shouldEscalate", self.should_escalate.map(Json::from));
-        match self.mode {
-            Mode::Advisory => {
-                put("fragments", Some(json!(self.fragments)));
-                put("terminal", Some(json!(self.terminal)));
-                let named = self.operators.iter().filter(|operator| !operator.is_empty());
-                put("operators", Some(named.cloned().collect()));
-            }
-            Mode::Voting => {
-                put("decision", self.decision.as_ref().map(|decision| json!(decision)));
-                put("terminal", Some(json!(self.terminal)));
-            }
-            Mode::Peer => {
-                put("messages", Some(json!(self.messages)));
-                put("objecting", Some(json!(self.objecting)));
-                put("objections", Some(json!(self.objections)));
-                put("synthesis", (!self.synthesis.is_empty()).then(|| json!(self.synthesis)));
-            }
-            Mode::Hierarchy => {
-                put("rollup", self.rollup.as_ref().map(|rollup| json!(rollup)));
-                put("nodes", Some(json!(self.nodes)));
-            }
-        }
-        json
-    }
-
-    fn outcome(&self) -> Json {
-        let kind = match self.mode {
-            Mode::Advisory => "guidance",
-            Mode::Voting => "decision",
-            Mode::Peer => "log",
-            Mode::Hierarchy => "rollup",
-        };
-        let mut outcome = json!({"kind": kind, "result": self.verdict});
-        if let Some(code) = &self.code {
-            outcome["code"] = json!(code);
-        }
-        if let Some(because) = &self.because {
-            outcome["because"] = json!(because);
-        }
-        if let Some((rounds, ended_by)) = &self.rounds {
-            outcome["rounds"] = json!(rounds);
-            outcome["endedBy"] = json!(ended_by);
-        }
-        outcome
+        let because =
+            self.outcome.because.as_ref().map_or_else(String::new, |because| format!(": {because}"));
+        format!("{}{because}\n", self.verdict().map_or("undecided", AssemblyVerdict::as_str))
     }
 }
 
-fn rule_json(rule: &AppliedRule) -> Json {
-    let mut json = json!({"id": rule.id, "kind": rule.kind, "fired": rule.fired, "members": rule.members});
-    if let Some(node) = &rule.node {
-        json["node"] = json!(node);
+fn exit_code(verdict: Option<AssemblyVerdict>) -> u8 {
+    match verdict {
+        Some(AssemblyVerdict::Pass | AssemblyVerdict::Done) => 0,
+        Some(AssemblyVerdict::Fail) => 1,
+        Some(AssemblyVerdict::Refused) => 2,
+        Some(AssemblyVerdict::Incomplete) | None => 3,
     }
-    json
-}
-
-fn violation_json(violation: &Violation) -> Json {
-    json!({
-        "code": violation.code, "candidate": violation.candidate, "member": violation.member, "what": violation.what,
-        "trait": violation.locked, "layer": violation.layer, "excerpt": violation.excerpt, "to": violation.to,
-    })
 }
 
 /// A member and all its questions.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Member {
     /// Its id in the manifest.
     pub id: String,
     /// The title of the role.
     pub role: String,
     /// Advisory: the phase that it is asked in.
+    #[serde(skip)]
     pub phase: Option<String>,
     /// Voting: the classes that it votes on; `None` is all.
+    #[serde(skip)]
     pub classes: Option<Vec<String>>,
     /// Hierarchy: the node that it reports to.
+    #[serde(skip)]
     pub parent: Option<String>,
-    /// Its questions, in order.
+    /// Its questions, in order. The JSON has the last result, and the list only if there are several.
+    #[serde(flatten, serialize_with = "last_result")]
+    #[schemars(with = "LastResult")]
     pub consultations: Vec<Consultation>,
+    /// Its executor and cost; `None` if it was not asked.
+    #[serde(flatten)]
+    pub usage: Option<MemberUsage>,
+}
+
+/// What the JSON has of a member's questions.
+#[derive(Serialize, JsonSchema)]
+struct LastResult<'m> {
+    /// The status of the last question; `not_asked` without one.
+    status: &'m str,
+    /// The last answer, as given.
+    #[schemars(with = "Json")]
+    answer: Option<&'m Map<String, Json>>,
+    /// The reason for a missing answer, if the record has more than the status.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    message: Option<&'m str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Failure")]
+    failure: Option<&'m Failure>,
+    /// All questions in order, if there are several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Vec<Consultation>")]
+    consultations: Option<&'m [Consultation]>,
+}
+
+fn last_result<S: Serializer>(asked: &[Consultation], serializer: S) -> Result<S::Ok, S::Error> {
+    let last = asked.last();
+    let result = LastResult {
+        status: last.map_or(NOT_ASKED, |last| last.status.as_str()),
+        answer: last_answer(asked),
+        message: last.and_then(|last| last.message.as_deref()),
+        failure: last.and_then(|last| last.failure.as_ref()),
+        consultations: Some(asked).filter(|all| all.len() > 1),
+    };
+    result.serialize(serializer)
+}
+
+fn last_answer(asked: &[Consultation]) -> Option<&Map<String, Json>> {
+    asked.iter().rev().find_map(|one| one.answer.as_ref())
 }
 
 /// A question to a member, and its result.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Consultation {
     /// Its id in the run's records.
     pub invocation: String,
     /// How it ended.
+    #[schemars(with = "String")]
     pub status: Status,
     /// The answer, as given.
+    #[schemars(with = "Json")]
     pub answer: Option<Map<String, Json>>,
     /// The reason for a missing answer, if the record has more than the status.
     #[serde(skip)]
     pub message: Option<String>,
     /// The reason for a missing answer, in full.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Failure")]
     pub failure: Option<Failure>,
     /// The name of the executor.
+    #[schemars(with = "Option<String>")]
     pub executor: String,
     /// The duration, in milliseconds.
+    #[schemars(with = "Option<u64>")]
     pub ms: u64,
 }
 
@@ -461,44 +579,27 @@ impl Member {
         for data in history.consultations() {
             by_member.entry(&data.member).or_default().push(Consultation::of(history, data));
         }
-        let of = |one: &assembly::Member| Member::of(one, by_member.remove(&*one.id).unwrap_or_default());
-        roster.iter().map(of).collect()
-    }
-
-    fn of(member: &assembly::Member, consulted: Vec<Consultation>) -> Member {
-        Member {
+        let mut usage = MemberUsage::all(history);
+        let of = |member: &assembly::Member| Member {
             id: member.id.to_string(),
             role: member.role.clone(),
             phase: member.phase.clone(),
             classes: member.vote_class.clone(),
             parent: member.parent.as_ref().map(ToString::to_string),
-            consultations: consulted,
-        }
+            consultations: by_member.remove(&*member.id).unwrap_or_default(),
+            usage: usage.remove(&*member.id),
+        };
+        roster.iter().map(of).collect()
     }
 
     /// The status of its last question; `not_asked` without one.
     pub fn status(&self) -> &str {
-        self.consultations.last().map_or("not_asked", |last| last.status.as_str())
+        self.consultations.last().map_or(NOT_ASKED, |last| last.status.as_str())
     }
 
     /// Its last answer.
     pub fn answer(&self) -> Option<&Map<String, Json>> {
-        self.consultations.iter().rev().find_map(|one| one.answer.as_ref())
-    }
-
-    fn json(&self) -> Json {
-        let mut json =
-            json!({"id": self.id, "role": self.role, "status": self.status(), "answer": self.answer()});
-        if let Some(message) = self.consultations.last().and_then(|one| one.message.as_ref()) {
-            json["message"] = json!(message);
-        }
-        if let Some(failure) = self.consultations.last().and_then(|one| one.failure.as_ref()) {
-            json["failure"] = json!(failure);
-        }
-        if self.consultations.len() > 1 {
-            json["consultations"] = json!(self.consultations);
-        }
-        json
+        last_answer(&self.consultations)
     }
 }
 

@@ -14,9 +14,8 @@ use quorate_kernel::ports::telemetry::{Event, Telemetry};
 use quorate_kernel::turn::{Begin, CycleResult, Runner, TurnError, UnfinishedCycle};
 use quorate_protocol::{Json, Name};
 use schemars::JsonSchema;
-use schemars::generate::SchemaSettings;
 use serde::Serialize;
-use serde_json::{Map, json};
+use serde_json::Map;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::OpenRuntime;
@@ -255,10 +254,10 @@ impl Driver<'_> {
 }
 
 /// The version of a run's JSON.
-pub const SCHEMA: &str = "quorate.run/v1";
+pub(crate) const SCHEMA: &str = "quorate.run/v1";
 
 /// A run of a runtime
-#[derive(Debug, Serialize, JsonSchema)]
+#[derive(Debug, Default, Serialize, JsonSchema)]
 #[schemars(rename = "RunReport")]
 pub struct SwarmReport {
     #[schemars(extend("const" = SCHEMA))]
@@ -353,14 +352,6 @@ pub enum StoppedBy {
     Budget,
 }
 
-/// The JSON Schema of a run's JSON.
-pub(crate) fn schema() -> Json {
-    let settings = SchemaSettings::draft2020_12().for_serialize();
-    let mut schema = settings.into_generator().into_root_schema_for::<SwarmReport>().to_value();
-    schema["$id"] = json!(SCHEMA);
-    schema
-}
-
 /// A turn of a conversation
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ShownTurn {
@@ -413,6 +404,12 @@ pub struct Recent<T> {
     count: usize,
 }
 
+impl<T> Default for Recent<T> {
+    fn default() -> Self {
+        Recent::new(usize::MAX)
+    }
+}
+
 impl<T> Recent<T> {
     fn new(limit: usize) -> Self {
         Recent { most: limit, all: VecDeque::new(), count: 0 }
@@ -458,20 +455,13 @@ impl SwarmReport {
         SwarmReport {
             schema: SCHEMA,
             runtime: runtime.to_owned(),
-            asked: 0,
-            idle: 0,
             appended: Recent::new(limit),
             failed: Recent::new(limit),
             passed: Recent::new(limit),
             undecided: Recent::new(limit),
-            spent: None,
-            over: false,
-            interrupted: None,
-            stopped: None,
-            omitted: BTreeMap::new(),
             guarded: Recent::new(limit),
             unaddressed: Recent::new(limit),
-            is_interrupted: false,
+            ..SwarmReport::default()
         }
     }
 
@@ -552,6 +542,8 @@ impl SwarmReport {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]

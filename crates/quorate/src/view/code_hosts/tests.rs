@@ -58,7 +58,7 @@ fn levels_follow_verdict_and_block() {
             .collect()
     };
     assert_eq!(levels(&revise()), ["warning", "warning", "note", "warning", "note"]);
-    let shipped = Review { verdict: Some(Verdict::Ship), ..revise() };
+    let shipped = Review { verdict: Some(Verdict::Ship), exit: 0, ..revise() };
     assert!(levels(&shipped).iter().all(|level| level == "note"));
     let invocation = &run(&incomplete())["invocations"][0];
     assert_eq!(invocation["executionSuccessful"], false);

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::Write as _;
 
-use super::forest::Forest;
-use super::rounds::Round;
-use super::tally::{sides, total_weight};
+use super::discussion::Round;
+use super::hierarchy::Forest;
+use super::vote::{sides, total_weight};
 use super::{Assessment, rules};
 use crate::service::convene::report::{Decision, Member, VoteCount};
 use crate::view::Doc;
@@ -72,7 +72,7 @@ pub(super) fn guidance(decision: &Decision) -> Doc {
         return Doc::new();
     }
     let mut flow = "flowchart LR\n".to_owned();
-    let emits = |id: &str| decision.fragments.iter().any(|fragment| fragment.member == id);
+    let emits = |id: &str| decision.fragments.iter().flatten().any(|fragment| fragment.member == id);
     // Members with a fragment are drawn first.
     let (emitting, idle): (Vec<&Member>, Vec<&Member>) =
         asked.into_iter().partition(|member| emits(&member.id));
@@ -88,7 +88,7 @@ pub(super) fn guidance(decision: &Decision) -> Doc {
         };
         let _ = writeln!(flow, "  m{at}[\"{}\"]:::{class}", label(&text));
     }
-    for (at, fragment) in decision.fragments.iter().enumerate() {
+    for (at, fragment) in decision.fragments.iter().flatten().enumerate() {
         let Some(member) = places.get(&*fragment.member) else { continue };
         let kind = decision.rules.iter().find(|rule| rule.id == fragment.rule).map_or("", |rule| &rule.kind);
         let rule = label(&format!("{} ({kind})", fragment.rule));

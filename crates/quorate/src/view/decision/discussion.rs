@@ -1,10 +1,15 @@
 //! A discussion: its rounds, what ended it, and what its rules made of it.
 
-use super::rounds::Turn;
-use super::{NAMED, TEXT, diagrams, names};
-use crate::service::convene::report::Decision;
+use std::collections::BTreeMap;
+
+use quorate_kernel::record::Status;
+use quorate_protocol::Json;
+use serde_json::Map;
+
+use super::{NAMED, TEXT, diagrams, names, round_of};
+use crate::service::convene::report::{Consultation, Decision, Message};
 use crate::view::layout::truncate;
-use crate::view::wording::amount;
+use crate::view::wording::{amount, status};
 use crate::view::{Doc, Entry, Medium, Text, Tone};
 
 /// The most messages shown.
@@ -13,11 +18,15 @@ const MESSAGES: usize = 150;
 impl Decision {
     /// The length of a discussion, and what ended it.
     pub(super) fn discussion_end(&self) -> String {
-        let Some((rounds, ended_by)) = &self.rounds else { return String::new() };
+        let outcome = &self.outcome;
+        let (Some(rounds), Some(ended_by)) = (outcome.rounds, &outcome.ended_by) else {
+            return String::new();
+        };
+        let objections = self.objections.as_deref().unwrap_or_default();
         let ended = match &**ended_by {
             // No member objects any more only if every objection was answered and withdrawn.
-            "no-new-objections" => match !self.objections.is_empty()
-                && self.objections.iter().all(|objection| objection.taken_back && objection.answered)
+            "no-new-objections" => match !objections.is_empty()
+                && objections.iter().all(|objection| objection.taken_back && objection.answered)
             {
                 true => "no further objections",
                 false => "no new objections",
@@ -28,12 +37,12 @@ impl Decision {
             "no_answer" => "no member answered",
             reason => reason,
         };
-        let objecting = match self.objecting.len() {
-            0 => String::new(),
-            1 => format!(" {} still objects.", self.objecting[0]),
-            _ => format!(" {} still object.", names(&self.objecting, NAMED)),
+        let objecting = match self.objecting.as_deref().unwrap_or_default() {
+            [] => String::new(),
+            [member] => format!(" {member} still objects."),
+            members => format!(" {} still object.", names(members, NAMED)),
         };
-        let unanswered = self.objections.iter().filter(|objection| !objection.answered);
+        let unanswered = objections.iter().filter(|objection| !objection.answered);
         let unanswered: Vec<&String> = unanswered.map(|objection| &objection.member).collect();
         let unanswered = match unanswered.is_empty() {
             true => String::new(),
@@ -41,8 +50,8 @@ impl Decision {
         };
         format!(
             "{}, then {ended}; {}.{objecting}{unanswered}",
-            amount(*rounds, "round"),
-            amount(self.messages.len() as u64, "message")
+            amount(rounds, "round"),
+            amount(self.messages.as_ref().map_or(0, Vec::len) as u64, "message")
         )
     }
 
@@ -80,4 +89,139 @@ impl Decision {
             doc.passage(truncate(&text, TEXT));
         }
     }
+
+    /// The messages by rounds, each in roster order.
+    pub(super) fn message_rounds(&self) -> Vec<Round<'_>> {
+        let mut rounds: BTreeMap<u64, Round<'_>> = BTreeMap::new();
+        let delivered: BTreeMap<(u64, &str), &Message> = self
+            .messages
+            .iter()
+            .flatten()
+            .map(|message| ((message.round, &*message.from), message))
+            .collect();
+        for member in &self.members {
+            // After a resume a new answer replaces the earlier one.
+            let mut by_round: BTreeMap<u64, &Consultation> = BTreeMap::new();
+            for asked in &member.consultations {
+                by_round.extend(round_of(&asked.invocation).map(|number| (number, asked)));
+            }
+            for (number, asked) in by_round {
+                let round = rounds.entry(number).or_insert_with(|| Round { number, ..Round::default() });
+                let id = &*member.id;
+                let Some(answer) = asked.answer.as_ref().filter(|_| asked.status == Status::Answered) else {
+                    round.absent.push((id, status(asked.status.as_str())));
+                    continue;
+                };
+                match self.turn(number, id, answer, delivered.get(&(number, id)).copied()) {
+                    Some(turn) => round.turns.push(turn),
+                    None => round.silent.push(id),
+                }
+            }
+        }
+        rounds.into_values().collect()
+    }
+
+    /// A member's message; `None` if it only passed.
+    fn turn<'r>(
+        &self,
+        number: u64,
+        id: &'r str,
+        answer: &'r Map<String, Json>,
+        delivered: Option<&'r Message>,
+    ) -> Option<Turn<'r>> {
+        let flag = |key: &str| answer.get(key).and_then(Json::as_bool).unwrap_or_default();
+        let text = answer.get("message").and_then(Json::as_str).unwrap_or_default();
+        let (objects, passes) = (flag("objection"), flag("pass"));
+        if delivered.is_none() && text.trim().is_empty() && !objects {
+            return None;
+        }
+        let is_kept_back = delivered.is_none() && self.verdict().is_some() && !text.trim().is_empty();
+        let kept_back = is_kept_back.then(|| match self.refusal_of(&format!("message/{number}/{id}")) {
+            Some(reason) => format!("refused, not delivered: {reason}"),
+            None => "not in the log: no rule collects it".to_owned(),
+        });
+        Some(Turn {
+            from: id,
+            to: delivered.map_or_else(|| addressees(answer.get("addressedTo")), |message| message.to.clone()),
+            text: delivered.map_or(text, |message| &message.text),
+            objects,
+            passes,
+            kept_back,
+        })
+    }
+}
+
+/// A round of a discussion.
+#[derive(Default)]
+pub(super) struct Round<'r> {
+    pub(super) number: u64,
+    pub(super) turns: Vec<Turn<'r>>,
+    /// Members that passed without a message.
+    pub(super) silent: Vec<&'r str>,
+    /// Members without an answer, each with its status.
+    pub(super) absent: Vec<(&'r str, String)>,
+}
+
+impl Round<'_> {
+    pub(super) fn absent_by_status(&self) -> Vec<(&str, Vec<&str>)> {
+        let mut by_status: Vec<(&str, Vec<&str>)> = Vec::new();
+        for (member, status) in &self.absent {
+            match by_status.iter_mut().find(|(word, _)| word == status) {
+                Some((_, members)) => members.push(member),
+                None => by_status.push((status, vec![member])),
+            }
+        }
+        by_status
+    }
+}
+
+/// A member's message in a round.
+pub(super) struct Turn<'r> {
+    pub(super) from: &'r str,
+    /// `None` is every member in reach.
+    pub(super) to: Option<Vec<String>>,
+    pub(super) text: &'r str,
+    pub(super) objects: bool,
+    pub(super) passes: bool,
+    /// Why it reached no member, or is not in the log.
+    pub(super) kept_back: Option<String>,
+}
+
+impl Turn<'_> {
+    /// Whether its author objects or passes, in words.
+    pub(super) fn annotations(&self) -> &'static str {
+        match (self.objects, self.passes) {
+            (true, true) => " [objects, passes]",
+            (true, false) => " [objects]",
+            (false, true) => " [passes]",
+            (false, false) => "",
+        }
+    }
+
+    pub(super) fn entry(&self) -> Entry {
+        let to = match &self.to {
+            None => "all".to_owned(),
+            Some(ids) if ids.is_empty() => "nobody".to_owned(),
+            Some(ids) => names(ids, 6),
+        };
+        let annotations =
+            Text::toned(if self.objects { Tone::Fair } else { Tone::Faint }, self.annotations());
+        let line = Text::strong(self.from).and(format!(" → {to}")).and(annotations);
+        let mut body = Doc::new();
+        body.passage(truncate(self.text, TEXT));
+        if let Some(reason) = &self.kept_back {
+            body.line(format!("× {reason}"));
+        }
+        Entry { line, body }
+    }
+}
+
+/// The addressees in an answer; `None` is all.
+fn addressees(to: Option<&Json>) -> Option<Vec<String>> {
+    let ids = match to? {
+        Json::String(id) => vec![id.clone()],
+        Json::Array(ids) => ids.iter().filter_map(Json::as_str).map(str::to_owned).collect(),
+        _ => return None,
+    };
+    (!ids.iter().any(|id| id == "*")).then_some(ids)
 }

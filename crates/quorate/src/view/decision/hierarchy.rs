@@ -5,9 +5,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use quorate_kernel::record::Status;
 
-use super::forest::{Forest, TreeNode};
 use super::{Assessment, diagrams, last_status, names, severity_text};
-use crate::service::convene::report::{Decision, Node};
+use crate::service::convene::report::{Decision, Member, Node};
 use crate::view::wording::amount;
 use crate::view::{Doc, Entry, Medium, Text, Tone};
 
@@ -19,6 +18,8 @@ const LEVELS: usize = 8;
 const NAMED: usize = 8;
 /// The most quotes shown.
 const QUOTES: usize = 12;
+/// Chains of at least this many members without a change are folded.
+const MIN_FOLDED_CHAIN: usize = 4;
 
 pub(super) fn doc(decision: &Decision) -> Doc {
     let mut doc = Doc::new();
@@ -54,13 +55,14 @@ pub(super) fn doc(decision: &Decision) -> Doc {
     let reached: usize = forest.roots.iter().map(|root| 1 + forest.descendant_count(*root)).sum();
     let more = reached.saturating_sub(drawing.shown + drawing.folded);
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-    for node in &decision.nodes {
+    let nodes = decision.nodes.as_deref().unwrap_or_default();
+    for node in nodes {
         *counts.entry(&node.status).or_default() += 1;
     }
     if counts.len() > 1 || (more > 0 && !counts.is_empty()) {
         let counts: Vec<String> =
             counts.iter().map(|(status, count)| format!("{count} {}", status.replace('_', " "))).collect();
-        doc.line(format!("{}: {}.", amount(decision.nodes.len() as u64, "node"), counts.join(", ")));
+        doc.line(format!("{}: {}.", amount(nodes.len() as u64, "node"), counts.join(", ")));
     }
     decision.add_more(&mut doc, more, "more member");
     doc
@@ -196,4 +198,74 @@ fn passed_up(decision: &Decision, node: &Node, said: Option<&str>) -> Option<Str
         false => format!(": {}", output.concern),
     };
     Some(format!("{} {by}{concern}", output.severity))
+}
+
+/// A member in the tree.
+pub(super) struct TreeNode<'r> {
+    pub(super) member: &'r Member,
+    /// Its result; `None` while the run is undecided.
+    pub(super) node: Option<&'r Node>,
+    /// Indices of the members that report to it, in roster order.
+    pub(super) children: Vec<usize>,
+}
+
+/// All members, by their index in the roster.
+pub(super) struct Forest<'r> {
+    pub(super) decision: &'r Decision,
+    pub(super) tree_nodes: Vec<TreeNode<'r>>,
+    pub(super) roots: Vec<usize>,
+}
+
+impl<'r> Forest<'r> {
+    pub(super) fn of(decision: &'r Decision) -> Forest<'r> {
+        let places: BTreeMap<&str, usize> =
+            decision.members.iter().enumerate().map(|(at, member)| (&*member.id, at)).collect();
+        let nodes: BTreeMap<&str, &Node> =
+            decision.nodes.iter().flatten().map(|node| (&*node.member, node)).collect();
+        let tree_node = |member: &'r Member| TreeNode {
+            member,
+            node: nodes.get(&*member.id).copied(),
+            children: Vec::new(),
+        };
+        let mut tree_nodes: Vec<TreeNode<'r>> = decision.members.iter().map(tree_node).collect();
+        let mut roots = Vec::new();
+        for (at, member) in decision.members.iter().enumerate() {
+            match member.parent.as_deref().and_then(|parent| places.get(parent)) {
+                Some(parent) => tree_nodes[*parent].children.push(at),
+                None => roots.push(at),
+            }
+        }
+        Forest { decision, tree_nodes, roots }
+    }
+
+    /// The number of direct and indirect reports of a member.
+    pub(super) fn descendant_count(&self, at: usize) -> usize {
+        let (mut open, mut count) = (vec![at], 0);
+        while let Some(at) = open.pop() {
+            count += self.tree_nodes[at].children.len();
+            open.extend(&self.tree_nodes[at].children);
+        }
+        count
+    }
+
+    /// The foldable chain below a node: its length, its first and its last node.
+    pub(super) fn chain(&self, at: usize) -> Option<(usize, usize, usize)> {
+        let [first] = self.tree_nodes[at].children[..] else { return None };
+        let (mut length, mut last, mut next) = (0, first, first);
+        while self.is_uniform(next, at) {
+            (length, last) = (length + 1, next);
+            next = self.tree_nodes[next].children[0];
+        }
+        (length >= MIN_FOLDED_CHAIN).then_some((length, first, last))
+    }
+
+    /// Whether a node passes to one, from one, with the same result as another.
+    fn is_uniform(&self, at: usize, as_one: usize) -> bool {
+        let result = |at: usize| {
+            let node = self.tree_nodes[at].node;
+            (node.map(|node| &*node.status), node.and_then(|node| Some(node.output.as_ref()?.severity)))
+        };
+        let is_plain = matches!(result(at).0, None | Some("passed" | "answered" | "not_asked"));
+        is_plain && self.tree_nodes[at].children.len() == 1 && result(at) == result(as_one)
+    }
 }

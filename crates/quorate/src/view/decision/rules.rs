@@ -44,9 +44,11 @@ pub(super) fn summaries(decision: &Decision) -> Vec<RuleSummary> {
 fn not_evaluated(decision: &Decision) -> String {
     let last = decision.rules.iter().rev().find(|rule| rule.fired).map(|rule| &rule.id);
     let before = match (decision.mode, last) {
-        _ if decision.verdict.is_none() => return "is not evaluated yet".to_owned(),
+        _ if decision.verdict().is_none() => return "is not evaluated yet".to_owned(),
         (Mode::Voting, Some(id)) => format!("{id} decided before it"),
-        (Mode::Advisory, Some(id)) if decision.terminal => format!("{id} ended the synthesis before it"),
+        (Mode::Advisory, Some(id)) if decision.terminal == Some(true) => {
+            format!("{id} ended the synthesis before it")
+        }
         _ => "the run ended before it".to_owned(),
     };
     format!("was not evaluated: {before}")
@@ -174,7 +176,7 @@ fn advisory_effect(decision: &Decision, rule: &AppliedRule) -> (String, Option<T
         some => format!("emits {} on the words of {}", amount(some, "fragment"), member_names(rule)),
     };
     let last = decision.rules.iter().rev().find(|earlier| earlier.fired);
-    if decision.terminal && last.is_some_and(|last| last.id == rule.id) {
+    if decision.terminal == Some(true) && last.is_some_and(|last| last.id == rule.id) {
         did.push_str(match &*rule.kind {
             "terminal" => "; it is the only result and ends the synthesis",
             _ => "; it ends the synthesis",
@@ -217,11 +219,12 @@ fn unmatched_reason(decision: &Decision, id: &str) -> String {
         |node: &&Node| decision.declared_rule(id).is_some_and(|rule| rule.applies_to_member(&node.member));
     let passes = |node: &Node| node.output.is_some() || node.status == "refused";
     let has_reports = |node: &&Node| {
-        let mut reports = decision.nodes.iter().filter(|child| child.parent.as_deref() == Some(&node.member));
+        let mut reports =
+            decision.nodes.iter().flatten().filter(|child| child.parent.as_deref() == Some(&node.member));
         reports.any(|child| child.status.starts_with("passed"))
     };
     let is_earlier = |node: &Node| node.rule.as_deref().and_then(at) < at(id) && node.rule.is_some();
-    let nodes: Vec<&Node> = decision.nodes.iter().filter(is_for).filter(has_reports).collect();
+    let nodes: Vec<&Node> = decision.nodes.iter().flatten().filter(is_for).filter(has_reports).collect();
     if nodes.iter().any(|node| passes(node) && !is_earlier(node)) {
         return "matches nowhere".to_owned();
     }
@@ -232,7 +235,7 @@ fn unmatched_reason(decision: &Decision, id: &str) -> String {
         }
         _ => "the run ended before it",
     };
-    match decision.verdict {
+    match decision.verdict() {
         None => "is not evaluated yet".to_owned(),
         Some(_) => format!("was not evaluated: {before}"),
     }

@@ -440,16 +440,17 @@ fn an_objection_that_was_dropped_is_no_agreement() {
     };
     assert_eq!(outcome(&|_| {}), "2 rounds, then no further objections; 3 messages.");
     // No member ever objected, or an older version recorded no objections.
-    let none = outcome(&|decision| decision.objections.clear());
+    let none = outcome(&|decision| decision.objections = Some(Vec::new()));
     assert_eq!(none, "2 rounds, then no new objections; 3 messages.");
-    let unanswered = outcome(&|decision| decision.objections[0].answered = false);
+    let unanswered =
+        outcome(&|decision| decision.objections.as_mut().expect("objections")[0].answered = false);
     assert_eq!(
         unanswered,
         "2 rounds, then no new objections; 3 messages. No reply reached copy after objecting."
     );
     let unresolved = outcome(&|decision| {
-        decision.objections[1].taken_back = false;
-        decision.objecting = vec!["legal".to_owned()];
+        decision.objections.as_mut().expect("objections")[1].taken_back = false;
+        decision.objecting = Some(vec!["legal".to_owned()]);
     });
     assert_eq!(unresolved, "2 rounds, then no new objections; 3 messages. legal still objects.");
 }
@@ -675,7 +676,7 @@ fn a_hierarchy_is_a_tree() {
 #[test]
 fn what_is_open_or_incomplete_says_so() {
     let mut decision = vote();
-    decision.verdict = None;
+    decision.outcome.result = None;
     decision.decision = None;
     decision.rules.clear();
     insta::assert_snapshot!(text(&decision, 80), @"
@@ -715,9 +716,9 @@ fn what_is_open_or_incomplete_says_so() {
     r7k2m9q4xa1bc`
     ");
     let mut decision = vote();
-    decision.verdict = Some(AssemblyVerdict::Incomplete);
-    decision.code = Some("missing_votes".to_owned());
-    decision.because = Some("it would pass, but a missing vote could change that".to_owned());
+    decision.outcome.result = Some(AssemblyVerdict::Incomplete);
+    decision.outcome.code = Some("missing_votes".to_owned());
+    decision.outcome.because = Some("it would pass, but a missing vote could change that".to_owned());
     let text = text(&decision, 100);
     let head =
         "INCOMPLETE  Release Board\nIt would pass, but a missing vote could change that (missing_votes).\n";
@@ -749,9 +750,9 @@ fn poisoned(mut decision: Decision, text: &str) -> Decision {
     put(&mut decision.title);
     put(&mut decision.subject);
     put(&mut decision.executor);
-    put_if(&mut decision.because);
-    decision.fragments.iter_mut().for_each(|fragment| put(&mut fragment.text));
-    decision.messages.iter_mut().for_each(|message| put(&mut message.text));
+    put_if(&mut decision.outcome.because);
+    decision.fragments.iter_mut().flatten().for_each(|fragment| put(&mut fragment.text));
+    decision.messages.iter_mut().flatten().for_each(|message| put(&mut message.text));
     for member in &mut decision.members {
         put(&mut member.role);
         for asked in &mut member.consultations {
@@ -768,7 +769,7 @@ fn poisoned(mut decision: Decision, text: &str) -> Decision {
         put_if(&mut violation.excerpt);
         violation.to = violation.to.iter().map(|_| text.to_owned()).collect();
     }
-    let outputs = decision.nodes.iter_mut().filter_map(|node| node.output.as_mut());
+    let outputs = decision.nodes.iter_mut().flatten().filter_map(|node| node.output.as_mut());
     for rollup in outputs.chain(&mut decision.rollup) {
         put(&mut rollup.concern);
         put(&mut rollup.suggestion);
@@ -889,7 +890,7 @@ fn chain(length: usize, severity: fn(usize) -> u64) -> Decision {
         let id = format!("n{at}");
         let member = asked("node", &id, "Link", advice(severity(at), "It goes on.", ""));
         decision.members.push(Member { parent: parent.clone(), ..member });
-        decision.nodes.push(Node {
+        decision.nodes.get_or_insert_default().push(Node {
             member: id,
             parent,
             status: "passed".to_owned(),
@@ -965,9 +966,9 @@ fn five_hundred_members_are_folded() {
     let answer = |at: usize| json!({"message": format!("message {at}")});
     peers.members = (0..500).map(|at| asked("round1", &member(at), "Peer", answer(at))).collect();
     let message = |at: usize| Message { round: 1, from: member(at), to: None, text: format!("message {at}") };
-    peers.messages = (0..500).map(message).collect();
+    peers.messages = Some((0..500).map(message).collect());
     let mut line = tree();
-    line.nodes.clear();
+    line.nodes = None;
     line.members = (0..500)
         .map(|at| Member { parent: (at > 0).then(|| member(0)), ..unasked(&member(at), "Node") })
         .collect();

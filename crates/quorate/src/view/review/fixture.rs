@@ -3,13 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorate_kernel::attempts::Cost;
 use quorate_kernel::ports::executor::Usage;
 use quorate_protocol::Json;
 use quorate_protocol::policy::Verdict;
 use serde_json::json;
 
 use crate::service::member_usage::Failure;
-use crate::service::report::{Answer, Deliberator, Finding, Override, Review};
+use crate::service::report::{Adjudicator, Answer, Deliberator, Finding, Override, Review, SCHEMA};
 
 pub(crate) const TEXT: &str = "# Launch\n\nRevenue grew 90% last quarter, and all our customers love it.\nStudies show that this changes everything. 日本語も「速い」です。\n\nBuy now: the price will never change.\n";
 
@@ -35,7 +36,19 @@ pub(crate) fn says(verdict: &str, score: f64, block: bool, irreducible: bool) ->
 pub(crate) fn deliberator(id: &str, round1: Answer, round2: Answer, counted: &str) -> Deliberator {
     let counts = if counted == "round2" { &round2 } else { &round1 };
     let blocks = counts.flag("would_block");
-    Deliberator { id: id.to_owned(), round1, round2, counted: counted.to_owned(), blocks, ungrounded: false }
+    Deliberator {
+        id: id.to_owned(),
+        round1,
+        round2,
+        counted: counted.to_owned(),
+        blocks,
+        ungrounded: false,
+        usage: None,
+    }
+}
+
+fn adjudicated(given: Answer) -> Adjudicator {
+    Adjudicator { given, usage: None }
 }
 
 /// A finding whose quote is located in the text.
@@ -59,6 +72,7 @@ pub(crate) fn ship() -> Review {
     let calm =
         |id| deliberator(id, says("ship", 4.0, false, false), says("ship", 4.0, false, false), "round2");
     Review {
+        schema: SCHEMA,
         run: "r7k2m9q4xa1bc".to_owned(),
         opened_ms: 1_772_600_700_007,
         artifact: "drafts/launch.md".to_owned(),
@@ -69,6 +83,8 @@ pub(crate) fn ship() -> Review {
         policy: "seed/2".to_owned(),
         rounds: 2,
         verdict: Some(Verdict::Ship),
+        exit: 0,
+        partial: false,
         missing: Vec::new(),
         because: "0 of 4 block, 0 of them irreducibly; the adjudicator asks for SHIP; policy seed/2 makes that SHIP.".to_owned(),
         unjudged: None,
@@ -76,7 +92,9 @@ pub(crate) fn ship() -> Review {
         revision_brief: None,
         dissent_summary: None,
         deliberators: ["skeptic", "voice_identity", "evidence", "strategy"].map(calm).into(),
-        adjudicator: answered(json!({"verdict": "SHIP", "reasoning": "Nobody found anything that should stop it."})),
+        adjudicator: adjudicated(answered(
+            json!({"verdict": "SHIP", "reasoning": "Nobody found anything that should stop it."}),
+        )),
         findings: Vec::new(),
         prior_verdicts_consulted: 3,
         executor: "claude".to_owned(),
@@ -84,10 +102,11 @@ pub(crate) fn ship() -> Review {
         recorded: None,
         kind: "agent-cli".to_owned(),
         fail_on: None,
-        calls: 9,
-        usage: Usage { tokens_in: Some(12_040), tokens_out: Some(2_310), ..Usage::default() },
-        members: Vec::new(),
-        took: Duration::from_millis(83_400),
+        spent: Cost {
+            calls: 9,
+            usage: Usage { tokens_in: Some(12_040), tokens_out: Some(2_310), ..Usage::default() },
+            took: Duration::from_millis(83_400),
+        },
         overridden: None,
         council: None,
         imported: false,
@@ -110,6 +129,7 @@ pub(crate) fn revise() -> Review {
     let finding = |by, quote, issue, fix| found(TEXT, by, quote, issue, fix);
     Review {
         verdict: Some(Verdict::Revise),
+        exit: 1,
         because: "2 of 4 block, 0 of them irreducibly; the adjudicator asks for REVISE; policy seed/2 makes that REVISE.".to_owned(),
         reasoning: "The numbers carry the argument, and neither has a source.\nTwo of four say so.\n\n- the growth has no base\n- the promise about the price binds the company longer than anybody can know today".to_owned(),
         revision_brief: Some("Name the base of the 90%. Drop the promise.".to_owned()),
@@ -131,10 +151,11 @@ pub(crate) fn revise() -> Review {
         model_asked: false,
         recorded: None,
         kind: "rubric".to_owned(),
-        usage: Usage::default(),
-        members: Vec::new(),
-        took: Duration::from_millis(12),
-        notes: Vec::new(),
+        spent: Cost { calls: 9, usage: Usage::default(), took: Duration::from_millis(12) },
+        notes: vec![
+            "No model was asked: the answers come from the `rubric` executor, which does not judge content."
+                .to_owned(),
+        ],
         ..ship()
     }
 }
@@ -144,6 +165,7 @@ pub(crate) fn hold() -> Review {
     let blocks = |id| deliberator(id, says("hold", 1.0, true, true), says("hold", 1.0, true, true), "round2");
     let mut report = Review {
         verdict: Some(Verdict::Hold),
+        exit: 2,
         because: "3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/2 makes that HOLD.".to_owned(),
         reasoning: String::new(),
         findings: vec![
@@ -168,6 +190,8 @@ pub(crate) fn hold() -> Review {
 pub(crate) fn incomplete() -> Review {
     Review {
         verdict: Some(Verdict::Incomplete),
+        exit: 3,
+        partial: true,
         because: "Fewer than 3 of 4 deliberators gave a valid second answer.".to_owned(),
         reasoning: "Fewer than 3 of 4 deliberators gave a valid second answer.".to_owned(),
         missing: vec!["voice_identity".to_owned(), "strategy".to_owned()],
@@ -177,7 +201,7 @@ pub(crate) fn incomplete() -> Review {
             deliberator("evidence", says("ship", 4.0, false, false), says("ship", 4.0, false, false), "round2"),
             deliberator("strategy", absent("failed", Some("exit status 1: rate\nlimit")), absent("schema_failed", None), "missing"),
         ],
-        adjudicator: absent("not_asked", None),
+        adjudicator: adjudicated(absent("not_asked", None)),
         notes: vec!["Everything answered so far is kept: `quorate resume r7k2m9q4xa1bc` asks again only for what is missing.".to_owned()],
         ..ship()
     }
@@ -187,13 +211,14 @@ pub(crate) fn incomplete() -> Review {
 pub(crate) fn open() -> Review {
     Review {
         verdict: None,
+        exit: 3,
         because: String::new(),
         reasoning: String::new(),
         deliberators: vec![
             deliberator("skeptic", says("ship", 4.0, false, false), absent("not_asked", None), ""),
             deliberator("evidence", absent("not_asked", None), absent("not_asked", None), ""),
         ],
-        adjudicator: absent("not_asked", None),
+        adjudicator: adjudicated(absent("not_asked", None)),
         prior_verdicts_consulted: 0,
         ..ship()
     }

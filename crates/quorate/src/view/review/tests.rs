@@ -5,6 +5,7 @@ use std::time::Duration;
 use quorate_diagnostics::render::{Colour, TextOptions};
 use quorate_kernel::attempts::Cost;
 use quorate_kernel::ports::executor::Usage;
+use quorate_manifest::money::Money;
 
 use super::fixture::{found, hold, incomplete, one_round, open, revise, ship};
 use super::*;
@@ -569,17 +570,15 @@ fn each_member_has_a_row_and_no_column_is_empty() {
         tokens_in: Some(12_040),
         tokens_cached: Some(8_000),
         tokens_out: Some(2_310),
-        usd_nanos: Some(41_100_000),
+        money: Some(Money::from_nanos(41_100_000)),
         ..Usage::default()
     };
     let mut report = ship();
-    report.members = vec![
-        MemberUsage {
-            requested_model: Some("large".to_owned()),
-            ..usage("skeptic", "anthropic", Some("large-2026"), paid)
-        },
-        usage("evidence", "rubric", None, Usage::default()),
-    ];
+    report.deliberators[0].usage = Some(MemberUsage {
+        requested_model: Some("large".to_owned()),
+        ..usage("skeptic", "anthropic", Some("large-2026"), paid)
+    });
+    report.deliberators[2].usage = Some(usage("evidence", "rubric", None, Usage::default()));
     let shown = terminal(&report, Extent::Full, TextOptions::default());
     let table = &shown[shown.find("Who was asked").expect("the table")..];
     insta::assert_snapshot!(table, @"
@@ -592,8 +591,8 @@ fn each_member_has_a_row_and_no_column_is_empty() {
     let shown = report.doc(Extent::Full).markdown();
     assert!(shown.contains("| evidence | rubric |"), "{shown}");
     assert!(!terminal(&report, Extent::Screen, TextOptions::default()).contains("Who was asked"));
-    report.members.remove(0);
-    let shown = members(&report.members).markdown();
+    report.deliberators[0].usage = None;
+    let shown = members(report.usage()).markdown();
     assert!(shown.contains("| member | through | calls | time |"), "{shown}");
 }
 

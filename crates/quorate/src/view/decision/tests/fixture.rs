@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use quorate_kernel::attempts::Cost;
 use quorate_kernel::ports::executor::Usage;
 use quorate_manifest::assembly::Mode;
 use quorate_protocol::Json;
@@ -9,8 +10,8 @@ use quorate_protocol::assembly::{AssemblyRequest, Rule as Declared};
 use serde_json::{Map, json};
 
 use crate::service::convene::report::{
-    AppliedRule, Consultation, CountedVote, Decision, ExactRatio, Fragment, Member, Message, Node, Objection,
-    Risk, Rollup, Violation, VoteCount,
+    AppliedRule, AssemblyOutcome, Consultation, CountedVote, Decision, ExactRatio, Fragment, Member, Message,
+    Node, Objection, OutcomeKind, Risk, Rollup, SCHEMA, Violation, VoteCount,
 };
 
 /// Characters that a format might interpret, in a short text.
@@ -57,6 +58,7 @@ pub(super) fn unasked(id: &str, role: &str) -> Member {
         classes: None,
         parent: None,
         consultations: Vec::new(),
+        usage: None,
     }
 }
 
@@ -89,6 +91,7 @@ pub(super) fn advice(severity: u64, concern: &str, suggestion: &str) -> Json {
 /// A run without members.
 pub(super) fn bare(mode: Mode, request: AssemblyRequest) -> Decision {
     Decision {
+        schema: SCHEMA,
         run: "r7k2m9q4xa1bc".to_owned(),
         opened_ms: 1_772_600_700_007,
         assembly: "release-board".to_owned(),
@@ -96,24 +99,30 @@ pub(super) fn bare(mode: Mode, request: AssemblyRequest) -> Decision {
         mode,
         request,
         subject: "proposal.md".to_owned(),
-        verdict: Some(crate::AssemblyVerdict::Done),
-        code: None,
-        because: None,
+        outcome: AssemblyOutcome {
+            kind: OutcomeKind::of(mode),
+            result: Some(crate::AssemblyVerdict::Done),
+            code: None,
+            because: None,
+            rounds: None,
+            ended_by: None,
+        },
+        partial: false,
         missing: Vec::new(),
-        terminal: false,
+        exit: 0,
+        terminal: None,
         risk: None,
         should_escalate: None,
-        operators: vec!["lead".to_owned()],
-        fragments: Vec::new(),
+        operators: Some(vec!["lead".to_owned()]),
+        fragments: None,
         decision: None,
-        messages: Vec::new(),
-        rounds: None,
+        messages: None,
         topology: None,
-        objecting: Vec::new(),
-        objections: Vec::new(),
+        objecting: None,
+        objections: None,
         synthesis: Map::new(),
         rollup: None,
-        nodes: Vec::new(),
+        nodes: None,
         members: Vec::new(),
         declared_rules: Vec::new(),
         rules: Vec::new(),
@@ -125,12 +134,19 @@ pub(super) fn bare(mode: Mode, request: AssemblyRequest) -> Decision {
         executor: "claude".to_owned(),
         model_asked: true,
         recorded: None,
-        calls: 4,
-        usage: Usage { tokens_in: Some(12_040), tokens_out: Some(2_310), ..Usage::default() },
-        member_usage: Vec::new(),
-        took: Duration::from_millis(8_400),
+        spent: Cost {
+            calls: 4,
+            usage: Usage { tokens_in: Some(12_040), tokens_out: Some(2_310), ..Usage::default() },
+            took: Duration::from_millis(8_400),
+        },
         notes: Vec::new(),
     }
+}
+
+fn with_notes<const N: usize>(mut report: Decision, recorded: [String; N]) -> Decision {
+    report.partial = !report.missing.is_empty();
+    report.add_leading_notes(recorded.into());
+    report
 }
 
 /// Quorum is reached; one voter is missing, one may not vote on the class.
@@ -145,7 +161,7 @@ pub(super) fn vote() -> Decision {
     let mut auditor = unasked("auditor", "External Auditor");
     auditor.classes = Some(vec!["security".to_owned(), "audit".to_owned()]);
     let mut report = bare(Mode::Voting, AssemblyRequest::Voting { class: Some("budget".to_owned()) });
-    report.verdict = Some(crate::AssemblyVerdict::Pass);
+    report.outcome.result = Some(crate::AssemblyVerdict::Pass);
     report.members = vec![
         asked(
             "ask",
@@ -194,7 +210,7 @@ pub(super) fn vote() -> Decision {
             vote("legal", "0.5", "missing"),
         ],
     });
-    report
+    with_notes(report, [])
 }
 
 /// Two fragments, one refused by a lock, and a missing member.
@@ -263,10 +279,10 @@ pub(super) fn guidance() -> Decision {
             ..rule("gravest", "aggregate", true, &["coach", "critic", "mirror"])
         },
     ];
-    report.fragments = vec![
+    report.fragments = Some(vec![
         fragment("coach", 9, 50, "Say that you are no doctor, and name one."),
         fragment("critic", 6, 49, "Name one argument against before you agree."),
-    ];
+    ]);
     report.violations = vec![Violation {
         code: "assembly_overlay_lock_violation".to_owned(),
         candidate: "fragment/mirror".to_owned(),
@@ -278,11 +294,11 @@ pub(super) fn guidance() -> Decision {
         to: Vec::new(),
         why: None,
     }];
-    report.notes = vec![
+    let dropped = [
         "`fragment/mirror` was dropped: the fragment of `mirror` touches the locked trait `skip the warmth`"
             .to_owned(),
     ];
-    report
+    with_notes(report, dropped)
 }
 
 /// Two rounds of three members, one of which falls silent; one message does not reach its addressee.
@@ -306,9 +322,9 @@ pub(super) fn talk() -> Decision {
         "The claim “twice as fast” has no source, and the second paragraph promises what we do not sell.";
     let mut report = bare(Mode::Peer, AssemblyRequest::Peer { rounds: None });
     report.title = "Copy Critique".to_owned();
-    report.rounds = Some((2, "no-new-objections".to_owned()));
+    (report.outcome.rounds, report.outcome.ended_by) = (Some(2), Some("no-new-objections".to_owned()));
     let answered = |id: &str| Objection { member: id.to_owned(), round: 1, taken_back: true, answered: true };
-    report.objections = vec![answered("copy"), answered("legal")];
+    report.objections = Some(vec![answered("copy"), answered("legal")]);
     report.topology = Some("ring".to_owned());
     report.members = vec![
         member(
@@ -341,11 +357,11 @@ pub(super) fn talk() -> Decision {
         ),
     ];
     report.missing = vec!["brand".to_owned()];
-    report.messages = vec![
+    report.messages = Some(vec![
         message(1, "copy", None, first),
         message(2, "copy", Some(&["legal"]), "Good, then I have nothing left."),
         message(2, "legal", Some(&["copy"]), "I shall add the source to the footnote."),
-    ];
+    ]);
     report.violations = vec![Violation {
         code: "out_of_reach".to_owned(),
         candidate: "message/1/legal".to_owned(),
@@ -359,7 +375,7 @@ pub(super) fn talk() -> Decision {
     }];
     report.declared_rules = vec![declared("collect", "aggregate", None, json!({"maxRounds": 3}))];
     report.rules = vec![rule("collect", "aggregate", true, &["copy", "legal"])];
-    report
+    with_notes(report, [])
 }
 
 /// A tree of five: a rule at the root, a failed node, and one silenced by a lock.
@@ -411,7 +427,7 @@ pub(super) fn tree() -> Decision {
         node: Some("head".to_owned()),
         ..rule("gravest", "escalate-on-severity", true, &["platform"])
     }];
-    report.nodes = vec![
+    report.nodes = Some(vec![
         node(
             "head",
             None,
@@ -431,7 +447,7 @@ pub(super) fn tree() -> Decision {
         node("storage", Some("platform"), "passed", None, &[], output(8, "A week of data can be lost.")),
         node("network", Some("platform"), "passed", None, &[], output(2, "Nothing to raise.")),
         node("product", Some("head"), "refused", None, &[], None),
-    ];
+    ]);
     report.violations = vec![Violation {
         code: "assembly_overlay_lock_violation".to_owned(),
         candidate: "node/product".to_owned(),
@@ -443,5 +459,5 @@ pub(super) fn tree() -> Decision {
         to: Vec::new(),
         why: None,
     }];
-    report
+    with_notes(report, [])
 }
