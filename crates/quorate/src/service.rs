@@ -5,7 +5,6 @@ pub mod artifact;
 pub mod attest;
 pub mod audit;
 pub mod budget;
-pub mod check;
 pub mod commit_events;
 pub mod compare;
 pub mod compose;

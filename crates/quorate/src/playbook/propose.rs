@@ -41,8 +41,8 @@ use super::writer::LibraryWriter;
 use crate::service::artifact::Artifact;
 use crate::service::disk::display_path;
 use crate::service::error::{Error, ErrorKind};
-use crate::service::manifests::Manifests;
-use crate::service::{check, run_opened};
+use crate::service::manifests::{Manifests, council_mentions};
+use crate::service::run_opened;
 use crate::view::{Doc, Text};
 
 /// A proposal.
@@ -348,7 +348,7 @@ async fn examine(
         let help = "run `quorate check operators` to see the available operators";
         refuse(report, codes::TARGET_UNRESOLVED, message, help);
     }
-    if let Some((word, _)) = check::council_mentions(&drafted.text).next() {
+    if let Some((word, _)) = council_mentions(&drafted.text).next() {
         let message = format!("its text mentions the judges of the agent's work: `{word}`");
         refuse(report, codes::DELTA_INVALID, message, "tell the agent what to do, without its judges");
     }

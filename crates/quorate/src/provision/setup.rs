@@ -50,6 +50,7 @@ pub(super) struct Setup {
 pub enum State {
     /// An install has begun.
     Installing,
+    /// Everything is installed.
     Installed,
     /// An uninstall has begun.
     Removing,

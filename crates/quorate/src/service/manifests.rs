@@ -1,10 +1,12 @@
 //! A workspace of manifests on disk: its root, its scopes, and its settings, opened for one loader.
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_manifest::loader::{Loader, Options, Refs};
 use quorate_manifest::workspace::{Scope, WorkspacePath};
+use regex::Regex;
 
 use super::confined::Confined;
 use super::disk::{absolute, display_path, entry_exists, find_outermost};
@@ -36,9 +38,7 @@ impl Manifests {
             here if here.is_empty() || here.ends_with('/') => here,
             there => format!("{there}/"),
         };
-        let WorkspaceSettings { strict_chain, governance, has_embedder, report } =
-            workspace_settings(environment, root);
-        let options = Options { prefix, strict_chain, refs, governance, has_embedder };
+        let (options, report) = loader_options(environment, root, prefix, refs);
         Ok(Manifests { root: root.to_owned(), report, confined, options })
     }
 
@@ -85,24 +85,12 @@ pub fn file_not_found(path: &str) -> Error {
     )
 }
 
-/// The settings for manifests in the workspace's `quorate.toml`.
-struct WorkspaceSettings {
-    strict_chain: bool,
-    governance: Option<WorkspacePath>,
-    has_embedder: bool,
-    report: Report,
-}
-
-/// A refused configuration counts as strict.
-fn workspace_settings(environment: &Environment, root: &Path) -> WorkspaceSettings {
+/// The options of a loader by the workspace's `quorate.toml`, and its diagnostics. A refused configuration counts as strict.
+fn loader_options(environment: &Environment, root: &Path, prefix: String, refs: Refs) -> (Options, Report) {
+    let options = Options { prefix, refs, ..Options::default() };
     let path = root.join("quorate.toml");
     if !entry_exists(&path) {
-        return WorkspaceSettings {
-            strict_chain: false,
-            governance: None,
-            has_embedder: false,
-            report: Report::new(),
-        };
+        return (options, Report::new());
     }
     let loaded = load_configuration(environment, &path);
     let mut report = loaded.report;
@@ -124,7 +112,7 @@ fn workspace_settings(environment: &Environment, root: &Path) -> WorkspaceSettin
         }
         location
     });
-    WorkspaceSettings { strict_chain, governance, has_embedder, report }
+    (Options { strict_chain, governance, has_embedder, ..options }, report)
 }
 
 /// The named workspace and scope, or those that contain the working directory (M10): a tenant's folder is not a
@@ -141,4 +129,14 @@ pub(crate) fn root_and_scope(environment: &Environment, said: Option<&Path>) -> 
         (Scope::Workspace, Some(_)) => (start, scope),
         _ => (root, scope),
     }
+}
+
+/// The words that name the council, with their offsets. They are those of the public tool. The word `council` alone is
+/// not a reference, since there are other councils.
+pub fn council_mentions(text: &str) -> impl Iterator<Item = (&str, usize)> {
+    static NAMES: LazyLock<Regex> = LazyLock::new(|| {
+        let names = r"(?i)\b(agent[-_]council|council[-_]review)\b";
+        Regex::new(names).expect("the pattern is valid")
+    });
+    NAMES.find_iter(text).map(|hit| (hit.as_str(), hit.start()))
 }
