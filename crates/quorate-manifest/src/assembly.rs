@@ -423,7 +423,7 @@ pub struct Overlays {
 }
 
 /// Whether records are signed, the strictest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(inline)]
 pub enum Signing {
@@ -432,6 +432,7 @@ pub enum Signing {
     /// Records may be signed.
     Optional,
     /// No record is signed.
+    #[default]
     None,
 }
 

@@ -90,7 +90,7 @@ pub struct Ledger {
 }
 
 /// The key that signs records, and the accepted keys.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Keys {
     /// `signing`: the source of the key that signs records.
     pub signing: Option<(KeySource, Place)>,
@@ -98,12 +98,6 @@ pub struct Keys {
     pub keyring: Option<(String, Place)>,
     /// `sign`: whether records of reviews and runtimes are signed.
     pub sign: Signing,
-}
-
-impl Default for Keys {
-    fn default() -> Self {
-        Keys { signing: None, keyring: None, sign: Signing::None }
-    }
 }
 
 /// The source of a secret key.
@@ -280,25 +274,19 @@ const MONEY_FORM: &str =
     "write an amount in US dollars, in which models are priced: \"5 USD\" or \"0.50 USD\"";
 
 /// Reads `[budget]`.
-fn parse_budget(field: &Field<'_>) -> Budget {
-    let Some(mut fields) = field.fields() else { return Budget::default() };
-    let mut count = |key| fields.optional(key).and_then(|field| field.integer(1, i64::MAX));
-    let (calls, tokens) = (count("calls"), count("tokens"));
+fn parse_budget(field: &Field<'_>) -> Option<Budget> {
+    let mut fields = field.fields()?;
+    let count = |field: &Field<'_>| field.integer(1, i64::MAX);
     let budget = Budget {
-        calls: calls.map(|calls| u32::try_from(calls).unwrap_or(u32::MAX)),
-        tokens: tokens.and_then(|tokens| u64::try_from(tokens).ok()),
-        money: fields.optional("money").and_then(|field| parse_money_field(&field)),
-        prices: fields.optional("prices").and_then(|f| Some((f.non_blank_text()?.to_owned(), f.place()))),
-        wall: fields.optional("wall").and_then(|field| field.duration()),
+        calls: fields.read("calls", count).map(|calls| u32::try_from(calls).unwrap_or(u32::MAX)),
+        tokens: fields.read("tokens", count).and_then(|tokens| u64::try_from(tokens).ok()),
+        money: fields.read("money", |field| {
+            let refused = |why| field.reject(format!("`{}`: {why}", field.path()), MONEY_FORM);
+            Money::parse_cap(field.non_blank_text()?).map_or_else(refused, Some)
+        }),
+        prices: fields.read("prices", Field::named),
+        wall: fields.read("wall", Field::duration),
     };
     fields.finish();
-    budget
-}
-
-fn parse_money_field(field: &Field<'_>) -> Option<Money> {
-    let amount = Money::parse_cap(field.non_blank_text()?);
-    if let Err(why) = &amount {
-        field.invalid_with(format!("`{}`: {why}", field.path()), MONEY_FORM);
-    }
-    amount.ok()
+    Some(budget)
 }

@@ -208,32 +208,22 @@ impl Default for Protocol {
 
 /// Reads `logging`.
 fn parse_logging(field: Option<Field<'_>>) -> Logging {
-    let mut logging = Logging::default();
-    let Some(mut fields) = field.and_then(|field| field.fields()) else { return logging };
-    logging.log_path =
-        fields.optional("log_path").and_then(|field| field.non_blank_text()).map(PathBuf::from);
+    let Some(mut fields) = field.and_then(|field| field.fields()) else { return Logging::default() };
+    let log_path = fields.read("log_path", Field::non_blank_text).map(PathBuf::from);
     if let Some(field) = fields.optional("archive_dir") {
         let body = Body::new("`archive_dir` has no effect: the ledger keeps every run");
-        field
-            .warn(codes::FIELD_WITHOUT_EFFECT, body.help("remove `archive_dir`; `quorate show` shows a run"));
+        let help = "remove `archive_dir`; `quorate show` shows a run";
+        field.warn(codes::FIELD_WITHOUT_EFFECT, body.help(help));
     }
-    if let Some(field) = fields.optional("log_format") {
-        check_format(&field);
+    if let Some(field) = fields.optional("log_format")
+        && let Some(other) = field.text().filter(|format| *format != "rule_35_v2")
+    {
+        let help = "write rule_35_v2, or remove `log_format`";
+        field.invalid_with(format!("unknown log format `{other}`"), help);
     }
     let patterns = fields.read("redact_patterns", Field::list).unwrap_or_default();
-    logging.redact_patterns = patterns.iter().filter_map(parse_secret_pattern).collect();
     fields.finish();
-    logging
-}
-
-fn check_format(field: &Field<'_>) {
-    match field.text() {
-        None | Some("rule_35_v2") => {}
-        Some(other) => {
-            let message = format!("unknown log format `{other}`");
-            field.invalid_with(message, "write rule_35_v2, or remove `log_format`");
-        }
-    }
+    Logging { log_path, redact_patterns: patterns.iter().filter_map(parse_secret_pattern).collect() }
 }
 
 /// The prefix of a `prompt` that names an embedded one.

@@ -45,7 +45,7 @@ fn read(opened: &ParsedFile, path: &Path) -> Option<Configuration> {
             .unwrap_or_default(),
         runtimes: fields.read("runtimes", |field| field.table(|_, field| runtime(field))).unwrap_or_default(),
         embedder: fields.read("embedder", embedder),
-        budget: fields.optional("budget").map(|field| super::parse_budget(&field)).unwrap_or_default(),
+        budget: fields.read("budget", super::parse_budget).unwrap_or_default(),
         playbooks: fields.read("playbooks", parse_playbooks).unwrap_or_default(),
         locks: fields.read("locks", |field| field.table(parse_lock)).unwrap_or_default(),
         keys: fields.read("keys", parse_keys).unwrap_or_default(),
@@ -174,7 +174,7 @@ fn parse_keys(field: &Field<'_>) -> Option<Keys> {
         Signing::parse(word).or_else(|| field.reject(message(), help))
     });
     fields.finish();
-    Some(Keys { signing, keyring, sign: sign.unwrap_or(Signing::None) })
+    Some(Keys { signing, keyring, sign: sign.unwrap_or_default() })
 }
 
 fn parse_key_source(field: &Field<'_>) -> Option<KeySource> {

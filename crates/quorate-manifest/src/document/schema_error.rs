@@ -114,11 +114,8 @@ fn error_body(text: &str, found: &LocatedValue<'_>, path: &str, error: &SchemaEr
         ErrorKind::Type(wanted) => wrong_type(text, found, &it, wanted),
         ErrorKind::NotInEnum(values) => not_in_enum(text, found, &it, values),
         ErrorKind::MissingKey(key) => {
-            let body = Body::new(format!("{} is missing{inside}", quoted(key)));
-            match description {
-                Some(description) => body.help(format!("add `{key}`: {}", clause(description))),
-                None => body.help(format!("add `{key}`")),
-            }
+            let what = description.map_or(String::new(), |text| format!(": {}", clause(text)));
+            Body::new(format!("{} is missing{inside}", quoted(key))).help(format!("add `{key}`{what}"))
         }
         ErrorKind::UnknownKey { key, known } => unknown_key(key, known, path),
         ErrorKind::OutOfBounds(bound) => out_of_bounds(found, &it, *bound),
@@ -160,11 +157,8 @@ fn pattern_description(pattern: &str, says: Option<&str>) -> String {
 }
 
 fn with_suggestion(message: String, pattern: &str, written: &str) -> Body {
-    let body = Body::new(message);
-    match for_text(pattern, written) {
-        Some(instead) => body.help(format!("did you mean {}?", quoted(&instead))),
-        None => body,
-    }
+    let help = for_text(pattern, written).map(|instead| format!("did you mean {}?", quoted(&instead)));
+    Body { help, ..Body::new(message) }
 }
 
 /// `<it> is <written>; it has to be <wanted>`.
@@ -193,11 +187,8 @@ fn wrong_type(text: &str, found: &LocatedValue<'_>, it: &str, wanted: &Expected)
         );
     }
     let types: Vec<String> = wanted.types.iter().map(|kind| kind.description().to_owned()).collect();
-    let body = Body::new(mismatch_message(text, found, it, &join_or(&types)));
-    match for_type(text, found.node, found.entry.map(|entry| &*entry.key), wanted) {
-        Some(help) => body.help(help),
-        None => body,
-    }
+    let help = for_type(text, found.node, found.entry.map(|entry| &*entry.key), wanted);
+    Body { help, ..Body::new(mismatch_message(text, found, it, &join_or(&types))) }
 }
 
 fn not_in_enum(text: &str, found: &LocatedValue<'_>, it: &str, values: &[Value]) -> Body {
@@ -209,11 +200,9 @@ fn not_in_enum(text: &str, found: &LocatedValue<'_>, it: &str, values: &[Value])
     let Some(written) = found.node.as_str() else {
         return Body::new(mismatch_message(text, found, it, &expected));
     };
-    let body = Body::new(format!("{it} is {}; it has to be {expected}", quoted(written)));
-    match nearest(written, &words) {
-        Some(near) if words.len() > 1 => body.help(format!("did you mean `{near}`?")),
-        _ => body,
-    }
+    let near = nearest(written, &words).filter(|_| words.len() > 1);
+    let message = format!("{it} is {}; it has to be {expected}", quoted(written));
+    Body { help: near.map(|near| format!("did you mean `{near}`?")), ..Body::new(message) }
 }
 
 /// A value that matches no alternative of an `anyOf` or `oneOf`.
@@ -231,14 +220,11 @@ fn no_match(text: &str, found: &LocatedValue<'_>, it: &str, ways: &[SchemaError]
     if words.is_empty() {
         return Body::new(format!("{it} matches none of the allowed forms"));
     }
-    let body = Body::new(match found.node.as_str() {
+    let message = match found.node.as_str() {
         Some(written) => format!("{it} is {}; it has to be {}", quoted(written), join_or(&words)),
         None => mismatch_message(text, found, it, &join_or(&words)),
-    });
-    match for_type(text, found.node, None, &expected) {
-        Some(help) => body.help(help),
-        None => body,
-    }
+    };
+    Body { help: for_type(text, found.node, None, &expected), ..Body::new(message) }
 }
 
 fn unknown_key(key: &str, known: &[String], path: &str) -> Body {
@@ -318,10 +304,6 @@ fn clause(description: &str) -> String {
     let mut chars = first.chars();
     chars.next().map_or_else(String::new, |initial| initial.to_lowercase().chain(chars).collect())
 }
-
-/// Words that YAML 1.1 and other tools read as booleans.
-const TRUE: [&str; 4] = ["true", "yes", "on", "y"];
-const FALSE: [&str; 4] = ["false", "no", "off", "n"];
 
 /// The collections of `ws://` refs.
 const COLLECTIONS: [&str; 7] =
@@ -403,8 +385,8 @@ fn for_type(text: &str, node: &Node, key: Option<&str>, wanted: &Expected) -> Op
         Kind::Str(word) if wants(Type::Boolean) => {
             let word = word.to_ascii_lowercase();
             let suggestion = match word.as_str() {
-                word if TRUE.contains(&word) => "true",
-                word if FALSE.contains(&word) => "false",
+                "true" | "yes" | "on" | "y" => "true",
+                "false" | "no" | "off" | "n" => "false",
                 _ => return None,
             };
             Some(format!("write {suggestion}{}", if word == suggestion { ", without quotes" } else { "" }))
