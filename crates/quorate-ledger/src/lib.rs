@@ -1,7 +1,7 @@
 //! The ledger: the append-only record of every deliberation, and its views with a stable format.
 //!
-//! [`record`] owns the wire form of a record, [`store`] the SQLite file or Postgres database, [`memory`] a ledger for
-//! tests, [`council_log`] the `council_log.jsonl` view and its index. This crate does not know how members decide.
+//! [`record`] owns the wire form of a record, [`store`] the SQLite file or Postgres database,
+//! [`council_log`] the `council_log.jsonl` view and its index. This crate does not know how members decide.
 
 mod checkpoint;
 pub mod council_log;
@@ -10,7 +10,6 @@ pub mod files;
 pub mod import;
 pub mod keys;
 pub mod local_checkpoints;
-pub mod memory;
 pub mod merkle;
 pub mod note;
 pub mod prove;
@@ -27,5 +26,4 @@ pub mod witness;
 /// that it calls, again.
 pub(crate) use async_recursion::async_recursion as boxed;
 
-pub use memory::Memory;
 pub use store::Store;

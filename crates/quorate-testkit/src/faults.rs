@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use quorate_kernel::ports::ledger::{Append, Durability, Ledger, LedgerError, Record};
-use quorate_ledger::Memory;
 use quorate_protocol::Name;
+
+use crate::memory::Memory;
 
 /// When and how the process crashes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,9 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
 use quorate_kernel::ports::ledger::{Append, Durability, Ledger, LedgerError, Record};
+use quorate_ledger::record::{ChainReader, EncodedRecord, TimeCache, encode, leaf};
 use quorate_protocol::Name;
-
-use crate::record::{ChainReader, EncodedRecord, TimeCache, encode, leaf};
 
 /// A ledger in memory.
 #[derive(Debug, Default)]
