@@ -122,7 +122,22 @@ impl Store {
     /// When the ledger does not answer, or a head cannot be read.
     #[crate::boxed]
     pub async fn records_before(&self, at_ms: i64) -> Result<u64, LedgerError> {
-        records_before(self, at_ms).await
+        let size = self.last_checkpoint().await?.map_or(0, |sealed| sealed.tree.size);
+        let mut position = 0;
+        while position < size {
+            let statement =
+                sql("SELECT seq, n, head, data, run FROM record WHERE seq > $1 AND seq <= $2 ORDER BY seq");
+            let rows = self.rows(statement.bind(position).bind(size.min(position + 1000)), &COLUMNS).await?;
+            for row in &rows {
+                let head: Option<Head<&str>> = serde_json::from_str(row.text(2)).ok();
+                let at = head.and_then(|head| parse_rfc3339(head.at));
+                if at.ok_or_else(|| corrupt_record(row, "its time cannot be read"))? >= at_ms {
+                    return Ok(row.count(0) - 1);
+                }
+            }
+            position += 1000;
+        }
+        Ok(size)
     }
 }
 
@@ -260,26 +275,6 @@ impl Cursor {
         names.dedup();
         Ok(names)
     }
-}
-
-/// See [`Store::records_before`].
-async fn records_before(store: &Store, at_ms: i64) -> Result<u64, LedgerError> {
-    let size = store.last_checkpoint().await?.map_or(0, |sealed| sealed.tree.size);
-    let mut position = 0;
-    while position < size {
-        let statement =
-            sql("SELECT seq, n, head, data, run FROM record WHERE seq > $1 AND seq <= $2 ORDER BY seq");
-        let rows = store.rows(statement.bind(position).bind(size.min(position + 1000)), &COLUMNS).await?;
-        for row in &rows {
-            let head: Option<Json> = serde_json::from_str(row.text(2)).ok();
-            let at = head.as_ref().and_then(|head| parse_rfc3339(head.get("at")?.as_str()?));
-            if at.ok_or_else(|| corrupt_record(row, "its time cannot be read"))? >= at_ms {
-                return Ok(row.count(0) - 1);
-            }
-        }
-        position += 1000;
-    }
-    Ok(size)
 }
 
 /// Reads the records of an export, checks each one and counts them.

@@ -17,8 +17,7 @@ use serde_json::json;
 
 use crate::Store;
 use crate::checkpoint::STREAM;
-use crate::export::jsonl;
-use crate::export::jsonl::{ExportHeader, ExportReader, ExportTotals, InvalidExport};
+use crate::export::jsonl::{ExportEntry, ExportHeader, ExportReader, ExportTotals, InvalidExport};
 use crate::prove::{CheckedRecord, ProvableRecord, TrustedKey};
 use crate::signing::{PublicKey, SecretKey};
 use crate::store::engine::Engine;
@@ -257,10 +256,10 @@ impl Merge {
     ) -> Result<(), MergeError> {
         while let Some(entry) = reader.next_entry()? {
             match entry {
-                jsonl::ExportEntry::Record(item, checked) => {
+                ExportEntry::Record(item, checked) => {
                     self.merge_record(engine.as_deref_mut(), &item, &checked, dry).await?;
                 }
-                jsonl::ExportEntry::Body { sha256, text } => {
+                ExportEntry::Body { sha256, text } => {
                     if let Some(engine) = engine.as_deref_mut()
                         && self.keep_texts
                         && !dry
@@ -293,12 +292,10 @@ impl Merge {
             let local = LocalRun::look_up(engine.as_deref_mut(), record).await?;
             self.runs.insert(head.run.clone(), local);
         }
-        let Some(LocalRun::Run { existing: had, last, recorded_here: own, new }) =
-            self.runs.get_mut(&head.run)
-        else {
+        let Some(LocalRun::Run { existing, last, recorded_here, new }) = self.runs.get_mut(&head.run) else {
             return Ok(());
         };
-        if head.n < *had {
+        if head.n < *existing {
             let ours = match engine {
                 Some(engine) => merge::record_head(engine, &head.run, head.n).await?,
                 None => None,
@@ -308,16 +305,16 @@ impl Merge {
                 _ => Err(contradicts("this ledger has another record under this number".into())),
             };
         }
-        if *own {
+        if *recorded_here {
             let what = format!(
-                "this ledger recorded the run itself and has {had} records of it; only this ledger may append to it"
+                "this ledger recorded the run itself and has {existing} records of it; only this ledger may append to it"
             );
             return Err(contradicts(what));
         }
-        if head.n != *had + *new {
+        if head.n != *existing + *new {
             let what = format!(
-                "this ledger has {had} records of the run, and record {} is not in the file",
-                *had + *new
+                "this ledger has {existing} records of the run, and record {} is not in the file",
+                *existing + *new
             );
             return Err(contradicts(what));
         }
@@ -374,13 +371,12 @@ impl LocalRun {
         };
         let is_id = head.run != STREAM && head.run.len() <= 64 && head.run.bytes().all(letters);
         let begins = head.kind == Kind::RunOpened.as_str();
-        let (mut last, mut known) = (None, merge::StreamIndex::default());
-        if let Some(engine) = engine.filter(|_| is_id) {
-            last = merge::stream_tail(engine, &head.run).await?;
-            known = merge::stream_index(engine, &head.run).await?;
-        }
+        let last = match engine.filter(|_| is_id) {
+            Some(engine) => merge::stream_tail(engine, &head.run).await?,
+            None => None,
+        };
         let is_run = match (&last, head.n) {
-            (Some(_), _) => known.is_run,
+            (Some(last), _) => last.is_run,
             (None, 0) => begins,
             // The file lacks the start of a run that is new here. The gap check refuses it.
             (None, _) => {
@@ -389,9 +385,9 @@ impl LocalRun {
         };
         Ok(match is_id && is_run {
             true => {
-                let (had, own) =
-                    (last.as_ref().map_or(0, |last| last.next), last.is_some() && !known.imported);
-                LocalRun::Run { existing: had, last, recorded_here: own, new: 0 }
+                let existing = last.as_ref().map_or(0, |last| last.next);
+                let recorded_here = last.as_ref().is_some_and(|last| !last.imported);
+                LocalRun::Run { existing, last, recorded_here, new: 0 }
             }
             false => LocalRun::Stream,
         })

@@ -171,7 +171,21 @@ impl Inclusion {
     /// # Errors
     /// [`Mismatch`] if it is not.
     pub fn verify(&self, leaf: &Hash, tree: &TreeHead) -> Result<(), Mismatch> {
-        verify_inclusion((self.index, self.size, &self.path), leaf, tree)
+        let Inclusion { index, size, ref path } = *self;
+        check_size(size, tree)?;
+        if index >= size {
+            return Err(Mismatch::Index { index, size });
+        }
+        let mut walk = PathWalk { at: index, last: size - 1 };
+        let mut hash = *leaf;
+        for other in path {
+            hash = match walk.step(path)? {
+                Side::Left => node(other, &hash),
+                Side::Right => node(&hash, other),
+            };
+        }
+        walk.finish(path)?;
+        if hash == tree.root { Ok(()) } else { Err(Mismatch::Root) }
     }
 }
 
@@ -181,8 +195,43 @@ impl Consistency {
     ///
     /// # Errors
     /// [`Mismatch`] if it does not.
-    pub fn verify(&self, old: &TreeHead, new: &TreeHead) -> Result<(), Mismatch> {
-        verify_consistency((self.old, self.new, &self.path), old, new)
+    pub fn verify(&self, old_tree: &TreeHead, new_tree: &TreeHead) -> Result<(), Mismatch> {
+        let (old, new, path) = (self.old, self.new, self.path.as_slice());
+        check_size(old, old_tree)?;
+        check_size(new, new_tree)?;
+        if old > new {
+            return Err(Mismatch::PrefixTooLarge { old, new });
+        }
+        if old == 0 || old == new {
+            return verify_without_path(path, old_tree, new_tree);
+        }
+        let mut walk = PathWalk { at: old - 1, last: new - 1 };
+        walk.up(walk.at.trailing_ones());
+        // If the old tree is a complete subtree of the new one, the walk starts at its root, which is not part of the
+        // proof.
+        let (start, rest) = match path.split_first() {
+            Some(_) if old.is_power_of_two() => (&old_tree.root, path),
+            Some((start, rest)) => (start, rest),
+            None => return Err(Mismatch::Length { hashes: 0 }),
+        };
+        let (mut older, mut newer) = (*start, *start);
+        for other in rest {
+            match walk.step(path)? {
+                Side::Left => {
+                    older = node(other, &older);
+                    newer = node(other, &newer);
+                }
+                Side::Right => newer = node(&newer, other),
+            }
+        }
+        walk.finish(path)?;
+        if older != old_tree.root {
+            Err(Mismatch::PrefixRoot)
+        } else if newer != new_tree.root {
+            Err(Mismatch::Root)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -235,11 +284,6 @@ impl Frontier {
     /// The frontier of the empty tree.
     pub fn new() -> Self {
         Frontier::default()
-    }
-
-    /// The frontier over complete subtrees, largest first, one for each one in the binary digits of the size.
-    fn from_peaks(size: u64, peaks: Vec<Hash>) -> Self {
-        Frontier { size, peaks }
     }
 
     /// How many leaves the tree has.
@@ -312,71 +356,6 @@ pub enum Mismatch {
     /// The path leads to another root for the prefix.
     #[error("the proof leads to another root for the older tree")]
     PrefixRoot,
-}
-
-/// Whether the path leads from the leaf at `index` to the root of a tree of `size` leaves.
-fn verify_inclusion(
-    (index, size, path): (u64, u64, &[Hash]),
-    leaf: &Hash,
-    tree: &TreeHead,
-) -> Result<(), Mismatch> {
-    check_size(size, tree)?;
-    if index >= size {
-        return Err(Mismatch::Index { index, size });
-    }
-    let mut walk = PathWalk { at: index, last: size - 1 };
-    let mut hash = *leaf;
-    for other in path {
-        hash = match walk.step(path)? {
-            Side::Left => node(other, &hash),
-            Side::Right => node(&hash, other),
-        };
-    }
-    walk.finish(path)?;
-    if hash == tree.root { Ok(()) } else { Err(Mismatch::Root) }
-}
-
-/// Whether the path leads from the `old` first leaves to the root of both trees.
-fn verify_consistency(
-    (old, new, path): (u64, u64, &[Hash]),
-    old_tree: &TreeHead,
-    new_tree: &TreeHead,
-) -> Result<(), Mismatch> {
-    check_size(old, old_tree)?;
-    check_size(new, new_tree)?;
-    if old > new {
-        return Err(Mismatch::PrefixTooLarge { old, new });
-    }
-    if old == 0 || old == new {
-        return verify_without_path(path, old_tree, new_tree);
-    }
-    let mut walk = PathWalk { at: old - 1, last: new - 1 };
-    walk.up(walk.at.trailing_ones());
-    // If the old tree is a complete subtree of the new one, the walk starts at its root, which is not part of the
-    // proof.
-    let (start, rest) = match path.split_first() {
-        Some(_) if old.is_power_of_two() => (&old_tree.root, path),
-        Some((start, rest)) => (start, rest),
-        None => return Err(Mismatch::Length { hashes: 0 }),
-    };
-    let (mut older, mut newer) = (*start, *start);
-    for other in rest {
-        match walk.step(path)? {
-            Side::Left => {
-                older = node(other, &older);
-                newer = node(other, &newer);
-            }
-            Side::Right => newer = node(&newer, other),
-        }
-    }
-    walk.finish(path)?;
-    if older != old_tree.root {
-        Err(Mismatch::PrefixRoot)
-    } else if newer != new_tree.root {
-        Err(Mismatch::Root)
-    } else {
-        Ok(())
-    }
 }
 
 fn check_size(proof: u64, tree: &TreeHead) -> Result<(), Mismatch> {

@@ -147,11 +147,7 @@ const COSIGNATURE_TYPE: u8 = 0x04;
 
 /// The key of a witness, under its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cosigner {
-    name: String,
-    id: [u8; 4],
-    key: PublicKey,
-}
+pub struct Cosigner(Verifier);
 
 /// Why a witness's signature on a note does not count.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -170,12 +166,11 @@ impl Cosigner {
     /// # Errors
     /// [`InvalidVerifier`] if the line is malformed.
     pub fn from_text(text: &str) -> Result<Self, InvalidVerifier> {
-        let (name, id, key) = parse_typed_key(text, COSIGNATURE_TYPE)?;
-        Ok(Cosigner { name, id, key })
+        parse_typed_key(text, COSIGNATURE_TYPE).map(Cosigner)
     }
 
     pub fn name(&self) -> &str {
-        &self.name
+        &self.0.name
     }
 
     /// The line of a note that this witness signed, and the time of its signature in seconds since the Unix epoch.
@@ -183,14 +178,14 @@ impl Cosigner {
     /// # Errors
     /// [`CosignatureError`] if any of the witness's lines does not verify, even if another one does.
     pub fn find_signature<'a>(&self, note: &'a Note) -> Result<(&'a SignatureLine, u64), CosignatureError> {
-        let lines = note.signatures().iter().filter(|line| line.name == self.name && line.id == self.id);
+        let lines = note.signatures().iter().filter(|line| line.is_by(&self.0));
         let mut last = None;
         for line in lines {
             let time = self.verified_time(note.text(), &line.signature);
-            let forged = || CosignatureError::Forged { name: self.name.clone() };
+            let forged = || CosignatureError::Forged { name: self.0.name.clone() };
             last = Some((line, time.ok_or_else(forged)?));
         }
-        last.ok_or_else(|| CosignatureError::Absent { name: self.name.clone() })
+        last.ok_or_else(|| CosignatureError::Absent { name: self.0.name.clone() })
     }
 
     /// The time of a signature over a text; `None` if it does not verify.
@@ -198,7 +193,7 @@ impl Cosigner {
         let (time, signature) = signature.split_first_chunk::<8>()?;
         let time = u64::from_be_bytes(*time);
         let message = format!("cosignature/v1\ntime {time}\n{text}");
-        let verifies = self.key.verifies(message.as_bytes(), signature.try_into().ok()?);
+        let verifies = self.0.key.verifies(message.as_bytes(), signature.try_into().ok()?);
         (verifies && i64::try_from(time).is_ok()).then_some(time)
     }
 }
@@ -265,11 +260,6 @@ impl Signer {
     pub fn verifier(&self) -> &Verifier {
         &self.verifier
     }
-
-    /// Signs a note's text.
-    fn sign(&self, text: &str) -> [u8; 64] {
-        self.key.sign_message(text.as_bytes())
-    }
 }
 
 impl Verifier {
@@ -289,8 +279,7 @@ impl Verifier {
     /// # Errors
     /// [`InvalidVerifier`] if the text is malformed.
     pub fn from_text(text: &str) -> Result<Self, InvalidVerifier> {
-        let (name, id, key) = parse_typed_key(text, ED25519_TYPE)?;
-        Ok(Verifier { name, id, key })
+        parse_typed_key(text, ED25519_TYPE)
     }
 
     pub fn name(&self) -> &str {
@@ -339,8 +328,8 @@ fn id_of(name: &str, kind: u8, key: &PublicKey) -> [u8; 4] {
     [hash[0], hash[1], hash[2], hash[3]]
 }
 
-/// The name, id and key of a verifier's text of a signature type.
-fn parse_typed_key(text: &str, wanted: u8) -> Result<(String, [u8; 4], PublicKey), InvalidVerifier> {
+/// Reads a verifier's text of a signature type.
+fn parse_typed_key(text: &str, wanted: u8) -> Result<Verifier, InvalidVerifier> {
     // A name has no plus sign; base64 may have some.
     let mut parts = text.splitn(3, '+');
     let (Some(name), Some(id), Some(encoded)) = (parts.next(), parts.next(), parts.next()) else {
@@ -356,11 +345,8 @@ fn parse_typed_key(text: &str, wanted: u8) -> Result<(String, [u8; 4], PublicKey
     if !is_name(name) {
         return Err(InvalidName.into());
     }
-    let own_id = id_of(name, kind, &key);
-    if hex(&own_id) != id {
-        return Err(InvalidVerifier::Id);
-    }
-    Ok((name.to_owned(), own_id, key))
+    let own = Verifier { name: name.to_owned(), id: id_of(name, kind, &key), key };
+    if hex(&own.id) == id { Ok(own) } else { Err(InvalidVerifier::Id) }
 }
 
 /// The longest note that is parsed, in bytes.
@@ -485,17 +471,10 @@ impl Note {
     /// # Errors
     /// [`MalformedNote`] if the note would be longer than a readable note.
     pub fn sign(&mut self, signer: &Signer) -> Result<(), MalformedNote> {
-        let verifier = signer.verifier();
-        let line = SignatureLine {
-            name: verifier.name().to_owned(),
-            id: verifier.id(),
-            signature: signer.sign(&self.text).to_vec(),
-        };
-        let others = self.signatures.iter().filter(|signature| !signature.is_by(verifier));
-        let signatures: Vec<SignatureLine> = others.cloned().chain([line]).collect();
-        let signed = Note { text: self.text.clone(), signatures };
-        // The result must parse again; otherwise the checkpoint would be unreadable later.
-        *self = Note::parse(signed.to_string().as_bytes())?;
+        let Verifier { name, id, .. } = signer.verifier().clone();
+        let signature = signer.key.sign_message(self.text.as_bytes()).to_vec();
+        self.signatures.retain(|signature| !signature.is_by(signer.verifier()));
+        *self = self.with_signature(SignatureLine { name, id, signature })?;
         Ok(())
     }
 
@@ -505,6 +484,7 @@ impl Note {
     /// [`MalformedNote`] if the result would not parse.
     pub fn with_signature(&self, line: SignatureLine) -> Result<Note, MalformedNote> {
         let signatures = self.signatures.iter().cloned().chain([line]).collect();
+        // The result must parse again; otherwise the checkpoint would be unreadable later.
         Note::parse(Note { text: self.text.clone(), signatures }.to_string().as_bytes())
     }
 

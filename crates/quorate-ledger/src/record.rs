@@ -9,7 +9,9 @@ use quorate_kernel::ports::ledger::{Entry, LedgerError, Record};
 use quorate_protocol::{Json, Name, storable};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
-use sha2::{Digest, Sha256};
+use sha2::{Digest as _, Sha256};
+
+use crate::merkle;
 
 /// The version of the wire form.
 pub const RECORD_VERSION: u32 = 1;
@@ -55,8 +57,8 @@ pub struct EncodeError {
 /// An entry with encoded data. The rest of the record depends on its position in the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreparedEntry {
-    kind: &'static str,
-    at_ms: i64,
+    pub(crate) kind: &'static str,
+    pub(crate) at_ms: i64,
     data: String,
     data_sha256: String,
 }
@@ -84,15 +86,6 @@ impl PreparedEntry {
         let data = written.map_err(|error| unwritable(error.to_string()))?;
         let data_sha256 = hex(&Sha256::digest(data.as_bytes()));
         Ok(PreparedEntry { kind, at_ms: entry.at_ms, data, data_sha256 })
-    }
-
-    pub(crate) fn kind(&self) -> &'static str {
-        self.kind
-    }
-
-    /// When it happened, in milliseconds since the Unix epoch.
-    pub(crate) fn at_ms(&self) -> i64 {
-        self.at_ms
     }
 
     /// Encodes it as record `n` after the record with leaf `prev`.
@@ -146,10 +139,7 @@ pub fn encode(
 
 /// The leaf of a head: SHA-256 over a zero byte and the head (RFC 9162).
 pub fn leaf(head: &str) -> String {
-    let mut hash = Sha256::new();
-    hash.update([0]);
-    hash.update(head.as_bytes());
-    hex(&hash.finalize())
+    hex(&merkle::leaf(head.as_bytes()))
 }
 
 /// Reads a run's records and checks each against its hashes and its predecessor.

@@ -19,6 +19,7 @@ use serde_json::Map;
 
 use crate::record::Head;
 use crate::signing::SecretKey;
+use crate::store::connection::Transaction;
 use crate::store::engine::{Column, sql};
 use crate::store::{STREAM, Store};
 
@@ -29,8 +30,9 @@ pub(crate) use plan::{erasure_target, runs_on_hold};
 const DAY_MS: i64 = 24 * 3_600_000;
 
 /// How long the bodies of a run are kept.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Period {
+    #[default]
     Forever,
     /// A number of days after its end (D4).
     Days(u32),
@@ -84,9 +86,10 @@ pub(crate) const ANSWER_KINDS: [Kind; 4] =
 
 /// Whether records of this kind contain a person's or member's own words: an answer, a gathered text, words that
 /// touched a locked trait, a custom rule's results. A run's outcome is not included.
-fn has_answers(kind: &str, data: &Map<String, Json>) -> bool {
+fn has_answers(kind: &str, data: &str) -> bool {
+    let read = || serde_json::from_str::<Map<String, Json>>(data).unwrap_or_default();
     ANSWER_KINDS.iter().any(|answer_kind| answer_kind.as_str() == kind)
-        || (kind == Kind::Rule.as_str() && data.contains_key("output"))
+        || (kind == Kind::Rule.as_str() && read().contains_key("output"))
 }
 
 /// The SHA-256 hashes in a text, in lower-case hexadecimal.
@@ -177,17 +180,10 @@ impl Store {
     /// If the store does not append it.
     #[crate::boxed]
     pub async fn append_ledger_record(&self, entry: Entry, key: &SecretKey) -> Result<(), LedgerError> {
-        let mut connection = self.writer().await;
-        let appending = async {
-            let mut transaction = connection.begin(Durability::Synced).await?;
-            transaction.append_ledger_records(vec![entry], key).await?;
-            transaction.commit().await
+        let append = async |transaction: &mut Transaction<'_>| {
+            transaction.append_ledger_records(vec![entry], key).await
         };
-        let appended = appending.await;
-        if let Err(error) = &appended {
-            connection.record_failure(error);
-        }
-        appended.map_err(|error| self.error(error))?;
+        self.write(Durability::Synced, append).await?;
         self.mark_appended();
         Ok(())
     }

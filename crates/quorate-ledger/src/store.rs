@@ -32,14 +32,14 @@ use async_trait::async_trait;
 use quorate_kernel::entropy::sha256_hex;
 #[cfg(feature = "postgres")]
 use quorate_kernel::ports::ledger::Fence;
-use quorate_kernel::ports::ledger::{Append, Ledger, LedgerError, Record};
+use quorate_kernel::ports::ledger::{Append, Durability, Ledger, LedgerError, Record};
 use quorate_protocol::Name;
 use tokio::sync::Mutex;
 
 use crate::record::{ChainReader, leaf};
 use crate::signing::{ExternalKeys, PublicKey, SecretKey};
 use address::StoreAddress;
-use connection::{Connection, Gap, Writer};
+use connection::{Connection, Gap, Transaction, Writer};
 use engine::{Column, Row, Statement, sql};
 #[cfg(feature = "postgres")]
 use leases::Leases;
@@ -272,6 +272,26 @@ impl Store {
         let mut connection = self.writer().await;
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
         work(engine).await.map_err(|error| self.error(error))
+    }
+
+    /// Runs `work` in a transaction, and commits it.
+    pub(crate) async fn write<T>(
+        &self,
+        durability: Durability,
+        work: impl AsyncFnOnce(&mut Transaction<'_>) -> Result<T, sqlx::Error>,
+    ) -> Result<T, LedgerError> {
+        let mut connection = self.writer().await;
+        let writing = async {
+            let mut transaction = connection.begin(durability).await?;
+            let done = work(&mut transaction).await?;
+            transaction.commit().await?;
+            Ok(done)
+        };
+        let written: Result<T, sqlx::Error> = writing.await;
+        if let Err(error) = &written {
+            connection.record_failure(error);
+        }
+        written.map_err(|error| self.error(error))
     }
 
     /// Rows with these columns.

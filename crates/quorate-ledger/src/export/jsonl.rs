@@ -349,24 +349,25 @@ impl<R: BufRead> ExportReader<R> {
             return Ok(None);
         }
         let before = hex(&self.hash.clone().finalize());
-        let Some(text) = next_line(&mut self.input, &mut self.hash, self.line + 1)? else {
-            return Err(self.invalid_line(None, "its last line is missing: the file is truncated".into()));
-        };
-        self.line += 1;
-        let flaw = |what: String| InvalidExport::InvalidLine { line: self.line, id: None, what };
+        let text = next_line(&mut self.input, &mut self.hash, self.line + 1)?;
+        self.line += u64::from(text.is_some());
+        let line = self.line;
+        let flaw = |what: String| InvalidExport::InvalidLine { line, id: None, what };
+        let text = text.ok_or_else(|| flaw("its last line is missing: the file is truncated".into()))?;
         let value: Json = from_canonical_json(&text).map_err(flaw)?;
-        let has = |key: &str| value.get(key).is_some();
-        if has("head") {
-            let record = from_exact_value(value).map_err(flaw)?;
-            self.record(record).map(Some)
-        } else if has("body") {
-            let body = from_exact_value(value).map_err(flaw)?;
-            self.body(body).map(Some)
-        } else {
-            let last = from_exact_value(value).map_err(flaw)?;
-            self.read_trailer(last, &before)?;
-            Ok(None)
+        if value.get("head").is_some() {
+            return self.record(from_exact_value(value).map_err(flaw)?).map(Some);
         }
+        if value.get("body").is_some() {
+            let body = from_exact_value(value).map_err(flaw)?;
+            return self.body(body).map(Some).map_err(flaw);
+        }
+        self.check_trailer(&from_exact_value(value).map_err(flaw)?, &before).map_err(flaw)?;
+        if self.input.read(&mut [0])? != 0 {
+            return Err(flaw("something follows the last line".into()));
+        }
+        self.file_sha256 = Some(hex(&self.hash.clone().finalize()));
+        Ok(None)
     }
 
     pub fn header(&self) -> &ExportHeader {
@@ -390,14 +391,13 @@ impl<R: BufRead> ExportReader<R> {
 
     fn record(&mut self, record: Record) -> Result<ExportEntry, InvalidExport> {
         let Record { data, head, path, seq, signatures } = record;
-        let index =
-            seq.checked_sub(1).ok_or_else(|| self.invalid_line(None, "places count from 1".into()))?;
+        let line = self.line;
+        let flaw = |id, what| InvalidExport::InvalidLine { line, id, what };
+        let index = seq.checked_sub(1).ok_or_else(|| flaw(None, "places count from 1".into()))?;
         let item = ProvableRecord { index, head, data, path, signatures };
-        let checked = item.check(&self.tree, &self.known).map_err(|what| self.invalid_line(None, what))?;
-        let id = Some(format!("{}/{}", checked.head.run, checked.head.n));
-        if let Err(what) = self.check_record(seq, &checked) {
-            return Err(self.invalid_line(id, what));
-        }
+        let checked = item.check(&self.tree, &self.known).map_err(|what| flaw(None, what))?;
+        let id = format!("{}/{}", checked.head.run, checked.head.n);
+        self.check_record(seq, &checked).map_err(|what| flaw(Some(id), what))?;
         self.expected_texts = checked.data.iter().flat_map(named_hashes).map(str::to_owned).collect();
         self.expected_texts.reverse();
         Ok(ExportEntry::Record(Box::new(item), Box::new(checked)))
@@ -432,10 +432,10 @@ impl<R: BufRead> ExportReader<R> {
         Ok(())
     }
 
-    fn body(&mut self, body: Body) -> Result<ExportEntry, InvalidExport> {
+    fn body(&mut self, body: Body) -> Result<ExportEntry, String> {
         let Body { body: sha256, text } = body;
         if sha256_hex(text.as_bytes()) != sha256 {
-            return Err(self.invalid_line(None, "the text does not match its hash".into()));
+            return Err("the text does not match its hash".into());
         }
         // Texts are sorted by their hashes, without duplicates.
         while let Some(name) = self.expected_texts.pop() {
@@ -444,42 +444,28 @@ impl<R: BufRead> ExportReader<R> {
                 return Ok(ExportEntry::Body { sha256, text });
             }
         }
-        Err(self.invalid_line(
-            None,
-            "the record before it does not name this text, or the texts are out of order".into(),
-        ))
+        Err("the record before it does not name this text, or the texts are out of order".into())
     }
 
-    fn read_trailer(&mut self, last: Trailer, before: &str) -> Result<(), InvalidExport> {
-        let ExportTotals { bodies, records, ref sha256, signatures } = last.end;
-        let ExportTotals { bodies: ours, records: our_records, signatures: our_signatures, .. } = self.totals;
-        if (bodies, records, signatures) != (ours, our_records, our_signatures) {
-            let what = "the totals in the last line are wrong: lines were removed or added";
-            return Err(self.invalid_line(None, what.into()));
+    /// Checks the last line. `before` is the hash of all bytes before it.
+    fn check_trailer(&self, last: &Trailer, before: &str) -> Result<(), String> {
+        let sha256 = last.end.sha256.clone();
+        if last.end != (ExportTotals { sha256, ..self.totals.clone() }) {
+            return Err("the totals in the last line are wrong: lines were removed or added".into());
         }
-        if sha256 != before {
-            return Err(self.invalid_line(None, "the last line belongs to another file".into()));
+        if last.end.sha256 != before {
+            return Err("the last line belongs to another file".into());
         }
         if self.header.runs.is_none() && self.seq != self.tree.size {
-            let what =
-                format!("the checkpoint covers {} records, but there are {}", self.tree.size, self.seq);
-            return Err(self.invalid_line(None, what));
+            return Err(format!(
+                "the checkpoint covers {} records, but there are {}",
+                self.tree.size, self.seq
+            ));
         }
         if self.frontier.as_ref().is_some_and(|frontier| frontier.tree_head() != self.tree) {
-            return Err(self.invalid_line(None, "the records do not lead to the checkpoint's root".into()));
+            return Err("the records do not lead to the checkpoint's root".into());
         }
         prove::check_all_used(&self.header.signers, &self.used_signers)
-            .map_err(|what| self.invalid_line(None, what))?;
-        let mut rest = [0];
-        if self.input.read(&mut rest)? != 0 {
-            return Err(self.invalid_line(None, "something follows the last line".into()));
-        }
-        self.file_sha256 = Some(hex(&self.hash.clone().finalize()));
-        Ok(())
-    }
-
-    fn invalid_line(&self, id: Option<String>, what: String) -> InvalidExport {
-        InvalidExport::InvalidLine { line: self.line, id, what }
     }
 }
 

@@ -83,7 +83,7 @@ pub fn frontier<Source: HashSource>(
 ) -> Result<Frontier, LeafError<Source::Error>> {
     check_source_size(source, size)?;
     let peaks = complete_subtrees(0..size).into_iter().map(|piece| subtree_root(source, piece));
-    Ok(Frontier::from_peaks(size, peaks.collect::<Result<_, _>>()?))
+    Ok(Frontier { size, peaks: peaks.collect::<Result<_, _>>()? })
 }
 
 /// Checks a size against the source's.

@@ -28,7 +28,7 @@ pub struct RetentionSettings<'a> {
 }
 
 /// The erasures in one run, or in a conversation's stream.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct PlannedErasure {
     pub run: Name,
     /// The retention that applies.
@@ -67,9 +67,7 @@ impl PlannedErasure {
     pub fn count(&self) -> u64 {
         self.records.iter().map(|(first, last)| last - first + 1).sum()
     }
-}
 
-impl PlannedErasure {
     /// The period, as the erasure's record states it.
     pub(crate) fn to_erasure(&self) -> Erasure {
         Erasure {
@@ -118,7 +116,7 @@ impl Store {
                 if !keep.has_expired(ended_ms, terms.now_ms) {
                     continue;
                 }
-                let mut erasure = plan_run(engine, &run, keep, Some(ended_ms)).await?;
+                let mut erasure = plan_run(engine, &run, keep, ended_ms).await?;
                 // The log of an imported run belongs to another workspace.
                 let ours = !row.text(2).is_empty() && !index::is_imported(engine, &run).await?;
                 erasure.log_path = ours.then(|| row.text(2).to_owned());
@@ -160,7 +158,7 @@ impl Store {
                 .map(|opened| Period::from_opened(&opened, (terms.default_days)(&opened)));
             if period == Some(Period::UntilEnd) && !runs_on_hold(engine).await?.contains(run) {
                 plan.expired.insert(run.clone());
-                plan.erasures.push(plan_run(engine, run, Period::UntilEnd, Some(terms.now_ms)).await?);
+                plan.erasures.push(plan_run(engine, run, Period::UntilEnd, terms.now_ms).await?);
                 plan.ending = Some(run.clone());
                 find_unneeded_texts(engine, &mut plan, terms).await?;
             }
@@ -198,14 +196,13 @@ pub(crate) async fn erasure_target(
 ) -> Result<ErasureTarget, sqlx::Error> {
     let row = sql("SELECT ended, verdict FROM run WHERE run = $1").bind(run);
     let row = row.row(engine, &[Column::Int, Column::Text]).await?;
-    let ended = sql("SELECT head FROM record WHERE run = $1 AND kind = $2 ORDER BY n DESC LIMIT 1");
-    let ended = ended.bind(run).bind(Kind::RunEnded.as_str()).row(engine, &[Column::Text]).await?;
+    let ended_ms = ended_ms(engine, run).await?;
     let is_ended = row.as_ref().is_some_and(|row| row.int(0) != 0);
     Ok(ErasureTarget {
         period: run_opened(engine, run).await?.map(|opened| StatedPeriod::from_opened(&opened)),
         is_stream: row.is_none(),
         is_decided: row.is_some_and(|row| row.opt_text(1).is_some()),
-        ended_ms: ended.and_then(|row| at_ms(row.text(0))).filter(|_| is_ended),
+        ended_ms: ended_ms.filter(|_| is_ended),
         held: held.contains(run),
         imported: index::is_imported(engine, run).await?,
     })
@@ -225,15 +222,21 @@ async fn period_and_end(
     terms: &RetentionSettings<'_>,
 ) -> Result<Option<(Period, i64)>, sqlx::Error> {
     let Some(opened) = run_opened(engine, run).await? else { return Ok(None) };
-    let ended = sql("SELECT head FROM record WHERE run = $1 AND kind = $2 ORDER BY n DESC LIMIT 1");
-    let ended = ended.bind(run).bind(Kind::RunEnded.as_str()).row(engine, &[Column::Text]).await?;
+    let ended_ms = ended_ms(engine, run).await?;
     // This workspace's retention does not apply to runs of other workspaces.
     let default_days = match index::is_imported(engine, run).await? {
         true => None,
         false => (terms.default_days)(&opened),
     };
     let period = Period::from_opened(&opened, default_days);
-    Ok(ended.and_then(|row| at_ms(row.text(0))).map(|ended_ms| (period, ended_ms)))
+    Ok(ended_ms.map(|ended_ms| (period, ended_ms)))
+}
+
+/// When the run ended last, in milliseconds since the Unix epoch.
+async fn ended_ms(engine: &mut Engine, run: &str) -> Result<Option<i64>, sqlx::Error> {
+    let ended = sql("SELECT head FROM record WHERE run = $1 AND kind = $2 ORDER BY n DESC LIMIT 1");
+    let ended = ended.bind(run).bind(Kind::RunEnded.as_str()).row(engine, &[Column::Text]).await?;
+    Ok(ended.and_then(|row| at_ms(row.text(0))))
 }
 
 fn at_ms(head: &str) -> Option<i64> {
@@ -244,25 +247,21 @@ fn at_ms(head: &str) -> Option<i64> {
 async fn plan_run(
     engine: &mut Engine,
     run: &Name,
-    keep: Period,
-    ended_ms: Option<i64>,
+    period: Period,
+    ended_ms: i64,
 ) -> Result<PlannedErasure, sqlx::Error> {
     let statement = sql("SELECT n, kind, data FROM record WHERE run = $1 AND data IS NOT NULL ORDER BY n");
     let rows = statement.bind(&**run).rows(engine, &[Column::Int, Column::Text, Column::Text]).await?;
     let (mut numbers, mut bytes) = (BTreeSet::new(), 0);
     for row in &rows {
         let (kind, data) = (row.text(1), row.text(2));
-        let read = || match kind == Kind::Rule.as_str() {
-            true => serde_json::from_str(data).unwrap_or_default(),
-            false => Map::new(),
-        };
-        if has_answers(kind, &read()) {
+        if has_answers(kind, data) {
             numbers.insert(row.count(0));
             bytes += data.len() as u64;
         }
     }
-    let (records, texts) = (to_ranges(&numbers), BTreeSet::new());
-    Ok(PlannedErasure { run: run.clone(), period: keep, ended_ms, records, bytes, texts, log_path: None })
+    let (records, ended_ms) = (to_ranges(&numbers), Some(ended_ms));
+    Ok(PlannedErasure { run: run.clone(), period, ended_ms, records, bytes, ..PlannedErasure::default() })
 }
 
 /// The records of conversations that are older than a number of days. Each record has its own period. Records after the
@@ -291,11 +290,9 @@ async fn plan_conversations(
             all.push(PlannedErasure {
                 run: stream.text(0).into(),
                 period,
-                ended_ms: None,
                 records: to_ranges(&numbers),
                 bytes: old.iter().map(|row| row.count(2)).sum(),
-                texts: BTreeSet::new(),
-                log_path: None,
+                ..PlannedErasure::default()
             });
         }
     }

@@ -20,7 +20,7 @@ use super::leases::Leases;
 #[cfg(feature = "postgres")]
 use super::postgres::server::{WriteCall, is_gap};
 use super::run_signers::RunSigners;
-use super::timeouts::{RESTART_TIMEOUT, Timeouts};
+use super::timeouts::Timeouts;
 use crate::files;
 
 pub(crate) struct Connection {
@@ -188,7 +188,8 @@ impl Connection {
                 Ok(false)
             }
             Some(error) => {
-                let again = self.may_pass(error, began) && self.timeouts.pause_before_retry(began).await;
+                let again =
+                    self.engine.may_pass(error, began) && self.timeouts.pause_before_retry(began).await;
                 self.roll_back_leftover().await?;
                 Ok(again)
             }
@@ -215,7 +216,8 @@ impl Connection {
             match self.engine.execute_raw(begin).await {
                 Ok(()) => break,
                 Err(error) => {
-                    if !self.may_pass(&error, began) || !self.timeouts.pause_before_retry(began).await {
+                    if !self.engine.may_pass(&error, began) || !self.timeouts.pause_before_retry(began).await
+                    {
                         return Err(error);
                     }
                     self.roll_back_leftover().await?;
@@ -258,7 +260,7 @@ impl Connection {
                 return Err(error);
             }
             self.in_doubt |= self.engine.may_have_committed(&error);
-            if !self.may_pass(&error, began) || !self.timeouts.pause_before_retry(began).await {
+            if !self.engine.may_pass(&error, began) || !self.timeouts.pause_before_retry(began).await {
                 return Err(error);
             }
         }
@@ -273,7 +275,8 @@ impl Connection {
             self.roll_back_leftover().await?;
             match statement.clone().execute(&mut self.engine).await {
                 Err(error)
-                    if self.may_pass(&error, began) && self.timeouts.pause_before_retry(began).await => {}
+                    if self.engine.may_pass(&error, began)
+                        && self.timeouts.pause_before_retry(began).await => {}
                 done => return done,
             }
         }
@@ -293,12 +296,6 @@ impl Connection {
         self.set_durability(durability).await?;
         self.gap_check.check(&mut self.engine).await?;
         Ok(Some(&mut self.engine))
-    }
-
-    /// Whether to retry a transaction that could not begin since `began`: the owner of the lock may be rewriting the
-    /// tables, which takes time in proportion to their size, or the server is restarting.
-    fn may_pass(&self, error: &sqlx::Error, began: tokio::time::Instant) -> bool {
-        self.engine.is_locked(error) || self.engine.is_absent(error) && began.elapsed() < RESTART_TIMEOUT
     }
 
     /// Sets the durability of the next commit.

@@ -197,8 +197,7 @@ impl Statement {
         let began = tokio::time::Instant::now();
         loop {
             let error = match self.clone().rows_once(server, columns).await {
-                Err(error) if is_locked(&error) => error,
-                Err(error) if is_absent(&error) && began.elapsed() < RESTART_TIMEOUT => error,
+                Err(error) if is_passing(&error, began) => error,
                 done => return done,
             };
             if !server.pause_before_retry(began).await {
@@ -403,27 +402,15 @@ impl Engine {
         }
     }
 
-    /// Whether a lock timed out, which is temporary. SQLite retries by itself.
-    pub(super) fn is_locked(&self, error: &sqlx::Error) -> bool {
+    /// Whether a failed statement may succeed if it is repeated: another session holds a lock, or the server restarts.
+    pub(super) fn may_pass(&self, error: &sqlx::Error, began: tokio::time::Instant) -> bool {
         match self {
             Engine::Sqlite(_) => {
-                let _ = error;
+                let _ = (error, began);
                 false
             }
             #[cfg(feature = "postgres")]
-            Engine::Postgres(_) => is_locked(error),
-        }
-    }
-
-    /// Whether the server is missing or not ready.
-    pub(super) fn is_absent(&self, error: &sqlx::Error) -> bool {
-        match self {
-            Engine::Sqlite(_) => {
-                let _ = error;
-                false
-            }
-            #[cfg(feature = "postgres")]
-            Engine::Postgres(_) => is_absent(error),
+            Engine::Postgres(_) => is_passing(error, began),
         }
     }
 
@@ -460,6 +447,11 @@ pub(super) fn rows_lost_error(table: &str, added: u64, rows: usize) -> sqlx::Err
         "the table `{table}` accepted {added} of {rows} rows: a rule or a trigger of the database blocks the others"
     );
     sqlx::Error::Configuration(what.into())
+}
+
+#[cfg(feature = "postgres")]
+fn is_passing(error: &sqlx::Error, began: tokio::time::Instant) -> bool {
+    is_locked(error) || is_absent(error) && began.elapsed() < RESTART_TIMEOUT
 }
 
 /// Whether SQLite reports that there is nothing to roll back.

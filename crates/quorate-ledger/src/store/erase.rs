@@ -72,19 +72,10 @@ impl Store {
         // An earlier erasure may have left unfinished work.
         let is_all = rewrite == WipeMode::Rebuild || !self.has_pending_wipe();
         self.mark_pending_wipe()?;
-        {
-            let mut connection = self.writer().await;
-            let erasing = async {
-                let mut transaction = connection.begin(Durability::Synced).await?;
-                erase_in_transaction(&mut transaction, &mut plan, at_ms, key).await?;
-                transaction.commit().await
-            };
-            let erased = erasing.await;
-            if let Err(error) = &erased {
-                connection.record_failure(error);
-            }
-            erased.map_err(|error| self.error(error))?;
-        }
+        let erase = async |transaction: &mut Transaction<'_>| {
+            erase_in_transaction(transaction, &mut plan, at_ms, key).await
+        };
+        self.write(Durability::Synced, erase).await?;
         self.mark_appended();
         Ok(ErasureReport { runs: plan.erasures, ..self.wipe(rewrite, is_all).await })
     }
@@ -94,24 +85,10 @@ impl Store {
     async fn wipe(&self, rewrite: WipeMode, is_all: bool) -> ErasureReport {
         let mut connection = self.writer().await;
         let wiping = async { connection.engine().await?.wipe(rewrite).await };
-        let mut remaining = ErasureReport::default();
-        match wiping.await {
-            Ok(WipeOutcome::All) => {}
-            Ok(WipeOutcome::ExceptWal) => {
-                remaining.residue = Some("another process is reading it".to_owned())
-            }
-            #[cfg(feature = "postgres")]
-            Ok(WipeOutcome::ExceptTables) => {
-                remaining.residue = Some("this user may not rewrite the tables; their owner may".to_owned());
-            }
-            #[cfg(feature = "postgres")]
-            Ok(WipeOutcome::ExceptServer) => {
-                remaining.server_residue = Some(
-                    "in the server's write-ahead log, copies and backups, until the server's administrator removes them",
-                );
-            }
-            Err(error) => remaining.residue = Some(error.to_string()),
-        }
+        let remaining = wiping.await.unwrap_or_else(|error: sqlx::Error| ErasureReport {
+            residue: Some(error.to_string()),
+            ..ErasureReport::default()
+        });
         if is_all && remaining.residue.is_none() {
             // A remaining mark makes the next erasure clean the files again.
             let _ = files::remove(&self.pending_wipe_path());
@@ -241,22 +218,9 @@ fn busy_timeout(time: Duration) -> AssertSqlSafe<String> {
     AssertSqlSafe(format!("PRAGMA busy_timeout = {}", time.as_millis()))
 }
 
-/// The progress of cleaning the files.
-enum WipeOutcome {
-    All,
-    /// A reader is active, so the log could not be emptied.
-    ExceptWal,
-    /// Only the owner of the tables can free the space of erased content.
-    #[cfg(feature = "postgres")]
-    ExceptTables,
-    /// The server manages its other files.
-    #[cfg(feature = "postgres")]
-    ExceptServer,
-}
-
 impl Engine {
     /// Cleans the files of erased content.
-    async fn wipe(&mut self, rewrite: WipeMode) -> Result<WipeOutcome, sqlx::Error> {
+    async fn wipe(&mut self, rewrite: WipeMode) -> Result<ErasureReport, sqlx::Error> {
         match self {
             Engine::Sqlite(sqlite) => {
                 if rewrite == WipeMode::Rebuild {
@@ -267,14 +231,16 @@ impl Engine {
                 let checkpoint = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut *sqlite).await;
                 sqlx::raw_sql(busy_timeout(LOCK_TIMEOUT)).execute(&mut *sqlite).await?;
                 let busy: i64 = checkpoint?.get(0);
-                Ok(if busy == 0 { WipeOutcome::All } else { WipeOutcome::ExceptWal })
+                let residue = (busy != 0).then(|| "another process is reading it".to_owned());
+                Ok(ErasureReport { residue, ..ErasureReport::default() })
             }
             #[cfg(feature = "postgres")]
             Engine::Postgres(_) => {
                 // If this user may not rewrite a table, the server skips it with a warning.
                 let may = sql(super::postgres::REWRITABLE_TABLES).row(self, &[Column::Int]).await?;
                 if may.is_none_or(|row| row.int(0) < 2) {
-                    return Ok(WipeOutcome::ExceptTables);
+                    let residue = "this user may not rewrite the tables; their owner may".to_owned();
+                    return Ok(ErasureReport { residue: Some(residue), ..ErasureReport::default() });
                 }
                 match rewrite {
                     WipeMode::Rebuild => {
@@ -283,7 +249,10 @@ impl Engine {
                     }
                     WipeMode::InPlace => self.execute_raw("VACUUM record, body").await?,
                 }
-                Ok(WipeOutcome::ExceptServer)
+                let server_residue = Some(
+                    "in the server's write-ahead log, copies and backups, until the server's administrator removes them",
+                );
+                Ok(ErasureReport { server_residue, ..ErasureReport::default() })
             }
         }
     }

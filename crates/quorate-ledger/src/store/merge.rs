@@ -20,6 +20,10 @@ pub(crate) struct StreamTail {
     pub(crate) leaf: String,
     /// Whether its records are signed.
     pub(crate) signed: bool,
+    /// Whether the index has it as a run.
+    pub(crate) is_run: bool,
+    /// Whether it was recorded in another ledger.
+    pub(crate) imported: bool,
 }
 
 /// The tail of a run in this ledger; `None` if it has no records.
@@ -28,22 +32,14 @@ pub(crate) async fn stream_tail(engine: &mut Engine, run: &str) -> Result<Option
     let Some(last) = last.row(engine, &[Column::Int, Column::Text]).await? else { return Ok(None) };
     let signed = sql("SELECT n FROM signature WHERE run = $1 AND n = 0 LIMIT 1").bind(run);
     let signed = signed.row(engine, &[Column::Int]).await?.is_some();
-    Ok(Some(StreamTail { next: last.count(0) + 1, leaf: leaf(last.text(1)), signed }))
-}
-
-/// The index's entry for an existing stream.
-#[derive(Default)]
-pub(crate) struct StreamIndex {
-    /// Whether it is a run.
-    pub(crate) is_run: bool,
-    /// Whether it was recorded in another ledger.
-    pub(crate) imported: bool,
-}
-
-/// The index's entry for an existing stream.
-pub(crate) async fn stream_index(engine: &mut Engine, run: &str) -> Result<StreamIndex, StoreError> {
-    let row = sql("SELECT seq FROM run WHERE run = $1").bind(run).row(engine, &[Column::Int]).await?;
-    Ok(StreamIndex { is_run: row.is_some(), imported: is_imported(engine, run).await? })
+    let indexed = sql("SELECT seq FROM run WHERE run = $1").bind(run).row(engine, &[Column::Int]).await?;
+    Ok(Some(StreamTail {
+        next: last.count(0) + 1,
+        leaf: leaf(last.text(1)),
+        signed,
+        is_run: indexed.is_some(),
+        imported: is_imported(engine, run).await?,
+    }))
 }
 
 /// The head of an existing record.

@@ -173,7 +173,7 @@ impl PreparedAppend {
     }
 
     fn records(&self) -> CommittedRecords {
-        let records = self.entries.iter().map(|entry| (entry.kind(), entry.at_ms())).collect();
+        let records = self.entries.iter().map(|entry| (entry.kind, entry.at_ms)).collect();
         CommittedRecords { run: self.run.clone(), from: self.from, records }
     }
 
@@ -323,7 +323,7 @@ async fn chain(
     for ((n, entry), at) in (from..).zip(entries).zip(0..) {
         if let (Some(key), Some(standing)) = (&key, &mut standing) {
             let checked =
-                standing.check_next(says.get(&at), &key.public(), entry.at_ms(), sealed_ms, &outside);
+                standing.check_next(says.get(&at), &key.public(), entry.at_ms, sealed_ms, &outside);
             if let Err(what) = checked {
                 return Ok(Err(LedgerError::InvalidRecord { run, what }));
             }

@@ -80,14 +80,9 @@ impl Store {
     /// When the store does not answer.
     #[crate::boxed]
     pub async fn sign_unsigned_ledger_records(&self, key: &SecretKey) -> Result<Vec<u64>, LedgerError> {
-        let mut connection = self.writer().await;
-        let signing = async {
-            let mut transaction = connection.begin(Durability::Synced).await?;
-            let signed = sign_unsigned_rows(transaction.engine(), key).await?;
-            transaction.commit().await?;
-            Ok(signed)
-        };
-        signing.await.map_err(|error| self.error(error))
+        let sign =
+            async |transaction: &mut Transaction<'_>| sign_unsigned_rows(transaction.engine(), key).await;
+        self.write(Durability::Synced, sign).await
     }
 
     /// Whether the ledger contains this checkpoint, or stored hashes that lead to its root.
@@ -156,29 +151,23 @@ impl Store {
         durability: Durability,
         succession: Succession,
     ) -> Result<CheckpointRecord, LedgerError> {
-        let mut connection = self.writer().await;
-        // Records appended after this point are not covered, or the flag is set again.
-        let had_appended = self.appended.swap(false, Ordering::Relaxed);
-        let outside = self.queue.external_keys().and_then(Result::ok).unwrap_or_default();
-        let sealing = async {
-            let mut transaction = connection.begin(durability).await?;
-            let sealed =
-                seal_in_transaction(&mut transaction, keys, (at_ms, again), succession, outside).await?;
+        let mut had_appended = false;
+        let seal = async |transaction: &mut Transaction<'_>| {
+            // Records appended after this point are not covered, or the flag is set again.
+            had_appended = self.appended.swap(false, Ordering::Relaxed);
+            let outside = self.queue.external_keys().and_then(Result::ok).unwrap_or_default();
+            let sealed = seal_in_transaction(transaction, keys, (at_ms, again), succession, outside).await?;
             if !sealed.is_new && durability == Durability::Synced {
                 // Only a commit that writes something makes everything before it durable.
                 let touch = sql("UPDATE checkpoint SET n = n WHERE size = $1").bind(sealed.tree.size);
                 touch.execute(transaction.engine()).await?;
             }
-            transaction.commit().await?;
             Ok(sealed)
         };
-        let sealed: Result<_, sqlx::Error> = sealing.await;
-        if let Err(error) = &sealed {
-            connection.record_failure(error);
-        }
+        let sealed = self.write(durability, seal).await;
         // Closing the ledger seals unsealed records.
         self.appended.fetch_or(had_appended && sealed.is_err(), Ordering::Relaxed);
-        sealed.map_err(|error| self.error(error))
+        sealed
     }
 }
 
@@ -328,25 +317,18 @@ async fn current_tree(
     engine: &mut Engine,
     before: Option<&CheckpointRecord>,
 ) -> Result<TreeWriter, sqlx::Error> {
-    let mut tree = match before {
-        Some(sealed) => match TreeWriter::load(engine, sealed.tree.size).await {
-            Ok(tree) if tree.frontier().tree_head() == sealed.tree => tree,
-            Err(TreeError::Store(error)) => return Err(error),
-            // The stored hashes are an index. The records are authoritative.
-            _ => {
-                let tree = append_leaves(engine, TreeWriter::new(), Some(sealed.tree.size)).await?;
-                if tree.frontier().tree_head() != sealed.tree {
-                    let what =
-                        "the records differ from those under the checkpoint; run `quorate ledger verify`";
-                    return Err(diverged(sealed.n, what));
-                }
-                tree
-            }
-        },
-        None => TreeWriter::new(),
+    let Some(sealed) = before else { return append_leaves(engine, TreeWriter::new(), None).await };
+    let tree = match TreeWriter::load(engine, sealed.tree.size).await {
+        Ok(tree) if tree.frontier().tree_head() == sealed.tree => tree,
+        Err(TreeError::Store(error)) => return Err(error),
+        // The stored hashes are an index. The records are authoritative.
+        _ => append_leaves(engine, TreeWriter::new(), Some(sealed.tree.size)).await?,
     };
-    tree = append_leaves(engine, tree, None).await?;
-    Ok(tree)
+    if tree.frontier().tree_head() != sealed.tree {
+        let what = "the records differ from those under the checkpoint; run `quorate ledger verify`";
+        return Err(diverged(sealed.n, what));
+    }
+    append_leaves(engine, tree, None).await
 }
 
 /// Appends the leaves of the next records, up to a size or the end.
@@ -390,18 +372,12 @@ fn sign_note(
     keys: &[Arc<SecretKey>],
 ) -> Result<(Option<String>, Vec<String>), String> {
     let checkpoint = Checkpoint::new(origin, head).map_err(|error| error.to_string())?;
-    let mut note: Option<Note> = None;
+    let mut note = Note::new(&checkpoint.to_string()).map_err(|error| error.to_string())?;
     let mut names = Vec::new();
     for key in keys {
         let signer = Signer::new(origin, Arc::clone(key)).map_err(|error| error.to_string())?;
+        note.sign(&signer).map_err(|error| error.to_string())?;
         names.push(signer.verifier().to_string());
-        note = Some(match note {
-            None => checkpoint.sign(&signer).map_err(|error| error.to_string())?,
-            Some(mut note) => {
-                note.sign(&signer).map_err(|error| error.to_string())?;
-                note
-            }
-        });
     }
-    Ok((note.map(|note| note.to_string()), names))
+    Ok(((!keys.is_empty()).then(|| note.to_string()), names))
 }
