@@ -304,7 +304,10 @@ impl Quorate {
         request: &ExportRequest,
         out: &mut (dyn Write + Send),
     ) -> Result<Outcome<Option<ExportSummary>>, Error> {
-        self.on_ledger(|session| async move { export::export(&session, request, out).await }).await
+        self.on_ledger(|session| async move {
+            export::export(&session, request, out).await.map_err(Error::corrupt_as_refused)
+        })
+        .await
     }
 
     /// As [`Quorate::export`], to a file that is replaced once the export is complete. It must be a regular file, and not
@@ -458,7 +461,7 @@ async fn export_to(
     path: &Path,
 ) -> Result<Option<ExportSummary>, Error> {
     let mut staged = BufWriter::new(StagedFile::create(session, path)?);
-    let written = export::export(session, request, &mut staged).await?;
+    let written = export::export(session, request, &mut staged).await.map_err(Error::corrupt_as_refused)?;
     match staged.into_inner() {
         Ok(staged) => staged.persist()?,
         Err(error) => return Err(unwritable(path, error.error())),

@@ -35,7 +35,7 @@ use super::{guard, trust};
 
 /// Locations of a workspace's keys and of its ledger's keys.
 #[derive(Clone)]
-pub(crate) struct WorkspaceKeys {
+pub struct WorkspaceKeys {
     pub(super) environment: Environment,
     settings: config::Keys,
     root: PathBuf,
@@ -115,7 +115,7 @@ impl WorkspaceKeys {
     ///
     /// # Errors
     /// If it is refused.
-    pub fn load_keyring(&self) -> Result<KeyringFile, Error> {
+    pub(crate) fn load_keyring(&self) -> Result<KeyringFile, Error> {
         let path = self.keyring_path();
         let read = match disk::leads_out(&self.root, &path) {
             true => Err(std::io::Error::other("it leads out of its workspace")),
@@ -254,7 +254,7 @@ impl WorkspaceKeys {
     /// # Errors
     /// If a key exists but is unusable: it is malformed, or others can read it.
     #[crate::boxed]
-    pub async fn signing_key(&self) -> Result<SigningKey, Error> {
+    pub(crate) async fn signing_key(&self) -> Result<SigningKey, Error> {
         self.signing_key.get_or_try_init(|| find(self)).await.cloned()
     }
 
@@ -262,26 +262,24 @@ impl WorkspaceKeys {
     ///
     /// # Errors
     /// As [`WorkspaceKeys::signing_key`].
-    pub fn signing_key_without_command(&self) -> Result<Option<SigningKey>, Error> {
-        match find_without_command(self)? {
-            FoundKey::Here(key) => Ok(Some(key)),
-            FoundKey::Printed(_) => Ok(None),
+    pub(crate) fn signing_key_without_command(&self) -> Result<Option<SigningKey>, Error> {
+        Ok(match self.key_command() {
+            Some(_) => None,
+            None => Some(find_without_command(self)?),
+        })
+    }
+
+    /// The command that prints the key, unless the variable overrides it.
+    fn key_command(&self) -> Option<&[String]> {
+        match &self.settings.signing {
+            Some((KeySource::Command(command), _)) if variable(self, VARIABLE).is_none() => Some(command),
+            _ => None,
         }
     }
 }
 
-/// Where the key comes from.
-enum FoundKey<'k> {
-    Here(SigningKey),
-    /// This command prints it.
-    Printed(&'k [String]),
-}
-
 async fn find(all: &WorkspaceKeys) -> Result<SigningKey, Error> {
-    let command = match find_without_command(all)? {
-        FoundKey::Here(key) => return Ok(key),
-        FoundKey::Printed(command) => command,
-    };
+    let Some(command) = all.key_command() else { return find_without_command(all) };
     let need = TrustRequest {
         file: all.config_path(),
         acts: vec![process::command_side_effect(command, &all.root)],
@@ -297,11 +295,11 @@ async fn find(all: &WorkspaceKeys) -> Result<SigningKey, Error> {
     }
 }
 
-fn find_without_command(all: &WorkspaceKeys) -> Result<FoundKey<'_>, Error> {
+fn find_without_command(all: &WorkspaceKeys) -> Result<SigningKey, Error> {
     if let Some(text) = variable(all, VARIABLE) {
-        return from_text(&text, format!("the variable {VARIABLE}")).map(FoundKey::Here);
+        return from_text(&text, format!("the variable {VARIABLE}"));
     }
-    let found = match all.settings.signing.as_ref().map(|(source, _)| source) {
+    match all.settings.signing.as_ref().map(|(source, _)| source) {
         Some(KeySource::Env(name)) => match variable(all, name) {
             Some(text) => from_text(&text, format!("the variable {name}")),
             None => Ok(SigningKey::Missing(format!("the variable {name} is not set"))),
@@ -313,13 +311,11 @@ fn find_without_command(all: &WorkspaceKeys) -> Result<FoundKey<'_>, Error> {
                 None => from_file(all, &path, keys::read(&path)),
             }
         }
-        Some(KeySource::Command(command)) => return Ok(FoundKey::Printed(command)),
-        None => {
+        Some(KeySource::Command(_)) | None => {
             let directory = all.directory();
             from_file(all, &directory.key_path(KeyPurpose::Signing), directory.load(KeyPurpose::Signing))
         }
-    };
-    found.map(FoundKey::Here)
+    }
 }
 
 /// Why an untrusted source is not used. Listing keys and optional signing continue without it.
@@ -400,28 +396,22 @@ pub struct KeyEntry {
 }
 
 impl KeyEntry {
-    fn new(public: PublicKey, purpose: Option<KeyPurpose>, state: KeyState) -> KeyEntry {
+    fn new(
+        public: PublicKey,
+        purpose: Option<KeyPurpose>,
+        state: KeyState,
+        listed: Option<&Key>,
+    ) -> KeyEntry {
         KeyEntry {
             id: public.id(),
             public,
             purpose,
             state,
-            label: None,
+            label: listed.and_then(|key| key.label.clone()),
             from: None,
-            not_before_ms: None,
-            not_after_ms: None,
-            revoked_at_ms: None,
-        }
-    }
-
-    fn with_entry(self, entry: Option<&Key>) -> KeyEntry {
-        let Some(entry) = entry else { return self };
-        KeyEntry {
-            label: entry.label.clone(),
-            not_before_ms: entry.not_before_ms,
-            not_after_ms: entry.not_after_ms,
-            revoked_at_ms: entry.revoked_at_ms,
-            ..self
+            not_before_ms: listed.and_then(|key| key.not_before_ms),
+            not_after_ms: listed.and_then(|key| key.not_after_ms),
+            revoked_at_ms: listed.and_then(|key| key.revoked_at_ms),
         }
     }
 }
@@ -466,7 +456,7 @@ pub(crate) async fn list(keys: &WorkspaceKeys) -> Result<KeyList, Error> {
     let ring = keys.load_keyring()?;
     let judge = to_keyring(&ring.keys);
     let mut all = Vec::new();
-    let ledger = |public, state| KeyEntry::new(public, Some(KeyPurpose::Ledger), state);
+    let ledger = |public, state| KeyEntry::new(public, Some(KeyPurpose::Ledger), state, None);
     if let Some(key) = directory.load(KeyPurpose::Ledger).map_err(|error| keys.to_error(&error))? {
         let from = Some(keys.display_path(&directory.key_path(KeyPurpose::Ledger)));
         all.push(KeyEntry { from, ..ledger(key.public(), KeyState::Usable) });
@@ -480,14 +470,14 @@ pub(crate) async fn list(keys: &WorkspaceKeys) -> Result<KeyList, Error> {
     let state = |public: &PublicKey| key_state(&judge, public.id(), keys.now_ms());
     if let Some((public, from)) = &signing {
         let entry = ring.keys.iter().find(|key| *key.public == public.to_string());
-        let listed = KeyEntry::new(*public, Some(KeyPurpose::Signing), state(public)).with_entry(entry);
+        let listed = KeyEntry::new(*public, Some(KeyPurpose::Signing), state(public), entry);
         all.push(KeyEntry { from: Some(from.clone()), ..listed });
         unsigned = unusable_reason(&judge, public.id(), keys.now_ms());
     }
     for key in &ring.keys {
         let Some(public) = public_key(key) else { continue };
         if signing.as_ref().is_none_or(|(signing, _)| *signing != public) {
-            all.push(KeyEntry::new(public, None, state(&public)).with_entry(Some(key)));
+            all.push(KeyEntry::new(public, None, state(&public), Some(key)));
         }
     }
     Ok(KeyList { keys: all, unsigned, keyring: keys.shown_keyring() })

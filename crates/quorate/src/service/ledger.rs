@@ -212,11 +212,9 @@ pub(crate) async fn accept_key(
     }
     // Kept before the ledger needs them: if the process is killed in between, the ledger still verifies.
     let copies = sealing.copies();
-    copies.accept_keys(&last.origin, &accepted).map_err(|error| {
-        let body = Body::new(format!("cannot keep the accepted key: {}", error_chain(&error)));
-        let help = "make `keys/checkpoints/` and the state directory writable, and repeat the command";
-        Error::configuration(codes::FILE_UNWRITABLE, body.help(help))
-    })?;
+    copies
+        .accept_keys(&last.origin, &accepted)
+        .map_err(|error| unsaved("cannot keep the accepted key", &error))?;
     let reason = session.workspace.redaction.redactor.redact(reason).0;
     let says = accepted.iter().map(|key| AcceptedKey {
         key: key.to_string(),
@@ -243,11 +241,18 @@ pub(crate) async fn accept_key(
     Ok(AcceptedKeys { keys: accepted.iter().map(PublicKey::id).collect(), size: sealed.tree.size })
 }
 
+/// The error if the local state of the ledger cannot be changed.
+fn unsaved(what: &str, error: &dyn std::error::Error) -> Error {
+    let body = Body::new(format!("{what}: {}", error_chain(error)));
+    let help = "make `keys/checkpoints/` and the state directory writable, and repeat the command";
+    Error::configuration(codes::FILE_UNWRITABLE, body.help(help))
+}
+
 /// This machine's key.
-fn own_key(sealing: &Sealer<'_>) -> Result<std::sync::Arc<quorate_ledger::signing::SecretKey>, Error> {
+fn own_key(sealing: &Sealer<'_>) -> Result<Arc<SecretKey>, Error> {
     let (key, from) = sealing.load_key(false);
     let why = match key {
-        Ok(Some(key)) => return Ok(std::sync::Arc::new(key)),
+        Ok(Some(key)) => return Ok(Arc::new(key)),
         Ok(None) => format!("{from} does not exist"),
         Err(error) => format!("{from}: {error}"),
     };
@@ -435,11 +440,9 @@ pub(crate) async fn accept_rollback(
         };
         let entry = Entry::of(&accepted, session.environment.clock.now_ms());
         session.store.append_ledger_record(entry, &key).await?;
-        copies.discard(origin.as_deref()).map_err(|error| {
-            let body = Body::new(format!("cannot move the kept checkpoint aside: {}", error_chain(&error)));
-            let help = "make `keys/checkpoints/` and the state directory writable, and repeat the command";
-            Error::configuration(codes::FILE_UNWRITABLE, body.help(help))
-        })?;
+        copies
+            .discard(origin.as_deref())
+            .map_err(|error| unsaved("cannot move the kept checkpoint aside", &error))?;
     }
     let sealed = match departs {
         // Checkpoints that were signed before the rollback do not count.

@@ -8,7 +8,7 @@ use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_kernel::record;
 use quorate_ledger::export::{ExportError, ExportFormat, ExportSummary, Selection};
 use quorate_ledger::import::{self, ImportError, ImportOptions, ImportSummary};
-use quorate_ledger::note::{Checkpoint, Note};
+use quorate_ledger::note::Checkpoint;
 use quorate_ledger::store::STREAM;
 use quorate_protocol::Name;
 use serde::Serialize;
@@ -95,14 +95,6 @@ pub(crate) async fn export(
     request: &ExportRequest,
     out: &mut (dyn Write + Send),
 ) -> Result<Option<ExportSummary>, Error> {
-    write_export(session, request, out).await.map_err(Error::corrupt_as_refused)
-}
-
-async fn write_export(
-    session: &LedgerSession,
-    request: &ExportRequest,
-    out: &mut (dyn Write + Send),
-) -> Result<Option<ExportSummary>, Error> {
     if session.store.read_only_reason().is_none() {
         super::checkpoint(session).await?;
     }
@@ -167,10 +159,8 @@ async fn size_of_note(session: &LedgerSession, since: &str, path: &Path) -> Resu
         Ok(None) => return Err(unknown_checkpoint(format!("{since} does not exist"))),
         Err(error) => return Err(unknown_checkpoint(format!("cannot read {since}: {error}"))),
     };
-    let parsed =
-        Note::parse(text.as_bytes()).map_err(|error| unknown_checkpoint(format!("{since}: {error}")))?;
     let noted =
-        Checkpoint::parse(parsed.text()).map_err(|error| unknown_checkpoint(format!("{since}: {error}")))?;
+        Checkpoint::from_note(&text).map_err(|error| unknown_checkpoint(format!("{since}: {error}")))?;
     let tree = noted.tree();
     let ours = session.store.last_checkpoint().await?.filter(|sealed| sealed.origin == noted.origin());
     let root = session.store.root_at(tree.size).await?;
