@@ -1,96 +1,62 @@
 //! The outcome of a run, and what was applied and refused on the way.
 
 use quorate_protocol::Json;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Map;
 
 use super::{RecordData, lenient, readable_items};
 use crate::ports::ledger::Kind;
 
-/// The last outcome of a run holds. Reviews and the modes of assemblies each write a part of the fields.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Outcome {
-    /// The kind: `verdict`, `guidance`, `decision`, `log` or `rollup`.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub kind: Option<String>,
-    /// A review's verdict, or an assembly's result in one word.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub verdict: Option<String>,
-    /// The status of an assembly: `done`, `refused` or `incomplete`.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub stand: Option<String>,
-    /// A stable word for the reason.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub code: Option<String>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub because: Option<String>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub reasoning: Option<String>,
-    /// Whether an answer is missing.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub partial: Option<bool>,
-    #[serde(deserialize_with = "readable_items", skip_serializing_if = "Vec::is_empty")]
-    pub missing: Vec<String>,
-    #[serde(deserialize_with = "readable_items", skip_serializing_if = "Vec::is_empty")]
-    pub notes: Vec<String>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub risk: Option<Risk>,
-    #[serde(
-        rename = "shouldEscalate",
-        deserialize_with = "lenient",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub should_escalate: Option<bool>,
-    /// The rules that were applied, in order.
-    #[serde(deserialize_with = "readable_items", skip_serializing_if = "Vec::is_empty")]
-    pub rules: Vec<AppliedRule>,
-    /// Advisory: what advisers suggest to the agent.
-    #[serde(deserialize_with = "readable_items", skip_serializing_if = "Vec::is_empty")]
-    pub fragments: Vec<Fragment>,
-    /// Voting.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub decision: Option<VoteCount>,
-    /// Whether a terminal rule ended the synthesis.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub terminal: Option<bool>,
-    /// Peers.
-    #[serde(deserialize_with = "readable_items", skip_serializing_if = "Vec::is_empty")]
-    pub messages: Vec<Message>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub rounds: Option<u64>,
-    #[serde(rename = "endedBy", deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub ended_by: Option<String>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub topology: Option<String>,
-    #[serde(deserialize_with = "readable_items", skip_serializing_if = "Vec::is_empty")]
-    pub objecting: Vec<String>,
-    #[serde(deserialize_with = "readable_items", skip_serializing_if = "Vec::is_empty")]
-    pub objections: Vec<Objection>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Map::is_empty")]
-    pub synthesis: Map<String, Json>,
-    /// A hierarchy: what its root passes up.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub rollup: Option<Rollup>,
-    #[serde(deserialize_with = "readable_items", skip_serializing_if = "Vec::is_empty")]
-    pub nodes: Vec<Node>,
-    /// A review: each deliberator, and how its answer counts.
-    #[serde(deserialize_with = "readable_items", skip_serializing_if = "Vec::is_empty")]
-    pub deliberators: Vec<CountedAnswer>,
-    #[serde(deserialize_with = "readable_items", skip_serializing_if = "Vec::is_empty")]
-    pub findings: Vec<Json>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub revision_brief: Option<String>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub dissent_summary: Option<String>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub prior_verdicts_consulted: Option<u64>,
-    #[serde(flatten)]
-    pub more: Map<String, Json>,
-}
-
-impl RecordData for Outcome {
-    const KIND: Kind = Kind::Outcome;
+record_data! {
+    /// The last outcome of a run holds. Reviews and the modes of assemblies each write a part of the fields.
+    pub struct Outcome: Outcome {
+        /// The kind: `verdict`, `guidance`, `decision`, `log` or `rollup`.
+        pub kind?: String,
+        /// A review's verdict, or an assembly's result in one word.
+        pub verdict?: String,
+        /// The status of an assembly: `done`, `refused` or `incomplete`.
+        pub stand?: String,
+        /// A stable word for the reason.
+        pub code?: String,
+        pub because?: String,
+        pub reasoning?: String,
+        /// Whether an answer is missing.
+        pub partial?: bool,
+        pub missing[]: String,
+        pub notes[]: String,
+        pub risk?: Risk,
+        #[serde(rename = "shouldEscalate")]
+        pub should_escalate?: bool,
+        /// The rules that were applied, in order.
+        pub rules[]: AppliedRule,
+        /// Advisory: what advisers suggest to the agent.
+        pub fragments[]: Fragment,
+        /// Voting.
+        pub decision?: VoteCount,
+        /// Whether a terminal rule ended the synthesis.
+        pub terminal?: bool,
+        /// Peers.
+        pub messages[]: Message,
+        pub rounds?: u64,
+        #[serde(rename = "endedBy")]
+        pub ended_by?: String,
+        pub topology?: String,
+        pub objecting[]: String,
+        pub objections[]: Objection,
+        #[serde(skip_serializing_if = "Map::is_empty")]
+        pub synthesis: Map<String, Json>,
+        /// A hierarchy: what its root passes up.
+        pub rollup?: Rollup,
+        pub nodes[]: Node,
+        /// A review: each deliberator, and how its answer counts.
+        pub deliberators[]: CountedAnswer,
+        pub findings[]: Json,
+        pub revision_brief?: String,
+        pub dissent_summary?: String,
+        pub prior_verdicts_consulted?: u64,
+        pub ..more: Map<String, Json>,
+    }
 }
 
 impl Outcome {
@@ -106,22 +72,28 @@ impl Outcome {
 }
 
 /// How grave it is.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Risk {
     /// The highest severity, 0 to 10.
+    #[schemars(with = "Option<u64>", range(max = 10))]
     pub severity: u64,
     /// `ok`, `watch`, `intervene` or `escalate`, or another label of the manifest.
     #[serde(default, deserialize_with = "lenient")]
+    #[schemars(extend("enum" = ["ok", "watch", "intervene", "escalate", null]))]
     pub level: Option<String>,
 }
 
 /// A piece of guidance.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Fragment {
     /// The author of these words.
     pub member: String,
+    /// What the author suggests to the agent.
     pub text: String,
-    /// How grave its author found it.
+    /// How grave its author found it, 0 to 10.
+    #[schemars(range(max = 10))]
     pub severity: u64,
     /// How weighty it is.
     pub priority: u64,
@@ -132,28 +104,38 @@ pub struct Fragment {
 }
 
 /// The result of a vote.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct VoteCount {
     /// `pass`, `fail`, `refused` or `incomplete`.
     pub result: String,
     /// Yes by total, rounded.
+    #[schemars(range(min = 0))]
     pub ratio: f64,
     /// The weights that say yes.
+    #[schemars(range(min = 0))]
     pub yes: f64,
     /// The weights that say no.
+    #[schemars(range(min = 0))]
     pub no: f64,
     /// The weights that abstain.
+    #[schemars(range(min = 0))]
     pub abstain: f64,
     /// The weights without a vote.
+    #[schemars(range(min = 0))]
     pub missing: f64,
+    /// The ratio without rounding.
     pub exact: ExactRatio,
     /// The rule that decided; `None` where nothing was decided.
     #[serde(default, deserialize_with = "lenient")]
     pub rule: Option<String>,
     /// How a tie was broken.
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub tie: Option<String>,
+    /// The proposal in short, and the result in a sentence.
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub text: Option<String>,
     /// Who decided alone, by a `terminal` rule, and why.
     #[serde(default, deserialize_with = "readable_items", skip_serializing_if = "Vec::is_empty")]
@@ -164,41 +146,62 @@ pub struct VoteCount {
 }
 
 /// The weights that say yes, and what the ratio is of, as fractions.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct ExactRatio {
+    /// The weight of yes: `5/2`, or a whole number.
     pub yes: String,
+    /// The weight that the deciding rule counts.
     pub total: String,
 }
 
 /// The words of a member that decided alone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Contribution {
+    /// The member's id.
     pub member: String,
+    /// `yes` or `no`.
+    #[schemars(with = "Option<String>")]
     pub vote: String,
+    /// The reason that the member gave.
+    #[schemars(with = "Option<String>")]
     pub rationale: String,
+    /// The quotes that the member gave.
     #[serde(default, deserialize_with = "readable_items")]
     pub evidence: Vec<String>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+/// The vote of one member, as the count has it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct CountedVote {
+    /// The member's id.
     pub member: String,
+    /// The member's weight, as a fraction.
     pub weight: String,
     /// `yes`, `no`, `abstain`, `missing` or `cancelled`.
+    #[schemars(with = "Option<String>")]
     pub vote: String,
     /// The placeholder for a rationale that touches a locked trait (V6).
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub withheld: Option<String>,
 }
 
 /// A message that was delivered.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Message {
+    /// The round that it was sent in, from 1.
     pub round: u64,
+    /// The id of its author.
     pub from: String,
     /// To whom; `None`, recorded as `*`, is everybody in reach.
     #[serde(deserialize_with = "recipients", serialize_with = "recipients_or_all")]
+    #[schemars(schema_with = "recipients_schema")]
     pub to: Option<Vec<String>>,
+    /// The message.
     pub text: String,
 }
 
@@ -214,11 +217,19 @@ fn recipients_or_all<S: Serializer>(to: &Option<Vec<String>>, field: S) -> Resul
     }
 }
 
+fn recipients_schema(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({"anyOf": [{"const": "*"}, {"type": "array", "items": {"type": "string"}}]})
+}
+
 /// What a member objected to last.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Objection {
+    /// The member's id.
     pub member: String,
+    /// The round of the objection, from 1.
+    #[schemars(range(min = 1))]
     pub round: u64,
     /// Whether its author took it back.
     pub taken_back: bool,
@@ -227,20 +238,26 @@ pub struct Objection {
 }
 
 /// What a node of a hierarchy passes up.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Rollup {
     /// How grave it is, 0 to 10.
+    #[schemars(range(max = 10))]
     pub severity: u64,
+    /// What is wrong.
     pub concern: String,
     /// What it rests on.
     #[serde(default, deserialize_with = "readable_items")]
     pub evidence: Vec<String>,
+    /// What to do about it.
     pub suggestion: String,
 }
 
 /// A node of a hierarchy.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct Node {
+    /// The member's id.
     pub member: String,
     /// To whom it reports.
     #[serde(default, deserialize_with = "lenient")]
@@ -258,26 +275,26 @@ pub struct Node {
     pub output: Option<Rollup>,
 }
 
-/// How a deliberator's answer counts.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct CountedAnswer {
-    #[serde(deserialize_with = "lenient")]
-    pub id: String,
-    /// Which of its answers counts.
-    #[serde(deserialize_with = "lenient")]
-    pub counted: String,
-    #[serde(deserialize_with = "lenient")]
-    pub would_block: bool,
-    /// Whether its block rests on words that the text does not have.
-    #[serde(deserialize_with = "lenient")]
-    pub ungrounded: bool,
+record_data! {
+    /// How a deliberator's answer counts.
+    #[derive(Eq)]
+    pub struct CountedAnswer {
+        pub id: String,
+        /// Which of its answers counts.
+        pub counted: String,
+        pub would_block: bool,
+        /// Whether its block rests on words that the text does not have.
+        pub ungrounded: bool,
+    }
 }
 
 /// A rule that was applied.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
 pub struct AppliedRule {
+    /// Its id in the manifest.
     pub id: String,
+    /// Its kind: `quorum`, `terminal`, `aggregate`, …
     pub kind: String,
     /// Whether it did anything.
     pub fired: bool,
@@ -286,14 +303,18 @@ pub struct AppliedRule {
     pub members: Vec<String>,
     /// The node that it was applied at, in a hierarchy.
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub node: Option<String>,
     /// Advisory: how many fragments it emitted.
+    #[schemars(skip)]
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub emitted: Option<u64>,
     /// Voting: `pass` or `fail`.
+    #[schemars(skip)]
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     pub decides: Option<String>,
     /// Voting: whether it was asked only when missing votes counted as no.
+    #[schemars(skip)]
     #[serde(
         default,
         rename = "missingAsNo",
@@ -303,36 +324,37 @@ pub struct AppliedRule {
     pub missing_as_no: bool,
 }
 
-/// Something that was refused.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Violation {
-    /// `assembly_overlay_lock_violation`, `lock_unchecked` or `out_of_reach`.
-    #[serde(deserialize_with = "lenient")]
-    pub code: String,
-    #[serde(deserialize_with = "lenient")]
-    pub candidate: String,
-    /// Whose words; `None` where they are the program's.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub member: Option<String>,
-    /// What was checked: `fragment`, `decision`, `rationale`, `message`, `concern`, `evidence`, `suggestion`.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub what: Option<String>,
-    #[serde(rename = "trait", deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub locked: Option<String>,
-    /// Which reading of the text hit it.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub layer: Option<String>,
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub excerpt: Option<String>,
-    /// Whom a message did not reach.
-    #[serde(deserialize_with = "readable_items", skip_serializing_if = "Vec::is_empty")]
-    pub to: Vec<String>,
-    /// Why it could not be checked.
-    #[serde(deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
-    pub why: Option<String>,
+record_data! {
+    /// Something that was refused.
+    #[derive(Eq, JsonSchema)]
+    #[schemars(
+        inline,
+        deny_unknown_fields,
+        extend("required" = ["code", "candidate", "member", "what", "trait", "layer", "excerpt", "to"])
+    )]
+    pub struct Violation: Violation {
+        /// `assembly_overlay_lock_violation`, `lock_unchecked` or `out_of_reach`.
+        pub code: String,
+        pub candidate: String,
+        /// Whose words; `None` where they are the program's.
+        pub member?: String,
+        /// What was checked: `fragment`, `decision`, `rationale`, `message`, `concern`, `evidence`, `suggestion`.
+        pub what?: String,
+        #[serde(rename = "trait")]
+        pub locked?: String,
+        /// Which reading of the text hit it.
+        #[schemars(schema_with = "anything")]
+        pub layer?: String,
+        pub excerpt?: String,
+        /// Whom a message did not reach.
+        #[schemars(schema_with = "anything")]
+        pub to[]: String,
+        /// Why it could not be checked.
+        #[schemars(skip)]
+        pub why?: String,
+    }
 }
 
-impl RecordData for Violation {
-    const KIND: Kind = Kind::Violation;
+fn anything(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({})
 }
