@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use globset::{GlobBuilder, GlobMatcher};
+use quorate_adapters::Resolver;
 use quorate_diagnostics::invisible::escape_invisible;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
@@ -332,14 +333,15 @@ fn usage(message: &str, help: &str) -> Error {
 /// that a file in a submodule has its path in the outer repository. `None` without a repository or a file.
 pub fn repository_path(directory: &Path, named: &Path) -> Option<String> {
     let path = absolute(directory, named);
-    let (folder, name) = (disk::canonical(path.parent()?)?, path.file_name()?);
+    let links = Resolver::default();
+    let (folder, name) = (links.resolve(path.parent()?), path.file_name()?);
     if !entry_exists(&folder.join(name)) {
         return None;
     }
     let root_of =
         |start: &Path| start.ancestors().find(|dir| entry_exists(&dir.join(".git"))).map(Path::to_owned);
     let below = |root: &Path| folder.strip_prefix(root).ok().map(|below| below.join(name));
-    let outer = disk::canonical(directory).as_deref().and_then(root_of);
+    let outer = root_of(&links.resolve(directory));
     let found = outer.as_deref().and_then(below).or_else(|| below(&root_of(&folder)?))?;
     let parts: Option<Vec<&str>> = found.iter().map(|part| part.to_str()).collect();
     Some(parts?.join("/"))
