@@ -17,7 +17,9 @@ pub struct WarningCode(&'static str);
 /// Whether a diagnostic stops the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
+    /// It does.
     Refusal,
+    /// It does not.
     Warning,
 }
 
@@ -26,6 +28,7 @@ pub enum Severity {
 pub struct Page {
     /// The whole code, for example `quorate:syntax`.
     pub code: &'static str,
+    /// Whether a diagnostic with the code stops the command.
     pub severity: Severity,
     /// The whole page.
     pub markdown: &'static str,
@@ -287,6 +290,7 @@ pub const REVOKED_BEFORE: WarningCode = WarningCode(KEY_REVOKED.0);
 pub const ERASURE_BEHIND: WarningCode = WarningCode(ERASURE_UNFINISHED.0);
 
 impl RefusalCode {
+    /// The whole code, for example `quorate:syntax`.
     pub const fn as_str(self) -> &'static str {
         self.0
     }
@@ -298,6 +302,7 @@ impl RefusalCode {
 }
 
 impl WarningCode {
+    /// The whole code, for example `quorate:watch_unreadable`.
     pub const fn as_str(self) -> &'static str {
         self.0
     }

@@ -18,14 +18,18 @@ pub use codes::{RefusalCode, WarningCode};
 /// A diagnostic that stops the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
+    /// What kind of problem it is.
     pub code: RefusalCode,
+    /// The message, help and places.
     pub body: Body,
 }
 
 /// A diagnostic that does not stop the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
+    /// What kind of problem it is.
     pub code: WarningCode,
+    /// The message, help and places.
     pub body: Body,
 }
 
@@ -38,6 +42,7 @@ pub struct Body {
     pub help: Option<String>,
     /// `None` if the diagnostic is about no particular file.
     pub place: Option<Place>,
+    /// Other places that explain it.
     pub related: Vec<Related>,
 }
 
@@ -55,7 +60,9 @@ pub struct Place {
 /// Another place that explains a diagnostic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Related {
+    /// Where it is.
     pub place: Place,
+    /// What is there, in a few words.
     pub label: String,
 }
 
@@ -67,18 +74,21 @@ impl Body {
         Body { message, help: None, place: None, related: Vec::new() }
     }
 
+    /// Sets the place.
     #[must_use]
     pub fn at(mut self, place: Place) -> Self {
         self.place = Some(place);
         self
     }
 
+    /// Sets the help: one sentence, an imperative.
     #[must_use]
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self
     }
 
+    /// Adds another place, with a few words about it.
     #[must_use]
     pub fn related(mut self, place: Place, label: impl Into<String>) -> Self {
         self.related.push(Related { place, label: label.into() });
@@ -105,21 +115,34 @@ fn cut_middle(message: String) -> String {
 /// The diagnostics of some files, with the texts that renderers quote.
 #[derive(Debug, Clone, Default)]
 pub struct Report {
+    /// The problems that stop the command.
     pub refusals: Vec<Refusal>,
+    /// The problems that do not.
     pub warnings: Vec<Warning>,
     /// File name to text, for each file that a [`Place`] names.
     pub sources: BTreeMap<Arc<str>, Arc<str>>,
 }
 
 impl Report {
+    /// A report without diagnostics.
+    ///
+    /// ```
+    /// use quorate_diagnostics::{Body, Report, codes};
+    ///
+    /// let mut report = Report::new();
+    /// report.warn(codes::FIELD_WITHOUT_EFFECT, Body::new("`phase` has no effect").help("remove it"));
+    /// assert!(!report.has_refusals() && !report.is_empty());
+    /// ```
     pub fn new() -> Self {
         Report::default()
     }
 
+    /// Adds a refusal.
     pub fn refuse(&mut self, code: RefusalCode, body: Body) {
         self.refusals.push(Refusal { code, body });
     }
 
+    /// Adds a warning.
     pub fn warn(&mut self, code: WarningCode, body: Body) {
         self.warnings.push(Warning { code, body });
     }
@@ -156,6 +179,7 @@ impl Report {
         self.sources.extend(other.sources);
     }
 
+    /// Whether a diagnostic stops the command.
     pub fn has_refusals(&self) -> bool {
         !self.refusals.is_empty()
     }

@@ -26,10 +26,13 @@ pub enum Doctype {
     Playbook,
     /// `agentruntimes/v1`.
     Runtime,
+    /// `OPERATOR.md`: an agent that playbooks and overlays are for.
     Operator,
     /// `role/v1`; the body is the role's text.
     Role,
+    /// `council.yaml`.
     Council,
+    /// `quorate.toml`.
     Config,
 }
 

@@ -236,10 +236,15 @@ const TABLE: Table = &[
 /// A valid, merged assembly with all defaults filled in.
 #[derive(Debug, Clone)]
 pub struct ResolvedAssembly {
+    /// The id of the leaf, in kebab case.
     pub name: String,
+    /// The display name.
     pub title: String,
+    /// One paragraph: the purpose, the audience, the reason for the mode.
     pub description: String,
+    /// The version of the leaf, as in semantic versioning.
     pub version: String,
+    /// How the members decide together.
     pub mode: Mode,
     /// In roster order.
     pub members: Vec<ResolvedMember>,
@@ -250,27 +255,38 @@ pub struct ResolvedAssembly {
     pub locked_traits: Vec<DeclaredTrait>,
     /// The strictest match mode of the chain.
     pub match_mode: MatchMode,
+    /// Which records are kept, and whether they are signed.
     pub audit: ResolvedAudit,
     /// Refs by key: identity, governance, work, executor.
     pub refs: BTreeMap<&'static str, String>,
     /// The consumers that the leaf applies to.
     pub applies_to: Vec<String>,
+    /// When the assembly is convened automatically.
     pub defaults: Option<Defaults>,
+    /// How the assembly is shown.
     pub display: Option<Display>,
+    /// Data of other tools, each below its own key.
     pub metadata: Map<String, Value>,
     /// The governance files of the chain (D9).
     pub policies: Policies,
+    /// The documents that were merged, root first.
     pub chain: Arc<Chain>,
 }
 
+/// A member with all defaults filled in.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedMember {
+    /// Unique in the assembly.
     pub id: Arc<str>,
     /// The display name of the role.
     pub role: String,
+    /// The member's persona.
     pub persona: MemberPersona,
+    /// The settings that depend on the assembly's mode.
     pub mode_settings: ModeSettings,
+    /// The deadline of an answer, in milliseconds.
     pub timeout_ms: u32,
+    /// The input that the member gets.
     pub gather: ResolvedGather,
     /// Index in [`Chain::documents`] of the document whose entry applies.
     pub document: usize,
@@ -281,29 +297,34 @@ pub struct ResolvedMember {
 pub struct MemberPersona {
     /// The ref as written.
     pub reference: String,
-    /// `None` with [`crate::loader::Refs::ShapeOnly`].
+    /// The file of the persona; `None` with [`crate::loader::Refs::ShapeOnly`].
     pub path: Option<WorkspacePath>,
-    /// `None` with [`crate::loader::Refs::ShapeOnly`].
+    /// The persona's display name; `None` with [`crate::loader::Refs::ShapeOnly`].
     pub title: Option<String>,
 }
 
 /// The settings of a member that depend on the assembly's mode.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModeSettings {
+    /// Of a member that advises.
     Advisory {
-        /// `None`: the member is never asked.
+        /// The phase in which the member is asked; `None`: it is never asked.
         phase: Option<String>,
-        /// `None` is all.
+        /// The triggers that the member answers to; `None` is all.
         triggers: Option<Vec<Trigger>>,
     },
+    /// Of a member that votes.
     Voting {
+        /// The weight of its vote.
         weight: Decimal,
         /// The classes of proposals that the member votes on; `None` is all.
         classes: Option<Vec<String>>,
     },
+    /// Of a member that exchanges messages as an equal.
     Peer,
+    /// Of a member that reports up a tree.
     Hierarchy {
-        /// `None` for the root.
+        /// The id of the member that it reports to; `None` for the root.
         parent: Option<Arc<str>>,
     },
 }
@@ -311,17 +332,22 @@ pub enum ModeSettings {
 /// The input that a member gets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedGather {
+    /// How the input is gathered.
     pub strategy: String,
+    /// The parameters of the strategy.
     pub params: Map<String, Value>,
 }
 
+/// A synthesis rule.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedRule {
+    /// Unique in the assembly.
     pub id: Arc<str>,
+    /// The algorithm: a built-in kind, or a registered one.
     pub kind: String,
     /// Ids of the members whose outputs the rule reads; `None` is all.
     pub applies_to: Option<Vec<Arc<str>>>,
-    /// Fractional numbers are strings with the written text (V3).
+    /// The parameters. Fractional numbers are strings with the written text, since records keep decimals exactly (V3).
     pub params: Map<String, Value>,
     /// Index in [`Chain::documents`].
     pub document: usize,
@@ -347,6 +373,7 @@ pub struct DeclaredTrait {
     pub document: usize,
 }
 
+/// Which records of a run are kept, and whether they are signed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResolvedAudit {
     /// Retention of the members' answers.
@@ -359,12 +386,15 @@ pub struct ResolvedAudit {
     pub max_active: u8,
     /// The lifetime of overlays without their own.
     pub default_ttl: crate::duration::IsoDuration,
+    /// Whether records are signed.
     pub signing: Signing,
 }
 
 /// How much of a record is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Retention {
+    /// The whole content.
     Full,
+    /// The hash of the content alone.
     HashOnly,
 }

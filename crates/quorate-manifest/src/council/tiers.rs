@@ -16,7 +16,9 @@ const SAMPLE_RATE: u64 = 5;
 /// How important an artifact is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Tier {
+    /// Every artifact is reviewed.
     One,
+    /// No artifact is reviewed.
     Two,
     /// One in five is reviewed.
     Three,
