@@ -325,6 +325,14 @@ crate::words!(TargetKind {
     Runtime = "runtime"
 });
 
+impl Playbook {
+    /// The gate that the promotion at this time passed.
+    pub fn gate_of_promotion(&self, at: &str) -> Option<Gate> {
+        let is_it = |entry: &&Entry| entry.at == at && entry.kind == EntryKind::Promoted;
+        self.history.iter().flatten().find(is_it)?.gate
+    }
+}
+
 impl Values {
     /// The values.
     pub fn as_slice(&self) -> &[String] {

@@ -15,11 +15,11 @@ use quorate_manifest::operator::Operator;
 use quorate_manifest::playbook::{Playbook, Selector, TargetKind, Term};
 
 /// The axis of an operator's own slug.
-pub const IDENTITY: &str = "identity";
+const IDENTITY: &str = "identity";
 /// The axis of what an operator does.
-pub const ROLE: &str = "role";
+const ROLE: &str = "role";
 /// The axis of what an operator can do.
-pub const CAPABILITY: &str = "capability";
+const CAPABILITY: &str = "capability";
 /// The axis of the skill that is used.
 pub const SKILL: &str = "skill";
 /// The axis of the runtime that it works in.

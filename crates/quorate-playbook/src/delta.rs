@@ -25,10 +25,10 @@ pub struct Add {
     pub title: String,
     /// The fragment itself, in Markdown.
     pub body: String,
-    /// Whom it is for, by kind and name; left out, it is for the operator that was reflected on.
+    /// The targets, by kind and name; without any, the operator that was reflected on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub targets: Option<Value>,
-    /// Whom it is for, by axis.
+    /// The targets, by axis.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub selector: Option<Value>,
     /// The block that it takes the place of; left out, it is added.
@@ -43,7 +43,7 @@ pub struct Add {
     /// How long it holds, as an ISO 8601 duration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ttl: Option<String>,
-    /// What it was learned from: a list of kind, ref and note.
+    /// Its sources: a list of kind, ref and note.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Value>,
     /// The playbooks that it takes the place of.
@@ -66,7 +66,7 @@ pub struct Revise {
     pub body: String,
     /// What is different, in one line.
     pub summary: String,
-    /// What that was learned from.
+    /// The sources of the new text.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Value>,
 }

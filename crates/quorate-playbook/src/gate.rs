@@ -7,7 +7,7 @@
 //! taken in the order in which they ended, and each is paired with the oldest unpaired one of the other side; so a later
 //! outcome appends a pair, and changes none that was counted. A tied pair is ignored; under the null hypothesis that the
 //! playbook improves nothing, any other pair is a win with a probability of at most one half. The evidence is the fortune
-//! of a gambler who bets on wins at those odds, in equal parts on the strengths of [`WIN_PROBABILITIES`]: it starts at 1,
+//! of a gambler who bets on wins at those odds, in equal parts on the strengths of `WIN_PROBABILITIES`: it starts at 1,
 //! and under the null hypothesis it ever reaches 1/e with a probability of at most e (Ville's inequality), however often it
 //! is evaluated. The gate opens at `1 / error_rate`, and not before each side has its minimum of outcomes.
 //!
@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 use crate::lock::text::{expand_contraction, folded, raw_words};
 
 /// The probabilities of a win that are bet on.
-pub const WIN_PROBABILITIES: [f64; 8] = [0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 0.95];
+const WIN_PROBABILITIES: [f64; 8] = [0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9, 0.95];
 
 /// From this priority on only governance promotes.
 pub const GOVERNANCE_PRIORITY: u8 = 75;
@@ -172,7 +172,7 @@ fn pairs(outcomes: &[Outcome]) -> Vec<(f64, f64)> {
 }
 
 /// Compares scores that come in pairs: with the playbook, and without.
-pub fn compare_pairs(pairs: &[(f64, f64)], terms: Thresholds) -> TestResult {
+fn compare_pairs(pairs: &[(f64, f64)], terms: Thresholds) -> TestResult {
     run_test(pairs.iter().copied(), (pairs.len(), pairs.len()), terms)
 }
 

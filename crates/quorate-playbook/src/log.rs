@@ -12,7 +12,7 @@ use quorate_manifest::playbook::{Playbook, Selector, Status, Target, Term};
 pub const FILE_NAME: &str = "_log.md";
 
 /// What a new log begins with.
-pub const HEADER: &str = "# Log of playbooks\n\nWhat happened to the playbooks here, the newest last. `quorate` adds lines and changes none.\n\n";
+const HEADER: &str = "# Log of playbooks\n\nWhat happened to the playbooks here, the newest last. `quorate` adds lines and changes none.\n\n";
 
 /// How many characters of the words a line has.
 const MAX_CHARS: usize = 300;

@@ -183,7 +183,7 @@ fn end_paragraph(prompt: &mut String) {
 pub struct Candidate {
     /// Its slug; never part of the prompt.
     pub slug: String,
-    /// What agents are told.
+    /// The text for agents.
     pub text: String,
     /// The block that it replaces; `None` adds it behind everything, as a paragraph.
     pub block: Option<String>,

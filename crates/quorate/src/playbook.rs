@@ -510,7 +510,7 @@ impl Playbooks {
     ///
     /// ```
     #[doc = include_str!("playbook/example.txt")]
-    /// let archived = playbooks.archive("cite", "nobody asks for shelves").await?;
+    /// let archived = playbooks.archive("cite", "shelves were renumbered").await?;
     /// assert_eq!((archived.version, archived.status), (2, "archived"));
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -529,7 +529,7 @@ impl Playbooks {
     ///
     /// ```
     #[doc = include_str!("playbook/example.txt")]
-    /// playbooks.archive("cite", "nobody asks for shelves").await?;
+    /// playbooks.archive("cite", "shelves were renumbered").await?;
     /// let restored = playbooks.rollback("cite", 1).await?;
     /// assert_eq!((restored.version, restored.status), (3, Status::Shadow));
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;

@@ -290,7 +290,7 @@ fn lacks_frontmatter(path: &Path) -> bool {
     matches!(disk::read_text(path), Ok(Some(text)) if !text.trim_start_matches('\u{feff}').starts_with("---") || !text.contains("\n---"))
 }
 
-/// What a repair has done
+/// The steps of a repair
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Repairs {
     /// Each step in words

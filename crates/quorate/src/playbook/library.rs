@@ -17,9 +17,7 @@ use quorate_manifest::duration::IsoDuration;
 use quorate_manifest::loader::{Loader, ReadResult, Reference, Refs};
 use quorate_manifest::operator::{self, Operator};
 use quorate_manifest::playbook::load::written_at;
-use quorate_manifest::playbook::{
-    self, Catalog, EntryKind, FOLDER, Gate, Playbook, PlaybookFile, Status, Weaving,
-};
+use quorate_manifest::playbook::{self, Catalog, FOLDER, Gate, Playbook, PlaybookFile, Status, Weaving};
 use quorate_manifest::workspace::{Scope, WorkspacePath};
 use quorate_manifest::{frontmatter, persona, timestamp};
 use quorate_playbook::bind::{Binding, BindingIndex, MatchKind, RUNTIME, Subject};
@@ -51,8 +49,6 @@ pub struct Library {
     pub catalogue: Catalogue,
     /// The operators, by slug.
     pub operators: Vec<KnownOperator>,
-    /// Errors of operators.
-    pub(crate) report: Report,
     /// The recorded exceptions.
     pub(crate) exceptions: Exceptions,
     pub(crate) environment: Environment,
@@ -73,23 +69,13 @@ impl Library {
         let manifests = Manifests::open(environment, &root, Refs::Followed)?;
         let loader = manifests.loader(&*environment.registries);
         let exceptions = Exceptions::of(&workspace, &scope);
-        let (mut operators, mut report) = (Vec::new(), Report::new());
-        for loaded in operators_of(&loader, &scope) {
-            match loaded {
-                Ok(loaded) => operators.push(KnownOperator::new(loaded, &workspace.config, &exceptions)),
-                Err(error) => report.absorb(*error.report),
-            }
-        }
-        Ok(Library {
-            catalogue: Catalogue::open(&loader, &scope, &workspace.ledger),
-            root,
-            scope,
-            workspace,
-            operators,
-            report,
-            exceptions,
-            environment: environment.clone(),
-        })
+        // `check` reports the errors of the others.
+        let loaded = operators_of(&loader, &scope).flatten();
+        let known = |operator| KnownOperator::new(operator, &workspace.config, &exceptions);
+        let operators = loaded.map(known).collect();
+        let catalogue = Catalogue::open(&loader, &scope, &workspace.ledger);
+        let environment = environment.clone();
+        Ok(Library { root, scope, workspace, catalogue, operators, exceptions, environment })
     }
 
     /// The folder of the playbooks.
@@ -242,7 +228,6 @@ pub(crate) fn operators_of(
 /// An operator with its locks and exceptions.
 pub struct KnownOperator {
     pub(crate) slug: String,
-    pub(crate) operator: Operator,
     /// Its prompt without playbooks.
     pub base: BasePrompt,
     /// The subject that selectors match.
@@ -263,8 +248,7 @@ impl KnownOperator {
         let LoadedOperator { operator, base, persona_locks, .. } = operating;
         let traits = traits::locked_traits(&configuration.locks, &operator, &persona_locks);
         let subject = operator_subject(&operator);
-        let exceptions = exceptions.clone();
-        KnownOperator { slug: operator.id.clone(), operator, base, subject, traits, exceptions }
+        KnownOperator { slug: operator.id, base, subject, traits, exceptions: exceptions.clone() }
     }
 
     /// Checks a playbook against its locks and the author's, minus exceptions.
@@ -389,7 +373,6 @@ impl Gating {
         if playbook.status != Status::Active {
             return Gating::Passed;
         }
-        let entries = playbook.history.as_deref().unwrap_or_default();
         let body = |text: &str| {
             let parts = frontmatter::split(text).ok()?;
             Some(text[parts.body].trim().replace("\r\n", "\n"))
@@ -397,11 +380,7 @@ impl Gating {
         let own = Some(file.text().replace("\r\n", "\n"));
         let promoted =
             record.versions.iter().rfind(|version| version.event == "promoted" && body(&version.text) == own);
-        let gate = promoted.and_then(|version| {
-            let entry =
-                entries.iter().find(|entry| entry.at == version.at && entry.kind == EntryKind::Promoted);
-            entry.and_then(|entry| entry.gate)
-        });
+        let gate = promoted.and_then(|version| playbook.gate_of_promotion(&version.at));
         let priority = priority(playbook);
         let reach = match (priority >= GOVERNANCE_PRIORITY, targets_all) {
             (true, _) => format!("is active at priority {priority}"),
@@ -436,7 +415,7 @@ pub(crate) fn never_gated_body(slug: &str) -> Body {
 }
 
 /// The active playbooks that target all operators of a scope by patterns. Operators are read only if there is a pattern.
-pub(crate) fn targeting_all(books: &[PlaybookFile], loader: &Loader<'_>, scope: &Scope) -> BTreeSet<String> {
+fn targeting_all(books: &[PlaybookFile], loader: &Loader<'_>, scope: &Scope) -> BTreeSet<String> {
     let mut subjects: Option<Vec<Subject>> = None;
     let load = || operators_of(loader, scope).flatten().map(|one| operator_subject(&one.operator)).collect();
     let active = books.iter().map(|book| &book.playbook).filter(|book| book.status == Status::Active);
@@ -467,9 +446,14 @@ impl Catalogue {
         if playbook::exists(loader, scope) {
             traits::precompile();
         }
-        let mut catalogue = Catalogue::from(playbook::load_all(loader, scope));
-        catalogue.recorded = RecordedVersions::of(&RecordedVersions::records_blocking(ledger, scope));
-        catalogue.targeting_all = targeting_all(&catalogue.books, loader, scope);
+        let Catalog { playbooks: books, report } = playbook::load_all(loader, scope);
+        let mut catalogue = Catalogue {
+            bindings: BindingIndex::new(books.iter().map(|book| &book.playbook)),
+            recorded: RecordedVersions::of(&RecordedVersions::records_blocking(ledger, scope)),
+            targeting_all: targeting_all(&books, loader, scope),
+            books,
+            report,
+        };
         for body in catalogue.missing_bodies() {
             catalogue.report.warn(codes::PLAYBOOK_GONE, body);
         }
@@ -547,13 +531,6 @@ impl Catalogue {
             }
         }
         bound.into_iter().map(|(at, known)| (&self.books[at], known)).collect()
-    }
-}
-
-impl From<Catalog> for Catalogue {
-    fn from(Catalog { playbooks: books, report }: Catalog) -> Self {
-        let bindings = BindingIndex::new(books.iter().map(|book| &book.playbook));
-        Catalogue { bindings, books, report, ..Catalogue::default() }
     }
 }
 

@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 use quorate_kernel::clock::rfc3339;
 use quorate_kernel::ports::ledger::{Ledger as _, Record};
 use quorate_manifest::playbook::load::is_over;
-use quorate_manifest::playbook::{Gate, PlaybookFile, Status};
+use quorate_manifest::playbook::{EntryKind, Gate, PlaybookFile, Status};
 use quorate_playbook::history::Version;
 use quorate_playbook::log::{NEVER_GATED, priority, status_rank};
 use quorate_playbook::weave::Candidate;
@@ -366,12 +366,11 @@ pub const DRIFTED: &str = "It was edited by hand since: run `quorate playbook re
 impl ShownVersion {
     /// The versions of a playbook, the oldest first, with the gates from the playbook's own history.
     fn all(record: &VersionedFile, file: &PlaybookFile) -> Vec<ShownVersion> {
-        let entries = file.playbook.history.as_deref().unwrap_or_default();
-        let shown = |version: &Version| {
-            let is_it = |at: &str| at == version.at && version.event == "promoted";
-            let entry = entries.iter().find(|entry| is_it(&entry.at));
-            ShownVersion { version: version.clone(), gate: entry.and_then(|entry| entry.gate) }
+        let gate = |version: &Version| {
+            let is_promotion = version.event == EntryKind::Promoted.as_str();
+            is_promotion.then(|| file.playbook.gate_of_promotion(&version.at)).flatten()
         };
+        let shown = |version: &Version| ShownVersion { version: version.clone(), gate: gate(version) };
         record.versions.iter().map(shown).collect()
     }
 }

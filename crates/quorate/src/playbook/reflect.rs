@@ -84,8 +84,8 @@ impl Reflection {
         let (runs, playbooks) =
             (amount(self.runs as u64, "run"), amount(self.proposals.len() as u64, "playbook"));
         doc.line(format!("{} has read {runs} and proposes {playbooks}", self.by));
-        for proposal in self.proposals.iter().filter(|_| self.proposed.is_none()) {
-            if let Proposal::Unusable { slug, misread } = proposal {
+        for proposal in &self.proposals {
+            if let (Proposal::Unusable { slug, misread }, None) = (proposal, &self.proposed) {
                 doc.line(format!("skipped `{slug}`: {}", misread.reason));
             }
         }
@@ -126,12 +126,10 @@ pub(super) async fn reflect(
         let body = Body::new(why).help("run `quorate doctor` to check the executor");
         Error::configuration(codes::OPERATOR_FAILED, body)
     })?;
-    let unreadable = |why: String| {
-        let body = Body::new(format!("cannot read the proposals of `{}`: {why}", asking.name()));
-        Error::configuration(codes::DELTA_INVALID, body)
-    };
-    let objects =
-        reflection::read_deltas(&answer).ok_or_else(|| unreadable("not a list of deltas".to_owned()))?;
+    let objects = reflection::read_deltas(&answer).ok_or_else(|| {
+        let message = format!("cannot read the proposals of `{}`: not a list of deltas", asking.name());
+        Error::configuration(codes::DELTA_INVALID, Body::new(message))
+    })?;
     let redactor = &writer.session.workspace.redaction.redactor;
     let proposals = objects
         .into_iter()

@@ -335,7 +335,7 @@ impl RecordedVersions {
         Ok(RecordedVersions::of(&store.records(&playbook_stream(scope)).await?))
     }
 
-    /// What these records say.
+    /// Collects the versions and the trials in these records.
     pub(crate) fn of(records: &[Record]) -> Self {
         let mut recorded = RecordedVersions::default();
         records.iter().for_each(|record| recorded.add(record));

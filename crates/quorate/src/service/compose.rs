@@ -14,7 +14,7 @@ use quorate_kernel::ports::ledger::{self, PlaybookEvent, Record};
 use quorate_kernel::record::PlaybookEventData;
 use quorate_ledger::Store;
 use quorate_ledger::store::StreamPosition;
-use quorate_manifest::playbook::Status;
+use quorate_manifest::playbook::{FOLDER, Status};
 use quorate_manifest::workspace::Scope;
 use quorate_playbook::bind::MatchKind;
 use quorate_playbook::contradiction::contradictions;
@@ -30,7 +30,7 @@ use tokio::sync::Mutex;
 use super::environment::Environment;
 use super::error::Error;
 use super::redaction::CurrentRedactor;
-use crate::playbook::change::{self, ChangeEvent};
+use crate::playbook::change::{self, ChangeEvent, PlaybookChange};
 use crate::playbook::library::{self, Catalogue, Gating, KnownOperator};
 use crate::playbook::traits::compile;
 
@@ -182,7 +182,7 @@ impl Sources {
     }
 
     /// The records of a composed prompt: woven, skipped and shadow texts. `None` if the prompt is the base alone.
-    pub fn events(&self, composed: &Composition) -> Option<(Vec<ChangeEvent>, Vec<ledger::Body>)> {
+    pub(crate) fn events(&self, composed: &Composition) -> Option<(Vec<ChangeEvent>, Vec<ledger::Body>)> {
         if self.candidates.is_empty() {
             return None;
         }
@@ -253,8 +253,13 @@ impl Sources {
         if events.is_empty() {
             return Ok(());
         }
-        let next = recorded.next_n();
-        change::record_events(store, (&self.root, &self.scope), now_ms, events, bodies, next).await
+        // The id of the change is new, so only the end of the stream is read.
+        let change = PlaybookChange { events, ..PlaybookChange::new_at(now_ms) };
+        change::append_new_events(store, &stream, &change, bodies, &mut recorded.next_n()).await?;
+        // The ledger is authoritative; an unwritable workspace is no reason to stop a weave.
+        let dir = self.root.join(self.scope.folder());
+        let _ = change::append_lines(&dir, &dir.join(FOLDER), now_ms, &change.events);
+        Ok(())
     }
 }
 

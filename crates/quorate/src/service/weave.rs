@@ -40,7 +40,7 @@ use crate::view::Doc;
 /// ```
 #[derive(Debug, Clone)]
 pub struct WeaveRequest {
-    /// Whose prompt it is, as a slug or a `ws://` ref
+    /// The operator or the persona, as a slug or a `ws://` ref
     pub target: WeaveTarget,
     /// Weaves only the overlays of this assembly, whatever operator they are for
     pub assembly: Option<String>,
@@ -61,7 +61,7 @@ impl WeaveRequest {
     }
 }
 
-/// Whose prompt it is
+/// The operator or the persona of a prompt
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum WeaveTarget {
@@ -74,7 +74,7 @@ pub enum WeaveTarget {
 /// A composed prompt and its parts
 #[derive(Debug, Clone, Serialize)]
 pub struct ComposedPrompt {
-    /// Whose prompt it is, as a ref
+    /// The operator or the persona, as a ref
     #[serde(flatten)]
     pub target: WeaveTarget,
     /// An estimate of the prompt's tokens: a fourth of its characters
