@@ -67,6 +67,19 @@ impl<'t> LineIndex<'t> {
     }
 }
 
+/// A text on one line: each run of whitespace becomes one space.
+pub fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The first `most` characters of a text; a longer text ends in `…`.
+pub fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// The entries of a section.
 ///
 /// # Panics
@@ -140,6 +153,12 @@ mod tests {
         check("\u{feff}ab", 4, 1, 2);
         check("\u{feff}ab", 0, 1, 1);
         assert_eq!(LineIndex::new("\u{feff}ab").line(1), "ab");
+    }
+
+    #[test]
+    fn a_long_text_is_cut_between_characters() {
+        assert_eq!((shortened("ä b", 3), shortened("ä b", 2)), ("ä b".to_owned(), "ä …".to_owned()));
+        assert_eq!(one_line(" a\n\tb "), "a b");
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! Gather strategies: which part of the subject a member sees (X13).
 
+use quorate_diagnostics::text::shortened;
 use quorate_manifest::timestamp;
 use serde_json::json;
 
 use crate::assembly::Member;
 use crate::{Json, Part, PartKind};
 
-/// The whole subject with what is in force; of a conversation the last messages.
+/// The whole subject with the active overlays; for a conversation, its last messages.
 pub(crate) const WORKING_MEMORY: &str = "working-memory";
 /// The strategy that gives a member the last messages of a conversation.
 pub(crate) const RECENT_MESSAGES: &str = "recent-messages";
@@ -14,7 +15,7 @@ pub(crate) const RECENT_MESSAGES: &str = "recent-messages";
 pub(crate) const DIGEST: &str = "digest";
 /// The last message of a user.
 pub(crate) const LAST_MESSAGE_ONLY: &str = "last-message-only";
-/// What a node's children have passed up, which every node with children is given anyway.
+/// The reports of a node's children, which every node with children receives anyway.
 pub(crate) const CHILDREN_OUTPUTS: &str = "custom:children-outputs";
 /// The same, written plainly (H1).
 pub(crate) const CHILDREN_OUTPUTS_PLAIN: &str = "children-outputs";
@@ -23,7 +24,7 @@ pub(crate) const CHILDREN_OUTPUTS_PLAIN: &str = "children-outputs";
 pub const BUILT_IN: [&str; 6] =
     [WORKING_MEMORY, RECENT_MESSAGES, DIGEST, LAST_MESSAGE_ONLY, CHILDREN_OUTPUTS, CHILDREN_OUTPUTS_PLAIN];
 
-/// What a custom strategy begins with.
+/// The prefix of a custom strategy.
 pub const CUSTOM_PREFIX: &str = "custom:";
 
 /// The JSON Schema of a built-in strategy's parameters; `None` where the strategy is the host's. Parameters that a strategy
@@ -57,7 +58,7 @@ const DAY_MS: i64 = 86_400_000;
 pub struct Subject {
     pub part: Part,
     /// Its messages, where it is a conversation that has any.
-    messages: Option<Conversation>,
+    messages: Option<Vec<Message>>,
     /// The texts of the overlays that are active.
     overlays: Vec<String>,
     /// When the run was opened, in milliseconds since the Unix epoch.
@@ -70,7 +71,7 @@ impl Subject {
         let messages = (part.kind == PartKind::Conversation)
             .then(|| parse_conversation(&part.name, &part.text).ok())
             .flatten()
-            .filter(|conversation| !conversation.messages.is_empty());
+            .filter(|messages| !messages.is_empty());
         let overlays = overlays.iter().filter_map(Json::as_str).map(str::to_owned).collect();
         Subject { part, messages, overlays, at_ms }
     }
@@ -101,8 +102,8 @@ impl Subject {
 
     /// The messages that are chosen, as one text; the whole subject where there are none to choose from.
     fn select_messages(&self, choose: impl FnOnce(&[Message]) -> Vec<Message>) -> Part {
-        let Some(conversation) = &self.messages else { return self.part.clone() };
-        let text = render_messages(&choose(&conversation.messages));
+        let Some(messages) = &self.messages else { return self.part.clone() };
+        let text = render_messages(&choose(messages));
         Part { text: text.into(), ..self.part.clone() }
     }
 
@@ -111,7 +112,12 @@ impl Subject {
         let since_ms = self.at_ms.saturating_sub(window_ms);
         self.select_messages(|all| {
             let recent = all.iter().filter(|message| message.at_ms.is_none_or(|at_ms| at_ms >= since_ms));
-            recent.map(|message| Message { content: truncate(&message.content), ..message.clone() }).collect()
+            recent
+                .map(|message| Message {
+                    content: shortened(&message.content, MAX_DIGEST_CHARS),
+                    ..message.clone()
+                })
+                .collect()
         })
     }
 
@@ -121,22 +127,12 @@ impl Subject {
     }
 }
 
-fn truncate(content: &str) -> String {
-    match content.char_indices().nth(MAX_DIGEST_CHARS) {
-        Some((at, _)) => format!("{}…", &content[..at]),
-        None => content.to_owned(),
-    }
-}
-
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Conversation {
-    /// Its messages, oldest first.
-    pub messages: Vec<Message>,
-}
-
+/// A message of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
+    /// The speaker, such as `user` or `assistant`.
     pub role: String,
+    /// The text of the message.
     pub content: String,
     /// The time, in milliseconds since the Unix epoch, if known.
     pub at_ms: Option<i64>,
@@ -159,15 +155,16 @@ const USER_ROLES: [&str; 5] = ["user", "human", "customer", "client", "member"];
 /// Roles that are never a user.
 const AGENT_ROLES: [&str; 5] = ["assistant", "agent", "system", "tool", "bot"];
 
-/// Reads a conversation; its file's name says in which form it is.
-/// # Errors The first line of a `.jsonl` file that is not a message. Plain text always parses, possibly without messages.
-pub fn parse_conversation(name: &str, text: &str) -> Result<Conversation, ConversationError> {
-    let messages = if name.to_ascii_lowercase().ends_with(".jsonl") {
-        parse_jsonl(text)?
-    } else {
-        parse_transcript(text)
-    };
-    Ok(Conversation { messages })
+/// Reads the messages of a conversation, oldest first; the form follows from the file's name. Plain text always parses,
+/// possibly without messages.
+///
+/// # Errors
+/// The first line of a `.jsonl` file that is not a message.
+pub fn parse_conversation(name: &str, text: &str) -> Result<Vec<Message>, ConversationError> {
+    match name.to_ascii_lowercase().ends_with(".jsonl") {
+        true => parse_jsonl(text),
+        false => Ok(parse_transcript(text)),
+    }
 }
 
 fn parse_jsonl(text: &str) -> Result<Vec<Message>, ConversationError> {
@@ -322,7 +319,7 @@ mod conversation_tests {
 
     fn said(name: &str, text: &str) -> Vec<(String, String)> {
         let read = parse_conversation(name, text).unwrap_or_else(|error| panic!("{error}"));
-        read.messages.into_iter().map(|message| (message.role, message.content)).collect()
+        read.into_iter().map(|message| (message.role, message.content)).collect()
     }
 
     fn owned(pairs: &[(&str, &str)]) -> Vec<(String, String)> {
@@ -372,7 +369,7 @@ mod conversation_tests {
     fn the_last_user_is_found_by_role() {
         // X13
         let last = |text| {
-            last_user_message(&parse_conversation("x.md", text).unwrap_or_default().messages)
+            last_user_message(&parse_conversation("x.md", text).unwrap_or_default())
                 .map(|message| message.content)
         };
         assert_eq!(last("user: a\nassistant: b").as_deref(), Some("a"));

@@ -5,6 +5,7 @@
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 
+use quorate_diagnostics::text::{one_line, shortened};
 use quorate_protocol::Json;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, PaginatedRequestParams,
@@ -415,11 +416,7 @@ impl CallError {
 
 /// An excerpt of the server's text for a message: one line, capped.
 pub(crate) fn excerpt(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(MAX_EXCERPT_CHARS) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
+    shortened(&one_line(text), MAX_EXCERPT_CHARS)
 }
 
 /// An error with all of its causes, in one line.

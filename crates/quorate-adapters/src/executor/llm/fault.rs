@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use jiff::fmt::rfc2822;
+use quorate_diagnostics::text::shortened;
 use quorate_kernel::canonical;
 use quorate_kernel::ports::executor::Retry;
 use quorate_protocol::Json;
@@ -157,10 +158,7 @@ impl fmt::Display for Fault {
 pub(super) fn quoted(text: &str) -> String {
     let words = text.split(|letter: char| letter.is_whitespace() || letter.is_control());
     let line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(MAX_QUOTED_CHARS) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
+    shortened(&line, MAX_QUOTED_CHARS)
 }
 
 /// The fields of an error object, read from any of its shapes.

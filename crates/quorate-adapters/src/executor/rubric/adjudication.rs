@@ -10,6 +10,7 @@
 use std::cmp::Reverse;
 use std::ops::Range;
 
+use quorate_diagnostics::text::one_line;
 use serde_json::{Value, json};
 
 use super::document::Document;
@@ -290,7 +291,7 @@ impl<'a> BriefItem<'a> {
         // The findings say what is wrong; the brief says what to do.
         let texts = if self.fixes.is_empty() { &self.issues } else { &self.fixes };
         // One item, one line: a brief is a list.
-        let texts = texts.join(" ").split_whitespace().collect::<Vec<_>>().join(" ");
+        let texts = one_line(&texts.join(" "));
         format!("{place}{texts} ({})", join_names(&self.members))
     }
 }

@@ -7,6 +7,8 @@ mod sources;
 
 use std::ops::Range;
 
+use quorate_diagnostics::text::one_line;
+
 pub(super) use sentences::{Word, WordKind, split_words};
 pub(super) use sources::Channel;
 
@@ -130,7 +132,7 @@ impl<'t> Document<'t> {
 
     /// The text of a place on one line, for use within a sentence.
     pub(super) fn one_line(&self, span: &Range<usize>) -> String {
-        self.text[span.clone()].split_whitespace().collect::<Vec<_>>().join(" ")
+        one_line(&self.text[span.clone()])
     }
 
     /// The words of a sentence.

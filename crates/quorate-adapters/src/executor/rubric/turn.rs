@@ -91,8 +91,7 @@ fn compose(document: &Document<'_>, raised: &[CheckFinding]) -> String {
 }
 
 fn finding_line(document: &Document<'_>, check_finding: &CheckFinding) -> String {
-    let quote = &document.text[document.quote(&check_finding.finding.span)];
-    let quote = quote.split_whitespace().collect::<Vec<_>>().join(" ");
+    let quote = document.one_line(&document.quote(&check_finding.finding.span));
     match quote.is_empty() {
         true => format!("{} {}", check_finding.finding.issue, check_finding.finding.fix),
         false => {

@@ -1,6 +1,7 @@
 //! What members see of each other: typed fields only, capped, in roster order, the same block for all members, so that all
 //! prompts of a round share it.
 
+use quorate_diagnostics::text::shortened;
 use serde_json::{Map, json};
 
 use super::{CrossRead, Response, Setup};
@@ -108,10 +109,7 @@ fn finding(value: &Json) -> Option<Json> {
 }
 
 fn truncate(text: &str) -> Json {
-    match text.char_indices().nth(TEXT_CAP) {
-        None => json!(text),
-        Some((end, _)) => json!(format!("{}…", &text[..end])),
-    }
+    Json::String(shortened(text, TEXT_CAP))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use quorate_diagnostics::text::WordList;
+use quorate_diagnostics::text::{WordList, one_line, shortened};
 
 use super::{Check, Criteria, opening_span};
 use crate::executor::rubric::criteria::{Goal, stems};
@@ -275,11 +275,7 @@ fn find_unmet_goals(document: &Document<'_>, criteria: &Criteria<'_>) -> Vec<Fin
 }
 
 fn shorten(goal: &str) -> String {
-    let line = goal.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(MAX_GOAL_CHARS) {
-        None => line,
-        Some((end, _)) => format!("{}…", &line[..end]),
-    }
+    shortened(&one_line(goal), MAX_GOAL_CHARS)
 }
 
 #[cfg(test)]

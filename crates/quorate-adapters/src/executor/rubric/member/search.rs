@@ -6,7 +6,7 @@
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use quorate_diagnostics::text::WordList;
+use quorate_diagnostics::text::{WordList, one_line};
 use quorate_protocol::{Json, Part, PartKind, gather};
 
 use super::Stance;
@@ -157,7 +157,7 @@ pub(super) fn read_items(role: &str, persona: Option<&Json>) -> Vec<Item> {
 impl Item {
     /// An item; none where it has no word that says something of a subject.
     fn read(written: &str, stance: Stance) -> Option<Item> {
-        let line = written.split_whitespace().collect::<Vec<_>>().join(" ");
+        let line = one_line(written);
         // An id becomes words.
         let line = if line.contains(' ') { line } else { line.replace(['-', '_'], " ") };
         let head = match stance {
@@ -336,7 +336,7 @@ impl Subject {
 fn passages(part: &Part) -> Vec<Passage> {
     // What was cut from a file of JSON lines is text.
     let turns = [&*part.name, "cut.md"].iter().find_map(|name| {
-        let messages = gather::parse_conversation(name, &part.text).ok()?.messages;
+        let messages = gather::parse_conversation(name, &part.text).ok()?;
         (part.kind == PartKind::Conversation && !messages.is_empty()).then_some(messages)
     });
     match turns {
