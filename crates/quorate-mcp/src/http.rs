@@ -105,9 +105,10 @@ impl McpListener {
             .with_allowed_origins(self.options.origins.iter().map(Origin::to_string))
             .enforce_origin_validation();
         let server = Connection(served.clone());
-        let sessions = Arc::new(Sessions::new(sessions));
+        let sessions = Arc::new(Sessions { all: sessions, ..Sessions::default() });
         let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
-        let guard = Arc::new(Guard::new(self.address, self.options.token.as_deref(), self.options.origins));
+        let token = self.options.token.as_deref().map(TokenHash::of);
+        let guard = Arc::new(Guard { address: self.address, token, origins: self.options.origins });
         let router = Router::new()
             .route_service(PATH, service)
             .layer(middleware::from_fn_with_state(self.options.deadlines.body, validate_body))
@@ -131,10 +132,6 @@ struct Guard {
 }
 
 impl Guard {
-    fn new(address: SocketAddr, token: Option<&str>, origins: Vec<Origin>) -> Guard {
-        Guard { address, token: token.map(TokenHash::of), origins }
-    }
-
     /// The refusal of a request, if it is refused.
     fn refuse(&self, method: &Method, headers: &HeaderMap, uri: &Uri) -> Option<Response> {
         let forbidden = |text: &'static str| Some((StatusCode::FORBIDDEN, text).into_response());
@@ -205,7 +202,7 @@ fn preflight(method: &Method, headers: &HeaderMap) -> Option<Response> {
 
 const MAX_SESSIONS: usize = 256;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Sessions {
     all: LocalSessionManager,
     used: Mutex<HashMap<SessionId, SessionUse>>,
@@ -234,10 +231,6 @@ impl SessionUse {
 type Error = <LocalSessionManager as SessionManager>::Error;
 
 impl Sessions {
-    fn new(all: LocalSessionManager) -> Self {
-        Sessions { all, used: Mutex::default(), create_lock: tokio::sync::Mutex::default() }
-    }
-
     fn used(&self) -> MutexGuard<'_, HashMap<SessionId, SessionUse>> {
         self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -469,6 +462,10 @@ mod guard_tests {
 
     use super::*;
 
+    fn new_guard(address: SocketAddr, token: Option<&str>, origins: Vec<Origin>) -> Guard {
+        Guard { address, token: token.map(TokenHash::of), origins }
+    }
+
     fn status(guard: &Guard, headers: &[(HeaderName, &str)]) -> Option<u16> {
         let mut all = HeaderMap::new();
         for (name, value) in headers {
@@ -481,7 +478,7 @@ mod guard_tests {
 
     #[test]
     fn only_this_servers_host_is_served() {
-        let loopback = Guard::new("127.0.0.1:8000".parse().unwrap(), None, Vec::new());
+        let loopback = new_guard("127.0.0.1:8000".parse().unwrap(), None, Vec::new());
         for good in ["127.0.0.1:8000", "localhost:8000", "LOCALHOST:8000", "[::1]:8000"] {
             assert_eq!(status(&loopback, &[(HOST, good)]), None, "{good}");
         }
@@ -492,7 +489,7 @@ mod guard_tests {
         }
         assert_eq!(status(&loopback, &[]), Some(403));
         assert_eq!(status(&loopback, &[(HOST, "localhost:8000"), (HOST, "evil:8000")]), Some(403));
-        let everywhere = Guard::new("0.0.0.0:8000".parse().unwrap(), Some("s"), Vec::new());
+        let everywhere = new_guard("0.0.0.0:8000".parse().unwrap(), Some("s"), Vec::new());
         assert_eq!(status(&everywhere, &[(HOST, "10.0.0.1:8000")]), Some(401));
         assert_eq!(status(&everywhere, &[(HOST, "evil.example:8000")]), Some(403));
     }
@@ -501,7 +498,7 @@ mod guard_tests {
     fn an_origin_has_to_be_allowed() {
         let origins = ["https://app.example.com", "http://localhost:5173"];
         let origins = origins.map(|origin| origin.parse().unwrap()).into();
-        let guard = Guard::new("127.0.0.1:80".parse().unwrap(), None, origins);
+        let guard = new_guard("127.0.0.1:80".parse().unwrap(), None, origins);
         let with = |origin| status(&guard, &[(HOST, "localhost"), (ORIGIN, origin)]);
         assert_eq!(with("https://app.example.com"), None);
         assert_eq!(with("https://app.example.com:443"), None);
@@ -514,7 +511,7 @@ mod guard_tests {
 
     #[test]
     fn a_token_has_to_be_known() {
-        let guard = Guard::new("127.0.0.1:80".parse().unwrap(), Some("secret"), Vec::new());
+        let guard = new_guard("127.0.0.1:80".parse().unwrap(), Some("secret"), Vec::new());
         let with = |authorization| status(&guard, &[(HOST, "localhost"), (AUTHORIZATION, authorization)]);
         assert_eq!(with("Bearer secret"), None);
         assert_eq!(with("bearer secret"), None);
@@ -526,7 +523,7 @@ mod guard_tests {
 
     #[tokio::test]
     async fn no_token_is_not_called_a_wrong_one() {
-        let guard = Guard::new("127.0.0.1:80".parse().unwrap(), Some("secret"), Vec::new());
+        let guard = new_guard("127.0.0.1:80".parse().unwrap(), Some("secret"), Vec::new());
         let said = async |headers: &[(HeaderName, &'static str)]| {
             let headers =
                 headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_static(value))).collect();
@@ -546,7 +543,7 @@ mod sessions_tests {
 
     #[tokio::test]
     async fn one_session_too_many_closes_the_one_that_was_longest_idle() {
-        let sessions = Sessions::new(LocalSessionManager::default());
+        let sessions = Sessions::default();
         let mut ids = Vec::new();
         // Dropping a transport would end the session's task.
         let mut transports = Vec::new();
@@ -567,7 +564,7 @@ mod sessions_tests {
 
     #[tokio::test]
     async fn a_session_with_a_stream_is_not_idle() {
-        let sessions = Sessions::new(LocalSessionManager::default());
+        let sessions = Sessions::default();
         let (first, _transport) = sessions.create_session().await.unwrap();
         let stream = sessions.keep_alive(&first, futures::stream::pending::<()>());
         let mut transports = Vec::new();

@@ -29,21 +29,20 @@ pub(super) enum Effect {
     Replaces,
 }
 
-/// A tool.
-pub(super) trait Tool: 'static {
+/// A tool. Its fields are the arguments.
+pub(super) trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
     const NAME: &'static str;
     /// Shown to users.
     const TITLE: &'static str;
     /// The description for a model.
     const ABOUT: &'static str;
     const EFFECT: Effect;
-    type Arguments: DeserializeOwned + JsonSchema + Send;
     /// Serializes to an object.
     type Output: Serialize + JsonSchema;
 
     fn call(
+        self,
         server: &Arc<ServerState>,
-        arguments: Self::Arguments,
         caller: &Caller,
     ) -> impl Future<Output = Result<Self::Output, Failure>> + Send;
 }
@@ -67,11 +66,10 @@ impl ToolEntry {
         let annotations = ToolAnnotations::with_title(T::TITLE)
             .read_only(T::EFFECT == Effect::Reads)
             .destructive(T::EFFECT == Effect::Replaces);
-        let about =
-            model::Tool::new(T::NAME, T::ABOUT, Arc::new(schema_of::<T::Arguments>(Direction::Input)))
-                .with_title(T::TITLE)
-                .with_raw_output_schema(Arc::new(schema_of::<T::Output>(Direction::Output)))
-                .with_annotations(annotations);
+        let about = model::Tool::new(T::NAME, T::ABOUT, Arc::new(schema_of::<T>(Direction::Input)))
+            .with_title(T::TITLE)
+            .with_raw_output_schema(Arc::new(schema_of::<T::Output>(Direction::Output)))
+            .with_annotations(annotations);
         ToolEntry { name: T::NAME, effect: T::EFFECT, about, call: call_tool::<T> }
     }
 
@@ -92,8 +90,8 @@ fn call_tool<'a, T: Tool>(
 ) -> CallFuture<'a> {
     Box::pin(async move {
         let quorate = &server.quorate;
-        let result = match read(T::NAME, arguments) {
-            Ok(arguments) => T::call(server, arguments, caller).await,
+        let result = match read::<T>(arguments) {
+            Ok(tool) => tool.call(server, caller).await,
             Err(failure) => Err(failure),
         };
         match result.map(|output| serde_json::to_value(&output).expect("what tools give are plain objects")) {
@@ -105,7 +103,8 @@ fn call_tool<'a, T: Tool>(
 }
 
 /// Parses arguments; an error names the one that cannot be parsed.
-fn read<T: DeserializeOwned>(tool: &str, arguments: JsonObject) -> Result<T, Failure> {
+fn read<T: Tool>(arguments: JsonObject) -> Result<T, Failure> {
+    let tool = T::NAME;
     serde_path_to_error::deserialize(Value::Object(arguments)).map_err(|error| {
         let path = error.path().to_string();
         let cause = error.into_inner();

@@ -7,8 +7,8 @@ mod ledger;
 
 use std::time::Duration;
 
-use quorate::Caps;
-use quorate::input::{self, Whole, parse_money};
+use quorate::input::{self, Whole};
+use quorate::{Caps, Money, RunOptions};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -101,43 +101,33 @@ impl Wait {
     }
 }
 
-/// The limits of a run.
-fn run_caps(
+/// The options of a run. A client may name an executor of quorate.toml or a preset, whose address the user knows. An
+/// address of the client's own would get any file of the root; the client may follow what it has read.
+fn run_options(
+    executor: Option<String>,
     calls: Option<MaxCalls>,
     tokens: Option<MaxTokens>,
     money: Option<&str>,
-) -> Result<Caps, Failure> {
-    let money = money.map(|text| {
-        parse_money(text)
-            .map_err(|why| Failure::usage(format!("`max_money`: {why}"), "write 5 USD or 0.50 USD"))
-    });
-    Ok(Caps {
-        calls: calls.map(|calls| calls.get() as u32),
-        tokens: tokens.map(MaxTokens::get),
-        usd_nanos: money.transpose()?,
-    })
-}
-
-/// The executor that a client names: a table or a preset, whose address the user knows. An address of the client's own would
-/// get any file of the root; the client may follow what it has read.
-fn named_executor(name: Option<String>) -> Result<Option<String>, Failure> {
-    match name.as_deref().is_some_and(|name| name.contains("://")) {
-        true => Err(Failure::usage(
+    timeout: Option<&str>,
+) -> Result<RunOptions, Failure> {
+    if executor.as_deref().is_some_and(|name| name.contains("://")) {
+        return Err(Failure::usage(
             "`executor` is an address",
             "name a table of quorate.toml or a preset: an address that texts are sent to stands in quorate.toml",
-        )),
-        false => Ok(name),
+        ));
     }
-}
-
-/// Parses a timeout, as in `quorate.toml`.
-fn parse_timeout(text: Option<&str>) -> Result<Option<Duration>, Failure> {
-    let Some(text) = text else { return Ok(None) };
-    match input::parse_duration(text) {
-        Ok(long) if !long.is_zero() => Ok(Some(long)),
-        Ok(_) => Err(Failure::usage("`timeout` is nothing", "write 90s or 5m")),
-        Err(error) => Err(Failure::usage(format!("`timeout`: {error}"), "write 90s or 5m")),
-    }
+    let money = money.map(Money::parse_cap).transpose();
+    let money =
+        money.map_err(|error| Failure::usage(format!("`max_money`: {error}"), "write 5 USD or 0.50 USD"))?;
+    let caps =
+        Caps { calls: calls.map(|calls| calls.get() as u32), tokens: tokens.map(MaxTokens::get), money };
+    let invalid = |why: String| Failure::usage(why, "write 90s or 5m");
+    let timeout = match timeout.map(input::parse_duration).transpose() {
+        Ok(Some(long)) if long.is_zero() => return Err(invalid("`timeout` is nothing".to_owned())),
+        Ok(timeout) => timeout,
+        Err(error) => return Err(invalid(format!("`timeout`: {error}"))),
+    };
+    Ok(RunOptions { executor, caps, timeout, ..RunOptions::default() })
 }
 
 /// Parses a time in the past, as `--since` does.

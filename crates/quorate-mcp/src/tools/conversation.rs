@@ -20,11 +20,9 @@ use crate::conversations::Caller;
 use crate::failure::Failure;
 use crate::tool::{Effect, Tool};
 
-pub(super) struct PostMessage;
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct PostArguments {
+pub(super) struct PostMessage {
     /// The conversation
     conversation_id: String,
     /// The text
@@ -43,20 +41,15 @@ impl Tool for PostMessage {
     const ABOUT: &'static str = "Appends a message to a conversation. No participant is asked to answer: a runtime that \
         runs over the conversation does that, or `run_operator`.";
     const EFFECT: Effect = Effect::Adds;
-    type Arguments = PostArguments;
     type Output = PostedMessage;
 
-    async fn call(
-        server: &Arc<ServerState>,
-        arguments: PostArguments,
-        _: &Caller,
-    ) -> Result<PostedMessage, Failure> {
-        let entry = server.conversations.find(&arguments.conversation_id)?;
+    async fn call(self, server: &Arc<ServerState>, _: &Caller) -> Result<PostedMessage, Failure> {
+        let entry = server.conversations.find(&self.conversation_id)?;
         let message = NewMessage {
-            content: arguments.content,
-            author: arguments.as_operator_id,
-            key: arguments.idempotency_key.as_deref().map(idempotency_name).transpose()?,
-            metadata: arguments.metadata.unwrap_or_default(),
+            content: self.content,
+            author: self.as_operator_id,
+            key: self.idempotency_key.as_deref().map(idempotency_name).transpose()?,
+            metadata: self.metadata.unwrap_or_default(),
         };
         check_message(&message.content, &entry.author(&message))?;
         Ok(entry.post(message).await?)
@@ -87,11 +80,9 @@ pub(super) fn idempotency_name(key: &str) -> Result<Name, Failure> {
 const DEFAULT_LIMIT: u64 = 50;
 const MAX_LIMIT: u64 = 500;
 
-pub(super) struct GetMessages;
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct GetArguments {
+pub(super) struct GetMessages {
     /// The conversation
     conversation_id: String,
     /// The most messages; default 50
@@ -110,18 +101,13 @@ impl Tool for GetMessages {
     const ABOUT: &'static str = "The newest messages of a conversation, oldest first; with `after` what is newer than a \
         message, with `waitMs` once there is something; with `before` what is older.";
     const EFFECT: Effect = Effect::Reads;
-    type Arguments = GetArguments;
     type Output = MessagePage;
 
-    async fn call(
-        server: &Arc<ServerState>,
-        arguments: GetArguments,
-        caller: &Caller,
-    ) -> Result<MessagePage, Failure> {
-        let entry = server.conversations.find(&arguments.conversation_id)?;
-        let limit = arguments.limit.map_or(DEFAULT_LIMIT, Whole::get) as usize;
-        let wait = Duration::from_millis(arguments.wait_ms.map_or(0, Whole::get));
-        let (after, before) = (arguments.after.map(Name::from), arguments.before.map(Name::from));
+    async fn call(self, server: &Arc<ServerState>, caller: &Caller) -> Result<MessagePage, Failure> {
+        let entry = server.conversations.find(&self.conversation_id)?;
+        let limit = self.limit.map_or(DEFAULT_LIMIT, Whole::get) as usize;
+        let wait = Duration::from_millis(self.wait_ms.map_or(0, Whole::get));
+        let (after, before) = (self.after.map(Name::from), self.before.map(Name::from));
         let page = match (after, before) {
             (Some(_), Some(_)) => {
                 return Err(Failure::malformed("there are both `after` and `before`", "leave one out"));
@@ -133,11 +119,9 @@ impl Tool for GetMessages {
     }
 }
 
-pub(super) struct KvGet;
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ReadStateArguments {
+pub(super) struct KvGet {
     /// The entry: a participant's id, or any other text
     key: String,
 }
@@ -154,23 +138,16 @@ impl Tool for KvGet {
     const ABOUT: &'static str =
         "An entry of the state store of the first manifest: what a participant remembers.";
     const EFFECT: Effect = Effect::Reads;
-    type Arguments = ReadStateArguments;
     type Output = Entry;
 
-    async fn call(
-        server: &Arc<ServerState>,
-        arguments: ReadStateArguments,
-        _: &Caller,
-    ) -> Result<Entry, Failure> {
-        Ok(Entry { value: server.conversations.first()?.state(&arguments.key).await? })
+    async fn call(self, server: &Arc<ServerState>, _: &Caller) -> Result<Entry, Failure> {
+        Ok(Entry { value: server.conversations.first()?.state(&self.key).await? })
     }
 }
 
-pub(super) struct KvSet;
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct WriteStateArguments {
+pub(super) struct KvSet {
     /// The entry: a participant's id, or any other text
     key: String,
     /// The new value, which replaces the whole entry
@@ -185,24 +162,17 @@ impl Tool for KvSet {
     const TITLE: &'static str = "Write state";
     const ABOUT: &'static str = "Replaces an entry of the state store of the first manifest.";
     const EFFECT: Effect = Effect::Replaces;
-    type Arguments = WriteStateArguments;
     type Output = Done;
 
-    async fn call(
-        server: &Arc<ServerState>,
-        arguments: WriteStateArguments,
-        _: &Caller,
-    ) -> Result<Done, Failure> {
-        server.conversations.first()?.set_state(&arguments.key, &arguments.value).await?;
+    async fn call(self, server: &Arc<ServerState>, _: &Caller) -> Result<Done, Failure> {
+        server.conversations.first()?.set_state(&self.key, &self.value).await?;
         Ok(Done {})
     }
 }
 
-pub(super) struct RunOperator;
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub(super) struct OperatorArguments {
+pub(super) struct RunOperator {
     /// The conversation
     conversation_id: String,
     /// The participant: its id, or its operator id
@@ -234,23 +204,18 @@ impl Tool for RunOperator {
     const ABOUT: &'static str = "Has one participant answer the newest message of a conversation, once, whoever else \
         would. The result is {text, messageId}. A job: without a result after `waitMs`, go on with `job_poll`.";
     const EFFECT: Effect = Effect::Adds;
-    type Arguments = OperatorArguments;
     type Output = JobStatus;
 
-    async fn call(
-        server: &Arc<ServerState>,
-        arguments: OperatorArguments,
-        caller: &Caller,
-    ) -> Result<JobStatus, Failure> {
-        let entry = server.conversations.find(&arguments.conversation_id)?.clone();
-        let participant = entry.participant(&arguments.operator_id).ok_or_else(|| {
+    async fn call(self, server: &Arc<ServerState>, caller: &Caller) -> Result<JobStatus, Failure> {
+        let entry = server.conversations.find(&self.conversation_id)?.clone();
+        let participant = entry.participant(&self.operator_id).ok_or_else(|| {
             let known: Vec<&str> = entry.participants().iter().map(Conversation::client_id).collect();
-            let body = Body::new(format!("unknown participant `{}`", arguments.operator_id));
+            let body = Body::new(format!("unknown participant `{}`", self.operator_id));
             let help = format!("the participants are {}", known.join(", "));
             Failure::new(codes::PARTICIPANT_UNKNOWN, body.help(help))
         })?;
         let participant = participant.id.clone();
-        let reply = match (arguments.post_reply, arguments.idempotency_key) {
+        let reply = match (self.post_reply, self.idempotency_key) {
             (true, key) => ReplyMode::Post(key.map(|key| idempotency_name(&key)).transpose()?),
             // Without a posted reply there is nothing that could exist twice.
             (false, _) => ReplyMode::ReturnOnly,
@@ -265,6 +230,6 @@ impl Tool for RunOperator {
             let reply = Said { text: reply.text, message_id: reply.turn.map(|turn| turn.to_string()) };
             Ok(serde_json::to_value(reply).expect("texts are JSON"))
         };
-        server.jobs.start(arguments.wait_ms.duration(), caller, Residue::Nothing, work).await
+        server.jobs.start(self.wait_ms.duration(), caller, Residue::Nothing, work).await
     }
 }

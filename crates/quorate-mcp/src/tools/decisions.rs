@@ -5,24 +5,24 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use quorate::audit::{AuditRequest, ReviewFilter};
+use quorate::convene::{ConveneRequest, Inputs};
 use quorate::input::Whole;
 use quorate::jobs::{JobStatus, Reporter, Residue};
 use quorate::sweep::{FileFilter, JudgedPolicy, SweepMode, SweepRequest};
-use quorate::{Draft, Producer, RunOptions, Tier, Verdict, VerdictPolicy};
+use quorate::{Draft, Producer, ReviewRequest, RunOptions, Tier, Verdict, VerdictPolicy};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 
-use super::{MaxCalls, MaxTokens, Object, Wait, named_executor, parse_since, parse_timeout, run_caps};
+use super::{MaxCalls, MaxTokens, Object, Wait, parse_since, run_options};
 use crate::ServerState;
 use crate::conversations::Caller;
 use crate::failure::Failure;
 use crate::tool::{Effect, Tool};
 
-pub(super) struct CouncilReview;
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ReviewArguments {
+pub(super) struct CouncilReview {
     /// The file, from the workspace's root; or `text`
     path: Option<PathBuf>,
     /// The text itself; or `path`
@@ -62,35 +62,33 @@ impl Tool for CouncilReview {
     const ABOUT: &'static str = "A council reviews one text: SHIP, REVISE, HOLD or INCOMPLETE, with a brief that says \
         what to change where. A job: without a result after `wait_ms`, go on with `job_poll`.";
     const EFFECT: Effect = Effect::Adds;
-    type Arguments = ReviewArguments;
     type Output = JobStatus;
 
-    async fn call(
-        server: &Arc<ServerState>,
-        arguments: ReviewArguments,
-        caller: &Caller,
-    ) -> Result<JobStatus, Failure> {
-        let draft = draft(arguments.path, arguments.text, arguments.name)?;
-        let mut reviewing = server.quorate.review(draft).load()?.options(RunOptions {
-            executor: named_executor(arguments.executor)?,
-            caps: run_caps(arguments.max_calls, arguments.max_tokens, arguments.max_money.as_deref())?,
-            timeout: parse_timeout(arguments.timeout.as_deref())?,
-            producer: Producer::from_flags(arguments.made_by.as_deref(), &arguments.trying),
-            ..RunOptions::default()
-        });
-        if let Some(artifact_type) = arguments.artifact_type {
-            reviewing = reviewing.artifact_type(artifact_type);
-        }
-        if let Some(tier) = arguments.tier.and_then(|number| Tier::from_number(number.get())) {
-            reviewing = reviewing.tier(tier);
-        }
-        if let Some(policy) = arguments.policy {
-            reviewing = reviewing.policy(policy);
-        }
-        let work = |reporter: Arc<Reporter<Failure>>| async move {
-            Ok(reviewing.start().finish_with(reporter).await?.to_json())
+    async fn call(self, server: &Arc<ServerState>, caller: &Caller) -> Result<JobStatus, Failure> {
+        let draft = draft(self.path, self.text, self.name)?;
+        let reviewing = server.quorate.review(draft).load()?;
+        let options = run_options(
+            self.executor,
+            self.max_calls,
+            self.max_tokens,
+            self.max_money.as_deref(),
+            self.timeout.as_deref(),
+        )?;
+        let request = ReviewRequest {
+            artifact_type: self.artifact_type,
+            tier: self.tier.and_then(|number| Tier::from_number(number.get())),
+            policy: self.policy,
+            options: RunOptions {
+                producer: Producer::from_flags(self.made_by.as_deref(), &self.trying),
+                ..options
+            },
+            ..ReviewRequest::default()
         };
-        server.jobs.start(arguments.wait_ms.duration(), caller, Residue::Runs, work).await
+        let reviewing = reviewing.request(request);
+        let work = |reporter: Arc<Reporter<Failure>>| async move {
+            Ok(json!(*reviewing.start().finish_with(reporter).await?))
+        };
+        server.jobs.start(self.wait_ms.duration(), caller, Residue::Runs, work).await
     }
 }
 
@@ -103,11 +101,9 @@ fn draft(path: Option<PathBuf>, text: Option<String>, name: Option<String>) -> R
     }
 }
 
-pub(super) struct CouncilAudit;
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct AuditArguments {
+pub(super) struct CouncilAudit {
     /// Start of the period: 24h, 7d, 2w, a date, or all; default all
     since: Option<String>,
     /// Only this verdict
@@ -123,18 +119,13 @@ impl Tool for CouncilAudit {
     const ABOUT: &'static str =
         "What the log tells of the council: verdicts, how its members behave, drift, overrides.";
     const EFFECT: Effect = Effect::Reads;
-    type Arguments = AuditArguments;
     type Output = Object;
 
-    async fn call(
-        server: &Arc<ServerState>,
-        arguments: AuditArguments,
-        _: &Caller,
-    ) -> Result<Object, Failure> {
+    async fn call(self, server: &Arc<ServerState>, _: &Caller) -> Result<Object, Failure> {
         let quorate = server.quorate.clone();
-        let since_ms = parse_since(arguments.since.as_deref().unwrap_or("all"), quorate.now_ms())?;
-        let verdict = arguments.verdict.map(|verdict| verdict.as_str().to_owned());
-        let filter = ReviewFilter { since_ms, verdict, artifact_type: arguments.artifact_type };
+        let since_ms = parse_since(self.since.as_deref().unwrap_or("all"), quorate.now_ms())?;
+        let verdict = self.verdict.map(|verdict| verdict.as_str().to_owned());
+        let filter = ReviewFilter { since_ms, verdict, artifact_type: self.artifact_type };
         let audit = async move { quorate.audit(AuditRequest { filter, ..AuditRequest::default() }).await };
         let audit = server.jobs.compute(audit).await?.value;
         Ok(serde_json::to_value(audit).expect("an audit is JSON").into())
@@ -145,11 +136,9 @@ impl Tool for CouncilAudit {
 const DEFAULT_JOBS: u64 = 4;
 const MAX_JOBS: u64 = 64;
 
-pub(super) struct CouncilSweep;
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct SweepArguments {
+pub(super) struct CouncilSweep {
     /// Only files whose path from the root matches, for example drafts/**/*.md
     pattern: Option<String>,
     /// Only files changed since then: 24h, 7d, a date, or all; default 24h
@@ -185,43 +174,37 @@ impl Tool for CouncilSweep {
     const ABOUT: &'static str = "Reviews everything below the council's watch.paths that is due and not judged yet, and \
         says what became of every file. A job: without a result after `wait_ms`, go on with `job_poll`.";
     const EFFECT: Effect = Effect::Adds;
-    type Arguments = SweepArguments;
     type Output = JobStatus;
 
-    async fn call(
-        server: &Arc<ServerState>,
-        arguments: SweepArguments,
-        caller: &Caller,
-    ) -> Result<JobStatus, Failure> {
-        let filter = arguments.pattern.as_deref().map(FileFilter::matching).transpose()?;
-        let since = arguments.since.as_deref().unwrap_or("24h");
+    async fn call(self, server: &Arc<ServerState>, caller: &Caller) -> Result<JobStatus, Failure> {
+        let filter = self.pattern.as_deref().map(FileFilter::matching).transpose()?;
+        let since = self.since.as_deref().unwrap_or("24h");
         let request = SweepRequest {
             since_ms: parse_since(since, server.quorate.now_ms())?,
-            judged: if arguments.force { JudgedPolicy::Repeat } else { JudgedPolicy::Skip },
-            mode: if arguments.dry_run { SweepMode::DryRun } else { SweepMode::Run },
+            judged: if self.force { JudgedPolicy::Repeat } else { JudgedPolicy::Skip },
+            mode: if self.dry_run { SweepMode::DryRun } else { SweepMode::Run },
             filter: filter.unwrap_or_default(),
-            jobs: arguments.jobs.map_or(DEFAULT_JOBS, Whole::get) as usize,
-            policy: arguments.policy,
-            options: RunOptions {
-                executor: named_executor(arguments.executor)?,
-                caps: run_caps(arguments.max_calls, arguments.max_tokens, arguments.max_money.as_deref())?,
-                timeout: parse_timeout(arguments.timeout.as_deref())?,
-                ..RunOptions::default()
-            },
+            jobs: self.jobs.map_or(DEFAULT_JOBS, Whole::get) as usize,
+            policy: self.policy,
+            options: run_options(
+                self.executor,
+                self.max_calls,
+                self.max_tokens,
+                self.max_money.as_deref(),
+                self.timeout.as_deref(),
+            )?,
         };
         let quorate = server.quorate.clone();
         let work = |reporter: Arc<Reporter<Failure>>| async move {
             Ok(quorate.sweep(request, reporter).finish().await?.to_json())
         };
-        server.jobs.start(arguments.wait_ms.duration(), caller, Residue::Runs, work).await
+        server.jobs.start(self.wait_ms.duration(), caller, Residue::Runs, work).await
     }
 }
 
-pub(super) struct AssemblyConvene;
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ConveneArguments {
+pub(super) struct AssemblyConvene {
     /// The ASSEMBLY.md, or the directory that holds it, from the workspace's root
     assembly: PathBuf,
     /// Advisory: the conversation, as .jsonl or .md
@@ -319,52 +302,37 @@ impl Tool for AssemblyConvene {
         equals (`topic`), or an assessment that is rolled up (`request`); its ASSEMBLY.md says which. A job: without a \
         result after `wait_ms`, go on with `job_poll`.";
     const EFFECT: Effect = Effect::Adds;
-    type Arguments = ConveneArguments;
     type Output = JobStatus;
 
-    async fn call(
-        server: &Arc<ServerState>,
-        arguments: ConveneArguments,
-        caller: &Caller,
-    ) -> Result<JobStatus, Failure> {
-        let options = RunOptions {
-            executor: named_executor(arguments.executor)?,
-            caps: run_caps(arguments.max_calls, arguments.max_tokens, arguments.max_money.as_deref())?,
-            timeout: parse_timeout(arguments.timeout.as_deref())?,
-            producer: Producer::from_flags(arguments.made_by.as_deref(), &arguments.trying),
-            ..RunOptions::default()
+    async fn call(self, server: &Arc<ServerState>, caller: &Caller) -> Result<JobStatus, Failure> {
+        let options = run_options(
+            self.executor,
+            self.max_calls,
+            self.max_tokens,
+            self.max_money.as_deref(),
+            self.timeout.as_deref(),
+        )?;
+        let producer = Producer::from_flags(self.made_by.as_deref(), &self.trying);
+        let request = ConveneRequest {
+            path: self.assembly,
+            inputs: Inputs {
+                conversation: self.conversation.map(Draft::from),
+                phase: self.phase,
+                trigger: self.trigger.map(|trigger| trigger.0),
+                sentinel_first: self.sentinel_first,
+                proposal: self.proposal.map(Draft::from),
+                class: self.class,
+                topic: self.topic.map(Draft::from),
+                rounds: self.rounds.and_then(|rounds| rounds.get().try_into().ok()),
+                request: self.request.map(Draft::from),
+            },
+            options: RunOptions { producer, ..options },
+            ..ConveneRequest::default()
         };
-        let mut convening = server.quorate.convene(arguments.assembly).locate()?.options(options);
-        if let Some(conversation) = arguments.conversation {
-            convening = convening.conversation(conversation);
-        }
-        if let Some(proposal) = arguments.proposal {
-            convening = convening.proposal(proposal);
-        }
-        if let Some(topic) = arguments.topic {
-            convening = convening.topic(topic);
-        }
-        if let Some(request) = arguments.request {
-            convening = convening.request(request);
-        }
-        if let Some(phase) = arguments.phase {
-            convening = convening.phase(phase);
-        }
-        if let Some(trigger) = arguments.trigger {
-            convening = convening.trigger(trigger.0);
-        }
-        if arguments.sentinel_first {
-            convening = convening.sentinel_first();
-        }
-        if let Some(class) = arguments.class {
-            convening = convening.class(class);
-        }
-        if let Some(rounds) = arguments.rounds {
-            convening = convening.rounds(rounds.get() as u32);
-        }
+        let convening = server.quorate.convening(request).locate()?;
         let work = |reporter: Arc<Reporter<Failure>>| async move {
-            Ok(convening.start().finish_with(reporter).await?.to_json())
+            Ok(json!(*convening.start().finish_with(reporter).await?))
         };
-        server.jobs.start(arguments.wait_ms.duration(), caller, Residue::Runs, work).await
+        server.jobs.start(self.wait_ms.duration(), caller, Residue::Runs, work).await
     }
 }

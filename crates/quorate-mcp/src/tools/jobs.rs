@@ -12,11 +12,9 @@ use crate::conversations::Caller;
 use crate::failure::Failure;
 use crate::tool::{Effect, Tool};
 
-pub(super) struct JobPoll;
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct PollArguments {
+pub(super) struct JobPoll {
     /// The job
     job: String,
     /// How long to wait for its end, in milliseconds: default 20000, at most 50000
@@ -30,23 +28,16 @@ impl Tool for JobPoll {
     const ABOUT: &'static str = "Waits for a job's end and gives its result, or says how far it is.";
     // It only reads, but a read-only server has no jobs.
     const EFFECT: Effect = Effect::Adds;
-    type Arguments = PollArguments;
     type Output = JobStatus;
 
-    async fn call(
-        server: &Arc<ServerState>,
-        arguments: PollArguments,
-        caller: &Caller,
-    ) -> Result<JobStatus, Failure> {
-        server.jobs.poll(&arguments.job, arguments.wait_ms.duration(), caller).await
+    async fn call(self, server: &Arc<ServerState>, caller: &Caller) -> Result<JobStatus, Failure> {
+        server.jobs.poll(&self.job, self.wait_ms.duration(), caller).await
     }
 }
 
-pub(super) struct JobCancel;
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct CancelArguments {
+pub(super) struct JobCancel {
     /// The job
     job: String,
 }
@@ -64,15 +55,10 @@ impl Tool for JobCancel {
     const TITLE: &'static str = "Cancel a job";
     const ABOUT: &'static str = "Ends a job and the members that it has asked. What was recorded stays.";
     const EFFECT: Effect = Effect::Replaces;
-    type Arguments = CancelArguments;
     type Output = Cancelled;
 
-    async fn call(
-        server: &Arc<ServerState>,
-        arguments: CancelArguments,
-        _: &Caller,
-    ) -> Result<Cancelled, Failure> {
-        let cancelled = server.jobs.cancel(&arguments.job).await?;
-        Ok(Cancelled { job: arguments.job, cancelled })
+    async fn call(self, server: &Arc<ServerState>, _: &Caller) -> Result<Cancelled, Failure> {
+        let cancelled = server.jobs.cancel(&self.job).await?;
+        Ok(Cancelled { job: self.job, cancelled })
     }
 }

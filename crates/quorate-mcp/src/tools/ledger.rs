@@ -7,6 +7,7 @@ use quorate::input::Whole;
 use quorate::ledger::VerifyRequest;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 
 use super::Object;
 use crate::ServerState;
@@ -14,11 +15,9 @@ use crate::conversations::Caller;
 use crate::failure::Failure;
 use crate::tool::{Effect, Tool};
 
-pub(super) struct LedgerVerify;
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct VerifyArguments {
+pub(super) struct LedgerVerify {
     /// Trust the checkpoint over this many records, and verify only the records after it
     since: Option<Whole<0, { u64::MAX }>>,
     /// Keys that must have signed a checkpoint, as received from the ledger's owner: verifiers' lines
@@ -31,17 +30,12 @@ impl Tool for LedgerVerify {
     const ABOUT: &'static str = "Holds the ledger against its hashes, signatures, checkpoints, witness and log; says what was \
                                  changed, removed, reordered, cut or inserted, the first place first.";
     const EFFECT: Effect = Effect::Reads;
-    type Arguments = VerifyArguments;
     type Output = Object;
 
-    async fn call(
-        server: &Arc<ServerState>,
-        arguments: VerifyArguments,
-        _: &Caller,
-    ) -> Result<Object, Failure> {
+    async fn call(self, server: &Arc<ServerState>, _: &Caller) -> Result<Object, Failure> {
         let request = VerifyRequest {
-            since: arguments.since.map(|size| size.get().to_string()),
-            keys: arguments.keys.unwrap_or_default(),
+            since: self.since.map(|size| size.get().to_string()),
+            keys: self.keys.unwrap_or_default(),
             ..VerifyRequest::default()
         };
         let quorate = server.quorate.clone();
@@ -50,11 +44,9 @@ impl Tool for LedgerVerify {
     }
 }
 
-pub(super) struct LedgerProve;
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ProveArguments {
+pub(super) struct LedgerProve {
     /// A record (`<run>/<n>`), or a run: its id, the beginning of it, or `latest`
     what: String,
 }
@@ -65,26 +57,19 @@ impl Tool for LedgerProve {
     const ABOUT: &'static str = "Proves, without access to the ledger, that a record, or a run, is in it: the object that \
                                  `quorate ledger check-proof` checks when it is written to a file as canonical JSON.";
     const EFFECT: Effect = Effect::Reads;
-    type Arguments = ProveArguments;
     type Output = Object;
 
-    async fn call(
-        server: &Arc<ServerState>,
-        arguments: ProveArguments,
-        _: &Caller,
-    ) -> Result<Object, Failure> {
+    async fn call(self, server: &Arc<ServerState>, _: &Caller) -> Result<Object, Failure> {
         let quorate = server.quorate.clone();
-        let proof = async move { quorate.prove(&arguments.what).await };
+        let proof = async move { quorate.prove(&self.what).await };
         let proof = server.jobs.compute(proof).await?;
         Ok(serde_json::to_value(&proof.value).expect("a proof is JSON").into())
     }
 }
 
-pub(super) struct RunShow;
-
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ShowArguments {
+pub(super) struct RunShow {
     /// The run's id, the beginning of it, or `latest`
     run: String,
 }
@@ -94,16 +79,11 @@ impl Tool for RunShow {
     const TITLE: &'static str = "Show a run";
     const ABOUT: &'static str = "The outcome of a recorded run of a council or an assembly, and the reasons.";
     const EFFECT: Effect = Effect::Reads;
-    type Arguments = ShowArguments;
     type Output = Object;
 
-    async fn call(
-        server: &Arc<ServerState>,
-        arguments: ShowArguments,
-        _: &Caller,
-    ) -> Result<Object, Failure> {
+    async fn call(self, server: &Arc<ServerState>, _: &Caller) -> Result<Object, Failure> {
         let quorate = server.quorate.clone();
-        let recorded = async move { quorate.show(&arguments.run).await };
-        Ok(server.jobs.compute(recorded).await?.to_json().into())
+        let recorded = async move { quorate.show(&self.run).await };
+        Ok(json!(*server.jobs.compute(recorded).await?).into())
     }
 }
