@@ -23,7 +23,7 @@ use super::events::{Interruption, Run};
 use super::service::confined::Root;
 use super::service::disk::absolute;
 use super::service::error::error_chain;
-use super::service::operate::{self, DETACHED_RUNTIME_PREFIX, OperateRequest};
+use super::service::operate::{self, DETACHED_RUNTIME_PREFIX};
 use super::service::runtime::conversation::{self as service, Shared};
 use super::service::runtime::drive::{self, Sinks};
 use super::service::runtime::events::{EventFile, OpenError};
@@ -124,6 +124,16 @@ impl Quorate {
     ///
     /// # Errors
     /// `quorate:conversation_unknown` if no conversation matches; else as [`Quorate::conversation`].
+    ///
+    /// ```
+    /// use quorate::Quorate;
+    ///
+    /// let dir = tempfile::tempdir()?;
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+    /// // The workspace has no runtime manifest.
+    /// assert_eq!(quorate.talk("desk").unwrap_err().code(), "quorate:conversation_unknown");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn talk(&self, id: &str) -> Result<Conversation, Error> {
         let root = self.talk_root()?;
         let talk = talks::find(&self.environment, &root, id)?;
@@ -155,6 +165,26 @@ impl Quorate {
 }
 
 /// A conversation that several callers read and extend at once. Cloning it is cheap.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// # let dir = tempfile::tempdir()?;
+/// use quorate::Quorate;
+/// use quorate::conversation::{NewMessage, SayRequest};
+///
+/// # let manifest = "schema: agentruntimes/v1\nkind: MultiAgentRuntime\nid: desk\nsubstrate: {kind: file, path: desk.txt}\n\
+/// #     participants: [{id: skeptic, executor: rubric}]\ndispatcher: {kind: mention}\n";
+/// # std::fs::write(dir.path().join("desk.yaml"), manifest)?;
+/// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+/// let desk = quorate.conversation("desk.yaml")?;
+/// desk.say(&SayRequest { text: "The meeting moved.".to_owned(), ..SayRequest::default() }).await?;
+/// let (content, author) = ("Noted.".to_owned(), Some("bo".to_owned()));
+/// desk.post(NewMessage { content, author, ..NewMessage::default() }).await?;
+/// let page = desk.messages(desk.turns().newest(10).await?)?;
+/// assert_eq!((&*page.messages[0].author_id, &*page.messages[1].author_id), ("user", "bo"));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Clone)]
 pub struct Conversation(Arc<Inner>);
 
@@ -170,9 +200,6 @@ struct Inner {
 /// The key of a message's metadata that is Quorate's own: `{participant, post, stamp}`, as the `guilde-mcp` substrate
 /// writes and reads it.
 const METADATA_KEY: &str = "quorate";
-
-/// The `meta` key of a participant that names its operator, as in the `guilde-mcp` substrate.
-const OPERATOR_ID_KEY: &str = "operatorId";
 
 /// A message to post.
 #[derive(Debug, Clone, Default)]
@@ -281,13 +308,13 @@ impl Conversation {
     pub fn participant(&self, id: &str) -> Option<&Participant> {
         let all = || self.participants().iter();
         all()
-            .find(|participant| participant.meta_text(OPERATOR_ID_KEY) == Some(id))
+            .find(|participant| participant.operator() == Some(id))
             .or_else(|| all().find(|participant| *participant.id == *id))
     }
 
     /// A participant's id for clients: its operator's id, if it has one.
     pub fn client_id(participant: &Participant) -> &str {
-        participant.meta_text(OPERATOR_ID_KEY).unwrap_or(&participant.id)
+        participant.operator().unwrap_or(&participant.id)
     }
 
     /// The author under whom a message will be stored.
@@ -435,10 +462,7 @@ impl Conversation {
         }
         warnings.absorb(ready.seal().await);
         ready.close().await;
-        match result {
-            Ok(value) => Ok(Outcome { value, warnings }),
-            Err(error) => Err(Error::with_warnings(error, warnings)),
-        }
+        Outcome::of(result, warnings)
     }
 
     fn open_events(&self, path: &Path, stream: &UnboundedSender<SwarmEvent>) -> Result<EventFile, Error> {
@@ -557,14 +581,8 @@ impl Conversation {
     ) -> Result<Option<Response>, Error> {
         let Some(newest) = self.turns().newest_id().await? else { return Ok(None) };
         let ready = OpenRuntime::open(&self.reopened()?.0.runtime).await?;
-        let request = OperateRequest {
-            participant: participant.into(),
-            substrate: self.substrate().clone(),
-            state: self.0.runtime.state.clone(),
-            newest,
-            reply,
-        };
-        let response = operate::operate(&ready, request, telemetry).await;
+        let response =
+            operate::operate(&ready, &self.0.runtime, participant.into(), newest, reply, telemetry).await;
         ready.seal().await;
         ready.close().await;
         self.0.shared.notify_appended();

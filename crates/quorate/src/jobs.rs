@@ -75,7 +75,31 @@ pub struct JobStatus {
 /// The most concurrent computations outside of jobs. Further ones wait.
 const MAX_COMPUTATIONS: usize = 16;
 
-/// All jobs of a server, and its computations.
+/// All jobs of a server, and its computations. Dropping it ends them.
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
+/// use std::time::Duration;
+///
+/// use quorate::jobs::{Jobs, Patient, Residue};
+///
+/// #[derive(Debug, Clone)]
+/// struct Problem(String);
+///
+/// impl From<quorate::Error> for Problem {
+///     fn from(error: quorate::Error) -> Problem {
+///         Problem(error.to_string())
+///     }
+/// }
+///
+/// let jobs = Jobs::<Problem>::default();
+/// let work = |_| async { Ok(1.into()) };
+/// let started = jobs.start(Duration::ZERO, &Patient, Residue::Nothing, work).await.unwrap();
+/// let ended = jobs.poll(&started.job, Duration::from_secs(60), &Patient).await.unwrap();
+/// assert_eq!(ended.result, Some(1.into()));
+/// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Jobs<F> {
     /// By age, since ids are random.
     all: Mutex<BTreeMap<u64, Arc<Job<F>>>>,

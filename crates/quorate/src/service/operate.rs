@@ -20,22 +20,11 @@ use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
 use super::error::Error;
-use super::runtime::OpenRuntime;
 use super::runtime::drive::SHUTDOWN_TIMEOUT;
+use super::runtime::{OpenRuntime, Runtime};
 
 /// The prefix of a detached runtime's name in stamps. No manifest id has a colon.
-pub const DETACHED_RUNTIME_PREFIX: &str = "mcp:";
-
-/// A request to a participant to answer a turn.
-pub struct OperateRequest {
-    pub participant: Name,
-    pub substrate: Arc<dyn Substrate>,
-    pub state: Arc<dyn State>,
-    /// The newest turn, which the participant answers.
-    pub newest: Name,
-    /// Whether the answer is appended.
-    pub reply: ReplyMode,
-}
+pub(crate) const DETACHED_RUNTIME_PREFIX: &str = "mcp:";
 
 /// What to do with the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,25 +35,30 @@ pub enum ReplyMode {
     Post(Option<Name>),
 }
 
+/// A participant's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
+    /// The text, as it was appended.
     pub text: String,
-    /// The id of the appended turn.
+    /// The id of the appended turn; `None` if the answer is only returned.
     pub turn: Option<Name>,
 }
 
-/// Lets a participant answer.
+/// Lets a participant answer the turn `newest` of a conversation whose ports other callers share.
 ///
 /// # Errors
 /// If the participant gives no answer, or substrate or ledger fail.
 #[crate::boxed]
-pub async fn operate(
+pub(crate) async fn operate(
     ready: &OpenRuntime,
-    request: OperateRequest,
+    shared: &Runtime,
+    participant: Name,
+    newest: Name,
+    reply: ReplyMode,
     telemetry: Arc<dyn Telemetry>,
 ) -> Result<Response, Error> {
     ready.ensure_writable()?;
-    let OperateRequest { participant, substrate, state, newest, reply } = request;
+    let (substrate, state) = (shared.substrate.clone(), shared.state.clone());
     let swarm = ready.swarm(None, telemetry)?;
     let mut window = substrate.window(&newest, swarm.policy.window.max(1)).await?;
     ready.check_window(&*substrate, &mut window).await?;

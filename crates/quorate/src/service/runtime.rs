@@ -2,10 +2,10 @@
 //! manifest and composes the participants' prompts, `runtime/build.rs` fills the ports, `runtime/drive.rs` runs the loop and
 //! summarizes it, and `runtime/conversation.rs` reads, extends and verifies conversations.
 
-pub mod build;
-pub mod conversation;
-pub mod drive;
-pub mod events;
+mod build;
+pub(crate) mod conversation;
+pub(crate) mod drive;
+pub(crate) mod events;
 mod load;
 
 #[cfg(feature = "nats")]
@@ -42,7 +42,7 @@ use super::signer::Signer;
 use super::trust::requests::{Trust, TrustRequest};
 use super::witness::Witness;
 use super::workspace::PathOverrides;
-use super::{budget, executor, metrics, overlays, trust};
+use super::{budget, executor, overlays, trust};
 use build::Ports;
 use load::ComposedPrompts;
 
@@ -120,7 +120,7 @@ pub fn open(
 
 /// The findings of `check` in a runtime manifest beyond its schema: unknown kinds, blocks that adapters refuse, and
 /// ambiguous names.
-pub fn inspect(environment: &Environment, path: &Path, root: &Path) -> Report {
+pub(crate) fn inspect(environment: &Environment, path: &Path, root: &Path) -> Report {
     // Nothing is connected or called, so no trust is needed.
     let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
     let request =
@@ -139,12 +139,12 @@ pub fn inspect(environment: &Environment, path: &Path, root: &Path) -> Report {
 
 impl Runtime {
     /// The kind of its dispatcher.
-    pub fn dispatcher(&self) -> &'static str {
+    pub(super) fn dispatcher(&self) -> &'static str {
         self.ports.dispatcher.kind()
     }
 
     /// The stream of its conversation in the ledger.
-    pub fn stream(&self) -> Name {
+    pub(super) fn stream(&self) -> Name {
         Runner::stream(&self.id, &self.substrate.about().place)
     }
 
@@ -157,21 +157,21 @@ impl Runtime {
     }
 
     /// How many turns a window has.
-    pub fn window(&self) -> usize {
+    pub(super) fn window(&self) -> usize {
         self.ports.policy.window.max(1)
     }
 
     /// Forecasts who answers the last turn of a window, without asking an executor. `records` are the last records of the
     /// conversation.
     #[crate::boxed]
-    pub async fn forecast(&self, window: &[Turn], records: &[Record]) -> Forecast {
+    pub(super) async fn forecast(&self, window: &[Turn], records: &[Record]) -> Forecast {
         let Ports { dispatcher, policy, .. } = &self.ports;
         let capabilities = self.substrate.about().capabilities;
         turn::forecast(&**dispatcher, &self.participants, &capabilities, *policy, window, records).await
     }
 
     /// The side effects of running it.
-    pub fn trust_requests(&self) -> Vec<TrustRequest> {
+    pub(crate) fn trust_requests(&self) -> Vec<TrustRequest> {
         [&self.ports.contacts[..], &self.ports.needs[..]].concat()
     }
 }
@@ -220,7 +220,7 @@ impl Runtime {
     /// # Errors
     /// If the ledger cannot be opened or read.
     #[crate::boxed]
-    pub async fn records(&self) -> Result<Vec<Record>, Error> {
+    pub(crate) async fn records(&self) -> Result<Vec<Record>, Error> {
         if !self.ledger.may_exist() {
             return Ok(Vec::new());
         }
@@ -235,7 +235,7 @@ impl Runtime {
     /// # Errors
     /// If the ledger cannot be opened or read.
     #[crate::boxed]
-    pub async fn last_records(&self, count: u32) -> Result<Vec<Record>, Error> {
+    pub(super) async fn last_records(&self, count: u32) -> Result<Vec<Record>, Error> {
         if !self.ledger.may_exist() {
             return Ok(Vec::new());
         }
@@ -263,25 +263,20 @@ impl OpenRuntime {
         let runtime = &self.runtime;
         let place = runtime.substrate.about().place;
         let stream = Runner::stream(&runtime.id, &place);
+        let busy = |who: &str, until: String, help: &str| {
+            let body = Body::new(format!("another {who} runs `{}` over {place}{until}", runtime.id));
+            Error::configuration(codes::RUNTIME_BUSY, body.help(help))
+        };
         let hold = match self.store.lock_run(&stream).await? {
             LockOutcome::Acquired(held) => held,
             LockOutcome::HeldLocally => {
-                let body = Body::new(format!("another process runs `{}` over {place}", runtime.id));
-                return Err(Error::configuration(
-                    codes::RUNTIME_BUSY,
-                    body.help("post to it with `quorate say`, and watch it with `quorate log --follow`"),
-                ));
+                let help = "post to it with `quorate say`, and watch it with `quorate log --follow`";
+                return Err(busy("process", String::new(), help));
             }
             LockOutcome::HeldRemotely { until_ms } => {
-                let body = Body::new(format!(
-                    "another machine runs `{}` over {place}, and holds its lease until {} at least",
-                    runtime.id,
-                    format(until_ms)
-                ));
-                return Err(Error::configuration(
-                    codes::RUNTIME_BUSY,
-                    body.help("try again after that; the other machine renews its lease while it runs"),
-                ));
+                let until = format!(", and holds its lease until {} at least", format(until_ms));
+                let help = "try again after that; the other machine renews its lease while it runs";
+                return Err(busy("machine", until, help));
             }
         };
         Signer::sign_stream(&runtime.keys, &self.store, &stream).await?;
@@ -293,7 +288,7 @@ impl OpenRuntime {
     ///
     /// # Errors
     /// If it was opened read-only.
-    pub fn ensure_writable(&self) -> Result<(), Error> {
+    pub(super) fn ensure_writable(&self) -> Result<(), Error> {
         let ledger = || display_ledger(&self.runtime.environment, &self.runtime.ledger);
         self.store.read_only_reason().map_or(Ok(()), |why| Err(Error::ledger_closed(&ledger(), why)))
     }
@@ -303,7 +298,7 @@ impl OpenRuntime {
     /// # Errors
     /// If the manifest's commands or servers are not trusted, an executor's program is not installed, or a budget cannot be
     /// enforced.
-    pub fn swarm(&self, caps: Option<Caps>, telemetry: Arc<dyn Telemetry>) -> Result<Swarm, Error> {
+    pub(super) fn swarm(&self, caps: Option<Caps>, telemetry: Arc<dyn Telemetry>) -> Result<Swarm, Error> {
         let environment = &self.runtime.environment;
         let caps = caps.unwrap_or(self.runtime.caps);
         trust::admit(environment, self.runtime.trust_requests())?;
@@ -334,7 +329,7 @@ impl OpenRuntime {
             policy: ports.policy,
             caps,
             redactor: redactor.clone(),
-            ledger: metrics::ledger(environment, &self.store),
+            ledger: environment.ledger_port(&self.store),
             clock: environment.clock.clone(),
         })
     }

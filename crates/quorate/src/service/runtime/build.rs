@@ -288,36 +288,25 @@ impl PortBuilder<'_> {
         prompt: &ParticipantPrompt,
     ) -> Result<SelectedExecutor, Error> {
         let (registry, configuration) = (self.registry, self.configuration);
+        let (by_host, by_manifest) = (configuration.path(), SelectedBy::File(&self.written.path));
+        let by_host = SelectedBy::File(&by_host);
+        let by_name = |name: &str, place, by| executor::by_name(registry, configuration, name, place, by);
         if let Some(name) = &self.request.executor {
-            return executor::by_name(registry, configuration, name, None, SelectedBy::Person);
+            return by_name(name, None, SelectedBy::Person);
         }
         if let Some(table) = configuration.runtimes.get(&self.written.runtime.id)
             && let Some((name, place)) = table.participants.get(&*participant.id).or(table.executor.as_ref())
         {
-            return executor::by_name(
-                registry,
-                configuration,
-                name,
-                Some(place),
-                SelectedBy::File(&configuration.path()),
-            );
+            return by_name(name, Some(place), by_host);
         }
-        let selected_by = SelectedBy::File(&self.written.path);
         let kind = participant.executor.as_str();
         let written = &self.written.runtime.participants[at];
         let config = written.config.clone().unwrap_or_default();
         let here = participant_place(self.document, at, "executor");
         let Some(new) = registry.executor_kind(kind) else {
-            let named = configuration.executors.contains_key(kind) || registry.preset_kind(kind).is_some();
-            if named {
-                return executor::by_name_with(
-                    registry,
-                    configuration,
-                    kind,
-                    Some(&here),
-                    selected_by,
-                    config,
-                );
+            if configuration.executors.contains_key(kind) || registry.preset_kind(kind).is_some() {
+                let place = Some(&here);
+                return executor::by_name_with(registry, configuration, kind, place, by_manifest, config);
             }
             let kinds = registry.executor_kinds().collect::<Vec<_>>().join(", ");
             let body = Body::new(format!("unknown kind of executor: `{kind}`")).at(here);
@@ -336,15 +325,9 @@ impl PortBuilder<'_> {
             let default =
                 configuration.default_executor.as_ref().filter(|(name, _)| of_kind(name) == Some(kind));
             return match (&prompt.executor, default) {
-                (Some(name), _) => executor::by_name(registry, configuration, name, Some(&here), selected_by),
-                (None, Some((name, place))) => executor::by_name(
-                    registry,
-                    configuration,
-                    name,
-                    Some(place),
-                    SelectedBy::File(&configuration.path()),
-                ),
-                (None, None) => executor::by_name(registry, configuration, preset, Some(&here), selected_by),
+                (Some(name), _) => by_name(name, Some(&here), by_manifest),
+                (None, Some((name, place))) => by_name(name, Some(place), by_host),
+                (None, None) => by_name(preset, Some(&here), by_manifest),
             };
         }
         self.executor_with_config(at, kind, config, &new)
@@ -467,9 +450,6 @@ impl ExecutorResolver for MemberFactory<'_> {
     }
 }
 
-/// The key of a participant's `meta` that names its operator.
-const OPERATOR_ID_KEY: &str = "operatorId";
-
 impl PortBuilder<'_> {
     /// The tools and MCP servers of each participant. Warns about unknown servers.
     fn effectors(&mut self) -> Arc<dyn Effectors> {
@@ -572,7 +552,7 @@ impl PortBuilder<'_> {
         if config.executor.returns_answer_only() {
             return;
         }
-        let Some(operator) = participant.meta_text(OPERATOR_ID_KEY) else { return };
+        let Some(operator) = participant.operator() else { return };
         let body = Body::new(format!(
             "`{}` may also be an operator of the conversation (`{operator}`): if the server answers mentions by itself, \
              each mention is answered twice",
@@ -612,7 +592,8 @@ pub(super) fn add_shared_connections(
 pub(super) mod nats {
     use quorate_adapters::nats::SharedNats;
 
-    use crate::service::commit_events::{DEFAULT_TENANT, nats::address};
+    use crate::cluster::nats::address;
+    use crate::service::commit_events::DEFAULT_TENANT;
     use crate::service::environment::NatsServers;
 
     pub(in crate::service::runtime) fn shared(servers: &NatsServers) -> SharedNats {

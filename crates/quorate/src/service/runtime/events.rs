@@ -14,9 +14,9 @@ use quorate_ledger::files;
 use crate::service::disk;
 
 /// Redacts secrets in error texts before it passes events on.
-pub struct RedactingSink {
-    pub redactor: Redactor,
-    pub inner: Arc<dyn Telemetry>,
+pub(super) struct RedactingSink {
+    pub(super) redactor: Redactor,
+    pub(super) inner: Arc<dyn Telemetry>,
 }
 
 impl Telemetry for RedactingSink {
@@ -44,7 +44,7 @@ const CLOSE_TIMEOUT: Duration = Duration::from_secs(2);
 /// A file of JSON lines with its own writer thread, so that a pipe without a reader or a slow disk delays no turn. If a
 /// write to a regular file fails, the writer keeps the event and retries; a broken pipe ends the writer. If the queue is
 /// full, events are dropped, and an event `events.dropped` counts them.
-pub struct EventFile {
+pub(crate) struct EventFile {
     shared: Arc<Shared>,
 }
 
@@ -79,16 +79,16 @@ enum Phase {
 
 /// Events that could not be written to their file.
 #[derive(Debug)]
-pub struct UnwrittenEvents {
-    pub count: usize,
-    pub error: io::Error,
+pub(crate) struct UnwrittenEvents {
+    pub(crate) count: usize,
+    pub(crate) error: io::Error,
     /// The file that has them instead; `None` if they were dropped or could not be written there either.
-    pub path: Option<PathBuf>,
+    pub(crate) path: Option<PathBuf>,
 }
 
 /// Why events cannot go to a file.
 #[derive(Debug, thiserror::Error)]
-pub enum OpenError {
+pub(crate) enum OpenError {
     /// The file has other content, which events would damage.
     #[error("it contains other text than events")]
     NotAnEventFile,
@@ -102,7 +102,10 @@ impl EventFile {
     ///
     /// # Errors
     /// If the file cannot be opened, or exists and does not begin with an event.
-    pub fn open(path: &Path, ended: impl FnOnce(&io::Error) + Send + 'static) -> Result<Self, OpenError> {
+    pub(crate) fn open(
+        path: &Path,
+        ended: impl FnOnce(&io::Error) + Send + 'static,
+    ) -> Result<Self, OpenError> {
         // Opening a pipe waits for its reader, which only the writer may do.
         let file = if is_pipe(path) { None } else { Some(append_to(path)?) };
         let is_regular = match &file {
@@ -123,7 +126,7 @@ impl EventFile {
     ///
     /// # Errors
     /// If events were dropped or saved in `dir`.
-    pub fn close(&self, dir: &Path) -> Result<(), UnwrittenEvents> {
+    pub(crate) fn close(&self, dir: &Path) -> Result<(), UnwrittenEvents> {
         let mut state = self.shared.lock();
         if state.phase == Phase::Open {
             state.phase = Phase::Closing;

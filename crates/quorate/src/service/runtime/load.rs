@@ -180,7 +180,9 @@ impl PromptLoader<'_> {
     ) -> ParticipantPrompt {
         let PromptLoader { loader, location, workspace, .. } = *self;
         let meta = |key: &str| participant.meta.as_ref()?.get(key)?.as_str().map(str::trim);
-        let place = |key: &str| participant_place(self.document, at, key);
+        let mut refuse = |code, message: String, key: &str| {
+            report.refuse(code, Body::new(message).at(participant_place(self.document, at, key)));
+        };
         let (mut prompt, mut base) = (ParticipantPrompt::default(), BasePrompt::default());
         let mut known: Vec<KnownOperator> = Vec::new();
         if let Some(written) = meta("operator") {
@@ -194,11 +196,10 @@ impl PromptLoader<'_> {
                         &Exceptions::of(workspace, location.scope()),
                     ));
                 }
-                Err(error) => report.refuse(
-                    codes::OPERATOR_UNRESOLVABLE,
-                    Body::new(format!("cannot use the operator `{written}`: {}", error.first_message()))
-                        .at(place("meta.operator")),
-                ),
+                Err(error) => {
+                    let message = format!("cannot use the operator `{written}`: {}", error.first_message());
+                    refuse(codes::OPERATOR_UNRESOLVABLE, message, "meta.operator");
+                }
             }
         }
         if let Some(written) = meta("persona") {
@@ -214,20 +215,22 @@ impl PromptLoader<'_> {
                     let others: Vec<KnownOperator> = others.into_iter().filter(new).collect();
                     known.extend(others);
                 }
-                Err(error) => report.refuse(
-                    codes::OPERATOR_PERSONA_UNRESOLVABLE,
-                    Body::new(format!("cannot use the persona `{written}`: {}", error.first_message()))
-                        .at(place("meta.persona")),
-                ),
+                Err(error) => {
+                    let message = format!("cannot use the persona `{written}`: {}", error.first_message());
+                    refuse(codes::OPERATOR_PERSONA_UNRESOLVABLE, message, "meta.persona");
+                }
             }
         }
         if let Some(role) = participant.role.as_deref().map(str::trim).filter(|role| !role.is_empty()) {
             match role_text(loader, location, role) {
                 Ok(text) => base = base.join(BasePrompt::from_plain_text(&text)),
-                Err(why) => report.refuse(
-                    codes::ROLE_UNRESOLVABLE,
-                    Body::new(format!("cannot read the role file `{role}`: {why}")).at(place("role")),
-                ),
+                Err(why) => {
+                    refuse(
+                        codes::ROLE_UNRESOLVABLE,
+                        format!("cannot read the role file `{role}`: {why}"),
+                        "role",
+                    );
+                }
             }
         }
         prompt.base = base.clone();

@@ -3,7 +3,6 @@
 use quorate_adapters::executor::remote;
 use quorate_adapters::executor::remote::server::{ServeEvent, Served, serve};
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::turn::Speaker;
 use tokio::sync::mpsc::UnboundedSender;
 
 use super::{Runtime, build};
@@ -17,8 +16,13 @@ impl Runtime {
     /// If the participant is unknown, its executor is remote, not trusted or not installed, or the NATS servers cannot be
     /// used.
     #[crate::boxed]
-    pub async fn serve_participant(&self, id: &str, tell: UnboundedSender<ServeEvent>) -> Result<(), Error> {
-        let speaker = self.speaker(id)?;
+    pub(crate) async fn serve_participant(
+        &self,
+        id: &str,
+        tell: UnboundedSender<ServeEvent>,
+    ) -> Result<(), Error> {
+        let speaker = self.ports.speakers.iter().find(|speaker| *speaker.participant.id == *id);
+        let speaker = speaker.ok_or_else(|| self.no_such_participant(id))?;
         let member = speaker.member.clone();
         if member.executor.about().kind == remote::KIND {
             let body = Body::new(format!(
@@ -49,15 +53,8 @@ impl Runtime {
         };
         let nats = build::nats::shared(servers);
         serve(&nats, served, tell).await.map_err(|error| {
-            Error::configuration(
-                codes::NATS_UNUSABLE,
-                Body::new(format!("cannot use the NATS servers: {error}")),
-            )
+            let body = Body::new(format!("cannot use the NATS servers: {error}"));
+            Error::configuration(codes::NATS_UNUSABLE, body)
         })
-    }
-
-    fn speaker(&self, id: &str) -> Result<&Speaker, Error> {
-        let speaker = self.ports.speakers.iter().find(|speaker| *speaker.participant.id == *id);
-        speaker.ok_or_else(|| self.no_such_participant(id))
     }
 }
