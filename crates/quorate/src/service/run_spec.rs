@@ -120,11 +120,11 @@ pub(crate) struct RunSpec<S> {
     /// Problems that keep playbooks out of prompts, but do not stop the run.
     pub report: Report,
     pub(crate) fingerprint: Fingerprint,
-    pub(super) extensions: Extensions,
+    pub(crate) extensions: Extensions,
     /// The workspace's embedder, if the run needs it.
     pub(crate) embedder: Option<SelectedEmbedder>,
     pub(crate) caps: Caps,
-    pub(super) wall: Option<Duration>,
+    pub(crate) wall: Option<Duration>,
     pub(crate) options: RunOptions,
 }
 
