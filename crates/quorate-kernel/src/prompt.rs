@@ -19,6 +19,7 @@ const PART_OVERHEAD_BYTES: usize = 300;
 /// A prompt that is laid out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prompt {
+    /// The whole prompt.
     pub text: String,
     /// Where prefixes end that other prompts share, in bytes, ascending: after the host's instruction, which all runs
     /// share, and after each piece of the material, which all members of a step share and later steps in part.
@@ -28,6 +29,7 @@ pub struct Prompt {
 /// What the prompts of one run share, apart from the material.
 #[derive(Debug, Clone)]
 pub struct Layout {
+    /// Marks the material of this run, so that a text cannot forge its end.
     pub nonce: String,
 }
 

@@ -39,7 +39,9 @@ const BLOCKING_BYTES: usize = 64 << 10;
 pub struct Secrets {
     /// Whether to redact texts in the shape of a secret.
     pub builtin: bool,
+    /// Regular expressions; each match is redacted.
     pub patterns: Vec<String>,
+    /// Values to redact, also where they are escaped or encoded.
     pub values: Vec<String>,
 }
 

@@ -61,9 +61,11 @@ pub struct Invoke {
 /// Texts to compare with traits by meaning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SemanticMatch {
+    /// The name of the candidate outcome, unique in the run.
     pub candidate: Name,
     /// Its texts, in the candidate's order.
     pub texts: Vec<Arc<str>>,
+    /// The traits to compare with; a hit refers to one by its index.
     pub traits: Vec<String>,
 }
 
@@ -82,6 +84,7 @@ pub struct ApplyRule {
 pub struct Fact {
     /// Which kind of record.
     pub kind: FactKind,
+    /// The content of the record, without the fields that all records have.
     pub data: Json,
 }
 

@@ -19,6 +19,7 @@ pub struct TimedEvent {
 pub enum Event {
     /// The run starts. Always the first event.
     Opened {
+        /// The id of the run.
         run: Name,
         /// What is deliberated on.
         inputs: Vec<Part>,

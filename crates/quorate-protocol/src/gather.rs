@@ -56,6 +56,7 @@ const DAY_MS: i64 = 86_400_000;
 /// The subject of a run, as its strategies see it.
 #[derive(Debug, Clone)]
 pub struct Subject {
+    /// The whole subject.
     pub part: Part,
     /// Its messages, where it is a conversation that has any.
     messages: Option<Vec<Message>>,

@@ -170,6 +170,7 @@ pub struct Hit {
     pub trait_index: usize,
     /// The trait as its author wrote it.
     pub trait_text: Arc<str>,
+    /// How the text had to be folded to match.
     pub layer: Layer,
     /// The bytes of the text as given that the hit covers, on character boundaries.
     pub span: Range<usize>,

@@ -91,6 +91,7 @@ impl PartKind {
 /// One piece of material. Cloning shares the text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Part {
+    /// What the text is for.
     pub kind: PartKind,
     /// Where it comes from: a path, or a member's id. Empty where the kind says it all.
     pub name: Name,

@@ -78,6 +78,7 @@ impl OverlaySet {
         }
     }
 
+    /// Removes an overlay; its id stays known.
     pub fn evict(&mut self, id: &str) {
         self.overlays.retain(|overlay| overlay.overlay != id);
     }

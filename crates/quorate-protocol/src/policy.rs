@@ -93,6 +93,7 @@ pub enum Incomplete {
     FirstRound,
     /// Fewer valid answers than the minimum in round 2.
     SecondRound,
+    /// No valid adjudication.
     NoAdjudication,
     /// It would be SHIP, and the blocks of those missing could change that.
     MissingCouldBlock,
@@ -114,6 +115,7 @@ quorate_manifest::words!(Incomplete {
 /// How many counted deliberators block, and how many say irreducible.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Tally {
+    /// Those who block.
     pub blocks: usize,
     /// Those who block and say irreducible.
     pub irreducible_blocks: usize,

@@ -112,6 +112,7 @@ pub enum RegisterRuleError {
 }
 
 impl Rules {
+    /// The kinds that this program has.
     pub fn built_in() -> Self {
         Rules { kinds: BUILT_IN.map(|one| (one.kind.to_owned(), (one.describe)())).into() }
     }

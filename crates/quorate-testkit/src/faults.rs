@@ -13,6 +13,7 @@ use crate::memory::Memory;
 pub struct Crash {
     /// The index of the append, from 0.
     pub at: usize,
+    /// Before or after the append is written.
     pub moment: Timing,
 }
 
@@ -34,6 +35,7 @@ pub struct CrashingLedger {
 }
 
 impl CrashingLedger {
+    /// An empty ledger; `None` never crashes.
     pub fn new(crash: Option<Crash>) -> Self {
         CrashingLedger { memory: Memory::new(), crash, appended: Mutex::default(), calls: Mutex::new(0) }
     }

@@ -22,6 +22,7 @@ pub enum Action {
 
 type Script = dyn Fn(&Invocation) -> Action + Send + Sync;
 
+/// An executor whose answers a function gives.
 pub struct ScriptedExecutor {
     script: Box<Script>,
     asks_a_model: bool,
@@ -45,6 +46,7 @@ impl ScriptedExecutor {
         }
     }
 
+    /// The function must depend on the invocation alone, so that a repeated run is the same.
     pub fn new(script: impl Fn(&Invocation) -> Action + Send + Sync + 'static) -> Self {
         ScriptedExecutor { script: Box::new(script), asks_a_model: false, calls: Arc::default() }
     }
@@ -101,6 +103,7 @@ impl Executor for ScriptedExecutor {
 pub struct Rng(u64);
 
 impl Rng {
+    /// The same seed gives the same sequence.
     pub fn new(seed: u64) -> Self {
         Rng(seed)
     }
@@ -113,6 +116,7 @@ impl Rng {
         Rng(mixed)
     }
 
+    /// The next number of the sequence.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

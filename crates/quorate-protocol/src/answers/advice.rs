@@ -80,6 +80,7 @@ pub enum Vote {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ballot {
     pub vote: Vote,
+    /// Why; may be empty.
     pub rationale: String,
     /// What it rests on.
     pub evidence: Vec<String>,
@@ -134,6 +135,7 @@ pub enum Recipients {
 pub struct Message {
     /// The text; may be empty.
     pub message: String,
+    /// Whom the message is for.
     pub to: Recipients,
     /// Whether its author objects to something; `None` where it does not say, which takes nothing back.
     pub objection: Option<bool>,

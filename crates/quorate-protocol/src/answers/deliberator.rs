@@ -46,8 +46,11 @@ pub struct Answer {
 /// What a deliberator leans to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Leaning {
+    /// It would publish the text.
     Ship,
+    /// It would publish the text after changes.
     Revise,
+    /// It would not publish the text.
     Hold,
 }
 

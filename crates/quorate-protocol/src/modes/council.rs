@@ -330,6 +330,7 @@ fn verdict_of(judgement: &Judgement) -> Verdict {
 pub struct Setup {
     /// The deliberators' ids, in roster order.
     pub deliberators: Vec<Name>,
+    /// How often the deliberators answer.
     pub rounds: Rounds,
     /// What round 2 sees of round 1.
     pub cross_read: CrossRead,
@@ -337,6 +338,7 @@ pub struct Setup {
     pub fail_fast: OnFailure,
     /// Fewer valid answers than this give INCOMPLETE.
     pub min_deliberators: usize,
+    /// The policy that derives the verdict.
     pub policy: VerdictPolicy,
 }
 

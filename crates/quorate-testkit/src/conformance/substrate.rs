@@ -15,6 +15,7 @@ use tokio::task::JoinSet;
 
 use super::state::nested;
 
+/// Opens one conversation again, as another process would.
 pub type Open = dyn Fn() -> Arc<dyn Substrate> + Send + Sync;
 
 /// Runs all checks; `new` returns ways to open empty, independent conversations.

@@ -20,6 +20,7 @@ use tempfile::TempDir;
 use super::environment;
 use crate::regular_file::{Resolver, real_path};
 
+/// The files of a ledger, which members may not change.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LedgerFiles {
     pub keys: PathBuf,

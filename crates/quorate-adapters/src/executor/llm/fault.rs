@@ -21,6 +21,7 @@ const MAX_QUOTED_CHARS: usize = 400;
 /// A call that gave no answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
+    /// The cause.
     pub kind: FaultKind,
     /// The HTTP status, where it is one of an error.
     pub status: Option<u16>,
@@ -32,17 +33,22 @@ pub struct Fault {
     pub should_retry: Option<bool>,
 }
 
+/// The cause of a fault; it decides whether the request may be repeated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FaultKind {
     /// The key was not accepted, or may not do this.
     Auth,
     /// No such model, or no such address.
     UnknownModel,
+    /// The service limits the rate of requests or tokens.
     RateLimited,
     /// Money or a quota of days is used up.
     SpendLimit,
+    /// The service has no capacity now.
     Overloaded,
+    /// The service failed.
     Server,
+    /// The service refuses the request as invalid.
     BadRequest,
     /// The model, or its vendor for it, declined.
     Refused {
@@ -50,11 +56,13 @@ pub enum FaultKind {
     },
     /// The answer reached `max_tokens`.
     CutOff,
+    /// A filter of the service stopped the answer.
     ContentFilter {
         category: Option<String>,
     },
     /// The prompt, or the prompt with the answer, is longer than the model's context.
     ContextOverflow,
+    /// The model answered without text.
     Empty,
     /// Not what the wire's documentation says.
     Malformed,

@@ -29,7 +29,9 @@ use serde_json::{Map, json};
 pub enum Dialect {
     /// Strict: every property is required.
     OpenAi,
+    /// Without `type` beside `enum`; bounds stand in descriptions.
     Anthropic,
+    /// Optional properties stay optional.
     Gemini,
 }
 
@@ -52,6 +54,7 @@ impl Dialect {
 pub struct Form {
     /// The form's name in the request.
     pub name: &'static str,
+    /// The JSON Schema to send.
     pub schema: Json,
     host: Json,
 }

@@ -142,10 +142,15 @@ impl Wire {
 /// The header that has the key. It never stands in the URL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Auth {
+    /// `x-api-key: KEY`.
     XApiKey,
+    /// `authorization: Bearer KEY`.
     Bearer,
+    /// `api-key: KEY`.
     ApiKey,
+    /// `x-goog-api-key: KEY`.
     XGoogApiKey,
+    /// No header: the service needs no key.
     None,
 }
 
@@ -213,6 +218,7 @@ trait Decode: std::fmt::Debug + Send {
 }
 
 impl Stream {
+    /// A stream of which no byte was read.
     pub fn new(wire: Wire) -> Self {
         Stream {
             wire,
@@ -511,7 +517,9 @@ quorate_manifest::words!(Cache { Off = "off", Auto = "auto", Minutes = "5m", Hou
 /// The server's owner. Servers that are compatible with a vendor's know older names of fields, and no cache settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Server {
+    /// The vendor of the wire format.
     Vendor,
+    /// Another program that speaks the wire format.
     Compatible,
 }
 

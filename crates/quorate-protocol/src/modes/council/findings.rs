@@ -27,6 +27,7 @@ pub struct ArtifactIndex<'a> {
 }
 
 impl<'a> ArtifactIndex<'a> {
+    /// Splits the text into lines; the rest is made for the first quote that needs it.
     pub fn new(text: &'a str) -> Self {
         let breaks = text.match_indices('\n').map(|(at, _)| at + 1);
         ArtifactIndex { text, lines: std::iter::once(0).chain(breaks).collect(), folded: OnceCell::new() }
