@@ -42,7 +42,7 @@ async fn newest(state: &ServerState) -> Vec<Resource> {
         let verdict = run.verdict.as_deref().unwrap_or("undecided");
         let about = escape_invisible(&state.quorate.redact_text(&format!("{verdict}: {}", run.artifact)))
             .into_owned();
-        Resource::new(format!("{RUNS}{}", run.run), run.run)
+        Resource::new(format!("{RUNS}{}", run.run), run.run.to_string())
             .with_title(about)
             .with_description("The outcome of a run and its reasons, as `run_show` gives it")
             .with_mime_type(JSON)

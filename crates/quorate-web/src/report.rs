@@ -9,23 +9,23 @@ use std::sync::{Arc, LazyLock};
 use askama::Template;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use quorate::Finding;
+use quorate::convene::{AppliedRule, Fragment, Message, Node, Violation};
 use quorate::ledger::VerifiedProof;
 use quorate::reports::{
     ConsultationRecord, Embedded, Numbered, OutcomeRecord, ReportContent, ReportFile, ReportFormat,
     canonical_json, hex, sha256_hex, unhex,
 };
 use quorate::runs::Recorded;
+use quorate::view::wording::dollars;
+use quorate::{Finding, Money};
 use serde_json::Value;
 
 use crate::assets::REPORT_CHECK;
-use crate::pages::assembly_run::{
-    self, Board, Branch, Guidance, Reason, RuleRow, ShownMessage, ViolationRow,
-};
+use crate::pages::assembly_run::{self, Board, Reason};
 use crate::pages::at::{At, Form, pointer_part};
 use crate::pages::document::{self, Line};
-use crate::pages::review_run::{self, Places, Position, ShownFinding};
-use crate::pages::wording::{Mark, digit_groups, instant, minute, plain, usd};
+use crate::pages::review_run::{self, Places, Position};
+use crate::pages::wording::{Mark, digit_groups, instant, minute, plain};
 
 /// The beginning of every report.
 const BEGINS: &str = "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n<meta http-equiv=\"Content-Security-Policy\"";
@@ -110,60 +110,54 @@ fn decoded(base64: &str) -> Option<String> {
 
 #[derive(Template)]
 #[template(path = "report.html")]
-struct ReportPage {
+struct ReportPage<'f> {
     policy: String,
     program: String,
     style: &'static str,
     script: &'static str,
+    content: &'f ReportContent,
+    /// The final outcome, or an empty one.
+    decided: &'f OutcomeRecord,
+    /// Where the outcome is.
+    outcome: At,
+    /// The number of the record that decided; empty without one.
+    record: String,
     mark: Mark,
     mark_at: String,
-    /// The number of the record that decided; empty without one.
-    decided: String,
     title: String,
     title_at: String,
-    run: String,
-    run_at: String,
     opened: String,
     instant: String,
-    opened_at: String,
-    overridden: Vec<Overridden>,
     is_assembly: bool,
-    is_outcome_only: bool,
-    outcome: At,
-    because: Option<String>,
-    reasoning: Option<String>,
-    brief: Option<String>,
-    dissent: Option<String>,
-    notes: Vec<String>,
+    notes: &'f [String],
     /// Each vote, with its reason.
     reasons: Vec<Reason>,
     facts: Vec<Fact>,
     has_text: bool,
     lines: Vec<Line>,
     input: Option<usize>,
-    findings: Vec<ShownFinding>,
+    findings: Vec<(At, Finding)>,
     /// The subject of an assembly.
     texts: Vec<ShownText>,
     positions: Vec<Position>,
     board: Option<Board>,
-    fragments: Vec<Guidance>,
-    messages: Vec<ShownMessage>,
-    tree: Vec<Branch>,
-    rules: Vec<RuleRow>,
-    violations: Vec<ViolationRow>,
+    fragments: &'f [Fragment],
+    messages: &'f [Message],
+    tree: Vec<(At, usize, Node)>,
+    rules: &'f [AppliedRule],
+    violations: Vec<(At, &'f Violation)>,
     answers: Vec<ShownAnswer>,
     asked: Vec<AskedRow>,
     total: String,
-    proof: ProofFacts,
+    proof: &'f VerifiedProof,
     proof_base64: String,
     embedded: Vec<(usize, String)>,
 }
 
-struct Overridden {
-    at: At,
-    mark: Mark,
-    by: String,
-    reason: String,
+impl ReportPage<'_> {
+    fn is_deciding(&self, rule: &AppliedRule) -> bool {
+        self.decided.decision.as_ref().is_some_and(|decision| decision.rule.as_ref() == Some(&rule.id))
+    }
 }
 
 /// A name and a value, with the attribute that says where it is from.
@@ -202,113 +196,69 @@ struct Cell {
     at: String,
 }
 
-/// What is proven.
-pub(crate) struct ProofFacts {
-    pub(crate) origin: String,
-    pub(crate) size: u64,
-    pub(crate) root: String,
-    /// Verifiers' lines with the keys' fingerprints.
-    pub(crate) keys: Vec<(String, String)>,
-    pub(crate) records: Vec<RecordRow>,
-    /// Whether data is left out.
-    pub(crate) omits: bool,
-}
-
-pub(crate) struct RecordRow {
-    pub(crate) n: u64,
-    pub(crate) kind: String,
-    pub(crate) kind_at: String,
-    pub(crate) at: String,
-    pub(crate) time_at: String,
-    pub(crate) place: u64,
-    pub(crate) has_data: bool,
-    pub(crate) signers: String,
-}
+/// The outcome of a run without one.
+static UNDECIDED: LazyLock<OutcomeRecord> = LazyLock::new(OutcomeRecord::default);
 
 /// The page of a report.
-fn page(file: &ReportFile) -> ReportPage {
+fn page(file: &ReportFile) -> ReportPage<'_> {
     let content = &file.content;
-    let no_outcome = OutcomeRecord::default();
-    let (decided, at, outcome) = match &content.outcome {
+    let (record, at, outcome) = match &content.outcome {
         Some(outcome) => (outcome.n.to_string(), At::record(outcome.n), &outcome.data),
-        None => (String::new(), At::default(), &no_outcome),
+        None => (String::new(), At::default(), &*UNDECIDED),
     };
     let word_at = if outcome.verdict.is_some() { "/verdict" } else { "/decision/result" };
     let (title, title_at) = title(content);
     let found = content.findings();
-    let in_text: Vec<Finding> = found.iter().map(|(_, finding)| finding.clone()).collect();
     let is_assembly = content.is_assembly();
     let document = file.texts.first().filter(|_| !is_assembly);
-    let text = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-    let because = text(&outcome.because);
+    let lines = |text: &str| document::lines(text, found.iter().map(|(_, finding)| finding));
     ReportPage {
         policy: policy(),
         program: program(),
         style: &STYLE,
         script: &SCRIPT,
+        content,
+        decided: outcome,
+        record,
         mark: Mark::of(word(content, outcome)),
         mark_at: outcome.word().map_or_else(String::new, |_| at.upper(word_at)),
-        decided,
         title,
         title_at,
-        run: content.run.to_string(),
-        run_at: At::head(0, "run", None),
         opened: minute(content.opened_ms),
         instant: instant(content.opened_ms),
-        opened_at: At::head(0, "at", Some(Form::Minute)),
-        overridden: content
-            .overrides
-            .iter()
-            .map(|decision| Overridden {
-                at: At::record(decision.n),
-                mark: Mark::of(Some(&decision.data.verdict)),
-                by: decision.data.by.clone(),
-                reason: decision.data.reason.clone(),
-            })
-            .collect(),
         is_assembly,
-        is_outcome_only: content.opened.is_none(),
-        reasoning: text(&outcome.reasoning).filter(|reasoning| Some(reasoning) != because.as_ref()),
-        because,
-        brief: text(&outcome.revision_brief),
-        dissent: text(&outcome.dissent_summary),
-        notes: notes(content),
+        notes: match &content.report {
+            Some(Recorded::Review(report)) => &report.notes,
+            Some(Recorded::Decision(report)) => &report.notes,
+            None => &[],
+        },
         reasons: reasons(content, outcome, &at),
         facts: facts(content, outcome, &at),
         has_text: document.is_some(),
-        lines: document.map(|text| document::lines(&text.text, &in_text)).unwrap_or_default(),
+        lines: document.map(|text| lines(&text.text)).unwrap_or_default(),
         input: document.map(|text| text.input),
-        findings: found
-            .iter()
-            .map(|(place, finding)| {
-                review_run::shown_finding(finding, at.under(&format!("/findings/{place}")))
-            })
-            .collect(),
         texts: file
             .texts
             .iter()
             .filter(|_| is_assembly)
             .map(|text| ShownText {
                 name: text.name.clone(),
-                lines: document::lines(&text.text, &[]),
+                lines: document::lines(&text.text, [].iter()),
                 input: Some(text.input),
             })
             .collect(),
+        findings: found.into_iter().map(|(place, finding)| (at.item("/findings", place), finding)).collect(),
         positions: positions(content, outcome, &at),
-        board: outcome.decision.as_ref().map(|decision| assembly_run::board(decision, at.under("/decision"))),
-        fragments: assembly_run::guidance(&outcome.fragments, &at),
-        messages: assembly_run::messages(&outcome.messages, &at),
+        board: outcome.decision.clone().map(|count| assembly_run::board(count, at.under("/decision"))),
+        fragments: &outcome.fragments,
+        messages: &outcome.messages,
         tree: assembly_run::tree(&outcome.nodes, &at),
-        rules: assembly_run::rules(&outcome.rules, outcome.decision.as_ref(), &at),
-        violations: content
-            .violations
-            .iter()
-            .map(|refused| assembly_run::violation(&refused.data, At::record(refused.n)))
-            .collect(),
+        rules: &outcome.rules,
+        violations: content.violations.iter().map(|refused| (At::record(refused.n), &refused.data)).collect(),
         answers: content.consultations.iter().filter(|_| is_assembly).map(answer).collect(),
         asked: content.consultations.iter().map(asked_row).collect(),
         total: total(&content.consultations),
-        proof: ProofFacts::of(&file.proven),
+        proof: &file.proven,
         proof_base64: STANDARD.encode(&file.proof),
         embedded: file.texts.iter().map(|text| (text.input, STANDARD.encode(&*text.text))).collect(),
         outcome: at,
@@ -343,15 +293,6 @@ fn reasons(content: &ReportContent, outcome: &OutcomeRecord, at: &At) -> Vec<Rea
         Reason::of(&asked.data.member, answer, At::record(asked.n), (decision, &decided))
     };
     content.consultations.iter().filter_map(reason).collect()
-}
-
-/// What follows from the records, besides what they say themselves.
-fn notes(content: &ReportContent) -> Vec<String> {
-    match &content.report {
-        Some(Recorded::Review(report)) => report.all_notes(),
-        Some(Recorded::Decision(report)) => report.all_notes(),
-        None => Vec::new(),
-    }
 }
 
 fn facts(content: &ReportContent, outcome: &OutcomeRecord, at: &At) -> Vec<Fact> {
@@ -439,7 +380,7 @@ fn asked_row(asked: &Numbered<ConsultationRecord>) -> AskedRow {
         at: model.as_ref().map_or_else(String::new, |_| at.to("/model")),
     };
     let price = Cell {
-        value: spent.money.as_ref().map(|price| price.amount.clone()).unwrap_or_default(),
+        value: spent.money.as_ref().map(|price| price.amount()).unwrap_or_default(),
         is_number: true,
         at: spent.money.as_ref().map_or_else(String::new, |_| at.to("/spent/money/amount")),
     };
@@ -464,35 +405,19 @@ fn total(asked: &[Numbered<ConsultationRecord>]) -> String {
     if read + written > 0 {
         parts.push(format!("{} tokens read, {} written", digit_groups(read), digit_groups(written)));
     }
-    let price = sum(|asked| asked.spent.usage().usd_nanos);
-    if price > 0 {
-        parts.push(usd(price));
+    let price: Money = asked.iter().filter_map(|asked| asked.data.spent.money).sum();
+    if price > Money::ZERO {
+        parts.push(format!("US$ {}", dollars(price)));
     }
     format!("Together {}.", parts.join(", "))
 }
 
-impl ProofFacts {
-    pub(crate) fn of(proven: &VerifiedProof) -> ProofFacts {
-        ProofFacts {
-            origin: proven.origin.clone(),
-            size: proven.tree.size,
-            root: hex(&proven.tree.root),
-            keys: proven.keys.iter().map(|key| (key.to_string(), key.key().id().to_string())).collect(),
-            records: proven
-                .records
-                .iter()
-                .map(|record| RecordRow {
-                    n: record.n,
-                    kind: record.kind.clone(),
-                    kind_at: At::head(record.n, "kind", None),
-                    at: record.at.clone(),
-                    time_at: At::head(record.n, "at", None),
-                    place: record.index + 1,
-                    has_data: record.data.is_some(),
-                    signers: record.signers.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "),
-                })
-                .collect(),
-            omits: proven.records.iter().any(|record| record.data.is_none()),
-        }
-    }
+/// The root that a proof's checkpoint names, in hexadecimal digits.
+pub(crate) fn root(proven: &VerifiedProof) -> String {
+    hex(&proven.tree.root)
+}
+
+/// Whether a proof leaves out the data of a record.
+pub(crate) fn omits_data(proven: &VerifiedProof) -> bool {
+    proven.records.iter().any(|record| record.data.is_none())
 }

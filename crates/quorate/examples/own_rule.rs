@@ -66,6 +66,6 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
         .gather("custom:last-year", WithLastYear)
         .build()?;
     let decision = quorate.convene("ASSEMBLY.md").proposal("proposal.md").await?;
-    println!("board: {}", decision.verdict.map_or("undecided", AssemblyVerdict::as_str));
+    println!("board: {}", decision.verdict().map_or("undecided", AssemblyVerdict::as_str));
     Ok(())
 }

@@ -136,7 +136,7 @@ fn a_program_that_embeds_quorate_caps_tokens_and_money() {
     ] {
         let before = model.requests().len();
         let review = block_on(async { capped.await }).expect("it ends");
-        assert_eq!((review.calls, model.requests().len() - before), (calls, calls as usize));
+        assert_eq!((review.spent.calls, model.requests().len() - before), (calls, calls as usize));
     }
     let settings = place.read("quorate.toml");
     assembly::write(&place, "voting", &[("ana", "")], "");

@@ -80,11 +80,12 @@ fn normal(schema: &Value, root: &Value) -> Value {
     }
     // What may be null is written as a form of its own, or beside the other types and words.
     let null = json!({"type": ["null"]});
-    if let Some(forms) = all.get("anyOf").and_then(Value::as_array)
-        && let [one, other] = &forms[..]
-        && let Some(form) = [(one, other), (other, one)].into_iter().find(|(_, form)| **form == null)
-    {
-        let form = form.0.as_object().cloned().expect("an object");
+    let forms = all.get("anyOf").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let form = match forms {
+        [form, other] | [other, form] if *other == null => form.as_object().cloned(),
+        _ => None,
+    };
+    if let Some(form) = form {
         all.remove("anyOf");
         for (key, value) in form {
             let more = match &*key {

@@ -25,6 +25,7 @@ use quorate::{Error, ErrorKind};
 use quorate_diagnostics::{Body, codes};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use crate::endpoint::{Answer, Call, Method, Route};
 use crate::failure::Failure;
@@ -218,7 +219,7 @@ pub(crate) async fn load_report(server: &Arc<Server>, run: String) -> Result<Rec
 
 async fn get_run(server: Arc<Server>, call: Call) -> Result<Response, Failure> {
     let report = load_report(&server, call.part("run").to_owned()).await?;
-    Ok(Json(report.to_json()).into_response())
+    Ok(Json(json!(report)).into_response())
 }
 
 /// Which records are given.

@@ -62,13 +62,23 @@ impl Form {
 
 impl At {
     /// The data of a record.
-    pub(crate) fn record(n: u64) -> At {
+    pub(crate) fn record(n: impl fmt::Display) -> At {
         At(Some(n.to_string()))
     }
 
     /// A place within this one. `pointer` is a JSON pointer.
     pub(crate) fn under(&self, pointer: &str) -> At {
         At(self.0.as_ref().map(|base| format!("{base}{pointer}")))
+    }
+
+    /// An item of a list within this place.
+    pub(crate) fn item(&self, list: &str, index: impl fmt::Display) -> At {
+        self.under(&format!("{list}/{index}"))
+    }
+
+    /// The attribute of an element that shows a field unchanged.
+    pub(crate) fn field(&self, name: impl fmt::Display) -> String {
+        self.to(&format!("/{name}"))
     }
 
     /// The attribute of an element that shows a text of the record unchanged.
@@ -89,9 +99,13 @@ impl At {
     }
 
     /// The attribute of an element that shows a field of a record's head.
-    pub(crate) fn head(n: u64, field: &str, form: Option<Form>) -> String {
-        let form = form.map_or_else(String::new, |form| format!(" data-as=\"{}\"", form.word()));
-        format!(" data-at=\"{n}@{field}\"{form}")
+    pub(crate) fn head(n: impl fmt::Display, field: &str) -> String {
+        format!(" data-at=\"{n}@{field}\"")
+    }
+
+    /// The attributes of an element that shows a record's time to the minute.
+    pub(crate) fn opened(n: u64) -> String {
+        format!("{} data-as=\"{}\"", At::head(n, "at"), Form::Minute.word())
     }
 
     // Templates cannot name variants.
@@ -109,6 +123,10 @@ impl At {
 
     pub(crate) fn ratio(&self) -> String {
         self.shown("/exact", Form::Ratio)
+    }
+
+    pub(crate) fn locked(&self) -> String {
+        self.shown("", Form::Locked)
     }
 
     pub(crate) fn effect(&self) -> String {
@@ -151,7 +169,7 @@ mod tests {
         assert_eq!(At::default().under("/x").place(), "");
         let hostile = At::record(1).to(&pointer_part("\" onclick=\"x/~<"));
         assert_eq!(hostile, " data-at=\"1/&#34; onclick=&#34;x~1~0&#60;\"");
-        assert_eq!(At::head(0, "at", Some(Form::Minute)), " data-at=\"0@at\" data-as=\"minute\"");
+        assert_eq!(At::opened(0), " data-at=\"0@at\" data-as=\"minute\"");
     }
 }
 

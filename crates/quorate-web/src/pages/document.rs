@@ -17,11 +17,10 @@ pub(crate) struct Piece {
 }
 
 /// The lines of a text. `findings` is in the order of the text.
-pub(crate) fn lines(text: &str, findings: &[Finding]) -> Vec<Line> {
-    let marked = merged(findings.iter().filter_map(|finding| finding.span), text.len());
+pub(crate) fn lines<'f>(text: &str, findings: impl Iterator<Item = &'f Finding> + Clone) -> Vec<Line> {
+    let marked = merged(findings.clone().filter_map(|finding| finding.span), text.len());
     let mut marks = marked.iter().peekable();
-    let mut starts =
-        findings.iter().enumerate().filter_map(|(at, finding)| Some((finding.line?, at))).peekable();
+    let mut starts = findings.enumerate().filter_map(|(at, finding)| Some((finding.line?, at))).peekable();
     let mut lines = Vec::new();
     let mut start = 0;
     for (number, line) in (1..).zip(text.split_inclusive('\n')) {
@@ -97,7 +96,7 @@ mod tests {
             let text: String = line.pieces.iter().map(piece).collect();
             format!("{} {text} {:?}", line.number, line.findings)
         };
-        lines(text, findings).iter().map(line).collect()
+        lines(text, findings.iter()).iter().map(line).collect()
     }
 
     #[test]

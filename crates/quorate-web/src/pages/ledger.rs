@@ -5,6 +5,7 @@ use std::sync::Arc;
 use askama::Template;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
+use quorate::ledger::VerifiedProof;
 use quorate::reports::{ReportFile, ReportScope};
 use quorate::{Error, ErrorKind};
 use quorate_diagnostics::{Body, codes};
@@ -13,7 +14,7 @@ use super::wording::digit_groups;
 use super::{Frame, respond};
 use crate::api::ledger::{Checkpoint, load};
 use crate::failure::Failure;
-use crate::report::{self, ProofFacts};
+use crate::report;
 use crate::{Server, assets};
 
 #[derive(Template)]
@@ -59,7 +60,7 @@ struct ProofPage {
     frame: Frame,
     verify: String,
     run: String,
-    proof: ProofFacts,
+    proof: VerifiedProof,
 }
 
 /// The page.
@@ -87,7 +88,7 @@ async fn proof_page(server: &Arc<Server>, run: &str) -> Result<ProofPage, Failur
     Ok(ProofPage {
         frame: frame.with_json(format!("/api/v1/runs/{run}/proof")),
         verify: assets::url("verify.js"),
-        proof: ProofFacts::of(&file.proven),
+        proof: file.proven,
         run,
     })
 }

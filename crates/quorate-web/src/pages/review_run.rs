@@ -11,55 +11,32 @@ use super::Surroundings;
 use super::at::{At, Form};
 use super::document::{self, Line};
 use super::live_run::LiveView;
-use super::wording::{Mark, duration, instant, minute, plain, usage};
+use super::wording::{Mark, instant, minute, plain};
 use crate::Server;
 
 #[derive(Template)]
 #[template(path = "review_run.html")]
 pub(super) struct ReviewPage {
     frame: Frame,
+    review: Review,
     run: String,
     mark: Mark,
     live: Option<LiveView>,
     previous: Option<String>,
-    artifact: String,
-    facts: Vec<(&'static str, String)>,
     opened: String,
     instant: String,
-    because: String,
-    reasoning: Option<String>,
-    brief: Option<String>,
-    dissent: Option<String>,
-    overridden: Option<Overridden>,
     can_resume: bool,
     can_override: bool,
-    notes: Vec<String>,
     lines: Vec<Line>,
     has_text: bool,
     /// Only reports say which text it is.
     input: Option<usize>,
-    findings: Vec<ShownFinding>,
+    findings: Vec<(At, Finding)>,
     positions: Vec<Position>,
     /// How a deliberator's words differ between the rounds.
     rewordings: Vec<(String, Vec<Piece>)>,
     /// The table of members, as HTML.
     members: String,
-}
-
-struct Overridden {
-    mark: Mark,
-    by: String,
-    reason: String,
-}
-
-pub(crate) struct ShownFinding {
-    pub(crate) at: At,
-    pub(crate) by: String,
-    pub(crate) place: String,
-    pub(crate) quote: String,
-    pub(crate) issue: String,
-    pub(crate) fix: Option<String>,
-    pub(crate) is_grounded: bool,
 }
 
 /// A deliberator's answers, and how they changed.
@@ -109,67 +86,19 @@ pub(super) fn page(server: &Arc<Server>, report: Review, around: Surroundings) -
         mark: Mark::of((word != "OPEN").then_some(word)),
         live: around.live,
         previous: around.previous,
-        facts: facts(&report),
         opened: minute(report.opened_ms),
         instant: instant(report.opened_ms),
-        because: report.because.clone(),
-        reasoning: Some(report.reasoning.clone()).filter(|text| *text != report.because && !text.is_empty()),
-        brief: report.revision_brief.clone().filter(|text| !text.is_empty()),
-        dissent: report.dissent_summary.clone().filter(|text| !text.is_empty()),
-        overridden: report.overridden.as_ref().map(|decision| Overridden {
-            mark: Mark::of(Some(&decision.verdict)),
-            by: decision.by.clone(),
-            reason: decision.reason.clone(),
-        }),
         can_resume: can_write && !report.queued && (is_open || is_incomplete) && !around.is_driven,
         can_override: can_write && report.verdict.is_some(),
-        notes: report.all_notes(),
-        lines: document::lines(&text, &report.findings),
+        lines: document::lines(&text, report.findings.iter()),
         has_text: report.text.is_some(),
         input: None,
-        findings: report.findings.iter().map(|finding| shown_finding(finding, At::default())).collect(),
+        findings: report.findings.iter().map(|finding| (At::default(), finding.clone())).collect(),
         positions,
         rewordings,
-        members: quorate::view::members(&report.members).html(),
-        artifact: report.artifact,
-        run: report.run,
-    }
-}
-
-fn facts(report: &Review) -> Vec<(&'static str, String)> {
-    let mut facts = vec![
-        ("Type", plain(&report.artifact_type)),
-        ("Tier", report.tier.to_string()),
-        ("Policy", report.policy.clone()),
-        ("Executor", report.executor.clone()),
-        ("Calls", report.calls.to_string()),
-        ("Time", duration(report.took)),
-    ];
-    let used = usage(&report.usage);
-    if !used.is_empty() {
-        facts.push(("Cost", used));
-    }
-    if !report.missing.is_empty() {
-        facts.push(("Missing", report.missing.join(", ")));
-    }
-    facts
-}
-
-/// A finding. `at` is its place in the outcome.
-pub(crate) fn shown_finding(finding: &Finding, at: At) -> ShownFinding {
-    let place = match (finding.line, finding.column) {
-        (Some(line), Some(column)) => format!("line {line}, character {column}"),
-        (Some(line), None) => format!("line {line}"),
-        (None, _) => "not in the text".to_owned(),
-    };
-    ShownFinding {
-        at,
-        by: finding.by.clone(),
-        place,
-        quote: finding.quote.clone(),
-        issue: finding.issue.clone(),
-        fix: finding.fix.clone(),
-        is_grounded: finding.span.is_some(),
+        members: quorate::view::members(report.usage()).html(),
+        run: report.run.clone(),
+        review: report,
     }
 }
 

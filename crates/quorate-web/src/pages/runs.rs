@@ -92,8 +92,8 @@ async fn load_run(server: &Arc<Server>, run: &str) -> Result<(Recorded, Surround
         ),
         Recorded::Decision(report) => (
             report.run.clone(),
-            report.verdict.is_none(),
-            report.verdict == Some(AssemblyVerdict::Incomplete),
+            report.verdict().is_none(),
+            report.verdict() == Some(AssemblyVerdict::Incomplete),
         ),
     };
     let quorate = server.reading().await?;

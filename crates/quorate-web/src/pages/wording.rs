@@ -1,8 +1,5 @@
 //! Words that several pages show.
 
-use quorate::review::Usage;
-use quorate::view::wording::dollars;
-pub(super) use quorate::view::wording::duration;
 pub(crate) use quorate::view::wording::{digit_groups, instant, minute};
 
 /// A verdict or outcome: its word, and a shape besides its colour.
@@ -26,21 +23,6 @@ impl Mark {
         };
         Mark { word, class, shape }
     }
-}
-
-/// Money in US dollars, from billionths; rounded up to the cent.
-pub(crate) fn usd(nanos: u64) -> String {
-    format!("US$ {}", dollars(nanos))
-}
-
-/// The known tokens and money.
-pub(super) fn usage(usage: &Usage) -> String {
-    let mut parts = Vec::new();
-    if let (Some(read), Some(written)) = (usage.tokens_in, usage.tokens_out) {
-        parts.push(format!("{} tokens read, {} written", digit_groups(read), digit_groups(written)));
-    }
-    parts.extend(usage.usd_nanos.map(usd));
-    parts.join(", ")
 }
 
 /// A word of a record, for people: `round1_block` is `round1 block`.
