@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 use quorate_adapters::executor::{cassette, inline, rubric, script};
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::executor::Usage;
-use quorate_kernel::record::Money;
 use quorate_ledger::Store;
 use quorate_ledger::council_log::stats::{
     self, Agreement, DeliberatorStats, Drift, LogStats, MIN_SHARED, Pair, ProducerStats, Producers,
@@ -15,9 +14,10 @@ use quorate_ledger::council_log::stats::{
 };
 use quorate_ledger::council_log::{self, CountedLog};
 use quorate_ledger::stats::{MemberCost, ReviewFilter};
+use quorate_manifest::money::Money;
 use quorate_protocol::Name;
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 
 use super::disk::{self, absolute, display_path};
 use super::environment::Environment;
@@ -403,36 +403,22 @@ pub struct SumReport {
     pub tokens_in: Option<u64>,
     pub tokens_cached: Option<u64>,
     pub tokens_out: Option<u64>,
-    /// The known prices; in memory, in billionths of a US dollar
-    #[serde(rename = "money", serialize_with = "as_money")]
-    #[schemars(with = "Option<Amount>")]
-    pub usd_nanos: Option<u64>,
-}
-
-fn as_money<S: Serializer>(nanos: &Option<u64>, serializer: S) -> Result<S::Ok, S::Error> {
-    nanos.map(Money::usd).serialize(serializer)
+    /// The known prices
+    pub money: Option<Money>,
 }
 
 impl SumReport {
     fn add(&mut self, cost: &MemberCost) {
         self.calls += cost.calls;
-        if cost.usage.usd_nanos.is_none() {
+        if cost.usage.money.is_none() {
             self.unpriced_calls += cost.calls;
         }
-        let SumReport { tokens_in, tokens_cached, tokens_out, usd_nanos, .. } = *self;
-        let mut usage = Usage { tokens_in, tokens_cached, tokens_out, usd_nanos, ..Usage::default() };
+        let SumReport { tokens_in, tokens_cached, tokens_out, money, .. } = *self;
+        let mut usage = Usage { tokens_in, tokens_cached, tokens_out, money, ..Usage::default() };
         usage.add(cost.usage);
         (self.tokens_in, self.tokens_cached) = (usage.tokens_in, usage.tokens_cached);
-        (self.tokens_out, self.usd_nanos) = (usage.tokens_out, usage.usd_nanos);
+        (self.tokens_out, self.money) = (usage.tokens_out, usage.money);
     }
-}
-
-#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct Amount {
-    /// A decimal number
-    pub amount: String,
-    pub currency: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]

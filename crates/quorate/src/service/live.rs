@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::{Kind, Ledger as _, Record};
-use quorate_kernel::record::{Attempt, Consultation, Money, Outcome, Override, RunIntent, RunOpened, Status};
+use quorate_kernel::record::{Attempt, Consultation, Outcome, Override, RunIntent, RunOpened, Status};
 use quorate_ledger::store::lease::Driver;
+use quorate_manifest::money::Money;
 use quorate_manifest::timestamp;
 use quorate_protocol::modes::council::ADJUDICATOR;
 use quorate_protocol::{Json, Name};
@@ -69,6 +70,7 @@ pub enum LiveState {
 }
 
 impl LiveState {
+    /// The word of the JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             LiveState::Here => "here",
@@ -221,6 +223,7 @@ pub enum QuestionState {
 }
 
 impl QuestionState {
+    /// The word of the JSON.
     pub fn as_str(self) -> &'static str {
         match self {
             QuestionState::Waiting => "waiting",
@@ -281,7 +284,7 @@ pub fn live(run: &Name, records: &[Arc<Record>], driver: LiveState) -> Result<Li
         .tokens_in
         .zip(history.usage.tokens_out)
         .map(|(read, written)| read.saturating_add(written));
-    let usd = |nanos: Option<u64>| nanos.map(|nanos| Money::usd(nanos).amount);
+    let usd = |money: Option<Money>| money.map(Money::amount);
     Ok(Live {
         run: run.to_string(),
         verdict: decided,
@@ -291,8 +294,8 @@ pub fn live(run: &Name, records: &[Arc<Record>], driver: LiveState) -> Result<Li
         members,
         asked: count,
         done,
-        spent: Amounts { calls: Some(history.calls), tokens, usd: usd(history.usage.usd_nanos) },
-        budget: Amounts { calls: caps.calls, tokens: caps.tokens, usd: usd(caps.usd_nanos) },
+        spent: Amounts { calls: Some(history.calls), tokens, usd: usd(history.usage.money) },
+        budget: Amounts { calls: caps.calls, tokens: caps.tokens, usd: usd(caps.money) },
         job: None,
     })
 }
@@ -417,6 +420,7 @@ pub struct WatchEvent {
     pub n: u64,
     /// RFC 3339 in UTC.
     pub at: String,
+    /// The event.
     #[serde(flatten)]
     pub what: WatchEventKind,
 }
