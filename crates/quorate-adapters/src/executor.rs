@@ -63,15 +63,15 @@ pub mod llm {
         Err(missing_executor(KIND))
     }
 
-    /// There are no pools to share.
+    /// Does nothing: a build without the executor has no pools.
     pub fn share_pools(_: &Path) {}
 
-    /// There are no pools to share.
+    /// Always `None`.
     pub fn sharing_failure() -> Option<String> {
         None
     }
 
-    /// No preset can be asked.
+    /// Always `None`.
     pub fn with_key(_: impl Fn(&str) -> bool) -> Option<(&'static str, &'static str)> {
         None
     }

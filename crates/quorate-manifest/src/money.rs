@@ -74,7 +74,7 @@ impl Money {
         Money(self.0.saturating_mul(factor))
     }
 
-    /// Dollars as a decimal number, with as many places as the sum has: `0.25`.
+    /// Dollars as an exact decimal number: `0.25`.
     pub fn amount(self) -> String {
         let (whole, fraction) = (self.0 / NANOS, format!("{:09}", self.0 % NANOS));
         match fraction.trim_end_matches('0') {
@@ -86,7 +86,7 @@ impl Money {
     /// Reads a cap, such as `5 USD`.
     ///
     /// # Errors
-    /// If it is no sum of US dollars, or nothing.
+    /// If the text is not a sum of US dollars, or the sum is zero.
     pub fn parse_cap(text: &str) -> Result<Money, ParseMoneyError> {
         match text.parse()? {
             Money::ZERO => Err(ParseMoneyError::Nothing),

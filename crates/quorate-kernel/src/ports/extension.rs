@@ -40,7 +40,7 @@ pub trait Gather: Send + Sync {
     /// Selects the text that the member reads.
     ///
     /// # Errors
-    /// If there is no text for the member. It is then not asked and counts as missing.
+    /// If the strategy finds nothing. The member is then not asked and counts as missing.
     async fn gather(&self, request: GatherRequest) -> Result<String, ExtensionError>;
 }
 
