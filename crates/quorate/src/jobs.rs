@@ -129,10 +129,6 @@ struct Job<F> {
 }
 
 impl<F> Job<F> {
-    fn running(&self) -> bool {
-        self.state.borrow().outcome.is_none()
-    }
-
     /// Whether its work still runs, even if the job was cancelled.
     fn is_working(&self) -> bool {
         Arc::strong_count(&self.ending) > 1
@@ -179,7 +175,7 @@ impl<F: Failure> Jobs<F> {
     #[crate::boxed]
     pub async fn cancel(&self, id: &str) -> Result<bool, F> {
         let job = self.find(id)?;
-        if !job.running() {
+        if job.state.borrow().outcome.is_some() {
             return Ok(false);
         }
         job.task.abort();
@@ -221,7 +217,7 @@ impl<F: Failure> Jobs<F> {
         let (sender, state) = watch::channel(JobState::default());
         let ending = Arc::new(Completion { state: sender.clone(), leaves });
         let ends = CompletionGuard(ending.clone());
-        let work = work(Arc::new(Reporter::new(sender)));
+        let work = work(Arc::new(Reporter { state: sender }));
         let task = tokio::spawn(run_on_own_thread(async move {
             let outcome = work.await;
             ends.0.complete(outcome);
@@ -407,10 +403,6 @@ pub struct Reporter<F> {
 }
 
 impl<F> Reporter<F> {
-    fn new(state: watch::Sender<JobState<F>>) -> Reporter<F> {
-        Reporter { state }
-    }
-
     pub(super) fn update(&self, change: impl FnOnce(&mut Progress)) {
         self.state.send_modify(|state| change(&mut state.progress));
     }

@@ -76,11 +76,13 @@ pub fn new(build: &BuildContext<'_>) -> Result<Arc<dyn Substrate>, ConfigError> 
     let poll_interval =
         block.count("pollMs")?.map_or(DEFAULT_POLL_INTERVAL, |ms| Duration::from_millis(ms as u64));
     let order = match block.text("order")? {
-        Some(named) => Some(Direction::parse(named).ok_or_else(|| {
-            ConfigError::for_key("order", format!("`order` is `{named}`"))
-                .with_help("write `newest-first` or `oldest-first`, or leave it out: the server is asked")
-        })?),
         None => None,
+        Some("newest-first") => Some(Direction::NewestFirst),
+        Some("oldest-first") => Some(Direction::OldestFirst),
+        Some(other) => {
+            return Err(ConfigError::for_key("order", format!("`order` is `{other}`"))
+                .with_help("write `newest-first` or `oldest-first`, or leave it out: the server is asked"));
+        }
     };
     if build.participants.iter().any(|participant| &*participant.id == SYSTEM) {
         let message = format!("a participant has the id `{SYSTEM}`, the author of messages without one");
@@ -119,27 +121,108 @@ impl Substrate for GuildeSubstrate {
         About {
             kind: KIND,
             capabilities: Capability::ALL.into_iter().collect(),
-            keeps: self.conversation.last_tools().map_or(Keeps::Turns, |offer| keeps_of(&offer)),
+            keeps: self.conversation.connection.last_tools().map_or(Keeps::Turns, |offer| keeps_of(&offer)),
             lifetime: Lifetime::Persistent,
             place: self.conversation.stable_name(),
-            conversation: Some(self.conversation.conversation_id().to_owned()),
+            conversation: Some(self.conversation.conversation_id.clone()),
         }
     }
 
     async fn append(&self, turn: NewTurn) -> Result<Appended, SubstrateError> {
-        self.post(turn).await
+        crate::substrate::check_turn(&turn)?;
+        let offer = self.conversation.tools().await?;
+        let doubted = self.uncertain_posts.attempt(&turn);
+        let is_doubted = doubted.is_some();
+        let keyed = offer.accepts(POST_TOOL, "idempotencyKey");
+        let keeps_stamps = keeps_of(&offer) == Keeps::Stamps;
+        let attempt = match doubted {
+            Some(attempt) => attempt,
+            None => Attempt {
+                post: entropy::hex(&entropy::bytes::<12>()),
+                since: self.last_before(&turn, keyed || keeps_stamps).await?,
+            },
+        };
+        let may_be_there = is_doubted || (keeps_stamps && turn.stamp.is_some());
+        if !keyed
+            && may_be_there
+            && let Some(found) = self.find_posted(&offer, &turn, &attempt).await?
+        {
+            return Ok(self.finish_post(&turn, found, &attempt));
+        }
+        let arguments = self.arguments(&offer, &turn, &attempt.post);
+        let repeat = if keyed { Retry::Safe } else { Retry::Never };
+        match self.conversation.post(arguments, repeat).await {
+            Ok(answer) => match Receipt::parse(&answer) {
+                Some(receipt) if receipt.duplicate => {
+                    self.first_posted(&offer, &turn, &receipt, &attempt).await
+                }
+                Some(receipt) => {
+                    let message = self.message_from_receipt(&offer, &turn, receipt, &attempt);
+                    let appended = self.finish_post(&turn, message, &attempt);
+                    self.read_history.record_acknowledged(&appended.turn.id);
+                    Ok(appended)
+                }
+                None => self.resolve_uncertain(&offer, turn, &attempt, None).await,
+            },
+            Err(error) if error.may_have_run() => {
+                self.resolve_uncertain(&offer, turn, &attempt, Some(error)).await
+            }
+            Err(error) => Err(self.post_error(error)),
+        }
     }
 
     async fn read(&self, since: Option<&Name>, limit: usize) -> Result<Page, SubstrateError> {
-        self.read_newer(since, limit).await
+        let posted = self.read_history.unlisted(since);
+        let mut page = self.read_page(since, limit).await?;
+        // If the page is full, messages that this process posted may be on the next one.
+        if page.turns.len() < limit {
+            let missing = self.read_history.still_unlisted(posted);
+            if !missing.is_empty() {
+                self.await_listing(since, missing).await?;
+                page = self.read_page(since, limit).await?;
+            }
+        }
+        if !page.known {
+            self.read_history.clear_order();
+        }
+        let ids: Vec<Name> = page.turns.iter().map(|turn| turn.id.clone()).collect();
+        self.read_history.record_delivered(since.filter(|_| page.known), &ids);
+        Ok(page)
     }
 
     async fn window(&self, at: &Name, count: usize) -> Result<Vec<Turn>, SubstrateError> {
-        self.window_ending_at(at, count).await
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let offer = self.conversation.tools().await?;
+        if offer.accepts(GET_TOOL, "before")
+            && offer.accepts(GET_TOOL, "after")
+            && let Some(window) = self.window_around(at, count).await?
+        {
+            return Ok(window);
+        }
+        let tail = self
+            .read_tail(|messages| reading::position(messages, at).is_some_and(|place| place + 1 >= count))
+            .await?;
+        let Some(place) = tail.position(at) else {
+            return match tail.is_complete {
+                true => Ok(Vec::new()),
+                false => Err(self.out_of_reach_error(&format!("the message `{at}`"), &tail).await?),
+            };
+        };
+        let mut turns: Vec<Turn> =
+            tail.messages.into_iter().take(place + 1).map(|message| message.turn).collect();
+        turns.drain(..turns.len().saturating_sub(count));
+        Ok(turns)
     }
 
     async fn changed(&self) -> Result<(), SubstrateError> {
-        self.wait_for_news().await
+        let offer = self.conversation.tools().await?;
+        let waits = offer.accepts(GET_TOOL, "after") && offer.accepts(GET_TOOL, "waitMs");
+        match self.read_history.frontier() {
+            Some(frontier) if waits => self.wait_after(&offer, frontier).await,
+            frontier => self.poll_for_news(frontier.as_ref()).await,
+        }
     }
 }
 
@@ -304,49 +387,6 @@ impl UncertainPosts {
 }
 
 impl GuildeSubstrate {
-    async fn post(&self, turn: NewTurn) -> Result<Appended, SubstrateError> {
-        crate::substrate::check_turn(&turn)?;
-        let offer = self.conversation.tools().await?;
-        let doubted = self.uncertain_posts.attempt(&turn);
-        let is_doubted = doubted.is_some();
-        let keyed = offer.accepts(POST_TOOL, "idempotencyKey");
-        let keeps_stamps = keeps_of(&offer) == Keeps::Stamps;
-        let attempt = match doubted {
-            Some(attempt) => attempt,
-            None => Attempt {
-                post: entropy::hex(&entropy::bytes::<12>()),
-                since: self.last_before(&turn, keyed || keeps_stamps).await?,
-            },
-        };
-        let may_be_there = is_doubted || (keeps_stamps && turn.stamp.is_some());
-        if !keyed
-            && may_be_there
-            && let Some(found) = self.find_posted(&offer, &turn, &attempt).await?
-        {
-            return Ok(self.finish_post(&turn, found, &attempt));
-        }
-        let arguments = self.arguments(&offer, &turn, &attempt.post);
-        let repeat = if keyed { Retry::Safe } else { Retry::Never };
-        match self.conversation.post(arguments, repeat).await {
-            Ok(answer) => match Receipt::parse(&answer) {
-                Some(receipt) if receipt.duplicate => {
-                    self.first_posted(&offer, &turn, &receipt, &attempt).await
-                }
-                Some(receipt) => {
-                    let message = self.message_from_receipt(&offer, &turn, receipt, &attempt);
-                    let appended = self.finish_post(&turn, message, &attempt);
-                    self.read_history.record_acknowledged(&appended.turn.id);
-                    Ok(appended)
-                }
-                None => self.resolve_uncertain(&offer, turn, &attempt, None).await,
-            },
-            Err(error) if error.may_have_run() => {
-                self.resolve_uncertain(&offer, turn, &attempt, Some(error)).await
-            }
-            Err(error) => Err(self.post_error(error)),
-        }
-    }
-
     /// The last message that is older than a turn to post: its trigger, or what was read last. If neither is known, and a
     /// posted message has nothing but its text to be recognized by, the server is asked.
     async fn last_before(&self, turn: &NewTurn, has_marks: bool) -> Result<Option<Name>, SubstrateError> {
@@ -512,7 +552,7 @@ impl GuildeSubstrate {
     fn post_error(&self, error: CallError) -> SubstrateError {
         let message = format!(
             "the turn could not be posted to the conversation `{}`",
-            self.conversation.conversation_id()
+            self.conversation.conversation_id
         );
         SubstrateError::unavailable(message, error)
     }

@@ -61,8 +61,10 @@ pub(crate) fn list(environment: &Environment, root: &Root) -> Result<Vec<Talk>, 
         let end = path.extension().and_then(|end| end.to_str()).unwrap_or_default();
         ["yaml", "yml"].contains(&end)
     };
+    // Walks skip hidden directories.
+    let hidden = Some(root.dir().join(".runtime/multi-agent.yaml")).filter(|path| path.is_file());
     let mut talks = Vec::new();
-    for path in found.into_iter().map(|entry| entry.path).chain(hidden(root)).filter(is_candidate) {
+    for path in found.into_iter().map(|entry| entry.path).chain(hidden).filter(is_candidate) {
         let Ok(location) = workspace_location(root.dir(), &path) else { continue };
         // The loader does not open a link that leads out of the root.
         let OpenResult::Document(document) = loader.open(&location) else { continue };
@@ -76,11 +78,6 @@ pub(crate) fn list(environment: &Environment, root: &Root) -> Result<Vec<Talk>, 
     }
     talks.sort_by(|a, b| a.manifest.cmp(&b.manifest));
     Ok(talks)
-}
-
-/// The manifest in the hidden directory `.runtime`, which walks skip.
-fn hidden(root: &Root) -> Option<PathBuf> {
-    Some(root.dir().join(".runtime/multi-agent.yaml")).filter(|path| path.is_file())
 }
 
 /// The conversation with an id, or of the only runtime with that id.
@@ -200,7 +197,8 @@ pub(crate) async fn load_state(
     conversation::check_shared(runtime, conversation::READ_RECORDS)?;
     let redact = |text: &str| environment.redactor.redact_text(text);
     let records = runtime.last_records(RECORDS).await?;
-    let settled = records.iter().filter_map(turn_record).collect::<Vec<_>>();
+    let settled = records.iter().filter_map(|record| record.read::<record::Turn>().ok().flatten());
+    let settled: Vec<record::Turn> = settled.collect();
     let cursor = settled.iter().rev().find_map(|settled| settled.cursor.clone());
     let mut next = next_speakers(runtime, turns, cursor.as_ref(), &records).await?;
     next.why = redact(&next.why);
@@ -232,10 +230,6 @@ pub(crate) async fn load_state(
         outcomes,
         is_answering: activity.is_answering,
     })
-}
-
-fn turn_record(record: &Record) -> Option<record::Turn> {
-    record.read().ok().flatten()
 }
 
 /// The outcome of each turn, in the order of the records.

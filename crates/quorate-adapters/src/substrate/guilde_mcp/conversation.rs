@@ -58,8 +58,8 @@ pub(super) struct TurnMessage {
 }
 
 pub(super) struct Conversation {
-    connection: Arc<Connection>,
-    conversation_id: String,
+    pub(super) connection: Arc<Connection>,
+    pub(super) conversation_id: String,
     pub(super) authors: AuthorMap,
     order: ListingOrder,
 }
@@ -74,22 +74,9 @@ impl Conversation {
         Conversation { connection, conversation_id: conversation.to_owned(), authors, order }
     }
 
-    pub(super) fn conversation_id(&self) -> &str {
-        &self.conversation_id
-    }
-
     /// A name that stays the same after a restart and holds no secret.
     pub(super) fn stable_name(&self) -> String {
         format!("{}#{}", self.connection.stable_name(), self.conversation_id)
-    }
-
-    /// The tools of the last session, if there was one.
-    pub(super) fn last_tools(&self) -> Option<Arc<ServerTools>> {
-        self.connection.last_tools()
-    }
-
-    pub(super) fn timeout(&self) -> Duration {
-        self.connection.timeout()
     }
 
     /// The server's tools; connects if necessary.
@@ -364,26 +351,11 @@ fn first_string(value: &Json) -> Option<String> {
     }
 }
 
-/// The values of the block's key `order`.
-const NEWEST_FIRST: &str = "newest-first";
-const OLDEST_FIRST: &str = "oldest-first";
-
 /// Which message of a page comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Direction {
     OldestFirst,
     NewestFirst,
-}
-
-impl Direction {
-    /// The direction that a manifest names.
-    pub(super) fn parse(text: &str) -> Option<Self> {
-        match text {
-            NEWEST_FIRST => Some(Direction::NewestFirst),
-            OLDEST_FIRST => Some(Direction::OldestFirst),
-            _ => None,
-        }
-    }
 }
 
 /// The kinds of pages; a server may list them in different directions.

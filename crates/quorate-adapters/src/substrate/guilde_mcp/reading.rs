@@ -19,43 +19,20 @@ const FIRST_DELAY: Duration = Duration::from_millis(100);
 const LAST_DELAY: Duration = Duration::from_millis(3_200);
 
 /// The newest messages, as far back as was required.
-struct Tail {
-    messages: Vec<TurnMessage>,
+pub(super) struct Tail {
+    pub(super) messages: Vec<TurnMessage>,
     /// Whether these are all messages.
-    is_complete: bool,
+    pub(super) is_complete: bool,
 }
 
 impl Tail {
-    fn position(&self, id: &Name) -> Option<usize> {
+    pub(super) fn position(&self, id: &Name) -> Option<usize> {
         position(&self.messages, id)
     }
 }
 
 impl GuildeSubstrate {
-    pub(super) async fn read_newer(
-        &self,
-        since: Option<&Name>,
-        limit: usize,
-    ) -> Result<Page, SubstrateError> {
-        let posted = self.read_history.unlisted(since);
-        let mut page = self.read_page(since, limit).await?;
-        // If the page is full, messages that this process posted may be on the next one.
-        if page.turns.len() < limit {
-            let missing = self.read_history.still_unlisted(posted);
-            if !missing.is_empty() {
-                self.await_listing(since, missing).await?;
-                page = self.read_page(since, limit).await?;
-            }
-        }
-        if !page.known {
-            self.read_history.clear_order();
-        }
-        let ids: Vec<Name> = page.turns.iter().map(|turn| turn.id.clone()).collect();
-        self.read_history.record_delivered(since.filter(|_| page.known), &ids);
-        Ok(page)
-    }
-
-    async fn read_page(&self, since: Option<&Name>, limit: usize) -> Result<Page, SubstrateError> {
+    pub(super) async fn read_page(&self, since: Option<&Name>, limit: usize) -> Result<Page, SubstrateError> {
         let offer = self.conversation.tools().await?;
         match since {
             Some(since) if offer.accepts(GET_TOOL, "after") => self.read_after(since, limit).await,
@@ -65,7 +42,7 @@ impl GuildeSubstrate {
 
     /// Waits for messages that the server has acknowledged and does not list yet. If one stays missing, it is reported once,
     /// since waiting on would block all participants.
-    async fn await_listing(
+    pub(super) async fn await_listing(
         &self,
         since: Option<&Name>,
         mut missing: Vec<Unlisted>,
@@ -100,7 +77,7 @@ impl GuildeSubstrate {
                 "the {noun} {} {verb} posted to the conversation `{}` and acknowledged, and the server does not list {}: \
                  messages in it will not be read",
                 ids.join(", "),
-                self.conversation.conversation_id(),
+                self.conversation.conversation_id,
                 if ids.len() == 1 { "it" } else { "them" },
             ),
             source: None,
@@ -176,7 +153,10 @@ impl GuildeSubstrate {
     }
 
     /// The newest messages, until `enough` accepts them, or as far back as the server goes.
-    async fn read_tail(&self, enough: impl Fn(&[TurnMessage]) -> bool) -> Result<Tail, SubstrateError> {
+    pub(super) async fn read_tail(
+        &self,
+        enough: impl Fn(&[TurnMessage]) -> bool,
+    ) -> Result<Tail, SubstrateError> {
         let offer = self.conversation.tools().await?;
         let reach = self.conversation.max_limit(&offer);
         let mut limit = if offer.accepts(GET_TOOL, "limit") { self.initial_fetch.min(reach) } else { reach };
@@ -232,11 +212,15 @@ impl GuildeSubstrate {
         Ok(self.conversation.tools().await?.accepts(GET_TOOL, "limit"))
     }
 
-    async fn out_of_reach_error(&self, subject: &str, tail: &Tail) -> Result<SubstrateError, SubstrateError> {
+    pub(super) async fn out_of_reach_error(
+        &self,
+        subject: &str,
+        tail: &Tail,
+    ) -> Result<SubstrateError, SubstrateError> {
         let gives = format!(
             "{subject} of the conversation `{}` cannot be seen: the server gives the newest {} messages and none before \
              them. Run more often, or begin with a new conversation",
-            self.conversation.conversation_id(),
+            self.conversation.conversation_id,
             tail.messages.len(),
         );
         Ok(SubstrateError::Unknown(match self.accepts_limits().await? {
@@ -248,37 +232,12 @@ impl GuildeSubstrate {
         }))
     }
 
-    pub(super) async fn window_ending_at(
+    /// The window, from a server that accepts `after` and `before`; `None` if these do not find it.
+    pub(super) async fn window_around(
         &self,
         at: &Name,
         count: usize,
-    ) -> Result<Vec<Turn>, SubstrateError> {
-        if count == 0 {
-            return Ok(Vec::new());
-        }
-        let offer = self.conversation.tools().await?;
-        if offer.accepts(GET_TOOL, "before")
-            && offer.accepts(GET_TOOL, "after")
-            && let Some(window) = self.window_around(at, count).await?
-        {
-            return Ok(window);
-        }
-        let tail =
-            self.read_tail(|messages| position(messages, at).is_some_and(|place| place + 1 >= count)).await?;
-        let Some(place) = tail.position(at) else {
-            return match tail.is_complete {
-                true => Ok(Vec::new()),
-                false => Err(self.out_of_reach_error(&format!("the message `{at}`"), &tail).await?),
-            };
-        };
-        let mut turns: Vec<Turn> =
-            tail.messages.into_iter().take(place + 1).map(|message| message.turn).collect();
-        turns.drain(..turns.len().saturating_sub(count));
-        Ok(turns)
-    }
-
-    /// The window, from a server that accepts `after` and `before`; `None` if these do not find it.
-    async fn window_around(&self, at: &Name, count: usize) -> Result<Option<Vec<Turn>>, SubstrateError> {
+    ) -> Result<Option<Vec<Turn>>, SubstrateError> {
         let before = MessageQuery { limit: count, before: Some(at), ..MessageQuery::default() };
         let mut older = self.conversation.fetch(&self.read_history, before).await?;
         let Some(last) = older.messages.last().map(|message| message.turn.id.clone()) else {
@@ -314,7 +273,7 @@ impl GuildeSubstrate {
     }
 }
 
-fn position(messages: &[TurnMessage], id: &Name) -> Option<usize> {
+pub(super) fn position(messages: &[TurnMessage], id: &Name) -> Option<usize> {
     messages.iter().position(|message| message.turn.id == *id)
 }
 
@@ -329,19 +288,9 @@ const MAX_WAIT: Duration = Duration::from_secs(25);
 const NEWS_LIMIT: usize = 10;
 
 impl GuildeSubstrate {
-    /// Returns when there may be a message that was not delivered yet.
-    pub(super) async fn wait_for_news(&self) -> Result<(), SubstrateError> {
-        let offer = self.conversation.tools().await?;
-        let waits = offer.accepts(GET_TOOL, "after") && offer.accepts(GET_TOOL, "waitMs");
-        match self.read_history.frontier() {
-            Some(frontier) if waits => self.wait_after(&offer, frontier).await,
-            frontier => self.poll_for_news(frontier.as_ref()).await,
-        }
-    }
-
-    async fn wait_after(&self, offer: &ServerTools, frontier: Name) -> Result<(), SubstrateError> {
+    pub(super) async fn wait_after(&self, offer: &ServerTools, frontier: Name) -> Result<(), SubstrateError> {
         let maximum = offer.maximum(GET_TOOL, "waitMs").map_or(MAX_WAIT, Duration::from_millis);
-        let wait = MAX_WAIT.min(self.conversation.timeout()).min(maximum);
+        let wait = MAX_WAIT.min(self.conversation.connection.timeout()).min(maximum);
         let mut after = frontier.clone();
         loop {
             let requested_at = Instant::now();
@@ -360,7 +309,7 @@ impl GuildeSubstrate {
         }
     }
 
-    async fn poll_for_news(&self, frontier: Option<&Name>) -> Result<(), SubstrateError> {
+    pub(super) async fn poll_for_news(&self, frontier: Option<&Name>) -> Result<(), SubstrateError> {
         loop {
             let page = self.fetch_newest(NEWS_LIMIT).await?;
             if self.is_news(&page, frontier) {

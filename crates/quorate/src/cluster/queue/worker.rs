@@ -184,8 +184,12 @@ pub(super) async fn work(
         for task in claimed {
             worker.start(&mut running, task, abandoned.clone());
         }
-        if options.until_empty && is_empty && running.is_empty() && !worker.is_waiting(options).await {
-            break;
+        if options.until_empty && is_empty && running.is_empty() {
+            // Tasks that other workers have, or that wait for another attempt, may become claimable.
+            let open = session.store.has_open_tasks(&options.classes).await;
+            if !open.unwrap_or(true) {
+                break;
+            }
         }
         tokio::select! {
             biased;
@@ -230,8 +234,8 @@ impl Worker<'_> {
             let mut work = pin!(run_on_own_thread(async move { execute(&mine, &bundles, task).await }));
             let end = tokio::select! {
                 end = &mut work => end,
-                // Another worker continues it at once.
-                () = is_abandoned(&mut abandoned) => give_back(&session, &run, GiveBack::Uncounted).await,
+                // Another worker continues it at once. An error means that the worker was dropped.
+                () = async { drop(abandoned.wait_for(|abandoned| *abandoned).await) } => give_back(&session, &run, GiveBack::Uncounted).await,
             };
             events.set_tenant(&name.run, None);
             (name, end)
@@ -257,16 +261,6 @@ impl Worker<'_> {
             }
         }
     }
-
-    /// Whether there are tasks that this worker will be able to claim.
-    async fn is_waiting(&self, options: &WorkerOptions) -> bool {
-        self.session.store.has_open_tasks(&options.classes).await.unwrap_or(true)
-    }
-}
-
-async fn is_abandoned(abandoned: &mut watch::Receiver<bool>) {
-    // An error means that the worker was dropped, which abandons every task.
-    let _ = abandoned.wait_for(|abandoned| *abandoned).await;
 }
 
 /// Gives a task back to the queue.
