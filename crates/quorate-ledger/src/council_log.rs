@@ -185,7 +185,7 @@ fn contains_line(file: &mut File, since: u64, wanted: &LogLine) -> Result<bool> 
     Ok(lines.into_iter().any(is_it))
 }
 
-/// The line of an ended review; `None` while there is no outcome. `event` distinguishes a first end from a review that
+/// The line of an ended review; `None` without an outcome. `event` distinguishes a first end from a review that
 /// was logged as INCOMPLETE and resumed to a verdict.
 pub fn review_line(history: &History, event: LogEvent) -> Option<Json> {
     let outcome = history.outcome_data()?;

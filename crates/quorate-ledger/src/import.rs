@@ -247,7 +247,7 @@ enum LocalRun {
 }
 
 impl Merge {
-    /// Merges a whole file. Without an engine there is no ledger yet, so every record is new.
+    /// Merges a whole file. Without an engine no ledger exists yet, so every record is new.
     async fn merge_all<R: BufRead>(
         &mut self,
         mut engine: Option<&mut Engine>,

@@ -92,9 +92,7 @@ impl CheckpointFiles {
         };
         for identity in &identities {
             for path in self.note_paths(identity) {
-                let found =
-                    text(&path).and_then(|text| text.map(|text| note_of_origin(&text, identity)).transpose());
-                copies.copies.extend(found.transpose().map(|note| CheckpointCopy { path, note }));
+                copies.copies.extend(copy_at(path, identity));
             }
         }
         copies.copies.extend(self.legacy_copy(&identities));
@@ -130,9 +128,7 @@ impl CheckpointFiles {
 
     /// The last checkpoint that a witness signed; `None` without one.
     pub fn read_cosigned(&self, origin: &str, cosigner: &Cosigner) -> Option<CheckpointCopy> {
-        let path = self.cosigned_path(origin, cosigner);
-        let note = text(&path).and_then(|text| text.map(|text| note_of_origin(&text, origin)).transpose());
-        note.transpose().map(|note| CheckpointCopy { path, note })
+        copy_at(self.cosigned_path(origin, cosigner), origin)
     }
 
     /// Saves the keys that a person accepted for this ledger on this machine, in addition to earlier ones.
@@ -400,6 +396,15 @@ fn text(path: &Path) -> Result<Option<String>, String> {
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(None),
         Err(error) => Err(format!("it cannot be read: {error}")),
     }
+}
+
+/// The copy of a ledger's checkpoint at a path, if the file exists.
+fn copy_at(path: PathBuf, origin: &str) -> Option<CheckpointCopy> {
+    let note = match text(&path) {
+        Ok(text) => note_of_origin(&text?, origin),
+        Err(why) => Err(why),
+    };
+    Some(CheckpointCopy { path, note })
 }
 
 /// Parses a note as a checkpoint of this ledger.

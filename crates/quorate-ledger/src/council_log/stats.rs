@@ -112,7 +112,7 @@ pub async fn stats(
         behavior.schema_failed += when(4);
         behavior.timed_out += when(5);
         for (scores, at) in [(&mut behavior.first_scores, 6), (&mut behavior.last_scores, 7)] {
-            // A negative score means that there is none.
+            // A negative number stands for no score.
             if let Ok(score) = u64::try_from(number(at)) {
                 scores.0 += count;
                 scores.1 = scores.1.saturating_add(count.saturating_mul(score));

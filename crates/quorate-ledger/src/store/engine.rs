@@ -426,11 +426,7 @@ impl Engine {
     /// Whether a cached tail of a run may be used. On SQLite a stale tail only makes the insert fail, and the
     /// transaction continues. On a server a failed statement ends the transaction, and other machines append to runs.
     pub(super) fn can_cache_tails(&self) -> bool {
-        match self {
-            Engine::Sqlite(_) => true,
-            #[cfg(feature = "postgres")]
-            Engine::Postgres(_) => false,
-        }
+        matches!(self, Engine::Sqlite(_))
     }
 
     pub(crate) async fn close(self) -> Result<(), sqlx::Error> {
@@ -454,7 +450,7 @@ fn is_passing(error: &sqlx::Error, began: tokio::time::Instant) -> bool {
     is_locked(error) || is_absent(error) && began.elapsed() < RESTART_TIMEOUT
 }
 
-/// Whether SQLite reports that there is nothing to roll back.
+/// Whether SQLite reports that no transaction is open.
 fn is_no_transaction(error: &sqlx::Error) -> bool {
     error.as_database_error().is_some_and(|error| error.message().contains("no transaction is active"))
 }

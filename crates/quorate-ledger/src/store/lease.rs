@@ -19,7 +19,7 @@ use quorate_kernel::ports::ledger::Fence;
 use quorate_kernel::ports::ledger::LedgerError;
 use quorate_protocol::Name;
 
-use super::leases::BlockedRuns;
+use super::leases::blocked_runs;
 use super::{Store, unavailable};
 use crate::files;
 
@@ -128,8 +128,7 @@ impl Store {
         let mut connection = self.writer().await;
         let leases = connection.leases.clone();
         let engine = connection.engine().await.map_err(|error| self.error(error))?;
-        let blocked = BlockedRuns::read(engine, &leases).await.map_err(|error| self.error(error))?;
-        Ok(blocked.into_runs())
+        blocked_runs(engine, &leases).await.map_err(|error| self.error(error))
     }
 }
 

@@ -48,35 +48,6 @@ pub(super) struct OwnLease {
     pub(super) is_lost: bool,
 }
 
-/// Runs that this process may not append to, because another process drives them.
-#[derive(Debug, Default)]
-pub(super) struct BlockedRuns(BTreeSet<Name>);
-
-impl BlockedRuns {
-    /// Reads the current leases.
-    #[cfg_attr(not(feature = "postgres"), expect(clippy::unused_async, reason = "a server has to be asked"))]
-    pub(super) async fn read(engine: &mut Engine, leases: &Leases) -> Result<BlockedRuns, sqlx::Error> {
-        match engine {
-            Engine::Sqlite(_) => {
-                let _ = leases;
-                Ok(BlockedRuns::default())
-            }
-            #[cfg(feature = "postgres")]
-            Engine::Postgres(_) => blocked_runs(engine, leases).await.map(BlockedRuns),
-        }
-    }
-
-    /// The runs.
-    pub(super) fn into_runs(self) -> BTreeSet<Name> {
-        self.0
-    }
-
-    /// Whether this process may not append to a run.
-    pub(super) fn blocks(&self, run: &Name) -> bool {
-        self.0.contains(run)
-    }
-}
-
 #[cfg(feature = "postgres")]
 impl Leases {
     /// Adds a lease. Returns whether to start the task that renews leases.
@@ -128,8 +99,21 @@ impl Leases {
         own.are_renewed.then(|| own.owners.clone())
     }
 
-    fn all(&self) -> BTreeMap<Name, OwnLease> {
-        self.lock().owners.clone()
+    async fn blocked(&self, engine: &mut Engine) -> Result<BTreeSet<Name>, sqlx::Error> {
+        let mut ours = self.lock().owners.clone();
+        let mut shut = BTreeSet::new();
+        for row in sql(LIVE).rows(engine, &[Column::Text; 3]).await? {
+            let run = Name::from(row.text(0));
+            match ours.remove(&run) {
+                Some(lease) if lease.owner == row.text(1) => {}
+                Some(_) => _ = shut.insert(run),
+                None if row.opt_text(2).is_some() => _ = shut.insert(run),
+                None => {}
+            }
+        }
+        // Another driver took the run over and released it.
+        shut.extend(ours.into_keys());
+        Ok(shut)
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, OwnLeases> {
@@ -137,21 +121,19 @@ impl Leases {
     }
 }
 
-#[cfg(feature = "postgres")]
-/// The runs under other leases: those that other processes drive, and those that they took over from this one.
-async fn blocked_runs(engine: &mut Engine, leases: &Leases) -> Result<BTreeSet<Name>, sqlx::Error> {
-    let mut ours = leases.all();
-    let mut shut = BTreeSet::new();
-    for row in sql(LIVE).rows(engine, &[Column::Text; 3]).await? {
-        let run = Name::from(row.text(0));
-        match ours.remove(&run) {
-            Some(lease) if lease.owner == row.text(1) => {}
-            Some(_) => _ = shut.insert(run),
-            None if row.opt_text(2).is_some() => _ = shut.insert(run),
-            None => {}
+/// The runs that this process may not append to: those that other processes drive, and those that they took over from
+/// this one.
+#[cfg_attr(not(feature = "postgres"), expect(clippy::unused_async, reason = "a server has to be asked"))]
+pub(super) async fn blocked_runs(
+    engine: &mut Engine,
+    leases: &Leases,
+) -> Result<BTreeSet<Name>, sqlx::Error> {
+    match engine {
+        Engine::Sqlite(_) => {
+            let _ = leases;
+            Ok(BTreeSet::new())
         }
+        #[cfg(feature = "postgres")]
+        Engine::Postgres(_) => leases.blocked(engine).await,
     }
-    // Another driver took the run over and released it.
-    shut.extend(ours.into_keys());
-    Ok(shut)
 }

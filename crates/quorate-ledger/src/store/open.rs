@@ -303,7 +303,7 @@ async fn prepare(connection: &mut SqliteConnection) -> Result<Option<String>, sq
         version if version > SCHEMAS.len() => {
             ensure_own_schema(connection, Schema::Any).await?;
             sqlx::raw_sql("PRAGMA query_only = ON").execute(connection).await?;
-            return Ok(Some(newer_schema(version)));
+            return Ok(Some(newer_schema(version, SCHEMAS.len())));
         }
         _ => {}
     }
@@ -329,8 +329,7 @@ async fn may_write(connection: &mut SqliteConnection) -> Result<bool, sqlx::Erro
     }
 }
 
-fn newer_schema(version: usize) -> String {
-    let ours = SCHEMAS.len();
+pub(super) fn newer_schema(version: usize, ours: usize) -> String {
     format!("its schema is version {version}, and this program writes version {ours}: it is only read")
 }
 
@@ -344,8 +343,8 @@ async fn connect_read_only(path: &Path) -> Result<SqliteOpened, sqlx::Error> {
     };
     let (mut connection, version) = match read {
         Ok(read) => read,
-        // SQLite needs a file beside the database to read its log. If there is no log and no such file can be created,
-        // there is no writer.
+        // SQLite needs a file beside the database to read its log. If the log is missing and no such file can be
+        // created, no process writes.
         Err(_) if !wal_path(path).is_file() => {
             let mut connection = options.immutable(true).disable_statement_logging().connect().await?;
             let version = schema_version(&mut connection).await?;

@@ -63,7 +63,7 @@ pub(super) async fn connect(
         is_new = before == 0;
     }
     let closed = if version > SCHEMAS.len() {
-        Some(newer_schema(version))
+        Some(super::open::newer_schema(version, SCHEMAS.len()))
     } else {
         read_only_reason(&mut engine).await?
     };
@@ -120,11 +120,6 @@ async fn migrate(engine: &mut Engine) -> Result<(usize, usize), sqlx::Error> {
 
 fn unusable(why: &'static str) -> sqlx::Error {
     sqlx::Error::Configuration(why.into())
-}
-
-fn newer_schema(version: usize) -> String {
-    let ours = SCHEMAS.len();
-    format!("its schema is version {version}, and this program writes version {ours}: it is only read")
 }
 
 /// Why this user cannot write on this server.
@@ -189,14 +184,6 @@ impl DatabaseError for ServerError {
         self
     }
 
-    fn constraint(&self) -> Option<&str> {
-        self.0.constraint()
-    }
-
-    fn table(&self) -> Option<&str> {
-        self.0.table()
-    }
-
     fn kind(&self) -> ErrorKind {
         self.0.kind()
     }
@@ -231,7 +218,7 @@ impl SharedConnection {
             };
             let error = match connected {
                 Ok(mut connection) => {
-                    let wait = Wait::new(self.timeouts.clone(), RESPONSE_TIMEOUT);
+                    let wait = Wait { timeouts: self.timeouts.clone(), limit: RESPONSE_TIMEOUT };
                     let query = sqlx::query_with(text, arguments.clone());
                     match wait.on(query.fetch_all(&mut connection)).await {
                         Ok(rows) => {

@@ -14,7 +14,7 @@ use super::address::StoreAddress;
 use super::connection::{Connection, Gap, Tail, Tails};
 use super::engine::{Column, Engine, Value, sql, sql_rows};
 use super::index::Change;
-use super::leases::BlockedRuns;
+use super::leases::blocked_runs;
 use super::run_signers::{self, KeyEvent, RunSigners};
 use super::{CommitObserver, CommittedRecords, STREAM, refusal};
 use crate::record::{EncodeError, EncodedRecord, PreparedEntry, TimeCache, leaf};
@@ -62,7 +62,7 @@ struct PreparedAppend {
 /// The rules that appends are checked against.
 #[derive(Default)]
 struct AppendRules<'a> {
-    blocked: BlockedRuns,
+    blocked: BTreeSet<Name>,
     /// The keys known outside of the ledger, or why they are unknown.
     outside: Option<Result<ExternalKeys, String>>,
     /// The ledger's key, which signs its own stream.
@@ -210,7 +210,7 @@ async fn write(
         None => {
             let leases = connection.leases.clone();
             let mut transaction = connection.begin(durability).await?;
-            let blocked = BlockedRuns::read(transaction.engine(), &leases).await?;
+            let blocked = blocked_runs(transaction.engine(), &leases).await?;
             let rules = AppendRules { blocked, outside, ..AppendRules::default() };
             let results = append_all(transaction.engine(), &mut tails, appends, &rules).await?;
             transaction.commit().await?;
@@ -232,7 +232,7 @@ async fn append_all(
     // Tails after the chained records. They take precedence over all other known tails.
     let mut ahead = BTreeMap::new();
     for (at, append) in appends.into_iter().enumerate() {
-        let fits = match rules.blocked.blocks(&append.run) {
+        let fits = match rules.blocked.contains(&append.run) {
             true => Err(LedgerError::Conflict { run: append.run }),
             false => chain(engine, tails, &mut ahead, append, rules).await?,
         };

@@ -119,7 +119,7 @@ impl Store {
         self.read(count).await
     }
 
-    /// Writes a checkpoint over all records, signed by these keys. If there are no new records and `again` is false,
+    /// Writes a checkpoint over all records, signed by these keys. If no record is new and `again` is false,
     /// returns the last checkpoint, unless it is unsigned and there are keys. Sync a checkpoint and all records under
     /// it before publishing it: after a power loss, another checkpoint of the same size could contradict it.
     ///

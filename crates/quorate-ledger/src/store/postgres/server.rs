@@ -213,15 +213,11 @@ impl Server {
 
 /// Waits for the server.
 pub(in crate::store) struct Wait {
-    timeouts: Arc<Timeouts>,
-    limit: Duration,
+    pub(super) timeouts: Arc<Timeouts>,
+    pub(super) limit: Duration,
 }
 
 impl Wait {
-    pub(super) fn new(timeouts: Arc<Timeouts>, limit: Duration) -> Wait {
-        Wait { timeouts, limit }
-    }
-
     /// Waits for an answer. A server that is silent for too long counts as lost.
     pub(in crate::store) async fn on<T>(
         &self,
