@@ -20,10 +20,11 @@ use quorate_kernel::ports::executor::{About, Executor, Failure, Invocation, Repl
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger};
 use quorate_kernel::record::RunOpened;
 use quorate_kernel::redact::Redactor;
-use quorate_ledger::{Memory, Store};
+use quorate_ledger::Store;
 use quorate_protocol::assembly::{AssemblyRequest, Member, Overlays, Rule, Setup};
 use quorate_protocol::modes::assembly::Assembly;
 use quorate_protocol::{Json, Name, Part, PartKind};
+use quorate_testkit::memory::Memory;
 use serde_json::{Map, json};
 
 use crate::process::middle;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use quorate_kernel::entropy;
 use quorate_kernel::ports::ledger::{Append, Durability, Entry, Kind, Ledger as _};
 use quorate_ledger::Store;
-use quorate_ledger::signing::SecretKey;
+use quorate_ledger::signing::{ExternalKeys, SecretKey};
 use quorate_ledger::verify::{VerifyOptions, VerifyReport, verify};
 use quorate_protocol::Name;
 use serde_json::{Map, json};
@@ -110,7 +110,8 @@ async fn signed(path: &Path) -> Result<VerifyReport, Broken> {
     let store = Store::open(path).await?.store;
     let key = Arc::new(SecretKey::generate());
     fill(&store, SIGNED, Some(&key)).await?;
-    let options = VerifyOptions { signers: vec![key.public()], ..VerifyOptions::default() };
+    let outside = ExternalKeys { keyring: None, signers: vec![key.public()] };
+    let options = VerifyOptions { outside, ..VerifyOptions::default() };
     let verified = verify(&store, options).await?;
     held(&verified)?;
     store.close().await;
