@@ -14,15 +14,6 @@ use super::render::{self, Format};
 use super::terminal::Terminal;
 use super::{environment, terminal};
 
-#[cfg(not(all(
-    feature = "mcp",
-    feature = "metrics",
-    feature = "nats",
-    feature = "serve",
-    feature = "postgres"
-)))]
-use quorate_diagnostics::{Body, codes};
-
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Exit(u8);
 
@@ -140,6 +131,8 @@ pub(super) fn exit_without_feature(feature: &str, terminal: &Terminal) -> Exit {
     feature = "postgres"
 )))]
 pub(super) fn feature_missing(feature: &str) -> Error {
+    use quorate_diagnostics::{Body, codes};
+
     let body = Body::new(format!("this program was built without the feature `{feature}`"))
         .help(format!("build it with `cargo install --path crates/quorate-cli --features {feature}`"));
     Error::new(quorate::ErrorKind::Configuration, codes::FEATURE_MISSING, body)

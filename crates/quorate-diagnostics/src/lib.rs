@@ -18,7 +18,7 @@ pub use codes::{RefusalCode, WarningCode};
 /// A diagnostic that stops the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// What kind of problem it is.
+    /// The kind of problem.
     pub code: RefusalCode,
     /// The message, help and places.
     pub body: Body,
@@ -27,7 +27,7 @@ pub struct Refusal {
 /// A diagnostic that does not stop the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Warning {
-    /// What kind of problem it is.
+    /// The kind of problem.
     pub code: WarningCode,
     /// The message, help and places.
     pub body: Body,
@@ -62,7 +62,7 @@ pub struct Place {
 pub struct Related {
     /// Where it is.
     pub place: Place,
-    /// What is there, in a few words.
+    /// A few words about the place.
     pub label: String,
 }
 

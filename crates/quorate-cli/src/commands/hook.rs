@@ -10,7 +10,7 @@ use quorate_diagnostics::{Body, codes};
 use serde_json::json;
 
 use crate::arguments::{FailOnArguments, PathArguments, ReviewArguments};
-use crate::exit::{Exit, exit_with_error, warn};
+use crate::exit::{Exit, end, exit_with_error, warn};
 use crate::progress::Progress;
 use crate::render::layout::one_line;
 use crate::render::{Extent, Format};
@@ -66,32 +66,34 @@ struct Settings {
 }
 
 pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    let (tool, settings) = match arguments.host {
+    let ended = match arguments.host {
         Host::PreCommit { files, settings } => {
             return Box::pin(pre_commit(&files, &settings, quorate, terminal)).await;
         }
-        Host::Claude(settings) => (Tool::ClaudeCode, settings),
-        Host::Cursor(settings) => (Tool::Cursor, settings),
+        Host::Claude(settings) => answer(Tool::ClaudeCode, &settings, quorate, terminal).await,
+        Host::Cursor(settings) => answer(Tool::Cursor, &settings, quorate, terminal).await,
     };
-    let path = match read_stdin(Tool::MAX_EVENT_BYTES).map_err(unreadable).and_then(|e| tool.written_file(&e))
-    {
-        Ok(Some(path)) => path,
-        // The tool wrote no file.
-        Ok(None) => return Exit::DONE,
-        Err(error) => return exit_with_error(&error, Format::Human, terminal),
-    };
-    let review = match Box::pin(review(&path, WrittenScope::Watched, &settings, quorate, terminal)).await {
-        Ok(Some(review)) => review,
-        Ok(None) => return Exit::DONE,
-        Err(error) => return exit_with_error(&error, Format::Human, terminal),
-    };
+    end(ended, Format::Human, terminal)
+}
+
+/// Reviews the file that a tool's event names, and answers as the tool's hooks do.
+async fn answer(
+    tool: Tool,
+    settings: &Settings,
+    quorate: &Quorate,
+    terminal: &Terminal,
+) -> Result<Exit, Error> {
+    let event = read_stdin(Tool::MAX_EVENT_BYTES).map_err(unreadable)?;
+    let Some(path) = tool.written_file(&event)? else { return Ok(Exit::DONE) };
+    let reviewed = Box::pin(review(&path, WrittenScope::Watched, settings, quorate, terminal)).await?;
+    let Some(review) = reviewed else { return Ok(Exit::DONE) };
     let mut brief = review.doc(Extent::Screen).markdown();
     if review.overridden.is_some() {
         // The brief comes from the council, not from an override.
         brief =
             format!("{}: {}\n\n{brief}", one_line(&review.decided()), one_line(&review.decisive_reason()));
     }
-    match (review.passing(), tool) {
+    Ok(match (review.passing(), tool) {
         (Passing::Passes, _) => Exit::DONE,
         (Passing::Fails, Tool::Cursor) => {
             terminal.data(&format!("{}\n", json!({"additional_context": brief})));
@@ -101,7 +103,7 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
             terminal.status(brief.trim_end());
             if passing == Passing::Fails { Exit::BLOCKED } else { Exit::CHECK_FAILED }
         }
-    }
+    })
 }
 
 /// Reviews named files; the worst of them decides.

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use clap::Args;
-use quorate::Quorate;
 use quorate::sweep::{JudgedPolicy, SweepMode, SweepRequest};
+use quorate::{Error, Quorate};
 
 use crate::arguments::{HumanOrJson, PathArguments, QueueArguments, ReviewArguments, since};
-use crate::exit::{Exit, exit_with_error, warn};
+use crate::exit::{Exit, end, warn};
 use crate::progress::{Progress, SweepProgress};
 use crate::terminal::Terminal;
 
@@ -47,12 +47,12 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
     let format = arguments.format.into();
-    let since_ms = match since(&arguments.since, quorate.now_ms()) {
-        Ok(since_ms) => since_ms,
-        Err(error) => return exit_with_error(&error, format, terminal),
-    };
+    end(sweep(arguments, quorate, terminal).await, format, terminal)
+}
+
+async fn sweep(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Result<Exit, Error> {
     let request = SweepRequest {
-        since_ms,
+        since_ms: since(&arguments.since, quorate.now_ms())?,
         judged: if arguments.force { JudgedPolicy::Repeat } else { JudgedPolicy::Skip },
         mode: if arguments.dry_run { SweepMode::DryRun } else { SweepMode::Run },
         jobs: usize::from(arguments.jobs),
@@ -69,16 +69,13 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
             quorate.enqueue_sweep(request, arguments.queue.options(), arguments.queue.wait, progress.clone())
         }
         #[cfg(not(feature = "postgres"))]
-        true => return exit_with_error(&crate::exit::feature_missing("postgres"), format, terminal),
+        true => return Err(crate::exit::feature_missing("postgres")),
     };
     // A sweep reports to its own observer.
     let silent = Progress::new(false);
     let swept = silent.follow(sweeping).await;
     progress.clear();
-    let swept = match swept {
-        Ok(swept) => swept,
-        Err(error) => return exit_with_error(&error, format, terminal),
-    };
+    let swept = swept?;
     if !swept.is_interrupted {
         warn(&swept.warnings, terminal);
     }
@@ -96,5 +93,5 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
             }
         });
     }
-    Exit::verdict(swept.exit_code())
+    Ok(Exit::verdict(swept.exit_code()))
 }

@@ -256,7 +256,7 @@ fn unwatched_progress_shows_nothing() {
         status: quorate::Status::Answered,
         took: Duration::ZERO,
     });
-    progress.clear();
+    progress.display.clear();
     let sweep = SweepProgress::new(false);
     sweep.planned(1);
     let outcome = SweptOutcome::Judged { run: "r7k2m9q4xa1bc".to_owned(), verdict: Verdict::Ship, fix: None };

@@ -306,23 +306,23 @@ pub struct MemberPersona {
 /// The settings of a member that depend on the assembly's mode.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ModeSettings {
-    /// Of a member that advises.
+    /// In an advisory assembly.
     Advisory {
         /// The phase in which the member is asked; `None`: it is never asked.
         phase: Option<String>,
         /// The triggers that the member answers to; `None` is all.
         triggers: Option<Vec<Trigger>>,
     },
-    /// Of a member that votes.
+    /// In a voting assembly.
     Voting {
         /// The weight of its vote.
         weight: Decimal,
         /// The classes of proposals that the member votes on; `None` is all.
         classes: Option<Vec<String>>,
     },
-    /// Of a member that exchanges messages as an equal.
+    /// In an assembly of peers.
     Peer,
-    /// Of a member that reports up a tree.
+    /// In a hierarchy.
     Hierarchy {
         /// The id of the member that it reports to; `None` for the root.
         parent: Option<Arc<str>>,

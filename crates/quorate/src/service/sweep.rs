@@ -202,7 +202,7 @@ pub struct Sweep {
 pub async fn sweep(
     session: &Arc<LedgerSession>,
     request: &SweepRequest,
-    watcher: Arc<dyn SweepObserver>,
+    observer: Arc<dyn SweepObserver>,
 ) -> Result<Sweep, Error> {
     let spec = review::build(&session.environment, &session.workspace, &request.options, request.policy)?;
     let permit = match request.mode {
@@ -211,14 +211,11 @@ pub async fn sweep(
     };
     let Found { mut files, due, estimate, judged } = find(session, request, &spec, permit).await?;
     let undecided = session.store.undecided_runs(&spec.fingerprint("").combined()).await?;
-    watcher.planned(due.len());
+    observer.planned(due.len());
     let Some(permit) = permit else { return Ok(Sweep { files, estimate, is_interrupted: false }) };
     let (session, options, policy) = (Arc::clone(session), request.options.clone(), request.policy);
-    let skips_judged_by = match request.judged {
-        JudgedPolicy::Skip => Some(spec.fingerprint("").combined()),
-        JudgedPolicy::Repeat => None,
-    };
-    let observer = watcher;
+    let is_skipped = request.judged == JudgedPolicy::Skip;
+    let skips_judged_by = is_skipped.then(|| spec.fingerprint("").combined());
     let work =
         SweepRun { session, spec, permit, options, policy, undecided, judged, skips_judged_by, observer };
     let work = Arc::new(work);
