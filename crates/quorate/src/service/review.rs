@@ -1,4 +1,4 @@
-//! Reviews one artifact: its council with the executor of each member and the run. A file that a tool has just
+//! Reviews one artifact: its council with the executor of each member, and the run. A file that a tool has just
 //! written is reviewed as in a sweep: files that are not due are skipped, and content that this council has judged is
 //! not judged again.
 //!
@@ -6,7 +6,6 @@
 //! in `council.yaml`, the council's `runtime`, `[defaults]`; else the rubric.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 use std::path::{Component, Path};
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +17,7 @@ use quorate_kernel::observer::Observer;
 use quorate_kernel::record::{RunOpened, TierSource};
 use quorate_ledger::council_log::IndexedLog;
 use quorate_ledger::store::lease::{LockOutcome, RunGuard};
-use quorate_manifest::config::CouncilMember;
+use quorate_manifest::config::{CouncilMember, ExecutorTable};
 use quorate_manifest::council::tiers::{self, UNCLASSIFIED};
 use quorate_manifest::council::{self, ContextFile, VerdictPolicy};
 use quorate_manifest::tree::reader::meant_or;
@@ -307,17 +306,17 @@ pub(crate) fn select_executors<'w>(
     options: &'w RunOptions,
 ) -> Result<Vec<(&'w str, SelectedExecutor)>, Error> {
     ensure_known_members(workspace)?;
-    let mut built: BTreeMap<Choice<'w>, SelectedExecutor> = BTreeMap::new();
+    let mut built: Vec<(Choice<'w>, SelectedExecutor)> = Vec::new();
     let mut selected = Vec::new();
     for member in workspace.council.member_ids() {
         let choice = Choice::of(workspace, options, member);
-        let executor = match built.get(&choice) {
-            Some(executor) => executor.clone(),
+        let executor = match built.iter().find(|(known, _)| known.is_same(&choice)) {
+            Some((_, executor)) => executor.clone(),
             None => {
                 let place = workspace.config.council_members.get(member);
                 let mut executor = choice.build(workspace, place)?;
                 executor.timeout = options.timeout.unwrap_or(executor.timeout);
-                built.insert(choice, executor.clone());
+                built.push((choice, executor.clone()));
                 executor
             }
         };
@@ -361,24 +360,22 @@ pub(crate) fn ensure_known_members(workspace: &Workspace) -> Result<(), Error> {
 }
 
 /// The source of a member's executor, and the model that replaces the executor's own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy)]
 struct Choice<'w> {
     source: Source<'w>,
     model: Option<&'w str>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy)]
 enum Source<'w> {
     /// `--executor`.
     Person(&'w str),
     /// `[council.members.<id>] executor`.
-    Table(&'w str),
-    /// `runtime` of the member with this id.
-    OwnRuntime(&'w str),
-    /// `runtime` of the council.
-    CouncilRuntime,
+    Table(&'w (String, Place)),
+    /// `runtime` of the member, else of the council.
+    Runtime(&'w ExecutorTable),
     /// `[defaults] executor`.
-    Default(&'w str),
+    Default(&'w (String, Place)),
     /// No executor is named.
     Unnamed,
 }
@@ -386,50 +383,48 @@ enum Source<'w> {
 impl<'w> Choice<'w> {
     fn of(workspace: &'w Workspace, options: &'w RunOptions, member: &'w str) -> Choice<'w> {
         let (council, config) = (&workspace.council, &workspace.config);
-        let model = options.model.as_deref();
-        if let Some(name) = &options.executor {
-            return Choice { source: Source::Person(name), model };
-        }
         let table = config.council_members.get(member);
-        let named = table.and_then(|table| table.executor.as_ref());
-        let source = match (named, council.runtime_of(member), &council.runtime, &config.default_executor) {
-            (Some((name, _)), ..) => Source::Table(name),
-            (None, Some(_), ..) => Source::OwnRuntime(member),
-            (None, None, Some(_), _) => Source::CouncilRuntime,
-            (None, None, None, Some((name, _))) => Source::Default(name),
-            (None, None, None, None) => Source::Unnamed,
+        let person = options.executor.as_deref().map(Source::Person);
+        let own = || table?.executor.as_ref().map(Source::Table);
+        let runtime = || council.runtime_of(member).or(council.runtime.as_ref()).map(Source::Runtime);
+        let default = || config.default_executor.as_ref().map(Source::Default);
+        let of_table = table.filter(|_| person.is_none()).and_then(|table| table.model.as_ref());
+        Choice {
+            source: person.or_else(own).or_else(runtime).or_else(default).unwrap_or(Source::Unnamed),
+            model: options.model.as_deref().or(of_table.map(|(name, _)| name.as_str())),
+        }
+    }
+
+    /// Whether members with these choices share an executor.
+    fn is_same(&self, other: &Choice<'_>) -> bool {
+        let has_same_source = match (self.source, other.source) {
+            (Source::Person(one), Source::Person(other)) => one == other,
+            (Source::Table((one, _)), Source::Table((other, _)))
+            | (Source::Default((one, _)), Source::Default((other, _))) => one == other,
+            (Source::Runtime(one), Source::Runtime(other)) => std::ptr::eq(one, other),
+            (Source::Unnamed, Source::Unnamed) => true,
+            _ => false,
         };
-        let of_table = table.and_then(|table| table.model.as_ref()).map(|(name, _)| name.as_str());
-        Choice { source, model: model.or(of_table) }
+        has_same_source && self.model == other.model
     }
 
     /// Builds it; `table` is the member's in `quorate.toml`.
     fn build(self, workspace: &Workspace, table: Option<&CouncilMember>) -> Result<SelectedExecutor, Error> {
         let (registry, config, council) = (&workspace.registry, &workspace.config, &workspace.council);
-        let (config_file, council_file) =
-            (config.path(), workspace.council_path.as_deref().unwrap_or(&council.dir));
-        let by_file = |name: &str, place: Option<&Place>, extra| {
-            executor::by_name_with(registry, config, name, place, SelectedBy::File(&config_file), extra)
-        };
-        let place_of = |named: Option<&'_ (String, Place)>| named.map(|(_, place)| place.clone());
-        let by_runtime = |member: Option<&str>, extra: Map<String, Json>| {
-            let own = member.and_then(|member| council.runtime_of(member));
-            let mut table = own.or(council.runtime.as_ref()).expect("the choice found a runtime").clone();
-            table.block.json.extend(extra);
-            executor::by_runtime(registry, &table, &council.dir, council_file)
-        };
+        let config_file = config.path();
+        let by_file = SelectedBy::File(&config_file);
         let build = |extra: Map<String, Json>| match self.source {
             Source::Person(name) => {
                 executor::by_name_with(registry, config, name, None, SelectedBy::Person, extra)
             }
-            Source::Table(name) => {
-                let place = place_of(table.and_then(|table| table.executor.as_ref()));
-                by_file(name, place.as_ref(), extra)
+            Source::Table((name, place)) | Source::Default((name, place)) => {
+                executor::by_name_with(registry, config, name, Some(place), by_file, extra)
             }
-            Source::OwnRuntime(member) => by_runtime(Some(member), extra),
-            Source::CouncilRuntime => by_runtime(None, extra),
-            Source::Default(name) => {
-                by_file(name, place_of(config.default_executor.as_ref()).as_ref(), extra)
+            Source::Runtime(table) => {
+                let mut table = table.clone();
+                table.block.json.extend(extra);
+                let file = workspace.council_path.as_deref().unwrap_or(&council.dir);
+                executor::by_runtime(registry, &table, &council.dir, file)
             }
             Source::Unnamed => executor::fallback_with(registry, config, extra),
         };
