@@ -111,32 +111,16 @@ pub enum PlaybookEvent {
     Tried,
 }
 
-impl PlaybookEvent {
-    pub const ALL: [PlaybookEvent; 8] = [
-        PlaybookEvent::Registered,
-        PlaybookEvent::Shadowed,
-        PlaybookEvent::Promoted,
-        PlaybookEvent::Archived,
-        PlaybookEvent::Rejected,
-        PlaybookEvent::Composed,
-        PlaybookEvent::Skipped,
-        PlaybookEvent::Tried,
-    ];
-
-    /// The word in the record's head.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            PlaybookEvent::Registered => "playbook.registered",
-            PlaybookEvent::Shadowed => "playbook.shadowed",
-            PlaybookEvent::Promoted => "playbook.promoted",
-            PlaybookEvent::Archived => "playbook.archived",
-            PlaybookEvent::Rejected => "playbook.rejected",
-            PlaybookEvent::Composed => "playbooks.composed",
-            PlaybookEvent::Skipped => "playbook.skipped",
-            PlaybookEvent::Tried => "playbook.tried",
-        }
-    }
-}
+quorate_manifest::words!(PlaybookEvent {
+    Registered = "playbook.registered",
+    Shadowed = "playbook.shadowed",
+    Promoted = "playbook.promoted",
+    Archived = "playbook.archived",
+    Rejected = "playbook.rejected",
+    Composed = "playbooks.composed",
+    Skipped = "playbook.skipped",
+    Tried = "playbook.tried",
+});
 
 /// A record to write. The ledger adds number, predecessor, salt and hashes.
 #[derive(Debug, Clone, PartialEq)]

@@ -91,7 +91,7 @@ impl PlaybookChange {
     /// The append of the change's events to a stream.
     fn append(&self, stream: &Name, from: u64, bodies: Vec<ledger::Body>) -> Append {
         let entry = |event: &ChangeEvent| {
-            let kind = PlaybookEvent::ALL.into_iter().find(|kind| kind.as_str() == event.event)?;
+            let kind = PlaybookEvent::parse(&event.event)?;
             let mut data = object(json!({"change": self.id, "slug": event.slug, "words": event.words}));
             data.extend(event.data.as_object().cloned().unwrap_or_default());
             Some(Entry { kind: Kind::Playbook(kind), at_ms: self.at_ms, data })
