@@ -55,11 +55,16 @@ pub(crate) struct Recorder {
     next: Mutex<u64>,
     /// What was appended, if the driver wants to have it at the end.
     kept: Option<Shared<Vec<Entry>>>,
+    /// Whether records go behind those that other processes have appended meanwhile.
+    at_tail: bool,
 }
+
+/// How often a record is put behind what others have appended meanwhile.
+const MAX_APPEND_RETRIES: u32 = 32;
 
 impl Recorder {
     pub(crate) fn new(ledger: Arc<dyn Ledger>, run: Name, next: u64) -> Self {
-        Recorder { ledger, run, next: Mutex::new(next), kept: None }
+        Recorder { ledger, run, next: Mutex::new(next), kept: None, at_tail: false }
     }
 
     /// The recorder of a new run, which keeps what it appends.
@@ -67,8 +72,28 @@ impl Recorder {
         Recorder { kept: Some(Shared::default()), ..Recorder::new(ledger, run, 0) }
     }
 
+    /// The recorder of a question that does not depend on its stream, which several processes may ask at once: a paid
+    /// answer must not be lost because another one wrote in the meantime.
+    pub(crate) fn at_tail(ledger: Arc<dyn Ledger>, run: Name, next: u64) -> Self {
+        Recorder { at_tail: true, ..Recorder::new(ledger, run, next) }
+    }
+
     fn fence(&self) -> Fence {
-        self.ledger.fence(&self.run)
+        if self.at_tail { Fence::default() } else { self.ledger.fence(&self.run) }
+    }
+
+    async fn write(&self, mut append: Append) -> Result<u64, LedgerError> {
+        let retries = if self.at_tail { MAX_APPEND_RETRIES } else { 0 };
+        for _ in 0..retries {
+            match self.ledger.append(append.clone()).await {
+                Err(LedgerError::Conflict { run }) => {
+                    let tail = self.ledger.tail(&run, 1).await?;
+                    append.from = tail.last().map_or(0, |last| last.n + 1);
+                }
+                done => return done,
+            }
+        }
+        self.ledger.append(append).await
     }
 
     /// Appends in a task of its own: the invocations of a run are polled by turns, so one that waited here while it
@@ -86,7 +111,7 @@ impl Recorder {
             let kept = recorder.kept.as_ref().map(|kept| (kept, entries.clone()));
             let append = Append { run: recorder.run.clone(), from: *next, entries, bodies, durability };
             tracing::debug!(run = %recorder.run, from = *next, records = append.entries.len(), ?durability, "append");
-            *next = recorder.ledger.append(append).await?;
+            *next = recorder.write(append).await?;
             if let Some((kept, entries)) = kept {
                 kept.lock().unwrap_or_else(PoisonError::into_inner).extend(entries);
             }

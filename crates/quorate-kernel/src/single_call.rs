@@ -6,7 +6,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use quorate_protocol::answers::Schema;
 use quorate_protocol::{AbsenceReason, ConsultationResult, Invoke, Json, Name, Part, PartKind};
 
@@ -18,12 +17,9 @@ use crate::entropy;
 use crate::observer::{Observer, RunEvent};
 use crate::ports::dispatcher::Question;
 use crate::ports::executor::{Invocation, Notes, Progress};
-use crate::ports::ledger::{Append, Durability, Fence, Ledger, LedgerError, Record};
+use crate::ports::ledger::{Durability, Fence, Ledger, LedgerError};
 use crate::prompt::Layout;
 use crate::redact::Redactor;
-
-/// How often a record is put behind what others have appended meanwhile.
-const MAX_APPEND_RETRIES: u32 = 32;
 
 /// Asks single questions.
 pub struct SingleCall {
@@ -98,8 +94,7 @@ impl SingleCall {
     ) -> Result<Answer, SingleCallError> {
         let tail = self.ledger.tail(&self.stream, 1).await?;
         let next = tail.last().map_or(0, |last| last.n + 1);
-        let ledger: Arc<dyn Ledger> = Arc::new(AppendAtTail(self.ledger.clone()));
-        let recorder = Arc::new(Recorder::new(ledger, self.stream.clone(), next));
+        let recorder = Arc::new(Recorder::at_tail(self.ledger.clone(), self.stream.clone(), next));
         let call_context = Arc::new(CallContext {
             run: self.stream.clone(),
             layout: Layout { nonce: entropy::nonce(&entropy::bytes()) },
@@ -209,38 +204,6 @@ pub(crate) async fn run_call(
         return Ok(FinishedCall::over_budget(&why));
     }
     call::call(call_context.clone(), recorder.clone(), invoke, config, Arc::default()).await
-}
-
-/// A ledger that appends a record after any others: the question does not depend on the stream, and a paid answer must not
-/// be lost because another process wrote in the meantime.
-struct AppendAtTail(Arc<dyn Ledger>);
-
-#[async_trait]
-impl Ledger for AppendAtTail {
-    async fn append(&self, mut append: Append) -> Result<u64, LedgerError> {
-        for _ in 0..MAX_APPEND_RETRIES {
-            match self.0.append(append.clone()).await {
-                Err(LedgerError::Conflict { run }) => {
-                    let tail = self.0.tail(&run, 1).await?;
-                    append.from = tail.last().map_or(0, |last| last.n + 1);
-                }
-                done => return done,
-            }
-        }
-        self.0.append(append).await
-    }
-
-    async fn records(&self, run: &Name) -> Result<Vec<Record>, LedgerError> {
-        self.0.records(run).await
-    }
-
-    async fn tail(&self, run: &Name, count: u32) -> Result<Vec<Record>, LedgerError> {
-        self.0.tail(run, count).await
-    }
-
-    async fn body(&self, sha256: &str) -> Result<Option<Arc<str>>, LedgerError> {
-        self.0.body(sha256).await
-    }
 }
 
 /// The form that the answer has to have.
