@@ -582,7 +582,7 @@ mod tests {
         );
         assert_eq!(authors.operator_for("reviewer"), Some("op_7"));
         assert_eq!(authors.operator_for("somebody"), Some("op_bot"));
-        // K17
+        // A message without an author is a turn of `system` (K17).
         let system = authors.resolve(&[], Some(&"scribe".into()));
         assert_eq!((&*system.name, system.is_trusted), ("system", false));
     }

@@ -324,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_whole_conversation_is_what_was_settled() {
-        // D15
+        // A settled turn that was changed, removed, inserted or moved is found (D15).
         let evidence = recorded("ab c de", 1);
         for (ids, found) in [
             ("abcde", &[] as &[&str]),
@@ -348,7 +348,7 @@ mod tests {
 
     #[test]
     fn a_window_is_compared_as_far_as_the_evidence_reaches() {
-        // D15
+        // A window shows what it contains: turns before it are not missing (D15).
         for first in [1, 7] {
             let evidence = recorded("ab c de", first);
             for (ids, found) in

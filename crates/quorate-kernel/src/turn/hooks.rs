@@ -191,7 +191,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_flood_of_hooks_runs_a_few_at_once_and_what_is_dropped_says_so() {
-        // K2
+        // The conversation never waits for hooks, and they cannot use up what members need (K2).
         let slow = Arc::new(Slow::default());
         let (mut hooks, failures) = hooks(&slow);
         for cycle in 0..1_000 {

@@ -335,7 +335,7 @@ mod tests {
 
     #[test]
     fn a_trigger_is_answered_from_dispatch_to_record() {
-        // K5
+        // A turn is appended, its state stored, and then it is recorded (K5).
         let heard = [
             PhaseInput::Heard(said("bo", "Two.")),
             PhaseInput::Heard(failed("cy")),
@@ -364,7 +364,7 @@ mod tests {
 
     #[test]
     fn what_was_said_before_an_interruption_is_kept_where_it_can_be_told_apart() {
-        // K5
+        // The conversation alone restores what was answered (K5).
         let interrupted = |may_resume, results: Vec<SpeakerResult>| {
             let inputs = [PhaseInput::Dispatched(asking(&["ada", "bo"]))]
                 .into_iter()

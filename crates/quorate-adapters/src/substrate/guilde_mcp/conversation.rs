@@ -655,7 +655,7 @@ mod order_tests {
 
     #[test]
     fn the_servers_answers_tell_the_direction() {
-        // K17
+        // The server is asked at which end of a page its newest message is; clocks decide nothing (K17).
         assert_eq!(from_later(&["a", "b", "c"], &["b"]), OldestFirst);
         assert_eq!(from_later(&["c", "b", "a"], &[]), NewestFirst);
         assert_eq!(from_later(&["c", "b", "a"], &["d"]), NewestFirst, "a new message");

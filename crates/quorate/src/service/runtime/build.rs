@@ -263,7 +263,7 @@ impl PortBuilder<'_> {
         self.document.place(span, path)
     }
 
-    /// One participant with its executor (Q1).
+    /// One participant with its executor: the first of the request's, the one in quorate.toml and the manifest's (Q1).
     fn speaker(&mut self, at: usize, participant: &Participant) -> Option<Speaker> {
         let prompt = self.written.participant_prompts.get(at).cloned().unwrap_or_default();
         let chosen = match self.executor(at, participant, &prompt) {

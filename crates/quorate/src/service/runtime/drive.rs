@@ -577,7 +577,7 @@ mod tests {
 
     #[test]
     fn a_run_says_what_ended_it() {
-        // K12
+        // A chain of triggers that is too long ends the run, and the report names it (K12).
         let stopped = |run: &mut SwarmReport, until| {
             run.stopped = None;
             run.end(until);
