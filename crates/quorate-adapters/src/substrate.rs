@@ -23,11 +23,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use notify::event::ModifyKind;
 use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
-use quorate_kernel::clock;
 use quorate_kernel::conversation::{Capability, MAX_TURN_BYTES, NewTurn, Turn};
 use quorate_kernel::ports::executor::ConfigError;
 use quorate_kernel::ports::substrate::{About, IdProof, Keeps, Lifetime, SubstrateError};
 use quorate_kernel::registry::BuildContext;
+use quorate_kernel::{clock, entropy};
 use quorate_protocol::{Json, Name, storable};
 use sha2::{Digest, Sha256};
 use tokio::sync::watch::{Receiver, Sender};
@@ -58,42 +58,39 @@ fn persistent(kind: &'static str, place: String) -> About {
 
 /// Refuses turns that a journal could not hold. Every substrate refuses them, so that a manifest can change its substrate.
 fn check_turn(turn: &NewTurn) -> Result<(), SubstrateError> {
+    let refused = |why: String| Err(SubstrateError::Refused(why));
     let participant = &*turn.participant;
     if participant.is_empty() {
-        return Err(SubstrateError::Refused("a turn needs an author: the participant's id is empty".into()));
+        return refused("a turn needs an author: the participant's id is empty".to_owned());
     }
     // White space by the public reader's definition, and by Rust's.
     let hostile = |c: char| c.is_whitespace() || c.is_control() || c == '\u{feff}';
     if participant.contains(hostile) {
-        return Err(SubstrateError::Refused(format!(
+        return refused(format!(
             "the participant's id {participant:?} holds white space, which the header of a turn cannot hold; \
              use `-` instead"
-        )));
+        ));
     }
     let timestamp = &turn.timestamp;
     if timestamp.contains(hostile) || clock::parse_rfc3339(timestamp).is_none() {
-        return Err(SubstrateError::Refused(format!("{timestamp:?} is not a time in the form of RFC 3339")));
+        return refused(format!("{timestamp:?} is not a time in the form of RFC 3339"));
     }
     if turn.content.is_empty() {
-        return Err(SubstrateError::Refused(format!(
-            "the turn of `{participant}` is empty; a turn says something"
-        )));
+        return refused(format!("the turn of `{participant}` is empty; a turn says something"));
     }
     let (bytes, max_bytes) = (turn.content.len(), MAX_TURN_BYTES);
     if bytes > max_bytes {
-        return Err(SubstrateError::Refused(format!(
+        return refused(format!(
             "the turn of `{participant}` has {bytes} bytes; a turn has at most {max_bytes}: keep what is longer in a file, \
              and name it in the turn"
-        )));
+        ));
     }
     let state = turn.stamp.as_ref().and_then(|stamp| stamp.state.as_ref());
     for (what, object) in [("metadata", Some(&turn.meta)), ("state", state)] {
         let Some(object) = object else { continue };
-        storable::check_object(object, storable::MAX_DEPTH).map_err(|error| {
-            SubstrateError::Refused(format!(
-                "the {what} of the turn of `{participant}` cannot be stored: {error}"
-            ))
-        })?;
+        if let Err(error) = storable::check_object(object, storable::MAX_DEPTH) {
+            return refused(format!("the {what} of the turn of `{participant}` cannot be stored: {error}"));
+        }
     }
     Ok(())
 }
@@ -104,14 +101,7 @@ fn turn_id(participant: &str, timestamp: &str, content: &str) -> Name {
     for part in [participant.as_bytes(), b"\0", timestamp.as_bytes(), b"\0", content.as_bytes()] {
         hash.update(part);
     }
-    let mut id = String::with_capacity(2 + ID_DIGITS);
-    id.push_str("t_");
-    for byte in &hash.finalize()[..ID_DIGITS / 2] {
-        for nibble in [byte >> 4, byte & 15] {
-            id.push(char::from(b"0123456789abcdef"[usize::from(nibble)]));
-        }
-    }
-    id.into()
+    format!("t_{}", entropy::hex(&hash.finalize()[..ID_DIGITS / 2])).into()
 }
 
 /// Whether an id has the form of a content hash.

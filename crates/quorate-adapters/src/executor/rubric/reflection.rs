@@ -15,6 +15,8 @@ use quorate_protocol::locks::fold;
 use quorate_protocol::{Json, Part, PartKind};
 use serde_json::json;
 
+use super::lens_review::join_names;
+
 const REFLECTION_WORDS: &str = include_str!("words/reflection.txt");
 
 /// How many runs are named as evidence.
@@ -56,6 +58,7 @@ pub(super) fn judgement() -> Json {
 }
 
 /// The existing playbooks and the proposed ones.
+#[derive(Default)]
 struct ExistingPlaybooks {
     /// The slugs that say what they say already.
     slugs: BTreeSet<String>,
@@ -67,17 +70,11 @@ struct ExistingPlaybooks {
 impl ExistingPlaybooks {
     /// Reads the part. Drops entries of the wrong type.
     fn read(text: &str) -> ExistingPlaybooks {
-        let mut there = ExistingPlaybooks {
-            slugs: BTreeSet::new(),
-            bodies: BTreeSet::new(),
-            used_slugs: BTreeSet::new(),
-        };
+        let mut there = ExistingPlaybooks::default();
         let Ok(Json::Array(all)) = serde_json::from_str(text) else { return there };
         for playbook in &all {
             let field = |key: &str| playbook.get(key).and_then(Json::as_str);
-            if let Some(slug) = field("slug") {
-                there.used_slugs.insert(slug.to_owned());
-            }
+            there.used_slugs.extend(field("slug").map(str::to_owned));
             // Also archived ones: they were archived for a reason.
             there.slugs.extend(field("slug").map(str::to_owned));
             there.bodies.extend(field("body").map(comparison_key));
@@ -118,8 +115,7 @@ fn evidence_note(run: &Run<'_>, topic: &RecurringIssue<'_>) -> String {
     let by: BTreeSet<&str> =
         topic.findings.iter().filter(|(of, _)| of.id == run.id).map(|(_, raised)| raised.member).collect();
     let by: Vec<&str> = by.into_iter().filter(|by| !by.is_empty()).collect();
-    let by =
-        if by.is_empty() { String::new() } else { format!(" by {}", super::lens_review::join_names(&by)) };
+    let by = if by.is_empty() { String::new() } else { format!(" by {}", join_names(&by)) };
     let about = if run.subject.is_empty() { run.artifact_type } else { run.subject };
     truncate(&one_line(&format!("Raised{by} in {about}")), MAX_NOTE_CHARS)
 }
