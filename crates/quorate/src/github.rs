@@ -22,14 +22,14 @@ use tempfile::TempDir;
 use super::builder::Quorate;
 use super::error::Error;
 use super::events::{Interruption, Run};
+use super::reports::{self, ReportScope};
+use super::review::REVIEWS;
 use super::service::artifact::{self, Artifact};
 use super::service::disk;
 use super::service::environment::Environment;
 use super::service::redaction::CurrentRedactor;
 use super::service::report::{Review, verdict_exit_code};
-use super::service::report_file::{self, ReportScope};
 use super::service::review::{self, ReviewOutcome, ReviewRequest, severity};
-use super::review::REVIEWS;
 use super::service::session::LedgerSession;
 use super::service::workspace::PathOverrides;
 use super::session::Outcome;
@@ -39,7 +39,7 @@ use super::view::{Doc, Extent, Table, Text};
 use git::{Becomes, GitRepository};
 use patterns::{Patterns, ensure_readable};
 
-pub use super::service::report_file::ReportFormat;
+pub use super::reports::ReportFormat;
 
 /// The most texts of a pull request that are reviewed.
 const MAX_TEXTS: usize = 200;
@@ -451,8 +451,8 @@ async fn keep(
     (dir, format): &Reports,
 ) -> Result<(), Error> {
     let run = Name::from(&*review.run);
-    let file = report_file::collect(session, &run, ReportScope::Everything).await?;
-    let html = report_file::draw(session, &file, format)?;
+    let file = reports::collect_run(session, &run, ReportScope::Everything).await?;
+    let html = reports::draw(session, &file, format)?;
     write(environment, dir, &format!("{run}.html"), html.as_bytes())
 }
 

@@ -10,19 +10,19 @@ use quorate_ledger::prove;
 
 use super::builder::Quorate;
 use super::error::{Error, ErrorKind};
+use super::reports::{self, ReportFormat};
 use super::service::ledger::export::{StagedFile, unwritable};
 use super::service::ledger::{self, export, gc, prove as proving, verify};
-use super::service::report_file::{self, ReportFormat};
 use super::service::session::LedgerSession;
 use super::service::{open_session, runs, workspace};
 use super::session::Outcome;
 
+pub use super::reports::CheckedProof;
 pub use super::service::ledger::export::{ExportRequest, Import, ImportRequest};
 pub use super::service::ledger::gc::{Erasure, HoldChange, Holds};
 pub use super::service::ledger::prove::{CheckRequest, ExportCheck};
 pub use super::service::ledger::verify::{Verification, VerifyRequest};
 pub use super::service::ledger::{AcceptKeyRequest, AcceptedKeys, AcceptedRollback, LedgerStats, Sealed};
-pub use super::service::report_file::CheckedProof;
 pub use quorate_ledger::export::{ExportFormat, ExportSummary};
 pub use quorate_ledger::import::ImportSummary;
 pub use quorate_ledger::prove::{InvalidProof, Proof, TrustedKey, VerifiedProof};
@@ -405,7 +405,7 @@ impl Quorate {
         reports: Option<&ReportFormat>,
     ) -> Result<CheckedProof, Error> {
         self.ensure_checkable(request)?;
-        report_file::check_proof(&self.environment, request, reports)
+        reports::check_proof(&self.environment, request, reports)
     }
 
     /// Checks an export from its file alone.

@@ -1,21 +1,36 @@
 //! Runs for readers without the ledger: reports, which prove what they show, and attestations of decisions for tools that
 //! deploy or publish a text.
+//!
+//! A report file has the proof of a run, the texts of the run, and what both say. A reader without the ledger gets the same
+//! contents from the file alone, so that drawing the report again checks the file. A proof or a report is checked with keys
+//! alone, without a ledger or a workspace. Proven records have their numbers, so that every shown fact can name its record.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use quorate_diagnostics::{Body, codes};
+use quorate_kernel::history::History;
+use quorate_kernel::ports::ledger::{Kind, Ledger as _, Record};
+use quorate_kernel::record::{Override, RecordData, RunOpened, Violation};
+use quorate_ledger::prove::{InvalidProof, VerifiedProof};
+use quorate_protocol::{Json, Name};
+use serde::Serialize;
 
 use super::builder::Quorate;
-use super::error::Error;
-use super::service::attest;
+use super::error::{Error, ErrorKind};
+use super::service::disk::{self, absolute};
+use super::service::environment::Environment;
+use super::service::error::error_chain;
 use super::service::ledger::export::{StagedFile, unwritable};
-use super::service::report_file;
+use super::service::ledger::prove::{self, CheckRequest};
+use super::service::report::{Finding, Review, numbered_findings};
+use super::service::runs::Recorded;
 use super::service::session::LedgerSession;
+use super::service::{attest, convene, ledger, run_opened};
 use super::session::Outcome;
 
 pub use super::service::attest::{Attestation, LaterVerdict};
-pub use super::service::report_file::{
-    Embedded, InputText, InvalidContents, Numbered, ReportContent, ReportFile, ReportFormat, ReportScope,
-};
 pub use quorate_kernel::canonical::text as canonical_json;
 pub use quorate_kernel::entropy::{hex, sha256_hex, unhex};
 pub use quorate_kernel::record::{Consultation as ConsultationRecord, Outcome as OutcomeRecord};
@@ -91,7 +106,7 @@ impl Quorate {
 async fn collect(session: &LedgerSession, run: &str, scope: ReportScope) -> Result<ReportFile, Error> {
     let run = session.find_run(run).await.map_err(Error::corrupt_as_refused)?.run;
     session.ensure_unaltered(&run).await.map_err(Error::corrupt_as_refused)?;
-    report_file::collect(session, &run, scope).await
+    collect_run(session, &run, scope).await
 }
 
 async fn report(
@@ -103,10 +118,471 @@ async fn report(
     let staged = out.map(|path| Ok((path, StagedFile::create(session, path)?)));
     let staged = staged.transpose().map_err(|error: Error| error)?;
     let file = collect(session, &request.run, request.scope).await?;
-    let page = report_file::draw(session, &file, format)?;
+    let page = draw(session, &file, format)?;
     if let Some((path, mut staged)) = staged {
         staged.write_all(page.as_bytes()).map_err(|error| unwritable(path, &error))?;
         staged.persist()?;
     }
     Ok(page)
+}
+
+/// The contents of a report file.
+pub struct ReportFile {
+    /// The proof, as `quorate ledger prove` writes it; with [`ReportScope::OutcomeOnly`] without the data of other
+    /// records.
+    pub proof: String,
+    /// The texts, as the ledger keeps them, in the order of the run's inputs.
+    pub texts: Vec<InputText>,
+    /// The proof, checked; its key may be unknown.
+    pub proven: VerifiedProof,
+    /// The content of proof and texts.
+    pub content: ReportContent,
+}
+
+/// A text of a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InputText {
+    /// Its place among the run's inputs.
+    pub input: usize,
+    /// Its name in the run.
+    pub name: String,
+    /// The text, as the ledger keeps it.
+    pub text: Arc<str>,
+}
+
+/// Why a file's contents do not make a report.
+#[derive(Debug, thiserror::Error)]
+pub enum InvalidContents {
+    /// The proof is invalid.
+    #[error(transparent)]
+    Proof(#[from] quorate_ledger::prove::InvalidProof),
+    /// The proof covers something else than a run.
+    #[error("the proof does not cover one run from its first record on")]
+    NotARun,
+    /// The text at this place is not the run's.
+    #[error("text {0} differs from the run's input")]
+    ForeignText(usize),
+    /// The records cannot be read.
+    #[error("cannot read its records: {0}")]
+    Records(#[from] quorate_kernel::history::HistoryError),
+}
+
+impl ReportFile {
+    /// The contents of a proof and the texts beside it, each with its place among the run's inputs. Does not check the
+    /// proof's key.
+    ///
+    /// # Errors
+    /// [`InvalidContents`].
+    pub fn read(proof: String, texts: Vec<(usize, Arc<str>)>) -> Result<ReportFile, InvalidContents> {
+        let proven = quorate_ledger::prove::check_proof(&proof, &[], &[])?;
+        let content = ReportContent::of(&proven)?;
+        let texts = content.named(texts)?;
+        Ok(ReportFile { content: content.with_report(&texts), proof, texts, proven })
+    }
+}
+
+/// A larger file is hard to send.
+const MAX_BYTES_WITHOUT_WARNING: usize = 5_000_000;
+
+/// The parts of a run that leave the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ReportScope {
+    /// All records of the run, with its texts.
+    #[default]
+    Everything,
+    /// The data of outcomes and of people's decisions; only the heads of other records.
+    OutcomeOnly,
+}
+
+/// Seals unsealed records, and collects the contents of a run's report file.
+///
+/// # Errors
+/// If the run does not exist or cannot be proven, or the ledger does not answer.
+#[crate::boxed]
+pub(crate) async fn collect_run(
+    session: &LedgerSession,
+    run: &Name,
+    scope: ReportScope,
+) -> Result<ReportFile, Error> {
+    if session.store.read_only_reason().is_none() {
+        ledger::checkpoint(session).await?;
+    }
+    let mut proof = prove::prove(session, run).await?;
+    let mut texts = Vec::new();
+    match scope {
+        ReportScope::OutcomeOnly => {
+            let kept = [Kind::Outcome, Kind::Override];
+            let full =
+                ReportFile::read(text_of(&proof)?, Vec::new()).map_err(|error| unreadable(run, &error))?;
+            for (record, proved) in proof.records.iter_mut().zip(&full.proven.records) {
+                if !kept.iter().any(|kind| kind.as_str() == proved.kind) {
+                    record.data = None;
+                }
+            }
+        }
+        ReportScope::Everything => {
+            let opened = session.partial_history(run).await?.opened;
+            for (at, input) in opened.inputs.iter().enumerate() {
+                texts.extend(session.store.body(&input.sha256).await?.map(|text| (at, text)));
+            }
+        }
+    }
+    ReportFile::read(text_of(&proof)?, texts).map_err(|error| unreadable(run, &error))
+}
+
+fn text_of(proof: &quorate_ledger::prove::Proof) -> Result<String, Error> {
+    proof.text().map_err(|error| Error::bug(error.to_string()))
+}
+
+fn unreadable(run: &Name, error: &InvalidContents) -> Error {
+    let body = Body::new(format!("cannot report run {run}: {error}"));
+    Error::configuration(codes::LEDGER_CORRUPT, body.help("see `quorate ledger verify`"))
+}
+
+/// Draws a report, and warns about content that a sender may not want to send.
+///
+/// # Errors
+/// If the format cannot draw it.
+pub(crate) fn draw(
+    session: &LedgerSession,
+    file: &ReportFile,
+    format: &ReportFormat,
+) -> Result<String, Error> {
+    let page = (format.draw)(file).map_err(|why| {
+        let body = Body::new(format!("cannot draw the report: {why}"));
+        Error::new(ErrorKind::Bug, codes::PROOF_INVALID, body)
+    })?;
+    warn(session, file, page.len());
+    Ok(page)
+}
+
+/// Warns about content that a sender may not want to send. `bytes` is the length of the drawn file.
+fn warn(session: &LedgerSession, file: &ReportFile, bytes: usize) {
+    let paths = absolute_paths(file);
+    if let Some(first) = paths.first() {
+        let body = Body::new(format!(
+            "the report holds {} absolute paths of this machine, such as {first}",
+            paths.len()
+        ));
+        session.warn(
+            codes::REPORT_PATHS,
+            body.help("`--outcome-only` omits them, with all data but outcomes and people's decisions"),
+        );
+    }
+    if bytes > MAX_BYTES_WITHOUT_WARNING {
+        let body = Body::new(format!("the report has {bytes} bytes"));
+        session.warn(codes::REPORT_LARGE, body.help("use `--outcome-only` for a small report"));
+    }
+}
+
+/// The absolute paths in the data of the run's first record, each once.
+fn absolute_paths(file: &ReportFile) -> Vec<String> {
+    fn add(value: &Json, paths: &mut Vec<String>) {
+        match value {
+            Json::String(text) if Path::new(text).is_absolute() && !paths.contains(text) => {
+                paths.push(text.clone());
+            }
+            Json::Array(items) => items.iter().for_each(|item| add(item, paths)),
+            Json::Object(fields) => fields.values().for_each(|field| add(field, paths)),
+            _ => {}
+        }
+    }
+    let mut paths = Vec::new();
+    let opened = file.proven.records.first().and_then(|record| record.data.as_ref());
+    opened.into_iter().flat_map(|data| data.values()).for_each(|value| add(value, &mut paths));
+    paths
+}
+
+/// The field that prevents guessing short data from its hash.
+const SALT: &str = "salt";
+
+/// The content of a run's records, as far as the proof has their data.
+pub struct ReportContent {
+    /// The run's id.
+    pub run: Name,
+    /// When the run was opened, in milliseconds since the Unix epoch.
+    pub opened_ms: i64,
+    /// How the run was started; `None` if the proof omits it.
+    pub opened: Option<RunOpened>,
+    /// The final outcome.
+    pub outcome: Option<Numbered<OutcomeRecord>>,
+    /// People's decisions, oldest first.
+    pub overrides: Vec<Numbered<Override>>,
+    /// Every answer that counts, and every late one.
+    pub consultations: Vec<Numbered<ConsultationRecord>>,
+    /// Every refusal.
+    pub violations: Vec<Numbered<Violation>>,
+    /// The report of the run; `None` if the proof omits how it was started.
+    pub report: Option<Recorded>,
+    history: Option<History>,
+}
+
+/// Data of a record with the record's number.
+pub struct Numbered<T> {
+    /// The record's number in its run.
+    pub n: u64,
+    /// The record's data.
+    pub data: T,
+}
+
+impl ReportContent {
+    /// Reads the records of a verified proof.
+    ///
+    /// # Errors
+    /// If they are not those of one run, or cannot be read.
+    fn of(proven: &VerifiedProof) -> Result<ReportContent, InvalidContents> {
+        let first = proven.records.first().filter(|record| record.kind == Kind::RunOpened.as_str());
+        let first = first.ok_or(InvalidContents::NotARun)?;
+        let mut next = 0..;
+        if proven.records.iter().any(|record| record.run != first.run || Some(record.n) != next.next()) {
+            return Err(InvalidContents::NotARun);
+        }
+        let run = Name::from(&*first.run);
+        let mut records = Vec::new();
+        for proved in &proven.records {
+            let mut data = proved.data.clone();
+            if let Some(data) = &mut data {
+                data.remove(SALT);
+            }
+            records.push(Record { n: proved.n, kind: proved.kind.clone(), at_ms: proved.at_ms, data });
+        }
+        let opened = records[0].read::<RunOpened>().ok().flatten();
+        let history = match &opened {
+            Some(_) => Some(History::from_remaining_records(&run, records.clone())?),
+            None => None,
+        };
+        // A run that was resumed after an outcome is undecided.
+        let decided = records.iter().rposition(|record| record.is(Kind::Outcome));
+        let taken_up = records.iter().rposition(|record| record.is(Kind::RunIntent));
+        let outcome = numbered::<OutcomeRecord>(&records).pop().filter(|_| decided > taken_up);
+        let consultations = match &history {
+            Some(history) => consulted(&records, history),
+            None => Vec::new(),
+        };
+        Ok(ReportContent {
+            run,
+            opened_ms: first.at_ms,
+            opened,
+            outcome,
+            overrides: numbered(&records),
+            consultations,
+            violations: numbered(&records),
+            report: None,
+            history,
+        })
+    }
+
+    /// Whether the run is an assembly's.
+    pub fn is_assembly(&self) -> bool {
+        match (&self.opened, &self.outcome) {
+            (Some(opened), _) => run_opened::is_assembly_opening(opened),
+            (None, Some(outcome)) => outcome.data.kind.as_deref().is_some_and(|kind| kind != "verdict"),
+            (None, None) => false,
+        }
+    }
+
+    /// The deliberators' findings, each with its place in the outcome.
+    pub fn findings(&self) -> Vec<(usize, Finding)> {
+        self.outcome.as_ref().map(|outcome| numbered_findings(&outcome.data)).unwrap_or_default()
+    }
+
+    /// The answer of a member in a step.
+    pub fn consultation(&self, step: &str, member: &str) -> Option<&Numbered<ConsultationRecord>> {
+        self.consultations.iter().find(|asked| *asked.data.step == *step && *asked.data.member == *member)
+    }
+
+    /// Texts with their names in the run.
+    ///
+    /// # Errors
+    /// If one is not the text of its input, or they are not in order.
+    fn named(&self, texts: Vec<(usize, Arc<str>)>) -> Result<Vec<InputText>, InvalidContents> {
+        let inputs = self.opened.as_ref().map(|opened| &*opened.inputs).unwrap_or_default();
+        let mut named: Vec<InputText> = Vec::new();
+        for (input, text) in texts {
+            let found = inputs.get(input).filter(|found| found.sha256 == sha256_hex(text.as_bytes()));
+            let is_next = named.last().is_none_or(|before| before.input < input);
+            let found = found.filter(|_| is_next).ok_or(InvalidContents::ForeignText(input))?;
+            named.push(InputText { input, name: found.name.clone(), text });
+        }
+        Ok(named)
+    }
+
+    /// Adds the report; that of a review needs its text.
+    fn with_report(mut self, texts: &[InputText]) -> ReportContent {
+        let is_assembly = self.is_assembly();
+        self.report = self.history.as_ref().and_then(|history| {
+            if is_assembly {
+                return convene::report::Decision::of(history)
+                    .map(|report| Recorded::Decision(Box::new(report)));
+            }
+            let text = texts.first().map(|text| text.text.clone());
+            Some(Recorded::Review(Box::new(Review::of(history, text))))
+        });
+        self
+    }
+}
+
+/// The data of all records of a kind that can be read.
+fn numbered<T: RecordData>(records: &[Record]) -> Vec<Numbered<T>> {
+    let read = |record: &Record| Some(Numbered { n: record.n, data: record.read().ok()?? });
+    records.iter().filter_map(read).collect()
+}
+
+/// The consultations of the history, in its order. If a resumed run asked for one twice, the last one counts.
+fn consulted(records: &[Record], history: &History) -> Vec<Numbered<ConsultationRecord>> {
+    let all: Vec<Numbered<ConsultationRecord>> = numbered(records);
+    let of = |counted: &ConsultationRecord| {
+        let same = |asked: &&Numbered<ConsultationRecord>| asked.data == *counted;
+        all.iter().rfind(same).map(|asked| Numbered { n: asked.n, data: counted.clone() })
+    };
+    history.consultations().filter_map(of).collect()
+}
+
+/// The longest file that is read: a report has its proof in base64, beside the page.
+const MAX_FILE_BYTES: u64 = 4 * quorate_ledger::prove::MAX_PROOF_BYTES as u64;
+
+/// How a report file is read and drawn; the front end with pages supplies it.
+#[derive(Debug, Clone, Copy)]
+pub struct ReportFormat {
+    /// The beginning of every report.
+    pub begins: &'static str,
+    /// Reads the contents that are embedded in a report; the error is a reason in words.
+    pub embedded: fn(&str) -> Result<Embedded, String>,
+    /// Draws the contents; the error is a reason in words.
+    pub draw: fn(&ReportFile) -> Result<String, String>,
+}
+
+/// The embedded parts of a report.
+pub struct Embedded {
+    /// The proof.
+    pub proof: String,
+    /// The texts, each with its place among the run's inputs.
+    pub texts: Vec<(usize, Arc<str>)>,
+    /// The program that drew the report.
+    pub program: String,
+    /// This program, which draws it again.
+    pub this_program: String,
+}
+
+/// A checked proof, or a report with its proof.
+#[derive(Debug, Clone, Serialize)]
+pub struct CheckedProof {
+    /// Whether a trusted key signed it; otherwise a forger could have made it.
+    pub holds: bool,
+    /// Whether the file is a report. A report shows exactly what its proof says.
+    #[serde(rename = "report")]
+    pub is_report: bool,
+    /// The content of the proof.
+    #[serde(flatten)]
+    pub proven: VerifiedProof,
+    #[serde(skip)]
+    distrust: Option<String>,
+}
+
+impl CheckedProof {
+    /// The error of a proof whose key is not trusted.
+    pub fn distrust(&self) -> Option<Error> {
+        self.distrust.as_deref().map(prove::untrusted)
+    }
+}
+
+/// Checks a proof or a report. If its key is not trusted, [`CheckedProof::distrust`] is an error: the proof is consistent,
+/// but a forged one would be as well. Draws a report again from its proof; the result must be equal, byte for byte.
+///
+/// # Errors
+/// If it is not a proof, is invalid, or shows something else than its proof says.
+pub(crate) fn check_proof(
+    environment: &Environment,
+    request: &CheckRequest,
+    reports: Option<&ReportFormat>,
+) -> Result<CheckedProof, Error> {
+    let trusted = ledger::ledger_keys(environment, &request.keys)?;
+    let signers = ledger::signer_keys(environment, &request.signers)?;
+    let text = read_file(environment, request)?;
+    let report = reports.filter(|format| text.starts_with(format.begins));
+    let embedded = report.map(|format| (format.embedded)(&text)).transpose();
+    let embedded = embedded.map_err(|why| unreadable_proof(request, &why))?;
+    let proof = embedded.as_ref().map_or(&*text, |embedded| &*embedded.proof);
+    let proven = quorate_ledger::prove::check_proof(proof, &trusted, &signers)
+        .map_err(|failed| invalid(request, failed))?;
+    if let (Some(format), Some(embedded)) = (report, embedded) {
+        check_drawn(request, &text, format, embedded)?;
+    }
+    let holds = proven.trusted_key.is_some();
+    let distrust = (!holds).then(|| {
+        let keys: Vec<String> = proven.keys.iter().map(ToString::to_string).collect();
+        let why = match request.keys.is_empty() {
+            true => "but that key is not trusted",
+            false => "which is not one of the given keys",
+        };
+        format!("{} verifies against {}, {why}", request.file, keys.join(" and "))
+    });
+    Ok(CheckedProof { holds, is_report: report.is_some(), proven, distrust })
+}
+
+/// Draws a report again from what it embeds, and compares.
+fn check_drawn(
+    request: &CheckRequest,
+    text: &str,
+    format: &ReportFormat,
+    embedded: Embedded,
+) -> Result<(), Error> {
+    let Embedded { proof, texts, program, this_program } = embedded;
+    let file = ReportFile::read(proof, texts).map_err(|error| match error {
+        InvalidContents::Proof(failed) => invalid(request, failed),
+        other => differs(request, &other.to_string(), "ask its sender for a new report"),
+    })?;
+    let drawn = (format.draw)(&file).map_err(|why| unreadable_proof(request, &why))?;
+    if drawn == text {
+        return Ok(());
+    }
+    if program != this_program {
+        let what = format!("{program} drew it; this program, {this_program}, cannot compare its content");
+        let help =
+            format!("check it with {program}, or ask its sender for the proof (`quorate ledger prove`)");
+        return Err(differs(request, &what, &help));
+    }
+    let line = drawn.lines().zip(text.lines()).take_while(|(ours, theirs)| ours == theirs).count() + 1;
+    let what = format!("line {line} of the file differs from what its proof says");
+    Err(differs(request, &what, "do not rely on it; ask its sender for a new report"))
+}
+
+fn differs(request: &CheckRequest, what: &str, help: &str) -> Error {
+    let body = Body::new(format!("{} was changed: {what}", request.file));
+    Error::new(ErrorKind::Refused, codes::REPORT_DIFFERS, body.help(help))
+}
+
+fn invalid(request: &CheckRequest, failed: InvalidProof) -> Error {
+    match failed {
+        InvalidProof::NotAProof(why) => unreadable_proof(request, &why),
+        InvalidProof::InvalidPart { .. } => Error::new(
+            ErrorKind::Refused,
+            codes::PROOF_INVALID,
+            Body::new(format!("{} proves nothing: {failed}", request.file))
+                .help("ask its sender for a new proof, and for the key over another channel"),
+        ),
+    }
+}
+
+fn read_file(environment: &Environment, request: &CheckRequest) -> Result<String, Error> {
+    let limit = MAX_FILE_BYTES;
+    let bytes = match request.file.as_str() {
+        "-" => disk::read_stdin(limit),
+        file => disk::read_up_to(&absolute(&environment.directory, Path::new(file)), limit),
+    };
+    let bytes = bytes.map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Error::not_found(
+            codes::PROOF_UNREADABLE,
+            Body::new(format!("{} does not exist", request.file))
+                .help("run `quorate ledger prove RUN` to write a proof"),
+        ),
+        _ => unreadable_proof(request, &error_chain(&error)),
+    })?;
+    String::from_utf8(bytes).map_err(|_| unreadable_proof(request, "it is not UTF-8"))
+}
+
+fn unreadable_proof(request: &CheckRequest, why: &str) -> Error {
+    let body = Body::new(format!("cannot read {} as a proof: {why}", request.file));
+    let help = "run `quorate ledger prove RUN > proof.json` to write one, and keep the file unchanged, byte for byte";
+    Error::configuration(codes::PROOF_UNREADABLE, body.help(help))
 }

@@ -331,7 +331,7 @@ struct SkippedDraft<'r> {
     #[schemars(range(min = 1, max = 3))]
     tier: u8,
     artifact_type: &'r str,
-    /// Why the text has this tier, if a model said so.
+    /// The reason of the model that chose the tier; null if a rule chose it.
     tier_reason: Option<&'r str>,
 }
 

@@ -29,7 +29,6 @@ pub mod overlays;
 pub mod redaction;
 pub mod registries;
 pub mod report;
-pub mod report_file;
 pub mod resolve;
 pub mod resume;
 pub mod review;

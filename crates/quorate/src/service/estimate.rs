@@ -17,7 +17,7 @@ use super::error::Error;
 use super::run_spec::{PreparedMember, ProtocolSetup, RunSpec};
 
 /// The version of the JSON.
-pub const SCHEMA: &str = "quorate.estimate/v1";
+pub(crate) const SCHEMA: &str = "quorate.estimate/v1";
 
 /// The bytes of English text per token, in the measured models.
 const BYTES_PER_TOKEN: u64 = 4;
@@ -165,7 +165,7 @@ impl ExecutorEstimate {
 ///
 /// # Errors
 /// If the protocol cannot be set up.
-pub fn estimate<S: ProtocolSetup>(spec: &RunSpec<S>, part: Part) -> Result<Estimate, Error> {
+pub(crate) fn estimate<S: ProtocolSetup>(spec: &RunSpec<S>, part: Part) -> Result<Estimate, Error> {
     let mut protocol = spec.setup.protocol()?;
     let layout = Layout { nonce: "0".repeat(16) };
     let mut all = Estimate::default();

@@ -62,7 +62,7 @@ const RECORDED: &str = "Recorded answers; no model was asked";
 
 /// The number of a run's answers that were recorded before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RecordedAnswers {
+pub(crate) struct RecordedAnswers {
     recorded: usize,
     answers: usize,
     /// Questions without a recorded answer, for which no model was asked.
@@ -73,7 +73,7 @@ pub struct RecordedAnswers {
 
 impl RecordedAnswers {
     /// Counts the answers of a run.
-    pub fn count(history: &History) -> Self {
+    pub(crate) fn count(history: &History) -> Self {
         let count = |is: fn(&&Consultation) -> bool| history.consultations().filter(is).count();
         RecordedAnswers {
             recorded: count(|ended| ended.recorded && ended.answer.is_some()),
@@ -84,12 +84,12 @@ impl RecordedAnswers {
     }
 
     /// Whether all answers come from recordings, so that no model was asked.
-    pub fn all(self) -> bool {
+    pub(crate) fn all(self) -> bool {
         self.recorded + self.missing > 0 && self.asked == 0
     }
 
     /// The headline of a run that asked no model: its answers were recorded, or recordings are missing.
-    pub fn headline(self) -> Option<String> {
+    pub(crate) fn headline(self) -> Option<String> {
         match self.missing {
             0 => self.all().then(|| RECORDED.to_owned()),
             1 => Some("1 recorded answer is missing; no model was asked".to_owned()),
@@ -98,7 +98,7 @@ impl RecordedAnswers {
     }
 
     /// The note on a run some of whose answers were recorded.
-    pub fn note(self) -> Option<String> {
+    pub(crate) fn note(self) -> Option<String> {
         let RecordedAnswers { recorded, answers, .. } = self;
         (recorded > 0 && !self.all())
             .then(|| format!("{recorded} of {answers} answers come from recordings."))
@@ -130,7 +130,7 @@ pub struct Failure {
 
 impl Failure {
     /// Why a consultation has no answer; `None` if it has one.
-    pub fn of(history: &History, ended: &Consultation) -> Option<Failure> {
+    pub(crate) fn of(history: &History, ended: &Consultation) -> Option<Failure> {
         if ended.status == Status::Answered {
             return None;
         }

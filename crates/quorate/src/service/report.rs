@@ -29,7 +29,7 @@ use super::session::LedgerSession;
 pub use quorate_kernel::record::Override;
 
 /// The version of a review's JSON.
-pub const SCHEMA: &str = "quorate.review/v1";
+pub(crate) const SCHEMA: &str = "quorate.review/v1";
 
 /// A council's review of a draft, finished or not. Its JSON is what `quorate review --format json` prints, and
 /// `quorate schema review` prints the schema.
@@ -248,7 +248,7 @@ pub enum FailOn {
 }
 
 /// The exit code of a verdict (C5).
-pub fn verdict_exit_code(verdict: Verdict) -> u8 {
+pub(crate) fn verdict_exit_code(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Ship => 0,
         Verdict::Revise => 1,
@@ -271,7 +271,7 @@ impl Answer {
 
 impl Review {
     /// The report of a run, given the text of its artifact.
-    pub fn of(history: &History, text: Option<Arc<str>>) -> Review {
+    pub(crate) fn of(history: &History, text: Option<Arc<str>>) -> Review {
         let opened = &history.opened;
         let outcome = history.outcome().unwrap_or_default();
         let recorded = RecordedAnswers::count(history);
@@ -589,7 +589,7 @@ fn answer(history: &History, step: &str, member: &str) -> Answer {
 }
 
 /// The findings of an outcome, each with its place in the record.
-pub fn numbered_findings(outcome: &Outcome) -> Vec<(usize, Finding)> {
+pub(crate) fn numbered_findings(outcome: &Outcome) -> Vec<(usize, Finding)> {
     let read = |(at, value)| Some((at, finding(value)?));
     outcome.findings.iter().enumerate().filter_map(read).collect()
 }
@@ -620,7 +620,7 @@ fn optional(data: &Map<String, Json>, key: &str) -> Option<String> {
 const MAX_PARTS: usize = 20;
 
 /// The note about a run whose answers were erased.
-pub fn erased_note(history: &History) -> Option<String> {
+pub(crate) fn erased_note(history: &History) -> Option<String> {
     let records = history.erased.records;
     (records > 0).then(|| {
         format!("Answers of this run were erased; the ledger keeps the hashes of {records} records, and the outcome.")
@@ -678,7 +678,7 @@ pub(super) const QUEUED_NOTE: &str = "Everything answered so far is kept, and a 
 /// # Errors
 /// If its records are missing or corrupt, or the ledger does not answer.
 #[crate::boxed]
-pub async fn load(session: &LedgerSession, run: &Name) -> Result<Review, Error> {
+pub(crate) async fn load(session: &LedgerSession, run: &Name) -> Result<Review, Error> {
     load_from(session, &session.partial_history(run).await?).await
 }
 
@@ -687,7 +687,7 @@ pub async fn load(session: &LedgerSession, run: &Name) -> Result<Review, Error> 
 /// # Errors
 /// If the ledger does not answer.
 #[crate::boxed]
-pub async fn load_from(session: &LedgerSession, history: &History) -> Result<Review, Error> {
+pub(crate) async fn load_from(session: &LedgerSession, history: &History) -> Result<Review, Error> {
     let artifact = history.inputs().into_iter().find(|(kind, ..)| *kind == PartKind::Artifact);
     let text = match artifact {
         Some((.., sha256)) => session.store.body(&sha256).await?,

@@ -118,9 +118,9 @@ pub(crate) async fn build(
     let overlays = match workspace.ledger.may_exist() {
         true => {
             let store = Box::pin(Store::open_at(&workspace.ledger)).await?.store;
-            let overlays_now = overlays::load(&store, &spec.setup.assembly).await?;
+            let texts = overlays::active_texts(&store, &spec.setup, now_ms).await?;
             store.close().await;
-            overlays::active_texts(&overlays_now, &spec.setup, now_ms)
+            texts
         }
         false => Vec::new(),
     };

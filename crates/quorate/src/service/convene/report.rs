@@ -29,7 +29,7 @@ pub use quorate_kernel::record::{
 };
 
 /// The version of the JSON that `convene` prints.
-pub const SCHEMA: &str = "quorate.convene/v1";
+pub(crate) const SCHEMA: &str = "quorate.convene/v1";
 
 /// The status of a member without a question.
 const NOT_ASKED: &str = "not_asked";
@@ -236,13 +236,13 @@ pub struct AssemblyOutcome {
 #[serde(rename_all = "lowercase")]
 #[schemars(inline)]
 pub enum OutcomeKind {
-    /// Of the advisory mode.
+    /// The advisory mode: guidance for operators.
     Guidance,
-    /// Of the voting mode.
+    /// The voting mode: a counted vote.
     Decision,
-    /// Of the peer mode.
+    /// The peer mode: the log of a discussion.
     Log,
-    /// Of the hierarchy mode.
+    /// The hierarchy mode: the report that the root passes up.
     Rollup,
 }
 
@@ -296,7 +296,7 @@ fn without_effects<S: Serializer>(rules: &[AppliedRule], serializer: S) -> Resul
 /// # Errors
 /// If texts that it is derived from were erased, or another version of the mode wrote it.
 #[crate::boxed]
-pub async fn load(session: &LedgerSession, history: &History) -> Result<Decision, Error> {
+pub(crate) async fn load(session: &LedgerSession, history: &History) -> Result<Decision, Error> {
     let setup = run_opened::assembly_setup(history).ok_or_else(|| run_opened::unknown_version(history))?;
     // If only the hash of an outcome is stored, the outcome is derived again from the answers.
     let kept = setup.overlays.enabled || history.outcome().is_none() || history.erased.records > 0;
@@ -345,7 +345,7 @@ fn group_members(history: &History, mut members: Vec<Member>) -> Vec<Member> {
 
 impl Decision {
     /// The report of a run from its records alone; `None` if another version of the mode wrote it.
-    pub fn of(history: &History) -> Option<Decision> {
+    pub(crate) fn of(history: &History) -> Option<Decision> {
         let mut report = Decision::read(history, &run_opened::assembly_setup(history)?, None);
         report.add_counts(history);
         Some(report)
@@ -508,7 +508,7 @@ pub struct Member {
     pub usage: Option<MemberUsage>,
 }
 
-/// What the JSON has of a member's questions.
+/// The keys of a member's JSON that follow from its questions.
 #[derive(Serialize, JsonSchema)]
 struct LastResult<'m> {
     /// The status of the last question; `not_asked` without one.

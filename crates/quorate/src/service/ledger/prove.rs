@@ -1,5 +1,5 @@
 //! Proves records to a reader without the ledger, and checks an export from its file and keys alone, without a ledger
-//! or a workspace. `report_file.rs` checks a proof.
+//! or a workspace. `reports.rs` checks a proof.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -169,7 +169,7 @@ impl ExportCheck {
 }
 
 /// The error of a proof or an export whose key is not trusted.
-pub(in crate::service) fn untrusted(why: &str) -> Error {
+pub(crate) fn untrusted(why: &str) -> Error {
     let help = "get the ledger's key from its owner over another channel (`quorate keys export ledger`) and pass it with `--key`";
     Error::new(ErrorKind::Refused, codes::KEY_UNVOUCHED, Body::new(why).help(help))
 }
