@@ -30,9 +30,9 @@ use crate::service::disk::display_ledger;
 use crate::service::environment::Environment;
 use crate::service::open_session;
 use crate::service::session::LedgerSession;
-use crate::service::sweep::JudgedPolicy;
 use crate::service::workspace::{self, Workspace};
 use crate::session::{OpenSession, Outcome};
+use crate::sweep::JudgedPolicy;
 use crate::view::layout::{self, one_line};
 use crate::view::wording::{amount, duration, minute};
 use crate::view::{Doc, Table, Text, Tone};
@@ -443,9 +443,7 @@ impl Changed {
             Changed::Cancelled(count) => (*count, "taken out of the queue"),
         };
         let tasks = if count == 1 { "task is" } else { "tasks are" };
-        let mut doc = Doc::new();
-        doc.line(format!("{count} {tasks} {what}."));
-        doc
+        Doc::of_lines([format!("{count} {tasks} {what}.")], "")
     }
 }
 
@@ -456,14 +454,13 @@ impl Pause {
         let whose = tenant.map_or_else(|| "The queue".to_owned(), |tenant| format!("The tenant `{tenant}`"));
         let off = tenant.map_or_else(String::new, |tenant| format!(" --tenant {tenant}"));
         let drained = if self.is_drained { "Workers have nothing left. " } else { "" };
-        let mut doc = Doc::new();
-        doc.line(match self.paused {
+        let line = match self.paused {
             true => format!(
                 "{drained}{whose} is paused: `quorate queue pause --off{off}` lets workers claim again."
             ),
             false => format!("{whose} goes on."),
-        });
-        doc
+        };
+        Doc::of_lines([line], "")
     }
 }
 

@@ -330,7 +330,7 @@ pub(crate) fn select_executors<'w>(
 ///
 /// # Errors
 /// As [`select_executors`].
-pub(super) fn adjudicator_executor(
+pub(crate) fn adjudicator_executor(
     workspace: &Workspace,
     options: &RunOptions,
 ) -> Result<SelectedExecutor, Error> {
@@ -340,7 +340,7 @@ pub(super) fn adjudicator_executor(
 }
 
 /// The caps of a review: those of the options, else the configured ones.
-pub(super) fn caps(workspace: &Workspace, options: &RunOptions) -> Caps {
+pub(crate) fn caps(workspace: &Workspace, options: &RunOptions) -> Caps {
     options.caps_within(budget::configured(&workspace.config))
 }
 

@@ -377,7 +377,7 @@ impl LedgerSession {
 }
 
 /// The refusal of a run whose row, records and tree differ, or whose outcome was erased.
-pub(super) fn altered_error(run: &Name, finding: &RunFinding) -> Error {
+pub(crate) fn altered_error(run: &Name, finding: &RunFinding) -> Error {
     let word = finding.word();
     match finding.difference() {
         Some(what) => {

@@ -7,7 +7,7 @@ use quorate_protocol::policy::Verdict;
 use super::doc::{Doc, Table, Text, Tone};
 use super::wording::{amount, cost, digit_groups, dollars};
 use crate::service::estimate::{Estimate, Estimates, ExecutorEstimate};
-use crate::service::sweep::{Sweep, SweptFile, SweptOutcome};
+use crate::sweep::{Sweep, SweptFile, SweptOutcome};
 
 /// The most files listed with their fix.
 const MAX_FIX_FIRST: usize = 5;

@@ -23,22 +23,54 @@ use super::bundle::{Audit, Bundle, BundleKind};
 use super::lines::{QueueingLog, write_log_lines};
 use super::task_body::Covered;
 use super::{QueueOptions, TaskBody, check_name, ensure_queue, pause_poll, sign_task, signing_key};
+use crate::builder::Quorate;
 use crate::error::Error;
+use crate::events::Run;
 use crate::service::artifact::{self, Draft};
 use crate::service::convene::{self, ConveneInput, ConveneRequest, Inputs};
 use crate::service::environment::Environment;
 use crate::service::run_spec::RunSpec;
 use crate::service::session::LedgerSession;
-use crate::service::sweep::{
-    DueFile, Found, JudgedPolicy, Sweep, SweepObserver, SweepRequest, SweptFile, SweptOutcome, find,
-};
 use crate::service::workspace::{PathOverrides, Workspace};
 use crate::service::{disk, report, review, signer};
+use crate::session::Outcome;
+use crate::sweep::{
+    DueFile, Ended, Found, JudgedPolicy, Sweep, SweepObserver, SweepRequest, SweptFile, SweptOutcome, find,
+};
 
 /// The largest request to the server: tasks, and bytes of texts.
 const MAX_TASKS: usize = 1_000;
 
 const MAX_BYTES: usize = 4 * 1024 * 1024;
+
+impl Quorate {
+    /// As [`Quorate::sweep`], but queues the reviews for workers, and with `wait` waits until they have ended. The ledger
+    /// is in a Postgres database.
+    #[must_use = "nothing happens until it is polled"]
+    pub fn enqueue_sweep(
+        &self,
+        mut request: SweepRequest,
+        queue: QueueOptions,
+        wait: bool,
+        observer: Arc<dyn SweepObserver>,
+    ) -> Run<Outcome<Sweep>> {
+        request.filter.below = self.root.as_ref().map(|root| root.dir().to_owned()).or(request.filter.below);
+        let quorate = self.clone();
+        Run::new(move |_, interruption| async move {
+            let session = quorate.queue().open_for_writing().await?;
+            let ended = Ended::new(observer);
+            let sweeping = async {
+                let mut swept = enqueue_sweep(&session, &request, &queue).await?;
+                if wait {
+                    wait_for_sweep(&session, &mut swept, &*ended).await?;
+                }
+                Ok(swept)
+            };
+            let swept = ended.until_interrupted(&session, &interruption, sweeping).await;
+            session.finish(swept).await
+        })
+    }
+}
 
 /// A text to queue.
 #[derive(Debug, Clone)]
