@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate::Money;
-use quorate::measured::made_up_event;
 use quorate_kernel::ports::executor::{Executor, Servers, Settings, Usage};
 use quorate_kernel::prompt::{Layout, Prompt};
 use quorate_manifest::council::{VerdictPolicy, built_in_council};
+use quorate_protocol::answers::Schema;
 use quorate_protocol::modes::council::{Council, Setup};
-use quorate_protocol::{Command, Event, Json, Part, PartKind, Protocol as _, TimedEvent};
+use quorate_protocol::{Command, ConsultationResult, Event, Json, Part, PartKind, Protocol as _, TimedEvent};
 use serde_json::json;
 
 use super::table::Measure;
@@ -21,6 +21,10 @@ const BYTES_PER_TOKEN: usize = 4;
 /// No service caches a shorter prefix.
 const LEAST_CACHED_BYTES: usize = 4 << 10;
 const ANSWER_TOKENS: u64 = 300;
+const FINDING: &str = "The second paragraph promises what the first one does not bear out: a reader who acts on it would \
+                       find that the number has no source, that the period it holds for is not named, and that the \
+                       exception in the last sentence takes back most of it. Name the source and the period, and put the \
+                       exception where the promise is made.";
 
 /// A wire with a model of its vendor, and whether it charges for what it puts into its cache.
 const WIRES: [(&str, &str, &str, bool); 4] = [
@@ -83,15 +87,26 @@ fn prompts() -> Result<Vec<Prompt>, Failure> {
     let (mut events, mut prompts) = (VecDeque::from([opened]), Vec::new());
     while let Some(event) = events.pop_front() {
         for command in protocol.advance(&TimedEvent { at_ms: 0, event }) {
-            if let Command::Invoke(invoke) = &command {
-                let deliberator = council.deliberators.iter().find(|member| member.id == invoke.member);
-                let role = deliberator.map_or(&council.adjudicator.text, |member| &member.prompt.text);
-                prompts.push(layout.prompt(invoke, &[], role));
-            }
-            events.extend(made_up_event(command, 5));
+            let Command::Invoke(invoke) = command else { continue };
+            let deliberator = council.deliberators.iter().find(|member| member.id == invoke.member);
+            let role = deliberator.map_or(&council.adjudicator.text, |member| &member.prompt.text);
+            prompts.push(layout.prompt(&invoke, &[], role));
+            let result = ConsultationResult::Answered(answer(invoke.schema));
+            events.push_back(Event::Consulted { id: invoke.id, result });
         }
     }
     Ok(prompts)
+}
+
+/// An answer of usual length.
+fn answer(schema: Schema) -> Json {
+    let finding = json!({"issue": FINDING, "quote": "the second paragraph"});
+    match schema {
+        Schema::Adjudication => json!({"verdict": "SHIP", "reasoning": FINDING, "revision_brief": null}),
+        _ => json!({
+            "would_block": false, "irreducible": false, "findings": [finding, finding], "reasoning": FINDING,
+        }),
+    }
 }
 
 fn sizes(prompts: &[Prompt], at: usize) -> Sizes {

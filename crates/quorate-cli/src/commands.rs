@@ -286,13 +286,17 @@ async fn run_command(command: Command, quorate: &Quorate, terminal: &Terminal) -
 }
 
 /// The features that a build can have or lack, and whether this one has them.
-const FEATURES: [(&str, bool); 7] = [
+const FEATURES: [(&str, bool); 11] = [
+    ("agent-cli", cfg!(feature = "agent-cli")),
+    ("cluster", cfg!(feature = "cluster")),
     ("http-witness", cfg!(feature = "http-witness")),
+    ("llm", cfg!(feature = "llm")),
     ("mcp", cfg!(feature = "mcp")),
     ("metrics", cfg!(feature = "metrics")),
     ("nats", cfg!(feature = "nats")),
     ("otel", cfg!(feature = "otel")),
     ("postgres", cfg!(feature = "postgres")),
+    ("rubric", cfg!(feature = "rubric")),
     ("serve", cfg!(feature = "serve")),
 ];
 

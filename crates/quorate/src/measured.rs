@@ -4,7 +4,6 @@
 pub use super::service::commit_events::CommitEvents;
 pub use super::service::compose::Sources;
 pub use super::service::environment::Environment;
-pub use super::service::estimate::made_up_event;
 pub use super::service::live::Watcher;
 pub use super::service::manifests::Manifests;
 pub use super::service::runs::open as open_ledger;
