@@ -145,6 +145,18 @@ pub fn ensure_quorate_dir(path: &Path) -> Result<()> {
     }
 }
 
+/// Creates the directory of a ledger: ignored by version control if it is named `.quorate`, and for this user alone
+/// otherwise.
+///
+/// # Errors
+/// If it cannot be created.
+pub(crate) fn ensure_ledger_dir(path: &Path) -> Result<()> {
+    match path.file_name() {
+        Some(name) if name == ".quorate" => ensure_quorate_dir(path),
+        _ => ensure_private_dir(path),
+    }
+}
+
 /// A file in quarantine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QuarantinedFile {

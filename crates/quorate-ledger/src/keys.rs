@@ -12,7 +12,7 @@ use serde::Serialize;
 use tempfile::NamedTempFile;
 use zeroize::Zeroizing;
 
-use crate::files::{ensure_private_dir, ensure_quorate_dir, open, remove};
+use crate::files::{ensure_ledger_dir, ensure_private_dir, ensure_quorate_dir, open, remove};
 use crate::signing::{InvalidKey, PublicKey, SecretKey, SigningContext, Voucher};
 
 /// The purpose of a key in the ledger's key directory.
@@ -210,12 +210,8 @@ impl KeyDirectory {
 
     /// Creates the directory, private and ignored by version control.
     pub(crate) fn ensure_exists(&self) -> Result<(), KeyFileError> {
-        let above = self.path.parent().unwrap_or(&self.path);
-        let made = match above.file_name() {
-            Some(name) if name == ".quorate" => ensure_quorate_dir(above),
-            _ => ensure_private_dir(above),
-        };
-        made.and_then(|()| ensure_quorate_dir(&self.path))
+        ensure_ledger_dir(self.path.parent().unwrap_or(&self.path))
+            .and_then(|()| ensure_quorate_dir(&self.path))
             .map_err(|source| io("make", &self.path, source))?;
         check_directory(&self.path)
     }

@@ -52,7 +52,7 @@ impl Quorate {
     /// let listed = quorate.runs(RunsRequest::default()).await?.value;
     /// assert_eq!(listed.runs.len(), 1);
     /// let Recorded::Review(review) = quorate.show("latest").await?.value else { panic!("it is a review") };
-    /// assert_eq!(review.run, listed.runs[0].run);
+    /// assert_eq!(review.run, *listed.runs[0].run);
     /// assert!(quorate.replay("latest").await?.identical);
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())

@@ -104,11 +104,7 @@ impl StoreAddress {
     }
 
     pub(super) fn create_dir(&self) -> std::io::Result<()> {
-        let dir = self.dir();
-        match dir.file_name() {
-            Some(name) if name == ".quorate" => files::ensure_quorate_dir(dir),
-            _ => files::ensure_private_dir(dir),
-        }
+        files::ensure_ledger_dir(self.dir())
     }
 }
 

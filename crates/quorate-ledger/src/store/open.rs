@@ -241,14 +241,7 @@ fn ensure_ledger_key(dir: &Path) -> Result<(), LedgerError> {
     let keys = keys::KeyDirectory::new(dir);
     let cannot =
         |error| unavailable(format!("cannot create the key of the ledger in {}", dir.display()), error);
-    if keys.load(KeyPurpose::Ledger).map_err(cannot)?.is_none() {
-        // Another process may have created it meanwhile.
-        match keys.create(KeyPurpose::Ledger) {
-            Ok(_) | Err(keys::KeyFileError::AlreadyExists { .. }) => {}
-            Err(error) => return Err(cannot(error)),
-        }
-    }
-    Ok(())
+    keys.load_or_create(KeyPurpose::Ledger).map(drop).map_err(cannot)
 }
 
 /// The options for opening a writable file.
