@@ -10,7 +10,7 @@ use quorate::{Error, ErrorKind, Quorate};
 use quorate_diagnostics::render::concise;
 use quorate_diagnostics::render::machine::diagnostics_json;
 use quorate_diagnostics::{Body, RefusalCode, codes};
-use rmcp::model::{CallToolResult, ContentBlock, ErrorCode, ErrorData, MetaObject};
+use rmcp::model::{CallToolResult, ContentBlock, ErrorData, MetaObject};
 use serde_json::{Value, json};
 
 /// The key of a result's `_meta` that has `{code, message, help}`.
@@ -61,11 +61,6 @@ impl Failure {
             None => self.message.clone(),
         };
         ErrorData::invalid_params(quorate.redact_text(&text), Some(self.object(quorate)))
-    }
-
-    /// The failure as an error of the protocol about a resource, with secrets redacted.
-    pub(super) fn resource_error(&self, quorate: &Quorate) -> ErrorData {
-        ErrorData { code: ErrorCode::RESOURCE_NOT_FOUND, ..self.error(quorate) }
     }
 
     /// `{code, message, help}`, for programs.

@@ -110,7 +110,16 @@ pub(super) async fn get(
                 ErrorData::invalid_params(format!("`{}` takes `{name}`: {about}", entry.name), None)
             })?,
     };
-    let value = if entry.takes_path { quoted_path(state, &value)? } else { value };
+    let value = match entry.takes_path {
+        // An existing text below the root, on one line and in quotation marks: what a client sends as a path may be
+        // instructions.
+        true => {
+            let draft = state.quorate.review(&*value).load();
+            let draft = draft.map_err(|error| Failure::from(error).error(&state.quorate))?;
+            json!(escape_invisible(&draft.name())).to_string()
+        }
+        false => value,
+    };
     let known = entry.argument.map_or("", |(name, _)| name);
     if let Some(other) = arguments.keys().find(|key| *key != known) {
         return Err(ErrorData::invalid_params(format!("`{}` takes no `{other}`", entry.name), None));
@@ -121,12 +130,4 @@ pub(super) async fn get(
         messages.push(PromptMessage::new(Role::User, rmcp::model::ContentBlock::resource(contents)));
     }
     Ok(GetPromptResult::new(messages).with_description(entry.about))
-}
-
-/// The path of an existing text below the root, as the tools name it, on one line and in quotation marks: what a client
-/// sends as a path may be instructions.
-fn quoted_path(state: &ServerState, path: &str) -> Result<String, ErrorData> {
-    let draft =
-        state.quorate.review(path).load().map_err(|error| Failure::from(error).error(&state.quorate))?;
-    Ok(json!(escape_invisible(&draft.name())).to_string())
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use quorate_diagnostics::invisible::escape_invisible;
 use rmcp::ErrorData;
-use rmcp::model::{Resource, ResourceContents, ResourceTemplate};
+use rmcp::model::{ErrorCode, Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
 
 use super::ServerState;
@@ -85,7 +85,10 @@ pub(super) async fn read(state: &Arc<ServerState>, uri: &str) -> Result<Resource
         })
     };
     let done = state.jobs.compute(text).await;
-    let (text, kind) = done.map_err(|failure| failure.resource_error(&state.quorate))?;
+    let (text, kind) = done.map_err(|failure| ErrorData {
+        code: ErrorCode::RESOURCE_NOT_FOUND,
+        ..failure.error(&state.quorate)
+    })?;
     Ok(ResourceContents::text(text, uri).with_mime_type(kind))
 }
 

@@ -70,22 +70,20 @@ impl ConversationArguments {
 
 pub(super) async fn run_say(arguments: SayArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
     let format = arguments.conversation.format;
-    end(append_turn(arguments, quorate, terminal).await, format.into(), terminal)
-}
-
-async fn append_turn(arguments: SayArguments, quorate: &Quorate, terminal: &Terminal) -> Result<Exit, Error> {
-    let (rule, by) = (author_rule(arguments.yes), Some(arguments.by));
-    let request = SayRequest { text: text_argument(&arguments.text)?, by, rule, is_shared: true };
-    let format = arguments.conversation.format;
-    let conversation =
-        arguments.conversation.open(arguments.manifest, arguments.places, quorate, terminal)?;
-    let turn = conversation.say(&request).await?;
-    conversation.near_misses(&turn.content).iter().for_each(|miss| terminal.status(miss));
-    terminal.data(&match format {
-        HumanOrJson::Human => format!("{}\n", turn.id),
-        HumanOrJson::Json => json_text(&ShownTurn::of(&turn)),
-    });
-    Ok(Exit::DONE)
+    let appended = async {
+        let (rule, by) = (author_rule(arguments.yes), Some(arguments.by));
+        let request = SayRequest { text: text_argument(&arguments.text)?, by, rule, is_shared: true };
+        let conversation =
+            arguments.conversation.open(arguments.manifest, arguments.places, quorate, terminal)?;
+        let turn = conversation.say(&request).await?;
+        conversation.near_misses(&turn.content).iter().for_each(|miss| terminal.status(miss));
+        terminal.data(&match format {
+            HumanOrJson::Human => format!("{}\n", turn.id),
+            HumanOrJson::Json => json_text(&ShownTurn::of(&turn)),
+        });
+        Ok(Exit::DONE)
+    };
+    end(appended.await, format.into(), terminal)
 }
 
 /// Whether the author of a turn may be a participant.
@@ -217,16 +215,11 @@ pub(super) struct StateArguments {
 
 pub(super) async fn run_state(arguments: StateArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
     let format = arguments.conversation.format;
-    end(print_state(arguments, quorate, terminal).await, format.into(), terminal)
-}
-
-async fn print_state(
-    arguments: StateArguments,
-    quorate: &Quorate,
-    terminal: &Terminal,
-) -> Result<Exit, Error> {
-    let conversation =
-        arguments.conversation.open(arguments.manifest, arguments.places, quorate, terminal)?;
-    terminal.data(&json_text(&conversation.participant_state(&arguments.participant).await?));
-    Ok(Exit::DONE)
+    let printed = async {
+        let conversation =
+            arguments.conversation.open(arguments.manifest, arguments.places, quorate, terminal)?;
+        terminal.data(&json_text(&conversation.participant_state(&arguments.participant).await?));
+        Ok(Exit::DONE)
+    };
+    end(printed.await, format.into(), terminal)
 }

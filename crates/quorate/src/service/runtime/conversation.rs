@@ -213,7 +213,6 @@ impl Runtime {
 /// let mut reader = desk.reader().await?;
 /// assert!(reader.next_page().await?.is_empty());
 /// desk.say(&SayRequest { text: "The meeting moved.".to_owned(), ..SayRequest::default() }).await?;
-/// reader.changed().await?;
 /// assert_eq!(&*reader.next_page().await?[0].content, "The meeting moved.");
 /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
