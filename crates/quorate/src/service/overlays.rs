@@ -34,15 +34,6 @@ fn stream_of(assembly: &str) -> Name {
     format!("{STREAM_PREFIX}{assembly}").into()
 }
 
-/// Reads an assembly's overlays.
-///
-/// # Errors
-/// If the ledger does not answer, or a record is malformed.
-#[crate::boxed]
-pub async fn load(store: &Store, assembly: &str) -> Result<OverlaySet, Error> {
-    Ok(load_stream(store, &stream_of(assembly)).await?.0)
-}
-
 async fn load_stream(store: &Store, stream: &Name) -> Result<(OverlaySet, u64), Error> {
     let mut followed = Projection::default();
     let standing = catch_up(store, stream, &mut followed).await?.clone();
@@ -71,16 +62,16 @@ async fn catch_up<'f>(
 }
 
 /// The active texts for a setup's operators, by descending weight, without duplicates.
-pub fn active_texts(standing: &OverlaySet, setup: &Setup, now_ms: i64) -> Vec<Json> {
-    let mut texts: Vec<Json> = Vec::new();
-    let active = standing.active(now_ms);
-    for one in active.into_iter().filter(|one| setup.operators.contains(&one.operator)) {
-        let text = json!(one.text);
-        if !texts.contains(&text) {
-            texts.push(text);
-        }
-    }
-    texts
+///
+/// # Errors
+/// If the ledger does not answer, or a record is malformed.
+#[crate::boxed]
+pub async fn active_texts(store: &Store, setup: &Setup, now_ms: i64) -> Result<Vec<Json>, Error> {
+    let (standing, _) = load_stream(store, &stream_of(&setup.assembly)).await?;
+    let mut named = BTreeSet::new();
+    let is_wanted =
+        |one: &&Overlay| setup.operators.contains(&one.operator) && named.insert(one.text.clone());
+    Ok(standing.active(now_ms).into_iter().filter(is_wanted).map(|one| json!(one.text)).collect())
 }
 
 /// Adds a run's fragments as overlays, and evicts what exceeds the cap. Idempotent.

@@ -402,8 +402,8 @@ async fn hold_run(
         }
         BundleKind::Assembly => {
             let spec: RunSpec<assembly::Setup> = bundle.spec(environment, workspace)?;
-            let recorded = overlays::load(&session.store, &spec.setup.assembly).await?;
-            let texts = overlays::active_texts(&recorded, &spec.setup, environment.clock.now_ms());
+            let now_ms = environment.clock.now_ms();
+            let texts = overlays::active_texts(&session.store, &spec.setup, now_ms).await?;
             let (texts, _) = spec.redaction.redactor.redact_json(Json::Array(texts));
             let kind = subject_kind(spec.setup.mode);
             work.hold(spec, kind, Some(texts.as_array().cloned().unwrap_or_default())).await

@@ -87,7 +87,7 @@ pub struct Question {
     pub executor: String,
     /// Its deadline, in milliseconds.
     pub timeout_ms: u64,
-    /// The prompt; a real run has another nonce in its markers. `None` if the run gathers first.
+    /// The prompt; a real run has another nonce in its markers. Null if the run gathers first.
     pub prompt: Option<String>,
 }
 

@@ -118,8 +118,8 @@ pub(crate) async fn start(
     let permit = spec.admit(&session.environment)?;
     let resolved = &input.resolution.resolved;
     let signer = Signer::of_assembly(session.keys(), resolved).await?;
-    let recorded = overlays::load(&session.store, &spec.setup.assembly).await?;
-    let overlays = overlays::active_texts(&recorded, &spec.setup, session.environment.clock.now_ms());
+    let now_ms = session.environment.clock.now_ms();
+    let overlays = overlays::active_texts(&session.store, &spec.setup, now_ms).await?;
     let (overlays, in_overlays) = spec.redaction.redactor.redact_json(Json::Array(overlays));
     let overlays = overlays.as_array().cloned().unwrap_or_default();
     let (part, in_input) = redacted_input(spec, input).await?;
