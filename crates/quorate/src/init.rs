@@ -109,9 +109,9 @@ impl Quorate {
         template: InitTemplate,
         name: &str,
     ) -> Result<InitOutcome, Error> {
+        let (environment, dir) = (&self.environment, self.absolute(dir)?);
         check_name(name)?;
-        let environment = &self.environment;
-        let root = find_root(environment, None, &self.absolute(dir)?);
+        let root = find_root(environment, None, &dir);
         let now = rfc3339(environment.clock.now_ms());
         let file = |path: String, text: &str, name: &str| {
             let text = text.replace("{name}", name).replace("{title}", &title(name)).replace("{now}", &now);

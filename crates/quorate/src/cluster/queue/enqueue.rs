@@ -46,6 +46,19 @@ const MAX_BYTES: usize = 4 * 1024 * 1024;
 impl Quorate {
     /// As [`Quorate::sweep`], but queues the reviews for workers, and with `wait` waits until they have ended. The ledger
     /// is in a Postgres database.
+    ///
+    /// ```no_run
+    /// # async fn queue() -> Result<(), quorate::Error> {
+    /// use std::sync::Arc;
+    ///
+    /// use quorate::Quorate;
+    ///
+    /// let quorate = Quorate::builder().workspace("editorial").ledger("postgres://quorate@db/editorial").build()?;
+    /// let queueing = quorate.enqueue_sweep(Default::default(), Default::default(), false, Arc::new(()));
+    /// println!("{} files", queueing.finish().await?.files.len());
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use = "nothing happens until it is polled"]
     pub fn enqueue_sweep(
         &self,
