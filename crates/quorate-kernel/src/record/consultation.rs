@@ -192,7 +192,7 @@ record_data! {
         /// The price, if it is known.
         #[schemars(with = "Money")]
         pub money?: Money,
-        /// Calls made, re-prompts and retries included; `None` of one attempt.
+        /// Calls made, re-prompts and retries included.
         #[schemars(with = "u64")]
         pub calls?: u64,
         /// Milliseconds from question to end.

@@ -126,7 +126,7 @@ pub struct VoteCount {
     pub missing: f64,
     /// The ratio without rounding.
     pub exact: ExactRatio,
-    /// The rule that decided; `None` where nothing was decided.
+    /// The rule that decided; null where nothing was decided.
     #[serde(default, deserialize_with = "lenient")]
     pub rule: Option<String>,
     /// How a tie was broken.
@@ -197,7 +197,7 @@ pub struct Message {
     pub round: u64,
     /// The id of its author.
     pub from: String,
-    /// To whom; `None`, recorded as `*`, is everybody in reach.
+    /// To whom: members, or `*` for everybody in reach (`None`).
     #[serde(deserialize_with = "recipients", serialize_with = "recipients_or_all")]
     #[schemars(schema_with = "recipients_schema")]
     pub to: Option<Vec<String>>,
@@ -264,7 +264,7 @@ pub struct Node {
     pub parent: Option<String>,
     /// `passed`, `passed_up` (it gave nothing itself), `silent`, `refused` or `not_asked`.
     pub status: String,
-    /// The rule that made what it passes up; `None` is its own answer.
+    /// The rule that made what it passes up; null for its own answer.
     #[serde(default, deserialize_with = "lenient")]
     pub rule: Option<String>,
     /// The children that it is made of.

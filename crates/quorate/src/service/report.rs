@@ -48,7 +48,7 @@ pub(crate) const SCHEMA: &str = "quorate.review/v1";
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[schemars(deny_unknown_fields, description = "A review, as `quorate review --format json` prints it.")]
 pub struct Review {
     /// The version of the JSON.
     #[schemars(extend("const" = SCHEMA))]

@@ -88,7 +88,11 @@ impl AssemblyVerdict {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields, extend("allOf" = required_by_mode()))]
+#[schemars(
+    deny_unknown_fields,
+    description = "A decision of an assembly, as `quorate convene --format json` prints it.",
+    extend("allOf" = required_by_mode())
+)]
 pub struct Decision {
     /// The version of the JSON.
     #[schemars(extend("const" = SCHEMA))]
