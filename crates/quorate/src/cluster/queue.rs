@@ -117,47 +117,34 @@ impl Queue {
         &self,
         work: impl AsyncFnOnce(&LedgerSession) -> Result<T, Error>,
     ) -> Result<Outcome<T>, Error> {
-        let session = self.open().await?;
+        let session = self.open(open_session::open).await?;
         let done = work(&session).await;
         session.finish(done).await
     }
 
-    /// Opens the ledger.
+    /// Opens the ledger for a command that adds tasks or executes them.
     ///
     /// # Errors
-    /// As [`ensure_queue`], and if configuration or ledger are unusable.
-    #[crate::boxed]
-    async fn open(&self) -> Result<OpenSession, Error> {
-        let opening = async {
-            let workspace = self.workspace()?;
-            open_session::open(self.0.environment.clone(), workspace).await
-        };
-        let session = self.0.open(opening).await?;
-        ensure_queue(&session.environment, session.store.address())?;
-        Ok(session)
-    }
-
-    /// As [`Queue::open`], for a command that adds tasks or executes them.
-    ///
-    /// # Errors
-    /// As [`Queue::open`], and if the ledger or the log cannot be written.
+    /// As [`ensure_queue`], and if configuration, ledger or log are unusable.
     #[crate::boxed]
     pub(crate) async fn open_for_writing(&self) -> Result<OpenSession, Error> {
-        let opening = async {
-            let workspace = self.workspace()?;
-            open_session::open_for_writing(self.0.environment.clone(), workspace).await
-        };
-        let session = self.0.open(opening).await?;
-        ensure_queue(&session.environment, session.store.address())?;
-        Ok(session)
+        self.open(open_session::open_for_writing).await
     }
 
-    fn workspace(&self) -> Result<Workspace, Error> {
+    async fn open<F: Future<Output = Result<LedgerSession, Error>> + Send>(
+        &self,
+        open: impl FnOnce(Environment, Workspace) -> F + Send,
+    ) -> Result<OpenSession, Error> {
         let Quorate { environment, places, .. } = &self.0;
-        let workspace = workspace::load(environment, places, &environment.directory)?;
-        // Before the ledger is opened, since opening a file creates it.
-        ensure_queue(environment, &workspace.ledger)?;
-        Ok(workspace)
+        let opening = async {
+            let workspace = workspace::load(environment, places, &environment.directory)?;
+            // Before the ledger is opened, since opening a file creates it.
+            ensure_queue(environment, &workspace.ledger)?;
+            open(environment.clone(), workspace).await
+        };
+        let session = self.0.open(opening).await?;
+        ensure_queue(environment, session.store.address())?;
+        Ok(session)
     }
 
     /// Queues a run of an assembly about each file of a folder, or about one subject, and with `wait` waits for the outcomes.
