@@ -11,17 +11,15 @@ pub mod otel;
 use std::io::Write;
 
 use quorate_kernel::clock::parse_rfc3339;
-use quorate_kernel::entropy::hex;
 use quorate_kernel::ports::ledger::LedgerError;
-use quorate_protocol::{Json, Name};
-use serde_json::Map;
+use quorate_protocol::Name;
 
 use crate::Store;
 use crate::merkle::{self, Hash};
 use crate::prove::check::RecordChecker;
 use crate::prove::{self, CheckedRecord, GapRule, InclusionPaths, ProvableRecord, SignerLookup};
 use crate::record::Head;
-use crate::signing::{KeyId, PublicKey};
+use crate::signing::PublicKey;
 use crate::store::engine::{Column, Engine, Row, Value, sql, sql_rows};
 use crate::store::{CheckpointRecord, STREAM, tiles};
 
@@ -138,23 +136,6 @@ impl Store {
             position += 1000;
         }
         Ok(size)
-    }
-}
-
-/// A record as the formats without proofs use it.
-struct ExportedRecord {
-    seq: u64,
-    head: Head,
-    at_ms: i64,
-    leaf: String,
-    data: Option<Map<String, Json>>,
-    signers: Vec<KeyId>,
-}
-
-impl From<(ProvableRecord, CheckedRecord)> for ExportedRecord {
-    fn from((item, checked): (ProvableRecord, CheckedRecord)) -> Self {
-        let CheckedRecord { head, leaf, at_ms, data, signers } = checked;
-        ExportedRecord { seq: item.index + 1, head, at_ms, leaf: hex(&leaf), data, signers }
     }
 }
 

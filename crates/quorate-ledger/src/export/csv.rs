@@ -3,9 +3,11 @@
 
 use std::io::Write;
 
+use quorate_kernel::entropy::hex;
 use quorate_protocol::Json;
 
-use super::{CheckedRecords, ExportError, ExportedRecord};
+use super::{CheckedRecords, ExportError};
+use crate::prove::CheckedRecord;
 
 /// The columns. They never change.
 pub const COLUMNS: [&str; 18] = [
@@ -35,14 +37,14 @@ pub(super) async fn write(
 ) -> Result<(), ExportError> {
     out.write_all(row(&COLUMNS.map(str::to_owned)).as_bytes())?;
     while let Some(page) = records.next_page().await? {
-        for exported in page.into_iter().map(ExportedRecord::from) {
-            out.write_all(row(&cells(&exported)).as_bytes())?;
+        for (item, exported) in page {
+            out.write_all(row(&cells(item.index + 1, &exported)).as_bytes())?;
         }
     }
     Ok(())
 }
 
-fn cells(exported: &ExportedRecord) -> [String; 18] {
+fn cells(seq: u64, exported: &CheckedRecord) -> [String; 18] {
     let data = exported.data.as_ref();
     let value_at = |path: &[&str]| {
         let mut keys = path.iter();
@@ -55,7 +57,7 @@ fn cells(exported: &ExportedRecord) -> [String; 18] {
     };
     let signers: Vec<String> = exported.signers.iter().map(ToString::to_string).collect();
     [
-        exported.seq.to_string(),
+        seq.to_string(),
         exported.head.run.clone(),
         exported.head.n.to_string(),
         exported.head.at.clone(),
@@ -71,7 +73,7 @@ fn cells(exported: &ExportedRecord) -> [String; 18] {
         value_at(&["spent", "tokens_out"]),
         value_at(&["spent", "ms"]),
         exported.head.data_sha256.clone(),
-        exported.leaf.clone(),
+        hex(&exported.leaf),
         signers.join(" "),
     ]
 }

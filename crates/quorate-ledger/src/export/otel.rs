@@ -14,7 +14,8 @@ use quorate_protocol::Json;
 use serde_json::{Map, json};
 use sha2::{Digest as _, Sha256};
 
-use super::{CheckedRecords, ExportError, ExportedRecord};
+use super::{CheckedRecords, ExportError};
+use crate::prove::CheckedRecord;
 
 const INTERNAL: u8 = 1;
 const CLIENT: u8 = 3;
@@ -23,7 +24,7 @@ const ERROR: u8 = 2;
 
 /// A run whose last record was not read yet.
 struct OpenTrace {
-    first: ExportedRecord,
+    first: CheckedRecord,
     last_ms: i64,
     /// The verdict in its outcome. An override has a span of its own.
     verdict: Option<String>,
@@ -42,7 +43,7 @@ pub(super) async fn write(
     let mut spans = SpanWriter { out, has_written: false };
     let mut open: BTreeMap<String, OpenTrace> = BTreeMap::new();
     while let Some(page) = records.next_page().await? {
-        for exported in page.into_iter().map(ExportedRecord::from) {
+        for (_, exported) in page {
             let (run, at_ms) = (exported.head.run.clone(), exported.at_ms);
             let outcome = exported.data.as_ref().filter(|_| exported.head.kind == Kind::Outcome.as_str());
             let verdict = outcome.and_then(record::verdict);
@@ -90,7 +91,7 @@ fn root(open: &OpenTrace) -> Json {
 }
 
 /// The span of any other record.
-fn child(exported: &ExportedRecord) -> Json {
+fn child(exported: &CheckedRecord) -> Json {
     let parent = span_id(&exported.head.run, 0);
     let data = exported.data.as_ref();
     let Some(data) = data.filter(|_| exported.head.kind == Kind::Consultation.as_str()) else {
@@ -127,13 +128,13 @@ fn child(exported: &ExportedRecord) -> Json {
 }
 
 /// Attributes of every span.
-fn common(exported: &ExportedRecord) -> Vec<(&'static str, Json)> {
+fn common(exported: &CheckedRecord) -> Vec<(&'static str, Json)> {
     let head = &exported.head;
     let mut all = vec![
         (CONVERSATION, json!(head.run)),
         (RECORD, json!(format!("{}/{}", head.run, head.n))),
         (KIND, json!(head.kind)),
-        (LEAF, json!(exported.leaf)),
+        (LEAF, json!(hex(&exported.leaf))),
     ];
     let signers: Vec<String> = exported.signers.iter().map(ToString::to_string).collect();
     if !signers.is_empty() {
@@ -143,7 +144,7 @@ fn common(exported: &ExportedRecord) -> Vec<(&'static str, Json)> {
 }
 
 fn span(
-    exported: &ExportedRecord,
+    exported: &CheckedRecord,
     name: &str,
     parent: Option<&str>,
     start_ms: i64,
