@@ -84,30 +84,40 @@ pub enum DriverError {
 }
 
 impl RunConfig {
-    /// Opens the run and drives it to its end. Returns its records, as the ledger has them.
+    /// Opens the run and drives it to its end.
     ///
     /// # Errors
     /// See [`DriverError`].
     #[crate::boxed]
-    pub async fn open(self, opening: Opening) -> Result<Vec<Record>, DriverError> {
+    pub async fn open(self, opening: Opening) -> Result<(), DriverError> {
         let span = self.span();
-        self.open_in_span(opening).instrument(span).await
+        let recorder = Recorder::new(self.ledger.clone(), self.run.clone(), 0);
+        self.open_in_span(opening, Arc::new(recorder)).instrument(span).await
     }
 
-    async fn open_in_span(mut self, opening: Opening) -> Result<Vec<Record>, DriverError> {
+    /// As [`open`](Self::open). Returns the run's records, as the ledger has them.
+    ///
+    /// # Errors
+    /// See [`DriverError`].
+    #[crate::boxed]
+    pub async fn open_recorded(self, opening: Opening) -> Result<Vec<Record>, DriverError> {
+        let span = self.span();
+        let recorder = Arc::new(Recorder::keeping(self.ledger.clone(), self.run.clone()));
+        self.open_in_span(opening, recorder.clone()).instrument(span).await?;
+        Ok(recorder.take_records().await)
+    }
+
+    async fn open_in_span(mut self, opening: Opening, recorder: Arc<Recorder>) -> Result<(), DriverError> {
         tracing::info!("opened");
         let at_ms = self.clock.now_ms();
         let bodies = opening.inputs.iter().map(body).collect();
         let event = history::opened_event(self.run.clone(), &opening.opened, opening.inputs);
         let commands = self.protocol.advance(&TimedEvent { at_ms, event });
         let entry = Entry::of(&opening.opened, at_ms);
-        let recorder = Recorder::keeping(self.ledger.clone(), self.run.clone());
         let mut session = RunLoop::new(self, recorder, EarlierSessions::default());
         let step = Step { entries: vec![entry], bodies, commands, ..Step::default() };
         session.append_and_perform(at_ms, step).await?;
-        let recorder = session.recorder.clone();
-        session.run().await?;
-        Ok(recorder.take_records().await)
+        session.run().await
     }
 
     /// Resumes a run: feeds the recorded events and asks only for the missing ones. `superseded` is what
@@ -161,7 +171,7 @@ impl RunConfig {
         let intent = RunIntent { resumes: true, supersedes: superseded, ..RunIntent::default() };
         let before = EarlierSessions { calls: history.calls, charged: history.charged, wall: history.wall };
         let recorder = Recorder::new(self.ledger.clone(), self.run.clone(), history.next);
-        let mut session = RunLoop::new(self, recorder, before);
+        let mut session = RunLoop::new(self, Arc::new(recorder), before);
         session.outcome = history.outcome_data().cloned();
         session.append_and_perform(at_ms, Step { commands, intent, ..Step::default() }).await?;
         session.run().await
@@ -278,7 +288,7 @@ struct RunLoop {
 }
 
 impl RunLoop {
-    fn new(config: RunConfig, recorder: Recorder, before: EarlierSessions) -> Self {
+    fn new(config: RunConfig, recorder: Arc<Recorder>, before: EarlierSessions) -> Self {
         let call_context = CallContext {
             run: config.run.clone(),
             layout: Layout { nonce: entropy::nonce(&config.seed) },
@@ -289,7 +299,7 @@ impl RunLoop {
             clock: config.clock.clone(),
         };
         RunLoop {
-            recorder: Arc::new(recorder),
+            recorder,
             call_context: Arc::new(call_context),
             deadline: config.wall.map(|cap| Instant::now() + cap.saturating_sub(before.wall)),
             active_calls: BTreeMap::new(),
