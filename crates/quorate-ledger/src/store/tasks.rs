@@ -627,13 +627,13 @@ pub struct Tenant {
     pub name: String,
     /// Its share of the workers, relative to the other tenants' shares; 1 unless it was changed.
     pub weight: u64,
-    /// The most of its tasks that may run at once; `None` is no limit.
+    /// The most of its tasks that may run at once; `None` means unlimited.
     pub max_running: Option<u64>,
-    /// The most of its tasks that may wait; `None` is no limit.
+    /// The most of its tasks that may wait; `None` means unlimited.
     pub max_waiting: Option<u64>,
 }
 
-/// A change of a tenant. A field that is `None` stays as it is; an inner `None` removes a limit.
+/// A change of a tenant. `None` leaves a field unchanged; an inner `None` removes a limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TenantChange {
     /// Its share of the workers, at least 1.
@@ -649,7 +649,7 @@ pub struct TenantChange {
 pub struct PoolQuota {
     /// The pool's name.
     pub pool: String,
-    /// The most calls of all workers in an hour; `None` is no limit.
+    /// The most calls of all workers in an hour; `None` means unlimited.
     pub calls_per_hour: Option<u64>,
     /// The most calls that may be saved up; `None` without a limit.
     pub burst: Option<u64>,

@@ -562,7 +562,7 @@ const DEFAULT_CLASS: &str = "default";
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct QueueOptions {
-    /// Whose tasks they are: 1 to 64 lower-case letters, digits, `-`, `_` and `.`, beginning with a letter or a digit.
+    /// The tenant that owns the tasks: 1 to 64 lower-case letters, digits, `-`, `_` and `.`, beginning with a letter or a digit.
     pub tenant: String,
     /// Workers claim only the tasks of their classes. In the form of a tenant.
     pub class: String,

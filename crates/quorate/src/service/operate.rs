@@ -38,7 +38,7 @@ pub enum ReplyMode {
 /// A participant's answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Response {
-    /// The text, as it was appended.
+    /// The text, without secrets.
     pub text: String,
     /// The id of the appended turn; `None` if the answer is only returned.
     pub turn: Option<Name>,
