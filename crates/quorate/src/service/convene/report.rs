@@ -464,9 +464,11 @@ impl Decision {
         class_warnings(&self.request, &self.declared_rules, members)
     }
 
-    /// The usage of each member that was asked, in the order of the members.
+    /// The usage of each member that was asked, in the order of the manifest.
     pub fn usage(&self) -> impl Iterator<Item = &MemberUsage> {
-        self.members.iter().filter_map(|member| member.usage.as_ref())
+        let mut members: Vec<&Member> = self.members.iter().collect();
+        members.sort_by_key(|member| member.place);
+        members.into_iter().filter_map(|member| member.usage.as_ref())
     }
 
     /// Verdict and reason as plain text.
@@ -494,6 +496,9 @@ pub struct Member {
     pub id: String,
     /// The title of the role.
     pub role: String,
+    /// Its place in the manifest's roster, from 0.
+    #[serde(skip)]
+    pub(crate) place: usize,
     /// Advisory: the phase that it is asked in.
     #[serde(skip)]
     pub phase: Option<String>,
@@ -584,16 +589,17 @@ impl Member {
             by_member.entry(&data.member).or_default().push(Consultation::of(history, data));
         }
         let mut usage = MemberUsage::all(history);
-        let of = |member: &assembly::Member| Member {
+        let of = |(place, member): (usize, &assembly::Member)| Member {
             id: member.id.to_string(),
             role: member.role.clone(),
+            place,
             phase: member.phase.clone(),
             classes: member.vote_class.clone(),
             parent: member.parent.as_ref().map(ToString::to_string),
             consultations: by_member.remove(&*member.id).unwrap_or_default(),
             usage: usage.remove(&*member.id),
         };
-        roster.iter().map(of).collect()
+        roster.iter().enumerate().map(of).collect()
     }
 
     /// The status of its last question; `not_asked` without one.

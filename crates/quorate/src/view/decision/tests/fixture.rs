@@ -54,6 +54,7 @@ pub(super) fn unasked(id: &str, role: &str) -> Member {
     Member {
         id: id.to_owned(),
         role: role.to_owned(),
+        place: 0,
         phase: None,
         classes: None,
         parent: None,
