@@ -11,7 +11,8 @@ use quorate::{Error, Quorate};
 #[cfg(feature = "metrics")]
 pub(crate) fn serve(address: Option<SocketAddr>, quorate: &Quorate) -> Result<Quorate, Error> {
     use metrics_exporter_prometheus::{Matcher, PrometheusBuilder};
-    use quorate::cluster::metrics::{APPEND_SECONDS, describe};
+    use quorate::cluster::describe_metrics;
+    use quorate::cluster::metrics::APPEND_SECONDS;
     use quorate_diagnostics::{Body, codes};
 
     /// The bounds of buckets, in seconds: for database operations, and for model calls.
@@ -32,7 +33,7 @@ pub(crate) fn serve(address: Option<SocketAddr>, quorate: &Quorate) -> Result<Qu
     let builder =
         builder.and_then(|b| b.set_buckets_for_metric(Matcher::Suffix("_seconds".to_owned()), &SLOW));
     builder.and_then(PrometheusBuilder::install).map_err(|error| unusable(&error))?;
-    describe();
+    describe_metrics();
     Ok(quorate.metered())
 }
 

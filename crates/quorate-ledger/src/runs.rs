@@ -2,20 +2,19 @@
 //! a list is compared with its run's records (D13).
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt;
 
 use quorate_kernel::clock::rfc3339;
 use quorate_kernel::ports::ledger::LedgerError;
 use quorate_kernel::record::{CountedAnswer, VoteCount};
 use quorate_protocol::Name;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize, Serializer};
+use serde::Deserialize;
 
 use crate::Store;
 use crate::store::engine::{Column, Row, Statement, Value, sql, sql_rows};
-use crate::verify::shown_runs::{Compared, Extent, SHOWN_COLUMNS, ShownQuery, shown_columns};
+use crate::verify::shown_runs::{Compared, Extent, SHOWN_COLUMNS, ShownQuery, UNLISTED, shown_columns};
 
 pub use crate::verify::RunFinding;
+pub use crate::verify::shown_runs::{ListedRun, RunCursor};
 
 /// The most later verdicts that are returned for a text.
 const MAX_LATER: i64 = 100;
@@ -354,9 +353,6 @@ pub(crate) fn rows_of(runs: &[&Name]) -> ShownQuery {
     ShownQuery { statements: vec![statement], limit: runs.len(), extent: Extent::Row, unlisted: false }
 }
 
-/// The difference reported for a run with records but without a row.
-pub(crate) const UNLISTED: &str = "its records exist, but it has no row in the table of runs";
-
 /// The number of runs that are compared in one snapshot.
 pub(crate) const MAX_COMPARED: usize = 500;
 
@@ -389,91 +385,6 @@ pub struct RunFilter {
     pub producer: Option<String>,
     /// Continue after this position: the last run of the preceding page.
     pub after: Option<RunCursor>,
-}
-
-/// A position in the list. A run that is decided between two pages appears on none or both of them; every other run
-/// appears once.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunCursor {
-    /// The run at this position.
-    pub run: Name,
-    /// Whether it is in the open part of the list.
-    pub open: bool,
-}
-
-/// The prefix of a cursor's text in the open part of the list.
-const OPEN_MARK: &str = "open:";
-
-impl From<&str> for RunCursor {
-    fn from(text: &str) -> Self {
-        match text.strip_prefix(OPEN_MARK) {
-            Some(run) => RunCursor { run: run.into(), open: true },
-            None => RunCursor { run: text.into(), open: false },
-        }
-    }
-}
-
-impl fmt::Display for RunCursor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mark = if self.open { OPEN_MARK } else { "" };
-        write!(f, "{mark}{}", self.run)
-    }
-}
-
-/// A run of a list.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
-pub struct ListedRun {
-    /// Its id
-    #[schemars(with = "String")]
-    pub run: Name,
-    /// When it was opened, RFC 3339 in UTC
-    pub opened: String,
-    /// What it is about: a path, or `-`
-    pub artifact: String,
-    pub artifact_type: String,
-    /// `council`, or the mode of an assembly
-    pub mode: String,
-    /// The operator that made what it is about; null where none is recorded
-    pub producer: Option<String>,
-    /// The verdict or outcome; null while nothing is decided; altered or damaged where the run's row differs from its records;
-    /// erased where its outcome was
-    pub verdict: Option<String>,
-    /// The difference, if the verdict is altered or damaged
-    #[serde(rename = "difference", serialize_with = "as_difference")]
-    #[schemars(with = "Option<String>")]
-    pub finding: Option<RunFinding>,
-    /// A person's decision beside it
-    #[serde(rename = "override")]
-    pub overridden: Option<String>,
-    /// Deliberators that block, voters that vote no, peers whose objection stands
-    pub blockers: Vec<String>,
-    /// Members without an answer
-    pub missing: Vec<String>,
-    /// Whether nothing is decided yet
-    pub open: bool,
-    /// Whether the last checkpoint covers all its records, and row, records and tree agree
-    pub sealed: bool,
-    /// Whether it was recorded in another ledger
-    pub imported: bool,
-    /// Its position in the list; `None` for a run without a row, which precedes the first page
-    #[serde(skip)]
-    pub place: Option<RunCursor>,
-}
-
-fn as_difference<S: Serializer>(finding: &Option<RunFinding>, serializer: S) -> Result<S::Ok, S::Error> {
-    finding.as_ref().and_then(RunFinding::difference).serialize(serializer)
-}
-
-impl ListedRun {
-    /// The difference between row, records and tree, if there is one.
-    pub fn difference(&self) -> Option<&str> {
-        self.finding.as_ref().and_then(RunFinding::difference)
-    }
-
-    /// When it was opened, to the minute, in UTC: `2026-03-04 05:05`.
-    pub fn opened_minute(&self) -> String {
-        self.opened.get(..16).unwrap_or(&self.opened).replace('T', " ")
-    }
 }
 
 /// The statement for open or decided runs. Only rows of the page look up the last record, because an index determines

@@ -54,6 +54,23 @@ pub use open::OpenedStore;
 #[cfg(feature = "postgres")]
 pub use postgres::{InvalidAddress, ServerFacts, SharedConnection};
 
+/// The parameters that an address may have; `options[NAME]` is for session settings.
+const KNOWN_PARAMETERS: [&str; 12] = [
+    "application_name",
+    "dbname",
+    "host",
+    "hostaddr",
+    "options",
+    "password",
+    "port",
+    "sslcert",
+    "sslkey",
+    "sslmode",
+    "sslrootcert",
+    "user",
+];
+
+/// An opened ledger: records are appended, read and sealed through it.
 pub struct Store {
     address: Arc<StoreAddress>,
     connection: Arc<Mutex<Connection>>,
@@ -225,6 +242,11 @@ impl Store {
 /// Carries a refusal of the ledger among the errors of its database; [`Store::error`] takes it out again.
 pub(crate) fn refusal(error: LedgerError) -> sqlx::Error {
     sqlx::Error::Configuration(Box::new(error))
+}
+
+/// Why a ledger that a newer version of this program made is only read.
+fn newer_schema(version: usize, ours: usize) -> String {
+    format!("its schema is version {version}, and this program writes version {ours}: it is only read")
 }
 
 fn no_answer_error(address: &StoreAddress, error: sqlx::Error) -> LedgerError {

@@ -10,6 +10,13 @@ pub mod queue;
 use super::builder::Quorate;
 use super::service::environment::Environment;
 
+/// Registers the descriptions of all metrics with the installed recorder.
+pub fn describe_metrics() {
+    metrics::describe();
+    #[cfg(feature = "postgres")]
+    queue::metrics::describe();
+}
+
 impl Quorate {
     /// The queue of the workspace's ledger.
     ///
@@ -36,10 +43,10 @@ impl Quorate {
     /// ```
     /// # let dir = tempfile::tempdir()?;
     /// use quorate::Quorate;
-    /// use quorate::cluster::metrics;
+    /// use quorate::cluster;
     ///
     /// // Install a recorder, such as that of the crate `metrics-exporter-prometheus`, and then:
-    /// metrics::describe();
+    /// cluster::describe_metrics();
     /// let quorate = Quorate::builder().workspace(dir.path()).build()?.metered();
     /// # drop(quorate);
     /// # Ok::<(), Box<dyn std::error::Error>>(())

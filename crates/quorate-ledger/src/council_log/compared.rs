@@ -13,10 +13,10 @@ use super::IndexedLog;
 use super::index::key;
 use super::line::LogEvent;
 use crate::Store;
-use crate::runs::{MAX_COMPARED, RunFinding, UNLISTED, rows_of};
+use crate::runs::{MAX_COMPARED, RunFinding, rows_of};
 use crate::stats::ReviewFilter;
 use crate::store::engine::{Column, Row, sql};
-use crate::verify::shown_runs::{Compared, Extent, LoggedFacts, ShownQuery};
+use crate::verify::shown_runs::{Compared, Extent, LoggedFacts, ShownQuery, UNLISTED};
 
 /// The lines of a log that are counted.
 #[derive(Debug, Clone, Default)]

@@ -3,6 +3,7 @@
 use std::fmt::{self, Debug, Display, Formatter};
 use std::path::{Path, PathBuf};
 
+use super::KNOWN_PARAMETERS;
 use crate::files;
 
 /// The location of a ledger.
@@ -19,21 +20,6 @@ pub enum StoreAddress {
     },
 }
 
-/// The parameters that an address may have; `options[NAME]` is for session settings.
-pub(super) const KNOWN_PARAMETERS: [&str; 12] = [
-    "application_name",
-    "dbname",
-    "host",
-    "hostaddr",
-    "options",
-    "password",
-    "port",
-    "sslcert",
-    "sslkey",
-    "sslmode",
-    "sslrootcert",
-    "user",
-];
 /// Those that are not shown. The others identify the ledger and contain no secrets.
 const SECRET_PARAMETERS: [&str; 2] = ["password", "sslkey"];
 

@@ -296,7 +296,7 @@ async fn prepare(connection: &mut SqliteConnection) -> Result<Option<String>, sq
         version if version > SCHEMAS.len() => {
             ensure_own_schema(connection, Schema::Any).await?;
             sqlx::raw_sql("PRAGMA query_only = ON").execute(connection).await?;
-            return Ok(Some(newer_schema(version, SCHEMAS.len())));
+            return Ok(Some(super::newer_schema(version, SCHEMAS.len())));
         }
         _ => {}
     }
@@ -320,10 +320,6 @@ async fn may_write(connection: &mut SqliteConnection) -> Result<bool, sqlx::Erro
         Err(error) if is_busy(&error) => Ok(true),
         done => done.map(|_| true),
     }
-}
-
-pub(super) fn newer_schema(version: usize, ours: usize) -> String {
-    format!("its schema is version {version}, and this program writes version {ours}: it is only read")
 }
 
 /// Opens a ledger in a read-only location.

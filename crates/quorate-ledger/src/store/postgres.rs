@@ -63,7 +63,7 @@ pub(super) async fn connect(
         is_new = before == 0;
     }
     let closed = if version > SCHEMAS.len() {
-        Some(super::open::newer_schema(version, SCHEMAS.len()))
+        Some(super::newer_schema(version, SCHEMAS.len()))
     } else {
         read_only_reason(&mut engine).await?
     };

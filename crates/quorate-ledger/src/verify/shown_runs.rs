@@ -5,12 +5,16 @@
 //! verified. `verify` checks the rest.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
 use std::ops::Range;
 
 use quorate_kernel::clock::{parse_rfc3339, rfc3339};
 use quorate_kernel::entropy::hex;
 use quorate_kernel::ports::ledger::{Kind, LedgerError};
 use quorate_kernel::record::{self, Imported, Override, RecordRange, RunEnded, RunOpened};
+use quorate_protocol::Name;
+use schemars::JsonSchema;
+use serde::{Serialize, Serializer};
 
 use super::key_changes::public_keys;
 use super::pages::{StoredRecord, record_from_row, signatures};
@@ -24,7 +28,6 @@ use crate::checkpoint::{CheckpointRecord, STREAM};
 use crate::merkle::{self, Hash, TreeHead};
 use crate::note::{Checkpoint, Note};
 use crate::retention::Erasure;
-use crate::runs::{ListedRun, UNLISTED};
 use crate::signing::{KeyId, PublicKey, Signature, SigningContext};
 use crate::store::engine::{Column, Engine, Row, Statement, Value, sql, sql_rows};
 use crate::store::index::Change;
@@ -583,6 +586,94 @@ async fn is_signed(
         key.zip(signature)
             .is_some_and(|(key, signature)| key.verify(SigningContext::RECORD, &leaf, &signature).is_ok())
     }))
+}
+
+/// The difference reported for a run with records but without a row.
+pub(crate) const UNLISTED: &str = "its records exist, but it has no row in the table of runs";
+
+/// A position in the list. A run that is decided between two pages appears on none or both of them; every other run
+/// appears once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunCursor {
+    /// The run at this position.
+    pub run: Name,
+    /// Whether it is in the open part of the list.
+    pub open: bool,
+}
+
+/// The prefix of a cursor's text in the open part of the list.
+const OPEN_MARK: &str = "open:";
+
+impl From<&str> for RunCursor {
+    fn from(text: &str) -> Self {
+        match text.strip_prefix(OPEN_MARK) {
+            Some(run) => RunCursor { run: run.into(), open: true },
+            None => RunCursor { run: text.into(), open: false },
+        }
+    }
+}
+
+impl fmt::Display for RunCursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mark = if self.open { OPEN_MARK } else { "" };
+        write!(f, "{mark}{}", self.run)
+    }
+}
+
+/// A run of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct ListedRun {
+    /// Its id
+    #[schemars(with = "String")]
+    pub run: Name,
+    /// When it was opened, RFC 3339 in UTC
+    pub opened: String,
+    /// What it is about: a path, or `-`
+    pub artifact: String,
+    pub artifact_type: String,
+    /// `council`, or the mode of an assembly
+    pub mode: String,
+    /// The operator that made what it is about; null where none is recorded
+    pub producer: Option<String>,
+    /// The verdict or outcome; null while nothing is decided; altered or damaged where the run's row differs from its records;
+    /// erased where its outcome was
+    pub verdict: Option<String>,
+    /// The difference, if the verdict is altered or damaged
+    #[serde(rename = "difference", serialize_with = "as_difference")]
+    #[schemars(with = "Option<String>")]
+    pub finding: Option<RunFinding>,
+    /// A person's decision beside it
+    #[serde(rename = "override")]
+    pub overridden: Option<String>,
+    /// Deliberators that block, voters that vote no, peers whose objection stands
+    pub blockers: Vec<String>,
+    /// Members without an answer
+    pub missing: Vec<String>,
+    /// Whether nothing is decided yet
+    pub open: bool,
+    /// Whether the last checkpoint covers all its records, and row, records and tree agree
+    pub sealed: bool,
+    /// Whether it was recorded in another ledger
+    pub imported: bool,
+    /// Its position in the list; `None` for a run without a row, which precedes the first page
+    #[serde(skip)]
+    pub place: Option<RunCursor>,
+}
+
+fn as_difference<S: Serializer>(finding: &Option<RunFinding>, serializer: S) -> Result<S::Ok, S::Error> {
+    finding.as_ref().and_then(RunFinding::difference).serialize(serializer)
+}
+
+impl ListedRun {
+    /// The difference between row, records and tree, if there is one.
+    pub fn difference(&self) -> Option<&str> {
+        self.finding.as_ref().and_then(RunFinding::difference)
+    }
+
+    /// When it was opened, to the minute, in UTC: `2026-03-04 05:05`.
+    pub fn opened_minute(&self) -> String {
+        self.opened.get(..16).unwrap_or(&self.opened).replace('T', " ")
+    }
 }
 
 /// Runs that have records but no row in the table of runs. The rows are numbered without gaps in the order of the runs'

@@ -19,8 +19,8 @@ const INVOCATION_SECONDS: &str = "quorate_invocation_seconds";
 const TOKENS: &str = "quorate_tokens_total";
 const COST: &str = "quorate_cost_usd_nanos_total";
 
-/// Registers the descriptions of all metrics with the installed recorder.
-pub fn describe() {
+/// Registers the descriptions of the metrics of appends and calls with the installed recorder.
+pub(super) fn describe() {
     describe_histogram!(
         APPEND_SECONDS,
         "How long an append to the ledger took, including the wait for other writers."
@@ -36,8 +36,6 @@ pub fn describe() {
     describe_histogram!(INVOCATION_SECONDS, "How long an invocation took from question to end, by executor.");
     describe_counter!(TOKENS, "Tokens that executors report, by executor and direction: in, out.");
     describe_counter!(COST, "Cost that executors report, in billionths of a US dollar, by executor.");
-    #[cfg(feature = "postgres")]
-    super::queue::metrics::describe();
 }
 
 fn count_call(ended: &Consultation) {

@@ -10,7 +10,7 @@ use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use url::Url;
 
-use crate::store::address::KNOWN_PARAMETERS;
+use crate::store::KNOWN_PARAMETERS;
 
 /// The accepted values of `sslmode`. `allow` is missing, because the client would never use TLS with it.
 const SSL_MODES: [&str; 5] = ["disable", "prefer", "require", "verify-ca", "verify-full"];
