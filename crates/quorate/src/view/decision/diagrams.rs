@@ -1,67 +1,32 @@
 //! Mermaid diagrams. Node ids are generated; foreign text occurs only in labels, where every character that Mermaid might
 //! interpret is written as its number, so that no member's text ends a label, a line or the diagram.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::discussion::Round;
-use super::hierarchy::Forest;
-use super::vote::{sides, total_weight};
-use super::{Assessment, rules};
-use crate::service::convene::report::{Decision, Member, VoteCount};
+use super::Assessment;
+use crate::service::convene::report::{Decision, Member};
 use crate::view::Doc;
 use crate::view::layout::{one_line, truncate};
 use crate::view::wording::amount;
 
-/// The most members, nodes and messages drawn; renderers fail on much larger diagrams.
-const MEMBERS: usize = 24;
-const NODES: usize = 60;
-const MESSAGES: usize = 80;
+/// The most members drawn; renderers fail on much larger diagrams.
+pub(super) const MEMBERS: usize = 24;
 
-const CLASSES: &str = "  classDef grave fill:#f8d7da,stroke:#b02a37,color:#000\n  classDef fair fill:#fff3cd,stroke:#997404,color:#000\n  classDef calm fill:#e2e3e5,stroke:#6c757d,color:#000\n  classDef gone fill:#ffffff,stroke:#b02a37,color:#000,stroke-dasharray:4\n";
+pub(super) const CLASSES: &str = "  classDef grave fill:#f8d7da,stroke:#b02a37,color:#000\n  classDef fair fill:#fff3cd,stroke:#997404,color:#000\n  classDef calm fill:#e2e3e5,stroke:#6c757d,color:#000\n  classDef gone fill:#ffffff,stroke:#b02a37,color:#000,stroke-dasharray:4\n";
 
-fn diagram(text: String) -> Doc {
+pub(super) fn diagram(text: String) -> Doc {
     let mut doc = Doc::new();
     doc.verbatim("mermaid", text);
     doc
 }
 
-fn class(severity: u64) -> &'static str {
+pub(super) fn class(severity: u64) -> &'static str {
     match severity {
         9.. => "grave",
         5..=8 => "fair",
         _ => "calm",
     }
-}
-
-/// The weights of a vote, and the rules that it passed through.
-pub(super) fn votes(decision: &Decision, count: &VoteCount) -> Doc {
-    if total_weight(count) <= 0.0 {
-        return Doc::new();
-    }
-    let mut pie = "pie showData title Weights\n".to_owned();
-    for side in sides(count).into_iter().filter(|side| side.weight > 0.0) {
-        let _ = writeln!(pie, "  \"{}\" : {}", side.word, side.weight);
-    }
-    let mut doc = diagram(pie);
-    let summaries = rules::summaries(decision);
-    if summaries.is_empty() {
-        return doc;
-    }
-    let mut flow = format!("flowchart TD\n  v[\"{}\"]\n", amount(count.votes.len() as u64, "vote"));
-    let mut from = "v".to_owned();
-    for (at, rule) in summaries.iter().take(MEMBERS).enumerate() {
-        let text = label(&format!("{} ({}): {}", rule.id, rule.kind, rule.did));
-        let class = if rule.has_fired { "fair" } else { "calm" };
-        let _ = writeln!(flow, "  r{at}[\"{text}\"]:::{class}\n  {from} --> r{at}");
-        from = format!("r{at}");
-        if rule.has_fired {
-            let _ = writeln!(flow, "  d([\"{}\"])\n  r{at} ==> d", label(&count.result));
-            break;
-        }
-    }
-    doc.append(diagram(flow + CLASSES));
-    doc
 }
 
 /// The rules, and the fragments that they made of members' advice.
@@ -105,90 +70,10 @@ pub(super) fn guidance(decision: &Decision) -> Doc {
 }
 
 /// Adds a node with the number of members that are not drawn.
-fn add_rest(flow: &mut String, more: usize, noun: &str) {
+pub(super) fn add_rest(flow: &mut String, more: usize, noun: &str) {
     if more > 0 {
         let _ = writeln!(flow, "  more[\"and {}\"]:::calm", amount(more as u64, noun));
     }
-}
-
-pub(super) fn discussion(decision: &Decision, rounds: &[Round<'_>]) -> Doc {
-    if rounds.iter().all(|round| round.turns.is_empty()) {
-        return Doc::new();
-    }
-    let spoke = |id: &str| rounds.iter().any(|round| round.turns.iter().any(|turn| turn.from == id));
-    let mut out = "sequenceDiagram\n".to_owned();
-    let mut places = BTreeMap::new();
-    for member in decision.members.iter().filter(|member| spoke(&member.id)).take(MEMBERS) {
-        let at = places.len();
-        places.insert(&*member.id, at);
-        let _ = writeln!(out, "  participant m{at} as {}", label(&member.id));
-    }
-    out.push_str("  participant all as everybody\n");
-    let mut remaining = MESSAGES;
-    for round in rounds {
-        if remaining == 0 {
-            break;
-        }
-        let _ = writeln!(out, "  Note over all: round {}", round.number);
-        for turn in &round.turns {
-            let Some(from) = places.get(turn.from).filter(|_| remaining > 0) else { continue };
-            remaining -= 1;
-            let text = label(&format!("{} {}", turn.annotations(), turn.text));
-            let to: Vec<String> = match &turn.to {
-                None => vec!["all".to_owned()],
-                Some(ids) => {
-                    let addressees = ids.iter().filter_map(|id| places.get(&**id)).map(|at| format!("m{at}"));
-                    addressees.take(MEMBERS).collect()
-                }
-            };
-            let to = if to.is_empty() { vec!["all".to_owned()] } else { to };
-            let arrow = if turn.kept_back.is_some() { "--x" } else { "->>" };
-            for to in to {
-                let _ = writeln!(out, "  m{from}{arrow}{to}: {text}");
-            }
-        }
-    }
-    let all: usize = rounds.iter().map(|round| round.turns.len()).sum();
-    let drawn = MESSAGES - remaining;
-    if all > drawn {
-        let _ = writeln!(out, "  Note over all: and {}", amount((all - drawn) as u64, "more message"));
-    }
-    diagram(out)
-}
-
-/// The tree, from the root down as far as it can be drawn; arrows point upwards.
-pub(super) fn tree(forest: &Forest<'_>) -> Doc {
-    if forest.tree_nodes.is_empty() {
-        return Doc::new();
-    }
-    let mut open: VecDeque<(Option<usize>, usize)> = forest.roots.iter().map(|root| (None, *root)).collect();
-    let mut flow = "flowchart BT\n".to_owned();
-    let mut drawn = 0;
-    while let Some((parent, at)) = open.pop_front() {
-        if drawn == NODES {
-            break;
-        }
-        drawn += 1;
-        let tree_node = &forest.tree_nodes[at];
-        let id = &tree_node.member.id;
-        let output = tree_node.node.and_then(|node| node.output.as_ref());
-        let status = tree_node.node.map_or(tree_node.member.status(), |node| &node.status);
-        let (text, class) = match output {
-            Some(output) => {
-                let suffix = if status == "passed" { "" } else { " (passed up without it)" };
-                (format!("{id}: {}{suffix} {}", output.severity, output.concern), class(output.severity))
-            }
-            None => (format!("{id}: {}", status.replace('_', " ")), "gone"),
-        };
-        let _ = writeln!(flow, "  n{at}[\"{}\"]:::{class}", label(&text));
-        if let Some(parent) = parent {
-            let arrow = if output.is_some() { "-->" } else { "-.->" };
-            let _ = writeln!(flow, "  n{at} {arrow} n{parent}");
-        }
-        open.extend(tree_node.children.iter().map(|child| (Some(at), *child)));
-    }
-    add_rest(&mut flow, forest.tree_nodes.len() - drawn, "more node");
-    diagram(flow + CLASSES)
 }
 
 /// The longest label, in characters.
@@ -196,7 +81,7 @@ const LABEL_TEXT: usize = 72;
 
 /// The label. Letters and digits of any script, spaces, full stops and commas stay; every other character becomes
 /// `#number;`, which Mermaid decodes before it parses anything.
-fn label(text: &str) -> String {
+pub(super) fn label(text: &str) -> String {
     let text = truncate(&one_line(text), LABEL_TEXT);
     let words = text.split(' ').map(word).collect::<Vec<_>>().join(" ");
     // Some diagrams reject an empty label.

@@ -1,6 +1,7 @@
 //! A discussion: its rounds, what ended it, and what its rules made of it.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 
 use quorate_kernel::record::Status;
 use quorate_protocol::Json;
@@ -57,7 +58,7 @@ impl Decision {
 
     pub(super) fn add_discussion(&self, doc: &mut Doc) {
         let rounds = self.message_rounds();
-        doc.only(Medium::Markdown, diagrams::discussion(self, &rounds));
+        doc.only(Medium::Markdown, sequence_diagram(self, &rounds));
         let mut remaining = MESSAGES;
         for (at, round) in rounds.iter().enumerate() {
             if remaining == 0 {
@@ -224,4 +225,53 @@ fn addressees(to: Option<&Json>) -> Option<Vec<String>> {
         _ => return None,
     };
     (!ids.iter().any(|id| id == "*")).then_some(ids)
+}
+
+/// The most messages drawn; renderers fail on much larger diagrams.
+const DRAWN_MESSAGES: usize = 80;
+
+/// Who spoke to whom in each round, as a sequence diagram.
+fn sequence_diagram(decision: &Decision, rounds: &[Round<'_>]) -> Doc {
+    if rounds.iter().all(|round| round.turns.is_empty()) {
+        return Doc::new();
+    }
+    let spoke = |id: &str| rounds.iter().any(|round| round.turns.iter().any(|turn| turn.from == id));
+    let mut out = "sequenceDiagram\n".to_owned();
+    let mut places = BTreeMap::new();
+    for member in decision.members.iter().filter(|member| spoke(&member.id)).take(diagrams::MEMBERS) {
+        let at = places.len();
+        places.insert(&*member.id, at);
+        let _ = writeln!(out, "  participant m{at} as {}", diagrams::label(&member.id));
+    }
+    out.push_str("  participant all as everybody\n");
+    let mut remaining = DRAWN_MESSAGES;
+    for round in rounds {
+        if remaining == 0 {
+            break;
+        }
+        let _ = writeln!(out, "  Note over all: round {}", round.number);
+        for turn in &round.turns {
+            let Some(from) = places.get(turn.from).filter(|_| remaining > 0) else { continue };
+            remaining -= 1;
+            let text = diagrams::label(&format!("{} {}", turn.annotations(), turn.text));
+            let to: Vec<String> = match &turn.to {
+                None => vec!["all".to_owned()],
+                Some(ids) => {
+                    let addressees = ids.iter().filter_map(|id| places.get(&**id)).map(|at| format!("m{at}"));
+                    addressees.take(diagrams::MEMBERS).collect()
+                }
+            };
+            let to = if to.is_empty() { vec!["all".to_owned()] } else { to };
+            let arrow = if turn.kept_back.is_some() { "--x" } else { "->>" };
+            for to in to {
+                let _ = writeln!(out, "  m{from}{arrow}{to}: {text}");
+            }
+        }
+    }
+    let all: usize = rounds.iter().map(|round| round.turns.len()).sum();
+    let drawn = DRAWN_MESSAGES - remaining;
+    if all > drawn {
+        let _ = writeln!(out, "  Note over all: and {}", amount((all - drawn) as u64, "more message"));
+    }
+    diagrams::diagram(out)
 }

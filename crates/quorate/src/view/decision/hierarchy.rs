@@ -2,6 +2,7 @@
 //! change are folded, levels beyond a depth continue in a separate tree, and members beyond a limit are counted.
 
 use std::collections::{BTreeMap, VecDeque};
+use std::fmt::Write as _;
 
 use quorate_kernel::record::Status;
 
@@ -41,7 +42,7 @@ pub(super) fn doc(decision: &Decision) -> Doc {
         }
     }
     let forest = Forest::of(decision);
-    doc.only(Medium::Markdown, diagrams::tree(&forest));
+    doc.only(Medium::Markdown, tree_diagram(&forest));
     let mut drawing = Drawing { forest: &forest, shown: 0, folded: 0, later: VecDeque::new() };
     if !forest.roots.is_empty() {
         doc.heading("Tree");
@@ -268,4 +269,45 @@ impl<'r> Forest<'r> {
         let is_plain = matches!(result(at).0, None | Some("passed" | "answered" | "not_asked"));
         is_plain && self.tree_nodes[at].children.len() == 1 && result(at) == result(as_one)
     }
+}
+
+/// The most nodes drawn; renderers fail on much larger diagrams.
+const NODES: usize = 60;
+
+/// The tree, from the root down as far as it can be drawn; arrows point upwards.
+fn tree_diagram(forest: &Forest<'_>) -> Doc {
+    if forest.tree_nodes.is_empty() {
+        return Doc::new();
+    }
+    let mut open: VecDeque<(Option<usize>, usize)> = forest.roots.iter().map(|root| (None, *root)).collect();
+    let mut flow = "flowchart BT\n".to_owned();
+    let mut drawn = 0;
+    while let Some((parent, at)) = open.pop_front() {
+        if drawn == NODES {
+            break;
+        }
+        drawn += 1;
+        let tree_node = &forest.tree_nodes[at];
+        let id = &tree_node.member.id;
+        let output = tree_node.node.and_then(|node| node.output.as_ref());
+        let status = tree_node.node.map_or(tree_node.member.status(), |node| &node.status);
+        let (text, class) = match output {
+            Some(output) => {
+                let suffix = if status == "passed" { "" } else { " (passed up without it)" };
+                (
+                    format!("{id}: {}{suffix} {}", output.severity, output.concern),
+                    diagrams::class(output.severity),
+                )
+            }
+            None => (format!("{id}: {}", status.replace('_', " ")), "gone"),
+        };
+        let _ = writeln!(flow, "  n{at}[\"{}\"]:::{class}", diagrams::label(&text));
+        if let Some(parent) = parent {
+            let arrow = if output.is_some() { "-->" } else { "-.->" };
+            let _ = writeln!(flow, "  n{at} {arrow} n{parent}");
+        }
+        open.extend(tree_node.children.iter().map(|child| (Some(at), *child)));
+    }
+    diagrams::add_rest(&mut flow, forest.tree_nodes.len() - drawn, "more node");
+    diagrams::diagram(flow + diagrams::CLASSES)
 }

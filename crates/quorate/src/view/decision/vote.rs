@@ -1,9 +1,11 @@
 //! A vote: the tally with its bars, each member's vote, the text that was decided, and the sides with their weights.
 
+use std::fmt::Write as _;
+
 use quorate_protocol::Json;
 use serde_json::Map;
 
-use super::{EMPTY, FULL, REASON, ROWS, TEXT, diagrams, last_status};
+use super::{EMPTY, FULL, REASON, ROWS, TEXT, diagrams, last_status, rules};
 use crate::service::convene::report::{CountedVote, Decision, Member, VoteCount};
 use crate::view::layout::truncate;
 use crate::view::wording::amount;
@@ -41,7 +43,7 @@ impl Decision {
             doc.table(Table::new(["side", "weight"]).with_rows(sides(count).into_iter().map(row)));
             let mark = needs.as_ref().map_or_else(String::new, |_| format!(" ({THRESHOLD_MARK})"));
             doc.line(Text::from(self.ratio(count)).and(Text::from(mark).only(Medium::Terminal)));
-            doc.only(Medium::Markdown, diagrams::votes(self, count));
+            doc.only(Medium::Markdown, diagrams_of(self, count));
         }
         let selected = select_votes(&count.votes);
         let row = |vote: &&CountedVote| {
@@ -185,4 +187,34 @@ pub(super) fn bar(part: f64, needs: Option<f64>, tone: Tone) -> Text {
 fn cell_of(part: f64) -> usize {
     // NaN counts as zero; `as` saturates.
     ((part.clamp(0.0, 1.0) * CELLS as f64).round() as usize).min(CELLS)
+}
+
+/// The weights of a vote, and the rules that it passed through.
+fn diagrams_of(decision: &Decision, count: &VoteCount) -> Doc {
+    if total_weight(count) <= 0.0 {
+        return Doc::new();
+    }
+    let mut pie = "pie showData title Weights\n".to_owned();
+    for side in sides(count).into_iter().filter(|side| side.weight > 0.0) {
+        let _ = writeln!(pie, "  \"{}\" : {}", side.word, side.weight);
+    }
+    let mut doc = diagrams::diagram(pie);
+    let summaries = rules::summaries(decision);
+    if summaries.is_empty() {
+        return doc;
+    }
+    let mut flow = format!("flowchart TD\n  v[\"{}\"]\n", amount(count.votes.len() as u64, "vote"));
+    let mut from = "v".to_owned();
+    for (at, rule) in summaries.iter().take(diagrams::MEMBERS).enumerate() {
+        let text = diagrams::label(&format!("{} ({}): {}", rule.id, rule.kind, rule.did));
+        let class = if rule.has_fired { "fair" } else { "calm" };
+        let _ = writeln!(flow, "  r{at}[\"{text}\"]:::{class}\n  {from} --> r{at}");
+        from = format!("r{at}");
+        if rule.has_fired {
+            let _ = writeln!(flow, "  d([\"{}\"])\n  r{at} ==> d", diagrams::label(&count.result));
+            break;
+        }
+    }
+    doc.append(diagrams::diagram(flow + diagrams::CLASSES));
+    doc
 }
