@@ -58,10 +58,11 @@ pub struct Resolver {
 
 impl Resolver {
     /// The absolute path without links and `..`, also if its end does not exist yet: a write would create the missing
-    /// directories and follow a dangling link.
+    /// directories and follow a dangling link. A path with more links than the system follows stays as it is, since it
+    /// cannot be opened.
     pub fn resolve(&self, path: &Path) -> PathBuf {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        self.follow(PathBuf::new(), &path, &mut { MAX_LINKS })
+        self.follow(PathBuf::new(), &path, &mut { MAX_LINKS }).unwrap_or(path)
     }
 
     /// Whether a path is below a root once links are followed.
@@ -69,31 +70,36 @@ impl Resolver {
         self.resolve(path).starts_with(self.resolve(root))
     }
 
-    fn follow(&self, from: PathBuf, path: &Path, links: &mut usize) -> PathBuf {
-        path.components().fold(from, |resolved, part| match part {
-            Component::Prefix(_) | Component::RootDir => resolved.join(part),
-            Component::CurDir => resolved,
-            Component::ParentDir => resolved.parent().map_or_else(PathBuf::new, Path::to_owned),
+    /// `None` after too many links.
+    fn follow(&self, from: PathBuf, path: &Path, links: &mut usize) -> Option<PathBuf> {
+        path.components().try_fold(from, |mut resolved, part| match part {
+            Component::Prefix(_) | Component::RootDir => Some(resolved.join(part)),
+            Component::CurDir => Some(resolved),
+            Component::ParentDir => {
+                // The parent of `/` is `/`.
+                resolved.pop();
+                Some(resolved)
+            }
             Component::Normal(name) => self.entry(resolved.join(name), links),
         })
     }
 
     /// The resolved path of an entry of a resolved directory.
-    fn entry(&self, path: PathBuf, links: &mut usize) -> PathBuf {
+    fn entry(&self, path: PathBuf, links: &mut usize) -> Option<PathBuf> {
         if let Some(known) = self.known.borrow().get(&path) {
-            return known.clone();
+            return Some(known.clone());
         }
         let resolved = match path.read_link() {
-            Ok(target) if *links > 0 => {
-                *links -= 1;
-                self.follow(path.parent().map_or_else(PathBuf::new, Path::to_owned), &target, links)
+            Ok(target) => {
+                *links = links.checked_sub(1)?;
+                self.follow(path.parent().map_or_else(PathBuf::new, Path::to_owned), &target, links)?
             }
             _ if cfg!(target_os = "linux") => path.clone(),
             // Other systems may know the entry by another spelling.
             _ => path.canonicalize().unwrap_or_else(|_| path.clone()),
         };
         self.known.borrow_mut().insert(path, resolved.clone());
-        resolved
+        Some(resolved)
     }
 }
 
@@ -174,6 +180,42 @@ mod tests {
         }
         std::os::unix::fs::symlink("round", dir.join("round")).unwrap();
         assert_eq!(real_path(&dir.join("round")), dir.join("round"), "it ends");
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test needs files")]
+    fn no_path_climbs_above_the_root() {
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        let up = "../".repeat(40);
+        std::os::unix::fs::symlink(format!("{up}etc"), dir.join("link")).unwrap();
+        let etc = Path::new("/etc").canonicalize().unwrap();
+        assert_eq!(real_path(&dir.join(format!("{up}etc"))), etc);
+        assert_eq!(real_path(&dir.join("link")), etc);
+        assert_eq!(real_path(Path::new("/../../etc")), etc);
+        let resolver = Resolver::default();
+        assert!(!resolver.is_inside(&dir, &dir.join("link")));
+        assert!(resolver.is_inside(&dir, &dir.join(format!("{up}{}", dir.join("new").display()))));
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test needs files")]
+    fn a_path_with_too_many_links_changes_no_other() {
+        use std::os::unix::fs::symlink;
+        let dir = tempfile::tempdir().unwrap();
+        let dir = dir.path().canonicalize().unwrap();
+        std::fs::create_dir(dir.join("ws")).unwrap();
+        symlink("../outside", dir.join("ws/out")).unwrap();
+        for at in 0..45 {
+            let target = if at == 44 { "out".to_owned() } else { format!("a{}", at + 1) };
+            symlink(target, dir.join(format!("ws/a{at}"))).unwrap();
+        }
+        let resolver = Resolver::default();
+        for at in 0..45 {
+            resolver.resolve(&dir.join(format!("ws/a{at}/file")));
+            assert!(!resolver.is_inside(&dir.join("ws"), &dir.join("ws/out/file")), "after a{at}");
+        }
+        assert!(!Resolver::default().is_inside(&dir.join("ws"), &dir.join("ws/a20/file")));
     }
 
     #[test]

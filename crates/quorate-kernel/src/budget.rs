@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use quorate_manifest::money::{self, Money};
 use quorate_protocol::answers;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use tokio::sync::Notify;
 
 use crate::ports::executor::{CallLimit, Executor, Usage};
@@ -30,8 +30,14 @@ pub struct Caps {
 pub struct Amount {
     /// Tokens of prompts and answers.
     pub tokens: u64,
-    /// The price.
+    /// The price. A sum that this version cannot read counts as the largest, so that no cap is missed.
+    #[serde(deserialize_with = "money_or_most")]
     pub money: Money,
+}
+
+fn money_or_most<'de, D: Deserializer<'de>>(field: D) -> Result<Money, D::Error> {
+    let read = serde_json::from_value(serde_json::Value::deserialize(field)?);
+    Ok(read.unwrap_or(Money::MAX))
 }
 
 /// Why a call is not made.

@@ -20,7 +20,9 @@ pub struct Money(u64);
 #[schemars(deny_unknown_fields)]
 struct Amount {
     /// A decimal number
+    #[schemars(regex(pattern = r"^[0-9]+(\.[0-9]{1,9})?$"))]
     amount: String,
+    #[schemars(extend("const" = "USD"))]
     currency: String,
 }
 

@@ -8,9 +8,9 @@ use super::service::{audit, runs};
 use super::session::Outcome;
 
 pub use super::service::audit::{
-    AgreementReport, AlteredRun, AppliedFilter, Audit, AuditRequest, CostsReport, Deliberator,
-    ExecutorCosts, MemberCosts, MonthCosts, PairReport, Producer, ProducerDrift, ProducerWeek, Reviews,
-    SumReport, TypeCosts, TypeDrift, Week,
+    AgreementReport, AlteredRun, AppliedFilter, Audit, AuditRequest, CostsReport, Deliberator, ExecutorCosts,
+    MemberCosts, MonthCosts, PairReport, Producer, ProducerDrift, ProducerWeek, Reviews, SumReport,
+    TypeCosts, TypeDrift, Week,
 };
 pub use quorate_ledger::stats::ReviewFilter;
 

@@ -82,7 +82,6 @@ pub mod reports;
 pub mod review;
 pub mod runs;
 pub mod schemas;
-#[allow(missing_docs, unreachable_pub, reason = "the public modules name what they take from it")]
 mod service;
 mod session;
 pub mod sweep;

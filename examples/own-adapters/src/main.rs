@@ -57,7 +57,7 @@ async fn talk(quorate: &Quorate, manifest: &Path) -> Result<(), quorate::Error> 
 async fn review(quorate: &Quorate) -> Result<(), quorate::Error> {
     let draft = "The meeting moved to Tuesday at ten, because the room is taken on Monday.\n";
     let budget = Money::from_nanos(5_000_000_000);
-    let mut run = quorate.review_text("announcement.md", draft).made_by("polly").max_money(budget).start();
+    let mut run = quorate.review_text("announcement.md", draft).max_money(budget).start();
     while let Some(event) = run.next().await {
         if let Event::Answered { member, step, took, .. } = event {
             eprintln!("{member} has answered ({step}) after {} ms", took.as_millis());

@@ -322,8 +322,7 @@ async fn chain(
     let mut times = TimeCache::default();
     for ((n, entry), at) in (from..).zip(entries).zip(0..) {
         if let (Some(key), Some(standing)) = (&key, &mut standing) {
-            let checked =
-                standing.check_next(says.get(&at), &key.public(), entry.at_ms, sealed_ms, &outside);
+            let checked = standing.check_next(says.get(&at), &key.public(), entry.at_ms, sealed_ms, &outside);
             if let Err(what) = checked {
                 return Ok(Err(LedgerError::InvalidRecord { run, what }));
             }

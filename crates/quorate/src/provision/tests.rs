@@ -186,7 +186,11 @@ fn place() -> (TempDir, TargetDir) {
     (dir, files)
 }
 
-fn put(files: &dyn TargetFiles, package: &Package, how: &ProvisionRequest) -> Result<ProvisionOutcome, Error> {
+fn put(
+    files: &dyn TargetFiles,
+    package: &Package,
+    how: &ProvisionRequest,
+) -> Result<ProvisionOutcome, Error> {
     let origin = Origin { from: "p".to_owned(), at: "2026-01-01T00:00:00.000Z".to_owned() };
     install::install(files, ".", package, &origin, how)
 }

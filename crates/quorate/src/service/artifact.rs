@@ -80,7 +80,7 @@ impl From<String> for Draft {
 ///
 /// # Errors
 /// If it does not exist, is unreadable, is not text, or is too large; each has its code.
-pub fn read(draft: &Draft, directory: &Path) -> Result<Artifact, Error> {
+pub(crate) fn read(draft: &Draft, directory: &Path) -> Result<Artifact, Error> {
     let (shown, path, bytes) = match draft {
         Draft::File(file) if file.as_os_str() == "-" => ("-".to_owned(), None, disk::read_stdin(MAX_BYTES)),
         Draft::Text { name, text } => (name.clone(), None, Ok(text.clone().into_bytes())),
@@ -127,7 +127,7 @@ const MAX_TITLE_CHARS: usize = 80;
 
 /// The title of a text without a name: its first heading, else its first line with words. Quotation marks around it
 /// keep it from looking like a file name or matching a tier rule's file pattern.
-pub fn title_of(text: &str) -> String {
+pub(crate) fn title_of(text: &str) -> String {
     let heading = |line: &str| {
         let rest = line.trim_start_matches('#');
         (rest.len() < line.len() && line.len() - rest.len() <= 6 && rest.starts_with(' '))
@@ -163,7 +163,7 @@ fn words(line: &str) -> String {
 ///
 /// # Errors
 /// As [`read`].
-pub fn from_bytes(
+pub(crate) fn from_bytes(
     shown: String,
     path: Option<PathBuf>,
     bytes: std::io::Result<Vec<u8>>,
@@ -227,7 +227,7 @@ pub struct Drafts {
 ///
 /// # Errors
 /// If a pattern is invalid or matches nothing, or standard input is named twice.
-pub fn expand_drafts(
+pub(crate) fn expand_drafts(
     environment: &Environment,
     names: &[PathBuf],
     report: &mut Report,
@@ -311,7 +311,7 @@ fn matching_files(
 ///
 /// # Errors
 /// If the pattern is invalid.
-pub fn path_matcher(pattern: &str) -> Result<GlobMatcher, Error> {
+pub(crate) fn path_matcher(pattern: &str) -> Result<GlobMatcher, Error> {
     matcher(pattern, pattern)
 }
 
@@ -331,7 +331,7 @@ fn usage(message: &str, help: &str) -> Error {
 /// The path of an existing file from the root of the repository, with `/`. As in git, a link to a folder counts as that
 /// folder, and a link to a file is a file of its own. Uses the repository of `directory`, else that of the file, so
 /// that a file in a submodule has its path in the outer repository. `None` without a repository or a file.
-pub fn repository_path(directory: &Path, named: &Path) -> Option<String> {
+pub(crate) fn repository_path(directory: &Path, named: &Path) -> Option<String> {
     let path = absolute(directory, named);
     let links = Resolver::default();
     let (folder, name) = (links.resolve(path.parent()?), path.file_name()?);

@@ -17,22 +17,18 @@ use serde_json::json;
 use super::error::Error;
 
 /// The caps of `[budget]`.
-pub fn configured(configuration: &Configuration) -> Caps {
+pub(crate) fn configured(configuration: &Configuration) -> Caps {
     let budget = &configuration.budget;
     Caps { calls: budget.calls, tokens: budget.tokens, money: budget.money }
 }
 
 /// The caps that a run was opened with.
-pub fn recorded(opened: &RunOpened) -> Caps {
-    Caps {
-        calls: opened.max_calls,
-        tokens: opened.max_tokens,
-        money: opened.max_money,
-    }
+pub(crate) fn recorded(opened: &RunOpened) -> Caps {
+    Caps { calls: opened.max_calls, tokens: opened.max_tokens, money: opened.max_money }
 }
 
 /// The file of `budget.prices`.
-pub fn prices(configuration: &Configuration) -> Option<PathBuf> {
+pub(crate) fn prices(configuration: &Configuration) -> Option<PathBuf> {
     configuration.budget.prices.as_ref().map(|(path, _)| configuration.dir.join(path))
 }
 
@@ -41,7 +37,7 @@ pub fn prices(configuration: &Configuration) -> Option<PathBuf> {
 ///
 /// # Errors
 /// [`codes::COST_UNKNOWN`].
-pub fn ensure_holdable(caps: &Caps, name: &str, executor: &dyn Executor) -> Result<(), Error> {
+pub(crate) fn ensure_holdable(caps: &Caps, name: &str, executor: &dyn Executor) -> Result<(), Error> {
     if caps.can_hold(call_limit(executor, 0, Schema::PlainText)) {
         return Ok(());
     }
@@ -63,7 +59,7 @@ pub fn ensure_holdable(caps: &Caps, name: &str, executor: &dyn Executor) -> Resu
 ///
 /// # Errors
 /// [`codes::COST_UNKNOWN`].
-pub fn ensure_embedder_holdable(caps: &Caps, embedder: &dyn Embedder) -> Result<(), Error> {
+pub(crate) fn ensure_embedder_holdable(caps: &Caps, embedder: &dyn Embedder) -> Result<(), Error> {
     if caps.can_hold(embedder.call_limit(&[""])) {
         return Ok(());
     }
@@ -80,7 +76,7 @@ const NO_LIMIT_HELP: &str =
 
 /// How to continue a run with missing answers. `wall` is the configured limit, `resume` the command that resumes the
 /// run.
-pub fn resume_note(wall: Option<Duration>, history: &History, resume: &str) -> String {
+pub(crate) fn resume_note(wall: Option<Duration>, history: &History, resume: &str) -> String {
     let command = format!("{resume}{}", larger_caps(history));
     // A question that was not asked for lack of tokens or money has a message, and the calls are counted.
     let without_reason = |ended: &Consultation| {
@@ -101,7 +97,7 @@ pub fn resume_note(wall: Option<Duration>, history: &History, resume: &str) -> S
 /// The arguments that resuming a run requires besides its id: larger caps, if the old ones are spent. With its old
 /// caps, a resumed run could ask no member. The new caps are twice the old ones, and enough for one answer to each
 /// question that is known to be left.
-pub fn larger_caps(history: &History) -> String {
+pub(crate) fn larger_caps(history: &History) -> String {
     let caps = recorded(&history.opened);
     let spent = u64::from(history.calls);
     let left = planned_calls(history).saturating_sub(spent).max(1);

@@ -264,7 +264,7 @@ impl Sources {
 }
 
 /// Shadow prompts by slug: the hash of the prompt, or the reason why it is missing.
-pub fn shadows(shadows: &[ShadowPrompt]) -> Json {
+pub(crate) fn shadows(shadows: &[ShadowPrompt]) -> Json {
     let one = |prompt: &Result<String, SkipReason>| match prompt {
         Ok(prompt) => json!({"sha256": sha256_hex(prompt.as_bytes())}),
         Err(why) => json!({"why": why.to_string()}),
@@ -278,7 +278,7 @@ fn body(text: &str) -> ledger::Body {
 
 /// The state of a stream up to the last record read.
 #[derive(Debug, Clone, Default)]
-pub struct Projection<T> {
+pub(crate) struct Projection<T> {
     seen: StreamPosition,
     value: T,
 }
@@ -288,7 +288,7 @@ impl<T: Default> Projection<T> {
     ///
     /// # Errors
     /// If the ledger does not answer, or a record is malformed; the next call then reads everything again.
-    pub async fn catch_up(
+    pub(crate) async fn catch_up(
         &mut self,
         store: &Store,
         stream: &Name,
@@ -308,7 +308,7 @@ impl<T: Default> Projection<T> {
     }
 
     /// The number of the stream's next record.
-    pub fn next_n(&self) -> u64 {
+    pub(crate) fn next_n(&self) -> u64 {
         self.seen.next()
     }
 }

@@ -35,7 +35,7 @@ const MAX_OPEN_TENANTS: usize = 64;
 /// A symlink with an absolute target always leads out, because the target starts at the root of the file system. A loop
 /// of symlinks and a path that is not a regular file give [`WorkspaceError::Unreadable`].
 #[derive(Debug)]
-pub struct Confined {
+pub(crate) struct Confined {
     root: Arc<Dir>,
     tenants: Mutex<HashMap<Arc<str>, Arc<Dir>>>,
 }
@@ -45,7 +45,7 @@ impl Confined {
     ///
     /// # Errors
     /// If the directory does not exist or cannot be opened.
-    pub fn open(root: &Path) -> io::Result<Confined> {
+    pub(crate) fn open(root: &Path) -> io::Result<Confined> {
         let root = Arc::new(Dir::open_ambient_dir(root, ambient_authority())?);
         Ok(Confined { root, tenants: Mutex::default() })
     }
@@ -80,7 +80,7 @@ impl Confined {
     ///
     /// # Errors
     /// As [`Workspace::read`], except for [`WorkspaceError::TooLarge`].
-    pub fn read_up_to(&self, path: &Path, limit: u64) -> Result<Vec<u8>, WorkspaceError> {
+    pub(crate) fn read_up_to(&self, path: &Path, limit: u64) -> Result<Vec<u8>, WorkspaceError> {
         let file = open(&self.root, path).map_err(classify_open_error)?;
         let kind = match file.metadata().map_err(WorkspaceError::Unreadable)? {
             found if found.is_file() => None,
@@ -189,7 +189,7 @@ const STATE: [&str; 3] = [".quorate", ".git", "git~1"];
 
 /// The directory that confines all paths of clients.
 #[derive(Debug, Clone)]
-pub struct Root {
+pub(crate) struct Root {
     dir: PathBuf,
 }
 
@@ -198,7 +198,7 @@ impl Root {
     ///
     /// # Errors
     /// If the directory does not exist or cannot be opened.
-    pub fn open(dir: PathBuf) -> Result<Root, Error> {
+    pub(crate) fn open(dir: PathBuf) -> Result<Root, Error> {
         // It is opened again for each call, so a directory that replaces it later becomes the root.
         Confined::open(&dir).map_err(|error| {
             let body = Body::new(format!("cannot open the workspace {}: {error}", dir.display()));
@@ -207,12 +207,12 @@ impl Root {
         Ok(Root { dir })
     }
 
-    pub fn dir(&self) -> &Path {
+    pub(crate) fn dir(&self) -> &Path {
         &self.dir
     }
 
     /// Reads a text below the root, for a review.
-    pub fn artifact(&self, path: &Path) -> Result<Artifact, Error> {
+    pub(crate) fn artifact(&self, path: &Path) -> Result<Artifact, Error> {
         let relative = self.relative(path)?;
         let bytes = match self.read(&relative) {
             Err(WorkspaceError::Outside) => return Err(self.outside_error(path)),
@@ -227,7 +227,7 @@ impl Root {
     ///
     /// # Errors
     /// If it leads out, or into a directory of state.
-    pub fn path(&self, requested: &Path) -> Result<PathBuf, Error> {
+    pub(crate) fn path(&self, requested: &Path) -> Result<PathBuf, Error> {
         let relative = self.relative(requested)?;
         // Only a path that leads out is refused here, not other failures of reading, such as a directory.
         match self.read(&relative) {
@@ -237,7 +237,11 @@ impl Root {
     }
 
     /// A manifest below the root, or the directory that holds one, and the workspace in which its refs resolve.
-    pub fn manifest(&self, environment: &Environment, requested: &Path) -> Result<(PathBuf, PathBuf), Error> {
+    pub(crate) fn manifest(
+        &self,
+        environment: &Environment,
+        requested: &Path,
+    ) -> Result<(PathBuf, PathBuf), Error> {
         let path = self.path(requested)?;
         let file = match path.is_dir() {
             true => path.join(Doctype::Assembly.file_name().unwrap_or_default()),

@@ -12,7 +12,7 @@ use super::environment::Environment;
 
 /// Reads files from the disk.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Disk;
+pub(crate) struct Disk;
 
 impl Source for Disk {
     fn read(&self, path: &Path) -> Result<Vec<u8>, workspace::SourceError> {
@@ -24,23 +24,23 @@ impl Source for Disk {
 }
 
 /// A path without links, if it exists.
-pub fn canonical(path: &Path) -> Option<PathBuf> {
+pub(crate) fn canonical(path: &Path) -> Option<PathBuf> {
     std::fs::canonicalize(path).ok()
 }
 
 /// As [`Resolver::resolve`], for a single path.
-pub fn canonical_or_new(path: &Path) -> PathBuf {
+pub(crate) fn canonical_or_new(path: &Path) -> PathBuf {
     Resolver::default().resolve(path)
 }
 
 /// The identity of an existing file or folder under any of its names. On systems without file numbers, its canonical
 /// path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileIdentity(#[cfg(unix)] (u64, u64), #[cfg(not(unix))] PathBuf);
+pub(crate) struct FileIdentity(#[cfg(unix)] (u64, u64), #[cfg(not(unix))] PathBuf);
 
 impl FileIdentity {
     /// The identity of the target of a path; `None` if it does not exist.
-    pub fn of(path: &Path) -> Option<FileIdentity> {
+    pub(crate) fn of(path: &Path) -> Option<FileIdentity> {
         #[cfg(unix)]
         {
             use std::os::unix::fs::MetadataExt as _;
@@ -54,13 +54,13 @@ impl FileIdentity {
 }
 
 /// Whether two paths lead to the same existing file or folder.
-pub fn is_same_file(one: &Path, other: &Path) -> bool {
+pub(crate) fn is_same_file(one: &Path, other: &Path) -> bool {
     FileIdentity::of(one).is_some_and(|id| FileIdentity::of(other) == Some(id))
 }
 
 /// The owner, the permissions and the hard links of an existing file.
 #[derive(Debug, Clone, Copy)]
-pub struct Attributes {
+pub(crate) struct Attributes {
     /// The id of its user.
     pub owner: u32,
     pub mode: u32,
@@ -70,7 +70,7 @@ pub struct Attributes {
 
 impl Attributes {
     /// The attributes of the target of a path; `None` if it does not exist, or the system has none of these.
-    pub fn of(path: &Path) -> Option<Attributes> {
+    pub(crate) fn of(path: &Path) -> Option<Attributes> {
         #[cfg(unix)]
         {
             use std::os::unix::fs::MetadataExt as _;
@@ -86,19 +86,19 @@ impl Attributes {
     }
 
     /// Whether every user can write to it.
-    pub fn is_world_writable(self) -> bool {
+    pub(crate) fn is_world_writable(self) -> bool {
         self.mode & 0o002 != 0
     }
 }
 
 /// Whether an existing file has other hard links. Without link counts, each file may have some.
-pub fn has_other_names(path: &Path) -> bool {
+pub(crate) fn has_other_names(path: &Path) -> bool {
     path.is_file() && Attributes::of(path).is_none_or(|there| there.links > 1)
 }
 
 /// The links in a directory; none if it cannot be read.
 #[expect(clippy::disallowed_methods, reason = "this module is where files are reached")]
-pub fn links_in(dir: &Path) -> Vec<PathBuf> {
+pub(crate) fn links_in(dir: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
     entries
         .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_symlink()))
@@ -111,7 +111,7 @@ pub fn links_in(dir: &Path) -> Vec<PathBuf> {
 ///
 /// # Errors
 /// If the directory or the lock file cannot be created or locked.
-pub fn lock_with_sidecar(path: &Path) -> std::io::Result<std::fs::File> {
+pub(crate) fn lock_with_sidecar(path: &Path) -> std::io::Result<std::fs::File> {
     let directory = path.parent().unwrap_or(Path::new("."));
     private_directory(directory)?;
     let lock = std::fs::OpenOptions::new()
@@ -139,7 +139,7 @@ fn private_directory(directory: &Path) -> std::io::Result<()> {
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub(crate) fn write_private(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     // The owner alone can read a temporary file.
     write_atomically(path.parent().unwrap_or(Path::new(".")), path, bytes, |_| Ok(()))
 }
@@ -151,7 +151,7 @@ const MAX_BYTES: u64 = 64 << 20;
 ///
 /// # Errors
 /// If it cannot be read, is not a regular file, or is too large.
-pub fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+pub(crate) fn read(path: &Path) -> std::io::Result<Vec<u8>> {
     let bytes = read_limited(open(path)?, MAX_BYTES)?;
     match bytes.len() as u64 > MAX_BYTES {
         true => Err(std::io::Error::new(
@@ -174,7 +174,7 @@ fn read_limited(file: std::fs::File, limit: u64) -> std::io::Result<Vec<u8>> {
 /// # Errors
 /// As [`open`].
 #[expect(clippy::disallowed_methods, reason = "this module reads files")]
-pub fn read_up_to(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
+pub(crate) fn read_up_to(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
     let handed = path.starts_with("/dev/fd") || path.starts_with("/proc/self/fd") || path == "/dev/stdin";
     read_limited(if handed { std::fs::File::open(path)? } else { open(path)? }, limit)
 }
@@ -183,12 +183,12 @@ pub fn read_up_to(path: &Path, limit: u64) -> std::io::Result<Vec<u8>> {
 ///
 /// # Errors
 /// If it cannot be opened, or is a pipe, a socket or a device.
-pub fn open(path: &Path) -> std::io::Result<std::fs::File> {
+pub(crate) fn open(path: &Path) -> std::io::Result<std::fs::File> {
     files::open(path)
 }
 
 /// At most `limit + 1` bytes of standard input.
-pub fn read_stdin(limit: u64) -> std::io::Result<Vec<u8>> {
+pub(crate) fn read_stdin(limit: u64) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     std::io::stdin().lock().take(limit + 1).read_to_end(&mut bytes)?;
     Ok(bytes)
@@ -196,7 +196,7 @@ pub fn read_stdin(limit: u64) -> std::io::Result<Vec<u8>> {
 
 /// Writes a file that does not exist yet, and creates its directories.
 #[expect(clippy::disallowed_methods, reason = "this module writes files")]
-pub fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
+pub(crate) fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
     if let Some(dir) = path.parent() {
         std::fs::create_dir_all(dir)?;
     }
@@ -207,7 +207,7 @@ pub fn write_new(path: &Path, text: &str) -> std::io::Result<()> {
 /// Creates a link to a target, and the folders above it.
 #[cfg(unix)]
 #[expect(clippy::disallowed_methods, reason = "this module writes files")]
-pub fn link(path: &Path, target: &str) -> std::io::Result<()> {
+pub(crate) fn link(path: &Path, target: &str) -> std::io::Result<()> {
     if let Some(above) = path.parent() {
         std::fs::create_dir_all(above)?;
     }
@@ -216,7 +216,7 @@ pub fn link(path: &Path, target: &str) -> std::io::Result<()> {
 
 /// Replaces a file's bytes atomically: a reader sees the old or the new bytes. Keeps its permissions, and a link stays
 /// a link.
-pub fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub(crate) fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let path = std::fs::canonicalize(path)?;
     let mut file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")))?;
     std::io::Write::write_all(&mut file, bytes)?;
@@ -230,7 +230,7 @@ pub fn replace(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
 ///
 /// # Errors
 /// If it cannot be read, or is not UTF-8.
-pub fn read_text(path: &Path) -> std::io::Result<Option<String>> {
+pub(crate) fn read_text(path: &Path) -> std::io::Result<Option<String>> {
     let not_text = |error| std::io::Error::new(std::io::ErrorKind::InvalidData, error);
     match read(path).and_then(|bytes| String::from_utf8(bytes).map_err(not_text)) {
         Ok(text) => Ok(Some(text)),
@@ -243,7 +243,7 @@ pub fn read_text(path: &Path) -> std::io::Result<Option<String>> {
 ///
 /// # Errors
 /// The reason why not.
-pub fn can_write_below(folder: &Path, path: &Path) -> std::io::Result<()> {
+pub(crate) fn can_write_below(folder: &Path, path: &Path) -> std::io::Result<()> {
     let existing = path.ancestors().skip(1).find(|dir| dir.exists()).unwrap_or(folder);
     if !std::fs::canonicalize(existing)?.starts_with(std::fs::canonicalize(folder)?) {
         return Err(outside());
@@ -269,7 +269,7 @@ fn outside() -> std::io::Error {
 /// # Errors
 /// If it cannot be written, or is outside of the folder.
 #[expect(clippy::disallowed_methods, reason = "this module writes files")]
-pub fn write_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub(crate) fn write_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     can_write_below(folder, path)?;
     let dir = path.parent().unwrap_or(folder);
     std::fs::create_dir_all(dir)?;
@@ -289,7 +289,7 @@ pub fn write_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<
 ///
 /// # Errors
 /// As [`write_below`].
-pub fn append_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub(crate) fn append_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if !path.exists() {
         return write_below(folder, path, bytes);
     }
@@ -309,7 +309,7 @@ pub fn append_below(folder: &Path, path: &Path, bytes: &[u8]) -> std::io::Result
 ///
 /// # Errors
 /// If it cannot be written.
-pub fn write_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub(crate) fn write_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     match std::fs::metadata(path) {
         Ok(found) if found.is_file() => replace(path, bytes),
         Ok(_) => Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, "it is not a regular file")),
@@ -350,7 +350,7 @@ fn readable(_: &std::fs::File) -> std::io::Result<()> {
 /// # Errors
 /// If it cannot be removed.
 #[expect(clippy::disallowed_methods, reason = "this module removes files")]
-pub fn remove(path: &Path) -> std::io::Result<()> {
+pub(crate) fn remove(path: &Path) -> std::io::Result<()> {
     match std::fs::remove_file(path) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
@@ -359,7 +359,7 @@ pub fn remove(path: &Path) -> std::io::Result<()> {
 
 /// The temporary files at or below a directory that a killed [`write_below`] left behind. They include those of a
 /// process that is writing there now.
-pub fn abandoned_files(dir: &Path) -> Vec<PathBuf> {
+pub(crate) fn abandoned_files(dir: &Path) -> Vec<PathBuf> {
     let is_abandoned = |path: &PathBuf| {
         let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
         let drawn = name.strip_prefix(".tmp").unwrap_or_default();
@@ -372,7 +372,7 @@ pub fn abandoned_files(dir: &Path) -> Vec<PathBuf> {
 
 /// A file found by walking.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileEntry {
+pub(crate) struct FileEntry {
     pub path: PathBuf,
     /// The time of its last change, in milliseconds since the Unix epoch.
     pub modified_ms: i64,
@@ -383,7 +383,7 @@ pub struct FileEntry {
 ///
 /// # Errors
 /// If the path itself does not exist or cannot be read.
-pub fn walk(path: &Path) -> std::io::Result<Vec<FileEntry>> {
+pub(crate) fn walk(path: &Path) -> std::io::Result<Vec<FileEntry>> {
     walk_to_depth(path, usize::MAX)
 }
 
@@ -391,7 +391,7 @@ pub fn walk(path: &Path) -> std::io::Result<Vec<FileEntry>> {
 ///
 /// # Errors
 /// As [`walk`].
-pub fn walk_to_depth(path: &Path, depth: usize) -> std::io::Result<Vec<FileEntry>> {
+pub(crate) fn walk_to_depth(path: &Path, depth: usize) -> std::io::Result<Vec<FileEntry>> {
     let mut found = Vec::new();
     let metadata = std::fs::metadata(path)?;
     if metadata.is_file() {
@@ -427,34 +427,34 @@ fn modified_ms(metadata: &std::fs::Metadata) -> i64 {
 }
 
 /// Makes a path absolute, from a directory.
-pub fn absolute(directory: &Path, path: &Path) -> PathBuf {
+pub(crate) fn absolute(directory: &Path, path: &Path) -> PathBuf {
     let joined = directory.join(path);
     std::path::absolute(&joined).unwrap_or(joined)
 }
 
 /// A path as a user in the working directory would write it.
-pub fn display_path(environment: &Environment, path: &Path) -> String {
+pub(crate) fn display_path(environment: &Environment, path: &Path) -> String {
     path.strip_prefix(&environment.directory).unwrap_or(path).display().to_string()
 }
 
 /// A ledger's address as a user in the working directory would write it.
-pub fn display_ledger(environment: &Environment, ledger: &StoreAddress) -> String {
+pub(crate) fn display_ledger(environment: &Environment, ledger: &StoreAddress) -> String {
     ledger.file().map_or_else(|| ledger.to_string(), |path| display_path(environment, path))
 }
 
 /// The outermost directory at or above `start` that has the file (M10).
-pub fn find_outermost(start: &Path, name: &str) -> Option<PathBuf> {
+pub(crate) fn find_outermost(start: &Path, name: &str) -> Option<PathBuf> {
     start.ancestors().map(|dir| dir.join(name)).filter(|path| entry_exists(path)).last()
 }
 
 /// Whether an entry with this path exists. A directory or a dangling link counts: it is not a valid configuration, but
 /// it must be refused when it is read, not skipped.
-pub fn entry_exists(path: &Path) -> bool {
+pub(crate) fn entry_exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
 }
 
 /// A path quoted for a shell.
-pub fn shell_quoted(path: &str) -> String {
+pub(crate) fn shell_quoted(path: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | ',' | ':' | '@');
     match !path.is_empty() && path.chars().all(plain) && !path.starts_with('-') {
         true => path.to_owned(),
@@ -463,12 +463,12 @@ pub fn shell_quoted(path: &str) -> String {
 }
 
 /// Whether a path is below a root by its name, but leads out by a link.
-pub fn leads_out(root: &Path, path: &Path) -> bool {
+pub(crate) fn leads_out(root: &Path, path: &Path) -> bool {
     path.starts_with(root) && !is_inside(root, path)
 }
 
 /// Whether a path is below a root once links are followed. A root or path that does not exist counts at the place where
 /// it would be created.
-pub fn is_inside(root: &Path, path: &Path) -> bool {
+pub(crate) fn is_inside(root: &Path, path: &Path) -> bool {
     Resolver::default().is_inside(root, path)
 }

@@ -4,7 +4,7 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::ports::ledger;
 use quorate_kernel::{driver, history};
 
-pub use crate::error::{Error, ErrorKind};
+pub(crate) use crate::error::{Error, ErrorKind};
 
 impl From<ledger::LedgerError> for Error {
     fn from(error: ledger::LedgerError) -> Self {

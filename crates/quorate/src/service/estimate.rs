@@ -191,7 +191,7 @@ pub(crate) fn estimate<S: ProtocolSetup>(spec: &RunSpec<S>, part: Part) -> Resul
 }
 
 /// The event that follows a command if every member answers and every host call succeeds.
-pub fn made_up_event(command: Command, severity: u8) -> Option<Event> {
+pub(crate) fn made_up_event(command: Command, severity: u8) -> Option<Event> {
     Some(match command {
         Command::Invoke(invoke) => {
             let answer = answer(invoke.schema, severity);

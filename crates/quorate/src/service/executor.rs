@@ -54,7 +54,12 @@ pub(crate) struct SelectedExecutor {
 
 impl SelectedExecutor {
     /// An executor that was built with these settings; `recorded` holds those that the fingerprint covers.
-    pub fn of(executor: Arc<dyn Executor>, settings: &Settings, origin: Origin<'_>, recorded: Json) -> Self {
+    pub(crate) fn of(
+        executor: Arc<dyn Executor>,
+        settings: &Settings,
+        origin: Origin<'_>,
+        recorded: Json,
+    ) -> Self {
         SelectedExecutor {
             name: settings.name.as_str().into(),
             needs: origin.needs(&*executor, settings),
@@ -65,21 +70,21 @@ impl SelectedExecutor {
         }
     }
 
-    pub fn about(&self) -> About {
+    pub(crate) fn about(&self) -> About {
         self.executor.about()
     }
 
     /// The tools of a judge that uses it; `None` if unknown.
-    pub fn tools(&self) -> Option<Vec<String>> {
+    pub(crate) fn tools(&self) -> Option<Vec<String>> {
         self.executor.tools()
     }
 
     /// The files that must be trusted before it is called.
-    pub fn needs(&self) -> Vec<TrustRequest> {
+    pub(crate) fn needs(&self) -> Vec<TrustRequest> {
         self.needs.clone()
     }
 
-    pub fn executor(&self, _: Permit) -> Arc<dyn Executor> {
+    pub(crate) fn executor(&self, _: Permit) -> Arc<dyn Executor> {
         Arc::clone(&self.executor)
     }
 
@@ -88,7 +93,7 @@ impl SelectedExecutor {
     /// # Errors
     /// [`codes::COMMAND_MISSING`] with the way to install it, [`codes::MODEL_KEY_MISSING`] or
     /// [`codes::CASSETTE_INVALID`].
-    pub fn ensure_installed(&self) -> Result<(), Error> {
+    pub(crate) fn ensure_installed(&self) -> Result<(), Error> {
         installed(&self.name, &*self.executor)
     }
 
@@ -96,18 +101,18 @@ impl SelectedExecutor {
     ///
     /// # Errors
     /// [`codes::COST_UNKNOWN`].
-    pub fn ensure_enforceable(&self, caps: &Caps) -> Result<(), Error> {
+    pub(crate) fn ensure_enforceable(&self, caps: &Caps) -> Result<(), Error> {
         budget::ensure_holdable(caps, &self.name, &*self.executor)
     }
 
     /// The maximum cost of a call whose prompt has at most `prompt_tokens`; zero if no model is asked, `None` if
     /// unknown.
-    pub fn call_limit(&self, prompt_tokens: u64, answer: answers::Schema) -> Option<CallLimit> {
+    pub(crate) fn call_limit(&self, prompt_tokens: u64, answer: answers::Schema) -> Option<CallLimit> {
         call_limit(&*self.executor, prompt_tokens, answer)
     }
 
     /// The price of a call with this usage, in billionths of a US dollar; `None` if unknown.
-    pub fn price(&self, usage: &Usage) -> Option<Money> {
+    pub(crate) fn price(&self, usage: &Usage) -> Option<Money> {
         self.executor.price(usage)
     }
 
@@ -118,7 +123,7 @@ impl SelectedExecutor {
     }
 
     /// Its member config, without a role.
-    pub fn into_member_config(self, admitted: Permit) -> MemberConfig {
+    pub(crate) fn into_member_config(self, admitted: Permit) -> MemberConfig {
         MemberConfig {
             executor: self.executor(admitted),
             executor_name: self.name,
@@ -285,7 +290,7 @@ pub(crate) struct Origin<'a> {
 
 impl Origin<'_> {
     /// The side effects that must be trusted before an executor with these settings is called.
-    pub fn needs(&self, executor: &dyn Executor, settings: &Settings) -> Vec<TrustRequest> {
+    pub(crate) fn needs(&self, executor: &dyn Executor, settings: &Settings) -> Vec<TrustRequest> {
         let own = self.file.map(|file| {
             let name = &settings.name;
             let named =
@@ -368,7 +373,7 @@ pub(crate) struct NamedModel<'a> {
 
 impl<'a> NamedModel<'a> {
     /// The model of `--model`.
-    pub fn by_person(name: &'a str) -> Self {
+    pub(crate) fn by_person(name: &'a str) -> Self {
         NamedModel { name, table: None }
     }
 }
@@ -726,16 +731,16 @@ impl fmt::Debug for SelectedEmbedder {
 
 impl SelectedEmbedder {
     /// The side effects that must be trusted before it is called.
-    pub fn needs(&self) -> TrustRequest {
+    pub(crate) fn needs(&self) -> TrustRequest {
         self.needs.clone()
     }
 
-    pub fn embedder(&self, _: Permit) -> Arc<dyn Embedder> {
+    pub(crate) fn embedder(&self, _: Permit) -> Arc<dyn Embedder> {
         Arc::clone(&self.embedder)
     }
 
     /// The model, its address and its executor, in one line.
-    pub fn describe(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         self.embedder.describe()
     }
 
@@ -743,7 +748,7 @@ impl SelectedEmbedder {
     ///
     /// # Errors
     /// [`codes::COST_UNKNOWN`].
-    pub fn ensure_enforceable(&self, caps: &Caps) -> Result<(), Error> {
+    pub(crate) fn ensure_enforceable(&self, caps: &Caps) -> Result<(), Error> {
         budget::ensure_embedder_holdable(caps, &*self.embedder)
     }
 
@@ -751,7 +756,7 @@ impl SelectedEmbedder {
     ///
     /// # Errors
     /// [`codes::MODEL_KEY_MISSING`].
-    pub fn ensure_installed(&self) -> Result<(), Error> {
+    pub(crate) fn ensure_installed(&self) -> Result<(), Error> {
         self.embedder.check_installed().map_err(|refused| {
             let body = Body::new(format!("the embedder: {}", refused.message));
             Error::configuration(codes::MODEL_KEY_MISSING, with_help(body, refused.help))

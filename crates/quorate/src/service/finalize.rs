@@ -27,7 +27,7 @@ use super::{environment, overlays};
 /// # Errors
 /// If the ledger does not answer. A log that cannot be written is a warning; a later start writes the line.
 #[crate::boxed]
-pub async fn finalize(session: &LedgerSession, run: &Name) -> Result<History, Error> {
+pub(crate) async fn finalize(session: &LedgerSession, run: &Name) -> Result<History, Error> {
     conclude(session, session.partial_history(run).await?).await
 }
 
@@ -61,7 +61,7 @@ pub(super) async fn conclude(session: &LedgerSession, mut history: History) -> R
 }
 
 /// Whether the run's answers are erased when it ends (D5).
-pub fn drops_answers_at_end(history: &History) -> bool {
+pub(crate) fn drops_answers_at_end(history: &History) -> bool {
     Period::from_opened(&history.opened, None) == Period::UntilEnd
 }
 
@@ -73,6 +73,8 @@ pub(super) async fn record_run_ended(
 ) -> Result<(), Error> {
     let log_path = session.logged_elsewhere(history).filter(|_| logged);
     let ended = RunEnded { logged, log_path };
+    let state = |history: &History| (history.decided_ms, history.overrides.len());
+    let before = state(history);
     for _ in 0..MAX_ATTEMPTS {
         let at_ms = session.environment.clock.now_ms();
         let append = Append::one(&history.run, history.next, Entry::of(&ended, at_ms), Durability::Written);
@@ -83,10 +85,9 @@ pub(super) async fn record_run_ended(
             }
             // A cancelled call was recorded after the outcome, or another process has added to the run.
             Err(LedgerError::Conflict { .. }) => {
-                let overrides = history.overrides.len();
                 *history = session.partial_history(&history.run).await?;
-                // A decision that was added has a line of its own, which the next start writes.
-                if history.ended.is_some() || history.overrides.len() > overrides {
+                // Another process resumes the run, or a person's decision has a line that the next start writes.
+                if history.ended.is_some() || state(history) != before {
                     break;
                 }
             }
@@ -201,7 +202,10 @@ pub struct OverrideRequest {
 /// # Errors
 /// If the run is unknown, undecided or imported, the reason is empty or too long, the decider is unknown, or the ledger
 /// fails.
-pub async fn override_run(session: &LedgerSession, request: &OverrideRequest) -> Result<Review, Error> {
+pub(crate) async fn override_run(
+    session: &LedgerSession,
+    request: &OverrideRequest,
+) -> Result<Review, Error> {
     let OverrideRequest { run, verdict, reason, by } = request;
     let run = &session.find_own_run(run).await?;
     if reason.trim().is_empty() {

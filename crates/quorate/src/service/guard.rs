@@ -24,13 +24,13 @@ use super::witness::Witness;
 const KEYRING: &str = "keyring.toml";
 
 /// The suffixes of SQLite's auxiliary files.
-pub const SQLITE_SUFFIXES: [&str; 3] = ["-wal", "-shm", "-journal"];
+pub(crate) const SQLITE_SUFFIXES: [&str; 3] = ["-wal", "-shm", "-journal"];
 
 /// The names that are reserved within `.quorate/`.
 const OWN_FOLDERS: [&str; 4] = ["keys", "aside", "live", "provisioned"];
 const OWN_FILES: [&str; 3] = ["ledger.db", "log_index.db", ".gitignore"];
 
-pub fn keyring_of(root: &Path, settings: &config::Keys) -> PathBuf {
+pub(crate) fn keyring_of(root: &Path, settings: &config::Keys) -> PathBuf {
     root.join(settings.keyring.as_ref().map_or(KEYRING, |(path, _)| path))
 }
 
@@ -271,7 +271,7 @@ impl ResolvedGuard {
 ///
 /// # Errors
 /// [`codes::FILE_UNWRITABLE`].
-pub fn ensure_folder_free(folder: &Path, shown: &str) -> Result<(), Error> {
+pub(crate) fn ensure_folder_free(folder: &Path, shown: &str) -> Result<(), Error> {
     let place = disk::canonical_or_new(folder);
     match place_of_others(folder, &place).or_else(|| below_quorate(&place).map(|_| "a ledger is there")) {
         Some(why) => Err(unwritable(shown, why)),
@@ -321,7 +321,7 @@ fn below_quorate(place: &Path) -> Option<Vec<&str>> {
 }
 
 /// Appends a suffix to a path's name.
-pub fn with_suffix(file: &Path, ending: &str) -> PathBuf {
+pub(crate) fn with_suffix(file: &Path, ending: &str) -> PathBuf {
     let mut name = OsString::from(file);
     name.push(ending);
     name.into()

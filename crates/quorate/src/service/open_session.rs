@@ -21,7 +21,7 @@ use super::workspace::{self, Workspace};
 /// # Errors
 /// If the ledger cannot be opened.
 #[crate::boxed]
-pub async fn open(environment: Environment, workspace: Workspace) -> Result<LedgerSession, Error> {
+pub(crate) async fn open(environment: Environment, workspace: Workspace) -> Result<LedgerSession, Error> {
     let resources = WorkspaceResources::of(&environment, &workspace);
     Box::pin(open_with(environment, resources, workspace)).await
 }
@@ -31,7 +31,10 @@ pub async fn open(environment: Environment, workspace: Workspace) -> Result<Ledg
 /// # Errors
 /// If the ledger does not exist or cannot be read.
 #[crate::boxed]
-pub async fn open_read_only(environment: Environment, workspace: Workspace) -> Result<LedgerSession, Error> {
+pub(crate) async fn open_read_only(
+    environment: Environment,
+    workspace: Workspace,
+) -> Result<LedgerSession, Error> {
     Box::pin(LedgerSession::open_read_only(environment, workspace)).await
 }
 
@@ -40,7 +43,7 @@ pub async fn open_read_only(environment: Environment, workspace: Workspace) -> R
 /// # Errors
 /// As [`open`].
 #[crate::boxed]
-pub async fn open_with(
+pub(crate) async fn open_with(
     environment: Environment,
     resources: WorkspaceResources,
     configuration: Workspace,
@@ -57,7 +60,7 @@ pub async fn open_with(
 /// # Errors
 /// As [`open`], and if the log cannot be appended to.
 #[crate::boxed]
-pub async fn open_for_writing(
+pub(crate) async fn open_for_writing(
     environment: Environment,
     workspace: Workspace,
 ) -> Result<LedgerSession, Error> {
@@ -76,7 +79,7 @@ const ATTEMPTS: u32 = 5;
 const INTERVAL: Duration = Duration::from_millis(100);
 
 /// Opens a ledger for reading. One that another process is making has no tables for a moment, so it is tried again.
-pub async fn open_once_made<T, F>(mut open: impl FnMut() -> F) -> Result<T, Error>
+pub(crate) async fn open_once_made<T, F>(mut open: impl FnMut() -> F) -> Result<T, Error>
 where
     F: Future<Output = Result<T, Error>>,
 {

@@ -66,7 +66,7 @@ async fn catch_up<'f>(
 /// # Errors
 /// If the ledger does not answer, or a record is malformed.
 #[crate::boxed]
-pub async fn active_texts(store: &Store, setup: &Setup, now_ms: i64) -> Result<Vec<Json>, Error> {
+pub(crate) async fn active_texts(store: &Store, setup: &Setup, now_ms: i64) -> Result<Vec<Json>, Error> {
     let (standing, _) = load_stream(store, &stream_of(&setup.assembly)).await?;
     let mut named = BTreeSet::new();
     let is_wanted =
@@ -79,7 +79,7 @@ pub async fn active_texts(store: &Store, setup: &Setup, now_ms: i64) -> Result<V
 /// # Errors
 /// When the ledger does not answer.
 #[crate::boxed]
-pub async fn add_from_run(session: &LedgerSession, history: &History) -> Result<(), Error> {
+pub(crate) async fn add_from_run(session: &LedgerSession, history: &History) -> Result<(), Error> {
     let Some((setup, outcome)) = run_opened::assembly_setup(history).zip(history.outcome()) else {
         return Ok(());
     };
@@ -314,7 +314,7 @@ impl EvictedOverlays {
 /// # Errors
 /// When the ledger does not answer.
 #[crate::boxed]
-pub async fn list(session: &LedgerSession, whose: &OverlayFilter) -> Result<OverlayList, Error> {
+pub(crate) async fn list(session: &LedgerSession, whose: &OverlayFilter) -> Result<OverlayList, Error> {
     let now_ms = session.environment.clock.now_ms();
     let mut overlays = Vec::new();
     for stream in whose.streams(session).await? {
@@ -331,7 +331,7 @@ pub async fn list(session: &LedgerSession, whose: &OverlayFilter) -> Result<Over
 /// # Errors
 /// If none or several match.
 #[crate::boxed]
-pub async fn find(session: &LedgerSession, prefix: &str) -> Result<ListedOverlay, Error> {
+pub(crate) async fn find(session: &LedgerSession, prefix: &str) -> Result<ListedOverlay, Error> {
     let mut found = list(session, &OverlayFilter::default()).await?.overlays;
     found.retain(|one| one.overlay.overlay.starts_with(&prefix.to_lowercase()));
     let (message, help) = match found.len() {
@@ -352,7 +352,7 @@ pub async fn find(session: &LedgerSession, prefix: &str) -> Result<ListedOverlay
 /// # Errors
 /// As [`find`], and if the ledger does not answer.
 #[crate::boxed]
-pub async fn expire(session: &LedgerSession, prefix: &str) -> Result<ExpiredOverlay, Error> {
+pub(crate) async fn expire(session: &LedgerSession, prefix: &str) -> Result<ExpiredOverlay, Error> {
     let overlay = find(session, prefix).await?.overlay;
     let gone = Eviction {
         overlay: overlay.overlay.clone(),
@@ -372,7 +372,7 @@ pub async fn expire(session: &LedgerSession, prefix: &str) -> Result<ExpiredOver
 /// # Errors
 /// When the ledger does not answer.
 #[crate::boxed]
-pub async fn sweep(session: &LedgerSession, whose: &OverlayFilter) -> Result<EvictedOverlays, Error> {
+pub(crate) async fn sweep(session: &LedgerSession, whose: &OverlayFilter) -> Result<EvictedOverlays, Error> {
     let mut evicted = Vec::new();
     for stream in whose.streams(session).await? {
         let leaving =
@@ -387,13 +387,13 @@ pub async fn sweep(session: &LedgerSession, whose: &OverlayFilter) -> Result<Evi
 /// # Errors
 /// When the ledger does not answer.
 #[crate::boxed]
-pub async fn unevicted(store: &Store, assembly: Option<&str>) -> Result<Vec<Overlay>, Error> {
+pub(crate) async fn unevicted(store: &Store, assembly: Option<&str>) -> Result<Vec<Overlay>, Error> {
     OverlayCache::default().holding(store, assembly).await
 }
 
 /// The streams as last read, so that repeated queries read only new records.
 #[derive(Debug, Default)]
-pub struct OverlayCache(Mutex<BTreeMap<Name, Projection<OverlaySet>>>);
+pub(crate) struct OverlayCache(Mutex<BTreeMap<Name, Projection<OverlaySet>>>);
 
 impl OverlayCache {
     /// As [`unevicted`].
@@ -401,7 +401,7 @@ impl OverlayCache {
     /// # Errors
     /// When the ledger does not answer.
     #[crate::boxed]
-    pub async fn holding(&self, store: &Store, assembly: Option<&str>) -> Result<Vec<Overlay>, Error> {
+    pub(crate) async fn holding(&self, store: &Store, assembly: Option<&str>) -> Result<Vec<Overlay>, Error> {
         let mut known = self.0.lock().await;
         let mut all = Vec::new();
         let streams = match assembly {

@@ -78,7 +78,7 @@ pub struct FieldValue {
 ///
 /// # Errors
 /// If it does not exist or is refused.
-pub fn resolve(
+pub(crate) fn resolve(
     environment: &Environment,
     request: &ResolveRequest,
     capabilities: &dyn Capabilities,

@@ -16,18 +16,18 @@ use quorate_protocol::{Json, assembly};
 use super::error::{Error, ErrorKind};
 
 /// Whether a run is an assembly's.
-pub fn is_assembly(history: &History) -> bool {
+pub(crate) fn is_assembly(history: &History) -> bool {
     is_assembly_opening(&history.opened)
 }
 
 /// Whether this first record is that of an assembly's run.
-pub fn is_assembly_opening(opened: &RunOpened) -> bool {
+pub(crate) fn is_assembly_opening(opened: &RunOpened) -> bool {
     Mode::ALL.into_iter().any(|mode| opened.protocol.split('/').next() == Some(mode.as_str()))
 }
 
 /// The options that a run was started with, for a resume.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StartOptions {
+pub(crate) struct StartOptions {
     /// The council's file; `None` for the built-in one.
     pub config: Option<PathBuf>,
     /// `quorate.toml`; `None` without one.
@@ -38,7 +38,7 @@ pub struct StartOptions {
 }
 
 /// How a run was started, from its first record.
-pub fn start_options(history: &History) -> StartOptions {
+pub(crate) fn start_options(history: &History) -> StartOptions {
     let opened = &history.opened;
     let policy = opened.setup.get("policy").and_then(Json::as_str);
     StartOptions {
@@ -50,7 +50,7 @@ pub fn start_options(history: &History) -> StartOptions {
 }
 
 /// The setup of an assembly's run; `None` for other runs.
-pub fn assembly_setup(history: &History) -> Option<assembly::Setup> {
+pub(crate) fn assembly_setup(history: &History) -> Option<assembly::Setup> {
     serde_json::from_value(canonical::normalize(history.opened.setup.clone())).ok()
 }
 
@@ -58,14 +58,14 @@ pub fn assembly_setup(history: &History) -> Option<assembly::Setup> {
 ///
 /// # Errors
 /// If its first record has none.
-pub fn seed(history: &History) -> Result<[u8; 32], Error> {
+pub(crate) fn seed(history: &History) -> Result<[u8; 32], Error> {
     entropy::unhex(&history.opened.seed).ok_or_else(|| {
         Error::configuration(codes::LEDGER_CORRUPT, Body::new(format!("run {} has no seed", history.run)))
     })
 }
 
 /// The hash of the run's input.
-pub fn input_sha256(history: &History) -> String {
+pub(crate) fn input_sha256(history: &History) -> String {
     history.opened.fingerprint_of("input").unwrap_or_default().to_owned()
 }
 
@@ -73,7 +73,7 @@ pub fn input_sha256(history: &History) -> String {
 ///
 /// # Errors
 /// [`codes::INPUT_NOT_ARTIFACT`], with the run.
-pub fn ensure_shown_artifact(history: &History) -> Result<(), Error> {
+pub(crate) fn ensure_shown_artifact(history: &History) -> Result<(), Error> {
     let Some(why) = history.opened.input_mismatch() else { return Ok(()) };
     let body = Body::new(format!("run {} does not count: {why}", history.run));
     let help = "review the text again; if a person has decided on this run, decide again on the new one";
@@ -81,7 +81,7 @@ pub fn ensure_shown_artifact(history: &History) -> Result<(), Error> {
 }
 
 /// The refusal for a run of another version.
-pub fn unknown_version(history: &History) -> Error {
+pub(crate) fn unknown_version(history: &History) -> Error {
     let recorded = &history.opened.protocol;
     let known: Vec<&str> = Mode::ALL.into_iter().map(version).chain([VERSION]).collect();
     let body = Body::new(format!(

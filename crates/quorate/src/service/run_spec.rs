@@ -167,7 +167,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
     }
 
     /// The fingerprint with an input, given the SHA-256 of its bytes.
-    pub fn fingerprint(&self, input_sha256: &str) -> Fingerprint {
+    pub(crate) fn fingerprint(&self, input_sha256: &str) -> Fingerprint {
         self.fingerprint.clone().with_input(input_sha256)
     }
 
@@ -176,7 +176,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
     /// # Errors
     /// If a file that names an executor is not trusted, an executor's program is not installed, or a cap cannot be
     /// enforced.
-    pub fn admit(&self, environment: &Environment) -> Result<Permit, Error> {
+    pub(crate) fn admit(&self, environment: &Environment) -> Result<Permit, Error> {
         let needs = self.members.iter().flat_map(|member| member.executor.needs());
         let needs = needs.chain(self.embedder.as_ref().map(SelectedEmbedder::needs)).collect();
         let permit = trust::admit(environment, needs)?;
@@ -195,7 +195,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
     ///
     /// # Errors
     /// If the ledger fails. Recorded answers stay, and the run can be resumed.
-    pub async fn start(
+    pub(crate) async fn start(
         &self,
         session: &LedgerSession,
         new: NewRun<'_>,
@@ -243,7 +243,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
     ///
     /// # Errors
     /// If its input is not its artifact, a text was erased, or the ledger fails.
-    pub async fn resume(
+    pub(crate) async fn resume(
         &self,
         session: &LedgerSession,
         mut history: History,
@@ -382,7 +382,7 @@ pub(crate) struct Fingerprint {
 
 impl Fingerprint {
     /// The fingerprint of a council, without an input; `executors` has each member's settings.
-    pub fn of_council(workspace: &Workspace, setup: &Setup, executors: &Json) -> Self {
+    pub(crate) fn of_council(workspace: &Workspace, setup: &Setup, executors: &Json) -> Self {
         let council = &workspace.council;
         let member = |deliberator: &quorate_manifest::council::Deliberator| {
             let context: Vec<_> = deliberator.context.iter().map(|file| (&file.path, &*file.text)).collect();
@@ -403,7 +403,7 @@ impl Fingerprint {
     }
 
     /// The fingerprint of an assembly, without an input. `manifest` has the texts of the chain's files, root first.
-    pub fn of_assembly(
+    pub(crate) fn of_assembly(
         workspace: &Workspace,
         manifest: &Json,
         setup: &assembly::Setup,
@@ -436,26 +436,26 @@ impl Fingerprint {
 
     /// Adds the input, by the SHA-256 of its bytes.
     #[must_use]
-    pub fn with_input(mut self, sha256: &str) -> Self {
+    pub(crate) fn with_input(mut self, sha256: &str) -> Self {
         self.components.push((Cow::Borrowed(INPUT), sha256.to_owned()));
         self
     }
 
     /// The combined hash.
-    pub fn combined(&self) -> String {
+    pub(crate) fn combined(&self) -> String {
         let parts: Vec<_> = self.components.iter().filter(|(name, _)| name != INPUT).collect();
         hash(&json!(parts))
     }
 
     /// The form of `run.opened`.
-    pub fn recorded(&self) -> Map<String, Json> {
+    pub(crate) fn recorded(&self) -> Map<String, Json> {
         let named = self.components.iter().map(|(name, value)| (name.to_string(), json!(value)));
         let whole = (self.whole.to_string(), json!(self.combined()));
         named.chain([whole]).collect()
     }
 
     /// The components that differ from those of the opened run.
-    pub fn changed_components(&self, opened: &RunOpened) -> Vec<&str> {
+    pub(crate) fn changed_components(&self, opened: &RunOpened) -> Vec<&str> {
         let differs =
             |(name, value): &&(Cow<'static, str>, String)| opened.fingerprint_of(name) != Some(value);
         self.components.iter().filter(differs).map(|(name, _)| &**name).collect()
@@ -467,14 +467,14 @@ impl Fingerprint {
 impl Fingerprint {
     /// Leaves out the executors' settings, which another machine decides.
     #[must_use]
-    pub fn without_executors(mut self) -> Self {
+    pub(crate) fn without_executors(mut self) -> Self {
         self.set_executors(String::new());
         self
     }
 
     /// Sets the executors' settings.
     #[must_use]
-    pub fn with_executors(mut self, settings: &Json) -> Self {
+    pub(crate) fn with_executors(mut self, settings: &Json) -> Self {
         self.set_executors(hash(settings));
         self
     }
@@ -487,7 +487,7 @@ impl Fingerprint {
     }
 
     /// The components, of setup and protocol version, that differ from the given ones.
-    pub fn changed_rules(&self, setup: &Json, version: &str) -> Vec<&'static str> {
+    pub(crate) fn changed_rules(&self, setup: &Json, version: &str) -> Vec<&'static str> {
         let now = [(SETUP, hash(setup)), (MODE, version.to_owned())];
         let is_named = |(name, value): &(&str, String)| {
             self.components.iter().any(|(component, recorded)| component == name && recorded == value)

@@ -20,7 +20,7 @@ use super::error::{Error, error_chain};
 use super::witness::{SubmitContext, Witness};
 
 /// The variable with the ledger's key, for several machines that seal one ledger. It overrides the key file.
-pub const LEDGER_KEY_VARIABLE: &str = "QUORATE_LEDGER_KEY";
+pub(crate) const LEDGER_KEY_VARIABLE: &str = "QUORATE_LEDGER_KEY";
 
 const MISSING_KEY_HELP: &str = "checkpoints are unsigned until it is restored; if it is lost, `quorate explain \
                                 quorate:ledger_key_missing` explains how to continue the ledger with another key";
@@ -46,7 +46,7 @@ pub(super) struct OwnKey {
 }
 
 /// A checkpoint, and warnings.
-pub struct SealResult {
+pub(crate) struct SealResult {
     pub sealed: CheckpointRecord,
     pub report: Report,
 }
@@ -297,7 +297,7 @@ impl Sealer<'_> {
 
 /// Closes a ledger. If it does not answer, the system closes its files when the process exits.
 #[crate::boxed]
-pub async fn close(store: Store) {
+pub(crate) async fn close(store: Store) {
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, Box::pin(store.close())).await;
 }
 
@@ -305,7 +305,7 @@ pub async fn close(store: Store) {
 const INTERRUPTED_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Runs the last steps of a command; `None` if the command was interrupted and they take too long.
-pub async fn within_deadline<T>(store: &Store, work: impl Future<Output = T>) -> Option<T> {
+pub(crate) async fn within_deadline<T>(store: &Store, work: impl Future<Output = T>) -> Option<T> {
     match store.is_interrupted() {
         // The next command repeats the abandoned work.
         true => tokio::time::timeout(INTERRUPTED_TIMEOUT, work).await.ok(),
@@ -315,7 +315,7 @@ pub async fn within_deadline<T>(store: &Store, work: impl Future<Output = T>) ->
 
 /// As [`close`]. For an interrupted command, the exit of the process closes the ledger.
 #[crate::boxed]
-pub async fn close_within_deadline(store: Store) {
+pub(crate) async fn close_within_deadline(store: Store) {
     match store.is_interrupted() {
         true => drop(tokio::time::timeout(INTERRUPTED_TIMEOUT, Box::pin(close(store))).await),
         false => Box::pin(close(store)).await,
@@ -323,7 +323,7 @@ pub async fn close_within_deadline(store: Store) {
 }
 
 /// The key in the environment, as text.
-pub fn key_from_environment(environment: &Environment) -> Option<&str> {
+pub(crate) fn key_from_environment(environment: &Environment) -> Option<&str> {
     environment.variables.get(LEDGER_KEY_VARIABLE).filter(|text| !text.is_empty())
 }
 

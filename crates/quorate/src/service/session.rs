@@ -35,7 +35,7 @@ use super::witness::Witness;
 use super::workspace::{self, PathOverrides, Workspace};
 
 /// The name of the newest run, accepted wherever a run is named.
-pub const LATEST: &str = "latest";
+pub(crate) const LATEST: &str = "latest";
 
 /// The minimum interval between seals of a ledger while runs end one after another.
 const SEAL_INTERVAL: Duration = Duration::from_secs(1);

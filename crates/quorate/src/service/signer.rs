@@ -175,7 +175,7 @@ fn usable_key(keys: &WorkspaceKeys, ring: &[Key], found: SigningKey) -> Result<A
 
 /// The problems that would keep `convene` from signing an assembly's run on this machine, as warnings for `check`. A
 /// key that a command prints counts as available, since `check` runs no command.
-pub fn signing_warnings(keys: &WorkspaceKeys, resolved: &ResolvedAssembly) -> Report {
+pub(crate) fn signing_warnings(keys: &WorkspaceKeys, resolved: &ResolvedAssembly) -> Report {
     let mut report = Report::new();
     let Err(error) = ensure_supported(resolved).and_then(|()| ensure_key(keys, resolved)) else {
         return report;
@@ -258,7 +258,7 @@ fn unbounded_key(text: &str) -> Key {
 ///
 /// # Errors
 /// If it asks for approvals.
-pub fn ensure_no_approvals(resolved: &ResolvedAssembly) -> Result<(), Error> {
+pub(crate) fn ensure_no_approvals(resolved: &ResolvedAssembly) -> Result<(), Error> {
     let policies = &resolved.policies;
     let asking = policies.files.iter().find_map(|file| Some((file, file.governance.approvals.clone()?)));
     let Some((bound, place)) = asking else { return Ok(()) };
@@ -273,7 +273,7 @@ pub fn ensure_no_approvals(resolved: &ResolvedAssembly) -> Result<(), Error> {
 ///
 /// # Errors
 /// If it asks for approvals, or requires signatures of another kind.
-pub fn ensure_signable(resolved: &ResolvedAssembly) -> Result<(), Error> {
+pub(crate) fn ensure_signable(resolved: &ResolvedAssembly) -> Result<(), Error> {
     ensure_no_approvals(resolved)?;
     ensure_supported(resolved)
 }

@@ -38,7 +38,7 @@ const ROLE: &str = "# Tiers\n\n- Tier 1: the text leaves the organisation, or ac
 const TASK: &str = "Say the tier of the text.";
 
 /// Classifies texts.
-pub struct TierModel {
+pub(crate) struct TierModel {
     call: SingleCall,
     /// `None` if the council's executor asks no model.
     config: Option<MemberConfig>,
@@ -50,7 +50,7 @@ pub struct TierModel {
 
 /// The tier of a text, and its source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SortedText {
+pub(crate) struct SortedText {
     pub tier: Tier,
     pub source: TierSource,
 }
@@ -61,7 +61,7 @@ impl TierModel {
     /// # Errors
     /// If the ledger fails.
     #[crate::boxed]
-    pub async fn open(
+    pub(crate) async fn open(
         session: &LedgerSession,
         adjudicator: SelectedExecutor,
         caps: Caps,
@@ -94,7 +94,7 @@ impl TierModel {
     }
 
     /// The recorded tier of a text, by its hash. Asks no member.
-    pub fn recorded(&self, artifact_sha256: &str) -> Option<SortedText> {
+    pub(crate) fn recorded(&self, artifact_sha256: &str) -> Option<SortedText> {
         let invocation = self.invocation(artifact_sha256);
         let answer = self.known.get(&invocation)?.clone();
         Some(sorted(invocation, answer, None))
@@ -106,7 +106,11 @@ impl TierModel {
     /// # Errors
     /// If the ledger fails.
     #[crate::boxed]
-    pub async fn sort(&self, session: &LedgerSession, artifact: &Artifact) -> Result<SortedText, Error> {
+    pub(crate) async fn sort(
+        &self,
+        session: &LedgerSession,
+        artifact: &Artifact,
+    ) -> Result<SortedText, Error> {
         if let Some(recorded) = self.recorded(&artifact.sha256) {
             return Ok(recorded);
         }

@@ -22,7 +22,7 @@ pub fn day(day: i64) -> String {
 }
 
 /// A time in UTC, in this format.
-pub fn strftime(ms: i64, format: &str) -> String {
+pub(crate) fn strftime(ms: i64, format: &str) -> String {
     // Only a damaged record has a time outside of the calendar, and a view must still show it.
     Timestamp::from_millisecond(ms)
         .map_or_else(|_| format!("{ms} ms"), |time| time.strftime(format).to_string())

@@ -4,8 +4,8 @@
 //!
 //! As with git's `safe.directory`, a directory that another user owns or can write to configures nothing.
 
-pub mod decide;
-pub mod requests;
+pub(crate) mod decide;
+pub(crate) mod requests;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -22,11 +22,11 @@ use super::environment::Environment;
 use super::error::{Error, ErrorKind};
 
 /// The variable that trusts for one process: `1`, or the hash that `quorate trust --show` prints.
-pub const VARIABLE: &str = "QUORATE_TRUST";
+pub(crate) const VARIABLE: &str = "QUORATE_TRUST";
 
 /// Proof that side effects were admitted. Only [`admit`] returns one, so that no code path can skip the check.
 #[derive(Debug, Clone, Copy)]
-pub struct Permit(());
+pub(crate) struct Permit(());
 
 impl Permit {
     /// For executors that are built now and admitted before their first call.
@@ -37,7 +37,7 @@ impl Permit {
 ///
 /// # Errors
 /// [`codes::WORKSPACE_UNTRUSTED`] if a file is not trusted, with its side effects.
-pub fn admit(environment: &Environment, needs: Vec<TrustRequest>) -> Result<Permit, Error> {
+pub(crate) fn admit(environment: &Environment, needs: Vec<TrustRequest>) -> Result<Permit, Error> {
     let needs = merge_by_file(needs);
     if needs.is_empty() || environment.trust.all {
         return Ok(Permit(()));
@@ -63,7 +63,7 @@ pub fn admit(environment: &Environment, needs: Vec<TrustRequest>) -> Result<Perm
 ///
 /// # Errors
 /// As [`admit`].
-pub fn admit_silently(environment: &Environment, needs: Vec<TrustRequest>) -> Result<Permit, Error> {
+pub(crate) fn admit_silently(environment: &Environment, needs: Vec<TrustRequest>) -> Result<Permit, Error> {
     admit(&Environment { trust: environment.trust.without_asking(), ..environment.clone() }, needs)
 }
 
@@ -207,7 +207,7 @@ const VERSION: u32 = 1;
 /// The recorded trust of a person.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TrustRecord {
+pub(crate) struct TrustRecord {
     v: u32,
     /// By canonical path.
     #[serde(default)]
@@ -220,7 +220,7 @@ pub struct TrustRecord {
 /// A trusted file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TrustedFile {
+pub(crate) struct TrustedFile {
     /// SHA-256 of its bytes, in hex.
     pub sha256: String,
     pub at: String,
@@ -234,18 +234,18 @@ impl Default for TrustRecord {
 
 impl TrustRecord {
     /// Whether a file with these bytes is trusted.
-    pub fn trusts(&self, file: &Path, sha256: &str) -> bool {
+    pub(crate) fn trusts(&self, file: &Path, sha256: &str) -> bool {
         self.files.get(file).is_some_and(|known| known.sha256 == sha256)
     }
 
     /// Whether a person has allowed this directory, or one above it.
-    pub fn is_safe(&self, directory: &Path) -> bool {
+    pub(crate) fn is_safe(&self, directory: &Path) -> bool {
         directory.ancestors().any(|above| self.safe_directories.contains(above))
     }
 }
 
 #[derive(Debug, Clone)]
-pub struct TrustStore {
+pub(crate) struct TrustStore {
     path: PathBuf,
 }
 
@@ -254,7 +254,7 @@ impl TrustStore {
     ///
     /// # Errors
     /// If it belongs to another user, or every user can write to it.
-    pub fn of(environment: &Environment) -> Result<Option<TrustStore>, Error> {
+    pub(crate) fn of(environment: &Environment) -> Result<Option<TrustStore>, Error> {
         let Some(directory) = &environment.state_dir else { return Ok(None) };
         let path = directory.join(FILE_NAME);
         // A user who can write to one of them could record trust in another user's name.
@@ -274,7 +274,7 @@ impl TrustStore {
     ///
     /// # Errors
     /// If it cannot be read or is malformed: then nothing is trusted.
-    pub fn read(&self) -> Result<TrustRecord, Error> {
+    pub(crate) fn read(&self) -> Result<TrustRecord, Error> {
         let bytes = match disk::read(&self.path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(TrustRecord::default()),
@@ -291,7 +291,7 @@ impl TrustStore {
     ///
     /// # Errors
     /// If it cannot be read or written.
-    pub fn add(&self, files: &BTreeMap<PathBuf, String>, now_ms: i64) -> Result<(), Error> {
+    pub(crate) fn add(&self, files: &BTreeMap<PathBuf, String>, now_ms: i64) -> Result<(), Error> {
         self.change(|trusted| {
             let at = rfc3339(now_ms);
             let new = files
@@ -305,7 +305,7 @@ impl TrustStore {
     ///
     /// # Errors
     /// If it cannot be read or written.
-    pub fn change(&self, change: impl FnOnce(&mut TrustRecord)) -> Result<(), Error> {
+    pub(crate) fn change(&self, change: impl FnOnce(&mut TrustRecord)) -> Result<(), Error> {
         let to_error = |error: std::io::Error| unusable(&self.path, &error.to_string());
         let _lock = disk::lock_with_sidecar(&self.path).map_err(to_error)?;
         let mut trusted = self.read()?;
@@ -327,7 +327,7 @@ fn unusable(path: &Path, why: &str) -> Error {
 ///
 /// # Errors
 /// [`codes::OWNERSHIP_DUBIOUS`].
-pub fn check_owner(environment: &Environment, path: &Path) -> Result<(), Error> {
+pub(crate) fn check_owner(environment: &Environment, path: &Path) -> Result<(), Error> {
     let directory = path.parent().unwrap_or(path);
     let Some(why) = dubious(environment, path).or_else(|| dubious_directory(environment, directory)) else {
         return Ok(());
@@ -347,7 +347,7 @@ pub fn check_owner(environment: &Environment, path: &Path) -> Result<(), Error> 
 }
 
 /// Whether a directory is this user's alone: no other user owns it or can add a file to it.
-pub fn is_own(environment: &Environment, directory: &Path) -> bool {
+pub(crate) fn is_own(environment: &Environment, directory: &Path) -> bool {
     let is_own = |there: Attributes| environment.trusts_owner(there.owner) && !there.is_world_writable();
     cfg!(not(unix)) || Attributes::of(directory).is_some_and(is_own)
 }

@@ -190,7 +190,7 @@ impl ComposedPrompt {
 /// If the operator or persona does not exist or is refused, or the ledger cannot be read. Without a ledger there are no
 /// overlays.
 #[crate::boxed]
-pub async fn weave(
+pub(crate) async fn weave(
     environment: &Environment,
     places: &PathOverrides,
     request: &WeaveRequest,

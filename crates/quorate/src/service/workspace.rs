@@ -65,7 +65,11 @@ pub struct Workspace {
 ///
 /// # Errors
 /// If a named file does not exist, or a file found is refused.
-pub fn load(environment: &Environment, named: &PathOverrides, start: &Path) -> Result<Workspace, Error> {
+pub(crate) fn load(
+    environment: &Environment,
+    named: &PathOverrides,
+    start: &Path,
+) -> Result<Workspace, Error> {
     let start = absolute(&environment.directory, start);
     let links = Resolver::default();
     let mut report = Report::new();
@@ -142,7 +146,7 @@ pub fn load(environment: &Environment, named: &PathOverrides, start: &Path) -> R
 ///
 /// # Errors
 /// If `quorate.toml` is refused, there are several councils, or the address is invalid.
-pub fn default_ledger(environment: &Environment) -> Result<StoreAddress, Error> {
+pub(crate) fn default_ledger(environment: &Environment) -> Result<StoreAddress, Error> {
     let found = FoundFiles::of(environment, None, &environment.directory, &mut Report::new())?;
     found.ledger(environment, environment.ledger.as_deref())
 }
@@ -198,7 +202,7 @@ impl FoundFiles {
 
 /// Problems of a directory's configured output files: two files in one place, one over a protected file, or one over
 /// another existing file. Other refusals are not reported here.
-pub fn check_files(environment: &Environment, config: Option<PathBuf>, start: &Path) -> Option<Error> {
+pub(crate) fn check_files(environment: &Environment, config: Option<PathBuf>, start: &Path) -> Option<Error> {
     // Nothing is written, so no trust is needed.
     let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
     let loaded = load(environment, &PathOverrides { config, ledger: None }, start);
@@ -228,7 +232,7 @@ fn ensure_log(environment: &Environment, log: &Path) -> Result<(), Error> {
 }
 
 /// The error of a log that cannot be appended to.
-pub fn log_unwritable(environment: &Environment, log: &Path, error: &std::io::Error) -> Error {
+pub(crate) fn log_unwritable(environment: &Environment, log: &Path, error: &std::io::Error) -> Error {
     let shown = display_path(environment, log);
     let shown = if shown.is_empty() { "." } else { &shown };
     let body = Body::new(format!("cannot append to {shown}: {error}"));
@@ -242,7 +246,7 @@ pub fn log_unwritable(environment: &Environment, log: &Path, error: &std::io::Er
 }
 
 /// Reads a `quorate.toml` that is inside its directory, and refuses misspelled keys of its executors.
-pub fn load_configuration(environment: &Environment, path: &Path) -> Loaded<Configuration> {
+pub(crate) fn load_configuration(environment: &Environment, path: &Path) -> Loaded<Configuration> {
     let found = FoundFile { root: path.parent().unwrap_or(path), file: path };
     let mut loaded = config::load(path, &display_path(environment, path), &found);
     let typos =
@@ -254,7 +258,7 @@ pub fn load_configuration(environment: &Environment, path: &Path) -> Loaded<Conf
 
 /// Reads a workspace's council. Its documents may be below the root, or in the working directory if that contains the
 /// council and the file is trusted.
-pub fn load_council(
+pub(crate) fn load_council(
     environment: &Environment,
     path: &Path,
     shown: &str,
@@ -444,7 +448,7 @@ fn find_council(
 }
 
 /// The side effects of a `quorate.toml` outside of its directory.
-pub fn of_configuration(config: &Configuration) -> Vec<SideEffect> {
+pub(crate) fn of_configuration(config: &Configuration) -> Vec<SideEffect> {
     let key = config.keys.signing.as_ref().and_then(|(source, _)| match source {
         KeySource::File(path) => of_key(&config.dir, &absolute(&config.dir, path.as_ref())),
         KeySource::Env(_) | KeySource::Command(_) => None,
@@ -477,13 +481,13 @@ fn of_witness(config: &Configuration, links: &Resolver) -> Option<SideEffect> {
 }
 
 /// The key of a root's `quorate.toml`, if it is outside.
-pub fn of_key(root: &Path, path: &Path) -> Option<SideEffect> {
+pub(crate) fn of_key(root: &Path, path: &Path) -> Option<SideEffect> {
     (!is_inside(root, path)).then(|| SideEffect::new(format!("sign with the key {}", path.display())))
 }
 
 /// The files outside of a root and of its own directory that a council reads and writes: prompts and documents that it
 /// shows to members, and its log.
-pub fn of_council(council: &Council, root: &Path, links: &Resolver) -> Vec<SideEffect> {
+pub(crate) fn of_council(council: &Council, root: &Path, links: &Resolver) -> Vec<SideEffect> {
     let outside = |path: &Path| {
         let path = absolute(&council.dir, path);
         let is_outside = !links.is_inside(root, &path) && !links.is_inside(&council.dir, &path);
@@ -496,7 +500,7 @@ pub fn of_council(council: &Council, root: &Path, links: &Resolver) -> Vec<SideE
 }
 
 /// The watched folders of a council outside of a root and of its own directory, which a sweep shows members.
-pub fn of_watch(council: &Council, root: &Path) -> Vec<SideEffect> {
+pub(crate) fn of_watch(council: &Council, root: &Path) -> Vec<SideEffect> {
     let folders = council.watch.paths.iter().map(|written| absolute(&council.dir, written.as_ref()));
     let outside = folders.filter(|path| !is_inside(root, path) && !is_inside(&council.dir, path));
     outside.map(|path| SideEffect::new(format!("show members the files below {}", path.display()))).collect()
@@ -543,7 +547,7 @@ fn ensure_no_outside_links(links: &Resolver, root: &Path, dir: &Path) -> Result<
 
 /// The disk for a file that was found in a workspace and not named by a person. A file that is a link out of the root
 /// is not read, so that no line of it is shown.
-pub struct FoundFile<'a> {
+pub(crate) struct FoundFile<'a> {
     pub root: &'a Path,
     /// The checked file; other files are read without this check.
     pub file: &'a Path,
@@ -561,7 +565,7 @@ impl Source for FoundFile<'_> {
 }
 
 /// The workspace's root (M10): `root` if given, else the outermost directory with a `quorate.toml`, else `start`.
-pub fn find_root(environment: &Environment, said: Option<&Path>, start: &Path) -> PathBuf {
+pub(crate) fn find_root(environment: &Environment, said: Option<&Path>, start: &Path) -> PathBuf {
     let found =
         || find_outermost(start, "quorate.toml").and_then(|file| file.parent().map(Path::to_path_buf));
     match said {
@@ -572,7 +576,7 @@ pub fn find_root(environment: &Environment, said: Option<&Path>, start: &Path) -
 
 /// The directory where the search for a file's workspace starts: the file's directory if it or a parent has a
 /// `quorate.toml`, else the working directory if the file is below it.
-pub fn search_start(environment: &Environment, file: &Path) -> PathBuf {
+pub(crate) fn search_start(environment: &Environment, file: &Path) -> PathBuf {
     let directory = file.parent().map_or_else(|| environment.directory.clone(), Path::to_path_buf);
     let below = file.starts_with(&environment.directory);
     if below && find_outermost(&directory, "quorate.toml").is_none() {

@@ -51,15 +51,11 @@ pub enum FaultKind {
     /// The service refuses the request as invalid.
     BadRequest,
     /// The model, or its vendor for it, declined.
-    Refused {
-        category: Option<String>,
-    },
+    Refused { category: Option<String> },
     /// The answer reached `max_tokens`.
     CutOff,
     /// A filter of the service stopped the answer.
-    ContentFilter {
-        category: Option<String>,
-    },
+    ContentFilter { category: Option<String> },
     /// The prompt, or the prompt with the answer, is longer than the model's context.
     ContextOverflow,
     /// The model answered without text.

@@ -92,7 +92,11 @@ async fn what_cannot_be_compared_is_a_failure_and_asked_for_once() {
         ("<html>", "not in the format"),
     ] {
         let server = Server::start(move |_| status("200 OK", "", body)).await;
-        let why = embedder(&server, json!({})).embed(&["a", "b"], &Meter::unlimited()).await.unwrap_err().to_string();
+        let why = embedder(&server, json!({}))
+            .embed(&["a", "b"], &Meter::unlimited())
+            .await
+            .unwrap_err()
+            .to_string();
         assert!(why.contains(says), "{says}: {why}");
         assert_eq!(server.received().len(), 1, "{why}");
     }
@@ -103,7 +107,8 @@ async fn what_cannot_be_compared_is_a_failure_and_asked_for_once() {
         (status("200 OK", "", &" ".repeat(17 << 20)), "too large"),
     ] {
         let server = Server::start(move |_| steps.clone()).await;
-        let why = embedder(&server, json!({})).embed(&["a"], &Meter::unlimited()).await.unwrap_err().to_string();
+        let why =
+            embedder(&server, json!({})).embed(&["a"], &Meter::unlimited()).await.unwrap_err().to_string();
         assert!(why.contains(says), "{says}: {why}");
         assert_eq!(server.received().len(), 1, "{why}");
     }

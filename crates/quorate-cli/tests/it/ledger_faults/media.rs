@@ -2,10 +2,10 @@
 //! clock that goes back; a ledger of a newer version. Each command reports damage with a code, or
 //! `ledger verify` does; none gives a wrong answer silently. `QUORATE_LEDGER_MEDIA=3000` sets the number of damages.
 
-use quorate_kernel::entropy::sha256_hex;
-use quorate_testkit::scripted::Rng;
 use crate::support::shim::Image;
 use crate::support::shim::{Fault, Shim};
+use quorate_kernel::entropy::sha256_hex;
+use quorate_testkit::scripted::Rng;
 use serde_json::Value;
 
 use crate::ledger_faults::council::{REVIEW, REVISE, hardy, shim};

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use quorate_testkit::scripted::Rng;
 use crate::support::shim::Event;
 use crate::support::shim::{Call, Fault, FaultAction};
+use quorate_testkit::scripted::Rng;
 
 /// A sort of call: its kind, and a pattern of where.
 pub(crate) type Sort = (Call, String);

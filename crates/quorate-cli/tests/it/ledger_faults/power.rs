@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use quorate_testkit::scripted::Rng;
 use crate::support::shim::Event;
 use crate::support::shim::{Fault, Shim};
 use crate::support::shim::{Image, power_loss};
+use quorate_testkit::scripted::Rng;
 
 use crate::ledger_faults::council::{Observed, REVIEW, REVISE, hardy, holds, shim};
 use crate::ledger_faults::disk::lay;

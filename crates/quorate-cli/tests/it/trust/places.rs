@@ -95,6 +95,70 @@ fn a_ledger_leads_nowhere_by_a_directory_that_is_not_there_yet() {
     assert_eq!(outside(&place), [""; 0]);
 }
 
+/// More `..` than a path has directories lead to the root, and on from there; a link of the checkout must not make
+/// the rest of such a path relative to the working directory.
+#[test]
+fn a_path_through_the_root_leads_out_like_any_other() {
+    let up = "../".repeat(40);
+    let place = checkout(&[]);
+    std::fs::create_dir(place.path("outside")).expect("a directory");
+    place.write("outside/secret.md", "The reader's own words about the meeting.\n");
+    let council = "deliberators:
+  - {id: skeptic, prompt: builtin:skeptic}
+  - {id: evidence, prompt: builtin:evidence}
+  - {id: strategy, prompt: builtin:strategy}
+adjudicator: {prompt: builtin:adjudicator}
+";
+    let outside_dir = place.path("outside").canonicalize().expect("a directory");
+    let first = outside_dir.components().nth(1).expect("a name");
+    symlink("/proc/self/cwd", place.path("repo").join(first)).expect("a link");
+    let through_root = format!("{up}{}", outside_dir.strip_prefix("/").expect("absolute").display());
+    for prompt in [
+        format!("builtin:skeptic, context_refs: [\"{through_root}/secret.md\"]"),
+        format!("\"{through_root}/secret.md\""),
+    ] {
+        place.write("repo/council.yaml", council.replacen("builtin:skeptic", &prompt, 1));
+        refused(&place, &["review", "draft.md"], "council.yaml");
+    }
+    place.write(
+        "repo/council.yaml",
+        format!("{council}logging: {{log_path: \"{through_root}/log.jsonl\"}}\n"),
+    );
+    refused(&place, &["review", "draft.md"], "council.yaml");
+    place.write("repo/council.yaml", council);
+    place.write("repo/quorate.toml", format!("ledger = \"{through_root}/l.db\"\n"));
+    refused(&place, &["review", "draft.md"], "quorate.toml");
+    assert_eq!(outside(&place), ["secret.md"]);
+}
+
+/// A chain of more links than the system follows, which ends at another link, hides nothing about that one.
+#[test]
+fn a_long_chain_of_links_hides_no_other_link() {
+    let council = "deliberators:
+  - {id: skeptic, prompt: p/secret.md}
+  - {id: evidence, prompt: builtin:evidence}
+  - {id: strategy, prompt: builtin:strategy}
+adjudicator: {prompt: builtin:adjudicator}
+";
+    for length in [39, 40, 41, 60] {
+        let place = checkout(&[
+            ("council.yaml", council),
+            ("quorate.toml", "[ledger]\nwitness = \"c/a0\"\n"),
+            ("c/keep", ""),
+        ]);
+        std::fs::create_dir(place.path("outside")).expect("a directory");
+        place.write("outside/secret.md", "The reader's own words about the meeting.\n");
+        symlink("../outside", place.path("repo/p")).expect("a link");
+        for at in 0..length {
+            let target = if at + 1 == length { "../p".to_owned() } else { format!("a{}", at + 1) };
+            symlink(target, place.path("repo").join(format!("c/a{at}"))).expect("a link");
+        }
+        run(&place, &["review", "draft.md"]).assert_code(5);
+        run(&place, &["review", "draft.md", "--ledger", "own.db"]).assert_code(5);
+        assert_eq!(outside(&place), ["secret.md"], "{length}");
+    }
+}
+
 #[test]
 fn a_link_leads_no_key_out_of_a_checkout() {
     let place = checkout(&[("quorate.toml", "")]);

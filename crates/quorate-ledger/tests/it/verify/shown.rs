@@ -51,10 +51,7 @@ async fn an_untouched_run_is_shown_and_sealed() {
     // D13
     let world = World::new().await;
     for (run, listed) in world.listed().await {
-        assert_eq!(
-            (listed.verdict.as_deref(), listed.sealed, &listed.finding),
-            (Some("SHIP"), true, &None)
-        );
+        assert_eq!((listed.verdict.as_deref(), listed.sealed, &listed.finding), (Some("SHIP"), true, &None));
         assert_eq!(world.whole(&run).await, None);
     }
     // Records after the last checkpoint are compared with their chain, and the run does not count as sealed.

@@ -23,11 +23,11 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::Violation;
-use quorate_testkit::faults::CrashingLedger;
-use quorate_testkit::scripted::{JumpingClock, Rng};
 use conversation::{Log, SharedConversation};
 use life::{Failures, Life, LifePlan};
 use process::{Process, World};
+use quorate_testkit::faults::CrashingLedger;
+use quorate_testkit::scripted::{JumpingClock, Rng};
 
 /// How often the conversation is checked, and after how many checks it must be idle.
 const POLL_INTERVAL: Duration = Duration::from_secs(30);

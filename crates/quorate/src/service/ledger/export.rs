@@ -45,7 +45,7 @@ impl StagedFile {
     ///
     /// # Errors
     /// If the folder is not writable, or the target belongs to the ledger or the workspace, or is not a regular file.
-    pub fn create(session: &LedgerSession, path: &Path) -> Result<StagedFile, Error> {
+    pub(crate) fn create(session: &LedgerSession, path: &Path) -> Result<StagedFile, Error> {
         let named = session.workspace.guard.ensure_output(&session.environment, path)?;
         let path = resolve_target(&named).map_err(|error| unwritable(&named, &error))?;
         let file = tempfile::NamedTempFile::new_in(path.parent().unwrap_or(Path::new(".")));
@@ -57,7 +57,7 @@ impl StagedFile {
     ///
     /// # Errors
     /// If that fails.
-    pub fn persist(self) -> Result<(), Error> {
+    pub(crate) fn persist(self) -> Result<(), Error> {
         let StagedFile { file, path } = self;
         file.as_file().sync_all().map_err(|error| unwritable(&path, &error))?;
         file.persist(&path).map_err(|error| unwritable(&path, &error.error)).map(drop)

@@ -21,7 +21,7 @@ use super::requests::{Inventory, Trust, TrustRequest};
 ///
 /// # Errors
 /// If the directory cannot be read.
-pub fn inventory_of_workspace(environment: &Environment, start: &Path) -> Result<Inventory, Error> {
+pub(crate) fn inventory_of_workspace(environment: &Environment, start: &Path) -> Result<Inventory, Error> {
     let root = find_root(environment, None, start);
     let files = disk::walk(&root).unwrap_or_default().into_iter().map(|found| found.path);
     inventory_of_files(

@@ -16,8 +16,8 @@ use serde_json::json;
 use super::super::{Simulation, Violation};
 use super::extensions::{NEAR, RULE};
 use super::{LOCKED, World, pick};
-use quorate_testkit::scripted::Rng;
 use crate::simulate;
+use quorate_testkit::scripted::Rng;
 
 /// Checks a simulation against every invariant.
 pub(super) fn check_all(simulated: &Simulation, world: &World, records: &[Record]) -> Result<(), Violation> {

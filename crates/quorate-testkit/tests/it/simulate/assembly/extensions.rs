@@ -18,8 +18,8 @@ use quorate_protocol::{Json, Name};
 use serde_json::json;
 
 use super::{CLASS, pick};
-use quorate_testkit::scripted::Rng;
 use crate::simulate::number;
+use quorate_testkit::scripted::Rng;
 
 /// The kind of the extension's rule.
 pub(super) const RULE: &str = "custom:own";
