@@ -56,9 +56,9 @@ fn a_worker_counts_what_it_does_and_the_dashboard_knows_every_number() {
     let dashboard = std::fs::read_to_string(root.join("deploy/grafana.json")).unwrap();
     serde_json::from_str::<Value>(&dashboard).expect("JSON");
     let page = std::fs::read_to_string(root.join("docs/deploy.md")).unwrap();
-    let source = root.join("crates/quorate/src/service/metrics");
-    let mut described = std::fs::read_to_string(source.with_extension("rs")).unwrap();
-    described += &std::fs::read_to_string(source.join("queue.rs")).unwrap();
+    let source = root.join("crates/quorate/src/cluster");
+    let mut described = std::fs::read_to_string(source.join("metrics.rs")).unwrap();
+    described += &std::fs::read_to_string(source.join("queue/metrics.rs")).unwrap();
     let names = |text: &str| -> BTreeSet<String> {
         let names = regex::Regex::new("quorate_[a-z_]+").unwrap();
         let base = |name: &str| name.trim_end_matches("_bucket").trim_end_matches("_count").to_owned();
