@@ -7,7 +7,6 @@ use quorate::convene::{
     AssemblyVerdict, Consultation, Decision, Fragment, Member, Message, Needed, Node, Objection, Violation,
     VoteCount,
 };
-use quorate::view::{Doc, Table};
 use serde_json::{Map, Value};
 
 use super::Frame;
@@ -41,8 +40,8 @@ pub(super) struct AssemblyPage {
     violations: Vec<(At, Violation)>,
     /// Where the outcome is: nowhere, since a server's pages name no records.
     outcome: At,
-    /// Who reached whom, and the objections of peers, as HTML.
-    peers: String,
+    reach: Vec<(String, Vec<usize>)>,
+    objections: Vec<(Objection, &'static str)>,
     /// The tree of a hierarchy, as HTML.
     tree: String,
     /// The rules with their effects, as HTML.
@@ -98,7 +97,8 @@ pub(super) fn page(server: &Arc<Server>, report: Decision, around: Surroundings)
         messages: report.messages.clone().unwrap_or_default(),
         violations: report.violations.iter().map(|refused| (At::default(), refused.clone())).collect(),
         outcome: At::default(),
-        peers: peers(&report).html(),
+        reach: reach(&report),
+        objections: objections(&report),
         tree: report.tree_doc().html(),
         rules: report.rules_doc().html(),
         members: quorate::view::members(report.usage()).html(),
@@ -221,42 +221,30 @@ fn split_result(text: &str) -> (String, String) {
     (gist.to_owned(), result.to_owned())
 }
 
-/// How many messages each peer sent to each other one and to all in reach, then each member's last objection, open ones
-/// first.
-fn peers(report: &Decision) -> Doc {
-    let mut doc = Doc::new();
+/// How many messages each peer sent to each member, and last to all in reach; empty without a message.
+fn reach(report: &Decision) -> Vec<(String, Vec<usize>)> {
     let messages = report.messages.as_deref().unwrap_or_default();
-    if !messages.is_empty() {
-        let ids = || report.members.iter().map(|member| &*member.id);
-        let row = |from: &str| {
-            let sent = || messages.iter().filter(|message| message.from == *from);
-            let names = |message: &&Message, id: &str| {
-                message.to.as_ref().is_some_and(|to| to.iter().any(|one| one == id))
-            };
-            let counts = ids().map(|id| sent().filter(|message| names(message, id)).count());
-            let to_all = sent().filter(|message| message.to.is_none()).count();
-            let counts = counts.chain([to_all]).map(|count| count.to_string());
-            [from.to_owned()].into_iter().chain(counts).collect::<Vec<_>>()
-        };
-        let columns = ids().map(|id| format!("to {id}")).chain(["to all in reach".to_owned()]);
-        doc.heading("Who reached whom");
-        doc.table(
-            Table::new(["From".to_owned()].into_iter().chain(columns)).numeric().with_rows(ids().map(row)),
-        );
+    if messages.is_empty() {
+        return Vec::new();
     }
-    let mut objections: Vec<_> = report.objections.iter().flatten().collect();
-    objections.sort_by_key(|objection| (objection.taken_back, objection.answered, objection.round));
-    let row = |objection: &Objection| {
-        let state = match (objection.taken_back, objection.answered) {
-            (true, _) => "taken back",
-            (false, true) => "open, answered",
-            (false, false) => "open, not answered",
-        };
-        [objection.member.clone(), objection.round.to_string(), state.to_owned()]
+    let row = |from: &Member| {
+        let sent = || messages.iter().filter(|message| message.from == from.id);
+        let names = |message: &Message, id: &String| message.to.as_ref().is_some_and(|to| to.contains(id));
+        let to_each = report.members.iter().map(|to| sent().filter(|message| names(message, &to.id)).count());
+        let to_all = sent().filter(|message| message.to.is_none()).count();
+        (from.id.clone(), to_each.chain([to_all]).collect())
     };
-    if !objections.is_empty() {
-        doc.heading("Objections");
-        doc.table(Table::new(["Member", "Round", "State"]).with_rows(objections.into_iter().map(row)));
-    }
-    doc
+    report.members.iter().map(row).collect()
+}
+
+/// Each member's last objection, and what became of it. Open ones come first.
+fn objections(report: &Decision) -> Vec<(Objection, &'static str)> {
+    let mut all = report.objections.clone().unwrap_or_default();
+    all.sort_by_key(|objection| (objection.taken_back, objection.answered, objection.round));
+    let state = |objection: &Objection| match (objection.taken_back, objection.answered) {
+        (true, _) => "taken back",
+        (false, true) => "open, answered",
+        (false, false) => "open, not answered",
+    };
+    all.into_iter().map(|objection| (objection.clone(), state(&objection))).collect()
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use askama::Template;
 use quorate::review::{self, Deliberator, Finding, Piece, Review};
+use quorate::view::wording::{cost, duration};
 
 use super::Frame;
 
@@ -23,6 +24,7 @@ pub(super) struct ReviewPage {
     mark: Mark,
     live: Option<LiveView>,
     previous: Option<String>,
+    facts: Vec<(&'static str, String)>,
     opened: String,
     instant: String,
     can_resume: bool,
@@ -86,6 +88,7 @@ pub(super) fn page(server: &Arc<Server>, report: Review, around: Surroundings) -
         mark: Mark::of((word != "OPEN").then_some(word)),
         live: around.live,
         previous: around.previous,
+        facts: facts(&report),
         opened: minute(report.opened_ms),
         instant: instant(report.opened_ms),
         can_resume: can_write && !report.queued && (is_open || is_incomplete) && !around.is_driven,
@@ -100,6 +103,24 @@ pub(super) fn page(server: &Arc<Server>, report: Review, around: Surroundings) -
         run: report.run.clone(),
         review: report,
     }
+}
+
+fn facts(report: &Review) -> Vec<(&'static str, String)> {
+    let mut facts = vec![
+        ("Type", plain(&report.artifact_type)),
+        ("Tier", report.tier.to_string()),
+        ("Policy", report.policy.clone()),
+        ("Executor", report.executor.clone()),
+        ("Calls", report.spent.calls.to_string()),
+        ("Time", duration(report.spent.took)),
+    ];
+    if let Some(cost) = cost(&report.spent.usage).strip_prefix(", ") {
+        facts.push(("Cost", cost.to_owned()));
+    }
+    if !report.missing.is_empty() {
+        facts.push(("Missing", report.missing.join(", ")));
+    }
+    facts
 }
 
 /// The places of a position: both answers, and how it counts.

@@ -87,7 +87,7 @@ impl Review {
     }
 
     /// The facts about the run, each with a label.
-    pub fn facts(&self) -> Vec<(&'static str, String)> {
+    fn facts(&self) -> Vec<(&'static str, String)> {
         // The headline of recorded answers says it.
         let model_note =
             if self.model_asked || self.recorded.is_some() { "" } else { " (no model was asked)" };
