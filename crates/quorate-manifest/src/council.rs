@@ -132,13 +132,13 @@ pub enum OnFailure {
     Continue,
 }
 
-/// The rule that turns positions into a verdict: `verdict_policy` of a council.
+/// The rule that turns positions into a verdict: `verdict_policy` of a council. `seed` is the policy of the published
+/// architecture; `strict` is the policy of the public tool, which is never milder.
+// Comments on the words would make a `oneOf` of their `enum` in the schemas of MCP tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum VerdictPolicy {
-    /// The policy of the published architecture.
     Seed,
-    /// The policy of the public tool, which is never milder.
     Strict,
 }
 

@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(into = "Amount", try_from = "Amount")]
+#[schemars(rename = "Amount", description = "A sum of US dollars, exact to a billionth.")]
 pub struct Money(u64);
 
 // The JSON form.

@@ -364,7 +364,11 @@ pub(crate) const REVIEWS: &str = "quorate.reviews/v1";
 
 /// Several reviews as `quorate review --format json` prints them, in the order of the drafts.
 #[derive(Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[schemars(
+    deny_unknown_fields,
+    title = "Several reviews, as `quorate review --format json` prints them",
+    description = ""
+)]
 pub struct Reviews<'r> {
     /// The version of the JSON.
     #[schemars(extend("const" = REVIEWS))]

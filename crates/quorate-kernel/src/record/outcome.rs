@@ -183,7 +183,7 @@ pub struct CountedVote {
     /// `yes`, `no`, `abstain`, `missing` or `cancelled`.
     #[schemars(with = "Option<String>")]
     pub vote: String,
-    /// The placeholder for a rationale that touches a locked trait (V6).
+    /// The placeholder for a rationale that touches a locked trait.
     #[serde(default, deserialize_with = "lenient", skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub withheld: Option<String>,
@@ -199,7 +199,10 @@ pub struct Message {
     pub from: String,
     /// To whom: members, or `*` for everybody in reach (`None`).
     #[serde(deserialize_with = "recipients", serialize_with = "recipients_or_all")]
-    #[schemars(schema_with = "recipients_schema")]
+    #[schemars(
+        schema_with = "recipients_schema",
+        description = "To whom: members, or `*` for everybody in reach."
+    )]
     pub to: Option<Vec<String>>,
     /// The message.
     pub text: String,
@@ -337,6 +340,7 @@ record_data! {
         pub code: String,
         pub candidate: String,
         /// Whose words; `None` where they are the program's.
+        #[schemars(description = "Whose words; null where they are the program's.")]
         pub member?: String,
         /// What was checked: `fragment`, `decision`, `rationale`, `message`, `concern`, `evidence`, `suggestion`.
         pub what?: String,

@@ -40,6 +40,10 @@ pub struct Estimate {
 
 /// The expected cost of reviews, by draft, as `quorate review --dry-run --format json` prints it.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+#[schemars(
+    title = "What reviews would cost, as `quorate review --dry-run --format json` prints it",
+    description = ""
+)]
 pub struct Estimates {
     /// The version of the JSON.
     #[schemars(extend("const" = SCHEMA))]
@@ -89,19 +93,19 @@ pub struct ExecutorEstimate {
     pub tokens_in: Option<u64>,
     /// The expected tokens of the answers.
     pub tokens_out: Option<u64>,
-    /// The expected price; null if it is unknown.
+    /// The expected price; null where the price is not known.
     pub money: Option<Money>,
     /// The maximum of the calls, which a budget reserves.
     pub most: MostSpent,
 }
 
-/// The maximum tokens and price of calls; null if unknown.
+/// The maximum tokens and price of calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(inline)]
 pub struct MostSpent {
-    /// Tokens of prompts and answers.
+    /// Tokens of prompts and answers; null where no limit is known.
     pub tokens: Option<u64>,
-    /// The price.
+    /// The price; null where the price is not known.
     pub money: Option<Money>,
 }
 

@@ -112,7 +112,8 @@ const MAX_EXCERPT_CHARS: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(rename = "failure", deny_unknown_fields)]
 pub struct Failure {
-    /// The status of the invocation: `timed_out`, `failed`, `schema_failed`, …
+    /// The status of the invocation: `timed_out`, `failed`, `schema_failed`, `over_budget`, `cancelled`, `late` or
+    /// `erased`.
     pub kind: String,
     /// One sentence; never empty.
     pub message: String,

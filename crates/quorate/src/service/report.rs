@@ -48,7 +48,11 @@ pub(crate) const SCHEMA: &str = "quorate.review/v1";
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields, description = "A review, as `quorate review --format json` prints it.")]
+#[schemars(
+    deny_unknown_fields,
+    title = "A review, as `quorate review --format json` prints it",
+    description = ""
+)]
 pub struct Review {
     /// The version of the JSON.
     #[schemars(extend("const" = SCHEMA))]
@@ -62,6 +66,7 @@ pub struct Review {
     #[schemars(with = "Option<String>", extend("enum" = ["SHIP", "REVISE", "HOLD", "INCOMPLETE", null]))]
     pub verdict: Option<Verdict>,
     /// The exit code of the verdict, 0 if it is milder than the request's `fail_on`.
+    #[schemars(description = "The exit code of the command.")]
     pub exit: u8,
     /// The artifact: a path, or `-` for standard input.
     pub artifact: String,
@@ -199,7 +204,7 @@ pub struct Adjudicator {
 pub struct Answer {
     /// `answered`, `timed_out`, …; `not_asked` without an invocation.
     pub status: String,
-    /// The answer, verbatim.
+    /// The answer as it was given; see `quorate schema answer`.
     pub answer: Option<Map<String, Json>>,
     /// The reason for a missing answer, if the record has more than the status.
     #[serde(skip)]
@@ -224,7 +229,7 @@ pub struct Finding {
     pub column: Option<u64>,
     /// Byte offsets into the text. The JSON says whether there are some.
     #[serde(rename = "grounded", serialize_with = "is_some")]
-    #[schemars(with = "bool")]
+    #[schemars(with = "bool", description = "Whether the quote stands in the text.")]
     pub span: Option<(usize, usize)>,
     /// The quoted words.
     pub quote: String,

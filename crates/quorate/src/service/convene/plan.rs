@@ -28,7 +28,11 @@ pub(crate) const SCHEMA: &str = "quorate.plan/v1";
 
 /// A planned run, as `quorate convene --dry-run --format json` prints it; `quorate schema plan` prints its schema.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[schemars(
+    deny_unknown_fields,
+    title = "Who would be asked what, as `quorate convene --dry-run --format json` prints it",
+    description = ""
+)]
 pub struct Plan {
     /// The version of the JSON.
     #[schemars(extend("const" = SCHEMA))]

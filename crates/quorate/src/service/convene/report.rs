@@ -90,7 +90,8 @@ impl AssemblyVerdict {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(
     deny_unknown_fields,
-    description = "A decision of an assembly, as `quorate convene --format json` prints it.",
+    title = "A convening, as `quorate convene --format json` prints it",
+    description = "",
     extend("allOf" = required_by_mode())
 )]
 pub struct Decision {
