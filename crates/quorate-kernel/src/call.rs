@@ -355,7 +355,7 @@ impl CallContext {
     /// The record of a reservation, where a process that takes up the run needs it.
     fn reservation_entry(&self, invoke: &Invoke, reservation: &Reservation) -> Option<Entry> {
         (self.records_reservations && self.budget.caps().has_amounts()).then(|| {
-            let most = reservation.amount().into();
+            let most = reservation.amount();
             let reserved = vec![Reserved { invocation: invoke.id.clone(), most }];
             Entry::of(&RunIntent { reserved, ..RunIntent::default() }, self.clock.now_ms())
         })

@@ -159,7 +159,6 @@ pub mod nanos {
     ///
     /// # Errors
     /// If the serializer fails.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
     pub fn serialize<S: Serializer>(money: &Option<Money>, serializer: S) -> Result<S::Ok, S::Error> {
         money.map(Money::nanos).serialize(serializer)
     }

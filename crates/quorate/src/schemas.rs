@@ -30,8 +30,10 @@ pub struct PublishedSchema {
     pub about: String,
 }
 
+type Report = (&'static str, &'static str, fn() -> Value);
+
 /// The reports: the name of each, the value of its `schema` field, and its schema.
-const REPORTS: [(&str, &str, fn() -> Value); 10] = [
+const REPORTS: [Report; 10] = [
     ("review", review::SCHEMA, simple::<Review>),
     ("reviews", REVIEWS, simple::<Reviews<'static>>),
     ("estimate", estimate::SCHEMA, simple::<Estimates>),

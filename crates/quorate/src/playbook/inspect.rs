@@ -117,7 +117,7 @@ pub(crate) fn findings(library: &Library, asked: &dyn Fn(&WorkspacePath) -> bool
     let index = folder.join(log::INDEX_FILE_NAME);
     let current = disk::read_text(&index).unwrap_or(None);
     let is_true = matches!(&current, Some(text) if *text == render_index(library));
-    if !is_true && (kept || current != None) {
+    if !is_true && (kept || current.is_some()) {
         let body = Body::new(format!("{} differs from the playbooks", display_path(environment, &index)));
         report.warn(codes::PLAYBOOK_INDEX_STALE, body.help("run `quorate playbook repair` to update it"));
     }
