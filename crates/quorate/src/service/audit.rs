@@ -62,7 +62,7 @@ pub(crate) struct Counts {
 ///
 /// # Errors
 /// If the configuration is refused.
-pub fn empty(
+pub(crate) fn empty(
     environment: &Environment,
     places: &PathOverrides,
     request: &AuditRequest,
@@ -78,7 +78,7 @@ pub fn empty(
 /// # Errors
 /// If the log does not exist or cannot be read.
 #[crate::boxed]
-pub async fn audit_file(
+pub(crate) async fn audit_file(
     environment: &Environment,
     log: &Path,
     filter: &ReviewFilter,
@@ -119,7 +119,7 @@ async fn count(
 ///
 /// # Errors
 /// If the file cannot be written.
-pub fn write(environment: &Environment, audit: &Audit, path: &Path, text: &str) -> Result<(), Error> {
+pub(crate) fn write(environment: &Environment, audit: &Audit, path: &Path, text: &str) -> Result<(), Error> {
     let path = absolute(&environment.directory, path);
     let refused = |why: &str| {
         let body =
@@ -138,7 +138,7 @@ pub fn write(environment: &Environment, audit: &Audit, path: &Path, text: &str) 
 /// # Errors
 /// If log or ledger cannot be read, or the output is a file of the ledger.
 #[crate::boxed]
-pub async fn audit(session: &LedgerSession, request: &AuditRequest) -> Result<Audit, Error> {
+pub(crate) async fn audit(session: &LedgerSession, request: &AuditRequest) -> Result<Audit, Error> {
     let (workspace, filter) = (&session.workspace, &request.filter);
     if let Some(output) = &request.output {
         workspace.guard.ensure_free(&session.environment, output)?;
@@ -196,7 +196,7 @@ impl Costs {
 }
 
 /// The version of the JSON that `audit` prints.
-pub const SCHEMA: &str = "quorate.audit/v1";
+pub(crate) const SCHEMA: &str = "quorate.audit/v1";
 
 /// Reviews by verdict.
 type Verdicts = BTreeMap<String, u64>;
@@ -216,46 +216,64 @@ pub struct Audit {
     pub corrupt_lines: u64,
     /// Runs whose rows or lines differ from their records; they are not counted
     pub altered: Vec<AlteredRun>,
+    /// The filter that was applied
     pub filter: AppliedFilter,
     /// Reviews that were counted: without closed ones, and one that was resumed to a verdict once
     pub reviews: u64,
     /// Reviews by type of artifact, then by verdict
     pub verdicts: BTreeMap<String, Verdicts>,
+    /// Deliberators of the counted reviews, by name
     pub deliberators: Vec<Deliberator>,
     /// Weeks, the earliest first
     pub weeks: Vec<Week>,
     /// Types of artifact whose verdicts became stricter or milder in three weeks in a row
     pub drift: Vec<TypeDrift>,
+    /// Producers of the counted reviews, by name
     pub producers: Vec<Producer>,
+    /// Agreement of pairs of deliberators
     pub agreement: AgreementReport,
+    /// Tokens read and written, in the reviews that record them; null if none does
     pub tokens: Option<u64>,
     /// Reviews that record tokens
     #[serde(skip)]
     pub reviews_with_tokens: u64,
+    /// Mean number of tokens of the reviews that record them; null if none does
     pub tokens_per_review: Option<f64>,
+    /// Calls of members, in the reviews that record them
     pub calls: u64,
+    /// Mean number of calls of the reviews that record them; null if none does
     pub calls_per_review: Option<f64>,
+    /// Time spent in the reviews, in milliseconds
     pub elapsed_ms: u64,
+    /// Mean time of a review, in milliseconds; null without reviews
     pub elapsed_ms_per_review: Option<f64>,
+    /// Costs that the ledger has recorded; zero for a log without its ledger
     pub costs: CostsReport,
     /// Reviews that people decided otherwise on
     pub overrides: u64,
+    /// Share of reviews that were overridden, 0 to 1; null without reviews
     pub override_rate: Option<f64>,
 }
 
+/// A run whose rows or lines differ from its records
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AlteredRun {
+    /// The run's id
     pub run: String,
     /// What differs
     pub difference: String,
 }
 
+/// The filter of an audit
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AppliedFilter {
+    /// Earliest time of the counted reviews, RFC 3339 in UTC; null without a limit
     pub since: Option<String>,
+    /// The only verdict that is counted, in upper case; null for all
     pub verdict: Option<String>,
+    /// The only type of artifact that is counted; null for all
     pub artifact_type: Option<String>,
 }
 
@@ -263,26 +281,39 @@ pub struct AppliedFilter {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Deliberator {
+    /// The deliberator's id
     pub id: String,
+    /// Reviews in which it took part
     pub reviews: u64,
     /// It blocked at the end
     pub block: u64,
+    /// Share of its reviews in which it blocked at the end, 0 to 1; null without reviews
     pub block_rate: Option<f64>,
+    /// Reviews in which it marked its objection as one that no edit can repair
     pub irreducible: u64,
+    /// Share of its reviews with such an objection, 0 to 1; null without reviews
     pub irreducible_rate: Option<f64>,
     /// Its block changed from round 1 to round 2
     pub flip: u64,
+    /// Share of its reviews in which its block changed, 0 to 1; null without reviews
     pub flip_rate: Option<f64>,
     /// It gave an answer that did not fit
     pub schema_failed: u64,
+    /// Share of its reviews with an answer that did not fit, 0 to 1; null without reviews
     pub schema_failed_rate: Option<f64>,
+    /// Reviews in which it timed out
     pub timed_out: u64,
+    /// Share of its reviews in which it timed out, 0 to 1; null without reviews
     pub timed_out_rate: Option<f64>,
+    /// Mean score in round 1; null without scores
     pub avg_r1_score: Option<f64>,
+    /// Mean score in round 2; null without scores
     pub avg_r2_score: Option<f64>,
+    /// Repeated questions after invalid answers
     pub reprompts: u64,
 }
 
+/// Verdicts of a week
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Week {
@@ -292,12 +323,15 @@ pub struct Week {
     pub verdicts: BTreeMap<String, Verdicts>,
 }
 
+/// A type of artifact whose verdicts became stricter or milder in three weeks in a row
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TypeDrift {
+    /// The type of artifact
     pub artifact_type: String,
     /// `improving` or `tightening`
     pub direction: &'static str,
+    /// Mondays of the three weeks, the earliest first
     pub weeks: Vec<String>,
     /// The mean verdict of each week: SHIP is 1, REVISE 0.5, HOLD and INCOMPLETE 0
     pub means: Vec<f64>,
@@ -306,17 +340,22 @@ pub struct TypeDrift {
 /// An operator whose artifacts were reviewed
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Producer {
+    /// The operator's name
     pub producer: String,
+    /// All reviews of its artifacts
     #[serde(flatten)]
     pub all: Reviews,
     /// Reviews that people decided otherwise on
     pub overrides: u64,
+    /// Share of its reviews that were overridden, 0 to 1; null without reviews
     pub override_rate: Option<f64>,
     /// Weeks, the earliest first; reviews without a time are in none
     pub weeks: Vec<ProducerWeek>,
+    /// Its last drift; null without one
     pub drift: Option<ProducerDrift>,
 }
 
+/// A producer's reviews in a week
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ProducerWeek {
     /// Its Monday
@@ -324,13 +363,17 @@ pub struct ProducerWeek {
     /// Its Monday, as a day number since the Unix epoch
     #[serde(skip)]
     pub monday: i64,
+    /// Reviews of the week
     #[serde(flatten)]
     pub all: Reviews,
 }
 
+/// Reviews of a producer's artifacts
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Reviews {
+    /// Number of reviews
     pub reviews: u64,
+    /// Reviews by verdict
     pub verdicts: Verdicts,
     /// SHIP is 1, REVISE 0.5, HOLD and INCOMPLETE 0
     pub mean_verdict: Option<f64>,
@@ -338,6 +381,7 @@ pub struct Reviews {
     pub positions: u64,
     /// Of these, positions that block
     pub blocks: u64,
+    /// Share of positions that block, 0 to 1; null without positions
     pub block_rate: Option<f64>,
     /// Deliberators that scored in decided reviews
     pub scores: u64,
@@ -345,15 +389,19 @@ pub struct Reviews {
     pub mean_score: Option<f64>,
 }
 
+/// Three weeks in a row in which verdicts on a producer's artifacts became stricter or milder
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ProducerDrift {
     /// `improving` or `tightening`
     pub direction: &'static str,
+    /// Mondays of the three weeks, the earliest first
     pub weeks: Vec<String>,
+    /// The mean verdict of each week: SHIP is 1, REVISE 0.5, HOLD and INCOMPLETE 0
     pub means: Vec<f64>,
 }
 
+/// How often pairs of deliberators take the same position
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct AgreementReport {
@@ -361,18 +409,23 @@ pub struct AgreementReport {
     pub min_shared: u64,
     /// Decided reviews in which each deliberator has a position
     pub members: BTreeMap<String, u64>,
+    /// Pairs of deliberators with shared reviews
     pub pairs: Vec<PairReport>,
     /// Deliberators that are not paired, since there are too many
     pub omitted: u64,
 }
 
+/// Positions of two deliberators in the reviews that they share
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PairReport {
+    /// Ids of the first and the second deliberator
     pub members: [String; 2],
     /// Decided reviews in which both have a position
     pub shared: u64,
+    /// Shared reviews in which both block
     pub both_block: u64,
+    /// Shared reviews in which neither blocks
     pub both_pass: u64,
     /// Only the first one blocks
     pub first_blocks: u64,
@@ -384,24 +437,34 @@ pub struct PairReport {
     pub kappa: Option<f64>,
 }
 
+/// Costs that the ledger has recorded, in total and by group; executors that ask no model are left out
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CostsReport {
+    /// Total costs
     pub all: SumReport,
+    /// Costs by executor and model
     pub executors: Vec<ExecutorCosts>,
+    /// Costs by member
     pub members: Vec<MemberCosts>,
+    /// Costs by type of artifact; those of questions outside of runs by stream
     pub artifact_types: Vec<TypeCosts>,
+    /// Costs by month, the earliest first
     pub months: Vec<MonthCosts>,
 }
 
 /// Calls and what they took, as far as executors say
 #[derive(Debug, Clone, PartialEq, Default, Serialize, JsonSchema)]
 pub struct SumReport {
+    /// Number of calls
     pub calls: u64,
     /// Calls without a known price
     pub unpriced_calls: u64,
+    /// Tokens of prompts, cached ones included; null if no executor reports them
     pub tokens_in: Option<u64>,
+    /// Tokens of prompts that were read from a cache; null if no executor reports them
     pub tokens_cached: Option<u64>,
+    /// Tokens that models wrote, reasoning included; null if no executor reports them
     pub tokens_out: Option<u64>,
     /// The known prices
     pub money: Option<Money>,
@@ -421,32 +484,44 @@ impl SumReport {
     }
 }
 
+/// Costs of an executor with one model
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ExecutorCosts {
+    /// The executor's name
     pub executor: String,
+    /// The model that answered, or the requested one; null if unknown
     pub model: Option<String>,
+    /// Calls and their costs
     #[serde(flatten)]
     pub sum: SumReport,
 }
 
+/// Costs of a member
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct MemberCosts {
+    /// The member's id
     pub member: String,
+    /// Calls and their costs
     #[serde(flatten)]
     pub sum: SumReport,
 }
 
+/// Costs of a type of artifact
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TypeCosts {
+    /// The type of artifact; the name of the stream for questions outside of runs
     pub artifact_type: String,
+    /// Calls and their costs
     #[serde(flatten)]
     pub sum: SumReport,
 }
 
+/// Costs of a month in UTC
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct MonthCosts {
     /// Such as `2026-11`
     pub month: String,
+    /// Calls and their costs
     #[serde(flatten)]
     pub sum: SumReport,
 }

@@ -27,8 +27,10 @@ pub(crate) const SCHEMA: &str = "quorate.compare/v1";
 /// Two runs on one artifact
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
+    /// The version of this format
     #[schemars(extend("const" = SCHEMA))]
     pub schema: &'static str,
+    /// The kind of both runs
     pub kind: ComparedKind,
     /// The artifact's type of reviews, the name of an assembly
     pub artifact_type: String,
@@ -42,6 +44,7 @@ pub struct Comparison {
     pub same_text: bool,
     /// Whether the verdict or outcome differs
     pub verdict_changed: bool,
+    /// Findings of both runs, of run b alone and of run a alone
     pub findings: Findings,
     /// The position of each member in both runs, those that differ first
     pub positions: Vec<PositionChange>,
@@ -54,16 +57,22 @@ pub struct Comparison {
 #[serde(rename_all = "lowercase")]
 #[schemars(rename = "Kind")]
 pub enum ComparedKind {
+    /// Reviews by a council
     Review,
+    /// Runs of an advisory assembly
     Advisory,
+    /// Runs of a voting assembly
     Voting,
+    /// Runs of a peer assembly
     Peer,
+    /// Runs of a hierarchical assembly
     Hierarchy,
 }
 
 /// One of the two runs
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct ComparedRun {
+    /// The run's id
     pub run: String,
     /// When it was opened, RFC 3339 in UTC
     pub opened: String,
@@ -89,7 +98,9 @@ pub struct Findings {
 /// What both runs found, as each words it
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct KeptFinding {
+    /// The finding as run a words it
     pub a: Finding,
+    /// The finding as run b words it
     pub b: Finding,
 }
 
@@ -102,16 +113,22 @@ pub struct Finding {
     pub line: Option<u64>,
     /// The quoted words; empty without a quote
     pub quote: String,
+    /// What the member found, in its words
     pub issue: String,
+    /// The suggested change; null without one
     pub fix: Option<String>,
 }
 
 /// A member's position in both runs; null where it was not asked
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct PositionChange {
+    /// The member's id
     pub member: String,
+    /// Its position in run a
     pub a: Option<String>,
+    /// Its position in run b
     pub b: Option<String>,
+    /// Whether the positions differ
     pub changed: bool,
 }
 

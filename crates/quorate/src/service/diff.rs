@@ -16,7 +16,7 @@ const DIFF_TIMEOUT: Duration = Duration::from_millis(500);
 const MAX_DIFF_BYTES: usize = 1 << 20;
 
 /// The unified diff from one content of a file to another; `None` is a missing file. Empty if the contents are equal.
-pub fn unified(path: &str, old: Option<&[u8]>, new: Option<&[u8]>) -> String {
+pub(crate) fn unified(path: &str, old: Option<&[u8]>, new: Option<&[u8]>) -> String {
     if old == new {
         return String::new();
     }
@@ -62,15 +62,20 @@ pub fn unified(path: &str, old: Option<&[u8]>, new: Option<&[u8]>) -> String {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Change {
+    /// In both texts
     Same,
+    /// In the old text alone
     Removed,
+    /// In the new text alone
     Added,
 }
 
 /// A piece of two texts that are compared.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Piece {
+    /// Which of the texts contain the piece
     pub change: Change,
+    /// The words of the piece, with white space
     pub text: String,
 }
 
@@ -87,7 +92,7 @@ impl Piece {
 }
 
 /// The differences between two texts by word; empty if the texts are equal.
-pub fn words(old: &str, new: &str) -> Vec<Piece> {
+pub(crate) fn words(old: &str, new: &str) -> Vec<Piece> {
     if old == new {
         return Vec::new();
     }

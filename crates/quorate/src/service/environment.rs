@@ -26,7 +26,7 @@ use super::trust::requests::{Inventory, Trust};
 use crate::cluster::metrics::MeteredLedger;
 
 /// Lists the side effects that the files of the workspace around a directory would have.
-pub type ListWorkspace = fn(&Environment, &Path) -> Result<Inventory, Error>;
+pub(crate) type ListWorkspace = fn(&Environment, &Path) -> Result<Inventory, Error>;
 
 /// The surroundings of a use case.
 #[derive(Clone)]
@@ -50,9 +50,11 @@ pub struct Environment {
     pub user: String,
     /// The registries of this program: built-in adapters and extensions.
     pub registries: Arc<Registries>,
+    /// The clock that gives the time of records.
     pub clock: Arc<dyn Clock>,
     /// The variables that configurations may name; secret ones are redacted.
     pub variables: Variables,
+    /// The redactor of secrets in records and messages.
     pub redactor: CurrentRedactor,
     /// The receivers of records that sessions of this environment commit.
     pub commit_events: CommitEvents,
@@ -152,7 +154,7 @@ const SCOPES: [[&str; 2]; 3] =
 /// # Errors
 /// If there is neither, or `by` is not a valid name.
 #[crate::boxed]
-pub async fn decider(environment: &Environment, by: Option<&str>) -> Result<String, Error> {
+pub(crate) async fn decider(environment: &Environment, by: Option<&str>) -> Result<String, Error> {
     let refused = |message: &str, help: &str| {
         Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, Body::new(message).help(help)))
     };

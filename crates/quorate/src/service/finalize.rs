@@ -180,8 +180,9 @@ async fn close_run(session: &LedgerSession, run: &Name, path: &Path) -> Result<(
 /// The number of attempts to append while other processes append first.
 const MAX_ATTEMPTS: usize = 50;
 
-/// The maximum length of a reason and of a decider's name, in characters.
+/// The maximum length of a reason, in characters.
 pub const MAX_REASON_CHARS: usize = 8_000;
+/// The maximum length of a decider's name, in characters.
 pub const MAX_BY_CHARS: usize = 200;
 
 /// A person's decision on a run.

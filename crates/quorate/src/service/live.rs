@@ -30,6 +30,7 @@ use crate::view::{Doc, Text, Tone};
 /// A run as it goes on
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Live {
+    /// The run's id
     pub run: String,
     /// The verdict or outcome; null while nothing is decided
     pub verdict: Option<String>,
@@ -39,11 +40,13 @@ pub struct Live {
     pub state: LiveState,
     /// The steps, in order
     pub steps: Vec<String>,
+    /// Members and their questions, in the order of the roster
     pub members: Vec<LiveMember>,
     /// How many questions were asked
     pub asked: usize,
     /// How many of them have ended, with an answer or without one
     pub done: usize,
+    /// Amounts that the run has taken so far; null where unknown
     pub spent: Amounts,
     /// What the run may take at most; null where it has no cap
     pub budget: Amounts,
@@ -106,7 +109,7 @@ impl LiveState {
 /// # Errors
 /// If the ledger does not answer.
 #[crate::boxed]
-pub async fn driver(session: &LedgerSession, run: &Name) -> Result<LiveState, Error> {
+pub(crate) async fn driver(session: &LedgerSession, run: &Name) -> Result<LiveState, Error> {
     Ok(match session.store.driver(run).await? {
         Some(Driver::Local) => LiveState::Elsewhere,
         Some(Driver::Remote) => LiveState::Remote,
@@ -144,6 +147,7 @@ impl From<&Record> for RunRecord {
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 #[schemars(rename = "Records")]
 pub struct RunRecords {
+    /// At most 1000 records, in order
     pub records: Vec<RunRecord>,
     /// The `after` that gives the next ones, if there are more
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -158,7 +162,11 @@ const MAX_RECORDS: usize = 1_000;
 /// # Errors
 /// If there is no such run, or the ledger does not answer.
 #[crate::boxed]
-pub async fn records(session: &LedgerSession, prefix: &str, after: Option<u64>) -> Result<RunRecords, Error> {
+pub(crate) async fn records(
+    session: &LedgerSession,
+    prefix: &str,
+    after: Option<u64>,
+) -> Result<RunRecords, Error> {
     let all = session.store.records(&session.find_run(prefix).await?.run).await?;
     let wanted = all.iter().filter(|record| after.is_none_or(|after| record.n > after));
     let records: Vec<RunRecord> = wanted.take(MAX_RECORDS).map(RunRecord::from).collect();
@@ -172,7 +180,7 @@ pub async fn records(session: &LedgerSession, prefix: &str, after: Option<u64>) 
 /// # Errors
 /// If there is no such run, or the ledger does not answer.
 #[crate::boxed]
-pub async fn load(session: &LedgerSession, prefix: &str) -> Result<Live, Error> {
+pub(crate) async fn load(session: &LedgerSession, prefix: &str) -> Result<Live, Error> {
     let run = session.find_run(prefix).await?.run;
     let driver = driver(session, &run).await?;
     let records = session.store.records(&run).await?;
@@ -182,7 +190,9 @@ pub async fn load(session: &LedgerSession, prefix: &str) -> Result<Live, Error> 
 /// Calls, tokens and money; null where unknown or without a cap
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, JsonSchema)]
 pub struct Amounts {
+    /// Number of calls
     pub calls: Option<u32>,
+    /// Number of tokens, read and written
     pub tokens: Option<u64>,
     /// An amount in US dollars, for example 0.25
     pub usd: Option<String>,
@@ -191,14 +201,18 @@ pub struct Amounts {
 /// A member and its questions
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct LiveMember {
+    /// The member's id
     pub member: String,
+    /// Questions to the member, in order
     pub questions: Vec<Question>,
 }
 
 /// A question to a member
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Question {
+    /// The step that asks it, such as r1
     pub step: String,
+    /// How far the question is
     pub state: QuestionState,
     /// Why it is asked again, or why there is no answer
     pub why: Option<String>,
@@ -214,9 +228,11 @@ pub struct Question {
 pub enum QuestionState {
     /// It is asked in a later step
     Waiting,
+    /// It was asked, and no attempt has failed
     Asked,
     /// An attempt gave no usable answer, and another follows
     Retrying,
+    /// It has a usable answer
     Answered,
     /// It ended without an answer
     Missing,
@@ -245,7 +261,7 @@ struct Asked {
 ///
 /// # Errors
 /// If a record cannot be read.
-pub fn live(run: &Name, records: &[Arc<Record>], driver: LiveState) -> Result<Live, Error> {
+pub(crate) fn live(run: &Name, records: &[Arc<Record>], driver: LiveState) -> Result<Live, Error> {
     let owned = records.iter().map(|record| Record::clone(record)).collect();
     let history = History::from_remaining_records(run, owned)?;
     let mut asked: Vec<(Name, Asked)> = Vec::new();

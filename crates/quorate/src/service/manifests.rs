@@ -16,6 +16,7 @@ use super::workspace::{find_root, load_configuration};
 
 /// A workspace of manifests.
 pub struct Manifests {
+    /// The root directory of the workspace.
     pub root: PathBuf,
     /// Refusals and warnings of its `quorate.toml`.
     pub report: Report,
@@ -60,7 +61,7 @@ impl Manifests {
 ///
 /// # Errors
 /// If the file is not below the root.
-pub fn workspace_location(root: &Path, file: &Path) -> Result<WorkspacePath, Error> {
+pub(crate) fn workspace_location(root: &Path, file: &Path) -> Result<WorkspacePath, Error> {
     let below = |root: &Path, file: &Path| WorkspacePath::new(file.strip_prefix(root).ok()?.to_str()?).ok();
     // The root may contain `..` or a link; the file itself may be a link, which must not be resolved.
     let really = || {
@@ -78,7 +79,7 @@ pub fn workspace_location(root: &Path, file: &Path) -> Result<WorkspacePath, Err
 }
 
 /// The refusal for a missing file.
-pub fn file_not_found(path: &str) -> Error {
+pub(crate) fn file_not_found(path: &str) -> Error {
     Error::not_found(
         codes::FILE_UNREADABLE,
         Body::new(format!("cannot read `{path}`: the file does not exist")).help("check the path"),
@@ -133,7 +134,7 @@ pub(crate) fn root_and_scope(environment: &Environment, said: Option<&Path>) -> 
 
 /// The words that name the council, with their offsets. They are those of the public tool. The word `council` alone is
 /// not a reference, since there are other councils.
-pub fn council_mentions(text: &str) -> impl Iterator<Item = (&str, usize)> {
+pub(crate) fn council_mentions(text: &str) -> impl Iterator<Item = (&str, usize)> {
     static NAMES: LazyLock<Regex> = LazyLock::new(|| {
         let names = r"(?i)\b(agent[-_]council|council[-_]review)\b";
         Regex::new(names).expect("the pattern is valid")

@@ -68,6 +68,7 @@ impl Default for RunsRequest {
 pub struct RunList {
     #[schemars(extend("const" = SCHEMA))]
     schema: &'static str,
+    /// The runs of the page: open ones first, in each part the newest first
     pub runs: Vec<ListedRun>,
     /// The start of the next page: [`RunFilter::after`]
     #[serde(skip)]

@@ -178,7 +178,9 @@ impl Runtime {
 
 /// A runtime with an open ledger.
 pub struct OpenRuntime {
+    /// The runtime that was opened.
     pub runtime: Arc<Runtime>,
+    /// The open ledger.
     pub store: Arc<Store>,
     /// The warnings of the runtime, and those for a process that runs the manifest.
     pub report: Report,
@@ -345,6 +347,7 @@ impl OpenRuntime {
         sealing::within_deadline(&self.store, Box::pin(sealing.seal_or_warn())).await.unwrap_or_default()
     }
 
+    /// Closes the ledger, unless a runner still uses it.
     #[crate::boxed]
     pub async fn close(self) {
         // A dropped runner may still be writing; the file closes with the process.
