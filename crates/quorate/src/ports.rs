@@ -11,6 +11,7 @@ pub mod executor {
         About, Admission, AttemptInfo, CallLimit, ConfigError, Executor, Failure, Inspection, Invocation,
         Notes, Progress, Reply, Retry, Servers, Settings, SideEffect, Table, Usage,
     };
+    pub use quorate_protocol::answers::Schema as AnswerSchema;
 }
 
 /// What decides on answers or selects material in place of the built-in rules and strategies.

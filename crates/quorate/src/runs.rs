@@ -225,7 +225,7 @@ impl Quorate {
         Ok(found.value.run)
     }
 
-    /// The process that works on a run that has not ended, or whose answers are incomplete.
+    /// The process that works on a run, or whether the run was interrupted or has ended.
     ///
     /// # Errors
     /// If the run does not exist, or the ledger does not answer.
@@ -244,8 +244,11 @@ impl Quorate {
     #[crate::boxed]
     pub async fn run_state(&self, run: &str) -> Result<LiveState, Error> {
         let state = self.on_ledger(|session| async move {
-            let run = session.find_run(run).await?.run;
-            live::driver(&session, &run).await
+            let row = session.find_run(run).await?;
+            Ok(match live::driver(&session, &row.run).await? {
+                LiveState::Interrupted if row.ended => LiveState::Ended,
+                state => state,
+            })
         });
         Ok(state.await?.value)
     }
