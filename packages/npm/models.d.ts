@@ -2,321 +2,482 @@
 //
 // Made from the schemas of `quorate schema`; CONTRIBUTING.md says how.
 
-/** why there is no answer; absent where there is one, and where the member was not asked */
+/** Why an invocation has no answer. */
 export interface Failure {
-  /** the beginning of what the member said in place of an answer */
+  /** The beginning of the text that the member gave instead of an answer. */
   readonly excerpt?: string;
-  /** the HTTP status of the last response, if it is an error */
+  /** The HTTP status of the last response, if it is an error. */
   readonly http?: number;
-  /** the status: timed_out, failed, schema_failed, over_budget, cancelled, late or erased */
+  /** The status of the invocation: `timed_out`, `failed`, `schema_failed`, `over_budget`, `cancelled`, `late` or `erased`. */
   readonly kind: string;
-  /** the reason in a sentence */
+  /** One sentence; never empty. */
   readonly message: string;
-  /** calls that repeat one that failed; re-prompts do not count */
+  /** Calls that repeat one that failed. Re-prompts do not count. */
   readonly retries: number;
 }
 
+/** A sum of US dollars, exact to a billionth. */
 export interface Money {
+  /** A decimal number */
   readonly amount: string;
-  readonly currency: string;
+  readonly currency: "USD";
 }
 
+/** What an invocation cost. */
 export interface Spent {
-  /** calls made, re-prompts and retries included */
+  /** Calls made, re-prompts and retries included. */
   readonly calls: number;
+  /** The price, if it is known. */
   readonly money?: Money;
-  /** milliseconds from question to end */
+  /** Milliseconds from question to end. */
   readonly ms: number;
-  /** of tokens_in, those read from a cache */
+  /** Of `tokens_in`, those read from a cache. */
   readonly tokens_cached?: number;
-  /** tokens of the prompts, those of a cache included */
+  /** Tokens of the prompts, those of a cache included. */
   readonly tokens_in?: number;
-  /** tokens that the models wrote, reasoning included */
+  /** Tokens that the models wrote, reasoning included. */
   readonly tokens_out?: number;
-  /** of tokens_out, those of reasoning */
+  /** Of `tokens_out`, those of reasoning. */
   readonly tokens_reasoning?: number;
-  /** of tokens_in, those written to a cache for minutes */
+  /** Of `tokens_in`, those written to a cache for minutes. */
   readonly tokens_written?: number;
-  /** of tokens_in, those written to a cache for an hour or longer */
+  /** Of `tokens_in`, those written to a cache for an hour or longer. */
   readonly tokens_written_long?: number;
 }
 
+/** The adjudicator's answer. */
 export interface Adjudicator {
-  /** the answer as it was given; see `quorate schema answer` */
+  /** The answer as it was given; see `quorate schema answer`. */
   readonly answer: { readonly [key: string]: unknown } | null;
-  /** what the member was asked through; absent where it was not asked */
+  /** The name of its executor; that of the last question, if a resumed run used another. */
   readonly executor?: string;
+  /** The reason for a missing answer, in full. */
   readonly failure?: Failure;
-  /** the kind of that executor */
+  /** The executor's kind. */
   readonly kind?: string;
-  /** the model that answered, or the one that was asked where no answer names one */
+  /** The model that answered last; the requested model if no answer names one. */
   readonly model?: string;
-  /** the model that was asked, where another one answered */
+  /** The requested model, if another one answered. */
   readonly requested_model?: string;
+  /** Calls, known tokens and prices, and the time from each question to its end, added up. */
   readonly spent?: Spent;
-  /** answered, timed_out, failed, …; not_asked where the member was not asked */
+  /** `answered`, `timed_out`, …; `not_asked` without an invocation. */
   readonly status: string;
 }
 
+/** How an invocation ended. */
 export interface Answer {
-  /** the answer as it was given; see `quorate schema answer` */
+  /** The answer as it was given; see `quorate schema answer`. */
   readonly answer: { readonly [key: string]: unknown } | null;
+  /** The reason for a missing answer, in full. */
   readonly failure?: Failure;
-  /** answered, timed_out, failed, …; not_asked where the member was not asked */
+  /** `answered`, `timed_out`, …; `not_asked` without an invocation. */
   readonly status: string;
 }
 
+/** A deliberator's part in a review. */
 export interface Deliberator {
-  /** round1, round2, round1_block or missing; empty while nothing is decided */
+  /** `round1`, `round2`, `round1_block` or `missing`; empty while the run is undecided. */
   readonly counted: string;
-  /** what the member was asked through; absent where it was not asked */
+  /** The name of its executor; that of the last question, if a resumed run used another. */
   readonly executor?: string;
+  /** Its id in the council. */
   readonly id: string;
-  /** the kind of that executor */
+  /** The executor's kind. */
   readonly kind?: string;
-  /** the model that answered, or the one that was asked where no answer names one */
+  /** The model that answered last; the requested model if no answer names one. */
   readonly model?: string;
-  /** the model that was asked, where another one answered */
+  /** The requested model, if another one answered. */
   readonly requested_model?: string;
+  /** Its first answer. */
   readonly round1: Answer;
+  /** Its second answer. */
   readonly round2: Answer;
+  /** Calls, known tokens and prices, and the time from each question to its end, added up. */
   readonly spent?: Spent;
-  /** whether it blocks without a quote that stands in the text */
+  /** Whether it blocks without a single finding whose quote is in the text. */
   readonly ungrounded: boolean;
 }
 
+/** A deliberator's finding. */
 export interface Finding {
+  /** The deliberator that found it. */
   readonly by: string;
+  /** From 1, in characters. */
   readonly column: number | null;
+  /** How to mend it. */
   readonly fix: string | null;
-  /** whether the quote stands in the text */
+  /** Whether the quote stands in the text. */
   readonly grounded: boolean;
+  /** What is wrong. */
   readonly issue: string;
+  /** From 1; null if the quote is not in the text. */
   readonly line: number | null;
+  /** The quoted words. */
   readonly quote: string;
 }
 
+/** The latest decision of a person. */
 export interface Override {
+  /** The person's name. */
   readonly by: string;
+  /** The reason, in the person's words. */
   readonly reason: string;
+  /** The person's verdict: `SHIP`, `REVISE` or `HOLD`. */
   readonly verdict: string;
 }
 
 /** A review, as `quorate review --format json` prints it */
 export interface Review {
+  /** The adjudicator's answer. */
   readonly adjudicator: Adjudicator;
-  /** the text as it was named; - for standard input */
+  /** The artifact: a path, or `-` for standard input. */
   readonly artifact: string;
+  /** The type of the text, under which verdicts are remembered. */
   readonly artifact_type: string;
-  /** what the policy made of the answers */
+  /** The policy's reason, in one sentence. */
   readonly because: string;
-  /** the council's file; null for the built-in one */
+  /** The council's file as shown to the user; null for the built-in one. */
   readonly council: string | null;
+  /** In roster order. */
   readonly deliberators: readonly Deliberator[];
+  /** Dissenting members, and their points. */
   readonly dissent_summary: string | null;
+  /** The names of the executors. */
   readonly executor: string;
-  /** the exit code of the command */
+  /** The exit code of the command. */
   readonly exit: number;
+  /** In the order of the text; those without a line last. */
   readonly findings: readonly Finding[];
-  /** the ledger that has the run, as --ledger takes it */
+  /** The address of the ledger that has the run; null if the caller did not ask for it, or it was removed. */
   readonly ledger: string | null;
+  /** The members without an answer. */
   readonly missing: readonly string[];
+  /** Whether a model was asked. */
   readonly model_asked: boolean;
+  /** Notes. If no model was asked, that note comes first. */
   readonly notes: readonly string[];
-  /** the last decision of a person */
-  readonly override: null | Override;
-  /** whether a member lacks output */
+  /** The latest decision of a person. */
+  readonly override: Override | null;
+  /** Whether a member lacks an answer. */
   readonly partial: boolean;
-  /** seed/2 or strict/1 */
+  /** `seed/2` or `strict/1`. */
   readonly policy: string;
+  /** Earlier verdicts that the adjudicator saw. */
   readonly prior_verdicts_consulted: number;
-  /** the adjudicator's */
+  /** The adjudicator's reasoning, or `because` without one. */
   readonly reasoning: string;
+  /** What should change, in the adjudicator's words. */
   readonly revision_brief: string | null;
-  /** the id of the run */
+  /** The run's id in the ledger. */
   readonly run: string;
+  /** The version of the JSON. */
   readonly schema: "quorate.review/v1";
+  /** The calls of the run, their cost as far as known, and the working time. */
   readonly spent: Spent;
+  /** The tier, from 1 (strictest) to 3. */
   readonly tier: number;
-  /** null while nothing is decided */
+  /** The verdict; null while the run is undecided. */
   readonly verdict: "SHIP" | "REVISE" | "HOLD" | "INCOMPLETE" | null;
 }
 
+/** The words of a member that decided alone. */
 export interface AssemblyContribution {
+  /** The quotes that the member gave. */
   readonly evidence: readonly string[];
+  /** The member's id. */
   readonly member: string;
+  /** The reason that the member gave. */
   readonly rationale: string | null;
+  /** `yes` or `no`. */
   readonly vote: string | null;
 }
 
+/** The ratio without rounding. */
 export interface AssemblyExact {
+  /** The weight that the deciding rule counts. */
   readonly total: string;
+  /** The weight of yes: `5/2`, or a whole number. */
   readonly yes: string;
 }
 
+/** The vote of one member, as the count has it. */
 export interface AssemblyVote {
+  /** The member's id. */
   readonly member: string;
+  /** `yes`, `no`, `abstain`, `missing` or `cancelled`. */
   readonly vote: string | null;
+  /** The member's weight, as a fraction. */
   readonly weight: string;
-  /** the placeholder for a rationale that touches a locked trait */
+  /** The placeholder for a rationale that touches a locked trait. */
   readonly withheld?: string;
 }
 
+/** Voting: the count of the votes. */
 export interface AssemblyDecision {
+  /** The weights that abstain. */
   readonly abstain: number;
+  /** Who decided alone, by a `terminal` rule, and why. */
   readonly contribution?: readonly AssemblyContribution[];
+  /** The ratio without rounding. */
   readonly exact: AssemblyExact;
+  /** The weights without a vote. */
   readonly missing: number;
+  /** The weights that say no. */
   readonly no: number;
+  /** Yes by total, rounded. */
   readonly ratio: number;
+  /** `pass`, `fail`, `refused` or `incomplete`. */
   readonly result: string;
+  /** The rule that decided; null where nothing was decided. */
   readonly rule: string | null;
+  /** The proposal in short, and the result in a sentence. */
   readonly text?: string;
+  /** How a tie was broken. */
   readonly tie?: string;
+  /** Every voter, in roster order. */
   readonly votes: readonly AssemblyVote[];
+  /** The weights that say yes. */
   readonly yes: number;
 }
 
+/** A piece of guidance. */
 export interface AssemblyFragment {
+  /** When it stops to hold, RFC 3339. */
   readonly expires: string;
+  /** The author of these words. */
   readonly member: string;
+  /** How weighty it is. */
   readonly priority: number;
+  /** The rule that emitted it. */
   readonly rule: string;
+  /** How grave its author found it, 0 to 10. */
   readonly severity: number;
+  /** What the author suggests to the agent. */
   readonly text: string;
 }
 
+/** A question to a member, and its result. */
 export interface AssemblyConsultation {
+  /** The answer, as given. */
   readonly answer: unknown;
+  /** The name of the executor. */
   readonly executor: string | null;
+  /** The reason for a missing answer, in full. */
   readonly failure?: Failure;
+  /** Its id in the run's records. */
   readonly invocation: string;
+  /** The duration, in milliseconds. */
   readonly ms: number | null;
+  /** How it ended. */
   readonly status: string;
 }
 
+/** A member and all its questions. */
 export interface AssemblyMember {
+  /** The last answer, as given. */
   readonly answer: unknown;
+  /** All questions in order, if there are several. */
   readonly consultations?: readonly AssemblyConsultation[];
-  /** what the member was asked through; absent where it was not asked */
+  /** The name of its executor; that of the last question, if a resumed run used another. */
   readonly executor?: string;
   readonly failure?: Failure;
+  /** Its id in the manifest. */
   readonly id: string;
-  /** the kind of that executor */
+  /** The executor's kind. */
   readonly kind?: string;
+  /** The reason for a missing answer, if the record has more than the status. */
   readonly message?: string;
-  /** the model that answered, or the one that was asked where no answer names one */
+  /** The model that answered last; the requested model if no answer names one. */
   readonly model?: string;
-  /** the model that was asked, where another one answered */
+  /** The requested model, if another one answered. */
   readonly requested_model?: string;
+  /** The title of the role. */
   readonly role: string;
+  /** Calls, known tokens and prices, and the time from each question to its end, added up. */
   readonly spent?: Spent;
+  /** The status of the last question; `not_asked` without one. */
   readonly status: string;
 }
 
+/** A message that was delivered. */
 export interface AssemblyMessage {
+  /** The id of its author. */
   readonly from: string;
+  /** The round that it was sent in, from 1. */
   readonly round: number;
+  /** The message. */
   readonly text: string;
+  /** To whom: members, or `*` for everybody in reach. */
   readonly to: "*" | readonly string[];
 }
 
+/** What it passes up. */
 export interface AssemblyOutput {
+  /** What is wrong. */
   readonly concern: string;
+  /** What it rests on. */
   readonly evidence: readonly string[];
+  /** How grave it is, 0 to 10. */
   readonly severity: number;
+  /** What to do about it. */
   readonly suggestion: string;
 }
 
+/** A node of a hierarchy. */
 export interface AssemblyNode {
+  /** The children that it is made of. */
   readonly from: readonly string[];
+  /** The member's id. */
   readonly member: string;
-  readonly output: null | AssemblyOutput;
+  /** What it passes up. */
+  readonly output: AssemblyOutput | null;
+  /** To whom it reports. */
   readonly parent: string | null;
+  /** The rule that made what it passes up; null for its own answer. */
   readonly rule: string | null;
+  /** `passed`, `passed_up` (it gave nothing itself), `silent`, `refused` or `not_asked`. */
   readonly status: string;
 }
 
+/** What a member objected to last. */
 export interface AssemblyObjection {
+  /** Whether another member's message reached its author after it. */
   readonly answered: boolean;
+  /** The member's id. */
   readonly member: string;
+  /** The round of the objection, from 1. */
   readonly round: number;
+  /** Whether its author took it back. */
   readonly takenBack: boolean;
 }
 
+/** The outcome, and its reason. */
 export interface AssemblyOutcome {
+  /** The reason in a sentence, where the result alone does not explain itself. */
   readonly because?: string;
+  /** A stable word for the reason, if there is one: `no_voters`, `locked`, `budget_exhausted`, … */
   readonly code?: string;
+  /** Peer: what ended the exchange. */
   readonly endedBy?: string;
+  /** The kind of the outcome, which follows from the mode. */
   readonly kind: "guidance" | "decision" | "log" | "rollup";
+  /** The outcome in one word; null while the run is undecided. */
   readonly result: "pass" | "fail" | "done" | "refused" | "incomplete" | null;
+  /** Peer: the number of rounds. */
   readonly rounds?: number;
 }
 
+/** Advisory and hierarchy: the severity. */
 export interface AssemblyRisk {
+  /** `ok`, `watch`, `intervene` or `escalate`, or another label of the manifest. */
   readonly level: "ok" | "watch" | "intervene" | "escalate" | null;
+  /** The highest severity, 0 to 10. */
   readonly severity: number | null;
 }
 
+/** Hierarchy: the root's report. */
 export interface AssemblyRollup {
+  /** What is wrong. */
   readonly concern: string;
+  /** What it rests on. */
   readonly evidence: readonly string[];
+  /** How grave it is, 0 to 10. */
   readonly severity: number;
+  /** What to do about it. */
   readonly suggestion: string;
 }
 
+/** A rule that was applied. */
 export interface AssemblyRule {
+  /** Whether it did anything. */
   readonly fired: boolean;
+  /** Its id in the manifest. */
   readonly id: string;
+  /** Its kind: `quorum`, `terminal`, `aggregate`, … */
   readonly kind: string;
+  /** Whose words made it. */
   readonly members: readonly string[];
+  /** The node that it was applied at, in a hierarchy. */
   readonly node?: string;
 }
 
+/** Something that was refused. */
 export interface AssemblyViolation {
   readonly candidate: string;
+  /** `assembly_overlay_lock_violation`, `lock_unchecked` or `out_of_reach`. */
   readonly code: string;
   readonly excerpt: string | null;
+  /** Which reading of the text hit it. */
   readonly layer: unknown;
+  /** Whose words; null where they are the program's. */
   readonly member: string | null;
+  /** Whom a message did not reach. */
   readonly to: unknown;
   readonly trait: string | null;
+  /** What was checked: `fragment`, `decision`, `rationale`, `message`, `concern`, `evidence`, `suggestion`. */
   readonly what: string | null;
 }
 
 /** A convening, as `quorate convene --format json` prints it */
 export interface Convening {
+  /** The assembly's name. */
   readonly assembly: string;
+  /** Voting: the count of the votes. */
   readonly decision?: AssemblyDecision;
+  /** The names of the executors. */
   readonly executor: string;
-  /** the exit code of the command */
+  /** The exit code: 0 pass or done, 1 fail, 2 refused, 3 incomplete or undecided. */
   readonly exit: number;
+  /** Advisory: the guidance. */
   readonly fragments?: readonly AssemblyFragment[];
+  /** All members with all their questions, in the manifest's display order. */
   readonly members: readonly AssemblyMember[];
+  /** Peer: the delivered messages, in order. */
   readonly messages?: readonly AssemblyMessage[];
+  /** The members that were asked and gave no output. */
   readonly missing: readonly string[];
+  /** The mode. */
   readonly mode: "advisory" | "voting" | "peer" | "hierarchy";
+  /** Whether a model was asked. */
   readonly model_asked: boolean;
+  /** Hierarchy: every node, in roster order. */
   readonly nodes?: readonly AssemblyNode[];
+  /** Notes; first the ones about a missing model and missing members. */
   readonly notes: readonly string[];
+  /** Peer: members whose objection stands. */
   readonly objecting?: readonly string[];
+  /** Peer: each member's last objection. */
   readonly objections?: readonly AssemblyObjection[];
+  /** Advisory: the operators whose prompts the guidance goes into. */
   readonly operators?: readonly string[];
+  /** The outcome, and its reason. */
   readonly outcome: AssemblyOutcome;
+  /** Whether an asked member gave no output. */
   readonly partial: boolean;
-  /** what the assembly was asked for */
+  /** The request to the mode. */
   readonly request: { readonly [key: string]: unknown } | string;
+  /** Advisory and hierarchy: the severity. */
   readonly risk?: AssemblyRisk;
-  readonly rollup?: null | AssemblyRollup;
+  /** Hierarchy: the root's report. */
+  readonly rollup?: AssemblyRollup | null;
+  /** The applied rules, in order. */
   readonly rules: readonly AssemblyRule[];
+  /** The run's id in the ledger. */
   readonly run: string;
+  /** The version of the JSON. */
   readonly schema: "quorate.convene/v1";
+  /** Advisory and hierarchy: whether to call a human. */
   readonly shouldEscalate?: boolean;
+  /** The calls of the run, their cost as far as known, and the working time. */
   readonly spent: Spent;
-  /** what it was about: a path, or - */
+  /** The subject: a path, or `-`. */
   readonly subject: string;
+  /** Peer: outputs of custom rules on the log. */
   readonly synthesis?: { readonly [key: string]: unknown };
+  /** Advisory and voting: whether a rule ended the synthesis. */
   readonly terminal?: boolean;
+  /** Refused texts, in order. */
   readonly violations: readonly AssemblyViolation[];
 }
 
@@ -353,6 +514,7 @@ export interface Run {
 
 /** The runs of a ledger, as `quorate runs --format json` prints them */
 export interface Runs {
+  /** The runs of the page: open ones first, in each part the newest first */
   readonly runs: readonly Run[];
   readonly schema: "quorate.runs/v1";
 }

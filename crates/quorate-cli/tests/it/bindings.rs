@@ -100,7 +100,11 @@ impl Reader<'_> {
         only_known(object);
         if let Some(reference) = schema["$ref"].as_str() {
             let target = self.schema.pointer(reference.trim_start_matches('#')).expect("it refers to a part");
-            let name = reference.rsplit('/').next().unwrap_or_default();
+            let name = match reference.rsplit('/').next().unwrap_or_default() {
+                // The packages' name for it.
+                "Amount" => "Money",
+                name => name,
+            };
             return self.class(&self.named(name), &target.clone());
         }
         if let Some(word) = schema["const"].as_str() {
@@ -151,7 +155,7 @@ impl Reader<'_> {
 
 /// What this reads; a schema with more needs more here.
 fn only_known(schema: &Map<String, Value>) {
-    const KNOWN: [&str; 14] = [
+    const KNOWN: [&str; 15] = [
         "$ref",
         "additionalProperties",
         "anyOf",
@@ -163,6 +167,7 @@ fn only_known(schema: &Map<String, Value>) {
         "items",
         "maximum",
         "minimum",
+        "pattern",
         "properties",
         "required",
         "type",

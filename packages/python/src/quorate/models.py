@@ -58,111 +58,143 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class Failure:
-    """why there is no answer; absent where there is one, and where the member was not asked."""
+    """Why an invocation has no answer."""
 
     excerpt: str | None = None
-    """the beginning of what the member said in place of an answer."""
+    """The beginning of the text that the member gave instead of an answer."""
     http: int | None = None
-    """the HTTP status of the last response, if it is an error."""
+    """The HTTP status of the last response, if it is an error."""
     kind: str
-    """the status: timed_out, failed, schema_failed, over_budget, cancelled, late or erased."""
+    """The status of the invocation: `timed_out`, `failed`, `schema_failed`, `over_budget`, `cancelled`, `late` or `erased`."""
     message: str
-    """the reason in a sentence."""
+    """One sentence; never empty."""
     retries: int
-    """calls that repeat one that failed; re-prompts do not count."""
+    """Calls that repeat one that failed. Re-prompts do not count."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Money:
+    """A sum of US dollars, exact to a billionth."""
+
     amount: str
-    currency: str
+    """A decimal number."""
+    currency: Literal["USD"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Spent:
+    """What an invocation cost."""
+
     calls: int
-    """calls made, re-prompts and retries included."""
+    """Calls made, re-prompts and retries included."""
     money: Money | None = None
+    """The price, if it is known."""
     ms: int
-    """milliseconds from question to end."""
+    """Milliseconds from question to end."""
     tokens_cached: int | None = None
-    """of tokens_in, those read from a cache."""
+    """Of `tokens_in`, those read from a cache."""
     tokens_in: int | None = None
-    """tokens of the prompts, those of a cache included."""
+    """Tokens of the prompts, those of a cache included."""
     tokens_out: int | None = None
-    """tokens that the models wrote, reasoning included."""
+    """Tokens that the models wrote, reasoning included."""
     tokens_reasoning: int | None = None
-    """of tokens_out, those of reasoning."""
+    """Of `tokens_out`, those of reasoning."""
     tokens_written: int | None = None
-    """of tokens_in, those written to a cache for minutes."""
+    """Of `tokens_in`, those written to a cache for minutes."""
     tokens_written_long: int | None = None
-    """of tokens_in, those written to a cache for an hour or longer."""
+    """Of `tokens_in`, those written to a cache for an hour or longer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Adjudicator:
+    """The adjudicator's answer."""
+
     answer: dict[str, object] | None
-    """the answer as it was given; see `quorate schema answer`."""
+    """The answer as it was given; see `quorate schema answer`."""
     executor: str | None = None
-    """what the member was asked through; absent where it was not asked."""
+    """The name of its executor; that of the last question, if a resumed run used another."""
     failure: Failure | None = None
+    """The reason for a missing answer, in full."""
     kind: str | None = None
-    """the kind of that executor."""
+    """The executor's kind."""
     model: str | None = None
-    """the model that answered, or the one that was asked where no answer names one."""
+    """The model that answered last; the requested model if no answer names one."""
     requested_model: str | None = None
-    """the model that was asked, where another one answered."""
+    """The requested model, if another one answered."""
     spent: Spent | None = None
+    """Calls, known tokens and prices, and the time from each question to its end, added up."""
     status: str
-    """answered, timed_out, failed, …; not_asked where the member was not asked."""
+    """`answered`, `timed_out`, …; `not_asked` without an invocation."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Answer:
+    """How an invocation ended."""
+
     answer: dict[str, object] | None
-    """the answer as it was given; see `quorate schema answer`."""
+    """The answer as it was given; see `quorate schema answer`."""
     failure: Failure | None = None
+    """The reason for a missing answer, in full."""
     status: str
-    """answered, timed_out, failed, …; not_asked where the member was not asked."""
+    """`answered`, `timed_out`, …; `not_asked` without an invocation."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Deliberator:
+    """A deliberator's part in a review."""
+
     counted: str
-    """round1, round2, round1_block or missing; empty while nothing is decided."""
+    """`round1`, `round2`, `round1_block` or `missing`; empty while the run is undecided."""
     executor: str | None = None
-    """what the member was asked through; absent where it was not asked."""
+    """The name of its executor; that of the last question, if a resumed run used another."""
     id: str
+    """Its id in the council."""
     kind: str | None = None
-    """the kind of that executor."""
+    """The executor's kind."""
     model: str | None = None
-    """the model that answered, or the one that was asked where no answer names one."""
+    """The model that answered last; the requested model if no answer names one."""
     requested_model: str | None = None
-    """the model that was asked, where another one answered."""
+    """The requested model, if another one answered."""
     round1: Answer
+    """Its first answer."""
     round2: Answer
+    """Its second answer."""
     spent: Spent | None = None
+    """Calls, known tokens and prices, and the time from each question to its end, added up."""
     ungrounded: bool
-    """whether it blocks without a quote that stands in the text."""
+    """Whether it blocks without a single finding whose quote is in the text."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Finding:
+    """A deliberator's finding."""
+
     by: str
+    """The deliberator that found it."""
     column: int | None
+    """From 1, in characters."""
     fix: str | None
+    """How to mend it."""
     grounded: bool
-    """whether the quote stands in the text."""
+    """Whether the quote stands in the text."""
     issue: str
+    """What is wrong."""
     line: int | None
+    """From 1; null if the quote is not in the text."""
     quote: str
+    """The quoted words."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Override:
+    """The latest decision of a person."""
+
     by: str
+    """The person's name."""
     reason: str
+    """The reason, in the person's words."""
     verdict: str
+    """The person's verdict: `SHIP`, `REVISE` or `HOLD`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,199 +202,325 @@ class Review(ShownReview):
     """A review, as `quorate review --format json` prints it."""
 
     adjudicator: Adjudicator
+    """The adjudicator's answer."""
     artifact: str
-    """the text as it was named; - for standard input."""
+    """The artifact: a path, or `-` for standard input."""
     artifact_type: str
+    """The type of the text, under which verdicts are remembered."""
     because: str
-    """what the policy made of the answers."""
+    """The policy's reason, in one sentence."""
     council: str | None
-    """the council's file; null for the built-in one."""
+    """The council's file as shown to the user; null for the built-in one."""
     deliberators: tuple[Deliberator, ...]
+    """In roster order."""
     dissent_summary: str | None
+    """Dissenting members, and their points."""
     executor: str
+    """The names of the executors."""
     exit: int
-    """the exit code of the command."""
+    """The exit code of the command."""
     findings: tuple[Finding, ...]
+    """In the order of the text; those without a line last."""
     ledger: str | None
-    """the ledger that has the run, as --ledger takes it."""
+    """The address of the ledger that has the run; null if the caller did not ask for it, or it was removed."""
     missing: tuple[str, ...]
+    """The members without an answer."""
     model_asked: bool
+    """Whether a model was asked."""
     notes: tuple[str, ...]
+    """Notes. If no model was asked, that note comes first."""
     override: Override | None
-    """the last decision of a person."""
+    """The latest decision of a person."""
     partial: bool
-    """whether a member lacks output."""
+    """Whether a member lacks an answer."""
     policy: str
-    """seed/2 or strict/1."""
+    """`seed/2` or `strict/1`."""
     prior_verdicts_consulted: int
+    """Earlier verdicts that the adjudicator saw."""
     reasoning: str
-    """the adjudicator's."""
+    """The adjudicator's reasoning, or `because` without one."""
     revision_brief: str | None
+    """What should change, in the adjudicator's words."""
     run: str
-    """the id of the run."""
+    """The run's id in the ledger."""
     schema: Literal["quorate.review/v1"]
+    """The version of the JSON."""
     spent: Spent
+    """The calls of the run, their cost as far as known, and the working time."""
     tier: int
+    """The tier, from 1 (strictest) to 3."""
     verdict: Literal["SHIP", "REVISE", "HOLD", "INCOMPLETE"] | None
-    """null while nothing is decided."""
+    """The verdict; null while the run is undecided."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AssemblyContribution:
+    """The words of a member that decided alone."""
+
     evidence: tuple[str, ...]
+    """The quotes that the member gave."""
     member: str
+    """The member's id."""
     rationale: str | None
+    """The reason that the member gave."""
     vote: str | None
+    """`yes` or `no`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AssemblyExact:
+    """The ratio without rounding."""
+
     total: str
+    """The weight that the deciding rule counts."""
     yes: str
+    """The weight of yes: `5/2`, or a whole number."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AssemblyVote:
+    """The vote of one member, as the count has it."""
+
     member: str
+    """The member's id."""
     vote: str | None
+    """`yes`, `no`, `abstain`, `missing` or `cancelled`."""
     weight: str
+    """The member's weight, as a fraction."""
     withheld: str | None = None
-    """the placeholder for a rationale that touches a locked trait."""
+    """The placeholder for a rationale that touches a locked trait."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AssemblyDecision:
+    """Voting: the count of the votes."""
+
     abstain: float
+    """The weights that abstain."""
     contribution: tuple[AssemblyContribution, ...] | None = None
+    """Who decided alone, by a `terminal` rule, and why."""
     exact: AssemblyExact
+    """The ratio without rounding."""
     missing: float
+    """The weights without a vote."""
     no: float
+    """The weights that say no."""
     ratio: float
+    """Yes by total, rounded."""
     result: str
+    """`pass`, `fail`, `refused` or `incomplete`."""
     rule: str | None
+    """The rule that decided; null where nothing was decided."""
     text: str | None = None
+    """The proposal in short, and the result in a sentence."""
     tie: str | None = None
+    """How a tie was broken."""
     votes: tuple[AssemblyVote, ...]
+    """Every voter, in roster order."""
     yes: float
+    """The weights that say yes."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AssemblyFragment:
+    """A piece of guidance."""
+
     expires: str
+    """When it stops to hold, RFC 3339."""
     member: str
+    """The author of these words."""
     priority: int
+    """How weighty it is."""
     rule: str
+    """The rule that emitted it."""
     severity: int
+    """How grave its author found it, 0 to 10."""
     text: str
+    """What the author suggests to the agent."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AssemblyConsultation:
+    """A question to a member, and its result."""
+
     answer: object
+    """The answer, as given."""
     executor: str | None
+    """The name of the executor."""
     failure: Failure | None = None
+    """The reason for a missing answer, in full."""
     invocation: str
+    """Its id in the run's records."""
     ms: int | None
+    """The duration, in milliseconds."""
     status: str
+    """How it ended."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AssemblyMember:
+    """A member and all its questions."""
+
     answer: object
+    """The last answer, as given."""
     consultations: tuple[AssemblyConsultation, ...] | None = None
+    """All questions in order, if there are several."""
     executor: str | None = None
-    """what the member was asked through; absent where it was not asked."""
+    """The name of its executor; that of the last question, if a resumed run used another."""
     failure: Failure | None = None
     id: str
+    """Its id in the manifest."""
     kind: str | None = None
-    """the kind of that executor."""
+    """The executor's kind."""
     message: str | None = None
+    """The reason for a missing answer, if the record has more than the status."""
     model: str | None = None
-    """the model that answered, or the one that was asked where no answer names one."""
+    """The model that answered last; the requested model if no answer names one."""
     requested_model: str | None = None
-    """the model that was asked, where another one answered."""
+    """The requested model, if another one answered."""
     role: str
+    """The title of the role."""
     spent: Spent | None = None
+    """Calls, known tokens and prices, and the time from each question to its end, added up."""
     status: str
+    """The status of the last question; `not_asked` without one."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AssemblyMessage:
+    """A message that was delivered."""
+
     from_: str = field(metadata={"json": "from"})
+    """The id of its author."""
     round: int
+    """The round that it was sent in, from 1."""
     text: str
+    """The message."""
     to: Literal["*"] | tuple[str, ...]
+    """To whom: members, or `*` for everybody in reach."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AssemblyOutput:
+    """What it passes up."""
+
     concern: str
+    """What is wrong."""
     evidence: tuple[str, ...]
+    """What it rests on."""
     severity: int
+    """How grave it is, 0 to 10."""
     suggestion: str
+    """What to do about it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AssemblyNode:
+    """A node of a hierarchy."""
+
     from_: tuple[str, ...] = field(metadata={"json": "from"})
+    """The children that it is made of."""
     member: str
+    """The member's id."""
     output: AssemblyOutput | None
+    """What it passes up."""
     parent: str | None
+    """To whom it reports."""
     rule: str | None
+    """The rule that made what it passes up; null for its own answer."""
     status: str
+    """`passed`, `passed_up` (it gave nothing itself), `silent`, `refused` or `not_asked`."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AssemblyObjection:
+    """What a member objected to last."""
+
     answered: bool
+    """Whether another member's message reached its author after it."""
     member: str
+    """The member's id."""
     round: int
+    """The round of the objection, from 1."""
     taken_back: bool = field(metadata={"json": "takenBack"})
+    """Whether its author took it back."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AssemblyOutcome:
+    """The outcome, and its reason."""
+
     because: str | None = None
+    """The reason in a sentence, where the result alone does not explain itself."""
     code: str | None = None
+    """A stable word for the reason, if there is one: `no_voters`, `locked`, `budget_exhausted`, …"""
     ended_by: str | None = field(default=None, metadata={"json": "endedBy"})
+    """Peer: what ended the exchange."""
     kind: Literal["guidance", "decision", "log", "rollup"]
+    """The kind of the outcome, which follows from the mode."""
     result: Literal["pass", "fail", "done", "refused", "incomplete"] | None
+    """The outcome in one word; null while the run is undecided."""
     rounds: int | None = None
+    """Peer: the number of rounds."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AssemblyRisk:
+    """Advisory and hierarchy: the severity."""
+
     level: Literal["ok", "watch", "intervene", "escalate"] | None
+    """`ok`, `watch`, `intervene` or `escalate`, or another label of the manifest."""
     severity: int | None
+    """The highest severity, 0 to 10."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AssemblyRollup:
+    """Hierarchy: the root's report."""
+
     concern: str
+    """What is wrong."""
     evidence: tuple[str, ...]
+    """What it rests on."""
     severity: int
+    """How grave it is, 0 to 10."""
     suggestion: str
+    """What to do about it."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AssemblyRule:
+    """A rule that was applied."""
+
     fired: bool
+    """Whether it did anything."""
     id: str
+    """Its id in the manifest."""
     kind: str
+    """Its kind: `quorum`, `terminal`, `aggregate`, …"""
     members: tuple[str, ...]
+    """Whose words made it."""
     node: str | None = None
+    """The node that it was applied at, in a hierarchy."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class AssemblyViolation:
+    """Something that was refused."""
+
     candidate: str
     code: str
+    """`assembly_overlay_lock_violation`, `lock_unchecked` or `out_of_reach`."""
     excerpt: str | None
     layer: object
+    """Which reading of the text hit it."""
     member: str | None
+    """Whose words; null where they are the program's."""
     to: object
+    """Whom a message did not reach."""
     trait: str | None
     what: str | None
+    """What was checked: `fragment`, `decision`, `rationale`, `message`, `concern`, `evidence`, `suggestion`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -370,37 +528,63 @@ class Convening(ShownConvening):
     """A convening, as `quorate convene --format json` prints it."""
 
     assembly: str
+    """The assembly's name."""
     decision: AssemblyDecision | None = None
+    """Voting: the count of the votes."""
     executor: str
+    """The names of the executors."""
     exit: int
-    """the exit code of the command."""
+    """The exit code: 0 pass or done, 1 fail, 2 refused, 3 incomplete or undecided."""
     fragments: tuple[AssemblyFragment, ...] | None = None
+    """Advisory: the guidance."""
     members: tuple[AssemblyMember, ...]
+    """All members with all their questions, in the manifest's display order."""
     messages: tuple[AssemblyMessage, ...] | None = None
+    """Peer: the delivered messages, in order."""
     missing: tuple[str, ...]
+    """The members that were asked and gave no output."""
     mode: Literal["advisory", "voting", "peer", "hierarchy"]
+    """The mode."""
     model_asked: bool
+    """Whether a model was asked."""
     nodes: tuple[AssemblyNode, ...] | None = None
+    """Hierarchy: every node, in roster order."""
     notes: tuple[str, ...]
+    """Notes; first the ones about a missing model and missing members."""
     objecting: tuple[str, ...] | None = None
+    """Peer: members whose objection stands."""
     objections: tuple[AssemblyObjection, ...] | None = None
+    """Peer: each member's last objection."""
     operators: tuple[str, ...] | None = None
+    """Advisory: the operators whose prompts the guidance goes into."""
     outcome: AssemblyOutcome
+    """The outcome, and its reason."""
     partial: bool
+    """Whether an asked member gave no output."""
     request: dict[str, object] | str
-    """what the assembly was asked for."""
+    """The request to the mode."""
     risk: AssemblyRisk | None = None
+    """Advisory and hierarchy: the severity."""
     rollup: AssemblyRollup | None = None
+    """Hierarchy: the root's report."""
     rules: tuple[AssemblyRule, ...]
+    """The applied rules, in order."""
     run: str
+    """The run's id in the ledger."""
     schema: Literal["quorate.convene/v1"]
+    """The version of the JSON."""
     should_escalate: bool | None = field(default=None, metadata={"json": "shouldEscalate"})
+    """Advisory and hierarchy: whether to call a human."""
     spent: Spent
+    """The calls of the run, their cost as far as known, and the working time."""
     subject: str
-    """what it was about: a path, or -."""
+    """The subject: a path, or `-`."""
     synthesis: dict[str, object] | None = None
+    """Peer: outputs of custom rules on the log."""
     terminal: bool | None = None
+    """Advisory and voting: whether a rule ended the synthesis."""
     violations: tuple[AssemblyViolation, ...]
+    """Refused texts, in order."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -441,6 +625,7 @@ class Runs(ShownRuns):
     """The runs of a ledger, as `quorate runs --format json` prints them."""
 
     runs: tuple[Run, ...]
+    """The runs of the page: open ones first, in each part the newest first."""
     schema: Literal["quorate.runs/v1"]
 
 
