@@ -73,7 +73,7 @@ impl Quorate {
     ///
     /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
     /// let text = "The meeting moved to Tuesday at ten, because the room is taken on Monday.\n";
-    /// let review = quorate.review_text("notice.md", text).made_by("ada").await?;
+    /// let review = quorate.review_text("notice.md", text).await?;
     /// assert_eq!(review.artifact, "notice.md");
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
