@@ -55,7 +55,8 @@ async fn talk(quorate: &Quorate, manifest: &Path) -> Result<(), quorate::Error> 
 
 /// Reviews an announcement for at most five dollars; the default executor costs nothing.
 async fn review(quorate: &Quorate) -> Result<(), quorate::Error> {
-    let draft = "The meeting moved to Tuesday at ten, because the room is taken on Monday.\n";
+    let draft = "The meeting moved to Tuesday at ten, because the room is taken on Monday. Please bring the figures of \
+                 the last quarter, and tell Ada if you cannot come.\n";
     let budget = Money::from_nanos(5_000_000_000);
     let mut run = quorate.review_text("announcement.md", draft).max_money(budget).start();
     while let Some(event) = run.next().await {
