@@ -123,7 +123,6 @@ impl Leases {
 
 /// The runs that this process may not append to: those that other processes drive, and those that they took over from
 /// this one.
-#[cfg_attr(not(feature = "postgres"), expect(clippy::unused_async, reason = "a server has to be asked"))]
 pub(super) async fn blocked_runs(
     engine: &mut Engine,
     leases: &Leases,
