@@ -481,6 +481,25 @@ mod tests {
     }
 
     #[test]
+    fn a_recorded_sum_that_cannot_be_read_counts_as_the_largest() {
+        for money in [
+            serde_json::json!({"amount": "1", "currency": "EUR"}),
+            serde_json::json!({"amount": "99999999999999", "currency": "USD"}),
+            serde_json::json!({"amount": "-1", "currency": "USD"}),
+            serde_json::json!({"amount": "1"}),
+            serde_json::json!("1 USD"),
+            serde_json::Value::Null,
+        ] {
+            let read: Amount =
+                serde_json::from_value(serde_json::json!({"tokens": 7, "money": money})).unwrap();
+            assert_eq!(read, Amount { tokens: 7, money: Money::MAX }, "{money}");
+        }
+        let read: Amount =
+            serde_json::from_value(serde_json::json!({"tokens": 7, "money": Money::ZERO})).unwrap();
+        assert_eq!(read.money, Money::ZERO);
+    }
+
+    #[test]
     fn no_more_than_the_cap_is_ever_taken() {
         // X8
         let of = |calls, spent| Budget::new(Caps { calls, ..Caps::default() }, spent, Amount::default());

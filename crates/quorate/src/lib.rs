@@ -63,13 +63,17 @@ pub mod github;
 pub mod hook;
 pub mod http;
 pub mod init;
-pub mod input;
+/// Values as people write them, and as requests contain them.
+pub mod input {
+    pub use crate::service::artifact::MAX_BYTES as MAX_DRAFT_BYTES;
+    pub use crate::service::time_text::{SinceError, Whole, parse_since};
+    pub use quorate_manifest::duration::{DurationError, parse as parse_duration};
+}
 pub mod jobs;
 pub mod keys;
 pub mod ledger;
 pub mod locks;
 pub mod manifests;
-#[allow(missing_docs, reason = "only the benchmarks of this workspace use it")]
 #[doc(hidden)]
 pub mod measured;
 pub mod playbook;

@@ -337,7 +337,8 @@ pub trait Executor: Send + Sync {
         None
     }
 
-    /// What a call with this usage costs; `None` if the price is unknown.
+    /// The price of a call with this usage, for estimates; `None` if it is unknown. A run counts the money that
+    /// [`Reply::usage`] reports; a capped run without it, what was reserved for the call.
     fn price(&self, _usage: &Usage) -> Option<Money> {
         None
     }
