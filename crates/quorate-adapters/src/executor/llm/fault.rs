@@ -2,13 +2,15 @@
 //! help. Error bodies and errors within a stream are read here, whichever wire they come from: their shapes overlap, and
 //! gateways answer with the shapes of others.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use jiff::Timestamp;
 use jiff::fmt::rfc2822;
+use jiff::{SignedDuration, Timestamp};
 use quorate_diagnostics::text::shortened;
 use quorate_kernel::canonical;
+use quorate_kernel::clock::{Clock as _, System};
 use quorate_kernel::ports::executor::Retry;
 use quorate_protocol::Json;
 
@@ -27,6 +29,8 @@ pub struct Fault {
     pub status: Option<u16>,
     /// What the other side said, on one line and shortened; may be empty.
     pub said: String,
+    /// All texts of an error body, in lower case, those that name a field first. Nobody is shown it.
+    pub details: String,
     /// How long it asks to wait.
     pub after: Option<Duration>,
     /// Whether it says that asking again may help (`x-should-retry`).
@@ -71,7 +75,8 @@ pub enum FaultKind {
 impl Fault {
     /// A fault with the service's message.
     pub fn new(kind: FaultKind, said: impl AsRef<str>) -> Self {
-        Fault { kind, status: None, said: quoted(said.as_ref()), after: None, should_retry: None }
+        let (said, details) = (quoted(said.as_ref()), String::new());
+        Fault { kind, status: None, said, details, after: None, should_retry: None }
     }
 
     /// Whether and when the same request may be sent again.
@@ -92,7 +97,8 @@ impl Fault {
             | FaultKind::Empty
             | FaultKind::EndedEarly => true,
         };
-        match (self.should_retry.unwrap_or(by_kind), self.after) {
+        // A wait of no time is none: the caller's own pause is longer.
+        match (self.should_retry.unwrap_or(by_kind), self.after.filter(|after| !after.is_zero())) {
             (false, _) => Retry::Never,
             (true, Some(after)) => Retry::After(after),
             (true, None) => Retry::Soon,
@@ -104,11 +110,17 @@ impl Fault {
 /// as much as was read of it.
 pub fn from_response<'h>(status: u16, header: impl Fn(&str) -> Option<&'h str>, body: &[u8]) -> Fault {
     let text = String::from_utf8_lossy(body);
+    let now = header("date").and_then(parse_http_date).unwrap_or_else(now);
     let mut fault = match canonical::parse(text.trim()) {
-        Ok(value) => classify(Some(status), &value),
-        Err(_) => Fault { status: Some(status), ..Fault::new(kind_of_status(status), text.trim()) },
+        Ok(value) => classify(Some(status), &value, now),
+        Err(_) => Fault {
+            status: Some(status),
+            details: text.to_lowercase(),
+            after: wait_in_words(&text),
+            ..Fault::new(kind_of_status(status), text.trim())
+        },
     };
-    fault.after = retry_after(&header).or(fault.after);
+    fault.after = wait_of_headers(&header, fault.kind == FaultKind::RateLimited, now).or(fault.after);
     fault.should_retry = match header("x-should-retry") {
         Some("true") => Some(true),
         Some("false") => Some(false),
@@ -119,7 +131,7 @@ pub fn from_response<'h>(status: u16, header: impl Fn(&str) -> Option<&'h str>, 
 
 /// The fault of an error within a response that began as a success: an event, a line, or the whole body.
 pub fn from_event(event: &Json) -> Fault {
-    classify(None, event)
+    classify(None, event, now())
 }
 
 impl std::error::Error for Fault {}
@@ -174,18 +186,53 @@ struct Problem<'j> {
     /// The status that the object itself names.
     status: Option<u16>,
     after: Option<Duration>,
+    /// Headers of the service behind a gateway, which the gateway puts into the body; their names in lower case.
+    headers: BTreeMap<String, String>,
 }
 
-/// The fault of an error. `status` is that of the response, where it is not a success.
-fn classify(status: Option<u16>, body: &Json) -> Fault {
+/// The fault of an error at a time. `status` is that of the response, where it is not a success.
+fn classify(status: Option<u16>, body: &Json, now: Timestamp) -> Fault {
     let problem = Problem::read(body);
     let known = status.or(problem.status);
     let kind = problem.kind(known);
+    let mut details = String::new();
+    add_texts(body, &mut details);
     let said = match problem.message.trim() {
+        // A gateway that checks a request lists what is wrong in place of a message.
+        "" if known.is_some() && body.get("error").is_none() => details.trim().to_owned(),
         "" => problem.codes.join(", "),
         message => message.to_owned(),
     };
-    Fault { status: known, after: problem.after, ..Fault::new(kind, said) }
+    let header = |name: &str| problem.headers.get(name).map(String::as_str);
+    let after = problem.after.or_else(|| wait_of_headers(&header, kind == FaultKind::RateLimited, now));
+    let after = after.or_else(|| wait_in_words(problem.message));
+    Fault { status: known, after, details: details.to_lowercase(), ..Fault::new(kind, said) }
+}
+
+/// Adds all texts of an error, without those of the request that it repeats. The name of a field comes before what is said
+/// of it.
+fn add_texts(error: &Json, texts: &mut String) {
+    match error {
+        Json::String(text) => {
+            texts.push_str(text);
+            texts.push(' ');
+        }
+        Json::Array(items) => items.iter().for_each(|item| add_texts(item, texts)),
+        Json::Object(fields) => {
+            for place in ["param", "loc"].iter().filter_map(|key| fields.get(*key)) {
+                let mut path = String::new();
+                add_texts(place, &mut path);
+                texts.push_str(&path.trim().replace(' ', "."));
+                texts.push(' ');
+            }
+            for (key, value) in fields {
+                if !["param", "loc", "input", "body", "request", "ctx", "url"].contains(&key.as_str()) {
+                    add_texts(value, texts);
+                }
+            }
+        }
+        Json::Null | Json::Bool(_) | Json::Number(_) => {}
+    }
 }
 
 /// The kind of a status, where nothing else is known.
@@ -220,16 +267,23 @@ impl<'j> Problem<'j> {
             ["code", "type", "status"].into_iter().filter_map(text).chain(detail_code).collect();
         let mut after = None;
         for detail in details.and_then(Json::as_array).into_iter().flatten() {
-            after = after.or(detail.get("retryDelay").and_then(Json::as_str).and_then(parse_seconds));
+            let delay = detail.get("retryDelay").and_then(Json::as_str);
+            after = after.or(delay.and_then(|delay| parse_wait(delay, Timestamp::UNIX_EPOCH)));
             let violations = detail.get("violations").and_then(Json::as_array).into_iter().flatten();
             codes.extend(violations.filter_map(|violation| violation.get("quotaId")?.as_str()));
         }
         let status = error.get("code").and_then(Json::as_u64).and_then(|code| u16::try_from(code).ok());
+        let headers = error.get("metadata").and_then(|metadata| metadata.get("headers"));
+        let headers = headers.and_then(Json::as_object).into_iter().flatten().map(|(name, value)| {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            (name.to_ascii_lowercase(), value)
+        });
         Problem {
             codes,
             message: text("message").or_else(|| body.get("detail")?.as_str()).unwrap_or_default(),
             status: status.filter(|status| (400..600).contains(status)),
             after,
+            headers: headers.collect(),
         }
     }
 
@@ -309,23 +363,71 @@ impl<'j> Problem<'j> {
     }
 }
 
-/// The wait that the headers ask for: `retry-after-ms`, else `retry-after` as seconds or as a date, which counts from the
-/// response's own `date`.
-fn retry_after<'h>(header: &impl Fn(&str) -> Option<&'h str>) -> Option<Duration> {
-    if let Some(ms) = header("retry-after-ms").and_then(parse_number) {
-        return parse_duration(ms / 1_000.0);
-    }
-    let value = header("retry-after")?;
-    parse_seconds(value).or_else(|| {
-        let wait = parse_timestamp(value)?.duration_since(parse_timestamp(header("date")?)?);
-        Some(Duration::try_from(wait).unwrap_or_default())
-    })
+/// Limits on rates: the header with the time of the reset, and the one with what is left until then.
+const LIMITS: [(&str, &str); 9] = [
+    ("x-ratelimit-reset", "x-ratelimit-remaining"),
+    ("x-rate-limit-reset", "x-rate-limit-remaining"),
+    ("ratelimit-reset", "ratelimit-remaining"),
+    ("x-ratelimit-reset-requests", "x-ratelimit-remaining-requests"),
+    ("x-ratelimit-reset-tokens", "x-ratelimit-remaining-tokens"),
+    ("anthropic-ratelimit-requests-reset", "anthropic-ratelimit-requests-remaining"),
+    ("anthropic-ratelimit-tokens-reset", "anthropic-ratelimit-tokens-remaining"),
+    ("anthropic-ratelimit-input-tokens-reset", "anthropic-ratelimit-input-tokens-remaining"),
+    ("anthropic-ratelimit-output-tokens-reset", "anthropic-ratelimit-output-tokens-remaining"),
+];
+
+/// Phrases in messages before a wait.
+const WAIT_PHRASES: [&str; 4] = ["try again in ", "retry in ", "try again after ", "retry after "];
+
+/// Numbers from here on are seconds since the Unix epoch, not a wait: in 2017, or 47 years.
+const FIRST_EPOCH_SECONDS: f64 = 1.5e9;
+
+/// The wait that the headers ask for: `retry-after-ms`, else `retry-after`; of a response that limits the rate, else the
+/// reset of a limit that is used up. A limit with something left is not what refused the call.
+fn wait_of_headers<'h>(
+    header: &impl Fn(&str) -> Option<&'h str>,
+    is_limit: bool,
+    now: Timestamp,
+) -> Option<Duration> {
+    let ms = header("retry-after-ms").and_then(parse_number).and_then(|ms| parse_duration(ms / 1_000.0));
+    let asked = ms.or_else(|| parse_wait(header("retry-after")?, now));
+    let is_used_up = |left: Option<&str>| left.is_none_or(|left| parse_number(left) <= Some(0.0));
+    let resets = LIMITS.iter().filter(|(_, left)| is_limit && is_used_up(header(left)));
+    asked.or_else(|| resets.filter_map(|(reset, _)| parse_wait(header(reset)?, now)).max())
 }
 
-/// A number of seconds, such as `45`, `45.8` or `45.8s`.
-fn parse_seconds(text: &str) -> Option<Duration> {
+/// The wait that a message asks for in words: `Please try again in 7.66s.`, `Retry after 20 seconds.`
+fn wait_in_words(message: &str) -> Option<Duration> {
+    let message = message.to_ascii_lowercase();
+    let end = WAIT_PHRASES.iter().find_map(|phrase| Some(message.find(phrase)? + phrase.len()))?;
+    let mut words = message[end..].split_whitespace().map(|word| word.trim_end_matches(['.', ',', ';', ')']));
+    let first = words.next()?;
+    let unit = words.next().and_then(|unit| parse_span(&format!("{first} {unit}")));
+    unit.or_else(|| parse_wait(first, Timestamp::UNIX_EPOCH))
+}
+
+/// A wait as services write it: seconds (`45`, `45.8`), a duration (`6m0s`, `250ms`), or a time to wait until, in seconds
+/// or milliseconds since the Unix epoch or as a date. A time that has passed is a wait of no time.
+fn parse_wait(text: &str, now: Timestamp) -> Option<Duration> {
     let text = text.trim();
-    parse_duration(parse_number(text.strip_suffix('s').unwrap_or(text))?)
+    let until = match parse_number(text) {
+        Some(seconds) if seconds < FIRST_EPOCH_SECONDS => return parse_duration(seconds),
+        Some(time) => {
+            let ms = if time < FIRST_EPOCH_SECONDS * 1_000.0 { time * 1_000.0 } else { time };
+            let now = Duration::from_millis(u64::try_from(now.as_millisecond()).unwrap_or(0));
+            return Some(parse_duration(ms / 1_000.0)?.saturating_sub(now));
+        }
+        None => match parse_span(text) {
+            Some(span) => return Some(span),
+            None => text.parse().ok().or_else(|| parse_http_date(text))?,
+        },
+    };
+    Some(Duration::try_from(until.duration_since(now)).unwrap_or_default())
+}
+
+/// A duration with units, such as `6m0s`, `1h2m3.5s` or `20 seconds`.
+fn parse_span(text: &str) -> Option<Duration> {
+    Duration::try_from(text.parse::<SignedDuration>().ok()?).ok()
 }
 
 fn parse_number(text: &str) -> Option<f64> {
@@ -337,6 +439,10 @@ fn parse_duration(seconds: f64) -> Option<Duration> {
 }
 
 /// A date in the format of HTTP.
-fn parse_timestamp(text: &str) -> Option<Timestamp> {
+fn parse_http_date(text: &str) -> Option<Timestamp> {
     rfc2822::DateTimeParser::new().parse_timestamp(text.trim()).ok()
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_millisecond(System.now_ms()).unwrap_or_default()
 }
