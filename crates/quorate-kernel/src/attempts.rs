@@ -2,6 +2,7 @@
 //! failures with backoff, one deadline. The caller makes the calls and keeps the time.
 //! Also the records of an invocation (D7), and the config of a member.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +47,8 @@ pub enum CallReason {
     First,
     /// The call before failed.
     Retry,
+    /// The service of the executor before failed.
+    StandIn,
     /// The answer before did not fit; these are the complaints to quote.
     RePrompt(Vec<String>),
 }
@@ -56,6 +59,7 @@ impl CallReason {
         match self {
             CallReason::First => "first",
             CallReason::Retry => "retry",
+            CallReason::StandIn => "stand-in",
             CallReason::RePrompt(_) => "re-prompt",
         }
     }
@@ -210,6 +214,8 @@ pub struct Attempt {
     pub recorded: bool,
     /// The HTTP status of a response that is an error.
     pub http_status: Option<u16>,
+    /// The executor, where it stands in for another one.
+    pub executor: Option<Arc<str>>,
 }
 
 impl Attempt {
@@ -228,6 +234,7 @@ impl Attempt {
             version: self.version,
             recorded: self.recorded,
             http_status: self.http_status,
+            executor: self.executor.map(|name| name.to_string()),
         };
         Entry::from_data(data, at_ms)
     }
@@ -256,6 +263,10 @@ pub struct Consultation {
     pub recorded: bool,
     /// The turn, where the other side has put what was said into the conversation itself.
     pub posted: Option<Name>,
+    /// The executor that was asked last, where it stands in for the member's own.
+    pub stand_in: Option<Substitution>,
+    /// The probability of each option, where a decision model answered.
+    pub probabilities: Option<BTreeMap<String, f64>>,
 }
 
 impl Consultation {
@@ -272,11 +283,18 @@ impl Consultation {
             redactions: 0,
             recorded: false,
             posted: None,
+            stand_in: None,
+            probabilities: None,
         }
     }
 
     pub fn status(&self) -> Status {
         Status::of(&self.result)
+    }
+
+    /// The executor that was asked last: the member's own, or the one that stands in for it.
+    pub fn asked_last<'c>(&'c self, own: (&'c str, &'c About)) -> (&'c str, &'c About) {
+        self.stand_in.as_ref().map_or(own, |stand_in| (&*stand_in.executor_name, &stand_in.about))
     }
 
     pub fn into_entry(
@@ -298,6 +316,13 @@ impl Consultation {
         weight: Option<f64>,
     ) -> record::Consultation {
         let status = self.status();
+        let (stand_in_for, tried) = match &self.stand_in {
+            Some(stand_in) => (Some(executor.to_owned()), stand_in.tried.clone()),
+            None => (None, Vec::new()),
+        };
+        let (executor, about) = self.asked_last((executor, about));
+        let (executor, about) = (executor.to_owned(), about.clone());
+        let asks_a_model = stand_in_for.is_some().then_some(about.asks_a_model);
         let (answer, text, scope) = match self.result {
             ConsultationResult::Answered(answer) => (Some(answer), None, None),
             ConsultationResult::Absent(why) => {
@@ -318,8 +343,11 @@ impl Consultation {
             status,
             attempts: self.spent.calls,
             repaired: self.repaired,
-            executor: executor.to_owned(),
+            executor,
             kind: about.kind.to_string(),
+            stand_in_for,
+            asks_a_model,
+            tried,
             spent: self.spent.recorded(),
             redactions: self.redactions as u64,
             prompt_sha256: self.prompt_sha256,
@@ -327,6 +355,7 @@ impl Consultation {
             requested_model,
             version: self.version,
             recorded: self.recorded,
+            probabilities: self.probabilities,
             answer,
             text,
             scope,
@@ -348,6 +377,28 @@ pub fn object(value: Json) -> Map<String, Json> {
     }
 }
 
+/// An executor that answers in place of others whose services failed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Substitution {
+    /// The name that it goes by.
+    pub executor_name: Arc<str>,
+    pub about: About,
+    /// The executors before it, in the order in which they were asked.
+    pub tried: Vec<record::Tried>,
+}
+
+/// An executor that is asked where the service of those before it failed.
+#[derive(Clone)]
+pub struct StandIn {
+    pub executor: Arc<dyn Executor>,
+    /// The name that the executor goes by.
+    pub executor_name: Arc<str>,
+    /// One deadline spans all its attempts; it starts when the executor is first asked.
+    pub timeout: Duration,
+    /// How many failures are tried again.
+    pub retries: u32,
+}
+
 /// A member that can be asked.
 #[derive(Clone)]
 pub struct MemberConfig {
@@ -358,6 +409,8 @@ pub struct MemberConfig {
     pub timeout: Duration,
     /// How many failures are tried again.
     pub retries: u32,
+    /// The executors that stand in for it, in the order in which they are asked.
+    pub stand_ins: Arc<[StandIn]>,
     /// The member's role prompt.
     pub role: Arc<str>,
     /// The member's persona: the merged frontmatter, with its body as `body`.
@@ -370,6 +423,21 @@ pub struct MemberConfig {
     pub extra_fields: Map<String, Json>,
     /// The conversation, where it is asked for a turn in one.
     pub conversation: Option<Arc<ConversationContext>>,
+}
+
+impl MemberConfig {
+    /// The same member, asked through a stand-in.
+    #[must_use]
+    pub(crate) fn with_stand_in(self, stand_in: &StandIn) -> Self {
+        let StandIn { executor, executor_name, timeout, retries } = stand_in.clone();
+        MemberConfig { executor, executor_name, timeout, retries, ..self }
+    }
+
+    /// Whether a model may be asked, by the member's own executor or by one that stands in for it.
+    pub(crate) fn may_ask_a_model(&self) -> bool {
+        let stand_ins = self.stand_ins.iter().map(|stand_in| &stand_in.executor);
+        stand_ins.chain([&self.executor]).any(|executor| executor.about().asks_a_model)
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! One invocation as a future: carries out the calls, waits and records of [`Attempts`] under one deadline.
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex as Shared, PoisonError};
@@ -14,7 +15,7 @@ use tracing::{Instrument as _, Span};
 
 use crate::answer_schema;
 use crate::attempts;
-use crate::attempts::MemberConfig;
+use crate::attempts::{MemberConfig, Substitution};
 use crate::attempts::{Attempt, Cost};
 use crate::attempts::{AttemptResult, Attempts, CallReason, NextStep};
 use crate::budget::{self, Budget, Exhausted, Reservation, most_tokens};
@@ -24,7 +25,7 @@ use crate::observer::{Observer, RunEvent};
 use crate::ports::executor::{AttemptInfo, Failure, Invocation, Notes, Progress, Reply, Usage};
 use crate::ports::ledger::{Append, Body, Durability, Entry, Fence, Ledger, LedgerError, Record};
 use crate::prompt::{Layout, Prompt};
-use crate::record::{Reserved, RunIntent};
+use crate::record::{Reserved, RunIntent, Tried};
 use crate::redact::Redactor;
 
 /// How long past the deadline an executor may take to end what it started.
@@ -78,7 +79,7 @@ impl Recorder {
         Recorder { at_tail: true, ..Recorder::new(ledger, run, next) }
     }
 
-    fn fence(&self) -> Fence {
+    pub(crate) fn fence(&self) -> Fence {
         if self.at_tail { Fence::default() } else { self.ledger.fence(&self.run) }
     }
 
@@ -137,33 +138,38 @@ impl Recorder {
 /// The cost of an invocation so far, for the driver, which may drop it before its end. The first call counts as made from the
 /// start, since it was reserved.
 #[derive(Debug, Default)]
-pub(crate) struct CostTracker(Shared<Cost>);
+pub(crate) struct CostTracker(Shared<BTreeMap<u32, Cost>>);
 
 impl CostTracker {
-    fn set(&self, spent: Cost) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = spent;
+    /// Sets what a sample has cost so far.
+    pub(crate) fn set(&self, sample: Option<u32>, spent: Cost) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(sample.unwrap_or(1), spent);
     }
 
     /// The calls, at least one, and what is known of their cost.
     pub(crate) fn spent(&self) -> Cost {
-        let spent = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let samples = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut spent = Cost::default();
+        samples.values().for_each(|sample| spent.add(sample));
         Cost { calls: spent.calls.max(1), ..spent }
     }
 }
 
 /// Asks until there is an answer or a reason why there is none. The first call is counted already; `made` says what was
-/// spent, for a driver that drops this on the way. The deadline starts when the executor has admitted the invocation.
+/// spent, for a driver that drops this on the way. The deadline starts when the executor has admitted the invocation. `sample` is
+/// the number of the sample, counted from 1; `None` where the member is asked for one answer.
 pub(crate) async fn call(
     context: Arc<CallContext>,
     recorder: Arc<Recorder>,
     invoke: Invoke,
     member: MemberConfig,
     made: Arc<CostTracker>,
+    sample: Option<u32>,
 ) -> Result<FinishedCall, LedgerError> {
     let span = of_member(&invoke, &member);
     let asking = async move {
-        let (invoke, member, redactions) = redact_invocation(&context.redactor, invoke, member).await;
-        let _admitted = member.executor.admit().await;
+        let (invoke, mut member, redactions) = redact_invocation(&context.redactor, invoke, member).await;
+        let mut admitted = Some(member.executor.admit().await);
         let Prompt { text, cuts } = context.layout.prompt(&invoke, &member.context, &member.role);
         let (first_prompt, cuts): (Arc<str>, Arc<[usize]>) = (text.into(), cuts.into());
         let mut reserved = match context.reserve(&member, &invoke, &first_prompt).await {
@@ -171,7 +177,9 @@ pub(crate) async fn call(
             Err(why) => return Ok(FinishedCall::over_budget(&why)),
         };
         let started = Instant::now();
-        let deadline = started + member.timeout;
+        let mut deadline = started + member.timeout;
+        let stand_ins = member.stand_ins.clone();
+        let mut stand_ins = stand_ins.iter();
         let parts: Arc<[Part]> = invoke.parts.iter().chain(&member.context).cloned().collect();
         let schema = answer_schema::compiled(invoke.schema).schema.clone();
         let mut state = CallState {
@@ -182,6 +190,9 @@ pub(crate) async fn call(
             version: None,
             recorded: false,
             posted: None,
+            probabilities: None,
+            service_failed: false,
+            tried: Vec::new(),
         };
         let fence = recorder.fence();
         let mut next = NextStep::Call(CallReason::First);
@@ -189,8 +200,22 @@ pub(crate) async fn call(
         loop {
             match next {
                 NextStep::Done(result) => {
+                    if state.service_failed
+                        && matches!(result, Err(AbsenceReason::Failed | AbsenceReason::TimedOut))
+                        && let Some(stand_in) = stand_ins.next()
+                    {
+                        state.give_up_on(&member, last.as_ref());
+                        // The room that it has is free for other members while the stand-in is asked.
+                        drop(admitted.take());
+                        member = member.with_stand_in(stand_in);
+                        admitted = Some(member.executor.admit().await);
+                        deadline = Instant::now() + member.timeout;
+                        state.ask = Attempts::new(invoke.schema, member.retries);
+                        next = NextStep::Call(CallReason::StandIn);
+                        continue;
+                    }
                     let consultation =
-                        state.consultation(result, &first_prompt, started.elapsed(), last.as_ref());
+                        state.consultation(result, &member, &first_prompt, started.elapsed(), last.as_ref());
                     let model = consultation.model.clone().or_else(|| member.executor.about().model);
                     let status = consultation.status();
                     record_end(&Span::current(), &status, model.as_deref(), &consultation.spent.usage);
@@ -224,7 +249,7 @@ pub(crate) async fn call(
                         CallReason::RePrompt(complaints) => {
                             context.layout.re_prompt(invoke.schema, &first_prompt, complaints).into()
                         }
-                        CallReason::First | CallReason::Retry => first_prompt.clone(),
+                        CallReason::First | CallReason::Retry | CallReason::StandIn => first_prompt.clone(),
                     };
                     let reservation = match reserved.take() {
                         Some(first) => Ok(first),
@@ -239,18 +264,24 @@ pub(crate) async fn call(
                     };
                     let mut entries = Vec::new();
                     if let Some(before) = last.take() {
-                        let why = before.complaints.first().unwrap_or(&before.text);
-                        context.observer.observe(RunEvent::retried(&invoke, why));
+                        let said = before.complaints.first().unwrap_or(&before.text);
+                        let said = match (&why, state.tried.last()) {
+                            (CallReason::StandIn, Some(tried)) => {
+                                format!("{}; `{}` stands in", tried.message, member.executor_name)
+                            }
+                            _ => said.clone(),
+                        };
+                        context.observer.observe(RunEvent::retried(&invoke, &said));
                         entries.push(before.into_entry(context.clock.now_ms()));
                     }
-                    entries.extend(context.reservation_entry(&invoke, &reservation));
+                    entries.extend(context.reservation_entry(&invoke, sample, &reservation));
                     if !entries.is_empty() {
                         // A call follows from the attempt before it and from what was reserved, so both are durable first: a
                         // budget that forgot them could be overdrawn.
                         recorder.append(entries, Vec::new(), Durability::Synced).await?;
                     }
                     state.spent.calls += 1;
-                    made.set(state.spent);
+                    made.set(sample, state.spent);
                     let notes = Notes::default();
                     let invocation = Invocation {
                         run: context.run.clone(),
@@ -258,10 +289,12 @@ pub(crate) async fn call(
                         member: invoke.member.clone(),
                         step: invoke.step.clone(),
                         attempt: state.spent.calls,
+                        sample: sample.unwrap_or(1),
                         prompt,
                         cuts: cuts.clone(),
                         parts: parts.clone(),
                         role: member.role.clone(),
+                        task: invoke.task.clone(),
                         persona: member.persona.clone(),
                         answer_schema: invoke.schema,
                         json_schema: schema.clone(),
@@ -285,9 +318,13 @@ pub(crate) async fn call(
                         Err(_) => Err(Failure::TimedOut),
                     };
                     let noted = (notes.read(), started.elapsed());
-                    let (step, attempt) =
+                    let (step, mut attempt) =
                         state.on_reply(&context, &invoke.id, &parts, why.as_str(), replied, noted).await;
-                    made.set(state.spent);
+                    attempt.executor =
+                        Some(member.executor_name.clone()).filter(|_| !state.tried.is_empty());
+                    attempt.sample = sample;
+                    attempt.prompt_sha256 = sample.map(|_| sha256_hex(first_prompt.as_bytes()));
+                    made.set(sample, state.spent);
                     reservation.settle(&attempt.usage);
                     record_end(&span, &attempt.status, attempt.model.as_deref(), &attempt.usage);
                     span.in_scope(|| {
@@ -353,10 +390,15 @@ impl CallContext {
     }
 
     /// The record of a reservation, where a process that takes up the run needs it.
-    fn reservation_entry(&self, invoke: &Invoke, reservation: &Reservation) -> Option<Entry> {
+    fn reservation_entry(
+        &self,
+        invoke: &Invoke,
+        sample: Option<u32>,
+        reservation: &Reservation,
+    ) -> Option<Entry> {
         (self.records_reservations && self.budget.caps().has_amounts()).then(|| {
             let most = reservation.amount();
-            let reserved = vec![Reserved { invocation: invoke.id.clone(), most }];
+            let reserved = vec![Reserved { invocation: invoke.id.clone(), sample, most }];
             Entry::of(&RunIntent { reserved, ..RunIntent::default() }, self.clock.now_ms())
         })
     }
@@ -388,7 +430,7 @@ fn wait_share(nonce: &str, run: &Name, id: &Name, call: u32, spread_ms: u64) -> 
 }
 
 /// Redacts what a member is told beside the material, which is redacted already. Returns how many secrets there were.
-async fn redact_invocation(
+pub(crate) async fn redact_invocation(
     redactor: &Redactor,
     mut invoke: Invoke,
     mut member: MemberConfig,
@@ -433,6 +475,14 @@ fn timeout_message(last_words: String) -> String {
     format!("no answer before the deadline; its last lines on stderr: {last_words}")
 }
 
+/// Why an executor gave no answer. An attempt that timed out may have no message of its own.
+fn reason(message: &str, member: &MemberConfig) -> String {
+    match message {
+        "" => format!("no answer within {} s", member.timeout.as_secs()),
+        message => message.to_owned(),
+    }
+}
+
 /// What accumulates over the attempts of one invocation.
 struct CallState {
     ask: Attempts,
@@ -443,6 +493,12 @@ struct CallState {
     /// Whether the last attempt took a recorded reply, and called no executor.
     recorded: bool,
     posted: Option<Name>,
+    /// Of the last attempt.
+    probabilities: Option<BTreeMap<String, f64>>,
+    /// Whether the last attempt failed for a reason of the service.
+    service_failed: bool,
+    /// The executors whose services failed.
+    tried: Vec<Tried>,
 }
 
 impl CallState {
@@ -457,6 +513,9 @@ impl CallState {
     ) -> (NextStep, Attempt) {
         let recorded = noted.recorded;
         self.recorded = recorded;
+        // A missing recording is not asked for elsewhere.
+        self.service_failed = replied.is_err() && !noted.no_stand_in && !recorded;
+        self.probabilities = noted.probabilities;
         let (usage, model) = match &replied {
             Ok(reply) => (noted.usage.unwrap_or(reply.usage), reply.model.clone().or(noted.model)),
             Err(_) => (noted.usage.unwrap_or_default(), noted.model),
@@ -505,13 +564,27 @@ impl CallState {
             version,
             recorded,
             http_status: noted.http_status,
+            executor: None,
+            sample: None,
+            prompt_sha256: None,
         };
         (next, attempt)
+    }
+
+    /// Keeps why the member's present executor gave no answer, and forgets what is known of it.
+    fn give_up_on(&mut self, member: &MemberConfig, last: Option<&Attempt>) {
+        self.tried.push(Tried {
+            executor: member.executor_name.to_string(),
+            message: reason(last.map_or("", |last| &last.text), member),
+            http: last.and_then(|last| last.http_status),
+        });
+        (self.model, self.version) = (None, None);
     }
 
     fn consultation(
         &self,
         result: Result<Json, AbsenceReason>,
+        member: &MemberConfig,
         prompt: &str,
         took: Duration,
         last: Option<&Attempt>,
@@ -519,6 +592,21 @@ impl CallState {
         let message = last.filter(|_| result.is_err()).map(|last| match last.complaints.is_empty() {
             true => last.text.clone(),
             false => last.complaints.join("; "),
+        });
+        let message = message.map(|message| {
+            let before = self.tried.iter().map(|tried| format!("`{}`: {}", tried.executor, tried.message));
+            match self.tried.is_empty() {
+                true => message,
+                false => {
+                    let last = format!("`{}`: {}", member.executor_name, reason(&message, member));
+                    before.chain([last]).collect::<Vec<_>>().join("; ")
+                }
+            }
+        });
+        let stand_in = (!self.tried.is_empty()).then(|| Substitution {
+            executor_name: member.executor_name.clone(),
+            about: member.executor.about(),
+            tried: self.tried.clone(),
         });
         attempts::Consultation {
             repaired: result.is_ok() && self.ask.was_repaired(),
@@ -531,6 +619,9 @@ impl CallState {
             redactions: self.redactions,
             recorded: self.recorded,
             posted: self.posted.clone(),
+            samples: None,
+            stand_in,
+            probabilities: self.probabilities.clone(),
         }
     }
 }

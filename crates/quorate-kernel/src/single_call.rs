@@ -3,6 +3,7 @@
 //! handles the answer.
 //! Also the probe: a harmless question for any executor, for `doctor` and the conformance suite.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,6 +59,8 @@ pub struct CallInfo {
     /// SHA-256 of the first prompt; `None` if no call was made.
     pub prompt_sha256: Option<String>,
     pub spent: Cost,
+    /// The probability of each option, where a decision model answered; of a yes-or-no question that of `yes` alone.
+    pub probabilities: Option<BTreeMap<String, f64>>,
 }
 
 /// Why a question has no answer.
@@ -122,7 +125,10 @@ impl SingleCall {
             finished.attempt.into_iter().map(|attempt| attempt.into_entry(at_ms)).collect();
         entries.push(finished.consultation.clone().into_entry(&invoke, &name, &about, weight, at_ms));
         recorder.append(entries, Vec::new(), Durability::Synced).await?;
-        let Consultation { result, message, prompt_sha256, model, spent, .. } = finished.consultation;
+        let (executor, about) = finished.consultation.asked_last((&name, &about));
+        let (name, about) = (Arc::from(executor), about.clone());
+        let Consultation { result, message, prompt_sha256, model, spent, probabilities, .. } =
+            finished.consultation;
         let call_info = CallInfo {
             executor: name,
             kind: about.kind,
@@ -130,6 +136,7 @@ impl SingleCall {
             model: model.or(about.model),
             prompt_sha256,
             spent,
+            probabilities,
         };
         match result {
             ConsultationResult::Answered(answer) => Ok(Answer { answer, call_info }),
@@ -239,6 +246,7 @@ pub fn probe_question(timeout: Duration) -> Invocation {
         attempt: 1,
         parts: invoke.parts.into(),
         role: PROBE_ROLE.into(),
+        task: invoke.task,
         persona: None,
         answer_schema: invoke.schema,
         json_schema: Arc::new(invoke.schema.json_schema()),

@@ -3,6 +3,7 @@
 pub mod advice;
 pub mod deliberator;
 pub mod reflection;
+pub mod samples;
 
 use serde_json::json;
 
@@ -75,11 +76,13 @@ pub enum Schema {
     Judgement,
     /// How important a text is.
     Tier,
+    /// Whether a condition holds for the material.
+    Predicate,
 }
 
 impl Schema {
     /// Every form.
-    pub const ALL: [Schema; 12] = [
+    pub const ALL: [Schema; 13] = [
         Schema::FirstAnswer,
         Schema::SecondAnswer,
         Schema::Adjudication,
@@ -92,6 +95,7 @@ impl Schema {
         Schema::Deltas,
         Schema::Judgement,
         Schema::Tier,
+        Schema::Predicate,
     ];
 
     /// Whether the answer is a JSON object; else it is the text itself.
@@ -118,6 +122,7 @@ impl Schema {
             Schema::Deltas => reflection::deltas_schema(),
             Schema::Judgement => reflection::judgement_schema(),
             Schema::Tier => tier_schema(),
+            Schema::Predicate => predicate_schema(),
         }
     }
 
@@ -135,6 +140,7 @@ impl Schema {
             Schema::Deltas => reflection::read_deltas(answer).is_some(),
             Schema::Judgement => reflection::Judgement::read(answer).is_some(),
             Schema::Tier => TierAnswer::read(answer).is_some(),
+            Schema::Predicate => read_predicate(answer).is_some(),
         }
     }
 
@@ -153,6 +159,7 @@ impl Schema {
             Schema::Deltas => &["deltas"],
             Schema::Judgement => &["verdict"],
             Schema::Tier => &["tier"],
+            Schema::Predicate => &["holds"],
         }
     }
 }
@@ -222,9 +229,42 @@ impl TierAnswer {
     }
 }
 
+/// The JSON Schema of the answer to a yes-or-no question.
+pub(crate) fn predicate_schema() -> Json {
+    json!({
+        "type": "object",
+        "required": ["holds"],
+        "properties": {
+            "holds": {"type": "boolean", "description": "whether the condition holds for the material"},
+            "reason": {"type": ["string", "null"], "description": "why, in a sentence"}
+        }
+    })
+}
+
+/// Whether the condition holds; `None` where the answer does not say.
+pub fn read_predicate(answer: &Json) -> Option<bool> {
+    answer.as_object()?.get("holds")?.as_bool()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_condition_holds_or_not_and_nothing_else_is_read() {
+        for (answer, holds) in [
+            (json!({"holds": true}), Some(true)),
+            (json!({"holds": false, "reason": null}), Some(false)),
+            (json!({"holds": "true"}), None),
+            (json!({"holds": 1}), None),
+            (json!({"holds": null}), None),
+            (json!({"reason": "r"}), None),
+            (json!(true), None),
+        ] {
+            assert_eq!(read_predicate(&answer), holds, "{answer}");
+            assert_eq!(Schema::Predicate.accepts(&answer), holds.is_some(), "{answer}");
+        }
+    }
 
     #[test]
     fn a_tier_is_one_of_three_words_with_a_reason() {

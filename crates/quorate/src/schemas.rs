@@ -47,7 +47,7 @@ const REPORTS: [Report; 10] = [
 ];
 
 /// The answers that members give, by name, with a description.
-const ANSWERS: [(&str, Form, &str); 11] = [
+const ANSWERS: [(&str, Form, &str); 12] = [
     ("deliberator", Form::SecondAnswer, "a deliberator's, in any round"),
     (
         "deliberator-first",
@@ -63,6 +63,7 @@ const ANSWERS: [(&str, Form, &str); 11] = [
     ("deltas", Form::Deltas, "of a reflection on an operator: proposals of playbooks"),
     ("judgement", Form::Judgement, "of the judge of playbooks"),
     ("tier", Form::Tier, "of the executor that classifies the tier of a text (`tier_classifier`)"),
+    ("predicate", Form::Predicate, "to a yes-or-no question about a text"),
 ];
 
 /// The schemas of manifests and of `quorate.toml`.

@@ -82,6 +82,7 @@ impl Cassette {
         invocation.notes.note(|noted| {
             noted.recorded = true;
             noted.usage = Some(usage);
+            noted.probabilities = recording.reply.probabilities.clone();
         });
         Reply { text: recording.reply.text(), model: recording.reply.model, usage, posted: None }
     }
@@ -99,7 +100,8 @@ impl Cassette {
         let noted = notes.read();
         let usage = noted.usage.unwrap_or(replied.usage);
         let model = replied.model.clone().or(noted.model).or(about.model);
-        let recording = Recording::new(request, &replied.text, model, usage, asked.elapsed(), &redactor);
+        let mut recording = Recording::new(request, &replied.text, model, usage, asked.elapsed(), &redactor);
+        recording.reply.probabilities = noted.probabilities;
         match self.folder.write(&recording).await? {
             None => Ok(replied),
             // Another run was faster: its recording is the answer of this run as well.
@@ -160,6 +162,10 @@ impl Executor for Cassette {
 
     fn is_metered(&self) -> bool {
         self.source().is_some_and(|source| source.is_metered())
+    }
+
+    fn refuses(&self, answer: answers::Schema) -> Option<String> {
+        self.source()?.refuses(answer)
     }
 
     fn recordings(&self) -> Option<Result<usize, ConfigError>> {
@@ -445,6 +451,7 @@ mod tests {
             cuts: prompt.cuts.into(),
             parts: invoke.parts.into(),
             role: role.into(),
+            task: invoke.task,
             persona: None,
             answer_schema: invoke.schema,
             json_schema: Arc::new(json!({})),

@@ -428,7 +428,8 @@ impl Answer {
                 },
             },
         };
-        let AttemptInfo { usage, model, version, recorded: _, last_words, http_status: _ } = info;
+        let AttemptInfo { usage, model, version, recorded: _, last_words, http_status: _, probabilities: _ } =
+            info;
         Answer { result, model, version, last_words, usage }
     }
 

@@ -115,6 +115,11 @@ impl Rubric {
                     "the rubric cannot say the tier of a text; name another executor",
                 ));
             }
+            Schema::Predicate => {
+                return Err(Failure::never(
+                    "the rubric cannot say what a text means; name another executor",
+                ));
+            }
             Schema::Deltas => return Ok(escape_answer(&reflection::deltas(parts))),
             Schema::Judgement => return Ok(reflection::judgement().to_string()),
             Schema::FirstAnswer | Schema::SecondAnswer | Schema::Adjudication => {

@@ -371,6 +371,7 @@ mod tests {
             cuts: Arc::new([]),
             parts: Arc::new([]),
             role: "".into(),
+            task: "".into(),
             persona: None,
             answer_schema: form,
             json_schema: Arc::new(json!({})),

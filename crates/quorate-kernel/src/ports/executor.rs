@@ -48,6 +48,8 @@ pub struct Invocation {
     pub parts: Arc<[Part]>,
     /// The member's role text.
     pub role: Arc<str>,
+    /// What is wanted of the member, in a sentence or two.
+    pub task: Arc<str>,
     /// The member's persona: the merged frontmatter, with its body as `body`.
     pub persona: Option<Arc<Json>>,
     /// Which form the answer has to have.
@@ -89,7 +91,7 @@ pub struct Reply {
 pub struct Notes(Arc<Mutex<AttemptInfo>>);
 
 /// The content of [`Notes`].
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct AttemptInfo {
     /// What the attempt cost.
     pub usage: Option<Usage>,
@@ -103,12 +105,23 @@ pub struct AttemptInfo {
     pub last_words: Option<String>,
     /// The HTTP status of a response that is an error.
     pub http_status: Option<u16>,
+    /// Whether the failure is not the service's, so that no stand-in is asked: the model refused, its answer was cut off or
+    /// empty, the question does not fit, or another process may drive the run.
+    pub no_stand_in: bool,
+    /// The probability of each option, where a decision model answered; of a yes-or-no question that of `yes` alone.
+    pub probabilities: Option<BTreeMap<String, f64>>,
 }
 
 impl Notes {
     /// Changes the notes.
     pub fn note(&self, change: impl FnOnce(&mut AttemptInfo)) {
         change(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// The same failure, noted as one that no stand-in is asked after; see [`AttemptInfo::no_stand_in`].
+    pub fn without_stand_in(&self, failure: Failure) -> Failure {
+        self.note(|info| info.no_stand_in = true);
+        failure
     }
 
     /// The notes so far.
@@ -277,6 +290,12 @@ pub trait Executor: Send + Sync {
         answers::Schema::PlainText
     }
 
+    /// Why it can give no answer of this form; `None` where it may. A member of whom such an answer is wanted is refused
+    /// before any call.
+    fn refuses(&self, _answer: answers::Schema) -> Option<String> {
+        None
+    }
+
     /// Refuses a participant whose turns it could never take, by the key at fault; `conversation` is what the substrate
     /// calls the conversation elsewhere, as in [`ConversationContext::external_id`].
     fn check_participant(
@@ -381,7 +400,7 @@ impl dyn Executor {
     pub async fn invoke_if_driven(&self, invocation: Invocation) -> Result<Reply, Failure> {
         match invocation.fence.holds(invocation.deadline).await {
             true => self.invoke(invocation).await,
-            false => Err(Failure::not_driven()),
+            false => Err(invocation.notes.without_stand_in(Failure::not_driven())),
         }
     }
 }

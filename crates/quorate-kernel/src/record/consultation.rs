@@ -1,6 +1,7 @@
 //! The records of one invocation: each attempt, and the consultation (D7).
 //! Also the cost of a call or an invocation.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use quorate_manifest::money::Money;
@@ -37,6 +38,8 @@ record_data! {
         pub recorded: bool,
         /// The HTTP status of a response that is an error.
         pub http_status?: u16,
+        /// The executor, where it stands in for another one.
+        pub executor?: String,
     }
 
     /// An invocation ended.
@@ -52,6 +55,12 @@ record_data! {
         pub executor: String,
         /// The executor's kind.
         pub kind: String,
+        /// The executor that it stands in for.
+        pub stand_in_for?: String,
+        /// Whether the stand-in asks a model.
+        pub asks_a_model?: bool,
+        /// The executors before the stand-in, in the order in which they were asked.
+        pub tried[]: Tried,
         pub spent: Spent,
         /// How many secrets were taken out.
         pub redactions: u64,
@@ -64,6 +73,8 @@ record_data! {
         /// Whether the answer came from a recording, or is missing there: no executor was called.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         pub recorded: bool,
+        /// The probability of each option, where a decision model answered.
+        pub probabilities?: BTreeMap<String, f64>,
         #[serde(skip_serializing_if = "Option::is_none")]
         pub answer: Option<Json> = plain,
         /// The reason for a missing answer, as a message for users.
@@ -72,6 +83,21 @@ record_data! {
         pub scope?: String,
         /// The protocol's own fields (`weight`, `mode`, …), and the member of its prompt (`woven`, `shadows`).
         pub ..more: Map<String, Json>,
+    }
+}
+
+record_data! {
+    /// An executor whose service failed, so that a stand-in was asked.
+    #[derive(Eq, JsonSchema)]
+    #[schemars(inline, deny_unknown_fields, extend("required" = ["executor", "message"]))]
+    pub struct Tried {
+        /// The executor's name.
+        pub executor: String,
+        /// Why it gave no answer.
+        pub message: String,
+        /// The HTTP status of its last response, if it is an error.
+        #[schemars(with = "u16", range(min = 100, max = 599))]
+        pub http?: u16,
     }
 }
 

@@ -1,6 +1,7 @@
 //! One recording: a request without what is drawn anew for each run, and its reply. Texts are lists of lines, so that a
 //! difference between two versions of a file is the difference between two texts.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quorate_kernel::attempts::millis;
@@ -62,6 +63,9 @@ pub(super) struct RecordedReply {
     /// Any other text, by its lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     text: Option<Vec<String>>,
+    /// The probability of each option, where a decision model answered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) probabilities: Option<BTreeMap<String, f64>>,
     #[serde(default)]
     spent: Tokens,
 }
@@ -105,7 +109,8 @@ impl Recording {
         let is_shortest = |value: &Json| serde_json::to_string(value).is_ok_and(|shortest| shortest == text);
         let json = value.filter(|value| value.is_object() && is_shortest(value));
         let text = json.is_none().then(|| lines(&text));
-        Recording { version: VERSION, request, reply: RecordedReply { model, json, text, spent } }
+        let reply = RecordedReply { model, json, text, probabilities: None, spent };
+        Recording { version: VERSION, request, reply }
     }
 
     /// Reads the text of a file.

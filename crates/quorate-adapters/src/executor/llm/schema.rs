@@ -91,6 +91,7 @@ fn name(answer: Schema) -> &'static str {
         Schema::Deltas => "deltas",
         Schema::Judgement => "judgement",
         Schema::Tier => "tier",
+        Schema::Predicate => "predicate",
     }
 }
 

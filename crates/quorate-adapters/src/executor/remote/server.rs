@@ -374,6 +374,7 @@ fn invocation(
         cuts: cuts.into(),
         parts: parts.into(),
         role: question.role().into(),
+        task: "".into(),
         persona: None,
         answer_schema: schema,
         json_schema: Arc::new(schema.json_schema()),

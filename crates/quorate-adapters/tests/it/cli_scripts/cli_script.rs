@@ -91,6 +91,7 @@ impl CliScript {
             cuts: Arc::new([]),
             parts: Arc::new([]),
             role: "".into(),
+            task: "".into(),
             persona: None,
             answer_schema: Schema::FirstAnswer,
             json_schema: Arc::new(json!({"type": "object"})),
