@@ -396,7 +396,7 @@ impl Meter {
         *self.took.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn count(&self, requests: u64, usage: Usage, charged: Amount) {
+    pub(crate) fn count(&self, requests: u64, usage: Usage, charged: Amount) {
         let mut took = self.took.lock().unwrap_or_else(PoisonError::into_inner);
         took.requests += requests;
         took.usage.add(usage);

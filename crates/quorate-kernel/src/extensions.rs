@@ -7,16 +7,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_protocol::storable;
-use quorate_protocol::{ApplyRule, Command, Event, Gather, Json, Name, SemanticHit, SemanticMatch};
+use quorate_protocol::{ApplyRule, AskedModel, Command, Event, Gather, Json, Name, SemanticMatch};
 use serde_json::{Map, json};
 
 use crate::budget::Budget;
+use crate::call::CallContext;
 use crate::canonical;
+use crate::meaning::{Comparison, Meaning, took_too_long};
 use crate::ports::executor::CallLimit;
+use crate::ports::extension::Meter;
 use crate::ports::extension::Rule;
 use crate::ports::extension::{self, Gather as Strategy};
-use crate::ports::extension::{Embedder, Meter};
-use crate::ports::ledger::Kind;
+use crate::ports::ledger::{Fence, Kind};
 use crate::record::{self, Gathered, HostRule, Match, RecordData, Spent};
 use crate::redact::Redactor;
 
@@ -30,7 +32,7 @@ pub struct Extensions {
     /// Gather strategies by name.
     pub gathers: BTreeMap<String, Arc<dyn Strategy>>,
     /// Compares texts by meaning, if configured.
-    pub embedder: Option<Arc<dyn Embedder>>,
+    pub meaning: Option<Meaning>,
 }
 
 impl fmt::Debug for Extensions {
@@ -38,7 +40,7 @@ impl fmt::Debug for Extensions {
         f.debug_struct("Extensions")
             .field("rules", &self.rules.keys().collect::<Vec<_>>())
             .field("gathers", &self.gathers.keys().collect::<Vec<_>>())
-            .field("embedder", &self.embedder.as_ref().map(|embedder| embedder.model().to_owned()))
+            .field("meaning", &self.meaning.as_ref().map(Meaning::model))
             .finish()
     }
 }
@@ -94,35 +96,36 @@ impl HostCall {
 }
 
 impl Extensions {
-    /// Performs a host call within the deadline.
+    /// Performs a host call within its deadline.
     pub(crate) async fn run(
         self: Arc<Self>,
-        run: Name,
         host_call: HostCall,
-        redactor: Redactor,
-        budget: Arc<Budget>,
+        context: Arc<CallContext>,
+        fence: Fence,
     ) -> HostCallResult {
-        let too_long = |limit: Duration| format!("it took longer than {} s", limit.as_secs());
-        if let (HostCall::Match(one), Some(embedder)) = (&host_call, &self.embedder) {
-            let limit = embedder.timeout();
-            let meter = Meter::new(Arc::clone(&budget));
-            let result = tokio::time::timeout(limit, semantic_hits(&**embedder, one, &meter)).await;
-            let result = result.unwrap_or_else(|_| Err(too_long(limit)));
+        let redactor = &context.redactor;
+        if let (HostCall::Match(one), Some(meaning)) = (&host_call, &self.meaning) {
+            let meter = Meter::new(Arc::clone(&context.budget));
+            let result = meaning.compare(one, &context, fence, &meter).await;
+            let model = result.as_ref().map_or_else(|_| meaning.model(), |compared| compared.model.clone());
             let result = result.map_err(|why| redactor.redact(&why).0);
-            let compared = match_record(one, result, &redactor.redact(embedder.model()).0);
-            return HostCallResult::of(&with_cost(compared, &meter, &budget));
+            let compared = Match {
+                way: meaning.way().map(str::to_owned),
+                executor: meaning.executor_name(),
+                ..match_record(one, result, &redactor.redact(&model).0)
+            };
+            return HostCallResult::of(&with_cost(compared, &meter, &context.budget));
         }
-        match tokio::time::timeout(DEADLINE, self.perform(run, &host_call, &redactor)).await {
+        match tokio::time::timeout(DEADLINE, self.perform(context.run.clone(), &host_call, redactor)).await {
             Ok(done) => done,
-            Err(_) => host_call.failed(&too_long(DEADLINE)),
+            Err(_) => host_call.failed(&took_too_long(DEADLINE)),
         }
     }
 
     /// The candidate of a comparison and the most that it takes, where its requests are paid for.
     pub(crate) fn comparison_limit(&self, host_call: &HostCall) -> Option<(Name, CallLimit)> {
-        let (HostCall::Match(one), Some(embedder)) = (host_call, &self.embedder) else { return None };
-        let sentences = sentences(one);
-        let limit = embedder.call_limit(&compared_texts(one, &sentences))?;
+        let (HostCall::Match(one), Some(meaning)) = (host_call, &self.meaning) else { return None };
+        let limit = meaning.comparison_limit(one)?;
         (limit.tokens > 0).then(|| (one.candidate.clone(), limit))
     }
 
@@ -144,7 +147,7 @@ impl Extensions {
                 let clean = |text: String| redactor.redact(&text).0;
                 gathered_record(gather, result.map(clean).map_err(clean))
             }
-            HostCall::Match(_) => host_call.failed("no embedder configured"),
+            HostCall::Match(_) => host_call.failed("nothing is configured that compares meanings"),
             HostCall::Apply(apply) => {
                 let result = match self.rules.get(&*apply.kind) {
                     None => Err(format!("unknown rule kind `{}`", apply.kind)),
@@ -179,13 +182,18 @@ fn gathered_record(gather: &Gather, result: Result<String, String>) -> HostCallR
     })
 }
 
-fn match_record(one: &SemanticMatch, result: Result<Vec<SemanticHit>, String>, model: &str) -> Match {
-    let (near, error) = split(result);
+fn match_record(one: &SemanticMatch, result: Result<Comparison, String>, model: &str) -> Match {
     let (candidate, model) = (Some(one.candidate.clone()), model.to_owned());
-    Match { candidate, model, near, error, ..Match::default() }
+    let (compared, error) = split(result);
+    let probability = compared.as_ref().and_then(Comparison::highest_probability);
+    let hits = |compared: Comparison| {
+        let hits = compared.scores.into_iter().filter(|score| score.is_hit);
+        hits.map(|score| score.place).collect()
+    };
+    Match { candidate, model, probability, near: compared.map(hits), error, ..Match::default() }
 }
 
-/// Adds what the embedder's paid requests took.
+/// Adds what paid requests and questions took.
 fn with_cost(compared: Match, meter: &Meter, budget: &Budget) -> Match {
     let took = meter.took();
     let spent = (took.requests > 0).then(|| Spent { calls: Some(took.requests), ..Spent::from(&took.usage) });
@@ -220,8 +228,10 @@ pub(crate) fn to_event(kind: &str, data: &Map<String, Json>) -> Option<Event> {
         return Some(Event::Gathered { id: invocation?, result });
     }
     if kind == Kind::Match.as_str() {
-        let Match { candidate, near, error, .. } = record::read(data).ok()?;
-        return Some(Event::Matched { candidate: candidate?, result: near.ok_or_else(|| failed(error)) });
+        let Match { candidate, way, model, probability, near, error, .. } = record::read(data).ok()?;
+        let asked = way.map(|_| AskedModel { model: model.into(), probability });
+        let result = near.ok_or_else(|| failed(error));
+        return Some(Event::Matched { candidate: candidate?, result, asked });
     }
     if kind == Kind::Rule.as_str() {
         let HostRule { ticket, output, error, .. } = record::read(data).ok()?;
@@ -229,71 +239,4 @@ pub(crate) fn to_event(kind: &str, data: &Map<String, Json>) -> Option<Event> {
         return Some(Event::RuleApplied { ticket: ticket?, result });
     }
     None
-}
-
-/// A sentence: the number of its text, and its place in it.
-type Sentence = (usize, std::ops::Range<usize>);
-
-fn sentences(one: &SemanticMatch) -> Vec<Sentence> {
-    let of_text =
-        |(at, text): (usize, &Arc<str>)| sentence_spans(text).into_iter().map(move |span| (at, span));
-    one.texts.iter().enumerate().flat_map(of_text).collect()
-}
-
-/// The texts of which vectors are needed: the traits, then the sentences.
-fn compared_texts<'m>(one: &'m SemanticMatch, sentences: &[Sentence]) -> Vec<&'m str> {
-    let texts = sentences.iter().map(|(at, span)| &one.texts[*at][span.clone()]);
-    one.traits.iter().map(|locked| &**locked).chain(texts).collect()
-}
-
-/// Sentences that come near a trait in meaning.
-async fn semantic_hits(
-    embedder: &dyn Embedder,
-    one: &SemanticMatch,
-    meter: &Meter,
-) -> Result<Vec<SemanticHit>, String> {
-    let sentences = sentences(one);
-    let texts = compared_texts(one, &sentences);
-    let vectors = embedder.embed(&texts, meter).await.map_err(|error| error.to_string())?;
-    let length = vectors.first().map_or(0, Vec::len);
-    if vectors.len() != texts.len() || length == 0 || vectors.iter().any(|vector| vector.len() != length) {
-        return Err("the embedder gave other vectors than it was asked for".to_owned());
-    }
-    let (traits, found) = vectors.split_at(one.traits.len());
-    let mut near = Vec::new();
-    for (which, locked) in traits.iter().enumerate() {
-        for ((text, span), vector) in sentences.iter().zip(found) {
-            let cosine = cosine(locked, vector);
-            if cosine.is_nan() {
-                return Err("the embedder gave a vector without a direction".to_owned());
-            }
-            if cosine >= embedder.threshold() {
-                near.push(SemanticHit { which, text: *text, start: span.start, end: span.end });
-            }
-        }
-    }
-    Ok(near)
-}
-
-/// The sentences of a text, and the text as a whole where it has several.
-fn sentence_spans(text: &str) -> Vec<std::ops::Range<usize>> {
-    let mut spans = Vec::new();
-    let mut start = 0;
-    let ends = text.char_indices().filter(|(_, c)| matches!(c, '.' | '!' | '?' | '\n' | ';'));
-    for end in ends.map(|(at, c)| at + c.len_utf8()).chain([text.len()]) {
-        if !text[start..end].trim().is_empty() {
-            spans.push(start..end);
-        }
-        start = end;
-    }
-    if spans.len() > 1 {
-        spans.push(0..text.len());
-    }
-    spans
-}
-
-fn cosine(one: &[f32], other: &[f32]) -> f32 {
-    let dot: f32 = one.iter().zip(other).map(|(a, b)| a * b).sum();
-    let norm = |all: &[f32]| all.iter().map(|a| a * a).sum::<f32>().sqrt();
-    dot / (norm(one) * norm(other))
 }

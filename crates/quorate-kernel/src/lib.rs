@@ -15,12 +15,14 @@ pub mod driver;
 pub mod entropy;
 pub mod extensions;
 pub mod history;
+pub mod meaning;
 pub mod observer;
 pub mod ports;
 pub mod prompt;
 pub mod record;
 pub mod redact;
 pub mod registry;
+mod samples;
 pub mod single_call;
 pub mod turn;
 

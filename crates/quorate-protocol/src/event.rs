@@ -47,6 +47,8 @@ pub enum Event {
         candidate: Name,
         /// The passages that mean the same as a trait, or why they could not be compared.
         result: Result<Vec<SemanticHit>, Arc<str>>,
+        /// The model that was asked a question; `None` if vectors were compared.
+        asked: Option<AskedModel>,
     },
     /// A custom rule was applied.
     RuleApplied {
@@ -76,8 +78,17 @@ impl Event {
     }
 }
 
+/// A model that was asked whether texts say what a trait says.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AskedModel {
+    /// Empty if the executor names no model.
+    pub model: Arc<str>,
+    /// The highest probability that it gave for one of the texts; `None` for a model that gives none.
+    pub probability: Option<f64>,
+}
+
 /// A text that comes near a trait in meaning.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct SemanticHit {
     /// Which of the traits that were asked about.
     pub which: usize,
@@ -87,6 +98,9 @@ pub struct SemanticHit {
     pub start: usize,
     /// The byte after it.
     pub end: usize,
+    /// The probability that a decision model gave.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub probability: Option<f64>,
 }
 
 /// How one invocation ended.

@@ -19,7 +19,7 @@ pub mod storable;
 pub mod tally;
 
 pub use command::{ApplyRule, Command, Fact, FactKind, Gather, Invoke, SemanticMatch};
-pub use event::{AbsenceReason, ConsultationResult, Event, SemanticHit, TimedEvent};
+pub use event::{AbsenceReason, AskedModel, ConsultationResult, Event, SemanticHit, TimedEvent};
 pub use material::{Part, PartKind};
 
 use std::sync::Arc;

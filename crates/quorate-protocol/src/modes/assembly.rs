@@ -266,9 +266,10 @@ impl Assembly {
         &mut self,
         candidate: &Name,
         result: &Result<Vec<crate::SemanticHit>, Arc<str>>,
+        asked: Option<&crate::AskedModel>,
     ) -> Vec<Command> {
         let Some(candidate) = self.matching.remove(candidate) else { return Vec::new() };
-        let (name, result, facts) = check::check_meaning(&mut self.run, &candidate, result);
+        let (name, result, facts) = check::check_meaning(&mut self.run, &candidate, result, asked);
         let mut commands: Vec<Command> = facts.into_iter().map(Command::Record).collect();
         let effects = self.checked(&name, &result);
         commands.extend(self.apply_effects(effects));
@@ -312,7 +313,9 @@ impl Protocol for Assembly {
             (Event::Consulted { id, result }, _) => self.consulted(id, result),
             (_, Stage::Exhausted) => self.finish_exhausted(),
             (Event::Gathered { id, result }, _) => self.gathered(id, result),
-            (Event::Matched { candidate, result }, _) => self.matched(candidate, result),
+            (Event::Matched { candidate, result, asked }, _) => {
+                self.matched(candidate, result, asked.as_ref())
+            }
             (Event::RuleApplied { ticket, result }, _) => self.ruled(ticket, result),
         }
     }

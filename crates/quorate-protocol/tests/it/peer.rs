@@ -118,9 +118,9 @@ fn run(talk: &Scenario, mut next: impl FnMut(usize) -> usize) -> (TestRun, Log) 
         while !sitting.matches.is_empty() {
             let one = sitting.matches.remove(next(sitting.matches.len()));
             let near = one.texts[0].contains(oracle::NEAR);
-            let hit = SemanticHit { which: 0, text: 0, start: 0, end: one.texts[0].len() };
+            let hit = SemanticHit { which: 0, text: 0, start: 0, end: one.texts[0].len(), probability: None };
             let near = if near { vec![hit] } else { Vec::new() };
-            sitting.feed(Event::Matched { candidate: one.candidate, result: Ok(near) });
+            sitting.feed(Event::Matched { candidate: one.candidate, result: Ok(near), asked: None });
         }
         if let Some(apply) = sitting.applies.first().cloned() {
             let Termination::Host(ends) = &talk.until else {

@@ -203,7 +203,7 @@ pub(crate) fn made_up_event(command: Command, severity: u8) -> Option<Event> {
         }
         Command::Gather(gather) => Event::Gathered { id: gather.id, result: Ok(FINDING.into()) },
         Command::SemanticMatch(asked) => {
-            Event::Matched { candidate: asked.candidate, result: Ok(Vec::new()) }
+            Event::Matched { candidate: asked.candidate, result: Ok(Vec::new()), asked: None }
         }
         Command::ApplyRule(apply) => Event::RuleApplied { ticket: apply.ticket, result: Ok(Json::Null) },
         Command::Finish | Command::Cancel(_) | Command::Record(_) => return None,

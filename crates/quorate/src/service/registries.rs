@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use quorate_adapters::default_registry;
 use quorate_kernel::extensions::Extensions;
+use quorate_kernel::meaning::Meaning;
 use quorate_kernel::ports::extension::{Embedder, Gather, Rule};
 use quorate_kernel::ports::telemetry::Lifecycle;
 use quorate_kernel::registry::Registry;
@@ -86,7 +87,7 @@ impl Registries {
 
     /// Sets the embedder that compares texts by meaning.
     pub(crate) fn set_embedder(&mut self, embedder: Arc<dyn Embedder>) {
-        self.extensions.embedder = Some(embedder);
+        self.extensions.meaning = Some(Meaning::Embedder(embedder));
     }
 
     /// Adds a lifecycle listener, which receives events after the hooks of the manifests.
@@ -151,7 +152,7 @@ impl quorate_manifest::Capabilities for Registries {
     }
 
     fn has_embedder(&self) -> bool {
-        self.extensions.embedder.is_some()
+        self.extensions.meaning.is_some()
     }
 
     fn check_public_key(&self, text: &str) -> Result<(), PublicKeyError> {

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Candidate, LockResult, OnHit, Run, RunState, Text};
 use crate::locks::{Hit, Locks, excerpt};
-use crate::{Fact, FactKind, Json, Name, SemanticHit, SemanticMatch};
+use crate::{AskedModel, Fact, FactKind, Json, Name, SemanticHit, SemanticMatch};
 
 /// How far a check got.
 pub(super) enum CheckResult {
@@ -31,7 +31,7 @@ pub(super) fn check_text(run: &mut Run, candidate: Candidate) -> CheckResult {
         return CheckResult::ByMeaning { candidate, asked: comparison };
     }
     let reported = hits.iter().map(|(at, hit)| ReportedHit::from_text(*at, hit, &candidate)).collect();
-    let (result, facts) = report(&run.locks, &mut run.state, &candidate, reported);
+    let (result, facts) = report(&run.locks, &mut run.state, &candidate, None, reported);
     CheckResult::Ended { name: candidate.name.clone(), result, facts }
 }
 
@@ -49,6 +49,7 @@ pub(super) fn check_meaning(
     run: &mut Run,
     candidate: &Candidate,
     result: &Result<Vec<SemanticHit>, Arc<str>>,
+    asked: Option<&AskedModel>,
 ) -> (Name, LockResult, Vec<Fact>) {
     let semantic_traits = run.locks.semantic_traits();
     let near = match result {
@@ -57,7 +58,7 @@ pub(super) fn check_meaning(
             let effect = candidate.on_hit.past_participle();
             run.state
                 .note(format!("`{}` was {effect}: the locks could not be checked: {why}", candidate.name));
-            let mut facts = facts(&run.locks, &mut run.state, candidate, "unchecked", &[]);
+            let mut facts = facts(&run.locks, &mut run.state, candidate, "unchecked", asked, &[]);
             run.state.count_violation();
             let data = json!({"candidate": &*candidate.name, "code": "lock_unchecked", "why": &**why});
             facts.push(Fact { kind: FactKind::Violation, data });
@@ -77,9 +78,11 @@ pub(super) fn check_meaning(
             locked,
             layer: "meaning",
             excerpt: words.unwrap_or_default(),
+            probability: near.probability,
         })
     });
-    let (result, facts) = report(&run.locks, &mut run.state, candidate, by_text.chain(by_meaning).collect());
+    let reported = by_text.chain(by_meaning).collect();
+    let (result, facts) = report(&run.locks, &mut run.state, candidate, asked, reported);
     (candidate.name.clone(), result, facts)
 }
 
@@ -91,13 +94,21 @@ struct ReportedHit<'a> {
     locked: &'a str,
     layer: &'a str,
     excerpt: String,
+    probability: Option<f64>,
 }
 
 impl<'a> ReportedHit<'a> {
     fn from_text(at: usize, hit: &'a Hit, candidate: &'a Candidate) -> Self {
         let text = &candidate.texts[at];
         let excerpt = excerpt(&text.text, &hit.span);
-        ReportedHit { at, text, locked: &hit.trait_text, layer: hit.layer.as_str(), excerpt }
+        ReportedHit {
+            at,
+            text,
+            locked: &hit.trait_text,
+            layer: hit.layer.as_str(),
+            excerpt,
+            probability: None,
+        }
     }
 }
 
@@ -115,10 +126,11 @@ fn report(
     locks: &Locks,
     state: &mut RunState,
     candidate: &Candidate,
+    asked: Option<&AskedModel>,
     hits: Vec<ReportedHit<'_>>,
 ) -> (LockResult, Vec<Fact>) {
     let word = if hits.is_empty() { "pass" } else { "hit" };
-    let facts = facts(locks, state, candidate, word, &hits);
+    let facts = facts(locks, state, candidate, word, asked, &hits);
     let result = match hits.is_empty() {
         true => LockResult::Pass,
         false => LockResult::Hit(hits.into_iter().map(|hit| (hit.at, hit.locked.to_owned())).collect()),
@@ -131,17 +143,25 @@ fn facts(
     state: &mut RunState,
     candidate: &Candidate,
     result: &str,
+    asked: Option<&AskedModel>,
     hits: &[ReportedHit<'_>],
 ) -> Vec<Fact> {
     if locks.is_empty() {
         return Vec::new();
     }
-    let check = json!({
+    let mut check = json!({
         "candidate": &*candidate.name,
         "result": result,
         "texts": candidate.texts.len(),
         "traits": locks.traits().len(),
     });
+    if let Some(AskedModel { model, probability }) = asked {
+        check["way"] = json!("question");
+        check["model"] = json!(**model);
+        if let Some(probability) = probability {
+            check["probability"] = json!(probability);
+        }
+    }
     let mut facts = vec![Fact { kind: FactKind::LockCheck, data: check }];
     for hit in hits {
         state.count_violation();
@@ -154,7 +174,7 @@ fn facts(
             }
             OnHit::Withhold => format!("{of} was withheld: it touches the locked trait `{}`", hit.locked),
         });
-        let data: Json = json!({
+        let mut data: Json = json!({
             "candidate": &*candidate.name,
             "code": "assembly_overlay_lock_violation",
             "trait": hit.locked,
@@ -164,6 +184,9 @@ fn facts(
             "layer": hit.layer,
             "excerpt": hit.excerpt,
         });
+        if let Some(probability) = hit.probability {
+            data["probability"] = json!(probability);
+        }
         facts.push(Fact { kind: FactKind::Violation, data });
     }
     facts

@@ -156,8 +156,8 @@ fn who_is_still_gathered_for_is_not_asked_any_more() {
     assert!(sitting.out.is_empty(), "it was cancelled, and is asked: {:?}", sitting.asked_ids());
     for candidate in ["decision", "rationale/ada", "rationale/ben"] {
         assert!(!sitting.finished, "every text is checked before the outcome");
-        sitting
-            .feed(quorate_protocol::Event::Matched { candidate: candidate.into(), result: Ok(Vec::new()) });
+        let (candidate, result) = (candidate.into(), Ok(Vec::new()));
+        sitting.feed(quorate_protocol::Event::Matched { candidate, result, asked: None });
     }
     assert_eq!(sitting.word("verdict"), "pass");
 }

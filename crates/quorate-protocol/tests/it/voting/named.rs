@@ -320,9 +320,10 @@ fn what_is_compared_by_meaning_withholds_as_text_does() {
         sitting
     };
     let matched = |sitting: &mut TestRun, candidate: &str, result: Result<Vec<SemanticHit>, &str>| {
-        sitting.feed(Event::Matched { candidate: candidate.into(), result: result.map_err(Into::into) });
+        let result = result.map_err(Into::into);
+        sitting.feed(Event::Matched { candidate: candidate.into(), result, asked: None });
     };
-    let hit = |text| SemanticHit { text, which: 0, start: 0, end: 4 };
+    let hit = |text| SemanticHit { text, which: 0, start: 0, end: 4, probability: None };
     let withheld = "withheld: touches `backdate`";
 
     let mut sitting = open();

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use quorate_kernel::extensions::Extensions;
+use quorate_kernel::meaning::Meaning;
 use quorate_kernel::ports::extension;
 use quorate_kernel::ports::extension::{Embedder, ExtensionError, Gather, GatherRequest, Meter};
 use quorate_manifest::assembly::Mode;
@@ -124,7 +125,7 @@ pub(super) fn flaky_extensions(seed: u64, embeds: bool) -> Extensions {
     Extensions {
         rules: BTreeMap::from([(RULE.to_owned(), rule)]),
         gathers: BTreeMap::from([(GATHER.to_owned(), gather)]),
-        embedder: embeds.then_some(embedder),
+        meaning: embeds.then_some(Meaning::Embedder(embedder)),
     }
 }
 
