@@ -17,8 +17,8 @@ use crate::assembly::Signing;
 use crate::money::Money;
 use crate::tree::Field;
 
-pub use load::load;
 pub(crate) use load::parse_secret_pattern;
+pub use load::{MAX_SAMPLES, MAX_STAND_INS, load};
 
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Configuration {
@@ -44,6 +44,8 @@ pub struct Configuration {
     pub runtimes: BTreeMap<String, RuntimeTable>,
     /// `[embedder]`: what compares texts by meaning for locked traits.
     pub embedder: Option<Box<EmbedderTable>>,
+    /// `[meaning]`: the executor that is asked whether a text says what a locked trait says.
+    pub meaning: Option<MeaningTable>,
     /// `[budget]`.
     pub budget: Budget,
     /// `[playbooks]`.
@@ -63,15 +65,21 @@ impl Configuration {
         self.dir.join("quorate.toml")
     }
 
-    /// The names of all executors that other tables choose.
+    /// The names of all executors that other tables choose, stand-ins included.
     pub fn named_executors(&self) -> impl Iterator<Item = (&String, &Place)> {
         let assemblies =
             self.assemblies.values().flat_map(|table| table.executor.iter().chain(table.members.values()));
         let runtimes =
             self.runtimes.values().flat_map(|table| table.executor.iter().chain(table.participants.values()));
+        let of_executors = self.executors.values().flat_map(|table| &table.fallback);
+        let of_members = self.council_members.values().flat_map(|member| &member.fallback);
+        let of_assemblies = self.assemblies.values().flat_map(|table| table.fallbacks.all());
+        let of_runtimes = self.runtimes.values().flat_map(|table| table.fallbacks.all());
+        let stand_ins = of_executors.chain(of_members).flatten().chain(of_assemblies).chain(of_runtimes);
         let council = self.council_members.values().filter_map(|member| member.executor.as_ref());
         let single = [&self.default_executor, &self.playbooks.judge, &self.playbooks.reflector];
-        let all = single.into_iter().flatten().chain(council).chain(assemblies).chain(runtimes);
+        let single = single.into_iter().flatten().chain(self.meaning.as_ref().map(|table| &table.executor));
+        let all = single.chain(council).chain(assemblies).chain(runtimes).chain(stand_ins);
         all.map(|(name, place)| (name, place))
     }
 }
@@ -186,8 +194,51 @@ pub struct CouncilMember {
     pub executor: Option<(String, Place)>,
     /// `model`, in place of the executor's own.
     pub model: Option<(String, Place)>,
+    /// `fallback`, in place of the executor's own.
+    pub fallback: Option<Fallback>,
+    /// `samples`, in place of the council's own.
+    pub samples: Option<u32>,
     /// The file's text, which diagnostics quote.
     pub source: Arc<str>,
+}
+
+/// A `fallback`: the executors that stand in when the service of another one fails, in the order in which they are asked.
+pub type Fallback = Vec<(String, Place)>;
+
+/// The `fallback` lists of an assembly's members or of a runtime's participants.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Fallbacks {
+    /// For all of them.
+    pub common: Option<Fallback>,
+    /// By the id of a member or participant.
+    pub own: BTreeMap<String, Fallback>,
+}
+
+impl Fallbacks {
+    /// The list of one member or participant; `None` leaves it to the executor's table.
+    pub fn of(&self, id: &str) -> Option<&Fallback> {
+        self.own.get(id).or(self.common.as_ref())
+    }
+
+    fn all(&self) -> impl Iterator<Item = &(String, Place)> {
+        self.common.iter().chain(self.own.values()).flatten()
+    }
+}
+
+/// How often an assembly's members are asked for each answer.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct SampleCounts {
+    /// For all of them.
+    pub common: Option<u32>,
+    /// By the id of a member.
+    pub own: BTreeMap<String, u32>,
+}
+
+impl SampleCounts {
+    /// The count of one member; `None` leaves it to the manifest.
+    pub fn of(&self, id: &str) -> Option<u32> {
+        self.own.get(id).copied().or(self.common)
+    }
 }
 
 /// One `[assemblies.<name>]` table: the executors of an assembly's members.
@@ -197,6 +248,10 @@ pub struct AssemblyTable {
     pub executor: Option<(String, Place)>,
     /// `[assemblies.<name>.members.<id>] executor`, by member id.
     pub members: BTreeMap<String, (String, Place)>,
+    /// `fallback`, for all members and for single ones.
+    pub fallbacks: Fallbacks,
+    /// `samples`, for all members and for single ones.
+    pub samples: SampleCounts,
 }
 
 /// One `[runtimes.<id>]` table: the executors of a runtime's participants.
@@ -206,6 +261,8 @@ pub struct RuntimeTable {
     pub executor: Option<(String, Place)>,
     /// `[runtimes.<id>.participants.<id>] executor`, by participant id.
     pub participants: BTreeMap<String, (String, Place)>,
+    /// `fallback`, for all participants and for single ones.
+    pub fallbacks: Fallbacks,
 }
 
 /// One `[executors.<name>]` table.
@@ -217,6 +274,8 @@ pub struct ExecutorTable {
     pub timeout: Option<Duration>,
     /// `retries` after failures, not after timeouts.
     pub retries: Option<u32>,
+    /// `fallback`; a member's own list replaces it.
+    pub fallback: Option<Fallback>,
     /// All other keys, for the adapter.
     pub block: Block,
 }
@@ -228,6 +287,20 @@ pub struct EmbedderTable {
     pub timeout: Option<Duration>,
     /// All other keys, for the adapter.
     pub block: Block,
+}
+
+/// The `[meaning]` table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MeaningTable {
+    /// `executor`.
+    pub executor: (String, Place),
+    /// `threshold`: the probability from which on a text is a hit.
+    pub threshold: f64,
+}
+
+impl MeaningTable {
+    /// The threshold of a table that sets none.
+    pub const DEFAULT_THRESHOLD: f64 = 0.5;
 }
 
 /// An adapter's own keys, verbatim, with their places for the adapter's diagnostics.

@@ -9,11 +9,11 @@ pub mod tiers;
 use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
-use quorate_diagnostics::{Body, codes};
+use quorate_diagnostics::{Body, Place, codes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::config::{ExecutorTable, parse_secret_pattern};
+use crate::config::{ExecutorTable, Fallback, parse_secret_pattern};
 use crate::tree::Field;
 use crate::tree::open::sha256_hex;
 use tiers::TierRules;
@@ -31,6 +31,10 @@ pub struct Council {
     pub adjudicator: Prompt,
     /// The adjudicator's own `runtime` block.
     pub adjudicator_runtime: Option<Box<ExecutorTable>>,
+    /// The adjudicator's own `fallback`.
+    pub adjudicator_fallback: Option<Fallback>,
+    /// The adjudicator's `samples`.
+    pub adjudicator_samples: Option<u32>,
     pub protocol: Protocol,
     pub tiers: TierRules,
     pub logging: Logging,
@@ -56,6 +60,28 @@ impl Council {
         }
     }
 
+    /// The `fallback` of a member alone; `None` where its executor's own counts.
+    pub fn fallback_of(&self, member: &str) -> Option<&Fallback> {
+        match member {
+            ADJUDICATOR => self.adjudicator_fallback.as_ref(),
+            _ => self.deliberators.iter().find(|deliberator| &*deliberator.id == member)?.fallback.as_ref(),
+        }
+    }
+
+    /// How many times a member is asked for each answer; `None` for once.
+    pub fn samples_of(&self, member: &str) -> Option<u32> {
+        match member {
+            ADJUDICATOR => self.adjudicator_samples,
+            _ => self.deliberators.iter().find(|deliberator| &*deliberator.id == member)?.samples,
+        }
+    }
+
+    /// All executors that stand in for others.
+    pub fn stand_ins(&self) -> impl Iterator<Item = &(String, Place)> {
+        let of_runtimes = self.runtimes().filter_map(|table| table.fallback.as_ref());
+        of_runtimes.chain(self.member_ids().filter_map(|member| self.fallback_of(member))).flatten()
+    }
+
     /// All `runtime` blocks: the council's, and those of single members.
     pub fn runtimes(&self) -> impl Iterator<Item = &ExecutorTable> {
         let own = self.deliberators.iter().filter_map(|deliberator| deliberator.runtime.as_ref());
@@ -73,6 +99,10 @@ pub struct Deliberator {
     pub context: Vec<ContextFile>,
     /// Its own `runtime` block.
     pub runtime: Option<ExecutorTable>,
+    /// Its own `fallback`, in place of the executor's.
+    pub fallback: Option<Fallback>,
+    /// How many times it is asked for each answer; `None` for once.
+    pub samples: Option<u32>,
 }
 
 /// A prompt and its path.
@@ -179,10 +209,14 @@ fn assemble_built_in() -> Council {
                 weight: 1.0,
                 context: Vec::new(),
                 runtime: None,
+                fallback: None,
+                samples: None,
             })
             .collect(),
         adjudicator: embedded(ADJUDICATOR),
         adjudicator_runtime: None,
+        adjudicator_fallback: None,
+        adjudicator_samples: None,
         protocol: Protocol::default(),
         tiers: TierRules::default(),
         logging: Logging::default(),

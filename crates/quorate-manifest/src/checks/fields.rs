@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::CheckContext;
 use crate::assembly::{HEURISTICS, MatchMode, Mode};
 use crate::capabilities::TraitReach;
+use crate::config::{MAX_SAMPLES, MAX_STAND_INS};
 use crate::decimal::Decimal;
 use crate::document::schema_error;
 use crate::duration::IsoDuration;
@@ -136,8 +137,12 @@ pub(super) fn check_metadata(view: &CheckContext<'_, '_>) {
     let Some(settings) = view.root().at_path(&["metadata", "quorate"]) else { return };
     let (table, text) = (json!({"type": "object"}), json!({"type": "string", "minLength": 1}));
     let path = "metadata.quorate";
+    let stand_ins = json!({"type": "array", "items": text, "maxItems": MAX_STAND_INS, "uniqueItems": true});
     validate(view, settings, path, &table);
-    for (key, schema) in [("executor", &text), ("everyMessages", &json!({"type": "integer", "minimum": 1}))] {
+    let every = json!({"type": "integer", "minimum": 1});
+    let samples = json!({"type": "integer", "minimum": 1, "maximum": MAX_SAMPLES});
+    let own = [("executor", &text), ("fallback", &stand_ins), ("samples", &samples)];
+    for (key, schema) in own.into_iter().chain([("everyMessages", &every)]) {
         if let Some(node) = settings.key(key) {
             validate(view, node, &format!("{path}.{key}"), schema);
         }
@@ -147,8 +152,10 @@ pub(super) fn check_metadata(view: &CheckContext<'_, '_>) {
     for member in members.entries() {
         let path = format!("{path}.members.{}", member.key);
         validate(view, &member.value, &path, &table);
-        if let Some(node) = member.value.key("executor") {
-            validate(view, node, &format!("{path}.executor"), &text);
+        for (key, schema) in own {
+            if let Some(node) = member.value.key(key) {
+                validate(view, node, &format!("{path}.{key}"), schema);
+            }
         }
     }
 }
@@ -267,11 +274,11 @@ pub(super) fn check_trait_match_modes(view: &CheckContext<'_, '_>) {
         return;
     }
     let place = view.root().key("matchMode").map(|node| view.place(node, "matchMode"));
-    let mut body = Body::new("no embedder is configured; Quorate matches the locked traits as text");
+    let mut body = Body::new("nothing compares meanings here; Quorate matches the locked traits as text");
     body.place = place;
     view.warn(
         codes::ASSEMBLY_LOCKED_TRAIT_MATCH_MODE_UNSUPPORTED,
-        body.help("configure an `[embedder]` in quorate.toml, or list other words for each trait: synonyms are not found"),
+        body.help("set `[meaning] executor` in quorate.toml, or list other words for each trait: synonyms are not found"),
     );
 }
 

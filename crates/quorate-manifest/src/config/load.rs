@@ -10,8 +10,8 @@ use regex::RegexBuilder;
 use serde_json::Map;
 
 use super::{
-    AssemblyTable, Block, Configuration, CouncilMember, EmbedderTable, ExecutorTable, KeySource, Keys,
-    Ledger, Lock, Playbooks, Redaction, RuntimeTable,
+    AssemblyTable, Block, Configuration, CouncilMember, EmbedderTable, ExecutorTable, Fallback, Fallbacks,
+    KeySource, Keys, Ledger, Lock, MeaningTable, Playbooks, Redaction, RuntimeTable, SampleCounts,
 };
 use crate::assembly::Signing;
 use crate::tree::reader::contains_secret_key;
@@ -28,6 +28,7 @@ pub fn load(path: &Path, shown: &str, source: &dyn Source) -> Loaded<Configurati
 fn read(opened: &ParsedFile, path: &Path) -> Option<Configuration> {
     let mut fields = opened.fields()?;
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
+    let embedder = fields.read("embedder", embedder);
     let configuration = Configuration {
         dir: dir.map_or_else(|| PathBuf::from("."), Path::to_path_buf),
         strict_chain: fields.read("strict_chain", Field::boolean).unwrap_or_default(),
@@ -44,7 +45,8 @@ fn read(opened: &ParsedFile, path: &Path) -> Option<Configuration> {
             .read("mcp", |field| field.table(|_, field| Some(rest_block(field, &field.fields()?))))
             .unwrap_or_default(),
         runtimes: fields.read("runtimes", |field| field.table(|_, field| runtime(field))).unwrap_or_default(),
-        embedder: fields.read("embedder", embedder),
+        meaning: fields.read("meaning", |field| meaning(field, embedder.is_some())),
+        embedder,
         budget: fields.read("budget", super::parse_budget).unwrap_or_default(),
         playbooks: fields.read("playbooks", parse_playbooks).unwrap_or_default(),
         locks: fields.read("locks", |field| field.table(parse_lock)).unwrap_or_default(),
@@ -70,6 +72,8 @@ fn council_member(field: &Field<'_>) -> Option<CouncilMember> {
         place: field.key_place(),
         executor: fields.read("executor", Field::named),
         model: fields.read("model", Field::named),
+        fallback: fields.read("fallback", parse_fallback),
+        samples: fields.read("samples", parse_samples),
         source: Arc::clone(fields.source_file().text()),
     };
     fields.finish();
@@ -77,25 +81,79 @@ fn council_member(field: &Field<'_>) -> Option<CouncilMember> {
 }
 
 fn assembly(field: &Field<'_>) -> Option<AssemblyTable> {
-    let (executor, members) = executor_assignments(field, "members")?;
-    Some(AssemblyTable { executor, members })
+    let (executor, members, fallbacks, samples) = executor_assignments(field, "members", parse_samples)?;
+    Some(AssemblyTable { executor, members, fallbacks, samples })
 }
 
 fn runtime(field: &Field<'_>) -> Option<RuntimeTable> {
-    let (executor, participants) = executor_assignments(field, "participants")?;
-    Some(RuntimeTable { executor, participants })
+    let refuse_samples = |field: &Field<'_>| {
+        let message =
+            "a participant has no `samples`: it answers in free text, which has no typed fields to compare";
+        field.reject(message, "remove it; members of councils and assemblies have `samples`")
+    };
+    let (executor, participants, fallbacks, _) = executor_assignments(field, "participants", refuse_samples)?;
+    Some(RuntimeTable { executor, participants, fallbacks })
 }
 
-/// Reads `executor`, and the table `each` with executors of single members or participants.
+/// The executor of all members or participants, those of single ones, their stand-ins and their samples.
+type ExecutorAssignments = (Option<NamedExecutor>, BTreeMap<String, NamedExecutor>, Fallbacks, SampleCounts);
+
+/// Reads `executor`, `fallback`, `samples`, and the table `each` with those of single members or participants.
 fn executor_assignments(
     field: &Field<'_>,
     each: &'static str,
-) -> Option<(Option<NamedExecutor>, BTreeMap<String, NamedExecutor>)> {
+    samples: fn(&Field<'_>) -> Option<u32>,
+) -> Option<ExecutorAssignments> {
     let mut fields = field.fields()?;
     let executor = fields.read("executor", Field::named);
-    let named = fields.read(each, |field| field.table(|_, field| executor_name(field)));
+    let common = fields.read("fallback", parse_fallback);
+    let mut counts = SampleCounts { common: fields.read("samples", samples), own: BTreeMap::new() };
+    let single = fields.read(each, |field| {
+        field.table(|_, field| {
+            let mut fields = field.fields()?;
+            let executor = fields.read("executor", Field::named);
+            let fallback = fields.read("fallback", parse_fallback);
+            let samples = fields.read("samples", samples);
+            fields.finish();
+            Some((executor, fallback, samples))
+        })
+    });
     fields.finish();
-    Some((executor, named.unwrap_or_default()))
+    let (mut named, mut own) = (BTreeMap::new(), BTreeMap::new());
+    for (id, (executor, fallback, samples)) in single.unwrap_or_default() {
+        named.extend(executor.map(|executor| (id.clone(), executor)));
+        counts.own.extend(samples.map(|samples| (id.clone(), samples)));
+        own.extend(fallback.map(|fallback| (id, fallback)));
+    }
+    Some((executor, named, Fallbacks { common, own }, counts))
+}
+
+/// The most samples of one answer.
+pub const MAX_SAMPLES: u32 = 9;
+
+/// Reads `samples`.
+pub(crate) fn parse_samples(field: &Field<'_>) -> Option<u32> {
+    u32::try_from(field.integer(1, i64::from(MAX_SAMPLES))?).ok()
+}
+
+/// The most stand-ins of one executor or member.
+pub const MAX_STAND_INS: usize = 8;
+
+/// Reads `fallback`.
+pub(crate) fn parse_fallback(field: &Field<'_>) -> Option<Fallback> {
+    let items = field.list()?;
+    if items.len() > MAX_STAND_INS {
+        let message = format!("`{}` has {} entries", field.path(), items.len());
+        return field.reject(message, format!("name at most {MAX_STAND_INS} executors"));
+    }
+    let named: Fallback = items.iter().map(Field::named).collect::<Option<_>>()?;
+    let is_repeated = |at: &usize| named[..*at].iter().any(|(name, _)| *name == named[*at].0);
+    match (0..named.len()).find(is_repeated) {
+        Some(at) => {
+            items[at].reject(format!("`{}` names `{}` twice", field.path(), named[at].0), "remove one")
+        }
+        None => Some(named),
+    }
 }
 
 /// Reads a table with the only key `executor`.
@@ -121,6 +179,25 @@ fn embedder(field: &Field<'_>) -> Option<Box<EmbedderTable>> {
     Some(Box::new(EmbedderTable { timeout, block: rest_block(field, &fields) }))
 }
 
+/// Reads `[meaning]`, which excludes `[embedder]`: a text is compared in one way.
+fn meaning(field: &Field<'_>, has_embedder: bool) -> Option<MeaningTable> {
+    let mut fields = field.fields()?;
+    let named = fields.required("executor", "the executor that is asked").and_then(|field| field.named());
+    let threshold = fields.read("threshold", |field| match field.number()? {
+        threshold if threshold > 0.0 && threshold <= 1.0 => Some(threshold),
+        other => {
+            let message = format!("`{}` must be above 0 and at most 1, not {other}", field.path());
+            field.reject(message, "write the probability from which on a text is a hit, such as 0.5")
+        }
+    });
+    fields.finish();
+    if has_embedder {
+        let help = "keep `[meaning]`, which asks a question, or `[embedder]`, which compares vectors";
+        field.invalid_with("`[meaning]` and `[embedder]` exclude each other", help);
+    }
+    Some(MeaningTable { executor: named?, threshold: threshold.unwrap_or(MeaningTable::DEFAULT_THRESHOLD) })
+}
+
 const MAX_RETRIES: i64 = 100;
 
 /// The keys that select the adapter or its program; one of them is required.
@@ -131,6 +208,7 @@ fn parse_executor(field: &Field<'_>) -> Option<ExecutorTable> {
     let written = fields.optional("kind");
     let timeout = fields.read("timeout", Field::duration);
     let retries = parse_retries(&mut fields);
+    let fallback = fields.read("fallback", parse_fallback);
     let block = rest_block(field, &fields);
     if written.is_none() && !TARGET_KEYS.iter().any(|key| block.json.contains_key(*key)) {
         let message = format!("`{}` has no `kind`", field.path());
@@ -140,7 +218,7 @@ fn parse_executor(field: &Field<'_>) -> Option<ExecutorTable> {
         Some(field) => Some(field.named()?),
         None => None,
     };
-    Some(ExecutorTable { kind, timeout, retries, block })
+    Some(ExecutorTable { kind, timeout, retries, fallback, block })
 }
 
 /// Reads `retries`.

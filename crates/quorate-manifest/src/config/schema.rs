@@ -33,6 +33,8 @@ pub(crate) struct Configuration {
     pub runtimes: Option<BTreeMap<String, Runtime>>,
     /// What compares texts by meaning, for locked traits with `matchMode: semantic`.
     pub embedder: Option<Embedder>,
+    /// The executor that is asked whether a text says what a locked trait says, in place of an embedder.
+    pub meaning: Option<Meaning>,
     /// The limits of one run.
     pub budget: Option<Budget>,
     /// How playbooks are proposed and promoted.
@@ -176,8 +178,11 @@ pub(crate) struct Runtime {
     /// The executor of all participants.
     #[schemars(regex(pattern = crate::pattern::SOMETHING))]
     pub executor: Option<String>,
+    /// Executors that stand in for it when its service fails.
+    #[schemars(extend("maxItems" = 8), inner(regex(pattern = crate::pattern::SOMETHING)))]
+    pub fallback: Option<Vec<String>>,
     /// The executors of single participants, by id.
-    pub participants: Option<BTreeMap<String, Defaults>>,
+    pub participants: Option<BTreeMap<String, MemberExecutor>>,
 }
 
 /// The executors of a council's members.
@@ -198,6 +203,12 @@ pub(crate) struct CouncilMember {
     /// The model, in place of the executor's own.
     #[schemars(regex(pattern = crate::pattern::SOMETHING))]
     pub model: Option<String>,
+    /// Executors that stand in when its service fails, in place of the executor's own list.
+    #[schemars(extend("maxItems" = 8), inner(regex(pattern = crate::pattern::SOMETHING)))]
+    pub fallback: Option<Vec<String>>,
+    /// How many times it is asked for each answer; the answer that most samples agree with counts.
+    #[schemars(range(min = 1, max = 9))]
+    pub samples: Option<u8>,
 }
 
 /// The executors of an assembly's members.
@@ -207,8 +218,41 @@ pub(crate) struct Assembly {
     /// The executor of all members.
     #[schemars(regex(pattern = crate::pattern::SOMETHING))]
     pub executor: Option<String>,
+    /// Executors that stand in for it when its service fails.
+    #[schemars(extend("maxItems" = 8), inner(regex(pattern = crate::pattern::SOMETHING)))]
+    pub fallback: Option<Vec<String>>,
+    /// How many times each member is asked for each answer.
+    #[schemars(range(min = 1, max = 9))]
+    pub samples: Option<u8>,
     /// The executors of single members, by id.
-    pub members: Option<BTreeMap<String, Defaults>>,
+    pub members: Option<BTreeMap<String, AssemblyMember>>,
+}
+
+/// The executor of one member of an assembly.
+#[derive(JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct AssemblyMember {
+    /// The name of the executor.
+    #[schemars(regex(pattern = crate::pattern::SOMETHING))]
+    pub executor: Option<String>,
+    /// Executors that stand in when its service fails, in place of the executor's own list.
+    #[schemars(extend("maxItems" = 8), inner(regex(pattern = crate::pattern::SOMETHING)))]
+    pub fallback: Option<Vec<String>>,
+    /// How many times it is asked for each answer; the answer that most samples agree with counts.
+    #[schemars(range(min = 1, max = 9))]
+    pub samples: Option<u8>,
+}
+
+/// The executor of one participant.
+#[derive(JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct MemberExecutor {
+    /// The name of the executor.
+    #[schemars(regex(pattern = crate::pattern::SOMETHING))]
+    pub executor: Option<String>,
+    /// Executors that stand in when its service fails, in place of the executor's own list.
+    #[schemars(extend("maxItems" = 8), inner(regex(pattern = crate::pattern::SOMETHING)))]
+    pub fallback: Option<Vec<String>>,
 }
 
 /// The choice of an executor.
@@ -232,6 +276,9 @@ pub(crate) struct Executor {
     /// The number of retries after a failure.
     #[schemars(range(min = 0, max = 100))]
     pub retries: Option<u32>,
+    /// Executors that stand in for it when its service fails, in the order in which they are asked.
+    #[schemars(extend("maxItems" = 8), inner(regex(pattern = crate::pattern::SOMETHING)))]
+    pub fallback: Option<Vec<String>>,
     #[schemars(flatten)]
     pub block: Map<String, Value>,
 }
@@ -244,6 +291,18 @@ pub(crate) struct Embedder {
     pub timeout: Option<String>,
     #[schemars(flatten)]
     pub block: Map<String, Value>,
+}
+
+/// The question whether a text says what a locked trait says.
+#[derive(JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub(crate) struct Meaning {
+    /// The name of the executor.
+    #[schemars(regex(pattern = crate::pattern::SOMETHING))]
+    pub executor: String,
+    /// The probability from which on a text is a hit; the default is 0.5. A model that gives no probability answers yes or no.
+    #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
+    pub threshold: Option<f64>,
 }
 
 /// The limits of one run.

@@ -13,8 +13,8 @@ use super::{
     ADJUDICATOR, Council, CrossRead, Deliberator, OnFailure, Prompt, Protocol, Rounds, VerdictPolicy, Watch,
     tiers,
 };
-use crate::config::ExecutorTable;
-use crate::config::load::{parse_retries, rest_block};
+use crate::config::load::{parse_fallback, parse_retries, parse_samples, rest_block};
+use crate::config::{ExecutorTable, Fallback};
 use crate::duration::MAX_DURATION;
 use crate::tree::reader::meant_or;
 use crate::tree::{Field, Fields, Format, Kind, ParsedFile, open};
@@ -68,6 +68,8 @@ fn read(opened: &ParsedFile, path: &Path, dir: PathBuf, files: &mut CouncilFiles
         deliberators: deliberators?.deliberators,
         adjudicator: adjudicator.prompt?,
         adjudicator_runtime: adjudicator.runtime.map(Box::new),
+        adjudicator_fallback: adjudicator.fallback,
+        adjudicator_samples: adjudicator.samples,
         protocol: protocol?,
         tiers,
         logging,
@@ -155,7 +157,8 @@ pub(super) fn parse_runtime(field: &Field<'_>) -> Option<ExecutorTable> {
         .and_then(|field| field.named());
     let timeout = parse_timeout(&mut fields);
     let retries = parse_retries(&mut fields);
-    Some(ExecutorTable { kind: Some(kind?), timeout, retries, block: rest_block(field, &fields) })
+    let fallback = fields.read("fallback", parse_fallback);
+    Some(ExecutorTable { kind: Some(kind?), timeout, retries, fallback, block: rest_block(field, &fields) })
 }
 
 /// Reads `timeout_seconds`, a number, as in the public tool; or `timeout`, a duration.
@@ -200,6 +203,8 @@ pub(super) struct Adjudicator {
     pub(super) prompt: Option<Prompt>,
     pub(super) policy: Option<VerdictPolicy>,
     pub(super) runtime: Option<ExecutorTable>,
+    pub(super) fallback: Option<Fallback>,
+    pub(super) samples: Option<u32>,
 }
 
 /// Reads `deliberators`.
@@ -229,8 +234,11 @@ fn deliberator<'d>(
     let context = fields.read("context_refs", Field::list).unwrap_or_default();
     let context = context.iter().filter_map(|field| files.context(field)).collect();
     let runtime = fields.read("runtime", parse_runtime);
+    let fallback = fields.read("fallback", parse_fallback);
+    let samples = fields.read("samples", parse_samples);
     fields.finish();
-    Some(Deliberator { id: id?, prompt: prompt?, weight: weight.unwrap_or(1.0), context, runtime })
+    let (id, prompt, weight) = (id?, prompt?, weight.unwrap_or(1.0));
+    Some(Deliberator { id, prompt, weight, context, runtime, fallback, samples })
 }
 
 fn id<'d>(field: &Field<'d>, seen: &mut BTreeMap<&'d str, Place>) -> Option<Arc<str>> {
@@ -280,8 +288,10 @@ pub(super) fn adjudicator(field: &Field<'_>, files: &mut CouncilFiles<'_>) -> Op
         .and_then(|field| files.prompt(&field));
     let policy = fields.read("verdict_policy", policy);
     let runtime = fields.read("runtime", parse_runtime);
+    let fallback = fields.read("fallback", parse_fallback);
+    let samples = fields.read("samples", parse_samples);
     fields.finish();
-    Some(Adjudicator { prompt, policy, runtime })
+    Some(Adjudicator { prompt, policy, runtime, fallback, samples })
 }
 
 /// Reads `verdict_policy`: a policy's name; or a mapping, as in the public tool, which only documents the tool's code. That

@@ -53,6 +53,9 @@ pub(crate) struct Runtime {
     /// The number of retries after a failure.
     #[schemars(range(min = 0, max = 100))]
     pub retries: Option<u32>,
+    /// Executors that stand in when its service fails, in the order in which they are asked.
+    #[schemars(extend("maxItems" = 8), inner(regex(pattern = crate::pattern::SOMETHING)))]
+    pub fallback: Option<Vec<String>>,
     #[schemars(flatten)]
     pub block: Map<String, Value>,
 }
@@ -80,6 +83,12 @@ pub(crate) struct Deliberator {
     pub context_refs: Option<Vec<String>>,
     /// The executor of this deliberator.
     pub runtime: Option<Runtime>,
+    /// Executors that stand in when its service fails, in place of the executor's own list.
+    #[schemars(extend("maxItems" = 8), inner(regex(pattern = crate::pattern::SOMETHING)))]
+    pub fallback: Option<Vec<String>>,
+    /// How many times it is asked for each answer; the answer that most samples agree with counts.
+    #[schemars(range(min = 1, max = 9))]
+    pub samples: Option<u8>,
 }
 
 /// The member that closes the deliberation.
@@ -94,6 +103,12 @@ pub(crate) struct Adjudicator {
     pub verdict_policy: Option<Value>,
     /// The executor of the adjudicator.
     pub runtime: Option<Runtime>,
+    /// Executors that stand in when its service fails, in place of the executor's own list.
+    #[schemars(extend("maxItems" = 8), inner(regex(pattern = crate::pattern::SOMETHING)))]
+    pub fallback: Option<Vec<String>>,
+    /// How many times it is asked for each answer; the answer that most samples agree with counts.
+    #[schemars(range(min = 1, max = 9))]
+    pub samples: Option<u8>,
 }
 
 fn policy(_: &mut SchemaGenerator) -> Schema {
