@@ -33,7 +33,7 @@ pub struct Options {
     pub refs: Refs,
     /// The governance file of assemblies that name none (D9).
     pub governance: Option<WorkspacePath>,
-    /// Whether the workspace configures an embedder (L4).
+    /// Whether the workspace configures an embedder, or an executor in its place (L4).
     pub has_embedder: bool,
 }
 

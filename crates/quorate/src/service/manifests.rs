@@ -96,12 +96,12 @@ fn loader_options(environment: &Environment, root: &Path, prefix: String, refs: 
     let loaded = load_configuration(environment, &path);
     let mut report = loaded.report;
     let strict_chain = loaded.value.as_ref().is_none_or(|configuration| configuration.strict_chain);
+    let compares =
+        |it: &quorate_manifest::config::Configuration| it.embedder.is_some() || it.meaning.is_some();
     let has_embedder = match find_outermost(root, "quorate.toml").filter(|outermost| *outermost != path) {
         // Runs take their embedder from the outermost file, as they do their executors.
-        Some(outermost) => {
-            load_configuration(environment, &outermost).value.is_some_and(|it| it.embedder.is_some())
-        }
-        None => loaded.value.as_ref().is_some_and(|configuration| configuration.embedder.is_some()),
+        Some(outermost) => load_configuration(environment, &outermost).value.is_some_and(|it| compares(&it)),
+        None => loaded.value.as_ref().is_some_and(compares),
     };
     let written = loaded.value.and_then(|configuration| configuration.governance);
     let governance = written.and_then(|(path, place)| {

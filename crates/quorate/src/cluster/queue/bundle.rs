@@ -10,6 +10,7 @@ use quorate_kernel::extensions::Extensions;
 use quorate_kernel::record::RunOpened;
 use quorate_manifest::assembly::load::Retention;
 use quorate_manifest::assembly::{ResolvedAssembly, Signing};
+use quorate_manifest::config::MAX_SAMPLES;
 use quorate_manifest::keyring::Key;
 use quorate_protocol::modes::council::ADJUDICATOR;
 use quorate_protocol::{Json, Part, PartKind};
@@ -44,7 +45,7 @@ pub(super) struct Bundle {
     /// The fingerprint without the executors.
     fingerprint: Fingerprint,
     members: Vec<Member>,
-    /// Whether the assembly compares meanings, for which the worker needs an embedder.
+    /// Whether the assembly compares meanings, for which the worker needs `[meaning]` or `[embedder]`.
     compares: bool,
     caps: Caps,
     executor: Option<String>,
@@ -64,6 +65,9 @@ struct Member {
     weight: Option<f64>,
     /// The executor's name in `quorate.toml`.
     executor: String,
+    /// How many times it is asked for each answer; `None` for once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    samples: Option<u32>,
     /// `None` for the executor's timeout.
     timeout_ms: Option<u64>,
     /// Fields that are recorded with each answer.
@@ -106,6 +110,12 @@ impl Bundle {
                 "name an executor with `--executor NAME` whose table has this `model`, here and on the workers",
             ));
         }
+        if spec.members.iter().any(|member| member.executor.has_member_fallback) {
+            return Err(super::invalid(
+                "cannot queue the `fallback` of a member: a worker asks the executors of its own quorate.toml",
+                "set `fallback` in the executor's table of quorate.toml, here and on the workers",
+            ));
+        }
         let redactor = &spec.redaction.redactor;
         let member = |member: &PreparedMember| {
             let of_assembly = (!is_council).then_some(member.timeout);
@@ -122,6 +132,7 @@ impl Bundle {
                 context: context.collect(),
                 weight: member.weight,
                 executor: member.executor.name.to_string(),
+                samples: Some(member.executor.samples).filter(|samples| *samples > 1),
                 timeout_ms: timeout.map(|timeout| timeout.as_millis().try_into().unwrap_or(u64::MAX)),
                 extra_fields: member.composition_fields(),
             }
@@ -135,7 +146,7 @@ impl Bundle {
             setup_redactions: spec.setup_redactions,
             fingerprint: spec.fingerprint.clone().without_executors(),
             members: spec.members.iter().map(member).collect(),
-            compares: spec.embedder.is_some(),
+            compares: spec.meaning.is_some(),
             caps: spec.caps,
             executor: options.executor.clone(),
             opened,
@@ -168,14 +179,17 @@ impl Bundle {
 
     /// Identifies the council together with its executors. Equal bundles have equal identities.
     pub(super) fn identity(&self) -> String {
-        let executors = self.members.iter().map(|member| json!(member.executor));
+        let executors = self.members.iter().map(|member| match member.samples {
+            Some(samples) => json!([member.executor, samples]),
+            None => json!(member.executor),
+        });
         json!([self.fingerprint.combined(), executors.collect::<Json>()]).to_string()
     }
 
     /// The spec of its runs, with the executors of this machine's `quorate.toml`.
     ///
     /// # Errors
-    /// If an executor or the embedder is missing, or refuses its settings.
+    /// If an executor, or what compares meanings, is missing, or refuses its settings.
     pub(super) fn spec<S: ProtocolSetup + DeserializeOwned>(
         &self,
         environment: &Environment,
@@ -188,21 +202,22 @@ impl Bundle {
         })?;
         self.check_fingerprint(&setup)?;
         self.check_members(&workspace.redaction)?;
-        let embedder = match self.compares {
-            true => executor::configured_embedder(&workspace.registry, &workspace.config)?,
+        let meaning = match self.compares {
+            true => executor::configured_meaning(&workspace.registry, &workspace.config)?,
             false => None,
         };
-        if self.compares && embedder.is_none() {
+        if self.compares && meaning.is_none() {
             return Err(super::invalid(
-                "the queued assembly compares meanings, and this worker has no embedder",
-                "add the table [embedder] to the worker's quorate.toml",
+                "the queued assembly compares meanings, and this worker has neither `[meaning]` nor `[embedder]`",
+                "add the table [meaning] to the worker's quorate.toml",
             ));
         }
         let members = self.members.iter().map(|member| member.prepare(workspace));
         let members = members.collect::<Result<Vec<_>, Error>>()?;
-        let settings = members.iter().map(|member| json!([&*member.id, member.executor.settings])).collect();
-        let executors = match &embedder {
-            Some(embedder) => json!([Json::Array(settings), embedder.settings]),
+        let settings =
+            members.iter().map(|member| json!([&*member.id, member.executor.recorded_settings()])).collect();
+        let executors = match &meaning {
+            Some(meaning) => json!([Json::Array(settings), meaning.settings]),
             None => Json::Array(settings),
         };
         Ok(RunSpec {
@@ -216,7 +231,7 @@ impl Bundle {
                 BundleKind::Council => Extensions::default(),
                 BundleKind::Assembly => environment.registries.extensions(),
             },
-            embedder,
+            meaning,
             caps: self.caps,
             wall: workspace.config.budget.wall,
             options: RunOptions { executor: self.executor.clone(), ..RunOptions::default() },
@@ -260,7 +275,8 @@ impl Bundle {
 
 impl Member {
     fn prepare(&self, workspace: &Workspace) -> Result<PreparedMember, Error> {
-        let executor = executor_of(workspace, &self.executor)?;
+        let mut executor = executor_of(workspace, &self.executor)?;
+        executor.samples = self.samples.unwrap_or(1).clamp(1, MAX_SAMPLES);
         let context = self.context.iter();
         Ok(PreparedMember {
             id: self.id.as_str().into(),

@@ -96,9 +96,11 @@ fn of_configuration(
 ) -> Vec<TrustRequest> {
     let mut acts = executor::acts_of_tables(environment.registries.registry(), configuration);
     acts.extend(executor::acts_of_servers(&configuration.dir, &executor::servers(configuration).all()));
-    let embedder =
-        executor::configured_embedder(environment.registries.registry(), configuration).ok().flatten();
-    acts.extend(embedder.into_iter().flat_map(|embedder| embedder.needs().acts));
+    // `acts_of_tables` has what the executor of `[meaning]` does.
+    let meaning =
+        executor::configured_meaning(environment.registries.registry(), configuration).ok().flatten();
+    let needs = meaning.filter(|_| configuration.embedder.is_some()).map(|embedder| embedder.needs());
+    acts.extend(needs.into_iter().flatten().flat_map(|need| need.acts));
     if let Some((KeySource::Command(command), _)) = &configuration.keys.signing {
         acts.push(quorate_adapters::process::command_side_effect(command, &configuration.dir));
     }
@@ -113,7 +115,8 @@ fn of_council(environment: &Environment, root: &Path, file: &Path) -> Vec<TrustR
     let found = workspace::FoundFile { root, file };
     let loaded = workspace::load_council(environment, file, &display_path(environment, file), root, &found);
     let Some(council) = loaded.value else { return Vec::new() };
-    let mut needs = executor::of_council(environment.registries.registry(), &council, file);
+    let config = configuration(environment, root);
+    let mut needs = executor::of_council(environment.registries.registry(), &config, &council, file);
     let mut acts = workspace::of_council(&council, root, &Resolver::default());
     acts.extend(workspace::of_watch(&council, root));
     needs.push(TrustRequest { file: file.to_owned(), acts });
