@@ -2,12 +2,16 @@
 //! authorities and the environment's proxies. The callers own requests, deadlines and the meaning of a response.
 
 use std::error::Error;
+#[cfg(feature = "llm")]
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::sync::Once;
 use std::time::Duration;
 
 use reqwest::redirect::Policy;
 use reqwest::{Certificate, Client, ClientBuilder, StatusCode};
+#[cfg(feature = "llm")]
+use url::Host;
 use url::Url;
 
 use crate::regular_file;
@@ -100,6 +104,35 @@ pub fn is_loopback(url: &Url) -> bool {
     host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
+/// Whether an address is this machine's own or in a private network, where a server has few resources.
+#[cfg(feature = "llm")]
+pub(crate) fn is_local(url: &Url) -> bool {
+    match url.host() {
+        Some(Host::Ipv4(address)) => is_local_v4(address),
+        Some(Host::Ipv6(address)) => {
+            let first = address.segments()[0];
+            address.is_loopback()
+                || address.is_unspecified()
+                || first & 0xfe00 == 0xfc00
+                || first & 0xffc0 == 0xfe80
+                || address.to_ipv4_mapped().is_some_and(is_local_v4)
+        }
+        Some(Host::Domain(name)) => {
+            let name = name.trim_end_matches('.').to_ascii_lowercase();
+            let ends = [".localhost", ".local", ".docker.internal"];
+            !name.contains('.')
+                || ends.iter().any(|end| name.ends_with(end))
+                || name == "host.containers.internal"
+        }
+        None => false,
+    }
+}
+
+#[cfg(feature = "llm")]
+fn is_local_v4(address: Ipv4Addr) -> bool {
+    address.is_loopback() || address.is_private() || address.is_link_local() || address.is_unspecified()
+}
+
 /// The host of an address, with its port where that is not the scheme's own.
 pub(crate) fn host_and_port(url: &Url) -> String {
     let host = url.host_str().unwrap_or_default();
@@ -125,4 +158,62 @@ pub fn error_chain(error: &dyn Error) -> String {
 #[expect(clippy::disallowed_methods, reason = "keys are handed over in the environment, and read here alone")]
 pub(crate) fn read_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}
+
+#[cfg(all(test, feature = "llm"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_of_private_networks_are_local() {
+        let is_local = |host: &str| is_local(&Url::parse(&format!("http://{host}:8080/v1")).unwrap());
+        for host in [
+            "localhost",
+            "LOCALHOST",
+            "llama.localhost",
+            "127.0.0.1",
+            "127.9.9.9",
+            "0.0.0.0",
+            "10.0.0.7",
+            "10.255.1.1",
+            "172.16.0.1",
+            "172.31.255.9",
+            "192.168.1.20",
+            "169.254.3.4",
+            "[::1]",
+            "[fd12:3456::1]",
+            "[fc00::1]",
+            "[fe80::1]",
+            "[febf::1]",
+            "[::ffff:192.168.1.2]",
+            "studio.local",
+            "studio.local.",
+            "host.docker.internal",
+            "host.containers.internal",
+            "ollama",
+            "gpu-box",
+        ] {
+            assert!(is_local(host), "{host}");
+        }
+        for host in [
+            "api.openai.com",
+            "9.9.9.9",
+            "11.0.0.1",
+            "172.15.0.1",
+            "172.32.0.1",
+            "192.169.0.1",
+            "169.253.0.1",
+            "128.0.0.1",
+            "[2001:db8::1]",
+            "[fe00::1]",
+            "[fec0::1]",
+            "[::ffff:8.8.8.8]",
+            "local.example.com",
+            "localhost.example.com",
+            "notlocal.com",
+            "model.invalid",
+        ] {
+            assert!(!is_local(host), "{host}");
+        }
+    }
 }

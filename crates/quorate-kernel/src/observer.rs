@@ -44,6 +44,30 @@ pub enum RunEvent {
         /// The first complaint about the answer, or the failure.
         why: String,
     },
+    /// A member waits for more than two seconds before it is asked again, or at all.
+    Waiting {
+        /// The id of the invocation.
+        invocation: Name,
+        /// Who waits.
+        member: Name,
+        /// What for.
+        step: Name,
+        /// Why, without secrets: `HTTP 503 from 127.0.0.1:8080`.
+        why: String,
+        /// How long.
+        wait: Duration,
+        /// The number of the retry that follows, and how many there are; `None` where the service asked for the wait.
+        retry: Option<(u32, u32)>,
+    },
+    /// A service refused a part of a request, and answered another form of it. Said once for each service and model.
+    Adapted {
+        /// The id of the invocation.
+        invocation: Name,
+        /// Who was asked.
+        member: Name,
+        /// What changed, and the setting that does the same.
+        what: String,
+    },
     /// An invocation ended.
     Answered {
         /// The id of the invocation.
@@ -68,6 +92,17 @@ impl RunEvent {
         let Invoke { id, member, step, .. } = invoke;
         let (invocation, member, step) = (id.clone(), member.clone(), step.clone());
         RunEvent::Retried { invocation, member, step, why: why.to_owned() }
+    }
+
+    pub(crate) fn waiting(invoke: &Invoke, why: String, wait: Duration, retry: Option<(u32, u32)>) -> RunEvent {
+        let Invoke { id, member, step, .. } = invoke;
+        let (invocation, member, step) = (id.clone(), member.clone(), step.clone());
+        RunEvent::Waiting { invocation, member, step, why, wait, retry }
+    }
+
+    pub(crate) fn adapted(invoke: &Invoke, what: &str) -> RunEvent {
+        let (invocation, member) = (invoke.id.clone(), invoke.member.clone());
+        RunEvent::Adapted { invocation, member, what: what.to_owned() }
     }
 
     pub(crate) fn answered(invoke: &Invoke, status: Status, took: Duration) -> RunEvent {

@@ -1,21 +1,22 @@
 //! The `llm` executor: asks a model over HTTP. This file owns the executor, the list of a service's models, and the quota
 //! that a program shares between machines. In `llm/`: `config` reads the table and knows services by name, `service` owns
 //! addresses and keys, `wire` the formats as pure modules with `schema` and `fault`, `call` makes one request and finds
-//! prompts that were cut, `pool` limits the rate of calls and lets one call fill a cache that others read, `shared_pool`
-//! limits it over all processes, `prices` computes costs, and `embed` is the embedder.
+//! prompts that were cut, `pool` limits the rate of calls and lets one call fill a cache that others read, `prices`
+//! computes costs, and `embed` is the embedder.
 
+mod adapt;
 mod call;
 mod config;
+pub mod decide;
 pub mod embed;
 pub mod fault;
 mod pool;
 pub(crate) mod prices;
 pub mod schema;
 mod service;
-mod shared_pool;
 pub mod wire;
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -27,18 +28,23 @@ use quorate_kernel::ports::executor::{
 use quorate_manifest::money::Money;
 use quorate_protocol::{Json, answers};
 
+use adapt::{Change, Field, Learned};
 use call::{Call, CallFailure, Reader};
 use config::{Config, SchemaMode};
-use pool::{Lead, Outcome, Pool};
-use schema::Form;
-use service::Secret;
+use pool::{Lead, Outcome, Pool, UnderWay, past_deadline};
+use schema::{Dialect, Form};
+use service::{Secret, Service};
 use wire::{Cache, Event, Format, Request, Stream, Wire};
 
+use crate::http;
+
 pub use config::{PRESETS, ServicePreset, with_key};
-pub use shared_pool::{share_pools, sharing_failure};
 
 /// The tokens at most that services and chat templates put around a prompt and its parts.
 const ENVELOPE_TOKENS: u64 = 64;
+
+/// How many fields of a request are left out at most.
+const MAX_CHANGES: usize = 8;
 
 /// The kind that `quorate.toml` names.
 pub const KIND: &str = crate::optional_kinds::LLM;
@@ -48,16 +54,31 @@ pub const KIND: &str = crate::optional_kinds::LLM;
 /// # Errors
 /// When the table has an unknown key or an unusable value, or does not say where the model is.
 pub fn new(settings: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
+    if let Some(api) = decide::api(settings) {
+        return decide::new(settings, api);
+    }
     let config = Config::parse(settings)?;
     let pool = Pool::named(&config.pool, config.concurrency);
     let reader = Reader::new(config.wire, config.context, config.max_tokens);
-    Ok(Arc::new(Llm { config, pool, reader }))
+    let learned = adapt::learned(config.service.base_url.as_str(), &config.model, config.wire);
+    Ok(Arc::new(Llm { name: settings.name.clone(), config, pool, reader, learned }))
+}
+
+/// What is known of the parts of a request.
+struct Prepared {
+    form: Option<&'static Form>,
+    /// The parts that a server may refuse.
+    sent: Vec<Field>,
+    tokens_field: String,
+    max_tokens: u32,
 }
 
 struct Llm {
+    name: String,
     config: Config,
     pool: Arc<Pool>,
     reader: Reader,
+    learned: Learned,
 }
 
 impl Llm {
@@ -75,36 +96,137 @@ impl Llm {
     }
 
     /// What is sent for an invocation, and the form that its answer is translated back from.
-    fn request(&self, invocation: &Invocation) -> (wire::HttpRequest, Option<&'static Form>) {
+    fn request(&self, invocation: &Invocation, changes: &[Change]) -> (wire::HttpRequest, Prepared) {
         let config = &self.config;
-        let form = schema::form(invocation.answer_schema, config.wire.dialect());
-        let (format, form) = match (config.schema, form) {
+        let has = |change| changes.contains(&change);
+        let mut sent = vec![Field::Tokens];
+        let (format, form) = self.format(invocation.answer_schema, changes);
+        // The host's instruction is what no member and no author has written.
+        let prompt = &*invocation.prompt;
+        let start = invocation.cuts.first().copied().filter(|cut| prompt.is_char_boundary(*cut)).unwrap_or(0);
+        let is_apart = start > 0 && config.system && !has(Change::NoSystem);
+        let start = if is_apart { start } else { 0 };
+        let (system, prompt) = prompt.split_at(start);
+        let cuts: Vec<usize> =
+            invocation.cuts.iter().skip(1).filter_map(|cut| cut.checked_sub(start)).collect();
+        let max_tokens = changes.iter().fold(config.max_tokens, |most, change| match change {
+            Change::MaxTokens(less) => most.min(*less),
+            _ => most,
+        });
+        // With this setting a request says nothing of the cache.
+        let silent = if config.wire == Wire::Messages { Cache::Off } else { Cache::Auto };
+        let request = Request {
+            model: &config.model,
+            system: is_apart.then_some(system),
+            prompt,
+            cuts: &cuts,
+            format,
+            max_tokens,
+            effort: config.effort.as_deref().filter(|_| !has(Change::NoEffort)),
+            cache: if has(Change::NoCache) { silent } else { config.cache },
+            context_tokens: (config.wire == Wire::Ollama)
+                .then(|| self.context_tokens(invocation.prompt.len())),
+            server: config.server,
+        };
+        sent.extend(is_apart.then_some(Field::System));
+        sent.extend((!matches!(request.format, Format::Text)).then_some(Field::Schema));
+        sent.extend(request.effort.map(|_| Field::Effort));
+        let says_cache = config.wire.has_cache_control(config.server) && request.cache != silent;
+        sent.extend(says_cache.then_some(Field::Cache));
+        let mut http = config.wire.encode(&request);
+        let asks_usage = config.wire == Wire::Chat && config.usage && !has(Change::NoUsage);
+        sent.extend(asks_usage.then_some(Field::Usage));
+        sent.extend((config.wire == Wire::Responses && !has(Change::NoStore)).then_some(Field::Store));
+        let tokens_field = changes.iter().rev().find_map(|change| match change {
+            Change::TokensField(name) => Some(*name),
+            _ => None,
+        });
+        let tokens_field = tokens_field.or(config.tokens_field.as_deref());
+        let encoded = config.wire.tokens_field(config.server);
+        let is_renamed = tokens_field.filter(|name| Some(*name) != encoded).zip(encoded);
+        let drops_usage = config.wire == Wire::Chat && !asks_usage;
+        if is_renamed.is_some() || drops_usage || has(Change::NoStore) || !config.extra.is_empty() {
+            adapt::edit(&mut http, |body| {
+                if let Some((name, encoded)) = is_renamed
+                    && let Some(most) = body.remove(encoded)
+                {
+                    body.insert(name.to_owned(), most);
+                }
+                if drops_usage {
+                    body.remove("stream_options");
+                }
+                if has(Change::NoStore) {
+                    body.remove("store");
+                }
+                adapt::merge(body, &config.extra);
+            });
+        }
+        let tokens_field = tokens_field.unwrap_or_default().to_owned();
+        (http, Prepared { form, sent, tokens_field, max_tokens })
+    }
+
+    /// How the service is told of the form of an answer, after what it has refused.
+    fn format(
+        &self,
+        answer: answers::Schema,
+        changes: &[Change],
+    ) -> (Format<'static>, Option<&'static Form>) {
+        let config = &self.config;
+        let has = |change| changes.contains(&change);
+        let dialect = if has(Change::PlainSchema) { Dialect::Plain } else { config.dialect() };
+        let form = schema::form(answer, dialect);
+        let mode = match config.schema {
+            _ if has(Change::NoSchema) => SchemaMode::Prompt,
+            SchemaMode::Native if has(Change::JsonObject) => SchemaMode::Json,
+            mode => mode,
+        };
+        match (mode, form) {
             (SchemaMode::Native, Some(form)) => {
                 (Format::Schema { name: form.name, schema: &form.schema }, Some(form))
             }
             (SchemaMode::Json, Some(_)) => (Format::JsonObject, None),
             (SchemaMode::Prompt, _) | (_, None) => (Format::Text, None),
+        }
+    }
+
+    /// The request that a service may accept after it has refused a field of this one; `None` where there is none.
+    fn change(
+        &self,
+        field: Field,
+        refused: &Prepared,
+        fault: &fault::Fault,
+        changes: &[Change],
+    ) -> Option<Change> {
+        let has = |change| changes.contains(&change);
+        let wire = self.config.wire;
+        let change = match field {
+            Field::Tokens => {
+                let change = adapt::change_tokens(fault, &refused.tokens_field, refused.max_tokens)?;
+                let has_names = matches!(wire, Wire::Chat | Wire::Responses);
+                match change {
+                    Change::TokensField(name)
+                        if !has_names || self.config.tokens_field.as_deref() == Some(name) =>
+                    {
+                        return None;
+                    }
+                    Change::MaxTokens(_) if refused.max_tokens < self.config.max_tokens => return None,
+                    change => change,
+                }
+            }
+            Field::Usage => Change::NoUsage,
+            Field::System => Change::NoSystem,
+            Field::Schema => match refused.form {
+                Some(_) if self.config.dialect().has_nulls() && !has(Change::PlainSchema) => {
+                    Change::PlainSchema
+                }
+                Some(_) if wire.has_json_mode() => Change::JsonObject,
+                _ => Change::NoSchema,
+            },
+            Field::Effort => Change::NoEffort,
+            Field::Cache => Change::NoCache,
+            Field::Store => Change::NoStore,
         };
-        // The host's instruction is what no member and no author has written.
-        let prompt = &*invocation.prompt;
-        let start = invocation.cuts.first().copied().filter(|cut| prompt.is_char_boundary(*cut)).unwrap_or(0);
-        let (system, prompt) = prompt.split_at(start);
-        let cuts: Vec<usize> =
-            invocation.cuts.iter().skip(1).filter_map(|cut| cut.checked_sub(start)).collect();
-        let request = Request {
-            model: &config.model,
-            system: Some(system).filter(|system| !system.is_empty()),
-            prompt,
-            cuts: &cuts,
-            format,
-            max_tokens: config.max_tokens,
-            effort: config.effort.as_deref(),
-            cache: config.cache,
-            context_tokens: (config.wire == Wire::Ollama)
-                .then(|| self.context_tokens(invocation.prompt.len())),
-            server: config.server,
-        };
-        (config.wire.encode(&request), form)
+        (!has(change)).then_some(change)
     }
 
     /// The context that a local server is told to make room for: a power of two, so that it does not load its model anew
@@ -116,10 +238,11 @@ impl Llm {
     }
 
     /// What has to be there before a request is sent: a prompt that fits, the pool's leave, and the key.
-    async fn ready(&self, invocation: &Invocation) -> Result<Option<Secret>, Failure> {
-        self.reader.check_fits(&invocation.prompt).map_err(Failure::never)?;
-        self.pool.wait_turn(invocation.deadline).await?;
-        self.config.service.key().await
+    async fn ready(&self, invocation: &Invocation) -> Result<(UnderWay, Option<Secret>), Failure> {
+        let too_long = |why| invocation.notes.without_stand_in(Failure::never(why));
+        self.reader.check_fits(&invocation.prompt).map_err(too_long)?;
+        let under_way = self.pool.start(invocation.deadline, &invocation.progress).await?;
+        Ok((under_way, self.config.service.key().await?))
     }
 
     /// Waits while another call with the same start of its prompt fills the cache; `Some` where this call does.
@@ -134,12 +257,72 @@ impl Llm {
         pool::enter_wave(key, invocation.deadline).await
     }
 
+    /// Makes a call. If the service names a field of the request that it does not accept, the request is sent again without
+    /// it. A deadline spans all of that, and a field is left out once.
+    async fn adapted(
+        &self,
+        invocation: &Invocation,
+        key: Option<&Secret>,
+        mut lead: Option<Lead>,
+    ) -> Result<(wire::Response, Option<&'static Form>), CallFailure> {
+        let known = self.learned.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut changes = known.clone();
+        loop {
+            let (http, prepared) = self.request(invocation, &changes);
+            let requests = changes.len() - known.len() + 1;
+            if requests > 1 {
+                invocation.notes.note(|noted| noted.requests = requests.try_into().ok());
+            }
+            let mut failed = match self.call(http, key, invocation, &mut lead).await {
+                Ok(response) => {
+                    self.learn(&changes, &invocation.notes);
+                    return Ok((response, prepared.form));
+                }
+                Err(failed) => failed,
+            };
+            let field = failed.fault.as_ref().and_then(|fault| adapt::refused_field(fault, &prepared.sent));
+            let next = field
+                .zip(failed.fault.as_deref())
+                .and_then(|(field, fault)| self.change(field, &prepared, fault, &changes));
+            match (next, field) {
+                (Some(change), _) if changes.len() < MAX_CHANGES => changes.push(change),
+                (_, Some(field)) => {
+                    failed.add_hint(&format!(
+                        "{} this part of the request, in {}",
+                        field.keys(),
+                        adapt::table(&self.name)
+                    ));
+                    return Err(failed);
+                }
+                (_, None) => {
+                    if failed.fault.as_deref().is_some_and(adapt::blames_cap) {
+                        failed.add_hint(&format!(
+                            "a smaller `max_tokens` leaves more room, in {}",
+                            adapt::table(&self.name)
+                        ));
+                    }
+                    return Err(failed);
+                }
+            }
+        }
+    }
+
+    /// Keeps what a request needed to be answered, for the next calls, and notes what is new.
+    fn learn(&self, changes: &[Change], notes: &Notes) {
+        let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
+        for change in changes.iter().filter(|change| !learned.contains(change)).copied().collect::<Vec<_>>() {
+            learned.push(change);
+            let line = change.note(&http::host_and_port(&self.config.service.base_url), &self.name);
+            notes.note(|noted| noted.changed.push(line));
+        }
+    }
+
     async fn call(
         &self,
         request: wire::HttpRequest,
         key: Option<&Secret>,
         invocation: &Invocation,
-        mut lead: Option<Lead>,
+        lead: &mut Option<Lead>,
     ) -> Result<wire::Response, CallFailure> {
         let deadline = invocation.deadline;
         let service = &self.config.service;
@@ -150,7 +333,9 @@ impl Llm {
         let notes = &invocation.notes;
         let stream = Stream::new(self.config.wire);
         let call = Call { client, service, key, deadline };
-        call.send((request, stream), |event| {
+        let mut has_text = false;
+        let answered = call.send((request, stream), |event| {
+            has_text |= matches!(event, Event::Text(_));
             let answers = !matches!(event, Event::Ended(response) if response.text.is_err());
             if let Some(lead) = lead.as_mut().filter(|_| answers) {
                 lead.begun();
@@ -160,26 +345,19 @@ impl Llm {
                 Event::Progress => invocation.progress.wrote(0),
                 Event::Ended(response) => self.note(notes, response),
             }
-        })
-        .await
+        });
+        // A service that has begun to answer has accepted the request.
+        answered.await.map_err(|failed| CallFailure { fault: failed.fault.filter(|_| !has_text), ..failed })
     }
 
     /// Notes what a response cost, also where it has no answer.
     fn note(&self, notes: &Notes, response: &wire::Response) {
-        let usage = Usage { money: self.cost(response), ..response.usage };
+        let money = self.config.price.charge(&response.usage, response.model.as_deref());
+        let usage = Usage { money, ..response.usage };
         notes.note(|noted| {
             noted.usage = Some(usage);
             noted.model = response.model.clone().or_else(|| Some(self.config.model.clone()));
         });
-    }
-
-    /// The cost of a response. A service may answer with another model than it was asked for: the dearer one counts.
-    fn cost(&self, response: &wire::Response) -> Option<Money> {
-        let price = self.config.price.price.as_ref();
-        let asked = price.and_then(|price| price.cost(&response.usage));
-        let served = response.model.as_deref().filter(|_| price != Some(&prices::Price::FREE));
-        let served = served.and_then(|model| self.config.price.of_served(model)?.cost(&response.usage));
-        asked.map(|asked| asked.max(served.unwrap_or_default()))
     }
 }
 
@@ -212,7 +390,7 @@ impl Executor for Llm {
     fn call_limit(&self, prompt_tokens: u64, answer: answers::Schema) -> Option<CallLimit> {
         // Services count a form of the answer as part of the prompt.
         let form = Some(answer).filter(|_| self.config.schema == SchemaMode::Native);
-        let form = form.and_then(|answer| schema::form(answer, self.config.wire.dialect()));
+        let form = form.and_then(|answer| schema::form(answer, self.config.dialect()));
         let form = form.map_or(0, |form| most_tokens(&form.schema.to_string()));
         let (read, wrote) = (prompt_tokens + form + ENVELOPE_TOKENS, u64::from(self.config.max_tokens));
         let money = self.config.price.price.as_ref().map(|price| price.most(read, wrote));
@@ -244,22 +422,22 @@ impl Executor for Llm {
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
         let lead = self.first_wave(&invocation).await;
-        let key = match self.ready(&invocation).await {
-            Ok(key) => key,
+        let (under_way, key) = match self.ready(&invocation).await {
+            Ok(ready) => ready,
             Err(failure) => {
                 // Nothing was sent, so nothing of the budget is taken.
                 invocation.notes.note(|noted| noted.usage = Some(call::nothing()));
                 return Err(failure);
             }
         };
-        let (request, form) = self.request(&invocation);
-        let answered = self.call(request, key.as_ref(), &invocation, lead).await;
+        let answered = self.adapted(&invocation, key.as_ref(), lead).await;
         let failure = match answered {
-            Ok(response) => {
-                self.pool.ended(Outcome::Answered, "");
+            Ok((response, form)) => {
+                under_way.end(Outcome::Answered, "");
                 let (text, model, usage) =
                     (response.text.unwrap_or_default(), response.model, response.usage);
-                self.reader.check_read(&invocation.prompt, usage.tokens_in).map_err(Failure::never)?;
+                let was_cut = |why| invocation.notes.without_stand_in(Failure::never(why));
+                self.reader.check_read(&invocation.prompt, usage.tokens_in).map_err(was_cut)?;
                 let text = form.map_or_else(|| text.clone(), |form| form.restore(&text));
                 return Ok(Reply {
                     text: self.config.service.without_keys(text, key.as_ref()),
@@ -270,25 +448,41 @@ impl Executor for Llm {
             }
             Err(failure) => failure,
         };
-        invocation.notes.note(|noted| {
-            noted.http_status = failure.http_status;
-            if failure.is_free {
-                noted.usage = Some(call::nothing());
-            }
-        });
-        let wait = self.pool.ended(failure.outcome, &failure.failure.to_string());
-        if failure.is_auth && self.config.service.renews_key(key.as_ref()).await {
-            // A command's key may have expired: the next attempt has another.
-            return Err(failure.failure.with_retry(Retry::Soon));
+        Err(settle(failure, under_way, (&self.config.service, key.as_ref()), &invocation).await)
+    }
+}
+
+/// Notes what is known of a call that failed, and says whether and when it is made again.
+async fn settle(
+    failure: CallFailure,
+    under_way: UnderWay,
+    (service, key): (&Service, Option<&Secret>),
+    invocation: &Invocation,
+) -> Failure {
+    invocation.notes.note(|noted| {
+        noted.http_status = failure.http_status;
+        noted.no_stand_in = failure.is_of_answer;
+        noted.host = Some(http::host_and_port(&service.base_url));
+        if failure.is_free {
+            noted.usage = Some(call::nothing());
         }
-        match failure.failure {
-            Failure::Failed { message, retry } => {
-                let message = self.config.service.without_keys(message, key.as_ref());
-                let waits = retry == Retry::Soon && !wait.is_zero();
-                Err(Failure::Failed { message, retry: if waits { Retry::After(wait) } else { retry } })
-            }
-            failure => Err(failure),
+    });
+    let message = service.without_keys(failure.failure.to_string(), key);
+    let may_repeat = under_way.end(failure.outcome, &message);
+    if failure.is_auth && service.renews_key(key).await {
+        // A command's key may have expired: the next attempt has another.
+        return failure.failure.with_retry(Retry::Soon);
+    }
+    let Failure::Failed { retry, .. } = failure.failure else { return failure.failure };
+    let left = invocation.deadline.saturating_duration_since(tokio::time::Instant::now());
+    match retry {
+        Retry::After(wait) if wait >= left => {
+            Failure::never(format!("{message}; the service asks to wait {}", past_deadline(wait)))
         }
+        Retry::Soon | Retry::After(_) if !may_repeat => {
+            Failure::never(format!("{message}; not tried again, as the service only fails"))
+        }
+        retry => Failure::Failed { message, retry },
     }
 }
 

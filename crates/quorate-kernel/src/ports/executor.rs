@@ -40,6 +40,8 @@ pub struct Invocation {
     pub step: Name,
     /// 1 for the first attempt.
     pub attempt: u32,
+    /// The number of the sample, counted from 1: a member may be asked several times with the same prompt.
+    pub sample: u32,
     /// The whole prompt, laid out; what a model is shown.
     pub prompt: Arc<str>,
     /// Where prefixes of the prompt end that other prompts share; see [`crate::prompt::Prompt::cuts`].
@@ -105,6 +107,12 @@ pub struct AttemptInfo {
     pub last_words: Option<String>,
     /// The HTTP status of a response that is an error.
     pub http_status: Option<u16>,
+    /// How many requests the attempt made, if more than one: a service refused a part of the first.
+    pub requests: Option<u32>,
+    /// What a request needed so that the service accepted it, and the setting that does the same. Said once by a process.
+    pub changed: Vec<String>,
+    /// Host and port of the service that was asked.
+    pub host: Option<String>,
     /// Whether the failure is not the service's, so that no stand-in is asked: the model refused, its answer was cut off or
     /// empty, the question does not fit, or another process may drive the run.
     pub no_stand_in: bool,
@@ -130,19 +138,35 @@ impl Notes {
     }
 }
 
-/// Tells a display that an answer comes in.
+/// Tells a display that an answer comes in, or that an attempt waits before it is sent.
 #[derive(Clone, Default)]
-pub struct Progress(Option<Arc<dyn Fn(usize) + Send + Sync>>);
+pub struct Progress {
+    wrote: Option<Arc<dyn Fn(usize) + Send + Sync>>,
+    waits: Option<Arc<dyn Fn(&str, Duration) + Send + Sync>>,
+}
 
 impl Progress {
     /// Calls `tell` with the bytes that came in since the call before; with 0 for a sign of life.
     pub fn new(tell: impl Fn(usize) + Send + Sync + 'static) -> Self {
-        Progress(Some(Arc::new(tell)))
+        Progress { wrote: Some(Arc::new(tell)), waits: None }
+    }
+
+    /// Calls `tell` with the reason for a wait, and how long it is.
+    #[must_use]
+    pub fn with_waits(self, tell: impl Fn(&str, Duration) + Send + Sync + 'static) -> Self {
+        Progress { waits: Some(Arc::new(tell)), ..self }
+    }
+
+    /// Reports that the attempt waits before it is sent.
+    pub fn waits(&self, why: &str, wait: Duration) {
+        if let Some(tell) = &self.waits {
+            tell(why, wait);
+        }
     }
 
     /// Reports that this number of bytes of the answer arrived.
     pub fn wrote(&self, bytes: usize) {
-        if let Some(tell) = &self.0 {
+        if let Some(tell) = &self.wrote {
             tell(bytes);
         }
     }
@@ -150,7 +174,7 @@ impl Progress {
 
 impl std::fmt::Debug for Progress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("Progress").field(&self.0.is_some()).finish()
+        f.debug_struct("Progress").field("is_watched", &self.wrote.is_some()).finish_non_exhaustive()
     }
 }
 
@@ -191,7 +215,7 @@ pub enum Failure {
 pub enum Retry {
     /// After the caller's own pause.
     Soon,
-    /// Not before this much time has passed, as the other side asked. Takes none of the retries.
+    /// Not before this much time has passed, as the other side asked. Takes none of the retries, unless it is no time.
     After(Duration),
     /// The same question would fail the same way.
     Never,

@@ -5,12 +5,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use quorate_manifest::money::Money;
+use quorate_protocol::answers::samples::Spread;
 use quorate_protocol::{AbsenceReason, ConsultationResult, Event, Json, Name};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Map;
 
-use super::{RecordData, lenient, to_data};
+use super::{RecordData, lenient, readable_items, to_data};
 use crate::canonical;
 use crate::ports::executor::Usage;
 use crate::ports::ledger::Kind;
@@ -38,6 +39,14 @@ record_data! {
         pub recorded: bool,
         /// The HTTP status of a response that is an error.
         pub http_status?: u16,
+        /// How many requests it made, if more than one: the service refused a part of the first.
+        pub requests?: u32,
+        /// What a request needed so that the service accepted it, and the setting that does the same.
+        pub changed[]: String,
+        /// The number of the sample, counted from 1, where the member is asked for several.
+        pub sample?: u32,
+        /// Of a sample, the hash of its first prompt.
+        pub prompt_sha256?: String,
         /// The executor, where it stands in for another one.
         pub executor?: String,
     }
@@ -73,6 +82,8 @@ record_data! {
         /// Whether the answer came from a recording, or is missing there: no executor was called.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         pub recorded: bool,
+        /// How the samples of the answer differ, where it has several.
+        pub samples?: Samples,
         /// The probability of each option, where a decision model answered.
         pub probabilities?: BTreeMap<String, f64>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -98,6 +109,32 @@ record_data! {
         /// The HTTP status of its last response, if it is an error.
         #[schemars(with = "u16", range(min = 100, max = 599))]
         pub http?: u16,
+    }
+}
+
+record_data! {
+    /// How the samples of one answer differ.
+    #[derive(Eq, JsonSchema)]
+    #[schemars(inline, deny_unknown_fields, extend("required" = ["asked", "answered", "agree", "spread"]))]
+    pub struct Samples {
+        /// How many samples were asked for.
+        pub asked: u32,
+        /// How many of them have an answer that fits.
+        pub answered: u32,
+        /// How many of them agree with the answer that counts, in the fields that decide; 0 where no answer counts.
+        pub agree: u32,
+        /// The number of the sample whose answer counts, counted from 1.
+        #[schemars(with = "u32")]
+        pub chosen?: u32,
+        /// For each typed field, how many samples gave each value.
+        pub spread: Spread,
+    }
+}
+
+impl Attempt {
+    /// Whether it is an answer that fits.
+    pub fn is_answer(&self) -> bool {
+        self.status == "said" && self.complaints.is_empty()
     }
 }
 

@@ -34,18 +34,38 @@ pub(super) struct CallFailure {
     pub(super) is_auth: bool,
     /// Whether no model was asked, so that nothing is charged: nothing was sent, or the service turned the request down.
     pub(super) is_free: bool,
+    /// Whether the failure is due to the question or the answer; see [`FaultKind::is_of_answer`].
+    pub(super) is_of_answer: bool,
     /// The HTTP status, where it is one of an error.
     pub(super) http_status: Option<u16>,
+    /// What the service said, where it said something.
+    pub(super) fault: Option<Box<Fault>>,
 }
 
 impl CallFailure {
     fn of(failure: Failure, outcome: Outcome) -> Self {
-        CallFailure { failure, outcome, is_auth: false, is_free: false, http_status: None }
+        CallFailure {
+            failure,
+            outcome,
+            is_auth: false,
+            is_free: false,
+            is_of_answer: false,
+            http_status: None,
+            fault: None,
+        }
+    }
+
+    /// Adds to the message what a user can do.
+    pub(super) fn add_hint(&mut self, hint: &str) {
+        if let Failure::Failed { message, .. } = &mut self.failure {
+            message.push_str("; ");
+            message.push_str(hint);
+        }
     }
 
     /// A request that could not be made.
     pub(super) fn unsent(failure: Failure) -> Self {
-        CallFailure { is_free: true, ..CallFailure::of(failure, Outcome::Answered) }
+        CallFailure { is_free: true, ..CallFailure::of(failure, Outcome::Unknown) }
     }
 }
 
@@ -114,7 +134,7 @@ impl Call<'_> {
         }
         check_encoding(&response).map_err(|fault| self.failed(fault))?;
         let mut body = Vec::new();
-        while let Some(bytes) = self.chunk(&mut response).await? {
+        while let Some(bytes) = self.chunk(&mut response, !body.is_empty()).await? {
             if body.len() + bytes.len() > MAX_DOCUMENT_BYTES {
                 let said = format!("it is longer than {MAX_DOCUMENT_BYTES} bytes");
                 return Err(self.failed(Fault::new(FaultKind::TooLarge, said)));
@@ -150,12 +170,16 @@ impl Call<'_> {
     }
 
     async fn exchange(self, request: RequestBuilder) -> Result<Response, CallFailure> {
-        self.limited(request.send()).await?.map_err(|error| self.unreached(&error))
+        self.limited(request.send(), false).await?.map_err(|error| self.unreached(&error))
     }
 
     /// The next bytes of a body; `None` at its end.
-    async fn chunk(self, response: &mut Response) -> Result<Option<impl Deref<Target = [u8]>>, CallFailure> {
-        self.limited(response.chunk()).await?.map_err(|error| {
+    async fn chunk(
+        self,
+        response: &mut Response,
+        has_begun: bool,
+    ) -> Result<Option<impl Deref<Target = [u8]>>, CallFailure> {
+        self.limited(response.chunk(), has_begun).await?.map_err(|error| {
             let said = short(&without_key(error_chain(&error), self.key));
             self.failed(Fault::new(FaultKind::EndedEarly, said))
         })
@@ -166,9 +190,12 @@ impl Call<'_> {
         (mut response, mut stream): (Response, Stream),
         mut on_event: impl FnMut(&Event),
     ) -> Result<wire::Response, CallFailure> {
+        let mut has_begun = false;
         let ended = loop {
             let mut ended = None;
-            let events = match self.chunk(&mut response).await? {
+            let chunk = self.chunk(&mut response, has_begun).await?;
+            has_begun = true;
+            let events = match chunk {
                 Some(bytes) => stream.feed(&bytes),
                 None => stream.finish(),
             };
@@ -208,7 +235,7 @@ impl Call<'_> {
         // As much of a body as is quoted. One that breaks off is quoted until there.
         let mut body = Vec::new();
         while body.len() < fault::MAX_BODY_BYTES {
-            let Ok(Ok(Some(bytes))) = self.limited(response.chunk()).await else { break };
+            let Ok(Ok(Some(bytes))) = self.limited(response.chunk(), true).await else { break };
             body.extend(&bytes[..bytes.len().min(fault::MAX_BODY_BYTES - body.len())]);
         }
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
@@ -219,8 +246,10 @@ impl Call<'_> {
     pub(super) fn failed(self, mut fault: Fault) -> CallFailure {
         fault.said = without_key(fault.said, self.key);
         let outcome = match fault.kind {
-            FaultKind::RateLimited | FaultKind::Overloaded => Outcome::Limited(fault.after),
-            FaultKind::Server => Outcome::Unreached,
+            FaultKind::RateLimited => Outcome::Limited(fault.after),
+            FaultKind::Overloaded | FaultKind::Server | FaultKind::EndedEarly => {
+                Outcome::Unavailable(fault.after)
+            }
             _ => Outcome::Answered,
         };
         let is_auth = fault.kind == FaultKind::Auth;
@@ -230,7 +259,15 @@ impl Call<'_> {
         }
         let is_free = fault.status.is_some_and(|status| (300..500).contains(&status));
         let failure = Failure::Failed { message, retry: fault.retry() };
-        CallFailure { failure, outcome, is_auth, is_free, http_status: fault.status }
+        CallFailure {
+            failure,
+            outcome,
+            is_auth,
+            is_free,
+            is_of_answer: fault.kind.is_of_answer(),
+            http_status: fault.status,
+            fault: Some(Box::new(fault)),
+        }
     }
 
     fn unreached(self, error: &reqwest::Error) -> CallFailure {
@@ -243,26 +280,42 @@ impl Call<'_> {
         if cause.to_ascii_lowercase().contains("certificate") {
             message.push_str("; `ca` names a file of authorities that are trusted beside the system's");
         }
-        let failure = Failure::Failed { message: without_key(message, self.key), retry: Retry::Soon };
-        CallFailure { is_free: error.is_connect(), ..CallFailure::of(failure, Outcome::Unreached) }
+        // A connection that one side does not trust, or that the other side does not encrypt, fails again the same way.
+        let retry = if is_tls_error(error) { Retry::Never } else { Retry::Soon };
+        let failure = Failure::Failed { message: without_key(message, self.key), retry };
+        CallFailure { is_free: error.is_connect(), ..CallFailure::of(failure, Outcome::Unavailable(None)) }
     }
 
-    /// Waits for something, at most for the idle limit and to the deadline.
-    async fn limited<T>(self, future: impl Future<Output = T>) -> Result<T, CallFailure> {
+    /// Waits for something, at most for the idle limit and to the deadline. `has_begun` says whether a part of the answer is
+    /// there.
+    async fn limited<T>(self, future: impl Future<Output = T>, has_begun: bool) -> Result<T, CallFailure> {
         let Call { service, deadline, .. } = self;
-        let until = Instant::now().checked_add(service.idle).map_or(deadline, |until| until.min(deadline));
+        let idle = Some(service.idle).filter(|_| has_begun || !service.is_slow_to_start);
+        let until = idle.and_then(|idle| Instant::now().checked_add(idle));
+        let until = until.map_or(deadline, |until| until.min(deadline));
         match tokio::time::timeout_at(until, future).await {
             Ok(value) => Ok(value),
-            Err(_) if Instant::now() >= deadline => {
-                Err(CallFailure::of(Failure::TimedOut, Outcome::Answered))
-            }
+            Err(_) if Instant::now() >= deadline => Err(CallFailure::of(Failure::TimedOut, Outcome::Unknown)),
             Err(_) => {
                 let (host, idle) = (host_and_port(&service.base_url), service.idle.as_secs());
                 let failure = Failure::failed(format!("{host} sent nothing for {idle} s (`idle`)"));
-                Err(CallFailure::of(failure, Outcome::Unreached))
+                Err(CallFailure::of(failure, Outcome::Unavailable(None)))
             }
         }
     }
+}
+
+/// Whether TLS is the cause of an error.
+fn is_tls_error(error: &reqwest::Error) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        let inside = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        if error.is::<rustls::Error>() || inside.is_some_and(|inside| inside.is::<rustls::Error>()) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }
 
 /// Refuses a compressed body: its size when unpacked is not known.

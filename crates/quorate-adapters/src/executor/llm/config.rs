@@ -4,9 +4,14 @@
 use std::time::Duration;
 
 use quorate_kernel::ports::executor::{ConfigError, Settings};
+use quorate_protocol::Json;
+use serde_json::Map;
 use url::Url;
 
+use super::adapt;
+use super::decide::api::Api;
 use super::prices::Priced;
+use super::schema::Dialect;
 use super::service::{Defaults, Service, address};
 use super::wire::{Auth, Cache, Server, Wire};
 use crate::block::Block;
@@ -24,6 +29,10 @@ const KEYS: &[&str] = &[
     "ca",
     "schema",
     "max_tokens",
+    "tokens_field",
+    "usage",
+    "system",
+    "extra",
     "effort",
     "cache",
     "context",
@@ -34,10 +43,14 @@ const KEYS: &[&str] = &[
 ];
 
 const DEFAULT_MAX_TOKENS: u32 = 16_000;
+/// An answer fits, and a small computer writes this in some minutes.
+const LOCAL_MAX_TOKENS: u32 = 4_000;
 /// No byte for this long is a dead stream. Models that reason may pause for over a minute; comments count as life.
 const DEFAULT_IDLE: Duration = Duration::from_secs(300);
 /// Members of a council.
 pub(super) const DEFAULT_CONCURRENCY: usize = 4;
+/// Most local servers have one slot, and calls that wait for it have no byte to send.
+pub(super) const LOCAL_CONCURRENCY: usize = 1;
 
 /// How a service is told of the answer's form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +72,14 @@ pub(super) struct Config {
     pub(super) service: Service,
     pub(super) schema: SchemaMode,
     pub(super) max_tokens: u32,
+    /// The name of the cap on output tokens in a request, where it has one of several.
+    pub(super) tokens_field: Option<String>,
+    /// Whether a stream is asked for its usage.
+    pub(super) usage: bool,
+    /// Whether the host's instruction is a message of its own.
+    pub(super) system: bool,
+    /// What is added to the body of each request.
+    pub(super) extra: Map<String, Json>,
     pub(super) effort: Option<String>,
     pub(super) cache: Cache,
     pub(super) context: Option<u32>,
@@ -69,6 +90,11 @@ pub(super) struct Config {
 }
 
 impl Config {
+    /// The dialect of JSON Schema that its server takes.
+    pub(super) fn dialect(&self) -> Dialect {
+        self.wire.dialect(http::is_local(&self.service.base_url))
+    }
+
     /// Reads the table.
     ///
     /// # Errors
@@ -95,16 +121,35 @@ impl Config {
         let own_host = written.is_none();
         let variables = preset.filter(|_| own_host).map_or(&[][..], |preset| preset.variables);
         let auth = preset.map_or_else(|| wire.default_auth(), |preset| preset.auth);
-        let idle = block.duration("idle")?.unwrap_or(DEFAULT_IDLE);
-        let service = Service::parse(&block, &settings.dir, Defaults { base_url, auth, variables, idle })?;
+        let idle = block.duration("idle")?;
+        let is_preset_local = preset.is_some_and(|preset| preset.is_local);
+        let is_slow = is_preset_local || http::is_local(&base_url);
+        let defaults = Defaults {
+            base_url,
+            auth,
+            variables,
+            idle: idle.unwrap_or(DEFAULT_IDLE),
+            is_slow_to_start: is_slow && idle.is_none(),
+        };
+        let service = Service::parse(&block, &settings.dir, defaults)?;
         let model = block.text("model")?.or_else(|| preset.and_then(|preset| preset.default_model));
         let Some(model) = model else {
-            let name = preset.map_or(&*settings.name, |preset| preset.name);
-            return Err(ConfigError::for_key("model", "no model is named").with_help(format!(
-                "write `{name}:MODEL`, or set `model`; `quorate models {name}` lists them"
-            )));
+            let name = &*settings.name;
+            let write = match preset {
+                _ if name.contains("://") => format!("write `{name}#MODEL`"),
+                Some(preset) => format!("write `{}:MODEL`, or set `model`", preset.name),
+                None => format!("set `model` in `[executors.{name}]`"),
+            };
+            let list = preset.filter(|_| own_host).map_or(name, |preset| preset.name);
+            let help = format!("{write}; `quorate models {list}` lists the models");
+            return Err(ConfigError::for_key("model", "no model is named").with_help(help));
         };
-        let is_local = preset.is_some_and(|preset| preset.is_local) || http::is_loopback(&service.base_url);
+        let is_local = is_preset_local || http::is_loopback(&service.base_url);
+        let server = match (preset, wire) {
+            (Some(preset), _) if own_host => preset.server,
+            (_, Wire::Chat) if base_url_is_vendor(written, wire) => Server::Vendor,
+            _ => Server::Compatible,
+        };
         let price = Priced::of(&block, model, is_local, settings.prices.as_deref(), None)?;
         let config = Config {
             wire,
@@ -114,16 +159,24 @@ impl Config {
             schema: block
                 .word("schema", SchemaMode::parse, &SchemaMode::ALL.map(SchemaMode::as_str))?
                 .unwrap_or(SchemaMode::Native),
-            max_tokens: whole(&block, "max_tokens")?.unwrap_or(DEFAULT_MAX_TOKENS),
+            max_tokens: whole(&block, "max_tokens")?.unwrap_or(if is_slow {
+                LOCAL_MAX_TOKENS
+            } else {
+                DEFAULT_MAX_TOKENS
+            }),
+            tokens_field: tokens_field(&block, wire, server, written)?,
+            usage: !block.has("usage") || block.flag("usage")?,
+            system: !block.has("system") || block.flag("system")?,
+            extra: block.table("extra")?.cloned().unwrap_or_default(),
             effort: block.text("effort")?.map(str::to_owned),
             cache: block.word("cache", Cache::parse, &Cache::ALL.map(Cache::as_str))?.unwrap_or(Cache::Auto),
             context: whole(&block, "context")?,
-            concurrency: block.count("concurrency")?.unwrap_or(DEFAULT_CONCURRENCY),
-            server: match (preset, wire) {
-                (Some(preset), _) if own_host => preset.server,
-                (_, Wire::Chat) if base_url_is_vendor(written, wire) => Server::Vendor,
-                _ => Server::Compatible,
-            },
+            concurrency: block.count("concurrency")?.unwrap_or(if is_slow {
+                LOCAL_CONCURRENCY
+            } else {
+                DEFAULT_CONCURRENCY
+            }),
+            server,
             price,
         };
         config.check_effects(&block)?;
@@ -133,6 +186,15 @@ impl Config {
     /// Refuses keys that the service would not be told of.
     fn check_effects(&self, block: &Block<'_>) -> Result<(), ConfigError> {
         let (wire, word) = (self.wire, self.wire.as_str());
+        if block.has("usage") && wire != Wire::Chat {
+            let message = format!("`usage` is for `chat`: with `{word}` a response has its usage unasked");
+            return Err(ConfigError::for_key("usage", message).with_help("remove `usage`"));
+        }
+        adapt::check_extra(&self.extra)?;
+        if let Some(name) = self.tokens_field.as_ref().filter(|name| self.extra.contains_key(*name)) {
+            let message = format!("`extra.{name}` cannot be set: the key `max_tokens` sets it");
+            return Err(ConfigError::for_key("extra", message));
+        }
         if self.context.is_some() && !matches!(wire, Wire::Chat | Wire::Ollama) {
             let message = format!(
                 "`context` is for `chat` and `ollama`: with `{word}` a service says itself what does not fit"
@@ -165,7 +227,7 @@ impl Config {
     }
 }
 
-fn preset(name: &str) -> Result<&'static ServicePreset, ConfigError> {
+pub(super) fn preset(name: &str) -> Result<&'static ServicePreset, ConfigError> {
     ServicePreset::find(name).ok_or_else(|| {
         let help = format!("the presets are {}", preset_names());
         ConfigError::for_key("preset", format!("unknown preset `{name}`")).with_help(help)
@@ -174,6 +236,52 @@ fn preset(name: &str) -> Result<&'static ServicePreset, ConfigError> {
 
 fn preset_names() -> String {
     PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", ")
+}
+
+/// The name of the cap on output tokens: that of the key, else the one that the server knows.
+fn tokens_field(
+    block: &Block<'_>,
+    wire: Wire,
+    server: Server,
+    base_url: Option<&str>,
+) -> Result<Option<String>, ConfigError> {
+    let name = match (block.text("tokens_field")?, wire) {
+        (None, Wire::Responses) => "max_output_tokens",
+        (None, Wire::Chat) if server == Server::Vendor || base_url.is_some_and(is_openai) => {
+            "max_completion_tokens"
+        }
+        (None, Wire::Chat) => "max_tokens",
+        (None, _) => return Ok(None),
+        (Some(name), Wire::Chat | Wire::Responses) => name,
+        (Some(_), _) => {
+            let message = format!(
+                "`tokens_field` is for `chat` and `responses`: with `{}` the field has one name",
+                wire.as_str()
+            );
+            return Err(ConfigError::for_key("tokens_field", message).with_help("remove `tokens_field`"));
+        }
+    };
+    let is_name = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    // Another part of the request would be lost.
+    let is_other = ["text", "store", "reasoning"].contains(&name)
+        || !name.contains("token")
+            && adapt::check_extra(&Map::from_iter([(name.to_owned(), Json::Null)])).is_err();
+    if !is_name || is_other {
+        let message =
+            format!("`tokens_field` cannot be `{name}`: it is the name of the most tokens of an answer");
+        let help = format!("for example `{}`", adapt::TOKENS_FIELDS.join("` or `"));
+        return Err(ConfigError::for_key("tokens_field", message).with_help(help));
+    }
+    Ok(Some(name.to_owned()))
+}
+
+/// Whether an address is one of OpenAI's, or of Azure's for the same models, whose newer models refuse `max_tokens`.
+fn is_openai(base_url: &str) -> bool {
+    let host =
+        Url::parse(base_url).ok().and_then(|url| url.host_str().map(str::to_owned)).unwrap_or_default();
+    let ends =
+        [".api.openai.com", ".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"];
+    host == "api.openai.com" || ends.iter().any(|end| host.ends_with(end))
 }
 
 fn whole(block: &Block<'_>, key: &str) -> Result<Option<u32>, ConfigError> {
@@ -185,7 +293,7 @@ fn whole(block: &Block<'_>, key: &str) -> Result<Option<u32>, ConfigError> {
         .transpose()
 }
 
-fn preset_address(preset: &ServicePreset) -> Result<Url, ConfigError> {
+pub(super) fn preset_address(preset: &ServicePreset) -> Result<Url, ConfigError> {
     let Some((variable, example)) = preset.host_variable else { return address(preset.base_url) };
     let Some(value) = http::read_variable(variable) else {
         let message =
@@ -233,6 +341,23 @@ pub const PRESETS: &[ServicePreset] = &[
         ..ServicePreset::of("bedrock", Wire::Chat, "https://bedrock-runtime.{}.amazonaws.com/openai/v1")
     },
     ServicePreset {
+        variables: &["CLOUDFLARE_API_TOKEN"],
+        host_variable: Some(("CLOUDFLARE_ACCOUNT_ID", "ACCOUNT")),
+        ..ServicePreset::decides(
+            "cloudflare",
+            "https://api.cloudflare.com/client/v4/accounts/{}/ai/run/@cf/cloudflare",
+        )
+    },
+    ServicePreset {
+        variables: &["DATABRICKS_TOKEN"],
+        host_variable: Some(("DATABRICKS_HOST", "https://NAME.cloud.databricks.com")),
+        ..ServicePreset::decides("databricks", "{}/ai-gateway/typesafe/v1")
+    },
+    ServicePreset {
+        variables: &["FIREWORKS_API_KEY"],
+        ..ServicePreset::decides("fireworks", "https://api.fireworks.ai/inference/v1")
+    },
+    ServicePreset {
         variables: &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
         auth: Auth::XGoogApiKey,
         default_model: Some("gemini-3.5-flash"),
@@ -259,12 +384,19 @@ pub const PRESETS: &[ServicePreset] = &[
         server: Server::Compatible,
         ..ServicePreset::of("openrouter", Wire::Chat, "https://openrouter.ai/api/v1")
     },
+    ServicePreset {
+        variables: &["TYPESAFE_API_KEY"],
+        default_model: Some("jev-latest"),
+        ..ServicePreset::decides("typesafe", "https://api.typesafe.ai/v1")
+    },
 ];
 
 /// The first preset that can be asked with nothing but its name, as its variable is set; with that variable.
 pub fn with_key(is_set: impl Fn(&str) -> bool) -> Option<(&'static str, &'static str)> {
     let ready =
         PRESETS.iter().filter(|preset| preset.default_model.is_some() && preset.host_variable.is_none());
+    // A decision model cannot be a member of a council.
+    let ready = ready.filter(|preset| preset.decides.is_none());
     ready
         .flat_map(|preset| preset.variables.iter().map(|name| (preset.name, *name)))
         .find(|(_, name)| is_set(name))
@@ -276,6 +408,8 @@ pub struct ServicePreset {
     /// The value of the key `preset`.
     pub name: &'static str,
     pub(super) wire: Wire,
+    /// The wire of its decision models, where it is for these alone.
+    pub(super) decides: Option<Api>,
     /// The base URL; `{}` stands for the value of `host_variable`.
     pub(super) base_url: &'static str,
     /// The variable that completes the base URL, and an example of its value.
@@ -295,6 +429,7 @@ impl ServicePreset {
         ServicePreset {
             name,
             wire,
+            decides: None,
             base_url,
             host_variable: None,
             variables: &[],
@@ -303,6 +438,11 @@ impl ServicePreset {
             server: Server::Vendor,
             is_local: false,
         }
+    }
+
+    /// A service of decision models.
+    const fn decides(name: &'static str, base_url: &'static str) -> ServicePreset {
+        ServicePreset { decides: Some(Api::SystemOne), ..ServicePreset::of(name, Wire::Chat, base_url) }
     }
 
     /// The preset of a name.

@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use quorate_kernel::budget::most_tokens;
-use quorate_kernel::ports::executor::{CallLimit, ConfigError, Failure, Retry, Settings, SideEffect, Usage};
+use quorate_kernel::ports::executor::{
+    CallLimit, ConfigError, Failure, Progress, Retry, Settings, SideEffect, Usage,
+};
 use quorate_kernel::ports::extension::{Embedder, ExtensionError, Meter};
 use quorate_manifest::money::Money;
 use quorate_protocol::Json;
@@ -58,7 +60,13 @@ pub fn new(settings: &Settings) -> Result<Arc<dyn Embedder>, ConfigError> {
         return Err(ConfigError::for_block("no model is named").with_help("set `model`"));
     };
     let base_url = address(block.text("base_url")?.unwrap_or(api.default_base_url()))?;
-    let defaults = Defaults { base_url, auth: api.default_auth(), variables: &[], idle: settings.timeout };
+    let defaults = Defaults {
+        base_url,
+        auth: api.default_auth(),
+        variables: &[],
+        idle: settings.timeout,
+        is_slow_to_start: false,
+    };
     let service = Service::parse(&block, &settings.dir, defaults)?;
     let pool = Pool::named(&service.pool(None), DEFAULT_CONCURRENCY);
     let is_local = http::is_loopback(&service.base_url);
@@ -143,7 +151,7 @@ impl ServiceEmbedder {
     ) -> Result<Vec<Vec<f32>>, Failure> {
         let admitted = tokio::time::timeout_at(deadline, self.pool.admit()).await;
         let _room = admitted.map_err(|_| Failure::TimedOut)?;
-        self.pool.wait_turn(deadline).await?;
+        let under_way = self.pool.start(deadline, &Progress::default()).await?;
         let key = self.service.key().await?;
         let request = self.api.encode(&self.model, texts);
         let client = self.service.client().await?;
@@ -161,15 +169,16 @@ impl ServiceEmbedder {
             body.and_then(|body| self.api.decode(&body, texts.len()).map_err(|fault| call.failed(fault)));
         let failed = match decoded {
             Ok(vectors) => {
-                self.pool.ended(Outcome::Answered, "");
+                under_way.end(Outcome::Answered, "");
                 return Ok(vectors);
             }
             Err(failed) => failed,
         };
-        self.pool.ended(failed.outcome, &failed.failure.to_string());
+        let may_repeat = under_way.end(failed.outcome, &failed.failure.to_string());
         Err(match failed.is_auth && self.service.renews_key(key.as_ref()).await {
             true => failed.failure.with_retry(Retry::Soon),
-            false => failed.failure,
+            false if may_repeat => failed.failure,
+            false => failed.failure.with_retry(Retry::Never),
         })
     }
 

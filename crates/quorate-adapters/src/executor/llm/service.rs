@@ -49,6 +49,8 @@ pub(super) struct Service {
     pub(super) ca: Option<PathBuf>,
     /// No byte for this long is a dead connection.
     pub(super) idle: Duration,
+    /// Whether that counts only from the first byte of an answer on: a local server may read a long prompt in silence.
+    pub(super) is_slow_to_start: bool,
     /// Made for the first call, so that its connections serve all of them.
     client: OnceCell<Client>,
 }
@@ -60,6 +62,7 @@ pub(super) struct Defaults<'a> {
     /// The variables that may have the key.
     pub(super) variables: &'a [&'a str],
     pub(super) idle: Duration,
+    pub(super) is_slow_to_start: bool,
 }
 
 impl Service {
@@ -85,6 +88,7 @@ impl Service {
             headers: headers(block)?,
             ca: block.text("ca")?.map(|path| dir.join(path)),
             idle: defaults.idle,
+            is_slow_to_start: defaults.is_slow_to_start,
             client: OnceCell::new(),
         })
     }

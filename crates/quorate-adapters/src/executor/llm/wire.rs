@@ -44,11 +44,10 @@ mod messages;
 mod ollama;
 mod responses;
 
-use quorate_kernel::canonical::MAX_EXACT_INTEGER;
+use quorate_kernel::canonical::{self, MAX_EXACT_INTEGER};
 use quorate_kernel::ports::executor::Usage;
 use quorate_protocol::{Json, answers};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::json;
 
 use super::fault::{self, Fault, FaultKind};
@@ -57,9 +56,6 @@ use crate::executor::llm::fault::quoted;
 
 /// How many bytes a response has at most: a long answer with its reasoning, where each token is an event.
 pub const MAX_RESPONSE_BYTES: usize = 64 << 20;
-
-/// How many bytes a response has at most that is sent whole.
-const MAX_WHOLE_BYTES: usize = 4 << 20;
 
 /// A wire format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -104,11 +100,12 @@ impl Wire {
         }
     }
 
-    /// The dialect of JSON Schema that it takes.
-    pub fn dialect(self) -> Dialect {
+    /// The dialect of JSON Schema that a server takes.
+    pub fn dialect(self, is_local: bool) -> Dialect {
         match self {
             Wire::Messages => Dialect::Anthropic,
-            Wire::Chat | Wire::Responses | Wire::Ollama => Dialect::OpenAi,
+            Wire::Chat | Wire::Responses if !is_local => Dialect::OpenAi,
+            Wire::Chat | Wire::Responses | Wire::Ollama => Dialect::Local,
             Wire::Gemini => Dialect::Gemini,
         }
     }
@@ -119,6 +116,27 @@ impl Wire {
             Wire::Messages => true,
             Wire::Chat | Wire::Responses => server == Server::Vendor,
             Wire::Gemini | Wire::Ollama => false,
+        }
+    }
+
+    /// The name of the cap on output tokens in a request, where servers have several names for it.
+    pub(super) fn tokens_field(self, server: Server) -> Option<&'static str> {
+        match (self, server) {
+            (Wire::Chat, Server::Vendor) => Some("max_completion_tokens"),
+            (Wire::Chat, Server::Compatible) => Some("max_tokens"),
+            (Wire::Responses, _) => Some("max_output_tokens"),
+            _ => None,
+        }
+    }
+
+    /// Whether a body may end after this reason without the final event, because it is the API's own word for a whole answer.
+    /// The final event of Gemini is the end of the body.
+    fn may_end_after(self, reason: &str) -> bool {
+        match self {
+            Wire::Chat => reason == "stop",
+            Wire::Messages => matches!(reason, "end_turn" | "stop_sequence"),
+            Wire::Gemini => true,
+            Wire::Responses | Wire::Ollama => false,
         }
     }
 
@@ -196,6 +214,9 @@ pub struct Response {
 }
 
 /// Reads the body of one successful response.
+///
+/// The envelope is read liberally: events, a JSON value on each line, one document, or a list of chunks. An answer needs its
+/// end: the final event of its wire, the end of a document, or the end of the body after a reason that is the wire's own.
 #[derive(Debug)]
 pub struct Stream {
     wire: Wire,
@@ -204,17 +225,36 @@ pub struct Stream {
     decoder: Box<dyn Decode>,
     answer: Answer,
     bytes_read: usize,
-    /// The start of a body that has no events.
+    /// The lines that are no events: a page, a document or a list.
     stray: String,
     has_events: bool,
+    /// How many JSON values stood alone.
+    values: usize,
+    /// The start of a value that is not of the wire.
+    foreign: String,
+    /// A sentence in place of an event.
+    remark: String,
+    body: Body,
     has_ended: bool,
+}
+
+/// What the whole body may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Body {
+    Events,
+    /// A list of chunks, which is closed.
+    List,
+    /// A response that is no part of a stream.
+    Document,
 }
 
 /// Reads the events of one wire.
 trait Decode: std::fmt::Debug + Send {
+    /// Reads an object. `name` is what the event is called outside of it, or empty.
+    ///
     /// # Errors
-    /// When the event is malformed, or ends the call without an answer.
-    fn read(&mut self, data: &str, answer: &mut Answer) -> Result<AnswerStep, Fault>;
+    /// When the text of the answer is malformed, or the event ends the call without an answer.
+    fn read(&mut self, name: &str, event: &Json, answer: &mut Answer) -> Result<AnswerStep, Fault>;
 }
 
 impl Stream {
@@ -226,7 +266,7 @@ impl Stream {
             events: Events::default(),
             decoder: match wire {
                 Wire::Messages => Box::new(messages::Decoder::default()),
-                Wire::Chat => Box::new(chat::Decoder::default()),
+                Wire::Chat => Box::new(chat::Decoder),
                 Wire::Responses => Box::new(responses::Decoder::default()),
                 Wire::Gemini => Box::new(gemini::Decoder),
                 Wire::Ollama => Box::new(ollama::Decoder),
@@ -235,6 +275,10 @@ impl Stream {
             bytes_read: 0,
             stray: String::new(),
             has_events: false,
+            values: 0,
+            foreign: String::new(),
+            remark: String::new(),
+            body: Body::Events,
             has_ended: false,
         }
     }
@@ -264,14 +308,20 @@ impl Stream {
         if !self.has_ended {
             self.take_line("", &mut events);
         }
-        if !self.has_ended && !self.has_events {
-            self.take_whole(&mut events);
+        if !self.has_ended && !self.has_events && self.values == 0 {
+            let step = self.read_whole();
+            self.apply(step, &mut events);
         }
         if !self.has_ended {
-            let fault = self.early_end();
-            events.push(self.end(Err(fault)));
+            let step = self.end_of_body();
+            self.apply(step, &mut events);
         }
         events
+    }
+
+    /// Whether the answer is complete, though the final event of the wire has not arrived: the body may end now.
+    pub fn is_complete(&self) -> bool {
+        !self.has_ended && self.end_of_body().is_ok()
     }
 
     fn take_line(&mut self, line: &str, events: &mut Vec<Event>) {
@@ -286,35 +336,18 @@ impl Stream {
         self.apply(step, events);
     }
 
-    /// Reads a body that is a whole response in place of a stream.
-    fn take_whole(&mut self, events: &mut Vec<Event>) {
-        let body = quorate_kernel::canonical::parse(&self.stray).ok();
-        // Beside an error nothing else in a body counts.
-        if let Some(body) =
-            body.as_ref().filter(|body| body.get("error").is_some_and(|error| !error.is_null()))
-        {
-            return self.apply(Err(fault::from_event(body)), events);
-        }
-        for data in body.and_then(|body| whole_events(self.wire, &body)).unwrap_or_default() {
-            if !self.has_ended {
-                let step = self.read_event("", &data).map(Some);
-                self.apply(step, events);
-            }
-        }
-    }
-
-    fn apply(&mut self, mut step: Result<Option<AnswerStep>, Fault>, events: &mut Vec<Event>) {
+    fn apply(&mut self, step: Result<Option<AnswerStep>, Fault>, events: &mut Vec<Event>) {
+        // A number that no record can hold is unknown.
         if self.answer.usage.counts().any(|count| count > MAX_EXACT_INTEGER) {
             self.answer.usage = Usage::default();
-            step = Err(Fault::new(FaultKind::Malformed, "a number of tokens is past 2^53"));
         }
         if let Some(delta) = self.answer.take_delta() {
             events.push(Event::Text(delta));
-        } else if matches!(step, Ok(Some(AnswerStep::More))) {
+        } else if matches!(step, Ok(Some(AnswerStep::More | AnswerStep::Document))) {
             events.push(Event::Progress);
         }
         match step {
-            Ok(None | Some(AnswerStep::More)) => {}
+            Ok(None | Some(AnswerStep::More | AnswerStep::Document)) => {}
             Ok(Some(AnswerStep::Done)) => {
                 let text = self.answer.take_text();
                 events.push(self.end(text));
@@ -325,43 +358,170 @@ impl Stream {
 
     /// Reads a line; `None` if it is neither an event nor a sign of life.
     fn read_line(&mut self, line: &str) -> Result<Option<AnswerStep>, Fault> {
-        if self.wire == Wire::Ollama {
-            return match line.trim() {
-                "" => Ok(None),
-                line => self.decoder.read(line, &mut self.answer).map(Some),
-            };
-        }
         match self.events.take_line(line)? {
             None => Ok(None),
             Some(Item::Comment) => Ok(Some(AnswerStep::More)),
-            Some(Item::Stray) => {
-                if self.stray.len() + line.len() < MAX_WHOLE_BYTES {
-                    self.stray.push_str(line);
-                    self.stray.push('\n');
-                }
-                Ok(None)
-            }
+            Some(Item::Stray) => self.read_stray(line.trim()),
             Some(Item::Event { name, data }) => {
                 self.has_events = true;
-                self.read_event(&name, &data).map(Some)
+                self.read_data(&name, &data).map(Some)
             }
         }
     }
 
-    fn read_event(&mut self, name: &str, data: &str) -> Result<AnswerStep, Fault> {
-        // Proxies say in plain text what went wrong.
-        if name == "error" && !data.trim_start().starts_with('{') {
-            return Err(Fault::new(FaultKind::Server, data));
+    /// Reads a line outside of events: a JSON value, or a part of the value that the whole body is.
+    fn read_stray(&mut self, line: &str) -> Result<Option<AnswerStep>, Fault> {
+        let is_value = line == DONE || (line.starts_with('{') && line.ends_with('}'));
+        if is_value && self.stray.is_empty() {
+            match parse(line) {
+                Ok(value) => return self.read_value(&value, line).map(Some),
+                Err(fault) if fault.kind == FaultKind::TooLarge => return Err(fault),
+                Err(_) => {}
+            }
         }
-        self.decoder.read(data, &mut self.answer)
+        if self.values > 0 && !line.is_empty() {
+            return Err(Fault::new(FaultKind::Malformed, line));
+        }
+        if !self.has_events {
+            if self.stray.len() + line.len() > MAX_EVENT_BYTES {
+                let said = format!("it is longer than {MAX_EVENT_BYTES} bytes");
+                return Err(Fault::new(FaultKind::TooLarge, said));
+            }
+            self.stray.push_str(line);
+            self.stray.push('\n');
+        }
+        Ok(None)
     }
 
-    /// The fault of a body that ended before its terminal event. One without any event may be an error, or a page.
+    /// Reads a body that is one JSON value in several lines, or a list. A page is none.
+    fn read_whole(&mut self) -> Result<Option<AnswerStep>, Fault> {
+        let stray = std::mem::take(&mut self.stray);
+        match parse(&stray) {
+            Ok(value) => {
+                let step = self.read_value(&value, &stray);
+                if value.is_array() {
+                    self.body = Body::List;
+                }
+                step.map(Some)
+            }
+            Err(fault) if fault.kind == FaultKind::TooLarge => Err(fault),
+            Err(_) => {
+                self.stray = stray;
+                Ok(None)
+            }
+        }
+    }
+
+    /// Reads a JSON value that stands alone.
+    fn read_value(&mut self, value: &Json, text: &str) -> Result<AnswerStep, Fault> {
+        const KEYS: [&str; 9] = [
+            "choices",
+            "candidates",
+            "message",
+            "type",
+            "output",
+            "model",
+            "done",
+            "promptFeedback",
+            "usageMetadata",
+        ];
+        self.values += 1;
+        let is_known = match value {
+            Json::Object(fields) => KEYS.iter().any(|key| fields.contains_key(*key)),
+            Json::Array(items) => !items.is_empty(),
+            Json::String(mark) => mark == DONE,
+            _ => false,
+        };
+        if self.values == 1 && !is_known {
+            self.foreign = text.chars().take(MAX_FOREIGN_CHARS).collect();
+        }
+        self.read_json("", value)
+    }
+
+    /// Reads the data of an event.
+    fn read_data(&mut self, name: &str, data: &str) -> Result<AnswerStep, Fault> {
+        let data = data.trim();
+        let is_error = name == "error";
+        if !is_error && is_sign_of_life(data) {
+            if data.contains(' ') && !data.starts_with(':') {
+                self.remark = quoted(data);
+            }
+            return Ok(AnswerStep::More);
+        }
+        match parse(data) {
+            Ok(event) if is_error => Err(fault::from_event(&event)),
+            Ok(event) => self.read_json(name, &event),
+            // Proxies say in plain text what went wrong.
+            Err(_) if is_error => Err(Fault::new(FaultKind::Server, data)),
+            // Some servers put no blank line between events.
+            Err(fault) if fault.kind == FaultKind::Malformed && data.contains('\n') => {
+                let mut step = AnswerStep::More;
+                for line in data.lines().filter(|line| !line.trim().is_empty()) {
+                    if step != AnswerStep::Done {
+                        step = self.read_data(name, line)?;
+                    }
+                }
+                Ok(step)
+            }
+            Err(fault) => Err(fault),
+        }
+    }
+
+    fn read_json(&mut self, name: &str, value: &Json) -> Result<AnswerStep, Fault> {
+        match value {
+            Json::Object(_) => {
+                if let Some(fault) = error_in(value) {
+                    return Err(fault);
+                }
+                let step = self.decoder.read(name, value, &mut self.answer)?;
+                if step == AnswerStep::Document {
+                    self.body = Body::Document;
+                }
+                Ok(step)
+            }
+            Json::Array(all) => {
+                let mut step = AnswerStep::More;
+                for one in all {
+                    if step != AnswerStep::Done {
+                        step = self.read_json(name, one)?;
+                    }
+                }
+                Ok(step)
+            }
+            // The mark of one wire, which compatible servers of the others send after their last event.
+            Json::String(mark) if mark == DONE && self.wire == Wire::Chat => self.answer.end(),
+            Json::String(mark) if mark == DONE => Ok(AnswerStep::More),
+            Json::Null => Ok(AnswerStep::More),
+            other => Err(Fault::new(FaultKind::Malformed, format!("`{other}` is no event"))),
+        }
+    }
+
+    /// What the end of the body leads to, where no final event came before.
+    fn end_of_body(&self) -> Result<Option<AnswerStep>, Fault> {
+        if let Some(fault) = self.answer.finish_fault() {
+            return Err(fault);
+        }
+        let reason = self.answer.finish.as_deref();
+        let is_complete = match self.body {
+            Body::Document if !self.has_events && self.values <= 1 => true,
+            Body::List => reason.is_some(),
+            Body::Document | Body::Events => reason.is_some_and(|reason| self.wire.may_end_after(reason)),
+        };
+        if is_complete { Ok(Some(AnswerStep::Done)) } else { Err(self.early_end()) }
+    }
+
+    /// The fault of a body that ended before its terminal event. One without any event may be a page.
     fn early_end(&self) -> Fault {
-        match quorate_kernel::canonical::parse(&self.stray) {
-            _ if self.has_events || self.stray.is_empty() => Fault::new(FaultKind::EndedEarly, ""),
-            Ok(body) if body.get("error").is_some() || body.is_array() => fault::from_event(&body),
-            _ => Fault::new(FaultKind::Malformed, &self.stray),
+        match (&*self.stray, &*self.foreign, self.answer.finish.as_deref()) {
+            (page, ..) if !self.has_events && !page.is_empty() => Fault::new(FaultKind::Malformed, page),
+            (_, foreign, _) if !self.has_events && self.values == 1 && !foreign.is_empty() => {
+                Fault::new(FaultKind::Malformed, foreign)
+            }
+            (.., Some(reason)) => {
+                let said = format!("it stopped for `{reason}`, but the final event is missing");
+                Fault::new(FaultKind::EndedEarly, said)
+            }
+            _ => Fault::new(FaultKind::EndedEarly, &self.remark),
         }
     }
 
@@ -370,6 +530,110 @@ impl Stream {
         let answer = std::mem::take(&mut self.answer);
         Event::Ended(Box::new(Response { text, model: answer.model, usage: answer.usage }))
     }
+}
+
+/// The end of a stream of the wire `chat`.
+const DONE: &str = "[DONE]";
+
+/// How much of a value is kept that is not of the wire, in characters.
+const MAX_FOREIGN_CHARS: usize = 500;
+
+/// Whether the data of an event is only a sign of life: empty, a comment, or plain words such as `ping`.
+fn is_sign_of_life(data: &str) -> bool {
+    let words = data.trim_start_matches(['[', '(', '<', '-', ' ']);
+    let is_word = data.starts_with(':') || words.starts_with(char::is_alphabetic);
+    data.is_empty() || (data != DONE && is_word && !data.contains(['{', '}', '"']))
+}
+
+/// The error that an event reports in place of a part of the answer, in the words of any API or gateway.
+fn error_in(event: &Json) -> Option<Fault> {
+    const PARTS: [&str; 10] = [
+        "choices",
+        "candidates",
+        "delta",
+        "content",
+        "content_block",
+        "output",
+        "response",
+        "item",
+        "part",
+        "done",
+    ];
+    let text = |key: &str| event.get(key).and_then(Json::as_str);
+    let says = |key: &str| {
+        event.get(key).is_some_and(|value| match value {
+            Json::Null | Json::Bool(false) => false,
+            Json::String(text) => !text.is_empty(),
+            Json::Number(number) => number.as_u64() != Some(0),
+            _ => true,
+        })
+    };
+    let is_named =
+        ["type", "object", "status"].iter().any(|key| text(key).is_some_and(|word| word.contains("error")));
+    let is_bare = !PARTS.iter().any(|key| event.get(key).is_some());
+    let has_code = ["code", "status", "status_code", "statusCode", "error_code"].iter().any(|key| says(key));
+    let has_message = says("detail") || (has_code && (text("message").is_some() || text("msg").is_some()));
+    let is_error = says("error") || is_named || (is_bare && (says("errors") || has_message));
+    is_error.then(|| fault::from_event(event))
+}
+
+/// How many parts the value of a long text has at most: each takes up to 400 bytes of memory.
+const MAX_PARTS: usize = 80_000;
+
+/// Reads the JSON of one event, or the mark of the end.
+///
+/// # Errors
+/// When it is not JSON, names a key twice, or has too many parts.
+fn parse(text: &str) -> Result<Json, Fault> {
+    if text == DONE {
+        return Ok(DONE.into());
+    }
+    if text.len() > MAX_PARTS && parts(text) > MAX_PARTS {
+        return Err(Fault::new(FaultKind::TooLarge, format!("an event has more than {MAX_PARTS} parts")));
+    }
+    canonical::parse_received(text).map_err(|error| Fault::new(FaultKind::Malformed, error.to_string()))
+}
+
+/// How many parts a JSON text has, without reading it.
+fn parts(text: &str) -> usize {
+    let (mut in_text, mut is_escaped) = (false, false);
+    let starts_part = |byte: &u8| {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = in_text,
+            b'"' => in_text = !in_text,
+            _ => return !in_text && matches!(byte, b'[' | b'{' | b','),
+        }
+        false
+    };
+    text.as_bytes().iter().filter(|byte| starts_part(byte)).count()
+}
+
+/// A number of tokens; `None` where it cannot be read.
+fn count(value: Option<&Json>) -> Option<u64> {
+    let whole = |number: f64| (0.0..1e16).contains(&number).then(|| format!("{number:.0}"))?.parse().ok();
+    let number: Option<u64> = match value? {
+        Json::Number(number) => number.as_u64().or_else(|| whole(number.as_f64()?)),
+        Json::String(text) => whole(text.trim().parse().ok()?),
+        _ => None,
+    };
+    number.filter(|number| *number <= MAX_EXACT_INTEGER)
+}
+
+/// Those of a list of answers that are of the first one, since one was asked for.
+///
+/// # Errors
+/// When it is no list.
+fn first_answers(list: Option<&Json>) -> Result<impl Iterator<Item = &Json>, Fault> {
+    let all: &[Json] = match list {
+        None | Some(Json::Null) => &[],
+        Some(Json::Array(all)) => all,
+        Some(_) => return Err(Fault::new(FaultKind::Malformed, "the answers are no list")),
+    };
+    // An answer without a number has that of its place.
+    let number =
+        |(place, one): (usize, &Json)| count(one.get("index")).map_or(place == 0, |number| number == 0);
+    Ok(all.iter().enumerate().filter(move |answer| number(*answer)).map(|(_, one)| one))
 }
 
 /// The part of the answer that has arrived.
@@ -381,17 +645,73 @@ struct Answer {
     refusal: String,
     model: Option<String>,
     usage: Usage,
+    /// Why it ended, in the service's word.
+    finish: Option<String>,
+    /// What the service says of that.
+    finish_said: String,
+    /// The category of a refusal.
+    category: Option<String>,
+    /// Whether the model called a tool, though it has none.
+    has_call: bool,
 }
 
 /// What an event of a response leads to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum AnswerStep {
     More,
+    /// It was a response that is no part of a stream.
+    Document,
     /// It was the last event, and the answer is complete.
     Done,
 }
 
 impl Answer {
+    /// Adds the text of content.
+    ///
+    /// # Errors
+    /// As [`Answer::collect`] and [`Answer::add_text`].
+    fn add_content(&mut self, content: Option<&Json>) -> Result<AnswerStep, Fault> {
+        let mut text = String::new();
+        self.collect(content.unwrap_or(&Json::Null), &mut text)?;
+        self.add_text(&text)
+    }
+
+    /// Adds the text of content to `text`. Content is a text, a part, or a list of them. Reasoning, references and other kinds
+    /// of parts are not the answer.
+    ///
+    /// # Errors
+    /// When a text is a number, true or false.
+    fn collect(&mut self, content: &Json, text: &mut String) -> Result<(), Fault> {
+        match content {
+            Json::Null => Ok(()),
+            Json::String(said) => {
+                text.push_str(said);
+                Ok(())
+            }
+            Json::Array(parts) => parts.iter().try_for_each(|part| self.collect(part, text)),
+            Json::Object(part) => self.collect_part(part, text),
+            other => Err(Fault::new(FaultKind::Malformed, format!("the text of the answer is `{other}`"))),
+        }
+    }
+
+    fn collect_part(&mut self, part: &serde_json::Map<String, Json>, text: &mut String) -> Result<(), Fault> {
+        let kind = part.get("type").and_then(Json::as_str).unwrap_or_default();
+        let calls = ["tool_calls", "function_call", "functionCall"].iter().filter_map(|key| part.get(*key));
+        self.has_call |= calls.into_iter().any(|call| match call {
+            Json::Array(all) => !all.is_empty(),
+            call => call.is_object(),
+        });
+        self.has_call |= matches!(kind, "tool_use" | "tool_call" | "function_call");
+        self.add_refusal(part.get("refusal").and_then(Json::as_str).unwrap_or_default());
+        let is_thought = !matches!(part.get("thought"), None | Some(Json::Null | Json::Bool(false)));
+        if is_thought || !matches!(kind, "" | "text" | "output_text" | "text_delta" | "message") {
+            return Ok(());
+        }
+        let inner = ["text", "parts", "content", "value"].iter().filter_map(|key| part.get(*key));
+        let inner = inner.into_iter().find(|inner| !inner.is_null() && *inner != "");
+        inner.map_or(Ok(()), |inner| self.collect(inner, text))
+    }
+
     /// Adds to the text.
     ///
     /// # Errors
@@ -401,8 +721,20 @@ impl Answer {
             let said = format!("the answer is longer than {} bytes", answers::MAX_BYTES);
             return Err(Fault::new(FaultKind::TooLarge, said));
         }
+        // What comes before more text was not the end.
+        if self.finish.is_some() && !text.trim().is_empty() && self.finish_fault().is_none() {
+            self.finish = None;
+        }
         self.text.push_str(text);
         Ok(AnswerStep::More)
+    }
+
+    /// What a text adds that repeats the answer from its start; `None` where it does not.
+    fn rest_of<'t>(&self, whole: &'t str) -> Option<&'t str> {
+        /// A shorter start may be a chance.
+        const LEAST: usize = 16;
+        let can_tell = self.text.is_empty() || self.text.len() >= LEAST;
+        whole.strip_prefix(&*self.text).filter(|_| can_tell)
     }
 
     /// What was added to the text since the last time.
@@ -415,15 +747,129 @@ impl Answer {
     /// Adds to the words in which the model refuses. Only their beginning is kept.
     fn add_refusal(&mut self, text: &str) {
         if self.refusal.len() < 4_096 {
-            self.refusal.push_str(text);
+            self.refusal.push_str(&text[..text.floor_char_boundary(4_096)]);
         }
     }
 
     /// Takes the model's name, where the event gives one.
-    fn name_model(&mut self, name: Option<String>) {
-        if let Some(name) = name.filter(|name| !name.is_empty()) {
-            self.model = Some(quoted(&name));
+    fn name_model(&mut self, name: Option<&Json>) {
+        if let Some(name) = name.and_then(Json::as_str).filter(|name| !name.is_empty()) {
+            self.model = Some(quoted(name));
         }
+    }
+
+    /// Takes the usage, where a count of it can be read.
+    fn note_usage(&mut self, usage: Usage) {
+        if usage.counts().next().is_some() {
+            self.usage = usage;
+        }
+    }
+
+    /// Takes why the answer ended. An abnormal reason is kept, and an empty word is none.
+    ///
+    /// # Errors
+    /// When it is no word.
+    fn note_finish(&mut self, reason: Option<&Json>) -> Result<(), Fault> {
+        let word = match reason {
+            None | Some(Json::Null | Json::Bool(false)) => return Ok(()),
+            Some(Json::Object(reason)) => reason.get("type").and_then(Json::as_str),
+            Some(reason) => reason.as_str(),
+        };
+        let word = word
+            .map(str::trim)
+            .ok_or_else(|| Fault::new(FaultKind::Malformed, "the reason why the answer ended is no word"))?;
+        let is_none = word.is_empty() || ["null", "none"].iter().any(|none| word.eq_ignore_ascii_case(none));
+        if !is_none && self.finish_fault().is_none() {
+            self.finish = Some(quoted(word));
+        }
+        Ok(())
+    }
+
+    /// The last event has arrived.
+    ///
+    /// # Errors
+    /// When the answer ended for an abnormal reason.
+    fn end(&self) -> Result<AnswerStep, Fault> {
+        self.finish_fault().map_or(Ok(AnswerStep::Done), Err)
+    }
+
+    /// The fault of the reason why the answer ended, in the words of any API; `None` where the answer may be whole.
+    fn finish_fault(&self) -> Option<Fault> {
+        const FILTERED: [&str; 15] = [
+            "filter",
+            "safe",
+            "block",
+            "recitation",
+            "prohibited",
+            "spii",
+            "language",
+            "armor",
+            "sensitive",
+            "toxic",
+            "moderat",
+            "guardrail",
+            "policy",
+            "harm",
+            "violat",
+        ];
+        const FAILED: [&str; 13] = [
+            "error",
+            "fail",
+            "abort",
+            "timeout",
+            "timed",
+            "connect",
+            "overload",
+            "unavailable",
+            "resource",
+            "network",
+            "crash",
+            "interrupt",
+            "exception",
+        ];
+        const ABNORMAL: [&str; 17] = [
+            "incomplete",
+            "malformed",
+            "unexpected",
+            "cancel",
+            "other",
+            "pause",
+            "queue",
+            "progress",
+            "running",
+            "partial",
+            "exceed",
+            "preempt",
+            "reject",
+            "invalid",
+            "kill",
+            "load",
+            "pending",
+        ];
+        let reason = self.finish.as_deref()?;
+        let word = reason.to_ascii_lowercase();
+        let has = |parts: &[&str]| parts.iter().any(|part| word.contains(part));
+        let said = &self.finish_said;
+        let is_empty = self.text.trim().is_empty();
+        let stopped = stopped_for(Some(reason));
+        Some(if has(&["refus"]) {
+            Fault::new(FaultKind::Refused { category: self.category.clone() }, said)
+        } else if has(&["context"]) {
+            Fault::new(FaultKind::ContextOverflow, said)
+        } else if has(&FILTERED) {
+            let category = (!has(&["filter"])).then(|| reason.to_owned());
+            Fault::new(FaultKind::ContentFilter { category }, said)
+        } else if has(&["length", "max", "limit", "trunc", "budget"]) {
+            Fault::new(FaultKind::CutOff, said)
+        } else if has(&FAILED) {
+            Fault { kind: FaultKind::Server, ..stopped }
+        } else if is_empty && matches!(&*word, "load" | "unload") {
+            Fault { kind: FaultKind::Empty, ..stopped }
+        } else if has(&ABNORMAL) || (has(&["tool", "function"]) && (self.has_call || is_empty)) {
+            stopped
+        } else {
+            return None;
+        })
     }
 
     /// The text of a complete answer.
@@ -438,22 +884,6 @@ impl Answer {
             return Err(Fault::new(FaultKind::Empty, ""));
         }
         Ok(std::mem::take(&mut self.text))
-    }
-}
-
-/// Reads the JSON of one event. Keys that the type does not name are passed over.
-///
-/// # Errors
-/// When it is not JSON, names one of these keys twice, or a value has another type than documented.
-fn read_event<T: DeserializeOwned>(data: &str) -> Result<T, Fault> {
-    serde_json::from_str(data).map_err(|error| Fault::new(FaultKind::Malformed, error.to_string()))
-}
-
-/// The reason why an answer ended, after a later event. An abnormal reason is kept.
-fn later_reason(old: Option<String>, new: Option<String>, is_end: impl Fn(&str) -> bool) -> Option<String> {
-    match old {
-        Some(old) if !is_end(&old) => Some(old),
-        old => new.or(old),
     }
 }
 
@@ -604,67 +1034,6 @@ impl<'a> Request<'a> {
     }
 }
 
-/// The data of the events, in order; `None` if the body is not a response of the wire.
-fn whole_events(wire: Wire, body: &Json) -> Option<Vec<String>> {
-    let events = match wire {
-        Wire::Messages => whole_messages(body)?,
-        Wire::Chat => whole_chat(body)?,
-        Wire::Responses => whole_responses(body)?,
-        Wire::Gemini => vec![body.get("candidates").map(|_| body.to_string())?],
-        // Its stream is one JSON object a line, and a whole response is its last line.
-        Wire::Ollama => return None,
-    };
-    Some(events)
-}
-
-fn whole_messages(body: &Json) -> Option<Vec<String>> {
-    if body.get("type").is_some_and(|kind| kind != "message") {
-        return None;
-    }
-    let blocks = body.get("content")?.as_array()?;
-    let started = json!({"type": "message_start", "message": body});
-    let stopped = json!({
-        "type": "message_delta",
-        "delta": {"stop_reason": body.get("stop_reason"), "stop_details": body.get("stop_details")},
-    });
-    let blocks = blocks.iter().map(|block| json!({"type": "content_block_start", "content_block": block}));
-    let all = std::iter::once(started).chain(blocks).chain([stopped, json!({"type": "message_stop"})]);
-    Some(all.map(|event| event.to_string()).collect())
-}
-
-fn whole_chat(body: &Json) -> Option<Vec<String>> {
-    let choices = body.get("choices")?.as_array()?;
-    let mut chunk = body.clone();
-    chunk["choices"] = choices
-        .iter()
-        .map(|choice| {
-            let mut choice = choice.clone();
-            choice["delta"] = choice["message"].take();
-            choice
-        })
-        .collect();
-    Some(vec![chunk.to_string(), "[DONE]".to_owned()])
-}
-
-fn whole_responses(body: &Json) -> Option<Vec<String>> {
-    let items = body.get("output")?.as_array()?;
-    let status = body.get("status")?.as_str()?;
-    let mut events = Vec::new();
-    for (index, item) in items.iter().enumerate() {
-        events.push(json!({"type": "response.output_item.added", "output_index": index, "item": item}));
-        for part in item.get("content").and_then(Json::as_array).into_iter().flatten() {
-            let (kind, delta) = match (part.get("text"), part.get("refusal")) {
-                (Some(text), _) => ("response.output_text.delta", text),
-                (None, Some(refusal)) => ("response.refusal.delta", refusal),
-                (None, None) => continue,
-            };
-            events.push(json!({"type": kind, "output_index": index, "delta": delta}));
-        }
-    }
-    events.push(json!({"type": format!("response.{status}"), "response": body}));
-    Some(events.into_iter().map(|event| event.to_string()).collect())
-}
-
 /// How many bytes a line, and the data of one event, has at most. The last event of some wires repeats the whole answer,
 /// with escapes.
 pub const MAX_EVENT_BYTES: usize = 8 << 20;
@@ -734,7 +1103,7 @@ pub struct Events {
 /// What a line led to.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Item {
-    /// A comment: the server is alive.
+    /// A comment, or an event without data: the server is alive.
     Comment,
     Event {
         name: String,
@@ -745,14 +1114,17 @@ pub enum Item {
 }
 
 impl Events {
-    /// Takes a line without its end. An event without data is none.
+    /// Takes a line without its end. An event without data is a sign of life.
     ///
     /// # Errors
     /// When the data of an event is too long.
     pub fn take_line(&mut self, line: &str) -> Result<Option<Item>, Fault> {
         if line.is_empty() {
             let name = std::mem::take(&mut self.name);
-            return Ok(self.data.take().map(|data| Item::Event { name, data }));
+            return Ok(match self.data.take() {
+                Some(data) => Some(Item::Event { name, data }),
+                None => (!name.is_empty()).then_some(Item::Comment),
+            });
         }
         let (field, value) = line.split_once(':').unwrap_or((line, ""));
         let value = value.strip_prefix(' ').unwrap_or(value);

@@ -1,0 +1,508 @@
+//! What a server may refuse in a request, found in the server's own words, and the request without it.
+//!
+//! Servers that are compatible with an API accept different parts of it. If one names a field that a request can do
+//! without, the call is sent again without that field, and the process remembers this for the server and the model.
+//!
+//! A server can use this to make Quorate leave out the schema. That is safe: the host checks every answer against its own
+//! schema, whatever the server was sent, so a refused field never makes an answer count that would not count otherwise.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use quorate_kernel::ports::executor::ConfigError;
+use quorate_protocol::Json;
+use serde_json::Map;
+
+use super::fault::{Fault, FaultKind};
+use super::wire::{HttpRequest, Wire};
+
+/// The names that servers have for the cap on output tokens.
+pub(super) const TOKENS_FIELDS: [&str; 4] =
+    ["max_completion_tokens", "max_tokens", "max_output_tokens", "max_new_tokens"];
+
+/// The smallest cap that a server's word is taken for: a smaller one has no room for an answer.
+const LEAST_TOKENS: u32 = 256;
+
+/// A part of a request that a server may refuse.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Field {
+    Tokens,
+    Usage,
+    System,
+    Schema,
+    Effort,
+    Cache,
+    Store,
+}
+
+/// How a request differs from what the settings ask for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    TokensField(&'static str),
+    MaxTokens(u32),
+    NoUsage,
+    NoSystem,
+    /// The schema without lists of types and without bounds.
+    PlainSchema,
+    JsonObject,
+    NoSchema,
+    NoEffort,
+    NoCache,
+    NoStore,
+}
+
+impl Change {
+    /// What was done.
+    fn what(self) -> String {
+        match self {
+            Change::TokensField(name) => format!("it was sent `{name}` in place of the other name"),
+            Change::MaxTokens(most) => format!("it was asked for at most {most} tokens"),
+            Change::NoUsage => "it was not asked for the usage (`stream_options`)".to_owned(),
+            Change::NoSystem => "the instruction was sent in the user message".to_owned(),
+            Change::PlainSchema => "the schema was sent without lists of types and bounds".to_owned(),
+            Change::JsonObject => "it was asked for some JSON object".to_owned(),
+            Change::NoSchema => "only the prompt had the schema".to_owned(),
+            Change::NoEffort => "no effort was sent".to_owned(),
+            Change::NoCache => "nothing was said of the cache".to_owned(),
+            Change::NoStore => "`store` was left out".to_owned(),
+        }
+    }
+
+    /// The setting that does the same from the first request on; `None` where no setting does.
+    fn setting(self) -> Option<String> {
+        Some(match self {
+            Change::TokensField(name) => format!("tokens_field = \"{name}\""),
+            Change::MaxTokens(most) => format!("max_tokens = {most}"),
+            Change::NoUsage => "usage = false".to_owned(),
+            Change::NoSystem => "system = false".to_owned(),
+            Change::JsonObject => "schema = \"json\"".to_owned(),
+            Change::NoSchema => "schema = \"prompt\"".to_owned(),
+            Change::NoCache => "cache = \"off\"".to_owned(),
+            Change::PlainSchema | Change::NoEffort | Change::NoStore => return None,
+        })
+    }
+
+    /// A line for the report of a run. `name` is that of the executor.
+    pub(super) fn note(self, host: &str, name: &str) -> String {
+        let key = match (self.setting(), self) {
+            (Some(setting), _) => format!("; set `{setting}` in {}", table(name)),
+            (None, Change::NoEffort) => format!("; remove `effort` from {}", table(name)),
+            (None, _) => String::new(),
+        };
+        format!("{host} refused a part of the request, and {}{key}", self.what())
+    }
+}
+
+/// The table of quorate.toml that can hold the settings of an executor of this name.
+pub(super) fn table(name: &str) -> String {
+    let is_key = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
+    format!("[executors.{}] of quorate.toml", if is_key { name } else { "NAME" })
+}
+
+impl Field {
+    /// The keys that change it, for the message of a call that failed.
+    pub(super) fn keys(self) -> &'static str {
+        match self {
+            Field::Tokens => "`max_tokens` and `tokens_field` change",
+            Field::Usage => "`usage = false` leaves out",
+            Field::System => "`system = false` moves",
+            Field::Schema => "`schema = \"json\"` or `schema = \"prompt\"` changes",
+            Field::Effort => "`effort` sets",
+            Field::Cache => "`cache` sets",
+            Field::Store => "`extra` can set",
+        }
+    }
+}
+
+/// What the process has learned of a server and a model.
+pub(super) type Learned = Arc<Mutex<Vec<Change>>>;
+
+/// The changes that a model of a server needs, shared by all executors that ask it.
+pub(super) fn learned(service: &str, model: &str, wire: Wire) -> Learned {
+    static ALL: Mutex<BTreeMap<(String, String, &str), Learned>> = Mutex::new(BTreeMap::new());
+    let mut all = ALL.lock().unwrap_or_else(PoisonError::into_inner);
+    Arc::clone(all.entry((service.to_owned(), model.to_owned(), wire.as_str())).or_default())
+}
+
+/// The words with which a server refuses a field as such.
+const REFUSES_FIELD: &[&str] = &[
+    "unsupported",
+    "not support",
+    "unrecognized",
+    "unrecognised",
+    "not recogni",
+    "unknown",
+    "unexpected",
+    "not permitted",
+    "forbidden",
+    "extra fields",
+    "extra inputs",
+    "additional propert",
+    "not allowed",
+    "unavailable",
+    "not available",
+    "not enabled",
+    "not implemented",
+    "no such",
+    "instead",
+    "deprecated",
+    "cannot be used",
+    "can't be used",
+    "must alternate",
+    "only user",
+    "incompatible",
+    "isn't support",
+    "does not exist",
+    "removed",
+];
+
+/// Those that refuse the value of a field, as well.
+const REFUSES_VALUE: &[&str] = &[
+    "invalid",
+    "not valid",
+    "must be",
+    "should be",
+    "must have",
+    "is not one of",
+    "expected",
+    "failed to",
+    "cannot",
+    "can't",
+    "could not",
+    "only support",
+    "error in",
+    "requires",
+    "not of type",
+    "too complex",
+    "too many",
+    "not a ",
+    "wrong",
+    "not compile",
+];
+
+/// Those of a number that is too large.
+const TOO_LARGE: &[&str] = &[
+    "too large",
+    "too high",
+    "too big",
+    "exceed",
+    "at most",
+    "less than",
+    "maximum",
+    "max value",
+    "greater than",
+    "out of range",
+    "range",
+    "<=",
+    ">",
+    "above_max",
+    "up to",
+    "limit",
+    "between",
+];
+
+/// The names of a field in the words of servers, in lower case.
+fn names(field: Field) -> &'static [&'static str] {
+    match field {
+        Field::Tokens => &[
+            "max_completion_tokens",
+            "max_tokens",
+            "max_output_tokens",
+            "max_new_tokens",
+            "maxoutputtokens",
+            "num_predict",
+        ],
+        Field::Usage => &["stream_options", "include_usage", "streamoptions"],
+        Field::System => &[
+            "system role",
+            "role system",
+            "role: system",
+            "role 'system'",
+            "role \"system\"",
+            "role `system`",
+            "'system'",
+            "`system`",
+            "\"system\"",
+            "system message",
+            "system messages",
+            "system prompt",
+            "system prompts",
+            "system instruction",
+            "system instructions",
+            "system_instruction",
+            "systeminstruction",
+            "role: developer",
+            "developer role",
+            "role 'developer'",
+            "developer message",
+            "developer messages",
+            "developer instruction",
+            "'developer'",
+            "`developer`",
+            "\"developer\"",
+            "roles must alternate",
+            "only user and assistant",
+            "user and assistant roles",
+            "messages[0].role",
+            "messages.0.role",
+            "body.messages.0.role",
+            "body.system",
+            "'instructions'",
+            "`instructions`",
+            "\"instructions\"",
+            "body.instructions",
+        ],
+        Field::Schema => &[
+            "response_format",
+            "response_schema",
+            "responseschema",
+            "responsejsonschema",
+            "response_json_schema",
+            "responsemimetype",
+            "response_mime_type",
+            "json_schema",
+            "json_object",
+            "jsonschema",
+            "guided_json",
+            "json schema",
+            "json mode",
+            "structured output",
+            "structured outputs",
+            "structured_outputs",
+            "text.format",
+            "output_config",
+            "output_config.format",
+            "output_format",
+            "'format'",
+            "`format`",
+            "\"format\"",
+            "in format",
+            "body.format",
+            "grammar",
+            "schema",
+            "anyof",
+            "additionalproperties",
+            "list of types",
+            "type must be",
+            "'type' must be",
+            "unsupported type",
+            "union type",
+            "nullable",
+            "constrained decoding",
+            "guided decoding",
+        ],
+        Field::Effort => &[
+            "reasoning_effort",
+            "reasoning.effort",
+            "reasoning effort",
+            "reasoning",
+            "thinking",
+            "thinking_config",
+            "thinkingconfig",
+            "thinking_level",
+            "thinking_budget",
+            "thinkinglevel",
+            "thinkingbudget",
+            "output_config.effort",
+            "effort",
+            "think",
+        ],
+        Field::Cache => {
+            &["prompt_cache_options", "prompt_cache_breakpoint", "cache_control", "prompt caching"]
+        }
+        Field::Store => &["store"],
+    }
+}
+
+/// The field that a fault names, if it is one of those that were sent.
+pub(super) fn refused_field(fault: &Fault, sent: &[Field]) -> Option<Field> {
+    let is_about_request = match (&fault.kind, fault.status) {
+        (FaultKind::BadRequest, None | Some(400 | 422)) => true,
+        // Gateways and chat templates answer with other statuses to a request that they cannot take.
+        (FaultKind::UnknownModel, Some(404)) | (FaultKind::Server, None | Some(500 | 501)) => true,
+        _ => false,
+    };
+    let text = &*fault.details;
+    if !is_about_request || is_too_long_a_prompt(text) {
+        return None;
+    }
+    let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    let refuses = |field: Field| match field {
+        Field::Tokens => says(REFUSES_FIELD) || says(TOO_LARGE) || says(REFUSES_VALUE),
+        _ => says(REFUSES_FIELD) || says(REFUSES_VALUE),
+    };
+    // The field that is named first: others may follow as those that the server does take.
+    let place = |field: Field| names(field).iter().filter_map(|name| position(text, name)).min();
+    let named = sent.iter().filter_map(|field| Some((place(*field)?, *field)));
+    named.min_by_key(|(place, _)| *place).map(|(_, field)| field).filter(|field| refuses(*field))
+}
+
+/// Whether the service says that a smaller cap on output tokens would leave room for the prompt.
+pub(super) fn blames_cap(fault: &Fault) -> bool {
+    fault.kind == FaultKind::ContextOverflow
+        && names(Field::Tokens).iter().any(|name| position(&fault.details, name).is_some())
+}
+
+/// Whether the prompt and its answer are too long together, which no other form of the request mends.
+fn is_too_long_a_prompt(text: &str) -> bool {
+    let parts = [
+        "context length",
+        "context size",
+        "input tokens +",
+        "tokens + `max_new_tokens`",
+        "inputs tokens + max_new_tokens",
+        "prompt is too long",
+    ];
+    parts.iter().any(|part| text.contains(part))
+}
+
+/// Where a name stands as a word of its own.
+fn position(text: &str, name: &str) -> Option<usize> {
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
+    text.match_indices(name).map(|(at, _)| at).find(|at| {
+        let (before, after) = (&text[..*at], &text[at + name.len()..]);
+        !before.ends_with(is_part) && !after.starts_with(is_part)
+    })
+}
+
+/// The change that a refusal of the token cap asks for: another name, or the number that the server names. `sent` is the name
+/// that was sent, `most` the number.
+pub(super) fn change_tokens(fault: &Fault, sent: &str, most: u32) -> Option<Change> {
+    let text = &*fault.details;
+    if REFUSES_FIELD.iter().any(|word| text.contains(word)) {
+        let named = TOKENS_FIELDS.into_iter().find(|name| *name != sent && position(text, name).is_some());
+        let other = if sent == "max_tokens" { "max_completion_tokens" } else { "max_tokens" };
+        return Some(Change::TokensField(named.unwrap_or(other)));
+    }
+    if !TOO_LARGE.iter().any(|word| text.contains(word)) {
+        return None;
+    }
+    let numbers = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
+    let numbers = numbers.filter_map(|word| word.parse::<u32>().ok());
+    numbers.filter(|number| (LEAST_TOKENS..most).contains(number)).max().map(Change::MaxTokens)
+}
+
+/// Changes the JSON of a request.
+pub(super) fn edit(request: &mut HttpRequest, change: impl FnOnce(&mut Map<String, Json>)) {
+    // The body was written by this program, and is an object.
+    if let Ok(mut body) = serde_json::from_slice::<Map<String, Json>>(&request.body) {
+        change(&mut body);
+        request.body = serde_json::to_vec(&body).unwrap_or_default();
+    }
+}
+
+/// Adds the entries of a table to another, and those of a table within it to the one of the same name.
+pub(super) fn merge(into: &mut Map<String, Json>, more: &Map<String, Json>) {
+    for (key, value) in more {
+        match (into.get_mut(key), value) {
+            (Some(Json::Object(into)), Json::Object(more)) => merge(into, more),
+            _ => {
+                into.insert(key.clone(), value.clone());
+            }
+        }
+    }
+}
+
+/// The parts of a request that `extra` may not set, and what sets them. Names are without `_` and in lower case.
+const RESERVED: &[(&[&str], &str)] = &[
+    (&["model"], "the key `model` sets it"),
+    (&["messages", "input", "contents", "prompt"], "the prompt is Quorate's own"),
+    (&["system", "instructions", "systeminstruction"], "the key `system` says where the instruction stands"),
+    (&["stream"], "Quorate reads every answer as a stream"),
+    (&["streamoptions"], "the key `usage` sets it"),
+    (
+        &[
+            "maxtokens",
+            "maxcompletiontokens",
+            "maxoutputtokens",
+            "maxnewtokens",
+            "maxtokenstosample",
+            "numpredict",
+            "npredict",
+            "options.numpredict",
+            "generationconfig.maxoutputtokens",
+        ],
+        "the key `max_tokens` sets it, under the name that `tokens_field` gives",
+    ),
+    (
+        &[
+            "responseformat",
+            "format",
+            "text.format",
+            "outputconfig.format",
+            "outputformat",
+            "responseschema",
+            "jsonschema",
+            "grammar",
+            "guidedjson",
+            "guidedgrammar",
+            "guidedregex",
+            "guidedchoice",
+            "structuredoutputs",
+            "generationconfig.responsemimetype",
+            "generationconfig.responseschema",
+            "generationconfig.responsejsonschema",
+        ],
+        "the key `schema` sets it",
+    ),
+    (
+        &[
+            "reasoningeffort",
+            "reasoning.effort",
+            "outputconfig.effort",
+            "think",
+            "generationconfig.thinkingconfig.thinkingbudget",
+            "generationconfig.thinkingconfig.thinkinglevel",
+        ],
+        "the key `effort` sets it",
+    ),
+    (&["numctx", "options.numctx"], "the key `context` sets it"),
+    (&["cachecontrol", "promptcacheoptions"], "the key `cache` sets it"),
+    (
+        &["n", "bestof", "candidatecount", "generationconfig.candidatecount"],
+        "an answer is one choice; a member's key `samples` asks several times",
+    ),
+    (
+        &[
+            "tools",
+            "toolchoice",
+            "toolconfig",
+            "functions",
+            "functioncall",
+            "modalities",
+            "audio",
+            "responsemodalities",
+            "generationconfig.responsemodalities",
+        ],
+        "a member answers in text",
+    ),
+    (&["background", "conversation", "previousresponseid", "cachedcontent"], "each call stands alone"),
+    (&["key", "apikey", "authorization"], "the key `key` says where the key is"),
+];
+
+/// Refuses entries of `extra` that other keys set, or with which an answer could not be read.
+///
+/// # Errors
+/// Names the entry, and the key that sets it.
+pub(super) fn check_extra(extra: &Map<String, Json>) -> Result<(), ConfigError> {
+    check_entries(extra, "", "extra")
+}
+
+fn check_entries(entries: &Map<String, Json>, above: &str, shown: &str) -> Result<(), ConfigError> {
+    for (key, value) in entries {
+        let (path, shown) =
+            (format!("{above}{}", key.replace('_', "").to_lowercase()), format!("{shown}.{key}"));
+        let all = RESERVED.iter().flat_map(|(paths, why)| paths.iter().map(move |path| (*path, *why)));
+        let inside = format!("{path}.");
+        for (reserved, why) in all {
+            // What is not a table would take the place of the whole one.
+            if reserved == path || (reserved.starts_with(&inside) && !value.is_object()) {
+                return Err(ConfigError::for_key("extra", format!("`{shown}` cannot be set: {why}")));
+            }
+        }
+        if let Json::Object(entries) = value {
+            check_entries(entries, &inside, &shown)?;
+        }
+    }
+    Ok(())
+}
