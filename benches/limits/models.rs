@@ -64,7 +64,6 @@ pub(super) fn measure(bench: &mut Bench) -> Result<(), Failure> {
     let what = format!("processor time of {} calls, {IN_FLIGHT} at once", IN_FLIGHT * CALLS_OF_EACH);
     bench.table.limited(what, Measure::Time(ours), Measure::Time(bare.mul_f64(1.2)));
     bench.table.peer("the bare client", Measure::Time(bare));
-    bench.table.peer("the same, not shared with other processes", Measure::Time(time("busy-alone")?));
     let kib = process::number_inside(&format!("{OURS}streams"), &dir)?;
     let what = format!("memory that {STREAMS} open streams add");
     bench.table.limited(what, Measure::Memory(kib), Measure::Memory(60 << 10));
@@ -104,14 +103,10 @@ fn reviews(bench: &mut Bench, dir: &Path, server: &str) -> Result<(), Failure> {
 /// Is the process of its own.
 pub(super) async fn inside(what: &str, dir: &Path) -> Result<u64, Failure> {
     let address = std::fs::read_to_string(dir.join(ADDRESS))?;
-    // As the program does, so that calls take what sharing takes.
-    if what != "busy-alone" {
-        quorate_adapters::executor::llm::share_pools(&dir.join("state"));
-    }
     let nanos = match what {
         "overhead" => overhead(&address).await?,
         "bare-call" => bare_call(&address).await?,
-        "busy" | "busy-alone" => busy(&address).await?,
+        "busy" => busy(&address).await?,
         "bare-busy" => bare_busy(&address).await?,
         "streams" => return streams(&address).await,
         other => return Err(format!("there is no `{other}`").into()),

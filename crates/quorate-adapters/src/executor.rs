@@ -46,7 +46,6 @@ pub(crate) fn shared_quota() -> Option<&'static Arc<dyn Quota>> {
 /// The executor `llm` of a build without it.
 #[cfg(not(feature = "llm"))]
 pub mod llm {
-    use std::path::Path;
     use std::sync::Arc;
 
     use quorate_kernel::ports::executor::{ConfigError, Executor, Settings};
@@ -61,14 +60,6 @@ pub mod llm {
     /// Always.
     pub fn new(_: &Settings) -> Result<Arc<dyn Executor>, ConfigError> {
         Err(missing_executor(KIND))
-    }
-
-    /// Does nothing: a build without the executor has no pools.
-    pub fn share_pools(_: &Path) {}
-
-    /// Always `None`.
-    pub fn sharing_failure() -> Option<String> {
-        None
     }
 
     /// Always `None`.

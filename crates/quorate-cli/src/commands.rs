@@ -198,9 +198,6 @@ fn with_details(error: clap::Error) -> clap::Error {
 
 async fn dispatch(arguments: Arguments) -> Exit {
     let Arguments { trust, quiet, verbose, command, .. } = arguments;
-    if let Some(directory) = environment::state_dir() {
-        process::share_pools(&directory);
-    }
     let builder = match (trust, &command) {
         (true, _) => environment::from_process().trust(Trust::Workspace),
         // A client of a server, a queued task or another tool must not cause a question at this terminal.
@@ -275,7 +272,7 @@ async fn run_command(command: Command, quorate: &Quorate, terminal: &Terminal) -
         Command::Resolve(arguments) => manifests::run_resolve(arguments, quorate, terminal),
         Command::Check(arguments) => manifests::run_check(arguments, quorate, terminal),
         Command::Keys(arguments) => keys::run(arguments, quorate, terminal).await,
-        Command::Locks(arguments) => locks::run(arguments, quorate, terminal),
+        Command::Locks(arguments) => locks::run(arguments, quorate, terminal).await,
         Command::Trust(arguments) => trust::run(&arguments, quorate, terminal),
         Command::Doctor(arguments) => workspace::run_doctor(arguments, quorate, terminal).await,
         Command::Models(arguments) => workspace::run_models(arguments, quorate, terminal).await,

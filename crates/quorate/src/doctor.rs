@@ -4,14 +4,17 @@
 #[cfg(feature = "postgres")]
 mod server;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_diagnostics::{Body, codes};
+use quorate_kernel::budget::{Amount, Budget, most_tokens};
 use quorate_kernel::clock::rfc3339;
-use quorate_kernel::ports::executor::{AttemptInfo, CallLimit, Executor, Failure};
+use quorate_kernel::ports::executor::{CallLimit, Executor, Failure};
 use quorate_kernel::ports::extension::Meter;
 use quorate_kernel::{answer, single_call};
 use quorate_ledger::stats::LedgerCounts;
+use quorate_manifest::money::Money;
 use quorate_playbook::log::NEVER_GATED;
 use quorate_protocol::{Json, answers};
 use serde::Serialize;
@@ -65,6 +68,28 @@ pub struct DoctorCheck {
     pub status: CheckStatus,
     /// How it is, in a sentence.
     pub detail: String,
+    /// The answer of a model that was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub answer: Option<ProbeAnswer>,
+}
+
+/// A model's answer to one small question.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProbeAnswer {
+    /// Milliseconds until the answer was complete.
+    pub ms: u64,
+    /// The model that says it answered, if known.
+    pub model: Option<String>,
+    /// Whether a member could have given this answer.
+    pub fits: bool,
+    /// Whether the answer is JSON and nothing else.
+    pub json_alone: bool,
+    /// The tokens of the prompt, if the service reports them.
+    pub tokens_in: Option<u64>,
+    /// The tokens of the answer, if the service reports them.
+    pub tokens_out: Option<u64>,
+    /// The price, if it is known.
+    pub money: Option<Money>,
 }
 
 /// The result of a check.
@@ -138,7 +163,6 @@ impl Quorate {
         checks.extend(executors(environment, &workspace, timeout, ask).await);
         checks.extend(embedder(environment, &workspace, timeout, ask).await);
         checks.push(processes());
-        checks.extend(pools());
         checks.push(sandbox(&workspace));
         checks.extend(playbooks(environment, places));
         match runs::open(environment, places).await {
@@ -349,15 +373,28 @@ async fn executors(
         }
         Err(error) => checks.push(failed_by("members", &error)),
     }
-    for name in workspace.config.executors.keys() {
+    let members = chosen.len();
+    let named = workspace.config.named_executors().map(|(name, _)| name);
+    for name in workspace.config.executors.keys().chain(named) {
         chosen.push((
             name.clone(),
             executor::by_name(registry, &workspace.config, name, None, SelectedBy::Person),
         ));
     }
+    let is_own = |stand_in: &SelectedExecutor| {
+        let mut own = chosen.iter().take(members).filter_map(|(_, built)| built.as_ref().ok());
+        own.any(|one| one.settings == stand_in.settings)
+    };
+    let stand_ins = chosen.iter().filter_map(|(_, built)| built.as_ref().ok()).flat_map(|one| &one.stand_ins);
+    let stand_ins: Vec<SelectedExecutor> = stand_ins.filter(|one| !is_own(one)).cloned().collect();
+    let titles: Vec<String> =
+        stand_ins.iter().flat_map(|one| [executor_title(&one.name), judges_title(&one.name)]).collect();
+    chosen.extend(stand_ins.into_iter().map(|one| (one.name.to_string(), Ok(one))));
     let all = chosen.iter().filter_map(|(_, built)| built.as_ref().ok());
     let asked = trust::admit(environment, all.flat_map(SelectedExecutor::needs).collect());
     let mut seen: Vec<Json> = Vec::new();
+    let caps = super::service::budget::configured(&workspace.config);
+    let budget = Arc::new(Budget::new(caps, 0, Amount::default()));
     for (name, built) in chosen {
         let check = match built {
             Ok(chosen) => {
@@ -365,7 +402,7 @@ async fn executors(
                     continue;
                 }
                 seen.push(chosen.settings.clone());
-                let mut title = format!("executor {}", chosen.name);
+                let mut title = executor_title(&chosen.name);
                 if checks.iter().any(|check| check.name == title) {
                     // Two `runtime` blocks of one type.
                     title = format!("{title} of {name}");
@@ -394,29 +431,50 @@ async fn executors(
                 let executor = chosen.executor(admitted);
                 match callable {
                     true if executor.is_metered() && !ask => passed(&title, not_asked(&*executor)),
-                    true => call(&title, &chosen, admitted, timeout).await,
+                    true => call(&title, &chosen, admitted, timeout, &budget).await,
                     false => failed(&title, "not asked: it cannot run as a judge"),
                 }
             }
-            Err(error) => failed_by(&format!("executor {name}"), &error),
+            Err(error) => failed_by(&executor_title(&name), &error),
         };
         checks.push(check);
     }
+    // Members can be asked without their stand-ins.
+    for check in checks.iter_mut().filter(|check| titles.contains(&check.name)) {
+        if check.status == CheckStatus::Failed {
+            *check =
+                warning(&check.name, format!("stands in for another executor, and fails: {}", check.detail));
+        }
+    }
     checks
+}
+
+fn executor_title(name: &str) -> String {
+    format!("executor {name}")
+}
+
+fn judges_title(name: &str) -> String {
+    format!("judges of {name}")
 }
 
 /// Which members of the council are asked through which executor.
 fn asked_through(selected: &[(&str, SelectedExecutor)]) -> String {
     let mut groups: Vec<(&SelectedExecutor, Vec<&str>)> = Vec::new();
     for (member, executor) in selected {
-        match groups.iter_mut().find(|(known, _)| known.settings == executor.settings) {
+        let is_same = |known: &SelectedExecutor| known.recorded_settings() == executor.recorded_settings();
+        match groups.iter_mut().find(|(known, _)| is_same(known)) {
             Some((_, members)) => members.push(member),
             None => groups.push((executor, vec![member])),
         }
     }
-    let through = |executor: &SelectedExecutor| match executor.about().model {
-        Some(model) => format!("`{}` ({model})", executor.name),
-        None => format!("`{}`", executor.name),
+    let through = |executor: &SelectedExecutor| {
+        let model = executor.about().model.map_or_else(String::new, |model| format!(" ({model})"));
+        let stand_ins = executor.stand_ins.iter().map(|one| format!("`{}`", one.name)).collect::<Vec<_>>();
+        let stand_ins = match stand_ins.is_empty() {
+            true => String::new(),
+            false => format!(", with {} standing in", stand_ins.join(", then ")),
+        };
+        format!("`{}`{model}{stand_ins}", executor.name)
     };
     match &groups[..] {
         [(executor, _)] => format!("all are asked through {}", through(executor)),
@@ -437,16 +495,18 @@ async fn embedder(
     ask: bool,
 ) -> Option<DoctorCheck> {
     let name = "embedder";
-    let chosen = match executor::configured_embedder(&workspace.registry, &workspace.config) {
+    let chosen = match executor::configured_meaning(&workspace.registry, &workspace.config) {
         Ok(chosen) => chosen?,
         Err(error) => return Some(failed_by(name, &error)),
     };
-    let admitted = trust::admit(environment, vec![chosen.needs()]);
+    let admitted = trust::admit(environment, chosen.needs());
     let admitted = match admitted.and_then(|permit| chosen.ensure_installed().map(|()| permit)) {
         Ok(admitted) => admitted,
         Err(error) => return Some(failed_by(name, &error)),
     };
-    let (embedder, described) = (chosen.embedder(admitted), chosen.describe());
+    // The executor of `[meaning]` is checked with the others.
+    let embedder = chosen.embedder(admitted)?;
+    let described = embedder.describe();
     if embedder.is_metered() && !ask {
         let detail = format!("{described}; not asked: `quorate doctor --ask` embeds one word");
         return Some(passed(name, detail));
@@ -469,16 +529,18 @@ const REVIEW_CALLS: u64 = 9;
 /// The most tokens of one of their prompts for a text of a page or two.
 const REVIEW_PROMPT_TOKENS: u64 = 5_000;
 
-/// The model, the tokens and whether the answer is plain JSON, as far as the service reports usage.
-fn spent(noted: &AttemptInfo, answer: &str) -> String {
-    let Some(usage) = noted.usage else { return String::new() };
-    let mut text = noted.model.as_ref().map_or(String::new(), |model| format!(", `{model}`"));
-    if let (Some(read), Some(wrote)) = (usage.tokens_in, usage.tokens_out) {
+/// The model, the tokens, the cost and whether the answer is plain JSON, as far as they are known.
+fn spent(answer: &ProbeAnswer) -> String {
+    let mut text = answer.model.as_ref().map_or(String::new(), |model| format!(", `{model}`"));
+    if let (Some(read), Some(wrote)) = (answer.tokens_in, answer.tokens_out) {
         text.push_str(&format!(", {read} tokens in, {wrote} out"));
     }
-    text.push_str(match serde_json::from_str::<Json>(answer) {
-        Ok(_) => ", the answer is JSON alone",
-        Err(_) => ", the answer stands in other text",
+    if let Some(money) = answer.money.filter(|money| *money != Money::ZERO) {
+        text.push_str(&format!(", {} USD", money.amount()));
+    }
+    text.push_str(match answer.json_alone {
+        true => ", the answer is JSON alone",
+        false => ", the answer stands in other text",
     });
     text
 }
@@ -497,7 +559,7 @@ fn not_asked(executor: &dyn Executor) -> String {
 /// Compares the tools that an executor gives a judge with those it needs.
 async fn inspect(chosen: &SelectedExecutor, admitted: Permit, timeout: Duration) -> Option<DoctorCheck> {
     let deadline = tokio::time::Instant::now() + timeout;
-    let name = format!("judges of {}", chosen.name);
+    let name = judges_title(&chosen.name);
     Some(match chosen.executor(admitted).inspect(deadline).await? {
         Ok(inspected) if inspected.tried => passed(&name, inspected.detail),
         Ok(inspected) => warning(&name, inspected.detail),
@@ -506,26 +568,60 @@ async fn inspect(chosen: &SelectedExecutor, admitted: Permit, timeout: Duration)
     })
 }
 
-async fn call(title: &str, chosen: &SelectedExecutor, admitted: Permit, timeout: Duration) -> DoctorCheck {
+/// Asks one small question, within the caps of `[budget]`.
+async fn call(
+    title: &str,
+    chosen: &SelectedExecutor,
+    admitted: Permit,
+    timeout: Duration,
+    budget: &Arc<Budget>,
+) -> DoctorCheck {
+    let executor = chosen.executor(admitted);
+    let schema = single_call::probe_schema(&*executor);
+    let question = single_call::probe_question_in(schema, timeout);
+    let limit = chosen.call_limit(most_tokens(&question.prompt), schema);
+    let reserved = match budget.reserve_call() {
+        Ok(()) => budget.reserve(limit).await,
+        Err(exhausted) => Err(exhausted),
+    };
+    let reserved = match reserved {
+        Ok(reserved) => reserved,
+        Err(why) => return warning(title, format!("not asked: {why}")),
+    };
     let started = tokio::time::Instant::now();
-    let question = single_call::probe_question(timeout);
     let notes = question.notes.clone();
-    let replied = chosen.executor(admitted).invoke(question).await;
+    let replied = executor.invoke(question).await;
     let took = started.elapsed().as_millis();
     let about = chosen.about();
     let kind =
         if about.asks_a_model { about.kind.to_owned() } else { format!("{}, without a model", about.kind) };
     match replied {
-        Ok(reply) => match answer::extract(single_call::PROBE_SCHEMA, &reply.text, &[]) {
-            Ok(_) => {
-                let spent = spent(&notes.read(), &reply.text);
-                passed(title, format!("answered in {took} ms ({kind}{spent})"))
-            }
-            Err(why) => {
-                let why = why.join("; ");
-                warning(title, format!("answered in {took} ms, but its answer does not match: {why}"))
-            }
-        },
+        Ok(reply) => {
+            let noted = notes.read();
+            let usage = noted.usage.unwrap_or(reply.usage);
+            reserved.settle(&usage);
+            let fits = answer::extract(schema, &reply.text, &[]);
+            let answer = ProbeAnswer {
+                ms: u64::try_from(took).unwrap_or(u64::MAX),
+                model: reply.model.or(noted.model),
+                fits: fits.is_ok(),
+                json_alone: serde_json::from_str::<Json>(&reply.text).is_ok(),
+                tokens_in: usage.tokens_in,
+                tokens_out: usage.tokens_out,
+                money: usage.money.or_else(|| chosen.price(&usage)),
+            };
+            let known = noted.usage.is_some().then(|| spent(&answer)).unwrap_or_default();
+            let checked = match fits {
+                Ok(_) => passed(title, format!("answered in {took} ms ({kind}{known})")),
+                Err(why) => {
+                    let why = why.join("; ");
+                    let help = "its members would count as missing: name a larger model, or one that follows a JSON Schema";
+                    let detail = format!("answered in {took} ms, but its answer does not match: {why}");
+                    warning(title, if about.asks_a_model { format!("{detail} ({help})") } else { detail })
+                }
+            };
+            DoctorCheck { answer: about.asks_a_model.then_some(answer), ..checked }
+        }
         Err(Failure::TimedOut) => {
             let words = notes.read().last_words;
             let words = words.map_or(String::new(), |words| format!("; its last lines on stderr: {words}"));
@@ -543,12 +639,6 @@ fn processes() -> DoctorCheck {
             "ending a member ends its process group, but not processes that left the group",
         ),
     }
-}
-
-/// A warning if this process cannot share its pools of model services with other processes.
-fn pools() -> Option<DoctorCheck> {
-    let failure = quorate_adapters::executor::llm::sharing_failure()?;
-    Some(warning("pools", format!("cannot share limits of model services with other processes: {failure}")))
 }
 
 /// Warns about executors that can read the signing keys.
@@ -578,7 +668,7 @@ fn sandbox(workspace: &Workspace) -> DoctorCheck {
 }
 
 fn check(name: &str, status: CheckStatus, detail: impl Into<String>) -> DoctorCheck {
-    DoctorCheck { name: name.to_owned(), status, detail: detail.into() }
+    DoctorCheck { name: name.to_owned(), status, detail: detail.into(), answer: None }
 }
 
 fn passed(name: &str, detail: impl Into<String>) -> DoctorCheck {

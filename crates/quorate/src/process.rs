@@ -1,7 +1,6 @@
 //! The process that runs Quorate: its signals, and the processes of members whose executors are CLIs. A program whose
 //! members are CLIs calls [`run_guard_if_asked`] and [`take_over`] first, and [`wait_for_members`] last.
 
-pub use quorate_adapters::executor::llm::share_pools;
 pub use quorate_adapters::install_tls_provider;
 #[cfg(unix)]
 pub use quorate_adapters::process::ignores_hangups;

@@ -1,7 +1,6 @@
 //! Reviews through models over HTTP: a server on loopback speaks the chat API.
 
-use std::fs::{File, TryLockError};
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -9,7 +8,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::support::http::read_request;
-use crate::support::{TestDir, files, finish, records, wait_until};
+use crate::support::{TestDir, files, finish, records};
 
 const KEY: &str = "sk-canary-77d1e0b2c4";
 
@@ -17,7 +16,6 @@ const KEY: &str = "sk-canary-77d1e0b2c4";
 pub(crate) struct Model {
     pub(crate) address: String,
     requests: Arc<Mutex<Vec<(String, Value)>>>,
-    load: Arc<Mutex<Load>>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -26,15 +24,8 @@ struct Behaviour {
     limit: usize,
     /// How long an answer takes.
     pause: Duration,
-    /// The first so many calls are not answered, and end with their clients.
-    unanswered: usize,
-}
-
-/// How many calls are under way, and were at most at once.
-#[derive(Debug, Default, Clone, Copy)]
-struct Load {
-    under_way: usize,
-    most: usize,
+    /// The head and body of an error that every call gets; empty for answers.
+    error: &'static str,
 }
 
 impl Model {
@@ -44,34 +35,35 @@ impl Model {
 
     /// A server that takes this long for an answer.
     pub(crate) fn with_pause(limit: usize, pause: Duration) -> Model {
-        Model::with(Behaviour { limit, pause, unanswered: 0 })
+        Model::with(Behaviour { limit, pause, error: "" })
     }
 
     fn with(behaviour: Behaviour) -> Model {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}/v1", listener.local_addr().unwrap());
         let requests: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
-        let load: Arc<Mutex<Load>> = Arc::default();
-        let (kept, counted) = (requests.clone(), load.clone());
+        let under_way: Arc<Mutex<usize>> = Arc::default();
+        let kept = requests.clone();
         std::thread::spawn(move || {
             for stream in listener.incoming() {
-                let (kept, counted) = (kept.clone(), counted.clone());
+                let (kept, counted) = (kept.clone(), under_way.clone());
                 std::thread::spawn(move || serve(stream.unwrap(), &kept, &counted, behaviour));
             }
         });
-        Model { address, requests, load }
+        Model { address, requests }
     }
 
     pub(crate) fn requests(&self) -> Vec<(String, Value)> {
         self.requests.lock().unwrap().clone()
     }
-
-    fn load(&self) -> Load {
-        *self.load.lock().unwrap()
-    }
 }
 
-fn serve(stream: TcpStream, kept: &Mutex<Vec<(String, Value)>>, load: &Mutex<Load>, behaviour: Behaviour) {
+fn serve(
+    stream: TcpStream,
+    kept: &Mutex<Vec<(String, Value)>>,
+    under_way: &Mutex<usize>,
+    behaviour: Behaviour,
+) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let Some((head, body)) = read_request(&mut reader) else { return };
     let mut stream = stream;
@@ -84,25 +76,20 @@ fn serve(stream: TcpStream, kept: &Mutex<Vec<(String, Value)>>, load: &Mutex<Loa
     }
     let body: Value = serde_json::from_slice(&body).unwrap();
     let form = body["response_format"]["json_schema"]["name"].as_str().unwrap_or_default().to_owned();
-    let number = {
-        let mut kept = kept.lock().unwrap();
-        kept.push((head, body));
-        kept.len()
-    };
-    if number <= behaviour.unanswered {
-        let _ = reader.read(&mut [0]);
+    kept.lock().unwrap().push((head, body));
+    if !behaviour.error.is_empty() {
+        let _ = stream.write_all(behaviour.error.as_bytes());
         return;
     }
     let over = {
-        let mut load = load.lock().unwrap();
-        load.under_way += 1;
-        load.most = load.most.max(load.under_way);
-        load.under_way > behaviour.limit
+        let mut under_way = under_way.lock().unwrap();
+        *under_way += 1;
+        *under_way > behaviour.limit
     };
     let answer = if over {
         let error = r#"{"error":{"message":"slow down"}}"#;
         format!(
-            "HTTP/1.1 429 Too Many Requests\r\nretry-after: 1\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{error}",
+            "HTTP/1.1 429 Too Many Requests\r\nretry-after-ms: 100\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{error}",
             error.len()
         )
     } else {
@@ -121,7 +108,7 @@ fn serve(stream: TcpStream, kept: &Mutex<Vec<(String, Value)>>, load: &Mutex<Loa
         )
     };
     // Before the answer is sent: its reader may send the next call at once.
-    load.lock().unwrap().under_way -= 1;
+    *under_way.lock().unwrap() -= 1;
     let _ = stream.write_all(answer.as_bytes());
 }
 
@@ -252,8 +239,8 @@ fn a_server_that_allows_three_calls_at_once_fails_no_review() {
     names
         .iter()
         .for_each(|name| place.write(name, format!("# {name}\n\nThe meeting moved to Tuesday at ten.\n")));
-    let executor = format!("{}#small", model.address);
-    let mut arguments = vec!["review", "--executor", &executor, "--format", "json"];
+    place.write("quorate.toml", four_at_once(&model));
+    let mut arguments = vec!["review", "--executor", "four", "--format", "json"];
     arguments.extend(names.iter().map(String::as_str));
     let report = place.run(&arguments).assert_code(0).json();
     let verdicts = report["reviews"].as_array().unwrap();
@@ -262,73 +249,52 @@ fn a_server_that_allows_three_calls_at_once_fails_no_review() {
         verdicts.iter().all(|review| review["verdict"] == "SHIP" && review["partial"] == false),
         "{report}"
     );
+    assert!(model.requests().len() > 9 * names.len(), "four calls are more than the server takes");
+}
+
+/// An executor that sends four calls at once, also to a server on this machine.
+fn four_at_once(model: &Model) -> String {
+    let address = &model.address;
+    format!(
+        "[executors.four]\nkind = \"llm\"\nmodel = \"small\"\nbase_url = \"{address}\"\nconcurrency = 4\n"
+    )
 }
 
 #[test]
-fn two_processes_share_the_calls_that_a_server_allows() {
-    let model = Model::start(3);
-    let place = TestDir::with("quorate.toml", "");
-    let executor = format!("{}#small", model.address);
-    let processes = ["a", "b"].map(|name| {
-        let names: Vec<String> = (0..6).map(|n| format!("{name}{n}.md")).collect();
-        let text = "The meeting moved to Tuesday at ten.\n";
-        names.iter().for_each(|name| place.write(name, format!("# {name}\n\n{text}")));
-        let mut arguments = vec!["review", "--executor", &executor, "--format", "json"];
-        arguments.extend(names.iter().map(String::as_str));
-        place.start(&arguments)
-    });
-    for process in processes {
-        let report = finish(process).assert_code(0).json();
-        let reviews = report["reviews"].as_array().unwrap();
-        assert_eq!(reviews.len(), 6);
-        assert!(
-            reviews.iter().all(|review| review["verdict"] == "SHIP" && review["partial"] == false),
-            "{report}"
-        );
+fn a_service_that_only_fails_is_asked_once_per_member_and_round_without_retries() {
+    const CASES: [(&str, Option<u16>, &str); 9] = [
+        ("429 Too Many Requests\r\n", Some(429), "limits the rate"),
+        ("429 Too Many Requests\r\nretry-after: 0\r\n", Some(429), "limits the rate"),
+        (
+            "429 Too Many Requests\r\nretry-after: Wed, 21 Oct 2015 07:28:00 GMT\r\n",
+            Some(429),
+            "limits the rate",
+        ),
+        (
+            "429 Too Many Requests\r\nx-ratelimit-reset: 4102444800\r\n",
+            Some(429),
+            "asks to wait until 2100-01-01",
+        ),
+        ("503 Service Unavailable\r\nretry-after: 86400\r\n", Some(503), "longer than the time"),
+        ("503 Service Unavailable\r\n", Some(503), "overloaded"),
+        ("500 Oops\r\n", Some(500), "the service failed"),
+        ("409 Conflict\r\n", Some(409), "the service failed"),
+        ("200 OK\r\nx-cut: short\r\n", None, "ended before"),
+    ];
+    for (head, status, message) in CASES {
+        let error: &'static str =
+            Box::leak(format!("HTTP/1.1 {head}connection: close\r\n\r\n").into_boxed_str());
+        let model = Model::with(Behaviour { limit: 8, pause: Duration::ZERO, error });
+        let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
+        place.write("quorate.toml", format!("{}retries = 0\n", four_at_once(&model)));
+        let report = place.run(&["review", "draft.md", "--executor", "four", "--format", "json"]).json();
+        assert_eq!(report["verdict"], "INCOMPLETE", "{head}: {report}");
+        let failure = &report["deliberators"][0]["r1"]["failure"];
+        assert_eq!(failure["http"].as_u64(), status.map(u64::from), "{head}: {failure}");
+        assert_eq!(failure["retries"], 0, "{head}: {failure}");
+        assert!(failure["message"].as_str().unwrap().contains(message), "{head}: {failure}");
+        assert!(model.requests().len() <= 9, "{head}: {} calls", model.requests().len());
     }
-    // Four is the concurrency of one process.
-    let load = model.load();
-    assert!(load.most <= 4, "{load:?}");
-    let pools = place.path(".local/state/quorate/pools");
-    let shared = files(&pools);
-    assert!(shared.iter().any(|(path, _)| path.ends_with("slot-0")), "{shared:?}");
-    // Without the directory each process has its own limits, and `doctor` reports it.
-    std::fs::remove_dir_all(&pools).unwrap();
-    std::fs::write(&pools, "").unwrap();
-    let doctor = place.run(&["doctor"]);
-    assert!(doctor.stdout.contains("cannot share limits of model services"), "{}", doctor.stdout);
-    place.run(&["review", "a0.md", "--executor", &executor]).assert_code(0);
-}
-
-/// The files whose locks are the calls that may be under way, over all processes.
-fn slots(place: &TestDir) -> Vec<File> {
-    let all = files(&place.path(".local/state/quorate/pools")).into_iter();
-    let slots = all.filter(|(path, _)| path.file_name().unwrap().to_str().unwrap().starts_with("slot-"));
-    slots.map(|(path, _)| File::open(path).unwrap()).collect()
-}
-
-#[test]
-fn a_process_that_is_killed_gives_back_what_it_has_of_a_shared_pool() {
-    let unanswered = 4;
-    let model = Model::with(Behaviour { limit: 100, pause: Duration::ZERO, unanswered });
-    let place = TestDir::with("first.md", "The meeting moved to Tuesday at ten.\n");
-    place.write("second.md", "The meeting moved to Friday at nine.\n");
-    let executor = format!("{}#small", model.address);
-    let review = |name: &str| place.start(&["review", name, "--executor", &executor]);
-    let limit = Duration::from_secs(60);
-    let mut first = review("first.md");
-    wait_until(limit, "a wave of calls", || model.requests().len() == unanswered);
-    let all_locked =
-        || slots(&place).iter().all(|slot| matches!(slot.try_lock(), Err(TryLockError::WouldBlock)));
-    assert!(slots(&place).len() == unanswered && all_locked(), "the calls have all of the pool");
-    let second = review("second.md");
-    let ledger = place.path(".quorate/ledger.db");
-    wait_until(limit, "the second run", || records::runs(&ledger).len() == 2);
-    assert_eq!(model.requests().len(), unanswered, "the second process waits");
-    first.kill().unwrap();
-    first.wait().unwrap();
-    finish(second).assert_code(0);
-    assert_eq!(model.requests().len(), unanswered + 9);
 }
 
 /// A council of three over the notes in `texts`, which takes seven calls for each.
@@ -343,19 +309,19 @@ fn swept() -> usize {
 }
 
 #[test]
-fn two_sweeps_through_one_pool_end_without_a_failed_review() {
+fn two_sweeps_of_one_service_end_without_a_failed_review() {
     let model = Model::start(3);
-    let executor = format!("{}#small", model.address);
     let place = TestDir::new();
     let halves = ["a", "b"];
     for half in halves {
         place.write(&format!("{half}/council.yaml"), COUNCIL_OF_NOTES);
+        place.write(&format!("{half}/quorate.toml"), four_at_once(&model));
         for n in 0..swept() / 2 {
             let text = format!("# Note {half}{n}\n\nThe meeting moved to Tuesday at ten.\n");
             place.write(&format!("{half}/texts/{n}.md"), text);
         }
     }
-    let sweep = ["sweep", "--since", "all", "--executor", &executor, "--format", "json"];
+    let sweep = ["sweep", "--since", "all", "--executor", "four", "--format", "json"];
     let processes = halves.map(|half| (half, place.command_in(half, &sweep).spawn().unwrap()));
     for (half, process) in processes {
         let output = process.wait_with_output().unwrap();

@@ -72,6 +72,29 @@ pub enum FaultKind {
     EndedEarly,
 }
 
+impl FaultKind {
+    /// Whether it is due to the question or the answer, and not to the service: another model must not be asked instead.
+    pub fn is_of_answer(&self) -> bool {
+        match self {
+            FaultKind::BadRequest
+            | FaultKind::Refused { .. }
+            | FaultKind::CutOff
+            | FaultKind::ContentFilter { .. }
+            | FaultKind::ContextOverflow
+            | FaultKind::Empty
+            | FaultKind::TooLarge => true,
+            FaultKind::Auth
+            | FaultKind::UnknownModel
+            | FaultKind::RateLimited
+            | FaultKind::SpendLimit
+            | FaultKind::Overloaded
+            | FaultKind::Server
+            | FaultKind::Malformed
+            | FaultKind::EndedEarly => false,
+        }
+    }
+}
+
 impl Fault {
     /// A fault with the service's message.
     pub fn new(kind: FaultKind, said: impl AsRef<str>) -> Self {

@@ -1,6 +1,5 @@
-//! How fast one service is asked: a number of calls at once that adapts to what it allows, one time before which no
-//! call is sent after it said to wait, and a breaker for a service that cannot be reached. Executors that name the same pool
-//! share it within this process, and through [`SharedPool`] with other processes.
+//! How fast one service is asked. Executors that name the same pool share it within this process: the number of calls at
+//! once, one time before which no call is sent after the service said to wait, and since when the service fails.
 //!
 //! Several calls with one cached prefix start with one call; the others wait until its response begins.
 
@@ -8,57 +7,64 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use jiff::Timestamp;
+use quorate_kernel::clock::{Clock as _, System};
 use quorate_kernel::entropy::sha256_hex;
-use quorate_kernel::ports::executor::{Admission, Failure};
-use tokio::sync::Notify;
+use quorate_kernel::ports::executor::{Admission, Failure, Progress};
+use tokio::sync::{Notify, Semaphore};
 use tokio::time::Instant;
 
-use super::shared_pool::{LONGEST_WAIT, SharedPool};
 use super::wire::{Server, Wire};
 
-/// A service that says no time is left alone this long after it limited a call, doubled with each further one.
-const FIRST_PAUSE: Duration = Duration::from_millis(500);
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How long a pool makes half as many calls at once after the service said that they were too many.
+const HALVED_FOR: Duration = Duration::from_secs(60);
 
-/// Limits within this time of each other are one: the calls were under way together.
-const SAME_STORM: Duration = Duration::from_secs(1);
+/// How long calls of a service that only fails are repeated, counted from its first failure. With the longest pause
+/// between two calls, that is a minute at most, for all calls of the pool together.
+const FAILS_FOR: Duration = Duration::from_secs(50);
 
-/// How long the number of calls stays below one that was limited, before one more is tried.
-const PROBES_AFTER: Duration = Duration::from_secs(30);
+/// A call that is sent this long after the last failure begins a new count: the service may have been mended.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(60);
 
-/// So many calls in a row that reach nothing, or a failing server, open the breaker.
-const BREAKS_AFTER: u32 = 3;
+/// How often in a row a service may ask for a wait and give no call an answer.
+const MAX_LIMITS: u32 = 20;
 
-/// How long a broken pool refuses calls; then one is tried.
-const BROKEN_FOR: Duration = Duration::from_secs(10);
+/// How long after its last failure a service that was given up is not asked.
+const LEFT_ALONE_FOR: Duration = Duration::from_secs(10);
+
+/// The longest wait that holds for the other calls of a pool. A service that asks for years must not stop a process that
+/// runs as long.
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
 
 /// Name and concurrency: an executor with another concurrency has a pool of its own.
 static POOLS: Mutex<BTreeMap<(String, usize), Arc<Pool>>> = Mutex::new(BTreeMap::new());
 
 pub(super) struct Pool {
     name: String,
-    most: usize,
-    shared: Option<SharedPool>,
+    room: Arc<Semaphore>,
     state: Mutex<State>,
-    changed: Notify,
+    ended: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    under_way: usize,
+    /// How many calls may be under way since the service said that they were too many, and when it did.
+    halved: Option<(usize, Instant)>,
+    not_before: Option<Instant>,
+    /// Set while the service gives no call an answer.
+    failing: Option<Failing>,
 }
 
 #[derive(Debug)]
-struct State {
-    /// How many calls may be under way; whole steps count.
-    allowed: f64,
-    under_way: usize,
-    /// What `allowed` stays below, and until when.
-    ceiling: Option<(f64, Instant)>,
-    not_before: Option<Instant>,
-    last_limit: Option<Instant>,
-    /// Limits since the last answer.
+struct Failing {
+    since: Instant,
+    /// When the last call failed, or when the service asked to be asked again.
+    last: Instant,
+    /// How often it asked for a wait.
     limits: u32,
-    /// Failures to reach the service since something was answered.
-    unreached: u32,
-    /// The last of these failures, for the messages of calls that are not made.
-    last_failure: String,
-    broken_until: Option<Instant>,
+    /// The last failure, where calls are not repeated any more.
+    given_up: Option<String>,
 }
 
 /// How a call ended, as far as the pool is concerned.
@@ -68,197 +74,190 @@ pub(super) enum Outcome {
     Answered,
     /// It asks for fewer calls, and says after what time, if it does.
     Limited(Option<Duration>),
-    /// It was not reached, or failed itself.
-    Unreached,
+    /// It was not reached or failed itself; it may say when to come back.
+    Unavailable(Option<Duration>),
+    /// The call shows nothing of the service.
+    Unknown,
 }
 
 impl Pool {
     /// The pool of a name.
     pub(super) fn named(name: &str, most: usize) -> Arc<Pool> {
         let mut pools = POOLS.lock().unwrap_or_else(PoisonError::into_inner);
-        Arc::clone(
-            pools
-                .entry((name.to_owned(), most))
-                .or_insert_with(|| Arc::new(Pool::new(name, most, SharedPool::named(name, most)))),
-        )
+        Arc::clone(pools.entry((name.to_owned(), most)).or_insert_with(|| Arc::new(Pool::new(name, most))))
     }
 
-    fn new(name: &str, most: usize, shared: Option<SharedPool>) -> Pool {
-        #[expect(clippy::cast_precision_loss, reason = "a process has far fewer than 2^53 calls under way")]
-        let state = State {
-            allowed: most.max(1) as f64,
-            under_way: 0,
-            ceiling: None,
-            not_before: None,
-            last_limit: None,
-            limits: 0,
-            unreached: 0,
-            last_failure: String::new(),
-            broken_until: None,
-        };
-        Pool {
-            name: name.to_owned(),
-            most: most.max(1),
-            shared,
-            state: Mutex::new(state),
-            changed: Notify::new(),
-        }
+    fn new(name: &str, most: usize) -> Pool {
+        let room = Arc::new(Semaphore::new(most.clamp(1, Semaphore::MAX_PERMITS)));
+        Pool { name: name.to_owned(), room, state: Mutex::default(), ended: Notify::new() }
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for room for one more call. It is given back when the admission is dropped. How long a service asks to wait
-    /// does not count here, but against the deadline of a call: a service could ask for years.
-    pub(super) async fn admit(self: &Arc<Self>) -> Admission {
-        let permit = self.permit().await;
-        let slot = match &self.shared {
-            Some(shared) => shared.slot().await,
-            None => None,
-        };
-        Admission::with_permit((slot, permit))
+    /// Waits for room for one more invocation, which is given back when the admission is dropped. How long a service asks
+    /// to wait does not count here, but against the deadline of a call: a service could ask for years.
+    pub(super) async fn admit(&self) -> Admission {
+        // The semaphore is never closed.
+        Arc::clone(&self.room).acquire_owned().await.map(Admission::with_permit).unwrap_or_default()
     }
 
-    async fn permit(self: &Arc<Self>) -> Permit {
-        loop {
-            let changed = self.changed.notified();
-            tokio::pin!(changed);
-            // Registered before the look, so that a change in between is not missed.
-            changed.as_mut().enable();
-            {
-                let mut state = self.state();
-                if state.has_room() {
-                    state.under_way += 1;
-                    return Permit(Arc::clone(self));
-                }
-            }
-            changed.await;
-        }
-    }
-
-    /// Waits until calls may be sent again.
+    /// Waits until a call may be sent; `progress` is told how long. The call counts until [`UnderWay`] is dropped.
     ///
     /// # Errors
-    /// When that is not before the deadline, or the service was not reached just now.
-    pub(super) async fn wait_turn(&self, deadline: Instant) -> Result<(), Failure> {
+    /// When that is not before the deadline.
+    pub(super) async fn start(
+        self: &Arc<Self>,
+        deadline: Instant,
+        progress: &Progress,
+    ) -> Result<UnderWay, Failure> {
+        if let Some(why) = self.state().given_up() {
+            return Err(Failure::never(format!("not asked: {why}")));
+        }
+        let asked_by = format!("the service has calls through pool `{}` wait", self.name);
         loop {
-            let now = Instant::now();
-            let shared = self.shared.as_ref().and_then(|shared| now.checked_add(shared.wait()));
-            let wait = {
-                let state = self.state();
-                if state.broken_until.is_some_and(|until| until > now) {
-                    return Err(Failure::never(format!(
-                        "not asked, as the last {BREAKS_AFTER} calls through pool `{}` failed: {}",
-                        self.name, state.last_failure
-                    )));
-                }
-                state.not_before.max(shared)
-            };
-            let Some(until) = wait.filter(|until| *until > now) else {
-                return self.wait_quota(deadline).await;
-            };
-            if until >= deadline {
-                let left = until.duration_since(now).as_secs();
-                return Err(Failure::never(format!(
-                    "not asked: the service has calls through pool `{}` wait for {left} s more, longer than the time that is left",
-                    self.name
-                )));
+            let Some(until) = self.state().not_before.filter(|until| *until > Instant::now()) else { break };
+            wait(until, deadline, &asked_by, progress).await?;
+        }
+        self.wait_quota(deadline, progress).await?;
+        loop {
+            let ended = self.ended.notified();
+            tokio::pin!(ended);
+            // Registered before the look, so that a change in between is not missed.
+            ended.as_mut().enable();
+            if let Some(sent) = self.state().send() {
+                return Ok(UnderWay { pool: Arc::clone(self), sent });
             }
-            tokio::time::sleep_until(until).await;
+            tokio::time::timeout_at(deadline, ended).await.map_err(|_| Failure::TimedOut)?;
         }
     }
 
     /// Waits until the machines that share the pool's quota may make one more call.
-    async fn wait_quota(&self, deadline: Instant) -> Result<(), Failure> {
+    async fn wait_quota(&self, deadline: Instant, progress: &Progress) -> Result<(), Failure> {
         let Some(quota) = crate::executor::shared_quota() else { return Ok(()) };
-        while let Some(wait) = quota.ask(&self.name).await {
-            let until = Instant::now() + wait;
-            if until >= deadline {
-                return Err(Failure::never(format!(
-                    "not asked: the quota of pool `{}` has calls wait for {} s more, longer than the time that is left",
-                    self.name,
-                    wait.as_secs()
-                )));
-            }
-            tokio::time::sleep_until(until).await;
+        while let Some(pause) = quota.ask(&self.name).await {
+            let asked_by = format!("the workers' quota has calls through pool `{}` wait", self.name);
+            let until = Instant::now().checked_add(pause).unwrap_or(deadline);
+            wait(until, deadline, &asked_by, progress).await?;
         }
         Ok(())
     }
+}
 
-    /// Records the outcome of a call, with the message of a failure. Returns the shortest time that the caller must wait
-    /// before it asks again.
-    pub(super) fn ended(&self, outcome: Outcome, message: &str) -> Duration {
-        let now = Instant::now();
-        let mut state = self.state();
-        let wait = match outcome {
-            Outcome::Answered => {
-                #[expect(
-                    clippy::cast_precision_loss,
-                    reason = "a process has far fewer than 2^53 calls under way"
-                )]
-                let most = self.most as f64;
-                let ceiling =
-                    state.ceiling.filter(|(_, until)| *until > now).map_or(most, |(ceiling, _)| ceiling);
-                state.allowed = (state.allowed + 1.0 / state.allowed).min(most).min(ceiling);
-                (state.limits, state.unreached, state.broken_until) = (0, 0, None);
-                Duration::ZERO
-            }
-            Outcome::Limited(after) => {
-                state.unreached = 0;
-                if state.last_limit.is_none_or(|last| now.duration_since(last) >= SAME_STORM) {
-                    #[expect(
-                        clippy::cast_precision_loss,
-                        reason = "a process has far fewer than 2^53 calls under way"
-                    )]
-                    let ceiling = state.under_way.saturating_sub(1).max(1) as f64;
-                    state.ceiling = Some((ceiling, now + PROBES_AFTER));
-                    state.allowed = (state.allowed / 2.0).max(1.0);
-                    state.last_limit = Some(now);
-                }
-                state.limits = state.limits.saturating_add(1);
-                let pause = FIRST_PAUSE.saturating_mul(1 << state.limits.min(10)) / 2;
-                let wait = after.unwrap_or(pause.min(LONGEST_PAUSE));
-                // A service that asks for years must not stop a process that runs as long.
-                state.not_before = state.not_before.max(now.checked_add(wait.min(LONGEST_WAIT)));
-                wait
-            }
-            Outcome::Unreached => {
-                state.unreached = state.unreached.saturating_add(1);
-                message.clone_into(&mut state.last_failure);
-                if state.unreached >= BREAKS_AFTER {
-                    state.broken_until = Some(now + BROKEN_FOR);
-                }
-                Duration::ZERO
-            }
-        };
-        drop(state);
-        self.changed.notify_waiters();
-        if let (Outcome::Limited(_), Some(shared)) = (outcome, &self.shared) {
-            shared.limited(wait);
-        }
-        if let (Outcome::Limited(_), Some(quota)) = (outcome, crate::executor::shared_quota()) {
-            quota.limited(&self.name, wait.min(LONGEST_WAIT));
-        }
-        wait
+/// Waits until a time that `asked_by` explains.
+async fn wait(until: Instant, deadline: Instant, asked_by: &str, progress: &Progress) -> Result<(), Failure> {
+    let pause = until.duration_since(Instant::now());
+    if until >= deadline {
+        return Err(Failure::never(format!("not asked: {asked_by} {}", past_deadline(pause))));
     }
+    progress.waits(asked_by, pause);
+    tokio::time::sleep_until(until).await;
+    Ok(())
+}
+
+/// A wait that does not end before a call's deadline: `until 2026-11-29 07:20:51 UTC, longer than …`.
+pub(super) fn past_deadline(pause: Duration) -> String {
+    let ms = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX);
+    let until = Timestamp::from_millisecond(System.now_ms().saturating_add(ms));
+    let until = until.map_or_else(
+        |_| format!("for {} s", pause.as_secs()),
+        |until| format!("until {}", until.strftime("%Y-%m-%d %H:%M:%S UTC")),
+    );
+    format!("{until}, longer than the time that is left of the call's `timeout`")
 }
 
 impl State {
-    #[expect(clippy::cast_precision_loss, reason = "a process has far fewer than 2^53 calls under way")]
-    fn has_room(&self) -> bool {
-        (self.under_way as f64) < self.allowed.floor()
+    /// Counts one more call, if there may be one more.
+    fn send(&mut self) -> Option<Instant> {
+        let now = Instant::now();
+        self.halved = self.halved.filter(|(_, at)| now.duration_since(*at) < HALVED_FOR);
+        let has_room = self.halved.is_none_or(|(most, _)| self.under_way < most);
+        has_room.then(|| {
+            self.under_way += 1;
+            now
+        })
+    }
+
+    /// Halves the calls under way, once for those that were sent together.
+    fn halve(&mut self, sent: Instant) {
+        if self.halved.is_none_or(|(_, at)| sent > at) {
+            let most = self.halved.map_or(usize::MAX, |(most, _)| most).min(self.under_way);
+            self.halved = Some(((most / 2).max(1), Instant::now()));
+        }
+    }
+
+    /// Why the service is not asked now.
+    fn given_up(&self) -> Option<String> {
+        let failing = self.failing.as_ref()?;
+        failing.given_up.clone().filter(|_| Instant::now().duration_since(failing.last) < LEFT_ALONE_FOR)
     }
 }
 
-struct Permit(Arc<Pool>);
+/// A call that is under way.
+pub(super) struct UnderWay {
+    pool: Arc<Pool>,
+    sent: Instant,
+}
 
-impl Drop for Permit {
+impl UnderWay {
+    /// Records the outcome of the call, with the message of a failure. Returns whether the call may be repeated.
+    pub(super) fn end(self, outcome: Outcome, message: &str) -> bool {
+        let now = Instant::now();
+        let mut state = self.pool.state();
+        let (wait, is_limit) = match outcome {
+            Outcome::Unknown => return true,
+            Outcome::Answered => {
+                state.failing = None;
+                return true;
+            }
+            Outcome::Limited(wait) => (wait, true),
+            Outcome::Unavailable(wait) => (wait, false),
+        };
+        let wait = wait.filter(|wait| !wait.is_zero()).map(|wait| wait.min(LONGEST_WAIT));
+        let last = wait.and_then(|wait| now.checked_add(wait)).unwrap_or(now);
+        if wait.is_some() {
+            state.not_before = state.not_before.max(Some(last));
+        } else if is_limit {
+            state.halve(self.sent);
+        }
+        let known = state.failing.take();
+        let known = known.filter(|failing| self.sent.duration_since(failing.last) < FORGOTTEN_AFTER);
+        let is_first = known.is_none();
+        let mut failing = known.unwrap_or(Failing { since: now, last: now, limits: 0, given_up: None });
+        let gives_up = if is_limit {
+            // The service is there. Calls that were under way together count once.
+            failing.since = now;
+            failing.limits += u32::from(wait.is_some() && (is_first || self.sent >= failing.last));
+            failing.limits > MAX_LIMITS
+        } else {
+            failing.limits = 0;
+            // The first wait that a service asks for may be longer.
+            last.duration_since(failing.since) >= FAILS_FOR && !(is_first && wait.is_some())
+        };
+        failing.last = failing.last.max(last);
+        failing.given_up = gives_up.then(|| match is_limit {
+            true => format!("the service limited {} calls in a row; the last one: {message}", failing.limits),
+            false => {
+                let seconds = now.duration_since(failing.since).as_secs();
+                format!("the service has failed for {seconds} s; the last failure: {message}")
+            }
+        });
+        state.failing = Some(failing);
+        drop(state);
+        if let (Outcome::Limited(Some(_)), Some(quota)) = (outcome, crate::executor::shared_quota()) {
+            quota.limited(&self.pool.name, wait.unwrap_or_default());
+        }
+        !gives_up
+    }
+}
+
+impl Drop for UnderWay {
     fn drop(&mut self) {
-        let mut state = self.0.state();
+        let mut state = self.pool.state();
         state.under_way = state.under_way.saturating_sub(1);
         drop(state);
-        self.0.changed.notify_waiters();
+        self.pool.ended.notify_waiters();
     }
 }
 
@@ -371,167 +370,200 @@ fn prefixes() -> MutexGuard<'static, BTreeMap<String, Prefix>> {
 
 #[cfg(test)]
 mod tests {
-    use quorate_kernel::clock::Clock;
-
     use super::*;
 
-    /// The paused clock, in the form that files have.
-    struct Paused(Instant);
+    const SECOND: Duration = Duration::from_secs(1);
 
-    impl Clock for Paused {
-        fn now_ms(&self) -> i64 {
-            1_800_000_000_000 + i64::try_from(self.0.elapsed().as_millis()).unwrap()
-        }
+    fn pool(most: usize) -> Arc<Pool> {
+        Arc::new(Pool::new("p", most))
+    }
+
+    fn later() -> Instant {
+        Instant::now() + Duration::from_secs(3_600)
+    }
+
+    /// Makes a call that takes no time and ends so. Gives whether it may be repeated.
+    async fn call(pool: &Arc<Pool>, outcome: Outcome) -> bool {
+        pool.start(later(), &Progress::default()).await.unwrap().end(outcome, "refused")
+    }
+
+    async fn refusal(pool: &Arc<Pool>, deadline: Instant) -> String {
+        let start = Instant::now();
+        let refused = pool.start(deadline, &Progress::default()).await.map(drop).unwrap_err();
+        assert_eq!(Instant::now(), start, "at once");
+        refused.to_string()
     }
 
     #[tokio::test(start_paused = true)]
-    async fn two_processes_hold_as_many_slots_as_one_and_wait_for_each_other() {
-        let dir = tempfile::tempdir().unwrap();
-        let (base, start) = (dir.path().join("pools"), Instant::now());
-        let process = || {
-            let shared = SharedPool::within(&base, "p", 4, Arc::new(Paused(start)));
-            Arc::new(Pool::new("p", 4, Some(shared)))
-        };
-        let pools = [process(), process()];
-        let at_once = Arc::new(Mutex::new((0_usize, 0_usize)));
-        futures_of(16, |task| {
-            let (pool, at_once) = (pools[task % 2].clone(), at_once.clone());
-            async move {
-                for _ in 0..5 {
-                    let _admitted = pool.admit().await;
-                    {
-                        let mut at_once = at_once.lock().unwrap();
-                        at_once.0 += 1;
-                        at_once.1 = at_once.1.max(at_once.0);
-                    }
-                    tokio::time::sleep(Duration::from_millis(100)).await;
-                    at_once.lock().unwrap().0 -= 1;
-                }
-            }
-        })
-        .await;
-        assert_eq!(*at_once.lock().unwrap(), (0, 4));
-        // A limit of one process holds for the other: its time, and half the calls.
-        pools[0].ended(Outcome::Limited(Some(Duration::from_secs(5))), "");
-        let asked = Instant::now();
-        let refused = pools[1].wait_turn(asked + Duration::from_secs(2)).await.unwrap_err();
-        assert!(refused.to_string().contains("wait for 5 s more"), "{refused}");
-        pools[1].wait_turn(asked + Duration::from_secs(60)).await.unwrap();
-        assert_eq!(asked.elapsed(), Duration::from_secs(5));
-        let held = [pools[1].admit().await, pools[1].admit().await];
-        let soon = Duration::from_secs(1);
-        assert!(tokio::time::timeout(soon, pools[1].admit()).await.is_err(), "two are under way");
-        assert_eq!(pools[1].state().under_way, 2, "a call that no longer waits has no room");
-        // After half a minute there is room for more.
-        tokio::time::sleep(Duration::from_secs(30)).await;
-        let third = tokio::time::timeout(soon, pools[1].admit()).await;
-        assert!(third.is_ok());
-        drop((held, third));
+    async fn admissions_are_given_back() {
+        let pool = pool(2);
+        let held = [pool.admit().await, pool.admit().await];
+        assert!(held.iter().all(Admission::has_permit));
+        assert!(tokio::time::timeout(SECOND, pool.admit()).await.is_err());
+        drop(held);
+        assert!(pool.admit().await.has_permit());
+        assert!(self::pool(0).admit().await.has_permit(), "there is room for one");
     }
 
     #[tokio::test(start_paused = true)]
-    async fn eight_calls_converge_to_the_three_that_a_service_allows() {
-        let pool = Arc::new(Pool::new("p", 8, None));
-        let service = Arc::new(Mutex::new((0_usize, Vec::new(), None::<Instant>)));
-        let after = Duration::from_secs(2);
-        let call = |_| {
+    async fn too_many_calls_at_once_halve_and_take_at_most_two_retries() {
+        let pool = pool(8);
+        let service = Arc::new(Mutex::new(0_usize));
+        let mut members = tokio::task::JoinSet::new();
+        for _ in 0..8 {
             let (pool, service) = (pool.clone(), service.clone());
-            async move {
+            members.spawn(async move {
+                let mut most_refusals = 0;
                 for _ in 0..40 {
-                    let _admitted = pool.admit().await;
-                    loop {
-                        pool.wait_turn(Instant::now() + Duration::from_secs(3_600)).await.unwrap();
-                        let refused = {
-                            let mut service = service.lock().unwrap();
-                            assert!(
-                                service.2.is_none_or(|until| Instant::now() >= until),
-                                "it was told to wait"
-                            );
-                            service.0 += 1;
-                            let under_way = service.0;
-                            service.1.push(under_way);
-                            under_way > 3
+                    for refusals in 0.. {
+                        let sent = pool.start(later(), &Progress::default()).await.unwrap();
+                        let is_refused = {
+                            let mut at_once = service.lock().unwrap();
+                            *at_once += 1;
+                            *at_once > 3
                         };
-                        if !refused {
-                            tokio::time::sleep(Duration::from_millis(100)).await;
-                            service.lock().unwrap().0 -= 1;
-                            pool.ended(Outcome::Answered, "");
+                        let takes = if is_refused { Duration::ZERO } else { Duration::from_millis(100) };
+                        tokio::time::sleep(takes).await;
+                        *service.lock().unwrap() -= 1;
+                        if !is_refused {
+                            sent.end(Outcome::Answered, "");
                             break;
                         }
-                        {
-                            let mut state = service.lock().unwrap();
-                            state.0 -= 1;
-                            state.2 = state.2.max(Some(Instant::now() + after));
-                        }
-                        assert_eq!(pool.ended(Outcome::Limited(Some(after)), ""), after);
-                        // The calls that were sent together may all be refused.
-                        tokio::task::yield_now().await;
+                        assert!(sent.end(Outcome::Limited(None), "429"));
+                        most_refusals = most_refusals.max(refusals + 1);
+                        tokio::time::sleep(Duration::from_millis(200 << refusals)).await;
                     }
                 }
+                most_refusals
+            });
+        }
+        let most = members.join_all().await.into_iter().max();
+        assert!((1..=2).contains(&most.unwrap()), "{most:?}");
+        let state = pool.state();
+        assert!(state.halved.is_some_and(|(most, _)| most <= 3) && state.under_way == 0);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn half_the_calls_lasts_a_minute_and_calls_sent_together_count_once() {
+        let pool = pool(8);
+        let sent = async || pool.start(later(), &Progress::default()).await.unwrap();
+        let together = [sent().await, sent().await, sent().await, sent().await];
+        tokio::time::advance(SECOND).await;
+        let ended = together.map(|call| call.end(Outcome::Limited(None), ""));
+        assert_eq!(ended, [true; 4]);
+        let two = [sent().await, sent().await];
+        assert!(tokio::time::timeout(SECOND, sent()).await.is_err());
+        tokio::time::advance(HALVED_FOR).await;
+        let third = sent().await;
+        assert_eq!(pool.state().under_way, 3);
+        drop((two, third));
+        // One call at a time is always left.
+        for _ in 0..5 {
+            tokio::time::advance(SECOND).await;
+            assert!(call(&pool, Outcome::Limited(None)).await);
+        }
+        assert!(sent().await.end(Outcome::Answered, ""));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_holds_for_all_calls_and_is_told() {
+        let told: Arc<Mutex<Vec<(String, Duration)>>> = Arc::default();
+        let kept = told.clone();
+        let progress = Progress::default()
+            .with_waits(move |why, wait| kept.lock().unwrap().push((why.to_owned(), wait)));
+        for outcome in [Outcome::Limited, Outcome::Unavailable] {
+            let (pool, start) = (pool(4), Instant::now());
+            assert!(call(&pool, outcome(Some(8 * SECOND))).await);
+            pool.start(later(), &progress).await.unwrap().end(Outcome::Answered, "");
+            assert_eq!(start.elapsed(), 8 * SECOND);
+            let (why, wait) = told.lock().unwrap().pop().unwrap();
+            assert!(why.contains("pool `p`") && wait == 8 * SECOND, "{why}");
+        }
+        assert_eq!(told.lock().unwrap().len(), 0);
+        // A wait of no time is none.
+        let pool = pool(4);
+        assert!(call(&pool, Outcome::Limited(Some(Duration::ZERO))).await);
+        assert!(pool.state().not_before.is_none() && pool.state().halved.is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_wait_past_the_deadline_ends_a_call_at_once_and_says_until_when() {
+        for years in [Duration::from_secs(700), Duration::from_secs(3_000_000_000), Duration::MAX] {
+            let pool = pool(2);
+            assert!(call(&pool, Outcome::Limited(Some(years))).await);
+            assert!(pool.admit().await.has_permit());
+            let refused = refusal(&pool, Instant::now() + 10 * SECOND).await;
+            assert!(refused.contains("pool `p`") && refused.contains(" UTC, longer than"), "{refused}");
+            // After ten minutes one call tries the service.
+            let start = Instant::now();
+            assert!(call(&pool, Outcome::Answered).await);
+            assert_eq!(start.elapsed(), LONGEST_WAIT);
+        }
+        assert!(past_deadline(Duration::MAX).contains("longer than the time that is left"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_service_that_only_fails_is_given_up_within_a_minute_for_all_calls() {
+        for wait in [None, Some(SECOND), Some(5 * SECOND), Some(20 * SECOND)] {
+            let (pool, start) = (pool(1), Instant::now());
+            while call(&pool, Outcome::Unavailable(wait)).await {
+                tokio::time::advance(Duration::from_secs(3)).await;
             }
-        };
-        futures_of(8, call).await;
-        let seen = &service.lock().unwrap().1;
-        let late = &seen[seen.len() / 2..];
-        assert!(late.iter().all(|under_way| *under_way <= 4), "{late:?}");
-        assert!(late.iter().filter(|under_way| **under_way > 3).count() * 16 <= late.len(), "{late:?}");
-    }
-
-    async fn futures_of<F: Future<Output = ()> + Send + 'static>(count: usize, make: impl Fn(usize) -> F) {
-        let mut tasks = tokio::task::JoinSet::new();
-        (0..count).for_each(|at| drop(tasks.spawn(make(at))));
-        while let Some(ended) = tasks.join_next().await {
-            ended.unwrap();
+            assert!(start.elapsed() <= FAILS_FOR + 3 * SECOND, "{wait:?}: {:?}", start.elapsed());
+            assert!(start.elapsed() >= FAILS_FOR - 25 * SECOND, "{wait:?}: {:?}", start.elapsed());
+            let refused = refusal(&pool, later()).await;
+            assert!(refused.contains("failed for") && refused.contains("refused"), "{refused}");
+            // One call tries it later, and is not repeated.
+            tokio::time::advance(LEFT_ALONE_FOR + wait.unwrap_or_default()).await;
+            assert!(!call(&pool, Outcome::Unavailable(None)).await);
+            tokio::time::advance(LEFT_ALONE_FOR).await;
+            assert!(call(&pool, Outcome::Answered).await);
+            assert!(call(&pool, Outcome::Unavailable(None)).await, "the count begins anew");
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_service_that_is_not_reached_is_left_alone_and_tried_again() {
-        let pool = Arc::new(Pool::new("p", 2, None));
-        let later = || Instant::now() + Duration::from_secs(60);
-        for _ in 0..BREAKS_AFTER {
-            pool.wait_turn(later()).await.unwrap();
-            pool.ended(Outcome::Unreached, "refused");
+    async fn the_first_wait_of_a_failing_service_may_be_long_and_a_mended_one_is_forgotten() {
+        let pool = pool(1);
+        assert!(call(&pool, Outcome::Unavailable(Some(90 * SECOND))).await);
+        assert!(!call(&pool, Outcome::Unavailable(Some(90 * SECOND))).await, "one such wait is enough");
+        let pool = self::pool(1);
+        assert!(call(&pool, Outcome::Unavailable(None)).await);
+        assert!(call(&pool, Outcome::Unknown).await);
+        tokio::time::advance(FORGOTTEN_AFTER).await;
+        assert!(call(&pool, Outcome::Unavailable(None)).await, "the failure was another run's");
+        // A slow failure belongs to the call before it.
+        let slow = pool.start(later(), &Progress::default()).await.unwrap();
+        tokio::time::advance(FORGOTTEN_AFTER * 2).await;
+        assert!(!slow.end(Outcome::Unavailable(None), "HTTP 500"));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_service_that_only_limits_is_given_up_after_twenty_waits_in_a_row() {
+        let pool = pool(4);
+        for _ in 0..MAX_LIMITS {
+            assert!(call(&pool, Outcome::Limited(Some(SECOND))).await);
         }
-        assert!(pool.wait_turn(later()).await.unwrap_err().to_string().contains("failed: refused"));
-        tokio::time::sleep(BROKEN_FOR).await;
-        pool.wait_turn(later()).await.unwrap();
-        pool.ended(Outcome::Unreached, "refused");
-        assert!(pool.wait_turn(later()).await.is_err(), "one more failure breaks it again");
-        tokio::time::sleep(BROKEN_FOR).await;
-        pool.ended(Outcome::Answered, "");
-        pool.ended(Outcome::Unreached, "refused");
-        pool.wait_turn(later()).await.unwrap();
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_service_that_asks_to_wait_for_years_holds_up_no_admission() {
-        let pool = Arc::new(Pool::new("p", 2, None));
-        let start = Instant::now();
-        pool.ended(Outcome::Limited(Some(Duration::from_secs(3_000_000_000))), "");
-        pool.ended(Outcome::Limited(Some(Duration::MAX)), "");
-        assert!(pool.admit().await.has_permit());
-        let deadline = start + Duration::from_secs(10);
-        let refused = pool.wait_turn(deadline).await.unwrap_err().to_string();
-        assert!(refused.contains("pool `p`") && refused.contains("600 s more"), "{refused}");
-        assert_eq!(Instant::now(), start);
-        // After ten minutes one call probes the service.
-        pool.wait_turn(start + Duration::from_secs(3_600)).await.unwrap();
-        assert_eq!(start.elapsed(), LONGEST_WAIT);
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_wait_past_the_deadline_ends_the_call_at_once() {
-        let pool = Arc::new(Pool::new("p", 2, None));
-        pool.ended(Outcome::Limited(Some(Duration::from_secs(100))), "");
-        let start = Instant::now();
-        let deadline = start + Duration::from_secs(10);
-        assert!(pool.wait_turn(deadline).await.is_err());
-        assert_eq!(Instant::now(), start);
-        // Without a time of its own, the pause doubles.
-        let pool = Arc::new(Pool::new("q", 2, None));
-        let pauses: Vec<u128> = (0..8).map(|_| pool.ended(Outcome::Limited(None), "").as_millis()).collect();
-        assert_eq!(pauses, [500, 1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
+        assert!(!call(&pool, Outcome::Limited(Some(SECOND))).await);
+        assert!(refusal(&pool, later()).await.contains("21 calls in a row"));
+        tokio::time::advance(LEFT_ALONE_FOR + SECOND).await;
+        assert!(call(&pool, Outcome::Answered).await);
+        // Calls that were under way together count once, and an answer begins anew.
+        for round in 0..=MAX_LIMITS {
+            let sent = async || pool.start(later(), &Progress::default()).await.unwrap();
+            for under_way in [sent().await, sent().await, sent().await] {
+                assert!(under_way.end(Outcome::Limited(Some(SECOND)), ""), "{round}");
+            }
+            if round == 10 {
+                assert!(call(&pool, Outcome::Answered).await);
+            }
+        }
+        // A limit without a wait shows that the service is there; the retries of each call bound it.
+        let pool = self::pool(4);
+        for _ in 0..100 {
+            assert!(call(&pool, Outcome::Limited(None)).await);
+            tokio::time::advance(SECOND).await;
+        }
     }
 }
 

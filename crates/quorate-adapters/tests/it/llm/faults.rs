@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use quorate_adapters::executor::llm::fault::{Fault, FaultKind, from_response};
+use quorate_adapters::executor::llm::fault::{Fault, FaultKind, from_event, from_response};
 use quorate_kernel::ports::executor::Retry;
 use serde_json::{Value, json};
 
@@ -135,11 +135,89 @@ fn the_wait_that_is_asked_for_is_obeyed() {
     assert_eq!(wait(&[("retry-after", "20"), ("retry-after-ms", "250")]), after(250));
     let date = ("date", "Wed, 21 Oct 2026 07:27:30 GMT");
     assert_eq!(wait(&[("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT"), date]), after(30_000));
-    assert_eq!(wait(&[("retry-after", "Wed, 21 Oct 2026 07:27:00 GMT"), date]), after(0));
-    for unreadable in ["", "-1", "NaN", "inf", "1e300", "soon", "Wed, 21 Oct 2026 07:28:00 GMT"] {
-        assert_eq!(wait(&[("retry-after", unreadable)]), Retry::Soon, "{unreadable}");
+    // A time that has passed, or no time, is no wait.
+    assert_eq!(wait(&[("retry-after", "Wed, 21 Oct 2026 07:27:00 GMT"), date]), Retry::Soon);
+    for none in ["", "0", "-1", "NaN", "inf", "1e300", "soon", "Wed, 21 Oct 2015 07:28:00 GMT", "-5s"] {
+        assert_eq!(wait(&[("retry-after", none)]), Retry::Soon, "{none}");
     }
+    assert_eq!(wait(&[("retry-after", "1000000000")]), after(1_000_000_000_000), "32 years");
+    // Without a date of the response, this machine's clock counts.
+    let Retry::After(long) = wait(&[("retry-after", "Fri, 01 Jan 2100 00:00:00 GMT")]) else {
+        panic!("a wait")
+    };
+    assert!(long > Duration::from_secs(86_400), "{long:?}");
     assert_eq!(fault(400, &[("retry-after", "1")], b"{}").retry(), Retry::Never);
+}
+
+#[test]
+fn the_reset_of_a_limit_is_read_in_every_form() {
+    let date = ("date", "Wed, 21 Oct 2026 07:28:00 GMT");
+    let wait = |headers: &[(&str, &str)]| fault(429, &[headers, &[date]].concat(), b"{}").retry();
+    let after = |ms| Retry::After(Duration::from_millis(ms));
+    for (text, expected) in [
+        ("20", after(20_000)),
+        ("0.5", after(500)),
+        ("6m0s", after(360_000)),
+        ("1m12.5s", after(72_500)),
+        ("250ms", after(250)),
+        ("7.66s", after(7_660)),
+        ("1h", after(3_600_000)),
+        ("1792567685", after(5_000)),
+        ("1792567685000", after(5_000)),
+        ("2026-10-21T07:28:30Z", after(30_000)),
+        ("2026-10-21T09:28:30+02:00", after(30_000)),
+        ("1792567680", Retry::Soon),
+        ("2026-10-21T07:27:59Z", Retry::Soon),
+        ("0", Retry::Soon),
+        ("-3", Retry::Soon),
+        ("tomorrow", Retry::Soon),
+        ("", Retry::Soon),
+    ] {
+        for name in ["x-ratelimit-reset", "ratelimit-reset", "x-ratelimit-reset-requests"] {
+            assert_eq!(wait(&[(name, text)]), expected, "{name}: {text}");
+        }
+        let body = json!({"error": {"code": 429, "message": "m", "metadata": {"headers": {
+            "X-RateLimit-Remaining": "0", "X-RateLimit-Reset": text}}}});
+        let in_body = fault(429, &[date], body.to_string().as_bytes()).retry();
+        assert_eq!(in_body, wait(&[("x-ratelimit-reset", text)]), "{text}");
+    }
+    // What is asked for in as many words comes first, and a limit with something left is not the one.
+    assert_eq!(wait(&[("retry-after", "3"), ("x-ratelimit-reset", "20")]), after(3_000));
+    assert_eq!(wait(&[("x-ratelimit-reset", "20"), ("x-ratelimit-remaining", "7")]), Retry::Soon);
+    let both = [
+        ("x-ratelimit-reset-requests", "20"),
+        ("x-ratelimit-remaining-requests", "0"),
+        ("x-ratelimit-reset-tokens", "6m0s"),
+        ("x-ratelimit-remaining-tokens", "149984"),
+    ];
+    assert_eq!(wait(&both), after(20_000));
+    // Only a response that limits the rate is about a limit.
+    assert_eq!(fault(503, &[("x-ratelimit-reset", "20")], b"{}").retry(), Retry::Soon);
+    assert_eq!(fault(503, &[("retry-after", "20")], b"{}").retry(), after(20_000));
+}
+
+#[test]
+fn a_wait_in_words_is_read() {
+    let after = |ms| Retry::After(Duration::from_millis(ms));
+    for (message, expected) in [
+        ("Rate limit reached for m. Please try again in 7.66s. Visit https://x.example.", after(7_660)),
+        ("Please try again in 6ms.", after(6)),
+        ("Please try again in 1m12s.", after(72_000)),
+        ("Please retry after 20 seconds.", after(20_000)),
+        ("You exceeded your quota. Please retry in 45.8s.", after(45_800)),
+        ("Try again in 2 minutes, please", after(120_000)),
+        ("slow down", Retry::Soon),
+        ("try again in a while", Retry::Soon),
+        ("try again in ", Retry::Soon),
+    ] {
+        let body = json!({"error": {"message": message, "code": 429}});
+        assert_eq!(of_body(429, body.clone()).retry(), expected, "{message}");
+        assert_eq!(fault(429, &[], message.as_bytes()).retry(), expected, "{message}");
+        assert_eq!(fault(400, &[], message.as_bytes()).retry(), Retry::Never, "{message}");
+        // The same within a response that began as a success.
+        let event = from_event(&body);
+        assert_eq!((event.retry(), event.status), (expected, Some(429)), "{message}");
+    }
 }
 
 #[test]
