@@ -87,14 +87,31 @@ fn is_plain(value: &Json) -> bool {
 /// # Errors
 /// When it is not JSON, an object names a key twice, an integer is past 2^53, or it is not storable.
 pub fn parse(text: &str) -> Result<Value, serde_json::Error> {
-    let mut reader = serde_json::Deserializer::from_str(text);
-    let value = Strict.deserialize(&mut reader)?;
-    reader.end()?;
+    let value = read(text, true)?;
     storable::check(&value, storable::MAX_DEPTH).map_err(Error::custom)?;
     Ok(value)
 }
 
-struct Strict;
+/// Reads one JSON value that is the whole text and is not stored: as [`parse`], but a number may have any size.
+///
+/// # Errors
+/// When it is not JSON, or an object names a key twice.
+pub fn parse_received(text: &str) -> Result<Value, serde_json::Error> {
+    read(text, false)
+}
+
+fn read(text: &str, is_exact: bool) -> Result<Value, serde_json::Error> {
+    let mut reader = serde_json::Deserializer::from_str(text);
+    let value = Strict { is_exact }.deserialize(&mut reader)?;
+    reader.end()?;
+    Ok(value)
+}
+
+#[derive(Clone, Copy)]
+struct Strict {
+    /// Whether an integer past 2^53 is an error.
+    is_exact: bool,
+}
 
 impl<'de> DeserializeSeed<'de> for Strict {
     type Value = Value;
@@ -116,16 +133,16 @@ impl<'de> Visitor<'de> for Strict {
     }
 
     fn visit_i64<E: Error>(self, value: i64) -> Result<Value, E> {
-        match value.unsigned_abs() {
-            0..=MAX_EXACT_INTEGER => Ok(value.into()),
-            _ => Err(E::custom(format_args!("the integer {value} is past 2^53"))),
+        match value.unsigned_abs() > MAX_EXACT_INTEGER && self.is_exact {
+            false => Ok(value.into()),
+            true => Err(E::custom(format_args!("the integer {value} is past 2^53"))),
         }
     }
 
     fn visit_u64<E: Error>(self, value: u64) -> Result<Value, E> {
-        match value {
-            0..=MAX_EXACT_INTEGER => Ok(value.into()),
-            _ => Err(E::custom(format_args!("the integer {value} is past 2^53"))),
+        match value > MAX_EXACT_INTEGER && self.is_exact {
+            false => Ok(value.into()),
+            true => Err(E::custom(format_args!("the integer {value} is past 2^53"))),
         }
     }
 
@@ -143,7 +160,7 @@ impl<'de> Visitor<'de> for Strict {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
         let mut all = Vec::new();
-        while let Some(one) = seq.next_element_seed(Strict)? {
+        while let Some(one) = seq.next_element_seed(self)? {
             all.push(one);
         }
         Ok(Value::Array(all))
@@ -152,7 +169,7 @@ impl<'de> Visitor<'de> for Strict {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
         let mut all = Map::new();
         while let Some(key) = map.next_key::<String>()? {
-            let value = map.next_value_seed(Strict)?;
+            let value = map.next_value_seed(self)?;
             if all.insert(key.clone(), value).is_some() {
                 return Err(A::Error::custom(format_args!("the key `{key}` stands twice")));
             }

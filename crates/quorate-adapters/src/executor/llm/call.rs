@@ -5,6 +5,7 @@
 use std::error::Error as _;
 use std::ops::Deref;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use quorate_kernel::budget::{fewest_tokens, has_more_tokens, most_tokens};
 use quorate_kernel::canonical;
@@ -24,6 +25,9 @@ use crate::http::{error_chain, host_and_port};
 
 /// The most that is kept of the names of a failed connection, in characters.
 const MAX_REASON_CHARS: usize = 300;
+
+/// How long a complete answer waits for the final event of its wire.
+const FINAL_EVENT_WAIT: Duration = Duration::from_secs(10);
 
 /// Why a call has no answer, and how the pool counts it.
 #[derive(Debug)]
@@ -193,7 +197,12 @@ impl Call<'_> {
         let mut has_begun = false;
         let ended = loop {
             let mut ended = None;
-            let chunk = self.chunk(&mut response, has_begun).await?;
+            let next = self.chunk(&mut response, has_begun);
+            let chunk = match stream.is_complete() {
+                // Some servers send no final event, and keep the connection open.
+                true => tokio::time::timeout(FINAL_EVENT_WAIT, next).await.unwrap_or(Ok(None))?,
+                false => next.await?,
+            };
             has_begun = true;
             let events = match chunk {
                 Some(bytes) => stream.feed(&bytes),

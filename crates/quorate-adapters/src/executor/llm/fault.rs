@@ -275,14 +275,15 @@ fn kind_of_status(status: u16) -> FaultKind {
 }
 
 impl<'j> Problem<'j> {
-    /// Reads `{"error": {…}}`, `{"error": "…"}`, an object without that wrapper, and a list of any of them.
+    /// Reads `{"error": {…}}`, `{"error": "…"}`, `{"errors": […]}`, an object without that wrapper, and a list of any of
+    /// them.
     fn read(body: &'j Json) -> Problem<'j> {
-        let body = body.as_array().and_then(|all| all.first()).unwrap_or(body);
-        let error = match body.get("error").filter(|error| !error.is_null()) {
-            Some(Json::String(message)) => return Problem { message, ..Problem::default() },
-            Some(error) => error,
-            None => body,
-        };
+        let first = |value: &'j Json| value.as_array().and_then(|all| all.first()).unwrap_or(value);
+        let body = first(body);
+        let inner =
+            ["error", "errors"].iter().filter_map(|key| body.get(*key)).find(|inner| !inner.is_null());
+        let inner = inner.map(first);
+        let error = inner.filter(|inner| inner.is_object()).unwrap_or(body);
         let text = |key: &str| error.get(key).and_then(Json::as_str);
         let details = error.get("details");
         let detail_code = details.and_then(|details| details.get("error_code")).and_then(Json::as_str);
@@ -295,7 +296,18 @@ impl<'j> Problem<'j> {
             let violations = detail.get("violations").and_then(Json::as_array).into_iter().flatten();
             codes.extend(violations.filter_map(|violation| violation.get("quotaId")?.as_str()));
         }
-        let status = error.get("code").and_then(Json::as_u64).and_then(|code| u16::try_from(code).ok());
+        let codes_of = |object: &'j Json| {
+            let keys = ["code", "status", "status_code", "statusCode", "error_code"];
+            keys.into_iter().filter_map(move |key| object.get(key))
+        };
+        let numbers = codes_of(error).chain(codes_of(body));
+        let mut numbers =
+            numbers.filter_map(|code| code.as_u64().or_else(|| code.as_str()?.trim().parse().ok()));
+        let status = numbers.find(|code| (400..600).contains(code)).and_then(|code| u16::try_from(code).ok());
+        let details_of = |object: &'j Json| {
+            let detail = first(object.get("detail")?);
+            detail.as_str().or_else(|| detail.get("msg").or_else(|| detail.get("message"))?.as_str())
+        };
         let headers = error.get("metadata").and_then(|metadata| metadata.get("headers"));
         let headers = headers.and_then(Json::as_object).into_iter().flatten().map(|(name, value)| {
             let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
@@ -303,8 +315,15 @@ impl<'j> Problem<'j> {
         });
         Problem {
             codes,
-            message: text("message").or_else(|| body.get("detail")?.as_str()).unwrap_or_default(),
-            status: status.filter(|status| (400..600).contains(status)),
+            message: inner
+                .and_then(Json::as_str)
+                .or_else(|| text("message"))
+                .or_else(|| text("msg"))
+                .or_else(|| details_of(error))
+                .or_else(|| body.get("message")?.as_str())
+                .or_else(|| details_of(body))
+                .unwrap_or_default(),
+            status,
             after,
             headers: headers.collect(),
         }

@@ -6,7 +6,7 @@
 //!
 //! | the host's form | on the wire | translated back |
 //! |---|---|---|
-//! | optional property | nullable and required (OpenAI), else optional | a null is left out |
+//! | optional property | nullable and required (OpenAI, local servers), else optional | a null is left out |
 //! | open object whose values have a form | list of `{name, value}` | object |
 //! | open object | JSON text | object |
 //! | list or text | list | |
@@ -15,6 +15,9 @@
 //! | `if` a property is a constant | `anyOf` of two objects | |
 //!
 //! Properties that the host's form leaves open are closed: a model that is held to a form cannot add one.
+//!
+//! Lists and texts are bounded on the wire, so that a small model ends its answer: [`MAX_FINDINGS`] and the constants beside
+//! it have the numbers. The host's form has wider bounds, and accepts longer answers.
 
 use std::sync::LazyLock;
 
@@ -29,23 +32,51 @@ use serde_json::{Map, json};
 pub enum Dialect {
     /// Strict: every property is required.
     OpenAi,
+    /// As [`Dialect::OpenAi`] for servers on local machines, which hold the length of texts too.
+    Local,
     /// Without `type` beside `enum`; bounds stand in descriptions.
     Anthropic,
     /// Optional properties stay optional.
     Gemini,
+    /// The keywords that every server takes: optional properties stay optional, a type is one word, and bounds stand in
+    /// descriptions.
+    Plain,
 }
 
+/// How many findings an answer has at most.
+const MAX_FINDINGS: u64 = 12;
+/// How many entries another list has at most.
+const MAX_ENTRIES: u64 = 6;
+/// How many entries a list of names has at most: of members, of traits and of criteria.
+const MAX_NAMES: u64 = 24;
+/// The length of a quotation, in characters.
+const MAX_QUOTE: u64 = 300;
+/// The length of another text, in characters.
+const MAX_TEXT: u64 = 600;
+/// The length of a text that others act on, in characters: the adjudicator's reasons, a brief, and a message to peers. The
+/// grammars of llama.cpp refuse 2,000 repetitions.
+const MAX_BRIEF: u64 = 1_500;
+/// The texts that are the work itself. Only `max_tokens` bounds them.
+const UNBOUNDED: [&str; 2] = ["content", "body"];
+
 impl Dialect {
-    pub const ALL: [Dialect; 3] = [Dialect::OpenAi, Dialect::Anthropic, Dialect::Gemini];
+    pub const ALL: [Dialect; 5] =
+        [Dialect::OpenAi, Dialect::Local, Dialect::Anthropic, Dialect::Gemini, Dialect::Plain];
 
     /// The keywords that stand in descriptions only. A list of one or more alone is held everywhere.
     pub fn unheld(self) -> &'static [&'static str] {
         const EVERYWHERE: [&str; 7] =
-            ["pattern", "minLength", "maxLength", "maxItems", "minProperties", "minimum", "maximum"];
+            ["pattern", "minLength", "minProperties", "maxLength", "maxItems", "minimum", "maximum"];
         match self {
-            Dialect::Anthropic => &EVERYWHERE,
-            Dialect::OpenAi | Dialect::Gemini => &EVERYWHERE[..5],
+            Dialect::Anthropic | Dialect::Plain => &EVERYWHERE,
+            Dialect::OpenAi | Dialect::Gemini => &EVERYWHERE[..4],
+            Dialect::Local => &EVERYWHERE[..3],
         }
+    }
+
+    /// Whether a property that may be absent is required, and null where it is absent.
+    pub fn has_nulls(self) -> bool {
+        matches!(self, Dialect::OpenAi | Dialect::Local)
     }
 }
 
@@ -76,7 +107,7 @@ pub fn form(answer: Schema, dialect: Dialect) -> Option<&'static Form> {
 
 fn build(answer: Schema, dialect: Dialect) -> Form {
     let host = answer.json_schema();
-    Form { name: name(answer), schema: convert(&host, dialect), host }
+    Form { name: name(answer), schema: convert("", &host, dialect), host }
 }
 
 fn name(answer: Schema) -> &'static str {
@@ -167,17 +198,46 @@ fn named_values(items: &[Json]) -> Option<Map<String, Json>> {
     Some(entries)
 }
 
-/// Converts a JSON Schema of an answer.
-fn convert(host: &Json, dialect: Dialect) -> Json {
-    let host = first_alternative(host);
+/// Converts the JSON Schema of an answer, or of the property `key` of one.
+fn convert(key: &str, host: &Json, dialect: Dialect) -> Json {
+    let host = bounded(key, first_alternative(host));
     match split_condition(&host) {
-        Some(variants) => json!({"anyOf": variants.map(|variant| convert(&variant, dialect))}),
-        None => convert_plain(&host, dialect),
+        Some(variants) => json!({"anyOf": variants.map(|variant| convert(key, &variant, dialect))}),
+        None => convert_plain(key, &host, dialect),
     }
 }
 
+/// A form whose list or text has a bound.
+fn bounded(key: &str, mut host: Json) -> Json {
+    let is_list = match main_type(&host) {
+        "array" => true,
+        "object" => host.get("properties").is_none() && host.get("additionalProperties").is_some(),
+        _ => false,
+    };
+    let (keyword, most) = match key {
+        "findings" if is_list => ("maxItems", MAX_FINDINGS),
+        "addressedTo" | "next" | "traits" | "scores" if is_list => ("maxItems", MAX_NAMES),
+        _ if is_list => ("maxItems", MAX_ENTRIES),
+        _ if main_type(&host) != "string" || UNBOUNDED.contains(&key) || words(&host).is_some() => {
+            return host;
+        }
+        "quote" => ("maxLength", MAX_QUOTE),
+        "reasoning" | "revision_brief" | "message" => ("maxLength", MAX_BRIEF),
+        _ => ("maxLength", MAX_TEXT),
+    };
+    let own = host.get(keyword).and_then(Json::as_u64);
+    host[keyword] = own.map_or(most, |own| own.min(most)).into();
+    host
+}
+
+/// The words that a text is one of.
+fn words(host: &Json) -> Option<Json> {
+    let pattern = host.get("pattern").and_then(Json::as_str);
+    pattern.and_then(words_in_any_case).map(Json::from).or_else(|| host.get("enum").cloned())
+}
+
 /// A form without conditions.
-fn convert_plain(host: &Json, dialect: Dialect) -> Json {
+fn convert_plain(key: &str, host: &Json, dialect: Dialect) -> Json {
     let mut notes = Vec::new();
     let mut wire = Map::new();
     match main_type(host) {
@@ -190,7 +250,7 @@ fn convert_plain(host: &Json, dialect: Dialect) -> Json {
                     "properties": {"name": {"type": "string"}, "value": value}
                 });
                 wire.insert("type".into(), "array".into());
-                wire.insert("items".into(), convert(&entry, dialect));
+                wire.insert("items".into(), convert(key, &entry, dialect));
             }
             None => {
                 wire.insert("type".into(), "string".into());
@@ -200,14 +260,13 @@ fn convert_plain(host: &Json, dialect: Dialect) -> Json {
         "array" => {
             let items = host.get("items").cloned().unwrap_or_else(|| json!({"type": "string"}));
             wire.insert("type".into(), "array".into());
-            wire.insert("items".into(), convert(&items, dialect));
+            wire.insert("items".into(), convert(key, &items, dialect));
         }
         plain => {
             wire.insert("type".into(), plain.into());
         }
     }
-    let pattern = host.get("pattern").and_then(Json::as_str);
-    let words = pattern.and_then(words_in_any_case).map(Json::from).or_else(|| host.get("enum").cloned());
+    let words = words(host);
     if let Some(words) = &words {
         wire.insert("enum".into(), words.clone());
         if dialect == Dialect::Anthropic {
@@ -239,15 +298,15 @@ fn convert_object(host: &Json, dialect: Dialect) -> Map<String, Json> {
     let required = strings(host.get("required"));
     let mut properties = Map::new();
     for (key, form) in host["properties"].as_object().into_iter().flatten() {
-        let mut form = convert(form, dialect);
-        if dialect == Dialect::OpenAi && !required.contains(&key.as_str()) {
+        let mut form = convert(key, form, dialect);
+        if dialect.has_nulls() && !required.contains(&key.as_str()) {
             make_nullable(&mut form);
         }
         properties.insert(key.clone(), form);
     }
-    let required: Vec<&str> = match dialect {
-        Dialect::OpenAi => properties.keys().map(String::as_str).collect(),
-        Dialect::Anthropic | Dialect::Gemini => required,
+    let required: Vec<&str> = match dialect.has_nulls() {
+        true => properties.keys().map(String::as_str).collect(),
+        false => required,
     };
     let mut wire = Map::new();
     wire.insert("type".into(), "object".into());

@@ -129,14 +129,13 @@ impl Wire {
         }
     }
 
-    /// Whether a body may end after this reason without the final event, because it is the API's own word for a whole answer.
-    /// The final event of Gemini is the end of the body.
+    /// Whether a body may end after this reason without a final event: many servers of the wire `chat` do not send theirs
+    /// after `stop`, and Gemini's is the end of the body.
     fn may_end_after(self, reason: &str) -> bool {
         match self {
             Wire::Chat => reason == "stop",
-            Wire::Messages => matches!(reason, "end_turn" | "stop_sequence"),
             Wire::Gemini => true,
-            Wire::Responses | Wire::Ollama => false,
+            Wire::Messages | Wire::Responses | Wire::Ollama => false,
         }
     }
 
@@ -319,9 +318,9 @@ impl Stream {
         events
     }
 
-    /// Whether the answer is complete, though the final event of the wire has not arrived: the body may end now.
+    /// Whether the answer is complete if the body ends now, though the final event of the wire has not arrived.
     pub fn is_complete(&self) -> bool {
-        !self.has_ended && self.end_of_body().is_ok()
+        self.answer.finish.is_some() && self.end_of_body().is_ok()
     }
 
     fn take_line(&mut self, line: &str, events: &mut Vec<Event>) {
@@ -597,7 +596,7 @@ fn parse(text: &str) -> Result<Json, Fault> {
 /// How many parts a JSON text has, without reading it.
 fn parts(text: &str) -> usize {
     let (mut in_text, mut is_escaped) = (false, false);
-    let starts_part = |byte: &u8| {
+    let mut starts_part = |byte: &u8| {
         match byte {
             _ if is_escaped => is_escaped = false,
             b'\\' => is_escaped = in_text,

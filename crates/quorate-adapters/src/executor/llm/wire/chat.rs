@@ -2,14 +2,11 @@
 
 use quorate_kernel::ports::executor::Usage;
 use quorate_protocol::Json;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::json;
 
-use super::{
-    Answer, AnswerStep, Cache, Decode, Format, HttpRequest, Request, Server, later_reason, read_event,
-    stopped_for,
-};
-use crate::executor::llm::fault::{self, Fault, FaultKind};
+use super::{Answer, AnswerStep, Cache, Decode, Format, HttpRequest, Request, Server, count, first_answers};
+use crate::executor::llm::fault::{self, Fault};
 
 /// What is sent. It borrows the prompt and the form of the answer, which are long.
 #[derive(Serialize)]
@@ -80,105 +77,53 @@ pub(super) fn encode(request: &Request) -> HttpRequest {
     HttpRequest::new("/chat/completions", &body)
 }
 
-#[derive(Debug, Default)]
-pub(super) struct Decoder {
-    finish_reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Chunk {
-    model: Option<String>,
-    choices: Option<Vec<Choice>>,
-    usage: Option<Counts>,
-    error: Option<Json>,
-}
-
-#[derive(Deserialize)]
-struct Choice {
-    #[serde(default)]
-    index: u64,
-    delta: Option<Delta>,
-    finish_reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Delta {
-    content: Option<String>,
-    refusal: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Counts {
-    prompt_tokens: Option<u64>,
-    completion_tokens: Option<u64>,
-    prompt_tokens_details: Option<PromptDetails>,
-    completion_tokens_details: Option<CompletionDetails>,
-}
-
-#[derive(Deserialize)]
-struct PromptDetails {
-    cached_tokens: Option<u64>,
-    cache_write_tokens: Option<u64>,
-}
-
-#[derive(Deserialize)]
-struct CompletionDetails {
-    reasoning_tokens: Option<u64>,
-}
+#[derive(Debug)]
+pub(super) struct Decoder;
 
 impl Decode for Decoder {
-    fn read(&mut self, data: &str, answer: &mut Answer) -> Result<AnswerStep, Fault> {
-        if data.trim() == "[DONE]" {
-            return self.stop();
-        }
-        let chunk: Chunk = read_event(data)?;
-        if chunk.error.is_some() {
-            return Err(fault::from_event(&read_event(data)?));
-        }
-        answer.name_model(chunk.model);
-        if let Some(counts) = chunk.usage {
-            answer.usage = counts.into();
-        }
-        let mut text = String::new();
-        // One choice was asked for.
-        for choice in chunk.choices.into_iter().flatten().filter(|choice| choice.index == 0) {
-            if let Some(delta) = choice.delta {
-                text.push_str(&delta.content.unwrap_or_default());
-                answer.add_refusal(&delta.refusal.unwrap_or_default());
+    fn read(&mut self, _: &str, chunk: &Json, answer: &mut Answer) -> Result<AnswerStep, Fault> {
+        answer.name_model(chunk.get("model"));
+        answer.note_usage(chunk.get("usage").map(usage).unwrap_or_default());
+        let mut step = AnswerStep::More;
+        for choice in first_answers(chunk.get("choices"))? {
+            if choice.get("error").is_some_and(|error| !error.is_null()) {
+                return Err(fault::from_event(choice));
             }
-            let finish_reason = choice.finish_reason;
-            self.finish_reason =
-                later_reason(self.finish_reason.take(), finish_reason, |reason| reason == "stop");
+            let part = |key: &str| choice.get(key).filter(|part| !part.is_null());
+            let (delta, message) = (part("delta"), part("message"));
+            let mut text = String::new();
+            answer.collect(delta.unwrap_or(&Json::Null), &mut text)?;
+            if text.is_empty() {
+                // Some servers name a delta `message`, and some send the whole message after its deltas.
+                let other = if delta.is_some() { &Json::Null } else { choice };
+                answer.collect(message.unwrap_or(other), &mut text)?;
+                let rest = message.and_then(|_| answer.rest_of(&text)).map(str::to_owned);
+                text = rest.unwrap_or(text);
+            }
+            answer.add_text(&text)?;
+            let is_chunk = chunk.get("object").and_then(Json::as_str) == Some("chat.completion.chunk");
+            if delta.is_none() && message.is_some() && !is_chunk {
+                step = AnswerStep::Document;
+            }
+            answer.note_finish(choice.get("finish_reason"))?;
         }
-        answer.add_text(&text)
+        Ok(step)
     }
 }
 
-impl Decoder {
-    fn stop(&self) -> Result<AnswerStep, Fault> {
-        match self.finish_reason.as_deref() {
-            Some("stop") => Ok(AnswerStep::Done),
-            Some("length") => Err(Fault::new(FaultKind::CutOff, "")),
-            Some("content_filter") => Err(Fault::new(FaultKind::ContentFilter { category: None }, "")),
-            other => Err(stopped_for(other)),
-        }
-    }
-}
-
-impl From<Counts> for Usage {
-    fn from(counts: Counts) -> Usage {
-        let cached = counts.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
-        // A gateway that has more tokens in its cache than in all counts these apart.
-        let apart = |read: u64| cached.filter(|cached| read > 0 && *cached > read).unwrap_or(0);
-        Usage {
-            tokens_in: counts.prompt_tokens.map(|read| read.saturating_add(apart(read))),
-            tokens_cached: cached,
-            tokens_written: counts.prompt_tokens_details.and_then(|details| details.cache_write_tokens),
-            tokens_written_long: None,
-            tokens_out: counts.completion_tokens,
-            tokens_reasoning: counts.completion_tokens_details.and_then(|details| details.reasoning_tokens),
-            money: None,
-        }
+fn usage(counts: &Json) -> Usage {
+    let at = |place: &str| count(counts.pointer(place));
+    let cached = at("/prompt_tokens_details/cached_tokens");
+    // A gateway that has more tokens in its cache than in all counts these apart.
+    let apart = |read: u64| cached.filter(|cached| read > 0 && *cached > read).unwrap_or(0);
+    Usage {
+        tokens_in: at("/prompt_tokens").map(|read| read.saturating_add(apart(read))),
+        tokens_cached: cached,
+        tokens_written: at("/prompt_tokens_details/cache_write_tokens"),
+        tokens_written_long: None,
+        tokens_out: at("/completion_tokens"),
+        tokens_reasoning: at("/completion_tokens_details/reasoning_tokens"),
+        money: None,
     }
 }
 

@@ -2,13 +2,12 @@
 
 use quorate_kernel::ports::executor::Usage;
 use quorate_protocol::Json;
-use serde::Deserialize;
 use serde_json::json;
 
 use super::{
-    Answer, AnswerStep, Decode, Format, HttpRequest, Request, path_segment, read_event, stopped_for,
+    Answer, AnswerStep, Decode, Format, HttpRequest, Request, count, first_answers, path_segment, quoted,
 };
-use crate::executor::llm::fault::{self, Fault, FaultKind};
+use crate::executor::llm::fault::{Fault, FaultKind};
 
 pub(super) fn encode(request: &Request) -> HttpRequest {
     let mut settings = json!({"maxOutputTokens": request.max_tokens});
@@ -37,108 +36,45 @@ pub(super) fn encode(request: &Request) -> HttpRequest {
     HttpRequest::new(format!("/models/{}:streamGenerateContent?alt=sse", path_segment(model)), &body)
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Decoder;
 
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Chunk {
-    candidates: Option<Vec<Candidate>>,
-    prompt_feedback: Option<PromptFeedback>,
-    usage_metadata: Option<Counts>,
-    model_version: Option<String>,
-    error: Option<Json>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Candidate {
-    #[serde(default)]
-    index: u64,
-    content: Option<Content>,
-    finish_reason: Option<String>,
-    finish_message: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Content {
-    parts: Option<Vec<Part>>,
-}
-
-#[derive(Deserialize)]
-struct Part {
-    text: Option<String>,
-    #[serde(default)]
-    thought: bool,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct PromptFeedback {
-    block_reason: Option<String>,
-    block_reason_message: Option<String>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Counts {
-    prompt_token_count: Option<u64>,
-    cached_content_token_count: Option<u64>,
-    candidates_token_count: Option<u64>,
-    thoughts_token_count: Option<u64>,
-}
-
 impl Decode for Decoder {
-    fn read(&mut self, data: &str, answer: &mut Answer) -> Result<AnswerStep, Fault> {
-        let chunk: Chunk = read_event(data)?;
-        if chunk.error.is_some() {
-            return Err(fault::from_event(&read_event(data)?));
+    fn read(&mut self, _: &str, chunk: &Json, answer: &mut Answer) -> Result<AnswerStep, Fault> {
+        answer.name_model(field(chunk, "modelVersion", "model_version"));
+        answer.note_usage(field(chunk, "usageMetadata", "usage_metadata").map(usage).unwrap_or_default());
+        let feedback = field(chunk, "promptFeedback", "prompt_feedback").unwrap_or(&Json::Null);
+        if let Some(reason) = field(feedback, "blockReason", "block_reason").and_then(Json::as_str) {
+            let said = field(feedback, "blockReasonMessage", "block_reason_message").and_then(Json::as_str);
+            let kind = FaultKind::Refused { category: Some(reason.to_owned()) };
+            return Err(Fault::new(kind, said.unwrap_or_default()));
         }
-        answer.name_model(chunk.model_version);
-        if let Some(counts) = chunk.usage_metadata {
-            answer.usage = counts.into();
+        for candidate in first_answers(chunk.get("candidates"))? {
+            answer.add_content(candidate.get("content"))?;
+            if let Some(said) = field(candidate, "finishMessage", "finish_message").and_then(Json::as_str) {
+                answer.finish_said = quoted(said);
+            }
+            answer.note_finish(field(candidate, "finishReason", "finish_reason"))?;
         }
-        if let Some(PromptFeedback { block_reason: Some(reason), block_reason_message }) =
-            chunk.prompt_feedback
-        {
-            let said = block_reason_message.unwrap_or_default();
-            return Err(Fault::new(FaultKind::Refused { category: Some(reason) }, said));
-        }
-        // One candidate was asked for.
-        let first = |candidates: Vec<Candidate>| candidates.into_iter().find(|one| one.index == 0);
-        let Some(candidate) = chunk.candidates.and_then(first) else {
-            return Ok(AnswerStep::More);
-        };
-        let parts = candidate.content.and_then(|content| content.parts).unwrap_or_default();
-        let text: String =
-            parts.into_iter().filter(|part| !part.thought).filter_map(|part| part.text).collect();
-        answer.add_text(&text)?;
-        match candidate.finish_reason {
-            None => Ok(AnswerStep::More),
-            Some(reason) => stop(reason, candidate.finish_message.unwrap_or_default()),
-        }
+        // The end of the body is the last event: some servers give a reason with each chunk.
+        Ok(AnswerStep::More)
     }
 }
 
-fn stop(reason: String, said: String) -> Result<AnswerStep, Fault> {
-    match reason.as_str() {
-        "STOP" => Ok(AnswerStep::Done),
-        "MAX_TOKENS" => Err(Fault::new(FaultKind::CutOff, said)),
-        "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "LANGUAGE"
-        | "MODEL_ARMOR" => Err(Fault::new(FaultKind::ContentFilter { category: Some(reason) }, said)),
-        other => Err(stopped_for(Some(other))),
-    }
+/// A field by its name in JSON, or by that of the protocol.
+fn field<'j>(object: &'j Json, name: &str, other: &str) -> Option<&'j Json> {
+    object.get(name).or_else(|| object.get(other))
 }
 
-impl From<Counts> for Usage {
-    fn from(counts: Counts) -> Usage {
-        let written = [counts.candidates_token_count, counts.thoughts_token_count];
-        Usage {
-            tokens_in: counts.prompt_token_count,
-            tokens_cached: counts.cached_content_token_count,
-            tokens_out: written.into_iter().flatten().reduce(u64::saturating_add),
-            tokens_reasoning: counts.thoughts_token_count,
-            ..Usage::default()
-        }
+fn usage(counts: &Json) -> Usage {
+    let at = |name: &str, other: &str| count(field(counts, name, other));
+    let thoughts = at("thoughtsTokenCount", "thoughts_token_count");
+    let written = [at("candidatesTokenCount", "candidates_token_count"), thoughts];
+    Usage {
+        tokens_in: at("promptTokenCount", "prompt_token_count"),
+        tokens_cached: at("cachedContentTokenCount", "cached_content_token_count"),
+        tokens_out: written.into_iter().flatten().reduce(u64::saturating_add),
+        tokens_reasoning: thoughts,
+        ..Usage::default()
     }
 }

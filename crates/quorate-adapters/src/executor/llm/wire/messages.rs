@@ -1,13 +1,11 @@
 //! The Messages API of Anthropic, which others serve too.
 
 use quorate_kernel::ports::executor::Usage;
-use serde::Deserialize;
+use quorate_protocol::Json;
 use serde_json::json;
 
-use super::{
-    Answer, AnswerStep, Cache, Decode, Format, HttpRequest, Request, later_reason, read_event, stopped_for,
-};
-use crate::executor::llm::fault::{self, Fault, FaultKind};
+use super::{Answer, AnswerStep, Cache, Decode, Format, HttpRequest, Request, count, quoted};
+use crate::executor::llm::fault::Fault;
 
 /// The version of the API.
 const VERSION: &str = "2026-10-21";
@@ -44,152 +42,74 @@ pub(super) fn encode(request: &Request) -> HttpRequest {
 
 #[derive(Debug, Default)]
 pub(super) struct Decoder {
-    counts: Counts,
-    stop_reason: Option<String>,
-    stop_details: Option<StopDetails>,
+    /// The counts of [`PLACES`].
+    counts: [Option<u64>; 7],
 }
 
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Event {
-    MessageStart {
-        message: Message,
-    },
-    ContentBlockStart {
-        content_block: Piece,
-    },
-    ContentBlockDelta {
-        delta: Piece,
-    },
-    MessageDelta {
-        delta: Stop,
-        usage: Option<Counts>,
-    },
-    MessageStop,
-    Error,
-    #[serde(other)]
-    Other,
-}
-
-#[derive(Deserialize)]
-struct Message {
-    model: Option<String>,
-    usage: Option<Counts>,
-}
-
-/// A content block, or what is added to one.
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Piece {
-    Text {
-        #[serde(default)]
-        text: String,
-    },
-    TextDelta {
-        text: String,
-    },
-    #[serde(other)]
-    Other,
-}
-
-#[derive(Deserialize)]
-struct Stop {
-    stop_reason: Option<String>,
-    stop_details: Option<StopDetails>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-struct StopDetails {
-    category: Option<String>,
-    explanation: Option<String>,
-}
-
-/// Tokens, counted from the start of the message. Input excludes what is read from the cache or written to it.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-struct Counts {
-    input_tokens: Option<u64>,
-    cache_read_input_tokens: Option<u64>,
-    cache_creation_input_tokens: Option<u64>,
-    cache_creation: Option<Written>,
-    output_tokens: Option<u64>,
-    output_tokens_details: Option<OutputDetails>,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-struct Written {
-    ephemeral_5m_input_tokens: u64,
-    ephemeral_1h_input_tokens: u64,
-}
-
-#[derive(Debug, Clone, Copy, Deserialize)]
-struct OutputDetails {
-    thinking_tokens: Option<u64>,
-}
-
-/// Whether a stop reason is the end of a whole answer.
-fn is_end(reason: &str) -> bool {
-    matches!(reason, "end_turn" | "stop_sequence")
-}
+/// Where usage has its counts. Each is from the start of the message. Input excludes what is read from the cache or written to
+/// it.
+const PLACES: [&str; 7] = [
+    "/input_tokens",
+    "/cache_read_input_tokens",
+    "/cache_creation_input_tokens",
+    "/cache_creation/ephemeral_5m_input_tokens",
+    "/cache_creation/ephemeral_1h_input_tokens",
+    "/output_tokens",
+    "/output_tokens_details/thinking_tokens",
+];
 
 impl Decode for Decoder {
-    fn read(&mut self, data: &str, answer: &mut Answer) -> Result<AnswerStep, Fault> {
-        match read_event(data)? {
-            Event::MessageStart { message } => {
-                answer.name_model(message.model);
-                self.count(message.usage, answer);
-                Ok(AnswerStep::More)
+    fn read(&mut self, name: &str, event: &Json, answer: &mut Answer) -> Result<AnswerStep, Fault> {
+        let inner = |key: &str| event.get(key).unwrap_or(&Json::Null);
+        match event.get("type").and_then(Json::as_str).unwrap_or(name) {
+            "message_start" => self.take(inner("message"), answer).map(|()| AnswerStep::More),
+            "content_block_start" => answer.add_content(event.get("content_block")),
+            "content_block_delta" => answer.add_content(event.get("delta")),
+            "message_delta" => {
+                self.count(event, answer);
+                note_stop(inner("delta"), answer).map(|()| AnswerStep::More)
             }
-            Event::ContentBlockStart { content_block: Piece::Text { text } }
-            | Event::ContentBlockDelta { delta: Piece::TextDelta { text } } => answer.add_text(&text),
-            Event::MessageDelta { delta, usage } => {
-                self.count(usage, answer);
-                self.stop_reason = later_reason(self.stop_reason.take(), delta.stop_reason, is_end);
-                self.stop_details = delta.stop_details.or(self.stop_details.take());
-                Ok(AnswerStep::More)
+            "message_stop" => answer.end(),
+            "message" | "" if event.get("content").is_some() => {
+                self.take(event, answer).map(|()| AnswerStep::Document)
             }
-            Event::MessageStop => self.stop(),
-            Event::Error => Err(fault::from_event(&read_event(data)?)),
-            Event::ContentBlockStart { .. } | Event::ContentBlockDelta { .. } | Event::Other => {
-                Ok(AnswerStep::More)
-            }
+            _ => Ok(AnswerStep::More),
         }
     }
+}
+
+fn note_stop(reasons: &Json, answer: &mut Answer) -> Result<(), Fault> {
+    let detail = |key: &str| reasons.get("stop_details")?.get(key)?.as_str().map(quoted);
+    answer.category = detail("category").or(answer.category.take());
+    if let Some(said) = detail("explanation") {
+        answer.finish_said = said;
+    }
+    answer.note_finish(reasons.get("stop_reason"))
 }
 
 impl Decoder {
-    fn stop(&mut self) -> Result<AnswerStep, Fault> {
-        let StopDetails { category, explanation } = self.stop_details.take().unwrap_or_default();
-        let why = explanation.unwrap_or_default();
-        match self.stop_reason.as_deref() {
-            Some(reason) if is_end(reason) => Ok(AnswerStep::Done),
-            Some("max_tokens") => Err(Fault::new(FaultKind::CutOff, "")),
-            Some("refusal") => Err(Fault::new(FaultKind::Refused { category }, why)),
-            Some("model_context_window_exceeded") => Err(Fault::new(FaultKind::ContextOverflow, why)),
-            other => Err(stopped_for(other)),
-        }
+    /// Takes a message, or the start of one.
+    fn take(&mut self, message: &Json, answer: &mut Answer) -> Result<(), Fault> {
+        answer.name_model(message.get("model"));
+        self.count(message, answer);
+        answer.add_content(message.get("content"))?;
+        note_stop(message, answer)
     }
 
-    fn count(&mut self, new: Option<Counts>, answer: &mut Answer) {
-        let (Some(new), old) = (new, self.counts) else { return };
-        let counts = Counts {
-            input_tokens: new.input_tokens.or(old.input_tokens),
-            cache_read_input_tokens: new.cache_read_input_tokens.or(old.cache_read_input_tokens),
-            cache_creation_input_tokens: new.cache_creation_input_tokens.or(old.cache_creation_input_tokens),
-            cache_creation: new.cache_creation.or(old.cache_creation),
-            output_tokens: new.output_tokens.or(old.output_tokens),
-            output_tokens_details: new.output_tokens_details.or(old.output_tokens_details),
-        };
-        self.counts = counts;
-        let (read, written) = (counts.cache_read_input_tokens, counts.cache_creation_input_tokens);
-        let all = [counts.input_tokens, read, written];
-        answer.usage = Usage {
-            tokens_in: all.into_iter().flatten().reduce(u64::saturating_add),
+    fn count(&mut self, event: &Json, answer: &mut Answer) {
+        let Some(usage) = event.get("usage") else { return };
+        for (known, place) in self.counts.iter_mut().zip(PLACES) {
+            *known = count(usage.pointer(place)).or(*known);
+        }
+        let [input, read, written, shorter, longer, output, reasoning] = self.counts;
+        answer.note_usage(Usage {
+            tokens_in: [input, read, written].into_iter().flatten().reduce(u64::saturating_add),
             tokens_cached: read,
-            tokens_written: counts.cache_creation.map(|by_age| by_age.ephemeral_5m_input_tokens).or(written),
-            tokens_written_long: counts.cache_creation.map(|by_age| by_age.ephemeral_1h_input_tokens),
-            tokens_out: counts.output_tokens,
-            tokens_reasoning: counts.output_tokens_details.and_then(|details| details.thinking_tokens),
+            tokens_written: shorter.or(written),
+            tokens_written_long: longer,
+            tokens_out: output,
+            tokens_reasoning: reasoning,
             money: None,
-        };
+        });
     }
 }

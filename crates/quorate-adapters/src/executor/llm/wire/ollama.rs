@@ -1,11 +1,11 @@
 //! Ollama's own chat API, whose response is a JSON object on each line.
 
 use quorate_kernel::ports::executor::Usage;
-use serde::Deserialize;
+use quorate_protocol::Json;
 use serde_json::json;
 
-use super::{Answer, AnswerStep, Decode, Format, HttpRequest, Request, read_event, stopped_for};
-use crate::executor::llm::fault::{self, Fault, FaultKind};
+use super::{Answer, AnswerStep, Decode, Format, HttpRequest, Request, count};
+use crate::executor::llm::fault::{Fault, FaultKind};
 
 pub(super) fn encode(request: &Request) -> HttpRequest {
     let mut messages = vec![json!({"role": "user", "content": request.prompt})];
@@ -32,44 +32,23 @@ pub(super) fn encode(request: &Request) -> HttpRequest {
     HttpRequest::new("/api/chat", &body)
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Decoder;
 
-#[derive(Deserialize)]
-struct Line {
-    model: Option<String>,
-    message: Option<Message>,
-    #[serde(default)]
-    done: bool,
-    done_reason: Option<String>,
-    prompt_eval_count: Option<u64>,
-    eval_count: Option<u64>,
-    error: Option<quorate_protocol::Json>,
-}
-
-#[derive(Deserialize)]
-struct Message {
-    content: Option<String>,
-}
-
 impl Decode for Decoder {
-    fn read(&mut self, data: &str, answer: &mut Answer) -> Result<AnswerStep, Fault> {
-        let line: Line = read_event(data)?;
-        if line.error.is_some() {
-            return Err(fault::from_event(&read_event(data)?));
-        }
-        answer.name_model(line.model);
-        let text = line.message.and_then(|message| message.content).unwrap_or_default();
-        answer.add_text(&text)?;
-        if !line.done {
-            return Ok(AnswerStep::More);
-        }
-        answer.usage =
-            Usage { tokens_in: line.prompt_eval_count, tokens_out: line.eval_count, ..Usage::default() };
-        match line.done_reason.as_deref() {
-            Some("stop") => Ok(AnswerStep::Done),
-            Some("length") => Err(Fault::new(FaultKind::CutOff, "")),
-            other => Err(stopped_for(other)),
+    fn read(&mut self, _: &str, line: &Json, answer: &mut Answer) -> Result<AnswerStep, Fault> {
+        answer.name_model(line.get("model"));
+        answer.add_content(line.get("message"))?;
+        match line.get("done") {
+            None | Some(Json::Null | Json::Bool(false)) => Ok(AnswerStep::More),
+            Some(Json::Bool(true)) => {
+                let (tokens_in, tokens_out) =
+                    (count(line.get("prompt_eval_count")), count(line.get("eval_count")));
+                answer.note_usage(Usage { tokens_in, tokens_out, ..Usage::default() });
+                answer.note_finish(line.get("done_reason"))?;
+                answer.end()
+            }
+            Some(other) => Err(Fault::new(FaultKind::Malformed, format!("`done` is `{other}`"))),
         }
     }
 }

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use quorate_kernel::ports::executor::Usage;
-use serde::Deserialize;
+use quorate_protocol::Json;
 use serde_json::json;
 
-use super::{Answer, AnswerStep, Decode, Format, HttpRequest, Request, chat, read_event, stopped_for};
-use crate::executor::llm::fault::{self, Fault, FaultKind};
+use super::{Answer, AnswerStep, Decode, Format, HttpRequest, Request, chat, count, stopped_for};
+use crate::executor::llm::fault::{self, Fault};
 
 pub(super) fn encode(request: &Request) -> HttpRequest {
     let (content, cache) = chat::marked_content(request, "input_text");
@@ -42,174 +42,142 @@ pub(super) fn encode(request: &Request) -> HttpRequest {
 pub(super) struct Decoder {
     /// The output items that are talk on the way to the answer.
     commentary: BTreeSet<u64>,
-}
-
-#[derive(Deserialize)]
-#[serde(tag = "type")]
-enum Event {
-    #[serde(rename = "response.created", alias = "response.in_progress")]
-    Created { response: Response },
-    #[serde(rename = "response.output_item.added")]
-    ItemAdded {
-        #[serde(default)]
-        output_index: u64,
-        item: Item,
-    },
-    #[serde(rename = "response.output_text.delta")]
-    Text {
-        #[serde(default)]
-        output_index: u64,
-        delta: String,
-    },
-    #[serde(rename = "response.refusal.delta")]
-    Refusal { delta: String },
-    #[serde(rename = "response.completed")]
-    Completed { response: Response },
-    #[serde(rename = "response.incomplete")]
-    Incomplete { response: Response },
-    #[serde(rename = "response.failed", alias = "response.cancelled")]
-    Failed { response: Response },
-    #[serde(rename = "error")]
-    Error,
-    #[serde(other)]
-    Other,
-}
-
-#[derive(Deserialize)]
-struct Item {
-    phase: Option<String>,
-    status: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Response {
-    model: Option<String>,
-    usage: Option<Counts>,
-    error: Option<quorate_protocol::Json>,
-    incomplete_details: Option<Incomplete>,
-    status: Option<String>,
-    output: Option<Vec<Item>>,
-}
-
-#[derive(Deserialize)]
-struct Incomplete {
-    reason: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Counts {
-    input_tokens: Option<u64>,
-    output_tokens: Option<u64>,
-    input_tokens_details: Option<InputDetails>,
-    output_tokens_details: Option<OutputDetails>,
-}
-
-#[derive(Deserialize)]
-struct InputDetails {
-    cached_tokens: Option<u64>,
-    cache_write_tokens: Option<u64>,
-    cache_write_tokens_details: Option<Written>,
-}
-
-#[derive(Deserialize)]
-struct Written {
-    ttl_30m_tokens: u64,
-    ttl_12h_tokens: u64,
-}
-
-#[derive(Deserialize)]
-struct OutputDetails {
-    reasoning_tokens: Option<u64>,
+    /// The output item whose text came in pieces last.
+    in_pieces: Option<u64>,
 }
 
 impl Decode for Decoder {
-    fn read(&mut self, data: &str, answer: &mut Answer) -> Result<AnswerStep, Fault> {
-        // Compatible servers end with the mark of the other wire; the terminal event came before.
-        if data.trim() == "[DONE]" {
+    fn read(&mut self, name: &str, event: &Json, answer: &mut Answer) -> Result<AnswerStep, Fault> {
+        let inner = |key: &str| event.get(key).unwrap_or(&Json::Null);
+        let index = count(event.get("output_index")).unwrap_or(0);
+        match event.get("type").and_then(Json::as_str).unwrap_or(name) {
+            "response.created" | "response.in_progress" => take(inner("response"), answer),
+            "response.output_item.added" => {
+                if is_commentary(inner("item")) {
+                    self.commentary.insert(index);
+                }
+            }
+            "response.output_text.delta" if !self.commentary.contains(&index) => {
+                self.in_pieces = Some(index);
+                return answer.add_content(event.get("delta"));
+            }
+            "response.refusal.delta" => answer.add_refusal(inner("delta").as_str().unwrap_or_default()),
+            "response.refusal.done" if answer.refusal.is_empty() => {
+                answer.add_refusal(inner("refusal").as_str().unwrap_or_default());
+            }
+            "response.output_text.done" => return self.add_whole(index, event, answer),
+            "response.content_part.done" => return self.add_whole(index, inner("part"), answer),
+            "response.output_item.done" if !is_commentary(inner("item")) => {
+                return self.add_whole(index, inner("item"), answer);
+            }
+            "response.completed" | "response.done" => return complete(inner("response"), answer),
+            "response.incomplete" => {
+                take(inner("response"), answer);
+                return Err(incomplete_for(inner("response").pointer(REASON).and_then(Json::as_str), answer));
+            }
+            "response.failed" | "response.cancelled" => {
+                take(inner("response"), answer);
+                let error = inner("response").get("error").cloned().unwrap_or_default();
+                return Err(fault::from_event(&error));
+            }
+            // A document.
+            "response" | "" if event.get("output").is_some() || event.get("output_text").is_some() => {
+                return complete(event, answer);
+            }
+            _ => {}
+        }
+        Ok(AnswerStep::More)
+    }
+}
+
+/// Where a response says why it is incomplete.
+const REASON: &str = "/incomplete_details/reason";
+
+fn is_commentary(item: &Json) -> bool {
+    item.get("phase").and_then(Json::as_str) == Some("commentary")
+}
+
+impl Decoder {
+    /// Adds the text of a part or an item that has ended, if it did not come in pieces.
+    fn add_whole(&mut self, index: u64, part: &Json, answer: &mut Answer) -> Result<AnswerStep, Fault> {
+        if self.commentary.contains(&index) {
             return Ok(AnswerStep::More);
         }
-        match read_event(data)? {
-            Event::Created { response } => {
-                take(response, answer);
-                Ok(AnswerStep::More)
-            }
-            Event::ItemAdded { output_index, item } => {
-                if item.phase.as_deref() == Some("commentary") {
-                    self.commentary.insert(output_index);
-                }
-                Ok(AnswerStep::More)
-            }
-            Event::Text { output_index, .. } if self.commentary.contains(&output_index) => {
-                Ok(AnswerStep::More)
-            }
-            Event::Text { delta, .. } => answer.add_text(&delta),
-            Event::Refusal { delta } => {
-                answer.add_refusal(&delta);
-                Ok(AnswerStep::More)
-            }
-            Event::Completed { mut response } => {
-                let (error, status) = (response.error.take(), response.status.take());
-                let items = response.output.take().unwrap_or_default();
-                let incomplete = take(response, answer);
-                // The event's name is not all that says how it ended.
-                match (error, incomplete, status.as_deref()) {
-                    (Some(error), ..) => Err(fault::from_event(&error)),
-                    (None, Some(details), _) => Err(incomplete_for(details.reason.as_deref())),
-                    (None, None, None | Some("completed")) => {
-                        let part =
-                            items.into_iter().filter_map(|item| item.status).find(|it| it != "completed");
-                        part.map_or(Ok(AnswerStep::Done), |status| Err(stopped_for(Some(&status))))
-                    }
-                    (None, None, other) => Err(stopped_for(other)),
-                }
-            }
-            Event::Incomplete { response } => {
-                let reason = take(response, answer).and_then(|details| details.reason);
-                Err(incomplete_for(reason.as_deref()))
-            }
-            Event::Failed { mut response } => {
-                let error = response.error.take();
-                take(response, answer);
-                Err(fault::from_event(&error.unwrap_or_default()))
-            }
-            Event::Error => Err(fault::from_event(&read_event(data)?)),
-            Event::Other => Ok(AnswerStep::More),
+        let whole = whole_text(part, answer)?;
+        match answer.rest_of(&whole) {
+            Some(rest) => answer.add_text(rest),
+            // A part ends, and then its item.
+            None if self.in_pieces == Some(index) || answer.text.ends_with(&whole) => Ok(AnswerStep::More),
+            None => answer.add_text(&whole),
         }
     }
+}
+
+/// The text of an item or a list of them. The words of a refusal are taken once.
+fn whole_text(content: &Json, answer: &mut Answer) -> Result<String, Fault> {
+    let mut text = String::new();
+    let refusal = answer.refusal.len();
+    match content.get("type").and_then(Json::as_str) {
+        // The event of a text names itself.
+        Some("response.output_text.done") => {
+            answer.collect(content.get("text").unwrap_or(&Json::Null), &mut text)?
+        }
+        _ => answer.collect(content, &mut text)?,
+    }
+    if refusal > 0 {
+        answer.refusal.truncate(refusal);
+    }
+    Ok(text)
+}
+
+/// Takes a response that the service calls complete.
+fn complete(response: &Json, answer: &mut Answer) -> Result<AnswerStep, Fault> {
+    take(response, answer);
+    if let Some(error) = response.get("error").filter(|error| !error.is_null()) {
+        return Err(fault::from_event(error));
+    }
+    // The event's name is not all that says how it ended.
+    if let Some(reason) = response.pointer(REASON).and_then(Json::as_str) {
+        return Err(incomplete_for(Some(reason), answer));
+    }
+    let items = response.get("output").and_then(Json::as_array).map_or(&[][..], Vec::as_slice);
+    let is_reasoning = |item: &&Json| item.get("type").is_some_and(|kind| kind == "reasoning");
+    let parts = items.iter().filter(|item| !is_reasoning(item));
+    let mut all = std::iter::once(response).chain(parts).filter_map(|part| part.get("status")?.as_str());
+    if let Some(other) = all.find(|status| !status.eq_ignore_ascii_case("completed")) {
+        return Err(stopped_for(Some(other)));
+    }
+    let mut whole = String::new();
+    for item in items.iter().filter(|item| !is_commentary(item)) {
+        whole.push_str(&whole_text(item, answer)?);
+    }
+    if whole.is_empty() {
+        whole = whole_text(response.get("output_text").unwrap_or(&Json::Null), answer)?;
+    }
+    let rest = answer.rest_of(&whole).unwrap_or_default();
+    answer.add_text(rest)?;
+    Ok(AnswerStep::Done)
 }
 
 /// The fault of a response that the service calls incomplete.
-fn incomplete_for(reason: Option<&str>) -> Fault {
-    match reason {
-        Some("max_output_tokens") => Fault::new(FaultKind::CutOff, ""),
-        Some("content_filter") => Fault::new(FaultKind::ContentFilter { category: None }, ""),
-        other => stopped_for(other),
-    }
+fn incomplete_for(reason: Option<&str>, answer: &mut Answer) -> Fault {
+    answer.finish = reason.map(str::to_owned);
+    answer.finish_fault().unwrap_or_else(|| stopped_for(reason))
 }
 
-/// Takes model and usage, and returns why it is incomplete, if it is.
-fn take(response: Response, answer: &mut Answer) -> Option<Incomplete> {
-    answer.name_model(response.model);
-    if let Some(counts) = response.usage {
-        answer.usage = counts.into();
-    }
-    response.incomplete_details
-}
-
-impl From<Counts> for Usage {
-    fn from(counts: Counts) -> Usage {
-        let input = counts.input_tokens_details.as_ref();
-        let by_age = input.and_then(|details| details.cache_write_tokens_details.as_ref());
-        Usage {
-            tokens_in: counts.input_tokens,
-            tokens_cached: input.and_then(|details| details.cached_tokens),
-            tokens_written: by_age
-                .map(|written| written.ttl_30m_tokens)
-                .or(input.and_then(|details| details.cache_write_tokens)),
-            tokens_written_long: by_age.map(|written| written.ttl_12h_tokens),
-            tokens_out: counts.output_tokens,
-            tokens_reasoning: counts.output_tokens_details.and_then(|details| details.reasoning_tokens),
-            money: None,
-        }
-    }
+/// Takes model and usage.
+fn take(response: &Json, answer: &mut Answer) {
+    answer.name_model(response.get("model"));
+    let Some(counts) = response.get("usage") else { return };
+    let at = |place: &str| count(counts.pointer(place));
+    let written = |age: &str| at(&format!("/input_tokens_details/cache_write_tokens_details/{age}"));
+    answer.note_usage(Usage {
+        tokens_in: at("/input_tokens"),
+        tokens_cached: at("/input_tokens_details/cached_tokens"),
+        tokens_written: written("ttl_30m_tokens").or_else(|| at("/input_tokens_details/cache_write_tokens")),
+        tokens_written_long: written("ttl_12h_tokens"),
+        tokens_out: at("/output_tokens"),
+        tokens_reasoning: at("/output_tokens_details/reasoning_tokens"),
+        money: None,
+    });
 }
