@@ -1,5 +1,5 @@
 //! Progress on standard error while members work. It is cleared at the end, so that the verdict stands alone; without a
-//! terminal nothing is shown. A terminal that cannot move its cursor gets a line for each event.
+//! terminal only long waits are shown, a line for each. A terminal that cannot move its cursor gets a line for each event.
 
 mod council;
 pub(crate) mod swarm;
@@ -20,6 +20,15 @@ use crate::render::layout::one_line;
 use crate::render::wording::{duration, status, step};
 use crate::terminal::status_text;
 
+/// How much progress a user wants to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    Nothing,
+    /// Waits of more than two seconds, a line for each: standard error is no terminal, or has a log.
+    Waits,
+    All,
+}
+
 /// The progress of one review or assembly run: a line for each member of the current step.
 pub(crate) struct Progress {
     display: Display<council::Board, CouncilLines>,
@@ -33,20 +42,30 @@ pub(crate) struct SweepProgress {
 /// A live display, or lines.
 enum Display<B: Redraw, L> {
     Nothing,
+    Waits,
     Lines(L),
     Live(Live<B>),
 }
 
 impl<B: Redraw, L> Display<B, L> {
-    /// `watched` tells whether standard error is a terminal.
-    fn new(watched: bool, lines: L, board: impl FnOnce(Glyphs, ProgressDrawTarget) -> B) -> Self {
-        match Screen::of_stderr(watched) {
-            Screen::Off => Display::Nothing,
+    fn new(shown: Shown, lines: L, board: impl FnOnce(Glyphs, ProgressDrawTarget) -> B) -> Self {
+        match Screen::of_stderr(shown == Shown::All) {
+            Screen::Off if shown == Shown::Nothing => Display::Nothing,
+            Screen::Off => Display::Waits,
             Screen::Lines => Display::Lines(lines),
             Screen::Live(glyphs) => {
                 let board = Arc::new(Mutex::new(board(glyphs, ProgressDrawTarget::stderr())));
                 Display::Live(Live { board, ticker: Mutex::new(None) })
             }
+        }
+    }
+
+    /// Writes a line on a wait, which stays on the screen.
+    fn say_wait(&self, line: &str) {
+        match self {
+            Display::Nothing => {}
+            Display::Waits | Display::Lines(_) => say(&one_line(line)),
+            Display::Live(live) => live.board().print(&one_line(line)),
         }
     }
 
@@ -62,6 +81,9 @@ impl<B: Redraw, L> Display<B, L> {
 trait Redraw: Send + 'static {
     /// Turns the spinners; the first call draws everything.
     fn tick(&mut self);
+
+    /// Writes a line above the display.
+    fn print(&self, line: &str);
 
     fn clear(&mut self);
 }
@@ -100,9 +122,8 @@ impl<B: Redraw> Drop for Live<B> {
 }
 
 impl Progress {
-    /// `watched` tells whether standard error is a terminal.
-    pub(crate) fn new(watched: bool) -> Progress {
-        Progress { display: Display::new(watched, CouncilLines::default(), council::Board::new) }
+    pub(crate) fn new(shown: Shown) -> Progress {
+        Progress { display: Display::new(shown, CouncilLines::default(), council::Board::new) }
     }
 
     /// Shows the progress of an operation until it ends. A signal interrupts it; if its outcome was recorded before, the
@@ -152,6 +173,9 @@ impl Progress {
 
 impl Observer for Progress {
     fn observe(&self, event: Event) {
+        if let Some(line) = event.wait_line() {
+            self.display.say_wait(&line);
+        }
         match (&self.display, event) {
             (Display::Lines(lines), Event::Asked { invocation, .. }) => lines.asked(&invocation),
             (Display::Lines(lines), Event::Retried { invocation, why, .. }) => {
@@ -179,9 +203,8 @@ impl Observer for Progress {
 }
 
 impl SweepProgress {
-    /// `watched` tells whether standard error is a terminal.
-    pub(crate) fn new(watched: bool) -> SweepProgress {
-        SweepProgress { display: Display::new(watched, SweepLines::default(), council::SweepBoard::new) }
+    pub(crate) fn new(shown: Shown) -> SweepProgress {
+        SweepProgress { display: Display::new(shown, SweepLines::default(), council::SweepBoard::new) }
     }
 
     /// Removes the display from the screen.
@@ -193,7 +216,7 @@ impl SweepProgress {
 impl SweepObserver for SweepProgress {
     fn planned(&self, reviews: usize) {
         match &self.display {
-            Display::Nothing => {}
+            Display::Nothing | Display::Waits => {}
             Display::Lines(lines) => lines.planned(reviews),
             Display::Live(live) => {
                 live.board().planned(reviews);
@@ -208,9 +231,13 @@ impl SweepObserver for SweepProgress {
         }
     }
 
+    fn waiting(&self, line: &str) {
+        self.display.say_wait(line);
+    }
+
     fn ended(&self, swept: &SweptFile) {
         match &self.display {
-            Display::Nothing => {}
+            Display::Nothing | Display::Waits => {}
             Display::Lines(lines) => lines.ended(swept),
             Display::Live(live) => live.board().ended(&swept.path),
         }

@@ -19,6 +19,7 @@ use serde::de::IgnoredAny;
 use super::render::Format;
 use super::render::layout::one_line as shown_line;
 use crate::environment;
+use crate::progress::Shown;
 
 /// How often standard output is checked for a reader.
 const READER_POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -27,8 +28,8 @@ const READER_POLL_INTERVAL: Duration = Duration::from_millis(500);
 pub(super) struct Terminal {
     pub(super) stdout: TextOptions,
     pub(super) stderr: TextOptions,
-    /// Whether standard error is a terminal whose user wants progress.
-    pub(super) shows_progress: bool,
+    /// The progress that standard error gets.
+    pub(super) progress: Shown,
     /// Whether to print each step.
     pub(super) verbose: bool,
     /// Whether hints are suppressed.
@@ -50,7 +51,11 @@ impl Terminal {
         Terminal {
             stdout: TextOptions { colour: colour(anstream::AutoStream::choice(&std::io::stdout())), width },
             stderr: TextOptions { colour: colour(anstream::AutoStream::choice(&std::io::stderr())), width },
-            shows_progress: !quiet && verbose == 0 && std::io::stderr().is_terminal(),
+            progress: match std::io::stderr().is_terminal() && verbose == 0 {
+                _ if quiet => Shown::Nothing,
+                true => Shown::All,
+                false => Shown::Waits,
+            },
             verbose: verbose > 0,
             quiet,
             failed: Cell::new(false),

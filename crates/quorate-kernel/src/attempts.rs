@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use quorate_diagnostics::text::shortened;
 use quorate_protocol::answers::Schema;
 use quorate_protocol::{AbsenceReason, ConsultationResult, Invoke, Json, Name, Part};
 use schemars::JsonSchema;
@@ -22,8 +23,8 @@ use crate::record::{self, Spent, Status};
 const FIRST_BACKOFF_MS: u64 = 250;
 const MAX_BACKOFF_MS: u64 = 8_000;
 
-/// How often an invocation waits at the service's request. Such a wait is not a failure, so it takes none
-/// of the retries; without a cap a service that always asks for a second would be asked until the deadline.
+/// How often an invocation waits at the service's request without taking a retry. Without a cap a service that always asks
+/// for a second would be asked until the deadline.
 const MAX_WAITS: u32 = 20;
 
 /// The caller's next step.
@@ -32,10 +33,12 @@ pub enum NextStep {
     /// Reserve a call and make it.
     Call(CallReason),
     /// Wait, then [`Attempts::next_call`]: `at_least_ms`, and a part of `spread_ms` that the caller chooses evenly, so
-    /// that members that failed together do not all ask again together.
+    /// that members that failed together do not all ask again together. `retry` is the number of the retry that follows;
+    /// `None` where the other side asked for the wait.
     Wait {
         at_least_ms: u64,
         spread_ms: u64,
+        retry: Option<u32>,
     },
     Done(Result<Json, AbsenceReason>),
 }
@@ -79,7 +82,8 @@ pub enum AttemptResult {
 #[derive(Debug)]
 pub struct Attempts {
     schema: Schema,
-    retries_left: u32,
+    retries: u32,
+    retries_made: u32,
     waits_left: u32,
     may_re_prompt: bool,
     why: CallReason,
@@ -91,7 +95,8 @@ impl Attempts {
     pub fn new(schema: Schema, retries: u32) -> Self {
         Attempts {
             schema,
-            retries_left: retries,
+            retries,
+            retries_made: 0,
             waits_left: MAX_WAITS,
             may_re_prompt: true,
             why: CallReason::First,
@@ -122,38 +127,41 @@ impl Attempts {
                 }
                 Err(complaints) => (NextStep::Done(Err(AbsenceReason::SchemaFailed)), complaints),
             },
-            AttemptResult::Failed(retry) if self.may_retry(*retry) => {
-                if self.why == CallReason::First {
-                    self.why = CallReason::Retry;
-                }
-                let at_least_ms = match retry {
-                    Retry::After(pause) => {
-                        u64::try_from(pause.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX)
+            AttemptResult::Failed(retry) => match self.take_repeat(*retry) {
+                Some(wait) => {
+                    if self.why == CallReason::First {
+                        self.why = CallReason::Retry;
                     }
-                    Retry::Soon | Retry::Never => 0,
-                };
-                let spread_ms = self.backoff_ms;
-                if *retry == Retry::Soon {
-                    self.backoff_ms = (spread_ms * 2).min(MAX_BACKOFF_MS);
+                    (wait, Vec::new())
                 }
-                (NextStep::Wait { at_least_ms, spread_ms }, Vec::new())
-            }
-            AttemptResult::Failed(_) => (NextStep::Done(Err(AbsenceReason::Failed)), Vec::new()),
+                None => (NextStep::Done(Err(AbsenceReason::Failed)), Vec::new()),
+            },
             AttemptResult::TimedOut => (NextStep::Done(Err(AbsenceReason::TimedOut)), Vec::new()),
             AttemptResult::BudgetExhausted => (NextStep::Done(Err(AbsenceReason::RunOverBudget)), Vec::new()),
         }
     }
 
-    /// Whether a failure is tried again; then one retry, or one wait, is taken.
-    fn may_retry(&mut self, retry: Retry) -> bool {
-        let left = match retry {
-            Retry::Never => return false,
-            Retry::After(_) if self.waits_left > 0 => &mut self.waits_left,
-            Retry::After(_) | Retry::Soon => &mut self.retries_left,
+    /// Takes one wait that the other side asked for, or one retry, and gives the wait before the next call; `None` if the
+    /// failure is not tried again.
+    fn take_repeat(&mut self, retry: Retry) -> Option<NextStep> {
+        let asked = match retry {
+            Retry::Never => return None,
+            Retry::Soon => Duration::ZERO,
+            Retry::After(wait) => wait,
         };
-        let may = *left > 0;
-        *left = left.saturating_sub(1);
-        may
+        let at_least_ms = u64::try_from(asked.as_micros().div_ceil(1_000)).unwrap_or(u64::MAX);
+        let spread_ms = self.backoff_ms;
+        if asked.is_zero() {
+            self.backoff_ms = (spread_ms * 2).min(MAX_BACKOFF_MS);
+        } else if self.waits_left > 0 {
+            self.waits_left -= 1;
+            return Some(NextStep::Wait { at_least_ms, spread_ms, retry: None });
+        }
+        if self.retries_made == self.retries {
+            return None;
+        }
+        self.retries_made += 1;
+        Some(NextStep::Wait { at_least_ms, spread_ms, retry: Some(self.retries_made) })
     }
 }
 
@@ -171,6 +179,12 @@ pub struct Cost {
 }
 
 impl Cost {
+    /// Adds the calls and the usage of another sample, which was asked at the same time.
+    pub fn add(&mut self, other: &Cost) {
+        self.calls = self.calls.saturating_add(other.calls);
+        self.usage.add(other.usage);
+    }
+
     /// Adds one call's usage.
     pub fn add_call(&mut self, usage: Usage) {
         self.usage.add(usage);
@@ -216,9 +230,29 @@ pub struct Attempt {
     pub http_status: Option<u16>,
     /// The executor, where it stands in for another one.
     pub executor: Option<Arc<str>>,
+    /// The number of the sample; `None` where the member is asked for one answer.
+    pub sample: Option<u32>,
+    /// Of a sample, the SHA-256 of its first prompt.
+    pub prompt_sha256: Option<String>,
+    /// Host and port of the service, where it is known.
+    pub host: Option<String>,
+    /// How many requests it made, if more than one.
+    pub requests: Option<u32>,
+    /// What a request needed so that the service accepted it.
+    pub changed: Vec<String>,
 }
 
 impl Attempt {
+    /// Why it failed, in a few words: the HTTP status, or the beginning of the message.
+    pub fn short_reason(&self) -> String {
+        const MAX_CHARS: usize = 120;
+        match (self.http_status, &self.host) {
+            (Some(status), Some(host)) => format!("HTTP {status} from {host}"),
+            (Some(status), None) => format!("HTTP {status}"),
+            (None, _) => shortened(&self.text, MAX_CHARS),
+        }
+    }
+
     pub fn into_entry(self, at_ms: i64) -> Entry {
         let spent = Spent::from(&self.usage);
         let data = record::Attempt {
@@ -235,6 +269,10 @@ impl Attempt {
             recorded: self.recorded,
             http_status: self.http_status,
             executor: self.executor.map(|name| name.to_string()),
+            sample: self.sample,
+            prompt_sha256: self.prompt_sha256,
+            requests: self.requests,
+            changed: self.changed,
         };
         Entry::from_data(data, at_ms)
     }
@@ -255,6 +293,8 @@ pub struct Consultation {
     pub model: Option<String>,
     /// The version of the program that was asked.
     pub version: Option<String>,
+    /// The tools that the program refused its model in any attempt.
+    pub refused_tools: Vec<String>,
     pub spent: Cost,
     /// How many secrets were taken out.
     pub redactions: usize,
@@ -263,6 +303,8 @@ pub struct Consultation {
     pub recorded: bool,
     /// The turn, where the other side has put what was said into the conversation itself.
     pub posted: Option<Name>,
+    /// How the samples of the answer differ, where it has several.
+    pub samples: Option<record::Samples>,
     /// The executor that was asked last, where it stands in for the member's own.
     pub stand_in: Option<Substitution>,
     /// The probability of each option, where a decision model answered.
@@ -279,10 +321,12 @@ impl Consultation {
             prompt_sha256: None,
             model: None,
             version: None,
+            refused_tools: Vec::new(),
             spent,
             redactions: 0,
             recorded: false,
             posted: None,
+            samples: None,
             stand_in: None,
             probabilities: None,
         }
@@ -354,7 +398,9 @@ impl Consultation {
             model: self.model.or_else(|| about.model.clone()),
             requested_model,
             version: self.version,
+            refused_tools: self.refused_tools,
             recorded: self.recorded,
+            samples: self.samples,
             probabilities: self.probabilities,
             answer,
             text,
@@ -411,6 +457,8 @@ pub struct MemberConfig {
     pub retries: u32,
     /// The executors that stand in for it, in the order in which they are asked.
     pub stand_ins: Arc<[StandIn]>,
+    /// How many times it is asked for each answer; 1 for one answer.
+    pub samples: u32,
     /// The member's role prompt.
     pub role: Arc<str>,
     /// The member's persona: the merged frontmatter, with its body as `body`.
@@ -475,11 +523,16 @@ mod tests {
         // X4
         let mut ask = Attempts::new(Schema::FirstAnswer, 2);
         let mut fail = |retry| ask.record_result(&AttemptResult::Failed(retry), &[]).0;
-        assert_eq!(fail(Retry::Soon), NextStep::Wait { at_least_ms: 0, spread_ms: 250 });
+        assert_eq!(fail(Retry::Soon), NextStep::Wait { at_least_ms: 0, spread_ms: 250, retry: Some(1) });
         let asked = Duration::from_micros(3_000_001);
-        assert_eq!(fail(Retry::After(asked)), NextStep::Wait { at_least_ms: 3_001, spread_ms: 500 });
-        // The wait that was asked for took none of the two retries.
-        assert!(matches!(fail(Retry::Soon), NextStep::Wait { at_least_ms: 0, .. }));
+        assert_eq!(
+            fail(Retry::After(asked)),
+            NextStep::Wait { at_least_ms: 3_001, spread_ms: 500, retry: None }
+        );
+        // The wait that was asked for took none of the two retries, and a wait of no time is none.
+        let no_wait = Retry::After(Duration::ZERO);
+        assert_eq!(fail(no_wait), NextStep::Wait { at_least_ms: 0, spread_ms: 500, retry: Some(2) });
+        assert_eq!(fail(no_wait), NextStep::Done(Err(AbsenceReason::Failed)));
         assert_eq!(fail(Retry::Soon), NextStep::Done(Err(AbsenceReason::Failed)));
         assert_eq!(ask.next_call(), NextStep::Call(CallReason::Retry));
         let mut ask = Attempts::new(Schema::FirstAnswer, 5);
@@ -517,7 +570,7 @@ mod tests {
         let mut ask = Attempts::new(Schema::FirstAnswer, 100);
         let fail = |ask: &mut Attempts| ask.record_result(&AttemptResult::Failed(Retry::Soon), &[]).0;
         let last = (0..100).map(|_| fail(&mut ask)).last();
-        assert_eq!(last, Some(NextStep::Wait { at_least_ms: 0, spread_ms: 8_000 }));
+        assert_eq!(last, Some(NextStep::Wait { at_least_ms: 0, spread_ms: 8_000, retry: Some(100) }));
     }
 
     #[test]

@@ -15,9 +15,9 @@ use tracing::{Instrument as _, Span};
 
 use crate::answer_schema;
 use crate::attempts;
-use crate::attempts::{MemberConfig, Substitution};
 use crate::attempts::{Attempt, Cost};
 use crate::attempts::{AttemptResult, Attempts, CallReason, NextStep};
+use crate::attempts::{MemberConfig, Substitution};
 use crate::budget::{self, Budget, Exhausted, Reservation, most_tokens};
 use crate::clock::Clock;
 use crate::entropy::sha256_hex;
@@ -38,6 +38,7 @@ pub(crate) struct FinishedCall {
 }
 
 /// What all invocations of a run share.
+#[derive(Clone)]
 pub(crate) struct CallContext {
     pub(crate) run: Name,
     pub(crate) layout: Layout,
@@ -188,6 +189,7 @@ pub(crate) async fn call(
             redactions,
             model: None,
             version: None,
+            refused_tools: Vec::new(),
             recorded: false,
             posted: None,
             probabilities: None,
@@ -202,7 +204,9 @@ pub(crate) async fn call(
                 NextStep::Done(result) => {
                     if state.service_failed
                         && matches!(result, Err(AbsenceReason::Failed | AbsenceReason::TimedOut))
-                        && let Some(stand_in) = stand_ins.next()
+                        // A question without a recording is put to other recordings alone, and to no model.
+                        && let Some(stand_in) = stand_ins
+                            .find(|stand_in| !state.recorded || stand_in.executor.recordings().is_some())
                     {
                         state.give_up_on(&member, last.as_ref());
                         // The room that it has is free for other members while the stand-in is asked.
@@ -227,17 +231,17 @@ pub(crate) async fn call(
                     );
                     return Ok(FinishedCall { attempt: last, consultation });
                 }
-                NextStep::Wait { at_least_ms, spread_ms } => {
-                    let share = wait_share(
-                        &context.layout.nonce,
-                        &context.run,
-                        &invoke.id,
-                        state.spent.calls,
-                        spread_ms,
-                    );
+                NextStep::Wait { at_least_ms, spread_ms, retry } => {
+                    let asked = sample
+                        .map_or_else(|| invoke.id.clone(), |sample| format!("{}#{sample}", invoke.id).into());
+                    let share =
+                        wait_share(&context.layout.nonce, &context.run, &asked, state.spent.calls, spread_ms);
                     let wait = Duration::from_millis(at_least_ms.saturating_add(share));
                     match Instant::now().checked_add(wait).filter(|until| *until < deadline) {
                         Some(until) => {
+                            let why = last.as_ref().map_or_else(String::new, Attempt::short_reason);
+                            let retry = retry.map(|number| (number, member.retries));
+                            tell_wait(&context, &invoke, why, wait, retry);
                             tokio::time::sleep_until(until).await;
                             next = state.ask.next_call();
                         }
@@ -304,7 +308,7 @@ pub(crate) async fn call(
                         fence: fence.clone(),
                         deadline,
                         notes: notes.clone(),
-                        progress: progress(&context.observer, &invoke),
+                        progress: progress(&context, &invoke),
                     };
                     let started = Instant::now();
                     // A panic fails only this call.
@@ -320,13 +324,15 @@ pub(crate) async fn call(
                     let noted = (notes.read(), started.elapsed());
                     let (step, mut attempt) =
                         state.on_reply(&context, &invoke.id, &parts, why.as_str(), replied, noted).await;
-                    attempt.executor =
-                        Some(member.executor_name.clone()).filter(|_| !state.tried.is_empty());
+                    attempt.executor = Some(member.executor_name.clone()).filter(|_| !state.tried.is_empty());
                     attempt.sample = sample;
                     attempt.prompt_sha256 = sample.map(|_| sha256_hex(first_prompt.as_bytes()));
                     made.set(sample, state.spent);
                     reservation.settle(&attempt.usage);
                     record_end(&span, &attempt.status, attempt.model.as_deref(), &attempt.usage);
+                    for change in &attempt.changed {
+                        context.observer.observe(RunEvent::adapted(&invoke, change));
+                    }
                     span.in_scope(|| {
                         tracing::debug!(
                             status = attempt.status,
@@ -405,9 +411,11 @@ impl CallContext {
 }
 
 /// Tells the observer of an attempt's answer as it comes in, at intervals that a display can show.
-fn progress(observer: &Arc<dyn Observer>, invoke: &Invoke) -> Progress {
+fn progress(context: &Arc<CallContext>, invoke: &Invoke) -> Progress {
     const INTERVAL: Duration = Duration::from_millis(200);
-    let (observer, invocation, member) = (Arc::clone(observer), invoke.id.clone(), invoke.member.clone());
+    let observer = Arc::clone(&context.observer);
+    let (invocation, member) = (invoke.id.clone(), invoke.member.clone());
+    let (waiting, context) = (invoke.clone(), Arc::clone(context));
     let so_far: Shared<(usize, Option<Instant>)> = Shared::default();
     Progress::new(move |bytes| {
         let mut so_far = so_far.lock().unwrap_or_else(PoisonError::into_inner);
@@ -419,6 +427,19 @@ fn progress(observer: &Arc<dyn Observer>, invoke: &Invoke) -> Progress {
             observer.observe(RunEvent::Writing { invocation, member, bytes: so_far.0 });
         }
     })
+    .with_waits(move |why, wait| {
+        let (why, _) = context.redactor.redact(why);
+        tell_wait(&context, &waiting, why, wait, None);
+    })
+}
+
+/// Tells the observer of a wait that a person would notice.
+fn tell_wait(context: &CallContext, invoke: &Invoke, why: String, wait: Duration, retry: Option<(u32, u32)>) {
+    const SHORTEST: Duration = Duration::from_secs(2);
+    if wait > SHORTEST {
+        tracing::info!(%why, wait_ms = wait.as_millis(), "waits");
+        context.observer.observe(RunEvent::waiting(invoke, why, wait, retry));
+    }
 }
 
 /// How much of a spread of milliseconds, 0 to all of it, is waited before the call that follows this one. It follows from
@@ -490,6 +511,7 @@ struct CallState {
     redactions: usize,
     model: Option<String>,
     version: Option<String>,
+    refused_tools: Vec<String>,
     /// Whether the last attempt took a recorded reply, and called no executor.
     recorded: bool,
     posted: Option<Name>,
@@ -513,8 +535,7 @@ impl CallState {
     ) -> (NextStep, Attempt) {
         let recorded = noted.recorded;
         self.recorded = recorded;
-        // A missing recording is not asked for elsewhere.
-        self.service_failed = replied.is_err() && !noted.no_stand_in && !recorded;
+        self.service_failed = replied.is_err() && !noted.no_stand_in;
         self.probabilities = noted.probabilities;
         let (usage, model) = match &replied {
             Ok(reply) => (noted.usage.unwrap_or(reply.usage), reply.model.clone().or(noted.model)),
@@ -526,6 +547,11 @@ impl CallState {
             text
         };
         let (model, version) = (model.map(&mut clean), noted.version.map(&mut clean));
+        for tool in noted.refused_tools.into_iter().map(&mut clean) {
+            if !self.refused_tools.contains(&tool) {
+                self.refused_tools.push(tool);
+            }
+        }
         self.spent.add_call(usage);
         self.model = model.clone().or(self.model.take());
         self.version = version.clone().or(self.version.take());
@@ -564,6 +590,9 @@ impl CallState {
             version,
             recorded,
             http_status: noted.http_status,
+            host: noted.host,
+            requests: noted.requests,
+            changed: noted.changed,
             executor: None,
             sample: None,
             prompt_sha256: None,
@@ -598,8 +627,10 @@ impl CallState {
             match self.tried.is_empty() {
                 true => message,
                 false => {
-                    let last = format!("`{}`: {}", member.executor_name, reason(&message, member));
-                    before.chain([last]).collect::<Vec<_>>().join("; ")
+                    let name = &member.executor_name;
+                    let was_asked = last.is_some_and(|last| last.executor.as_ref() == Some(name));
+                    let message = if was_asked { reason(&message, member) } else { "not asked".to_owned() };
+                    before.chain([format!("`{name}`: {message}")]).collect::<Vec<_>>().join("; ")
                 }
             }
         });
@@ -615,6 +646,7 @@ impl CallState {
             prompt_sha256: Some(sha256_hex(prompt.as_bytes())),
             model: self.model.clone(),
             version: self.version.clone(),
+            refused_tools: self.refused_tools.clone(),
             spent: Cost { took, ..self.spent },
             redactions: self.redactions,
             recorded: self.recorded,

@@ -94,7 +94,19 @@ impl RunEvent {
         RunEvent::Retried { invocation, member, step, why: why.to_owned() }
     }
 
-    pub(crate) fn waiting(invoke: &Invoke, why: String, wait: Duration, retry: Option<(u32, u32)>) -> RunEvent {
+    /// A wait in one line: `skeptic: HTTP 503 from 127.0.0.1:8080, trying again in 8 s (2 of 3)`; `None` for other events.
+    pub fn wait_line(&self) -> Option<String> {
+        let RunEvent::Waiting { member, why, wait, retry, .. } = self else { return None };
+        let retry = retry.map_or_else(String::new, |(number, of)| format!(" ({number} of {of})"));
+        Some(format!("{member}: {why}, trying again in {:.0} s{retry}", wait.as_secs_f64()))
+    }
+
+    pub(crate) fn waiting(
+        invoke: &Invoke,
+        why: String,
+        wait: Duration,
+        retry: Option<(u32, u32)>,
+    ) -> RunEvent {
         let Invoke { id, member, step, .. } = invoke;
         let (invocation, member, step) = (id.clone(), member.clone(), step.clone());
         RunEvent::Waiting { invocation, member, step, why, wait, retry }
@@ -124,4 +136,23 @@ pub struct NoopObserver;
 
 impl Observer for NoopObserver {
     fn observe(&self, _: RunEvent) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_is_one_line() {
+        let line = |wait_ms, retry| {
+            let (invocation, member, step) = ("r1/skeptic".into(), "skeptic".into(), "r1".into());
+            let (why, wait) = ("HTTP 503 from 127.0.0.1:18911".to_owned(), Duration::from_millis(wait_ms));
+            RunEvent::Waiting { invocation, member, step, why, wait, retry }.wait_line().unwrap_or_default()
+        };
+        let begin = "skeptic: HTTP 503 from 127.0.0.1:18911, trying again in";
+        assert_eq!(line(8_000, Some((2, 3))), format!("{begin} 8 s (2 of 3)"));
+        assert_eq!(line(7_600, None), format!("{begin} 8 s"));
+        assert_eq!(line(90_000, None), format!("{begin} 90 s"));
+        assert_eq!(RunEvent::Opened { run: "r".into() }.wait_line(), None);
+    }
 }

@@ -445,6 +445,7 @@ impl<F: Send + Sync + 'static> Observer for Reporter<F> {
             RunEvent::Retried { invocation, why, .. } => {
                 self.update(|progress| progress.last = Some(format!("{invocation} is asked again: {why}")));
             }
+            RunEvent::Waiting { .. } => self.update(|progress| progress.last = event.wait_line()),
             RunEvent::Answered { invocation, status, .. } => self.ended(format!("{invocation}: {status}")),
             _ => {}
         }
@@ -455,6 +456,9 @@ impl<F: Send + Sync + 'static> Telemetry for Reporter<F> {
     fn emit(&self, event: &Event) {
         match &event.kind {
             EventKind::ParticipantStarted { participant, .. } => self.asked(participant, "turn"),
+            EventKind::ParticipantWaiting { line, .. } => {
+                self.update(|progress| progress.last = Some(line.clone()));
+            }
             EventKind::ParticipantFinished { participant, .. } => {
                 Reporter::ended(self, format!("{participant}: answered"));
             }

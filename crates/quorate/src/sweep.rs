@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use futures::StreamExt as _;
 use globset::{GlobBuilder, GlobMatcher};
 use quorate_diagnostics::{Body, codes};
-use quorate_kernel::observer::NoopObserver;
+use quorate_kernel::observer::{Observer, RunEvent};
 use quorate_kernel::record::TierSource;
 use quorate_manifest::council::VerdictPolicy;
 use quorate_manifest::council::tiers::Tier;
@@ -186,8 +186,21 @@ pub trait SweepObserver: Send + Sync {
     fn planned(&self, reviews: usize);
     /// The review of a file begins.
     fn started(&self, path: &str);
+    /// A member waits for a service: `skeptic: HTTP 503 from 127.0.0.1:8080, trying again in 8 s (2 of 3)`.
+    fn waiting(&self, line: &str);
     /// The review of a file has ended.
     fn ended(&self, swept: &SweptFile);
+}
+
+/// Passes the waits of one review on to the observer of the sweep.
+struct WaitObserver(Arc<dyn SweepObserver>);
+
+impl Observer for WaitObserver {
+    fn observe(&self, event: RunEvent) {
+        if let Some(line) = event.wait_line() {
+            self.0.waiting(&line);
+        }
+    }
 }
 
 impl<F: Send + Sync + 'static> SweepObserver for Reporter<F> {
@@ -200,6 +213,10 @@ impl<F: Send + Sync + 'static> SweepObserver for Reporter<F> {
             progress.asked += 1;
             progress.last = Some(format!("{path} is reviewed"));
         });
+    }
+
+    fn waiting(&self, line: &str) {
+        self.update(|progress| progress.last = Some(line.to_owned()));
     }
 
     fn ended(&self, swept: &SweptFile) {
@@ -301,6 +318,10 @@ impl SweepObserver for Ended {
         self.observer.started(path);
     }
 
+    fn waiting(&self, line: &str) {
+        self.observer.waiting(line);
+    }
+
     fn ended(&self, swept: &SweptFile) {
         self.observer.ended(swept);
         self.files.lock().unwrap_or_else(PoisonError::into_inner).push(swept.clone());
@@ -310,6 +331,7 @@ impl SweepObserver for Ended {
 /// Ignores the progress.
 impl SweepObserver for () {
     fn planned(&self, _: usize) {}
+    fn waiting(&self, _: &str) {}
     fn started(&self, _: &str) {}
     fn ended(&self, _: &SweptFile) {}
 }
@@ -428,7 +450,7 @@ impl SweepRun {
             Some(report) => report,
             None => {
                 let indexed = self.session.sync_log_index().await?;
-                let observer = Arc::new(NoopObserver);
+                let observer = Arc::new(WaitObserver(self.observer.clone()));
                 review::start(&self.spec, &self.session, input, indexed, self.permit, observer).await?
             }
         };
@@ -443,7 +465,8 @@ impl SweepRun {
         let run = self.undecided.get(&(artifact.display_name.clone(), artifact.sha256.clone()))?;
         let request =
             ResumeRequest { options: self.options.clone(), policy: self.policy, ..ResumeRequest::default() };
-        let resumed = resume::resume(&self.session, run, &request, Arc::new(NoopObserver));
+        let observer = Arc::new(WaitObserver(self.observer.clone()));
+        let resumed = resume::resume(&self.session, run, &request, observer);
         match resumed.await.ok()? {
             Recorded::Review(report) => Some(*report),
             Recorded::Decision(_) => None,

@@ -11,7 +11,7 @@ use quorate::{Draft, Outcome, Quorate, RunOptions, Trigger};
 use super::print_report;
 use crate::arguments::{ExecutorArguments, PathArguments, ProducerArguments, QueueArguments};
 use crate::exit::{Exit, end, print_outcome, warn};
-use crate::progress::Progress;
+use crate::progress::{Progress, Shown};
 use crate::render::{self, Format};
 use crate::terminal::Terminal;
 
@@ -142,7 +142,7 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
         });
         return end(planned, format, terminal);
     }
-    let progress = Progress::new(terminal.shows_progress);
+    let progress = Progress::new(terminal.progress);
     let convened = match arguments.if_due {
         true => progress.follow(convening.start_if_due()).await,
         false => {
@@ -178,7 +178,7 @@ async fn enqueue(
 
     let judged = if force { JudgedPolicy::Repeat } else { JudgedPolicy::Skip };
     let queueing = quorate.queue().convene(request, queue.options(), judged, queue.wait);
-    let queued = match Progress::new(false).follow(queueing).await {
+    let queued = match Progress::new(Shown::Nothing).follow(queueing).await {
         Ok(queued) => queued,
         Err(error) => return crate::exit::exit_with_error(&error, format, terminal),
     };

@@ -97,7 +97,7 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
         ..ReviewRequest::default()
     };
     let request = GithubRequest { patterns, review, target };
-    let progress = Progress::new(terminal.shows_progress);
+    let progress = Progress::new(terminal.progress);
     let reviewed = Box::pin(progress.follow(quorate.github(request))).await;
     let reviewed = match reviewed {
         Ok(reviewed) => reviewed,

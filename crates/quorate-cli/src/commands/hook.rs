@@ -151,7 +151,7 @@ async fn review(
     };
     let quorate = settings.places.clone().apply(quorate);
     let reviewing = quorate.review_written(WrittenRequest { file: file.to_owned(), scope, review });
-    let progress = Progress::new(terminal.shows_progress);
+    let progress = Progress::new(terminal.progress);
     let reviewed = progress.follow(reviewing).await;
     let reviewed = reviewed?;
     warn(&reviewed.warnings, terminal);

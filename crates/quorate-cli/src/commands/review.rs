@@ -14,7 +14,7 @@ use quorate_diagnostics::{Body, codes};
 use crate::arguments::{FailOnArguments, PathArguments, ProducerArguments, ReviewArguments};
 use crate::environment::variable;
 use crate::exit::{Exit, exit_with_error, warn};
-use crate::progress::Progress;
+use crate::progress::{Progress, Shown};
 use crate::render::{self, Extent, Format};
 use crate::terminal::Terminal;
 
@@ -83,7 +83,7 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
     let names: Vec<String> = reviewings.iter().map(|reviewing| reviewing.name().into_owned()).collect();
     let mut done: Vec<ReviewedDraft> = Vec::with_capacity(names.len());
     for (reviewing, name) in reviewings.into_iter().zip(&names) {
-        let progress = Progress::new(terminal.shows_progress);
+        let progress = Progress::new(terminal.progress);
         let result =
             Box::pin(progress.follow(reviewing.start_tiered())).await.map(|Outcome { value, warnings }| {
                 warn(&warnings, terminal);
@@ -226,7 +226,7 @@ fn worst(done: &[ReviewedDraft]) -> Exit {
 fn hint_at_model(review: &Review, settings: &Settings, terminal: &Terminal) {
     let is_set = |name: &str| variable(name).is_some_and(|value| !value.trim().is_empty());
     if !settings.has_executor
-        && terminal.shows_progress
+        && terminal.progress == Shown::All
         && let Some((preset, name)) = review.executor_with_key(is_set)
     {
         terminal.hint(&format!("{name} is set: `--executor {preset}` asks a model in place of the rubric"));

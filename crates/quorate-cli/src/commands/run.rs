@@ -115,7 +115,7 @@ async fn run_manifest(arguments: Arguments, quorate: &Quorate, terminal: &Termin
         events: arguments.events,
     };
     let is_human = arguments.format == HumanOrJson::Human;
-    let progress = SwarmProgress::new(terminal.shows_progress, terminal.verbose, until == Until::Watch);
+    let progress = SwarmProgress::new(terminal.progress, terminal.verbose, until == Until::Watch);
     let mut shown = Shown { run: conversation.run(request), progress, is_human, terminal };
     // While the run begins and ends, a signal ends the process at once.
     shown.until(|event| matches!(event, SwarmEvent::Began)).await;

@@ -147,7 +147,7 @@ pub(super) async fn run_resume(arguments: ResumeArguments, quorate: &Quorate, te
     }
     let (options, policy, fail_on) = (review.answers.options(), review.policy(), fail.fail_on());
     let request = ResumeRequest { run, options, policy, fail_on };
-    match Progress::new(terminal.shows_progress).follow(quorate.resume(request)).await {
+    match Progress::new(terminal.progress).follow(quorate.resume(request)).await {
         Ok(recorded) => print_report::recorded(&recorded, format, terminal),
         // A usage error is printed in the readable format.
         Err(error) if error.kind() == ErrorKind::InvalidRequest => {

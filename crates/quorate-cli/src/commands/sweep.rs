@@ -8,7 +8,7 @@ use quorate::{Error, Quorate};
 
 use crate::arguments::{HumanOrJson, PathArguments, QueueArguments, ReviewArguments, since};
 use crate::exit::{Exit, end, warn};
-use crate::progress::{Progress, SweepProgress};
+use crate::progress::{Progress, Shown, SweepProgress};
 use crate::terminal::Terminal;
 
 /// Review every due file below watch.paths that was not judged yet
@@ -61,7 +61,7 @@ async fn sweep(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> 
         ..SweepRequest::default()
     };
     let quorate = arguments.places.apply(quorate);
-    let progress = Arc::new(SweepProgress::new(terminal.shows_progress));
+    let progress = Arc::new(SweepProgress::new(terminal.progress));
     let sweeping = match arguments.queue.enqueue {
         false => quorate.sweep(request, progress.clone()),
         #[cfg(feature = "postgres")]
@@ -72,7 +72,7 @@ async fn sweep(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> 
         true => return Err(crate::exit::feature_missing("postgres")),
     };
     // A sweep reports to its own observer.
-    let silent = Progress::new(false);
+    let silent = Progress::new(Shown::Nothing);
     let swept = silent.follow(sweeping).await;
     progress.clear();
     let swept = swept?;

@@ -175,6 +175,14 @@ impl Redraw for Board {
         }
     }
 
+    fn print(&self, line: &str) {
+        // Before the first tick the lines have no target, and would lose it.
+        match self.target {
+            Some(_) => anstream::eprintln!("{line}"),
+            None => drop(self.lines.println(line)),
+        }
+    }
+
     fn clear(&mut self) {
         self.close();
         // If standard error is closed, there is nothing to clear.
@@ -229,6 +237,13 @@ impl SweepBoard {
 }
 
 impl Redraw for SweepBoard {
+    fn print(&self, line: &str) {
+        match self.target {
+            Some(_) => anstream::eprintln!("{line}"),
+            None => drop(self.lines.println(line)),
+        }
+    }
+
     fn clear(&mut self) {
         self.bar.finish_and_clear();
         // If standard error is closed, there is nothing to clear.

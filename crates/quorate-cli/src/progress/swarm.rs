@@ -5,32 +5,33 @@ use std::io::Write as _;
 use quorate::conversation::SwarmEvent;
 use quorate::ports::telemetry::{Event, EventKind};
 
+use super::Shown;
 use crate::render::layout::one_line;
 use crate::terminal::status_text;
 
 /// Prints progress and events on standard error.
 pub(crate) struct SwarmProgress {
-    watched: bool,
+    shown: Shown,
     verbose: bool,
     /// Whether the run has no end, where unanswered turns would be listed.
     endless: bool,
     speaking: Vec<String>,
     /// Whether the progress line is visible.
-    shown: bool,
+    is_drawn: bool,
 }
 
 impl SwarmProgress {
-    /// `watched` shows a progress line, `verbose` prints every event, and `endless` prints unanswered turns at once, since the
+    /// `verbose` prints every event, and `endless` prints unanswered turns at once, since the
     /// run has no end.
-    pub(crate) fn new(watched: bool, verbose: bool, endless: bool) -> Self {
-        SwarmProgress { watched, verbose, endless, speaking: Vec::new(), shown: false }
+    pub(crate) fn new(shown: Shown, verbose: bool, endless: bool) -> Self {
+        SwarmProgress { shown, verbose, endless, speaking: Vec::new(), is_drawn: false }
     }
 
     /// Shows an event of a run; those with turns and reports are the command's.
     pub(crate) fn observe(&mut self, event: &SwarmEvent) {
         match event {
             SwarmEvent::Step(event) => self.step(event),
-            SwarmEvent::Waiting if self.watched && !self.verbose => {
+            SwarmEvent::Waiting if self.shown == Shown::All && !self.verbose => {
                 self.show("waiting for what is new; Ctrl-C ends it");
             }
             SwarmEvent::Waiting => {}
@@ -49,11 +50,13 @@ impl SwarmProgress {
             return;
         }
         // Events that a user should know without --verbose.
-        if is_always_shown(&event.kind) || self.endless && is_unanswered(&event.kind) {
+        let waits =
+            self.shown != Shown::Nothing && matches!(event.kind, EventKind::ParticipantWaiting { .. });
+        if waits || is_always_shown(&event.kind) || self.endless && is_unanswered(&event.kind) {
             self.clear();
             let _ = writeln!(std::io::stderr().lock(), "{}", status_text(&event_line(&event.kind)));
         }
-        if self.watched {
+        if self.shown == Shown::All {
             self.progress(&event.kind);
         }
     }
@@ -77,12 +80,12 @@ impl SwarmProgress {
         let mut out = std::io::stderr().lock();
         let _ = write!(out, "\r\u{1b}[2K{text}");
         let _ = out.flush();
-        self.shown = true;
+        self.is_drawn = true;
     }
 
     /// Removes the line from the screen.
     fn clear(&mut self) {
-        if std::mem::take(&mut self.shown) {
+        if std::mem::take(&mut self.is_drawn) {
             let mut out = std::io::stderr().lock();
             let _ = write!(out, "\r\u{1b}[2K");
             let _ = out.flush();
@@ -123,6 +126,7 @@ fn event_line(kind: &EventKind) -> String {
         EventKind::ParticipantStarted { participant, executor } => {
             format!("{participant}: asked ({executor})")
         }
+        EventKind::ParticipantWaiting { line, .. } => one_line(line),
         EventKind::ParticipantFinished { participant, ms, bytes } => {
             format!("{participant}: said {bytes} bytes in {ms} ms")
         }

@@ -239,13 +239,18 @@ fn a_bar_for_a_sweep() {
     sweep.ended("a.md");
     sweep.tick();
     insta::assert_snapshot!(terminal.shown(), @"- ======>                  1/4 0s b.md");
+    // A line on a wait stays above the bar.
+    sweep.print("skeptic: HTTP 503 from 127.0.0.1:8080, trying again in 8 s");
+    sweep.tick();
+    let shown = terminal.shown();
+    assert!(shown.starts_with("skeptic: HTTP 503") && shown.ends_with("b.md"), "{shown}");
     sweep.clear();
-    assert_eq!(terminal.shown(), "");
+    assert!(terminal.shown().starts_with("skeptic: HTTP 503"), "{}", terminal.shown());
 }
 
 #[test]
 fn unwatched_progress_shows_nothing() {
-    let progress = Progress::new(false);
+    let progress = Progress::new(Shown::Nothing);
     let (invocation, member, step) = ("r1/skeptic".into(), "skeptic".into(), "r1".into());
     progress.observe(Event::Asked { invocation, member, step });
     let (invocation, member, step) = ("r1/skeptic".into(), "skeptic".into(), "r1".into());
@@ -257,7 +262,7 @@ fn unwatched_progress_shows_nothing() {
         took: Duration::ZERO,
     });
     progress.display.clear();
-    let sweep = SweepProgress::new(false);
+    let sweep = SweepProgress::new(Shown::Nothing);
     sweep.planned(1);
     let outcome = SweptOutcome::Judged { run: "r7k2m9q4xa1bc".to_owned(), verdict: Verdict::Ship, fix: None };
     sweep.ended(&SweptFile {

@@ -11,7 +11,6 @@ use serde_json::{Map, json};
 use super::*;
 use crate::budget::{Amount, Caps, Exhausted};
 use crate::clock::System;
-use crate::observer::NoopObserver;
 use crate::ports::executor::{About, CallLimit, Executor, Retry, Usage};
 use crate::ports::ledger::{Kind, Record};
 use crate::redact::Secrets;
@@ -85,6 +84,7 @@ struct CallRecord {
     kept: Vec<(u64, Vec<Entry>)>,
     next: u64,
     made: Cost,
+    events: Vec<RunEvent>,
 }
 
 /// Options of the call; by default nothing is redacted, nothing is retried, and the budget suffices.
@@ -121,14 +121,11 @@ async fn came(answers: Vec<Result<Reply, Failure>>, how: Options) -> CallRecord 
     let caps = Caps { calls: how.cap, tokens: how.token_cap, ..Caps::default() };
     let ledger = Arc::new(MemoryLedger::default());
     let text = |label: &str| -> Arc<str> { format!("{label} {}", how.secret).into() };
+    let events = Arc::new(Events::default());
     let call_context = CallContext {
-        run: "rtest".into(),
-        layout: Layout { nonce: "n0nce".to_owned() },
         budget: Arc::new(Budget::new(caps, 1, Amount::default())),
         records_reservations: how.records_reservations,
-        redactor: Redactor::from_secrets(&Secrets { builtin: true, ..Secrets::default() }).unwrap(),
-        observer: Arc::new(NoopObserver),
-        clock: Arc::new(System),
+        ..context(events.clone())
     };
     let invoke = Invoke {
         id: "adjudicate".into(),
@@ -144,6 +141,8 @@ async fn came(answers: Vec<Result<Reply, Failure>>, how: Options) -> CallRecord 
         executor_name: "says".into(),
         timeout: how.timeout,
         retries: how.retries,
+        stand_ins: Arc::default(),
+        samples: 1,
         role: text("You judge."),
         persona: Some(Arc::new(json!({"body": text("Ada.")}))),
         context: ["one", "two"].map(|doc| Part::new(PartKind::Context, &*text(doc), text("It says"))).into(),
@@ -153,10 +152,25 @@ async fn came(answers: Vec<Result<Reply, Failure>>, how: Options) -> CallRecord 
     };
     let recorder = Arc::new(Recorder::new(ledger.clone(), "rtest".into(), 5));
     let made = Arc::new(CostTracker::default());
-    let asked = call(Arc::new(call_context), recorder.clone(), invoke, config, made.clone()).await.unwrap();
+    let asked =
+        call(Arc::new(call_context), recorder.clone(), invoke, config, made.clone(), None).await.unwrap();
     let prompts = std::mem::take(&mut *executor.asked.lock().unwrap());
     let kept = std::mem::take(&mut *ledger.0.lock().unwrap());
-    CallRecord { asked, prompts, kept, next: *recorder.next.lock().await, made: made.spent() }
+    let next = *recorder.next.lock().await;
+    let events = std::mem::take(&mut *events.0.lock().unwrap());
+    CallRecord { asked, prompts, kept, next, made: made.spent(), events }
+}
+
+fn context(observer: Arc<dyn Observer>) -> CallContext {
+    CallContext {
+        run: "rtest".into(),
+        layout: Layout { nonce: "n0nce".to_owned() },
+        budget: Arc::new(Budget::new(Caps::default(), 1, Amount::default())),
+        records_reservations: true,
+        redactor: Redactor::from_secrets(&Secrets { builtin: true, ..Secrets::default() }).unwrap(),
+        observer,
+        clock: Arc::new(System),
+    }
 }
 
 #[tokio::test]
@@ -323,21 +337,19 @@ async fn a_call_over_the_cap_is_not_made_and_says_why() {
     assert_eq!(FinishedCall::over_budget(&Exhausted::Calls { cap: 3 }).consultation.message, None);
 }
 
-/// Keeps how many bytes it was told of.
+/// Keeps what it is told.
 #[derive(Default)]
-struct WrittenBytes(Shared<Vec<usize>>);
+struct Events(Shared<Vec<RunEvent>>);
 
-impl Observer for WrittenBytes {
+impl Observer for Events {
     fn observe(&self, event: RunEvent) {
-        if let RunEvent::Writing { bytes, .. } = event {
-            self.0.lock().unwrap().push(bytes);
-        }
+        self.0.lock().unwrap().push(event);
     }
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_comes_in_is_told_at_intervals() {
-    let observer = Arc::new(WrittenBytes::default());
+    let observer = Arc::new(Events::default());
     let invoke = Invoke {
         id: "r1/a".into(),
         member: "a".into(),
@@ -347,11 +359,59 @@ async fn what_comes_in_is_told_at_intervals() {
         task: "Say it.".into(),
         extra_fields: Map::new(),
     };
-    let watched: Arc<dyn Observer> = observer.clone();
-    let progress = progress(&watched, &invoke);
+    let progress = progress(&Arc::new(context(observer.clone())), &invoke);
     for pause_ms in [0, 199, 1, 0, 200] {
         tokio::time::advance(Duration::from_millis(pause_ms)).await;
         progress.wrote(10);
     }
-    assert_eq!(*observer.0.lock().unwrap(), [10, 30, 50]);
+    let bytes = |event: &RunEvent| match event {
+        RunEvent::Writing { bytes, .. } => Some(*bytes),
+        _ => None,
+    };
+    let written: Vec<usize> =
+        observer.0.lock().unwrap().drain(..).filter_map(|event| bytes(&event)).collect();
+    assert_eq!(written, [10, 30, 50]);
+    // A wait before the call is sent: only one that a person would notice, and without secrets.
+    progress.waits("the service", Duration::from_secs(2));
+    progress.waits(&format!("pool `{SECRET}`"), Duration::from_secs(8));
+    let [RunEvent::Waiting { member, why, wait, retry: None, .. }] = &observer.0.lock().unwrap()[..] else {
+        panic!("one wait")
+    };
+    assert_eq!((&**member, wait.as_secs(), why.contains(SECRET)), ("a", 8, false));
+}
+
+/// The waits that an observer is told of: the reason, seconds, and the retry.
+fn waits(events: &[RunEvent]) -> Vec<(String, u64, Option<(u32, u32)>)> {
+    let wait = |event: &RunEvent| match event {
+        RunEvent::Waiting { why, wait, retry, .. } => Some((why.clone(), wait.as_secs(), *retry)),
+        _ => None,
+    };
+    events.iter().filter_map(wait).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn waits_over_two_seconds_are_told_and_retries_are_counted() {
+    let asked = |seconds| failed(Retry::After(Duration::from_secs(seconds)));
+    // The service asks for waits; a wait of no time takes a retry.
+    let answers = vec![asked(1), asked(8), asked(0), asked(3), reply(ANSWER)];
+    let patient = came(answers, Options { retries: 1, ..PLAIN }).await;
+    assert!(matches!(patient.asked.consultation.result, ConsultationResult::Answered(_)));
+    let why = || "no network".to_owned();
+    assert_eq!(waits(&patient.events), [(why(), 8, None), (why(), 3, None)]);
+    let none = came(vec![asked(0), reply(ANSWER)], PLAIN).await;
+    assert_eq!((none.prompts.len(), none.events.len()), (1, 0), "no retries, one call");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_pause_before_a_retry_says_which_of_how_many() {
+    let options = Options { retries: 40, timeout: Duration::from_secs(900), ..PLAIN };
+    let came = came(std::iter::repeat_with(|| failed(Retry::Soon)).take(50).collect(), options).await;
+    assert_eq!(came.prompts.len(), 41);
+    let waits = waits(&came.events);
+    assert!(!waits.is_empty() && waits.iter().all(|(_, seconds, _)| (2..=8).contains(seconds)), "{waits:?}");
+    let retries: Vec<_> = waits.into_iter().filter_map(|(.., retry)| retry).collect();
+    assert!(
+        retries.is_sorted() && retries.iter().all(|(number, of)| *of == 40 && *number <= 40),
+        "{retries:?}"
+    );
 }

@@ -107,6 +107,8 @@ pub struct AttemptInfo {
     pub last_words: Option<String>,
     /// The HTTP status of a response that is an error.
     pub http_status: Option<u16>,
+    /// The tools that the program refused its model, by its own names.
+    pub refused_tools: Vec<String>,
     /// How many requests the attempt made, if more than one: a service refused a part of the first.
     pub requests: Option<u32>,
     /// What a request needed so that the service accepted it, and the setting that does the same. Said once by a process.

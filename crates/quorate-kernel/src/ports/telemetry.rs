@@ -71,6 +71,16 @@ pub enum EventKind {
         /// The name of its executor.
         executor: String,
     },
+    /// A participant waits for more than two seconds before it is asked again, or at all.
+    #[serde(rename = "participant.waiting")]
+    ParticipantWaiting {
+        /// The id of the participant.
+        participant: Name,
+        /// The wait in one line, which names the participant.
+        line: String,
+        /// How long.
+        ms: u64,
+    },
     /// A participant has spoken.
     #[serde(rename = "participant.finished")]
     ParticipantFinished {

@@ -14,6 +14,7 @@ use super::{Prompt, Speaker, Swarm};
 use crate::attempts::{Consultation, millis, object};
 use crate::call::{self, CallContext, Recorder};
 use crate::conversation::{ConversationContext, MAX_TURN_BYTES, Turn, turn_key};
+use crate::observer::{Observer, RunEvent};
 use crate::ports::ledger::{self, LedgerError};
 use crate::ports::telemetry::EventKind;
 use crate::record::Status;
@@ -119,8 +120,10 @@ impl TurnQuestion {
             state,
             external_id: self.conversation.clone(),
         }));
-        let (context, recorder) = (self.call_context.clone(), self.recorder.clone());
-        let mut asked = call::call(context, recorder, invoke.clone(), member, Arc::default()).await?;
+        let observer = Arc::new(WaitObserver { swarm: self.swarm.clone(), cycle: self.cycle });
+        let context = Arc::new(CallContext { observer, ..CallContext::clone(&self.call_context) });
+        let recorder = self.recorder.clone();
+        let mut asked = call::call(context, recorder, invoke.clone(), member, Arc::default(), None).await?;
         asked.consultation.redactions += in_state;
         let at_ms = self.swarm.clock.now_ms();
         let mut entries: Vec<_> =
@@ -170,6 +173,22 @@ impl TurnQuestion {
             schema: speaker.member.executor.turn_schema(),
             task: task.into(),
             extra_fields: marks,
+        }
+    }
+}
+
+/// Passes waits on to the runtime's telemetry.
+struct WaitObserver {
+    swarm: Arc<Swarm>,
+    cycle: u64,
+}
+
+impl Observer for WaitObserver {
+    fn observe(&self, event: RunEvent) {
+        let line = event.wait_line();
+        if let (RunEvent::Waiting { member, wait, .. }, Some(line)) = (event, line) {
+            let waiting = EventKind::ParticipantWaiting { participant: member, line, ms: millis(wait) };
+            self.swarm.emit(self.cycle, waiting);
         }
     }
 }
