@@ -89,9 +89,19 @@ impl Llm {
         let mut fixed = wire.encode(&Request::probe(&self.config.model)).headers;
         fixed.retain(|(name, _)| *name != "content-type");
         let call = Call { client, service, key: key.as_ref(), deadline };
-        let list = call.get(models_path(wire), &fixed).await.map_err(|failed| failed.failure)?;
-        let names =
-            read_models(wire, &list).ok_or_else(|| Failure::never("the answer is not a list of models"))?;
+        let other = self.config.other_address();
+        let hint = other.map_or(String::new(), |other| format!("; try `quorate models {other}`"));
+        let list = call.get(models_path(wire), &fixed).await.map_err(|mut failed| {
+            let lacks_api = failed.fault.as_deref().is_some_and(adapt::lacks_api);
+            if let Failure::Failed { message, .. } = &mut failed.failure
+                && lacks_api
+            {
+                message.push_str(&hint);
+            }
+            failed.failure
+        })?;
+        let names = read_models(wire, &list)
+            .ok_or_else(|| Failure::never(format!("the answer is not a list of models{hint}")))?;
         Ok(names.into_iter().map(|name| service.without_keys(fault::quoted(&name), key.as_ref())).collect())
     }
 
@@ -295,6 +305,10 @@ impl Llm {
                     return Err(failed);
                 }
                 (_, None) => {
+                    let lacks_api = failed.fault.as_deref().is_some_and(adapt::lacks_api);
+                    if let Some(other) = self.config.other_address().filter(|_| lacks_api) {
+                        failed.add_hint(&format!("the address may be `{other}`"));
+                    }
                     if failed.fault.as_deref().is_some_and(adapt::blames_cap) {
                         failed.add_hint(&format!(
                             "a smaller `max_tokens` leaves more room, in {}",

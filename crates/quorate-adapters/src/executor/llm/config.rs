@@ -100,7 +100,8 @@ impl Config {
     /// # Errors
     /// When a key is unknown or unusable, or there is neither an address nor a preset.
     pub(super) fn parse(settings: &Settings) -> Result<Config, ConfigError> {
-        let block = Block::parse(&settings.block, KEYS)?;
+        let block = Block::parse(&settings.block, KEYS)
+            .map_err(|refused| name_right_keys(refused, &settings.block))?;
         let preset = block.text("preset")?.map(preset).transpose()?;
         let wire = match (block.word("wire", Wire::parse, &Wire::ALL.map(Wire::as_str))?, preset) {
             (Some(wire), _) => wire,
@@ -109,11 +110,20 @@ impl Config {
         };
         let written = block.text("base_url")?;
         let base_url = match (written, preset) {
-            (Some(written), _) => address(written)?,
+            (Some(written), _) => {
+                let url = address(written)?;
+                check_path(&url, wire)?;
+                url
+            }
             (None, Some(preset)) => preset_address(preset)?,
             (None, None) if block.has("wire") => address(wire.default_base_url())?,
             (None, None) => {
-                let help = format!("set `preset` (one of {}), or `base_url` and `wire`", preset_names());
+                let help = match block.text("model")?.and_then(service_and_model) {
+                    Some((preset, model)) => {
+                        format!("write `preset = \"{}\"` and `model = \"{model}\"`", preset.name)
+                    }
+                    None => format!("set `preset` (one of {}), or `base_url` and `wire`", preset_names()),
+                };
                 return Err(ConfigError::for_block("nothing says where the model is").with_help(help));
             }
         };
@@ -144,6 +154,7 @@ impl Config {
             let help = format!("{write}; `quorate models {list}` lists the models");
             return Err(ConfigError::for_key("model", "no model is named").with_help(help));
         };
+        preset.map_or(Ok(()), |preset| check_model(model, preset))?;
         let is_local = is_preset_local || http::is_loopback(&service.base_url);
         let server = match (preset, wire) {
             (Some(preset), _) if own_host => preset.server,
@@ -214,6 +225,17 @@ impl Config {
         Ok(())
     }
 
+    /// The address that was perhaps meant, for the message of a call that found no API at this one.
+    pub(super) fn other_address(&self) -> Option<String> {
+        let (url, path) = (self.service.base_url.as_str(), self.service.base_url.path());
+        let url = url.trim_end_matches('/');
+        match self.wire {
+            Wire::Chat | Wire::Responses if path.trim_matches('/').is_empty() => Some(format!("{url}/v1")),
+            Wire::Messages | Wire::Ollama => url.strip_suffix("/v1").map(str::to_owned),
+            _ => None,
+        }
+    }
+
     /// What is asked and what it costs, in one line.
     pub(super) fn describe(&self) -> String {
         let cost = self.price.describe();
@@ -236,6 +258,107 @@ pub(super) fn preset(name: &str) -> Result<&'static ServicePreset, ConfigError> 
 
 fn preset_names() -> String {
     PRESETS.iter().map(|preset| preset.name).collect::<Vec<_>>().join(", ")
+}
+
+/// Keys that other tools have, without `-` and `_` and in lower case, and what to write here.
+const SYNONYMS: &[(&[&str], &str)] = &[
+    (
+        &["apikey", "apitoken", "token", "secret", "apikeyenv", "keyenv", "accesstoken"],
+        "key = { env = \"{key}\" }",
+    ),
+    (
+        &[
+            "url",
+            "endpoint",
+            "apibase",
+            "baseuri",
+            "address",
+            "host",
+            "baseurl",
+            "server",
+            "apiurl",
+            "openaiapibase",
+        ],
+        "base_url = \"http://localhost:8080/v1\"",
+    ),
+    (&["provider", "service", "vendor", "backend"], "preset = \"openai\""),
+    (&["name", "modelname", "modelid", "deployment", "engine", "deploymentname"], "model = \"MODEL\""),
+    (&["api", "protocol", "apitype", "apistyle"], "wire = \"chat\""),
+    (
+        &["maxoutputtokens", "maxcompletiontokens", "maxtokens", "numpredict", "npredict", "maxnewtokens"],
+        "max_tokens = 4000",
+    ),
+    (&["numctx", "contextlength", "contextwindow", "nctx", "contextsize"], "context = 8192"),
+    (&["reasoningeffort", "thinking", "reasoning", "think"], "effort = \"low\""),
+    (&["streamoptions", "includeusage"], "usage = false"),
+    (&["systemrole", "systemmessage", "systemprompt"], "system = false"),
+    (&["responseformat", "jsonmode", "structuredoutput", "format"], "schema = \"json\""),
+    (&["parallel", "maxconcurrency", "numparallel", "maxparallel", "slots"], "concurrency = 2"),
+    (&["header", "extraheaders", "defaultheaders"], "headers = { NAME = \"VALUE\" }"),
+    (&["timeoutseconds", "requesttimeout", "timeoutms"], "timeout = \"600s\""),
+    (&["maxretries"], "retries = 2"),
+    (
+        &["temperature", "topp", "topk", "minp", "seed", "stop", "options", "extrabody", "keepalive"],
+        "extra = { {written} = … }",
+    ),
+];
+
+/// Adds the right form to a refusal of keys that other tools have. Values are not repeated: one may be a key.
+fn name_right_keys(refused: ConfigError, keys: &Map<String, Json>) -> ConfigError {
+    let preset = keys.get("preset").and_then(Json::as_str).and_then(ServicePreset::find);
+    let variable = preset.and_then(|preset| preset.variables.first()).copied().unwrap_or("MY_KEY");
+    let right = |key: &String| {
+        let plain = key.replace(['-', '_'], "").to_ascii_lowercase();
+        let form = SYNONYMS.iter().find(|(names, _)| names.contains(&&*plain)).map(|(_, form)| *form)?;
+        let form = form.replace("{key}", variable).replace("{written}", key);
+        Some(format!("write `{form}` in place of `{key}`"))
+    };
+    let unknown = keys.keys().filter(|key| !KEYS.contains(&key.as_str()));
+    let rights: Vec<String> = unknown.filter_map(right).collect();
+    if rights.is_empty() { refused } else { refused.with_help(rights.join("; ")) }
+}
+
+/// The preset and the model of a name such as `openai:gpt-5.5`, as `--executor` takes it and other tools write it.
+fn service_and_model(model: &str) -> Option<(&'static ServicePreset, &str)> {
+    let (service, model) = model.split_once([':', '/'])?;
+    ServicePreset::find(service).map(|preset| (preset, model)).filter(|(_, model)| !model.is_empty())
+}
+
+/// Refuses a model with the name of its service before it. Gateways have models such as `openai/gpt-5.5`.
+fn check_model(model: &str, preset: &ServicePreset) -> Result<(), ConfigError> {
+    let Some((named, name)) = service_and_model(model) else { return Ok(()) };
+    let is_gateway = preset.server == Server::Compatible || preset.wire == Wire::Ollama;
+    let is_refused = match named.name == preset.name {
+        true => !is_gateway || !model.contains('/') || preset.is_local,
+        false => !is_gateway && model.contains(':'),
+    };
+    if !is_refused {
+        return Ok(());
+    }
+    let help = match named.name == preset.name {
+        true => format!("write `{name}`, the name of the model alone"),
+        false => format!("write `preset = \"{}\"` and `model = \"{name}\"`", named.name),
+    };
+    let message = format!("`model` is `{model}`, with the name of a service before the model's");
+    Err(ConfigError::for_key("model", message).with_help(help))
+}
+
+/// Refuses an address that ends with the path that the API adds to it.
+fn check_path(url: &Url, wire: Wire) -> Result<(), ConfigError> {
+    let ends: &[&str] = match wire {
+        Wire::Messages => &["/v1/messages", "/messages"],
+        Wire::Ollama => &["/api/chat", "/api/generate", "/api/tags"],
+        _ => &["/chat/completions", "/completions", "/responses", "/models", "/v1/messages"],
+    };
+    let written = url.as_str().trim_end_matches('/');
+    match ends.iter().find_map(|end| written.strip_suffix(end)) {
+        Some(base) => Err(ConfigError::for_key(
+            "base_url",
+            "`base_url` ends with the path of the API, which Quorate adds",
+        )
+        .with_help(format!("write `base_url = \"{base}\"`"))),
+        None => Ok(()),
+    }
 }
 
 /// The name of the cap on output tokens: that of the key, else the one that the server knows.

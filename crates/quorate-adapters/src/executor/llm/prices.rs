@@ -95,6 +95,15 @@ impl Priced {
         Ok(Priced { price, source, own, file: file.map(Path::to_owned) })
     }
 
+    /// The cost of a response. A service may answer with another model than it was asked for: the dearer one counts.
+    pub(super) fn charge(&self, usage: &Usage, served: Option<&str>) -> Option<Money> {
+        let price = self.price.as_ref();
+        let asked = price.and_then(|price| price.cost(usage));
+        let served = served.filter(|_| price != Some(&Price::FREE));
+        let served = served.and_then(|model| self.of_served(model)?.cost(usage));
+        asked.map(|asked| asked.max(served.unwrap_or_default()))
+    }
+
     /// The price of another model of the same service.
     pub(super) fn of_served(&self, model: &str) -> Option<Price> {
         let own = self.own.as_ref().and_then(|own| own.price(model));

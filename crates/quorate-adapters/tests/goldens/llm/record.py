@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Records the requests that the vendors' own SDKs make for the cases in cases.json, one file for each case.
 
-    python3 -m venv sdk && sdk/bin/pip install anthropic==2.12.0 openai==3.54.0 google-genai==3.4.0 ollama==0.6.3
+    python3 -m venv sdk && sdk/bin/pip install anthropic==2.12.0 openai==3.57.0 google-genai==3.4.0 ollama==0.6.3
+    sdk/bin/pip install typesafe-sdk==0.7.5
     sdk/bin/python record.py
 
 Each call goes to a server on loopback, which keeps the request and answers 400. Keys are replaced before a file is written.
@@ -15,6 +16,7 @@ import threading
 import anthropic
 import ollama
 import openai
+import typesafe_sdk
 from google import genai
 from google.genai import types
 
@@ -24,6 +26,7 @@ MAX_TOKENS = 800
 # Headers of the connection, and those by which an SDK tells who it is.
 TRANSPORT_OR_SDK = (
     "host", "content-length", "accept-encoding", "connection", "user-agent", "x-stainless-", "x-goog-api-client",
+    "x-typesafe-",
 )
 seen = []
 
@@ -177,6 +180,25 @@ def embed(base, case, texts):
             client.embed(model=case["model"], input=texts["prompt"], truncate=False)
 
 
+def decide(base, case, texts):
+    asked, options = texts["system"], case.get("options")
+    if case["wire"] == "systemone":
+        client = typesafe_sdk.TypeSafeClient(
+            api_key=KEY, base_url=base, compression=False, retry=typesafe_sdk.RetryPolicy(max_retries=0),
+        )
+        question = typesafe_sdk.Noul(instructions=asked)
+        if options:
+            question = typesafe_sdk.Choice(instructions=asked, criteria=options)
+        client.system_one(case["state"], {"decision": question}, model=case["model"])
+    else:
+        client = openai.OpenAI(api_key=KEY, base_url=base + "/v1", max_retries=0)
+        question = {"type": "predicate", "name": "decision", "instructions": asked}
+        if options:
+            choices = [{"value": value, "description": about} for value, about in options.items()]
+            question = {**question, "type": "choice", "choices": choices}
+        client.decisions.create(model=case["model"], input=case["state"], questions=[question])
+
+
 WIRES = {"messages": messages, "chat": chat, "responses": responses, "gemini": gemini, "ollama": ollama_chat}
 
 
@@ -187,6 +209,7 @@ def main():
     base = f"http://127.0.0.1:{server.server_port}"
     calls = [(WIRES[case["wire"]], case) for case in given_cases["cases"]]
     calls += [(embed, case) for case in given_cases["embeddings"]]
+    calls += [(decide, case) for case in given_cases["decisions"]]
     for call, case in calls:
         seen.clear()
         try:

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use quorate_adapters::executor::llm::decide::api::{Api as DecisionApi, Question};
 use quorate_adapters::executor::llm::embed::Api;
 use quorate_adapters::executor::llm::wire::{Auth, Cache, Format, Request, Server, Wire};
 use serde::Deserialize;
@@ -12,6 +13,17 @@ struct Given {
     texts: Texts,
     cases: Vec<Case>,
     embeddings: Vec<Embedding>,
+    decisions: Vec<Decision>,
+}
+
+#[derive(Deserialize)]
+struct Decision {
+    name: String,
+    wire: String,
+    model: String,
+    state: Value,
+    #[serde(default)]
+    options: serde_json::Map<String, Value>,
 }
 
 #[derive(Deserialize)]
@@ -145,6 +157,42 @@ fn requests_for_vectors_are_those_of_the_vendors_sdks() {
     assert_eq!(embeddings.len(), Api::ALL.len());
     let path = Api::Gemini.encode("../x?key=1", &["a"]).path;
     assert_eq!(path, "/models/..%2Fx%3Fkey%3D1:batchEmbedContents");
+}
+
+#[test]
+fn requests_for_decisions_are_those_of_the_vendors_sdks() {
+    let Given { texts, decisions, .. } = read("cases.json");
+    for case in &decisions {
+        let api = DecisionApi::parse(&case.wire).unwrap();
+        let options =
+            case.options.iter().map(|(option, about)| (option.clone(), about.as_str().unwrap().into()));
+        let question = Question {
+            state: case.state.clone(),
+            instructions: texts.system.clone(),
+            options: options.collect(),
+        };
+        let golden: Golden = read(&format!("{}.json", case.name));
+        let made = api.encode(&case.model, &question);
+        assert_eq!(golden.method, "POST");
+        assert_eq!(format!("/v1{}", made.path), golden.path, "{}", case.name);
+        let mut headers = json!({});
+        for (name, value) in made.headers.into_iter().chain(Auth::Bearer.header("KEY")) {
+            headers[name] = value.into();
+        }
+        assert_eq!(headers, golden.headers, "{}", case.name);
+        // The order of options means nothing.
+        let sorted = |mut body: Value| {
+            if let Some(Value::Array(choices)) = body.pointer_mut("/questions/0/choices") {
+                choices.sort_by_key(Value::to_string);
+            }
+            body
+        };
+        let body: Value = serde_json::from_slice(&made.body).unwrap();
+        assert_eq!(sorted(body), sorted(golden.body), "{}", case.name);
+    }
+    for api in DecisionApi::ALL {
+        assert_eq!(decisions.iter().filter(|case| case.wire == api.as_str()).count(), 2, "{api:?}");
+    }
 }
 
 /// A request for a few words.

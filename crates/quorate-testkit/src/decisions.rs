@@ -1,0 +1,145 @@
+//! A fake of decision models: a server on loopback that answers both wire formats, System One and OpenAI's Decisions, with
+//! probabilities that a test chooses.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use quorate_protocol::Json;
+use serde_json::{Map, json};
+
+/// What a decision model is asked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Asked {
+    /// The question.
+    pub instructions: String,
+    /// The material, as text.
+    pub state: String,
+    /// The options of a choice; none for a yes-or-no question.
+    pub options: Vec<String>,
+}
+
+/// The reply to a request of either wire format. `weigh` gives the probability of `yes`, and the weight of each option of a
+/// choice.
+pub fn reply(request: &Json, weigh: impl Fn(&Asked, &str) -> f64) -> Json {
+    let state = request.get("state").or(request.get("input")).cloned().unwrap_or_default();
+    let state = state.as_str().map_or_else(|| state.to_string(), str::to_owned);
+    let answer = |question: &Json| {
+        let options: Vec<String> = match (question.get("choices"), question.get("type")) {
+            (Some(Json::Array(choices)), _) => {
+                choices.iter().filter_map(|one| one["value"].as_str().map(str::to_owned)).collect()
+            }
+            (_, Some(kind)) if kind == "choice" => {
+                question["criteria"].as_object().map(|all| all.keys().cloned().collect()).unwrap_or_default()
+            }
+            _ => Vec::new(),
+        };
+        let instructions = question["instructions"].as_str().unwrap_or_default().to_owned();
+        let asked = Asked { instructions, state: state.clone(), options };
+        if asked.options.is_empty() {
+            let field = if question["type"] == "noul" { "noul" } else { "probability" };
+            return json!({"type": question["type"], field: weigh(&asked, "yes")});
+        }
+        let weights: Vec<f64> = asked.options.iter().map(|option| weigh(&asked, option)).collect();
+        let sum: f64 = weights.iter().sum();
+        let of_all = asked.options.iter().zip(weights.iter().map(|weight| weight / sum));
+        let best = of_all.clone().max_by(|one, other| one.1.total_cmp(&other.1)).map(|(option, _)| option);
+        let probabilities: Json = match question.get("choices") {
+            Some(_) => of_all
+                .map(|(value, probability)| json!({"value": value, "probability": probability}))
+                .collect(),
+            None => of_all
+                .map(|(option, probability)| (option.clone(), json!(probability)))
+                .collect::<Map<_, _>>()
+                .into(),
+        };
+        json!({"type": "choice", "choice": best, "probabilities": probabilities, "confidence": 0.5})
+    };
+    let answers: Json = match request.get("questions") {
+        Some(Json::Object(questions)) => questions
+            .iter()
+            .map(|(name, question)| (name.clone(), answer(question)))
+            .collect::<Map<_, _>>()
+            .into(),
+        Some(Json::Array(questions)) => {
+            let named = |question: &Json| {
+                let mut answer = answer(question);
+                answer["name"] = question["name"].clone();
+                answer
+            };
+            questions.iter().map(named).collect()
+        }
+        _ => Json::Null,
+    };
+    let usage = json!({"input_tokens": 25, "output_tokens": 1});
+    json!({"model": request["model"], "answers": answers, "usage": usage})
+}
+
+/// A decision model on loopback.
+pub struct DecisionServer {
+    /// The address, as far as `/v1`.
+    pub url: String,
+    requests: Arc<Mutex<Vec<(String, Json)>>>,
+}
+
+impl DecisionServer {
+    /// Starts a server that answers with [`reply`]. It runs until the process ends.
+    ///
+    /// # Panics
+    /// If no port is free.
+    pub fn start(weigh: impl Fn(&Asked, &str) -> f64 + Send + 'static) -> DecisionServer {
+        DecisionServer::start_raw(move |request| reply(request, &weigh).to_string())
+    }
+
+    /// Starts a server whose response to a request is the text of `respond`.
+    ///
+    /// # Panics
+    /// If no port is free.
+    pub fn start_raw(respond: impl Fn(&Json) -> String + Send + 'static) -> DecisionServer {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let server = DecisionServer { url: format!("http://{address}/v1"), requests: Arc::default() };
+        let requests = Arc::clone(&server.requests);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                // A client that goes away is no concern of the next one.
+                let Some((path, request)) = read_request(&stream) else { continue };
+                let body = respond(&request);
+                requests.lock().unwrap_or_else(PoisonError::into_inner).push((path, request));
+                let head = format!("content-type: application/json\r\ncontent-length: {}", body.len());
+                let response = format!("HTTP/1.1 200 OK\r\n{head}\r\nconnection: close\r\n\r\n{body}");
+                let _ = (&stream).write_all(response.as_bytes());
+            }
+        });
+        server
+    }
+
+    /// The paths and bodies of the requests so far.
+    pub fn requests(&self) -> Vec<(String, Json)> {
+        self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The path and the body of a request.
+fn read_request(stream: &TcpStream) -> Option<(String, Json)> {
+    let mut reader = BufReader::new(stream);
+    let mut line = String::new();
+    reader.read_line(&mut line).ok()?;
+    let path = line.split(' ').nth(1)?.to_owned();
+    let mut length = 0;
+    loop {
+        let mut header = String::new();
+        reader.read_line(&mut header).ok()?;
+        let header = header.trim().to_ascii_lowercase();
+        if header.is_empty() {
+            break;
+        }
+        if let Some(value) = header.strip_prefix("content-length:") {
+            length = value.trim().parse().ok()?;
+        }
+    }
+    let mut body = vec![0; length];
+    reader.read_exact(&mut body).ok()?;
+    Some((path, serde_json::from_slice(&body).ok()?))
+}
