@@ -19,16 +19,16 @@ use tracing::Instrument as _;
 
 use crate::attempts::{Consultation, Cost, MemberConfig, object};
 use crate::budget::{Amount, Budget, Caps};
-use crate::call::{self, CallContext, CostTracker, FinishedCall, Recorder};
+use crate::call::{CallContext, CostTracker, FinishedCall, Recorder};
 use crate::clock::Clock;
 use crate::extensions::{self, Extensions, HostCall, HostCallResult};
-use crate::history::History;
+use crate::history::{AnsweredSamples, History};
 use crate::observer::{Observer, RunEvent};
 use crate::ports::ledger::{Body, Durability, Entry, Kind, Ledger, LedgerError, Record};
 use crate::prompt::Layout;
-use crate::record::{self, Compares, RunIntent, RunOpened, Status};
+use crate::record::{self, Compares, RunIntent, RunOpened, SampledInvocation, Status};
 use crate::redact::Redactor;
-use crate::{canonical, entropy, history};
+use crate::{canonical, entropy, history, samples};
 
 /// The configuration of one run: protocol, members, limits and ports.
 pub struct RunConfig {
@@ -45,7 +45,7 @@ pub struct RunConfig {
     pub wall: Option<Duration>,
     /// Removes secrets before anything is recorded.
     pub redactor: Redactor,
-    /// Rules, gather strategies and the embedder of the embedding program.
+    /// Rules and gather strategies of the embedding program, and what compares meanings.
     pub extensions: Extensions,
     /// Where records are appended.
     pub ledger: Arc<dyn Ledger>,
@@ -173,6 +173,7 @@ impl RunConfig {
         let recorder = Recorder::new(self.ledger.clone(), self.run.clone(), history.next);
         let mut session = RunLoop::new(self, Arc::new(recorder), before);
         session.outcome = history.outcome_data().cloned();
+        session.answered_samples = history.answered_samples.clone();
         session.append_and_perform(at_ms, Step { commands, intent, ..Step::default() }).await?;
         session.run().await
     }
@@ -279,6 +280,8 @@ struct RunLoop {
     active_calls: BTreeMap<Name, ActiveCall>,
     /// The host's pending calls for the protocol.
     host_calls: BTreeMap<Name, HostCall>,
+    /// The samples that earlier sessions recorded, of invocations without an answer.
+    answered_samples: BTreeMap<Name, AnsweredSamples>,
     extensions: Arc<Extensions>,
     futures: FuturesUnordered<Abortable<EndFuture>>,
     /// Invocations that were cancelled.
@@ -304,6 +307,7 @@ impl RunLoop {
             deadline: config.wall.map(|cap| Instant::now() + cap.saturating_sub(before.wall)),
             active_calls: BTreeMap::new(),
             host_calls: BTreeMap::new(),
+            answered_samples: BTreeMap::new(),
             extensions: Arc::new(config.extensions.clone()),
             futures: FuturesUnordered::new(),
             over_budget: VecDeque::new(),
@@ -405,7 +409,7 @@ impl RunLoop {
                 }
                 LoopEvent::CallEnded(invoke, asked) => {
                     let late = cancelled.contains(&invoke.id);
-                    was_paid |= self.member_config(&invoke.member)?.executor.about().asks_a_model;
+                    was_paid |= self.member_config(&invoke.member)?.may_ask_a_model();
                     entries.extend(asked.attempt.map(|attempt| attempt.into_entry(at_ms)));
                     let consultation = self.consultation_record(&invoke, asked.consultation, late)?;
                     let event = consultation.event();
@@ -470,6 +474,7 @@ impl RunLoop {
         intent.compares = self.comparison_limits(&host_calls);
         if !granted.is_empty() || !intent.compares.is_empty() || intent.resumes {
             intent.invocations = granted.iter().map(|invoke| invoke.id.clone()).collect();
+            intent.samples = granted.iter().filter_map(|invoke| self.sampled(invoke)).collect();
             entries.push(Entry::of(&intent, at_ms));
         }
         let opens = entries.first().is_some_and(|entry| entry.kind == Kind::RunOpened);
@@ -515,9 +520,8 @@ impl RunLoop {
     /// Starts a host call.
     fn start_host_call(&mut self, host_call: HostCall) {
         let key = host_call.key();
-        let (run, redactor) = (self.config.run.clone(), self.config.redactor.clone());
-        let budget = Arc::clone(&self.call_context.budget);
-        let done = self.extensions.clone().run(run, host_call.clone(), redactor, budget);
+        let (context, fence) = (Arc::clone(&self.call_context), self.recorder.fence());
+        let done = self.extensions.clone().run(host_call.clone(), context, fence);
         let ends = key.clone();
         let ended = async move { Ok(End::HostCall(ends, Box::new(done.await))) };
         let (_, registration) = AbortHandle::new_pair();
@@ -571,16 +575,25 @@ impl RunLoop {
         granted
     }
 
+    /// How many samples of an invocation are asked, where it has several.
+    fn sampled(&self, invoke: &Invoke) -> Option<SampledInvocation> {
+        let samples = samples::count(self.config.members.get(&invoke.member)?, invoke.schema);
+        let answered = self.answered_samples.get(&invoke.id).map_or(0, BTreeMap::len);
+        let samples = (samples > 1).then(|| samples.saturating_sub(u32::try_from(answered).unwrap_or(0)))?;
+        Some(SampledInvocation { invocation: invoke.id.clone(), samples })
+    }
+
     fn start_call(&mut self, invoke: Invoke) -> Result<(), DriverError> {
         let config = self.member_config(&invoke.member)?.clone();
         self.config.observer.observe(RunEvent::asked(&invoke));
         let cost_tracker: Arc<CostTracker> = Arc::default();
         let (context, recorder) = (self.call_context.clone(), self.recorder.clone());
         let (asked, spent) = (invoke.clone(), cost_tracker.clone());
+        let answered = self.answered_samples.remove(&invoke.id).unwrap_or_default();
         // The call is made inside, since its future is large and would be copied from here.
         let call = async move {
             let id = asked.id.clone();
-            let ended = call::call(context, recorder, asked, config, spent).await?;
+            let ended = samples::call(context, recorder, asked, config, spent, answered).await?;
             Ok(End::Call(id, Box::new(ended)))
         };
         let (abort, registration) = AbortHandle::new_pair();

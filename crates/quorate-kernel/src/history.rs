@@ -19,7 +19,7 @@ use crate::ports::executor::Usage;
 use crate::ports::ledger::{Kind, Record};
 use crate::record::{
     self, Attempt, Compares, Consultation, Input, Match, Outcome, Override, RunEnded, RunIntent, RunOpened,
-    Status,
+    SampledInvocation, Status,
 };
 
 /// What a run's records say.
@@ -36,6 +36,8 @@ pub struct History {
     pub late: Vec<Consultation>,
     /// What the attempts of each invocation without an answer say, by its id.
     pub failed: BTreeMap<Name, FailedAttempts>,
+    /// The samples with an answer, of invocations without one, by the invocation's id.
+    pub answered_samples: BTreeMap<Name, AnsweredSamples>,
     /// What follows from it, as recorded: kind and body.
     pub facts: Vec<(String, Map<String, Json>)>,
     /// When the outcome was recorded, if there is one.
@@ -63,6 +65,9 @@ pub struct History {
     /// What was erased of it.
     pub erased: Erased,
 }
+
+/// The attempts with the answers of samples, by the sample's number.
+pub type AnsweredSamples = BTreeMap<u32, Attempt>;
 
 /// What was erased from a run; the hashes remain.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -328,9 +333,15 @@ impl Fold {
             let begun = self.open_invocations.entry(attempt.invocation.clone()).or_default();
             begun.attempts += 1;
             begun.failed.add(&attempt);
-            let usage = attempt.spent.unwrap_or_default().usage();
+            let usage = attempt.spent.clone().unwrap_or_default().usage();
             begun.usage.add(usage);
-            begun.charged.add(Amount::settled(begun.reserved.take().unwrap_or_default(), &usage));
+            let reserved = begun.reserved.remove(&attempt.sample.unwrap_or(1)).unwrap_or_default();
+            begun.charged.add(Amount::settled(reserved, &usage));
+            if let Some(sample) = attempt.sample.filter(|_| attempt.is_answer()) {
+                begun.answered_samples += 1;
+                let answered = self.history.answered_samples.entry(attempt.invocation.clone()).or_default();
+                answered.insert(sample, attempt);
+            }
         } else if kind == Kind::Consultation.as_str() {
             const UNREADABLE: &str = "a consultation has invocation, status and answer";
             let ended: Consultation = record::read(&data).map_err(|_| UNREADABLE)?;
@@ -339,6 +350,9 @@ impl Fold {
             match failed.map(|begun| begun.failed.clone()) {
                 Some(failed) => drop(self.history.failed.insert(ended.invocation.clone(), failed)),
                 None => drop(self.history.failed.remove(&ended.invocation)),
+            }
+            if ended.answer.is_some() {
+                self.history.answered_samples.remove(&ended.invocation);
             }
             let calls = ended.spent.calls.unwrap_or(0);
             // No call was left this time: those in flight when an earlier process died still count.
@@ -409,7 +423,7 @@ impl Fold {
         }
         for reserved in &intent.reserved {
             let open = self.open_invocations.entry(reserved.invocation.clone()).or_default();
-            open.reserved = Some(reserved.most);
+            open.reserved.insert(reserved.sample.unwrap_or(1), reserved.most);
         }
         for Compares { candidate, most } in intent.compares {
             // Begun again without having ended: its requests may have been paid for.
@@ -423,22 +437,31 @@ impl Fold {
                 self.count_unfinished(before);
             }
         }
+        for SampledInvocation { invocation, samples } in intent.samples {
+            self.open_invocations.entry(invocation).or_default().samples = Some(samples);
+        }
     }
 
     /// Counts what a comparison took that ended; one that was dropped on its way counts with all that was reserved.
     fn count_comparison(&mut self, candidate: &Name, data: &Map<String, Json>) {
         let reserved = self.open_comparisons.remove(candidate).unwrap_or_default();
-        let Match { spent, charged, .. } = record::read(data).unwrap_or_default();
-        let usage = spent.unwrap_or_default().usage();
+        let Match { spent, charged, way, .. } = record::read(data).unwrap_or_default();
+        let spent = spent.unwrap_or_default();
+        let usage = spent.usage();
+        // Questions count in the calls of a run, and requests of an embedder do not.
+        let calls = spent.calls.filter(|_| way.is_some()).unwrap_or_default();
+        self.history.calls = self.history.calls.saturating_add(u32::try_from(calls).unwrap_or(u32::MAX));
         // Where nothing was capped, what was spent counts against a cap that is set later.
         let settled = || Amount::settled(reserved, &usage);
         self.history.charged.add(charged.unwrap_or_else(settled));
         self.history.usage.add(usage);
     }
 
-    /// Counts an invocation that a process left without a consultation: its attempts, and the one that was under way.
+    /// Counts an invocation that a process left without a consultation: its attempts, and those that were under way, one for
+    /// each sample without an answer.
     fn count_unfinished(&mut self, begun: OpenInvocation) {
-        self.history.calls = self.history.calls.saturating_add(begun.attempts + 1);
+        let under_way = begun.samples.map_or(1, |samples| samples.saturating_sub(begun.answered_samples));
+        self.history.calls = self.history.calls.saturating_add(begun.attempts.saturating_add(under_way));
         self.history.usage.add(begun.usage);
         self.history.charged.add(begun.charged());
     }
@@ -490,8 +513,11 @@ struct OpenInvocation {
     attempts: u32,
     usage: Usage,
     charged: Amount,
-    /// For the call under way.
-    reserved: Option<Amount>,
+    /// For the calls under way, by sample.
+    reserved: BTreeMap<u32, Amount>,
+    /// How many samples were about to be asked, where it has several.
+    samples: Option<u32>,
+    answered_samples: u32,
     /// The session that began it.
     session: u32,
     failed: FailedAttempts,
@@ -518,13 +544,13 @@ impl FailedAttempts {
 
 impl OpenInvocation {
     fn is_under_way(&self) -> bool {
-        self.attempts > 0 || self.reserved.is_some()
+        self.attempts > 0 || !self.reserved.is_empty()
     }
 
     /// The calls of the invocation, including one that was dropped before its end.
     fn charged(&self) -> Amount {
         let mut charged = self.charged;
-        charged.add(self.reserved.unwrap_or_default());
+        self.reserved.values().for_each(|reserved| charged.add(*reserved));
         charged
     }
 }

@@ -78,12 +78,12 @@ use serde_json::Map;
 
 use crate::ports::ledger::{Entry, Kind, Record};
 
-pub use consultation::{Attempt, Consultation, Spent, Status};
+pub use consultation::{Attempt, Consultation, MissingSample, Samples, Spent, Status, Tried};
 pub use outcome::{
     AppliedRule, Contribution, CountedAnswer, CountedVote, ExactRatio, Fragment, Message, Node, Objection,
     Outcome, Risk, Rollup, Violation, VoteCount,
 };
-pub use run::{Compares, Keyring, Override, Reserved, RunEnded, RunIntent};
+pub use run::{Compares, Keyring, Override, Reserved, RunEnded, RunIntent, SampledInvocation};
 pub use run::{ExecutorUsed, Input, Producer, Queued, RunAudit, RunOpened, TierSource};
 pub use run::{Gathered, HostRule, Match};
 

@@ -17,7 +17,7 @@ use crate::clock::Clock;
 use crate::entropy;
 use crate::observer::{Observer, RunEvent};
 use crate::ports::dispatcher::Question;
-use crate::ports::executor::{Invocation, Notes, Progress};
+use crate::ports::executor::{Executor, Invocation, Notes, Progress};
 use crate::ports::ledger::{Durability, Fence, Ledger, LedgerError};
 use crate::prompt::Layout;
 use crate::redact::Redactor;
@@ -210,7 +210,7 @@ pub(crate) async fn run_call(
     if let Err(why) = call_context.budget.reserve_call() {
         return Ok(FinishedCall::over_budget(&why));
     }
-    call::call(call_context.clone(), recorder.clone(), invoke, config, Arc::default()).await
+    call::call(call_context.clone(), recorder.clone(), invoke, config, Arc::default(), None).await
 }
 
 /// The form that the answer has to have.
@@ -220,19 +220,33 @@ const SPECIMEN: &str = "The meeting of the desk moved to Tuesday at ten, since t
                         others, and bring the list that we sent you.";
 const PROBE_ROLE: &str = "# Skeptic\n\nSay whether anything in the text should stop it from going out.";
 
+/// The form in which an executor is probed: that of a deliberator, or yes or no for one that cannot deliberate.
+pub fn probe_schema(executor: &dyn Executor) -> Schema {
+    executor.refuses(PROBE_SCHEMA).map_or(PROBE_SCHEMA, |_| Schema::Predicate)
+}
+
 /// A harmless question for any executor, to be answered within `timeout`.
 pub fn probe_question(timeout: Duration) -> Invocation {
+    probe_question_in(PROBE_SCHEMA, timeout)
+}
+
+/// The question in one of the forms of [`probe_schema`].
+pub fn probe_question_in(schema: Schema, timeout: Duration) -> Invocation {
+    let (role, task) = match schema {
+        Schema::Predicate => ("", "The condition: the text says that the meeting moved to another day."),
+        _ => (PROBE_ROLE, "Say what you think of the text."),
+    };
     let invoke = Invoke {
         id: "r1/skeptic".into(),
         member: "skeptic".into(),
         step: "r1".into(),
         parts: vec![Part::new(PartKind::Artifact, "specimen.md", SPECIMEN)],
-        schema: PROBE_SCHEMA,
-        task: "Say what you think of the text.".into(),
+        schema,
+        task: task.into(),
         extra_fields: serde_json::Map::new(),
     };
     let layout = Layout { nonce: entropy::nonce(&entropy::bytes()) };
-    let prompt = layout.prompt(&invoke, &[], PROBE_ROLE);
+    let prompt = layout.prompt(&invoke, &[], role);
     Invocation {
         nonce: layout.nonce.into(),
         redactor: Redactor::default(),
@@ -244,8 +258,9 @@ pub fn probe_question(timeout: Duration) -> Invocation {
         member: invoke.member,
         step: invoke.step,
         attempt: 1,
+        sample: 1,
         parts: invoke.parts.into(),
-        role: PROBE_ROLE.into(),
+        role: role.into(),
         task: invoke.task,
         persona: None,
         answer_schema: invoke.schema,

@@ -37,6 +37,8 @@ impl ScriptedExecutor {
             executor_name: "scripted".into(),
             timeout: Duration::from_secs(5),
             retries: 1,
+            stand_ins: Arc::default(),
+            samples: 1,
             role: "role".into(),
             persona: None,
             context: Vec::new(),

@@ -192,7 +192,8 @@ impl Executor for Cassette {
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
         let request = Request::of(&invocation);
-        match self.folder.find(&request)? {
+        let unusable = |failure| invocation.notes.without_stand_in(failure);
+        match self.folder.find(&request).map_err(unusable)? {
             Some(recording) => Ok(self.replay(recording, &invocation)),
             None => match &self.source {
                 Some(source) => self.record(source, request, invocation).await,
@@ -447,6 +448,7 @@ mod tests {
             member: invoke.member,
             step: invoke.step,
             attempt: 1,
+            sample: 1,
             prompt: prompt.text.into(),
             cuts: prompt.cuts.into(),
             parts: invoke.parts.into(),

@@ -297,7 +297,11 @@ impl Question {
         Question {
             v: VERSION,
             run: invocation.run.clone(),
-            id: invocation.id.clone(),
+            // The other side answers equal questions with one answer.
+            id: match invocation.sample {
+                0 | 1 => invocation.id.clone(),
+                sample => format!("{}#{sample}", invocation.id).into(),
+            },
             step: invocation.step.clone(),
             attempt: invocation.attempt,
             asker: asker.to_owned(),
@@ -383,6 +387,10 @@ struct Answer {
     last_words: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     usage: Option<Usage>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    no_stand_in: bool,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    refused_tools: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -428,9 +436,8 @@ impl Answer {
                 },
             },
         };
-        let AttemptInfo { usage, model, version, recorded: _, last_words, http_status: _, probabilities: _ } =
-            info;
-        Answer { result, model, version, last_words, usage }
+        let AttemptInfo { usage, model, version, last_words, no_stand_in, refused_tools, .. } = info;
+        Answer { result, model, version, last_words, usage, no_stand_in, refused_tools }
     }
 
     /// The reason for a missing answer.
@@ -449,6 +456,8 @@ impl Answer {
             info.model = self.model.or(info.model.take());
             info.version = self.version.or(info.version.take());
             info.last_words = self.last_words.or(info.last_words.take());
+            info.no_stand_in |= self.no_stand_in;
+            info.refused_tools.extend(self.refused_tools);
         });
         match self.result {
             Outcome::Text { text, model, usage } => Ok(Reply { text, model, usage, posted: None }),

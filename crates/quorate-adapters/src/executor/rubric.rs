@@ -88,10 +88,12 @@ impl Executor for RubricExecutor {
 
     async fn invoke(&self, invocation: Invocation) -> Result<Reply, Failure> {
         let _processor = self.processors.acquire().await;
-        let rubric = self.rubric.clone();
+        let (rubric, notes) = (self.rubric.clone(), invocation.notes.clone());
         // Reading keeps a processor busy, for seconds when the text is long; deadlines and interruptions go on.
         let read = tokio::task::spawn_blocking(move || rubric.answer_to(&invocation)).await;
-        let text = read.map_err(|error| Failure::failed(format!("the reading broke off: {error}")))??;
+        let text = read.map_err(|error| Failure::failed(format!("the reading broke off: {error}")))?;
+        // The rubric depends on no service.
+        let text = text.map_err(|failure| notes.without_stand_in(failure))?;
         Ok(Reply { text, ..Reply::default() })
     }
 }

@@ -79,6 +79,8 @@ record_data! {
         /// The model that the settings name, where another one answered.
         pub requested_model?: String,
         pub version?: String,
+        /// The tools that the program refused its model, by its own names.
+        pub refused_tools[]: String,
         /// Whether the answer came from a recording, or is missing there: no executor was called.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
         pub recorded: bool,
@@ -128,6 +130,18 @@ record_data! {
         pub chosen?: u32,
         /// For each typed field, how many samples gave each value.
         pub spread: Spread,
+        /// The samples without an answer.
+        pub missing[]: MissingSample,
+    }
+
+    /// A sample without an answer.
+    #[derive(Eq, JsonSchema)]
+    #[schemars(inline, deny_unknown_fields, extend("required" = ["sample", "why"]))]
+    pub struct MissingSample {
+        /// The number of the sample, counted from 1.
+        pub sample: u32,
+        /// The reason.
+        pub why: String,
     }
 }
 

@@ -18,6 +18,8 @@ record_data! {
         pub invocations: Vec<Name> = "readable_items",
         /// The amount reserved for the next call of an invocation, if the run's tokens or money are capped.
         pub reserved[]: Reserved,
+        /// How many samples are about to be asked, of each invocation that has several.
+        pub samples[]: SampledInvocation,
         /// The amount reserved for comparisons by meaning that begin now, as `reserved`.
         pub compares[]: Compares,
         /// Whether a process begins with it that continues with the run.
@@ -32,8 +34,18 @@ record_data! {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reserved {
     pub invocation: Name,
+    /// The number of the sample, where the member is asked for several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sample: Option<u32>,
     #[serde(flatten)]
     pub most: Amount,
+}
+
+/// An invocation with several samples.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SampledInvocation {
+    pub invocation: Name,
+    pub samples: u32,
 }
 
 /// The most that one comparison takes.
@@ -280,12 +292,18 @@ record_data! {
     pub struct Match: Match {
         /// The candidate outcome; a record without one stands for no event.
         pub candidate: Option<Name>,
-        /// The embedder's model.
+        /// The embedder's model, or the one that was asked.
         pub model: String,
+        /// `question` where an executor was asked; absent where vectors were compared.
+        pub way?: String,
+        /// The executor that was asked.
+        pub executor?: String,
+        /// The highest probability that a decision model gave for a passage.
+        pub probability?: f64,
         /// What came near a trait; `None` where it failed.
         pub near?: Vec<SemanticHit>,
         pub error?: String,
-        /// What the embedder's requests took, where it made any that are paid for; `calls` are these requests.
+        /// What the embedder's requests took, where it made any that are paid for, or the questions; `calls` are these.
         pub spent?: Spent,
         /// What they count as against the run's caps on tokens and money.
         pub charged?: Amount,

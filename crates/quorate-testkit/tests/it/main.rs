@@ -4,3 +4,4 @@ mod simulate;
 mod simulation;
 mod single_call;
 mod slow_ledger;
+mod stand_ins;

@@ -83,6 +83,8 @@ fn swarm(
             executor_name: "test".into(),
             timeout: Duration::from_secs(20),
             retries: 0,
+            stand_ins: Arc::default(),
+            samples: 1,
             role: "".into(),
             persona: None,
             context: Vec::new(),

@@ -437,6 +437,8 @@ fn member_config(executor: impl Executor + 'static) -> MemberConfig {
         executor_name: "simulated".into(),
         timeout: TIMEOUT,
         retries: 1,
+        stand_ins: Arc::default(),
+        samples: 1,
         role: "role".into(),
         persona: None,
         context: Vec::new(),
