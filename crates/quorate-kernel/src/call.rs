@@ -269,13 +269,12 @@ pub(crate) async fn call(
                     let mut entries = Vec::new();
                     if let Some(before) = last.take() {
                         let said = before.complaints.first().unwrap_or(&before.text);
-                        let said = match (&why, state.tried.last()) {
-                            (CallReason::StandIn, Some(tried)) => {
-                                format!("{}; `{}` stands in", tried.message, member.executor_name)
+                        context.observer.observe(match state.tried.last() {
+                            Some(tried) if why == CallReason::StandIn => {
+                                RunEvent::stands_in(&invoke, tried, &member.executor_name)
                             }
-                            _ => said.clone(),
-                        };
-                        context.observer.observe(RunEvent::retried(&invoke, &said));
+                            _ => RunEvent::retried(&invoke, said),
+                        });
                         entries.push(before.into_entry(context.clock.now_ms()));
                     }
                     entries.extend(context.reservation_entry(&invoke, sample, &reservation));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorate_protocol::{Invoke, Name};
 
-use crate::record::Status;
+use crate::record::{Status, Tried};
 
 /// Something that happened in a run. `step` is what a member is asked for: `r1`, `vote`, …
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +59,19 @@ pub enum RunEvent {
         /// The number of the retry that follows, and how many there are; `None` where the service asked for the wait.
         retry: Option<(u32, u32)>,
     },
+    /// The service of a member's executor failed, and another executor is asked in its place.
+    StandsIn {
+        /// The id of the invocation.
+        invocation: Name,
+        /// Who is asked.
+        member: Name,
+        /// The executor that failed.
+        own: String,
+        /// The executor that is asked now.
+        stand_in: String,
+        /// Why the service failed, without secrets.
+        why: String,
+    },
     /// A service refused a part of a request, and answered another form of it. Said once for each service and model.
     Adapted {
         /// The id of the invocation.
@@ -94,11 +107,29 @@ impl RunEvent {
         RunEvent::Retried { invocation, member, step, why: why.to_owned() }
     }
 
-    /// A wait in one line: `skeptic: HTTP 503 from 127.0.0.1:8080, trying again in 8 s (2 of 3)`; `None` for other events.
+    /// A wait or a stand-in in one line: `skeptic: HTTP 503 from 127.0.0.1:8080, trying again in 8 s (2 of 3)`; `None` for
+    /// other events.
     pub fn wait_line(&self) -> Option<String> {
-        let RunEvent::Waiting { member, why, wait, retry, .. } = self else { return None };
-        let retry = retry.map_or_else(String::new, |(number, of)| format!(" ({number} of {of})"));
-        Some(format!("{member}: {why}, trying again in {:.0} s{retry}", wait.as_secs_f64()))
+        match self {
+            RunEvent::Waiting { member, why, wait, retry, .. } => {
+                let retry = retry.map_or_else(String::new, |(number, of)| format!(" ({number} of {of})"));
+                Some(format!("{member}: {why}, trying again in {:.0} s{retry}", wait.as_secs_f64()))
+            }
+            RunEvent::StandsIn { member, own, stand_in, why, .. } => {
+                Some(format!("{member}: {why}; `{stand_in}` stands in for `{own}`"))
+            }
+            _ => None,
+        }
+    }
+
+    pub(crate) fn stands_in(invoke: &Invoke, tried: &Tried, stand_in: &str) -> RunEvent {
+        RunEvent::StandsIn {
+            invocation: invoke.id.clone(),
+            member: invoke.member.clone(),
+            own: tried.executor.clone(),
+            stand_in: stand_in.to_owned(),
+            why: tried.message.clone(),
+        }
     }
 
     pub(crate) fn waiting(

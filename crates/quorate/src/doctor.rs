@@ -14,8 +14,10 @@ use quorate_kernel::ports::executor::{CallLimit, Executor, Failure};
 use quorate_kernel::ports::extension::Meter;
 use quorate_kernel::{answer, single_call};
 use quorate_ledger::stats::LedgerCounts;
+use quorate_manifest::council::{Protocol, Rounds};
 use quorate_manifest::money::Money;
 use quorate_playbook::log::NEVER_GATED;
+use quorate_protocol::modes::council::ADJUDICATOR;
 use quorate_protocol::{Json, answers};
 use serde::Serialize;
 use serde_json::{Map, json};
@@ -374,6 +376,7 @@ async fn executors(
         Err(error) => checks.push(failed_by("members", &error)),
     }
     let members = chosen.len();
+    let calls = review_calls(&workspace.council.protocol, &chosen);
     let named = workspace.config.named_executors().map(|(name, _)| name);
     for name in workspace.config.executors.keys().chain(named) {
         chosen.push((
@@ -430,7 +433,7 @@ async fn executors(
                 checks.extend(program);
                 let executor = chosen.executor(admitted);
                 match callable {
-                    true if executor.is_metered() && !ask => passed(&title, not_asked(&*executor)),
+                    true if executor.is_metered() && !ask => passed(&title, not_asked(&*executor, calls)),
                     true => call(&title, &chosen, admitted, timeout, &budget).await,
                     false => failed(&title, "not asked: it cannot run as a judge"),
                 }
@@ -524,8 +527,17 @@ async fn embedder(
     })
 }
 
-/// The calls of a review without retries: two rounds of four deliberators, and the adjudicator.
-const REVIEW_CALLS: u64 = 9;
+/// The calls of a review without retries: the rounds of the deliberators, and the adjudicator, each with all samples. Where the
+/// council cannot be asked, those of the built-in one.
+fn review_calls(protocol: &Protocol, members: &[(String, Result<SelectedExecutor, Error>)]) -> u64 {
+    let rounds = if protocol.rounds == Rounds::One { 1 } else { 2 };
+    let calls = |(member, executor): &(String, Result<SelectedExecutor, Error>)| {
+        let samples = executor.as_ref().map_or(1, |executor| u64::from(executor.samples));
+        if member == ADJUDICATOR { samples } else { samples * rounds }
+    };
+    if members.is_empty() { 9 } else { members.iter().map(calls).sum() }
+}
+
 /// The most tokens of one of their prompts for a text of a page or two.
 const REVIEW_PROMPT_TOKENS: u64 = 5_000;
 
@@ -546,8 +558,8 @@ fn spent(answer: &ProbeAnswer) -> String {
 }
 
 /// Why a paid executor is not asked, and the price of a review.
-fn not_asked(executor: &dyn Executor) -> String {
-    let most = |limit: CallLimit| Some(limit.money?.saturating_mul(REVIEW_CALLS));
+fn not_asked(executor: &dyn Executor, calls: u64) -> String {
+    let most = |limit: CallLimit| Some(limit.money?.saturating_mul(calls));
     let cost = match executor.call_limit(REVIEW_PROMPT_TOKENS, answers::Schema::FirstAnswer).and_then(most) {
         #[expect(clippy::cast_precision_loss, reason = "the message shows cents")]
         Some(most) => format!("a review of a page or two costs at most {:.2} USD", most.nanos() as f64 / 1e9),

@@ -26,7 +26,9 @@ use super::session::Outcome;
 pub use super::service::artifact::{Draft, Drafts};
 pub use super::service::compare::{Position, Stance};
 pub use super::service::diff::{Change, Piece};
-pub use super::service::estimate::{DraftEstimate, Estimate, Estimates, ExecutorEstimate, MostSpent};
+pub use super::service::estimate::{
+    DraftEstimate, Estimate, Estimates, ExecutorEstimate, MostSpent, SampledMember, StandInEstimate,
+};
 pub use super::service::member_usage::{Failure, MemberUsage};
 pub use super::service::report::{
     Adjudicator, Answer, Deliberator, FailOn, Finding, LedgerLocation, Override, Review,
@@ -221,6 +223,20 @@ impl Reviewing {
         let Quorate { environment, places, .. } = &self.quorate;
         let artifact = self.artifact()?;
         review::estimate(environment, places, &artifact, &self.request)
+    }
+
+    /// As [`estimate`](Self::estimate), with the time that the last review by the same council with the same executors
+    /// took, if the ledger has one. A ledger that cannot be read gives no time.
+    ///
+    /// # Errors
+    /// As [`estimate`](Self::estimate).
+    #[crate::boxed]
+    pub async fn estimate_with_time(&self) -> Result<Estimate, Error> {
+        let Quorate { environment, places, .. } = &self.quorate;
+        let artifact = self.artifact()?;
+        let estimate = review::estimate(environment, places, &artifact, &self.request)?;
+        let took = review::last_run_ms(environment, places, &artifact, &self.request).await;
+        Ok(Estimate { last_run_ms: took.ok().flatten().filter(|_| estimate.calls > 0), ..estimate })
     }
 
     fn artifact(&self) -> Result<Cow<'_, Artifact>, Error> {

@@ -26,6 +26,7 @@ mod docs;
 mod embedder;
 mod explain;
 mod fail_closed;
+mod fallback;
 mod formats;
 mod github;
 mod golden_records;

@@ -218,6 +218,8 @@ async fn it_does_what_an_executor_must() {
             executor_name: name.into(),
             timeout: SOON,
             retries: 0,
+            stand_ins: Arc::default(),
+            samples: 1,
             role: "".into(),
             persona: None,
             context: Vec::new(),

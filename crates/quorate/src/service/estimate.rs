@@ -3,17 +3,23 @@
 
 use std::collections::VecDeque;
 
+use quorate_kernel::attempts::millis;
 use quorate_kernel::budget::most_tokens;
+use quorate_kernel::history::History;
 use quorate_kernel::ports::executor::Usage;
+use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_kernel::prompt::Layout;
+use quorate_ledger::Store;
 use quorate_manifest::money::Money;
 use quorate_protocol::answers::Schema;
+use quorate_protocol::answers::samples::can_compare;
 use quorate_protocol::{Command, ConsultationResult, Event, Invoke, Json, Part, TimedEvent};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::json;
 
 use super::error::Error;
+use super::executor::SelectedExecutor;
 use super::run_spec::{PreparedMember, ProtocolSetup, RunSpec};
 
 /// The version of the JSON.
@@ -36,6 +42,39 @@ pub struct Estimate {
     pub calls: u64,
     /// By executor, in the order of their first call.
     pub executors: Vec<ExecutorEstimate>,
+    /// The members that are asked several times for each answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub samples: Vec<SampledMember>,
+    /// How long the last run with the same council and executors took, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
+    pub last_run_ms: Option<u64>,
+}
+
+/// How long the last run with the same council and executors took, in milliseconds; `None` if the ledger has no such run
+/// that ended with a decision.
+///
+/// # Errors
+/// If the ledger does not answer, or has invalid records.
+pub(crate) async fn last_run_ms<S: ProtocolSetup>(
+    spec: &RunSpec<S>,
+    store: &Store,
+) -> Result<Option<u64>, Error> {
+    let council = spec.fingerprint("").combined();
+    let Some(run) = store.last_decided(&council).await? else { return Ok(None) };
+    let history = History::from_remaining_records(&run, store.records(&run).await?)?;
+    Ok(Some(millis(history.wall)))
+}
+
+/// A member that is asked several times for each answer.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct SampledMember {
+    /// The member's id.
+    pub member: String,
+    /// How many times it is asked.
+    #[schemars(range(min = 2, max = 9))]
+    pub samples: u32,
 }
 
 /// The expected cost of reviews, by draft, as `quorate review --dry-run --format json` prints it.
@@ -63,6 +102,14 @@ pub struct DraftEstimate {
     /// The expected cost.
     #[serde(flatten)]
     pub estimate: Estimate,
+}
+
+impl SampledMember {
+    /// `None` for a member that is asked once.
+    pub(crate) fn of(member: &PreparedMember) -> Option<SampledMember> {
+        let samples = member.executor.samples;
+        (samples > 1).then(|| SampledMember { member: member.id.to_string(), samples })
+    }
 }
 
 impl Estimates {
@@ -95,8 +142,21 @@ pub struct ExecutorEstimate {
     pub tokens_out: Option<u64>,
     /// The expected price; null where the price is not known.
     pub money: Option<Money>,
-    /// The maximum of the calls, which a budget reserves.
+    /// The maximum of the calls, which a budget reserves, with one call of each stand-in for each of them.
     pub most: MostSpent,
+    /// The executors that are asked only if its service fails. Their expected cost is not part of the estimate.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stand_ins: Vec<StandInEstimate>,
+}
+
+/// An executor that stands in for another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline)]
+pub struct StandInEstimate {
+    /// The executor's name.
+    pub executor: String,
+    /// Its model, if it names one.
+    pub model: Option<String>,
 }
 
 /// The maximum tokens and price of calls.
@@ -113,12 +173,20 @@ impl Estimate {
     /// Adds the expected cost of other runs.
     pub fn add(&mut self, other: Estimate) {
         other.executors.into_iter().for_each(|executor| self.add_executor(executor));
+        other.samples.into_iter().for_each(|sampled| self.add_sampled(sampled));
+    }
+
+    fn add_sampled(&mut self, sampled: SampledMember) {
+        if !self.samples.contains(&sampled) {
+            self.samples.push(sampled);
+        }
     }
 
     fn add_executor(&mut self, more: ExecutorEstimate) {
         self.calls += more.calls;
-        let is_same =
-            |known: &&mut ExecutorEstimate| known.executor == more.executor && known.model == more.model;
+        let is_same = |known: &&mut ExecutorEstimate| {
+            known.executor == more.executor && known.model == more.model && known.stand_ins == more.stand_ins
+        };
         match self.executors.iter_mut().find(is_same) {
             Some(known) => known.add(&more),
             None => self.executors.push(more),
@@ -129,7 +197,15 @@ impl Estimate {
 impl ExecutorEstimate {
     fn of(member: &PreparedMember, invoke: &Invoke, prompt: &str) -> Self {
         let (executor, about) = (&member.executor, member.executor.about());
-        let limit = executor.call_limit(most_tokens(prompt), invoke.schema);
+        let limit = |executor: &SelectedExecutor| executor.call_limit(most_tokens(prompt), invoke.schema);
+        // Each call may fail after it was paid for, so the stand-ins come on top.
+        let limits: Vec<_> = executor.stand_ins.iter().chain([executor]).map(limit).collect();
+        let tokens = limits.iter().map(|limit| limit.map(|limit| limit.tokens));
+        let money = limits.iter().map(|limit| limit.and_then(|limit| limit.money));
+        let stand_in = |stand_in: &SelectedExecutor| StandInEstimate {
+            executor: stand_in.name.to_string(),
+            model: stand_in.about().model,
+        };
         let mut expected = Usage::default();
         if about.asks_a_model {
             let answer = serde_json::to_string(&answer(invoke.schema, 5)).unwrap_or_default();
@@ -146,16 +222,14 @@ impl ExecutorEstimate {
             tokens_out: expected.tokens_out,
             money: expected.money,
             most: MostSpent {
-                tokens: limit.map(|limit| limit.tokens),
-                money: limit.and_then(|limit| limit.money),
+                tokens: tokens.reduce(sum).flatten(),
+                money: money.reduce(sum_money).flatten(),
             },
+            stand_ins: executor.stand_ins.iter().map(stand_in).collect(),
         }
     }
 
     fn add(&mut self, more: &ExecutorEstimate) {
-        // A sum with an unknown term is unknown.
-        let sum = |left: Option<u64>, right: Option<u64>| Some(left?.saturating_add(right?));
-        let sum_money = |left: Option<Money>, right: Option<Money>| Some(left?.saturating_add(right?));
         self.calls += more.calls;
         self.tokens_in = sum(self.tokens_in, more.tokens_in);
         self.tokens_out = sum(self.tokens_out, more.tokens_out);
@@ -163,6 +237,16 @@ impl ExecutorEstimate {
         self.most.tokens = sum(self.most.tokens, more.most.tokens);
         self.most.money = sum_money(self.most.money, more.most.money);
     }
+}
+
+/// A sum; unknown with an unknown term.
+fn sum(left: Option<u64>, right: Option<u64>) -> Option<u64> {
+    Some(left?.saturating_add(right?))
+}
+
+/// As [`sum`], of prices.
+fn sum_money(left: Option<Money>, right: Option<Money>) -> Option<Money> {
+    Some(left?.saturating_add(right?))
 }
 
 /// Estimates the cost of a run on this material.
@@ -186,7 +270,11 @@ pub(crate) fn estimate<S: ProtocolSetup>(spec: &RunSpec<S>, part: Part) -> Resul
                 && let Some(member) = spec.members.iter().find(|member| member.id == invoke.member)
             {
                 let prompt = layout.prompt(invoke, &member.context, &member.prompt);
-                all.add_executor(ExecutorEstimate::of(member, invoke, &prompt.text));
+                let samples = if can_compare(invoke.schema) { member.executor.samples } else { 1 };
+                for _ in 0..samples {
+                    all.add_executor(ExecutorEstimate::of(member, invoke, &prompt.text));
+                }
+                SampledMember::of(member).into_iter().for_each(|sampled| all.add_sampled(sampled));
             }
             events.extend(made_up_event(command, 5));
         }

@@ -1,7 +1,8 @@
 //! Builds executors and the embedder: by a table of `quorate.toml`, a preset, an address, a kind, or a `runtime` of
 //! `council.yaml`. `review.rs` and `convene/spec.rs` decide which member is asked through which executor: that of the
-//! most specific setting (C11, Q1).
+//! most specific setting (C11, Q1). A `fallback` adds the executors that stand in for one whose service fails.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,14 +10,17 @@ use std::time::Duration;
 
 use quorate_adapters::process;
 use quorate_diagnostics::{Body, Place, RefusalCode, Report, codes};
-use quorate_kernel::attempts::MemberConfig;
+use quorate_kernel::attempts::{MemberConfig, StandIn};
 use quorate_kernel::budget::{Caps, call_limit};
+use quorate_kernel::meaning::{Meaning, MeaningQuestion};
 use quorate_kernel::ports::executor::{
     About, CallLimit, ConfigError, Executor, Servers, Settings, SideEffect, Usage,
 };
 use quorate_kernel::ports::extension::Embedder;
 use quorate_kernel::registry::{ExecutorBuilder, Registry, Source};
-use quorate_manifest::config::{Block, Configuration, CouncilMember, EmbedderTable, ExecutorTable};
+use quorate_manifest::config::{
+    Block, Configuration, CouncilMember, EmbedderTable, ExecutorTable, Fallback, MeaningTable,
+};
 use quorate_manifest::council::Council;
 use quorate_manifest::money::Money;
 use quorate_manifest::tree::reader::nearest;
@@ -27,6 +31,7 @@ use super::budget;
 use super::error::{Error, ErrorKind};
 use super::trust::Permit;
 use super::trust::requests::TrustRequest;
+use super::wrong_guess;
 
 /// The party that named an executor.
 #[derive(Debug, Clone, Copy)]
@@ -48,8 +53,14 @@ pub(crate) struct SelectedExecutor {
     pub timeout: Duration,
     /// The number of retries after failures.
     pub retries: u32,
-    /// The settings that the fingerprint covers.
+    /// How many times the member of a council or an assembly is asked for each answer.
+    pub samples: u32,
+    /// Its own settings, without those of its stand-ins.
     pub settings: Json,
+    /// The executors that stand in for it, in the order in which they are asked. They have no stand-ins themselves.
+    pub stand_ins: Vec<SelectedExecutor>,
+    /// Whether a member's `fallback` names the stand-ins, and not the executor's table.
+    pub has_member_fallback: bool,
 }
 
 impl SelectedExecutor {
@@ -66,8 +77,81 @@ impl SelectedExecutor {
             executor,
             timeout: settings.timeout,
             retries: settings.retries,
+            samples: 1,
             settings: recorded,
+            stand_ins: Vec::new(),
+            has_member_fallback: false,
         }
+    }
+
+    /// The same executor with the stand-ins that a list names, in place of those that it has. The stand-ins' own lists are
+    /// not followed.
+    ///
+    /// # Errors
+    /// If the list names the executor itself or one that is unknown or refuses its settings.
+    pub(crate) fn with_fallback(
+        mut self,
+        list: &Fallback,
+        (registry, config): (&Registry, &Configuration),
+        by: SelectedBy<'_>,
+    ) -> Result<Self, Error> {
+        self.stand_ins.clear();
+        for (name, place) in list {
+            if **name == *self.name {
+                let body = Body::new(format!("`{name}` cannot stand in for itself")).at(place.clone());
+                return Err(Error::configuration(
+                    codes::EXECUTOR_INVALID,
+                    body.help("name another executor"),
+                ));
+            }
+            self.stand_ins.push(alone(registry, config, name, Some(place), by, Map::new())?);
+        }
+        Ok(self)
+    }
+
+    /// The same executor with a member's own list.
+    ///
+    /// # Errors
+    /// As [`SelectedExecutor::with_fallback`].
+    pub(crate) fn with_member_fallback(
+        self,
+        list: &Fallback,
+        from: (&Registry, &Configuration),
+        by: SelectedBy<'_>,
+    ) -> Result<Self, Error> {
+        Ok(SelectedExecutor { has_member_fallback: true, ..self.with_fallback(list, from, by)? })
+    }
+
+    /// Sets the deadline that a person named, which holds for each stand-in as well.
+    pub(crate) fn limit_time(&mut self, timeout: Option<Duration>) {
+        let all =
+            std::iter::once(&mut self.timeout).chain(self.stand_ins.iter_mut().map(|one| &mut one.timeout));
+        all.for_each(|limit| *limit = timeout.unwrap_or(*limit));
+    }
+
+    /// The settings that the fingerprint covers: its own, the number of samples, and those of its stand-ins.
+    pub(crate) fn recorded_settings(&self) -> Json {
+        let mut settings = self.settings.clone();
+        if let (false, Some(settings)) = (self.stand_ins.is_empty(), settings.as_object_mut()) {
+            let stand_ins = self.stand_ins.iter().map(|stand_in| stand_in.settings.clone()).collect();
+            settings.insert("fallback".to_owned(), stand_ins);
+        }
+        if let (true, Some(settings)) = (self.samples > 1, settings.as_object_mut()) {
+            settings.insert(SAMPLES.to_owned(), self.samples.into());
+        }
+        settings
+    }
+
+    /// The stand-ins in the kernel's form, for a member with this deadline. A deadline of the member's own holds for each.
+    pub(crate) fn kernel_stand_ins(&self, _: Permit, timeout: Duration) -> Arc<[StandIn]> {
+        let own = Some(timeout).filter(|timeout| *timeout != self.timeout);
+        let stand_in = |stand_in: &SelectedExecutor| StandIn {
+            executor: Arc::clone(&stand_in.executor),
+            executor_name: stand_in.name.clone(),
+            timeout: own.unwrap_or(stand_in.timeout),
+            retries: stand_in.retries,
+        };
+        self.stand_ins.iter().map(stand_in).collect()
     }
 
     pub(crate) fn about(&self) -> About {
@@ -79,30 +163,38 @@ impl SelectedExecutor {
         self.executor.tools()
     }
 
-    /// The files that must be trusted before it is called.
+    /// The files that must be trusted before it or a stand-in is called.
     pub(crate) fn needs(&self) -> Vec<TrustRequest> {
-        self.needs.clone()
+        let stand_ins = self.stand_ins.iter().flat_map(|stand_in| &stand_in.needs);
+        self.needs.iter().chain(stand_ins).cloned().collect()
     }
 
     pub(crate) fn executor(&self, _: Permit) -> Arc<dyn Executor> {
         Arc::clone(&self.executor)
     }
 
-    /// Checks that the program it starts, the key that it sends, or the recordings that it replays are available.
+    /// Checks that the program it starts, the key that it sends, or the recordings that it replays are available. With
+    /// stand-ins it is enough that one of them has its program and key.
     ///
     /// # Errors
     /// [`codes::COMMAND_MISSING`] with the way to install it, [`codes::MODEL_KEY_MISSING`] or
     /// [`codes::CASSETTE_INVALID`].
     pub(crate) fn ensure_installed(&self) -> Result<(), Error> {
-        installed(&self.name, &*self.executor)
+        let replays = self.executor.recordings().is_some();
+        let can_stand_in = |one: &SelectedExecutor| installed(&one.name, &*one.executor).is_ok();
+        match installed(&self.name, &*self.executor) {
+            Err(_) if !replays && self.stand_ins.iter().any(can_stand_in) => Ok(()),
+            checked => checked,
+        }
     }
 
-    /// Checks that it states the maximum cost of its calls if tokens or money are capped.
+    /// Checks that it and its stand-ins state the maximum cost of their calls if tokens or money are capped.
     ///
     /// # Errors
     /// [`codes::COST_UNKNOWN`].
     pub(crate) fn ensure_enforceable(&self, caps: &Caps) -> Result<(), Error> {
-        budget::ensure_holdable(caps, &self.name, &*self.executor)
+        let mut all = std::iter::once(self).chain(&self.stand_ins);
+        all.try_for_each(|one| budget::ensure_holdable(caps, &one.name, &*one.executor))
     }
 
     /// The maximum cost of a call whose prompt has at most `prompt_tokens`; zero if no model is asked, `None` if
@@ -125,6 +217,8 @@ impl SelectedExecutor {
     /// Its member config, without a role.
     pub(crate) fn into_member_config(self, admitted: Permit) -> MemberConfig {
         MemberConfig {
+            stand_ins: self.kernel_stand_ins(admitted, self.timeout),
+            samples: 1,
             executor: self.executor(admitted),
             executor_name: self.name,
             timeout: self.timeout,
@@ -210,8 +304,24 @@ pub(crate) fn by_name(
 /// As [`by_name`], with extra keys besides those of the table.
 ///
 /// # Errors
-/// If there is no such executor, or it refuses its settings.
+/// If there is no such executor, or it or a stand-in refuses its settings.
 pub(crate) fn by_name_with(
+    registry: &Registry,
+    config: &Configuration,
+    name: &str,
+    place: Option<&Place>,
+    by: SelectedBy<'_>,
+    extra: Map<String, Json>,
+) -> Result<SelectedExecutor, Error> {
+    let selected = alone(registry, config, name, place, by, extra)?;
+    match config.executors.get(name).and_then(|table| table.fallback.as_ref()) {
+        Some(list) => selected.with_fallback(list, (registry, config), SelectedBy::File(&config.path())),
+        None => Ok(selected),
+    }
+}
+
+/// As [`by_name_with`], without the stand-ins that its table names.
+fn alone(
     registry: &Registry,
     config: &Configuration,
     name: &str,
@@ -226,8 +336,13 @@ pub(crate) fn by_name_with(
     }
     let servers_file = config.path();
     let (kind, mut block) = ready_made(registry, name);
-    let Some(new) = registry.executor_kind(kind) else {
-        let body = Body::new(format!("unknown executor `{name}`")).help(known_executors(registry, config));
+    let guessed = || wrong_guess::name(registry, name);
+    let is_address = block.contains_key("base_url");
+    let new = registry.executor_kind(kind).filter(|_| !is_address || guessed().is_none());
+    let Some(new) = new else {
+        let help =
+            guessed().map_or_else(|| known_executors(registry, config), |right| right_name(registry, &right));
+        let body = Body::new(format!("unknown executor `{name}`")).help(help);
         let body = match place {
             Some(place) => body.at(place.clone()),
             None => body,
@@ -353,6 +468,17 @@ pub(super) fn with_help(body: Body, help: Option<String>) -> Body {
     }
 }
 
+/// What to write in place of a wrong name, and the command that lists the models.
+fn right_name(registry: &Registry, right: &str) -> String {
+    let (kind, block) = ready_made(registry, right);
+    let service = right.split('#').next().filter(|service| service.contains("://"));
+    let service = service.or_else(|| block.get("preset").and_then(Json::as_str));
+    match service.filter(|_| Some(kind) == registry.url_kind) {
+        Some(service) => format!("write `{right}`; `quorate models {service}` lists the models"),
+        None => format!("write `{right}`"),
+    }
+}
+
 fn known_executors(registry: &Registry, config: &Configuration) -> String {
     let mut names: Vec<String> = config.executors.keys().cloned().collect();
     names.extend(registry.presets().map(str::to_owned));
@@ -437,8 +563,13 @@ pub(crate) fn ensure_one_executor<'a>(
     Err(Error::usage(body.help(help)))
 }
 
+/// The key that only members of councils and assemblies have.
+pub(in crate::service) const SAMPLES: &str = "samples";
+pub(in crate::service) const SAMPLES_HELP: &str =
+    "set `samples` on a member: in council.yaml, or in `[council.members.<id>]` of quorate.toml";
+
 /// The keys that every executor accepts.
-const SHARED_KEYS: [&str; 2] = ["timeout", "retries"];
+const SHARED_KEYS: [&str; 3] = ["timeout", "retries", "fallback"];
 
 /// Builds the executor of a table of `quorate.toml`.
 fn by_table(
@@ -489,7 +620,7 @@ fn wrapped(
         return Err(refuse_source(message, "name an executor without a source"));
     }
     let place = table.block.place_of(Some("source"));
-    by_name_with(registry, config, source, Some(&place), SelectedBy::File(&config.path()), extra)
+    alone(registry, config, source, Some(&place), SelectedBy::File(&config.path()), extra)
 }
 
 /// The kind of a table, which its preset or its command may imply.
@@ -509,15 +640,15 @@ fn table_kind(
         (None, None) => {
             let known = registry.executor_kinds().collect::<Vec<_>>().join(", ");
             let body = table.block.body(None, format!("`[executors.{name}]` has no `kind`"));
-            let body = body.help(format!("the kinds are {known}"));
+            let help = wrong_guess::missing_kind(registry, block);
+            let body = body.help(help.unwrap_or_else(|| format!("the kinds are {known}")));
             return Err(refuse(codes::HOST_INVALID, body, &table.block));
         }
     };
     let Some(new) = registry.executor_kind(&kind) else {
         let known = registry.executor_kinds().collect::<Vec<_>>().join(", ");
-        let body = Body::new(format!("unknown executor kind `{kind}`"))
-            .at(place)
-            .help(format!("the kinds are {known}"));
+        let help = wrong_guess::kind(registry, &kind).unwrap_or_else(|| format!("the kinds are {known}"));
+        let body = Body::new(format!("unknown executor kind `{kind}`")).at(place).help(help);
         return Err(refuse(codes::KIND_UNKNOWN, body, &table.block));
     };
     Ok((new, kind))
@@ -536,8 +667,14 @@ pub(in crate::service) fn by_runtime(
     };
     let Some(new) = registry.runtime_type_builder(kind) else {
         let known = registry.runtime_types().collect::<Vec<_>>().join(", ");
+        let help = match wrong_guess::preset(registry, kind)
+            .and_then(|name| Some((name, registry.preset_kind(name)?)))
+        {
+            Some((preset, kind)) => format!("write `type: {kind}` and `preset: {preset}`"),
+            None => format!("the types are {known}"),
+        };
         let body = Body::new(format!("unknown runtime type `{kind}`")).at(place.clone());
-        return Err(refuse(codes::KIND_UNKNOWN, body.help(format!("the types are {known}")), &table.block));
+        return Err(refuse(codes::KIND_UNKNOWN, body.help(help), &table.block));
     };
     let origin = Origin { file: Some(file), servers: file };
     let (new, name) = ((new, kind.clone()), kind);
@@ -559,6 +696,9 @@ fn build(
         let shared = refused.key.as_deref().filter(|_| refused.is_unknown_key);
         if let Some(near) = shared.and_then(|key| nearest(key, &SHARED_KEYS)) {
             refused.help = Some(format!("did you mean `{near}`?"));
+        }
+        if refused.is_unknown_key && refused.key.as_deref() == Some(SAMPLES) {
+            refused.help = Some(SAMPLES_HELP.to_owned());
         }
         let code = match refused.key.as_deref() {
             None | Some("type") => code,
@@ -611,24 +751,24 @@ pub(crate) fn build_errors(
     let mut errors = Vec::new();
     if let Some(configuration) = configuration {
         let tables = configuration.executors.keys().map(|name| (name, None));
-        let assemblies = configuration.assemblies.values();
-        let named = assemblies.flat_map(|table| table.executor.iter().chain(table.members.values()));
-        let playbooks = [&configuration.playbooks.judge, &configuration.playbooks.reflector];
-        let named_executors = configuration.default_executor.iter().chain(playbooks.into_iter().flatten());
-        let members = configuration.council_members.values().filter_map(|member| member.executor.as_ref());
-        let named = named_executors.chain(members).chain(named).map(|(name, place)| (name, Some(place)));
+        let named = configuration.named_executors().map(|(name, place)| (name, Some(place)));
         let build = |(name, place): (&String, Option<&Place>)| {
-            by_name(registry, configuration, name, place, SelectedBy::Person)
+            alone(registry, configuration, name, place, SelectedBy::Person, Map::new())
         };
         errors.extend(tables.chain(named).map(build).filter_map(Result::err));
         errors.extend(server_errors(configuration));
-        errors.extend(configured_embedder(registry, configuration).err());
+        errors.extend(configured_meaning(registry, configuration).err());
     }
     if let Some(council) = council {
         let runtimes = council.runtimes();
         errors.extend(
             runtimes.filter_map(|table| by_runtime(registry, table, &council.dir, &council.dir).err()),
         );
+        let default = Configuration { dir: council.dir.clone(), ..Configuration::default() };
+        let config = configuration.unwrap_or(&default);
+        errors.extend(council.stand_ins().filter_map(|(name, place)| {
+            alone(registry, config, name, Some(place), SelectedBy::Person, Map::new()).err()
+        }));
     }
     errors
 }
@@ -658,7 +798,36 @@ pub(crate) fn typos(registry: &Registry, config: &Configuration) -> Vec<Error> {
     let servers = server_errors_where(config, |refused| {
         refused.is_unknown_key || refused.key.as_deref() == Some("url")
     });
-    tables.chain(named).chain(servers).chain(embedder_typo(registry, config)).collect()
+    let circles = fallback_circles(config).into_iter();
+    tables.chain(named).chain(circles).chain(servers).chain(embedder_typo(registry, config)).collect()
+}
+
+/// The `fallback` entries of tables that lead back to their table.
+fn fallback_circles(config: &Configuration) -> Vec<Error> {
+    let circle = |(name, table): (&String, &ExecutorTable)| {
+        let leads_back =
+            |(next, _): &&(String, Place)| stands_in_for(config, next, name, &mut BTreeSet::new());
+        let (next, place) = table.fallback.iter().flatten().find(leads_back)?;
+        let message = match next == name {
+            true => format!("`{name}` cannot stand in for itself"),
+            false => format!("`{next}` cannot stand in for `{name}`: `{name}` stands in for it"),
+        };
+        let body = Body::new(message).at(place.clone()).help("remove one of the two from its `fallback`");
+        Some(refuse(codes::EXECUTOR_INVALID, body, &table.block))
+    };
+    config.executors.iter().filter_map(circle).collect()
+}
+
+/// Whether the stand-ins of an executor, or the stand-ins of these, include another executor.
+fn stands_in_for<'c>(
+    config: &'c Configuration,
+    from: &'c str,
+    to: &str,
+    seen: &mut BTreeSet<&'c str>,
+) -> bool {
+    let next = config.executors.get(from).into_iter().flat_map(|table| table.fallback.iter().flatten());
+    from == to
+        || (seen.insert(from) && next.into_iter().any(|(name, _)| stands_in_for(config, name, to, seen)))
 }
 
 /// The tables of MCP servers that cannot be read.
@@ -688,14 +857,23 @@ pub(crate) fn acts_of_tables(registry: &Registry, config: &Configuration) -> Vec
     let chosen = config.named_executors().map(|(name, place)| (name, Some(place)));
     let built = tables
         .chain(chosen)
-        .filter_map(|(name, place)| by_name(registry, config, name, place, SelectedBy::File(&file)).ok());
+        .filter_map(|(name, at)| alone(registry, config, name, at, SelectedBy::File(&file), Map::new()).ok());
     built.flat_map(|chosen| chosen.needs()).flat_map(|need| need.acts).collect()
 }
 
 /// The side effects of a council's executors: the common one, and those of single members.
-pub(crate) fn of_council(registry: &Registry, council: &Council, file: &Path) -> Vec<TrustRequest> {
+pub(crate) fn of_council(
+    registry: &Registry,
+    config: &Configuration,
+    council: &Council,
+    file: &Path,
+) -> Vec<TrustRequest> {
     let built = council.runtimes().filter_map(|table| by_runtime(registry, table, &council.dir, file).ok());
-    built.flat_map(|chosen| chosen.needs()).collect()
+    let by = SelectedBy::File(file);
+    let stand_ins = council
+        .stand_ins()
+        .filter_map(|(name, at)| alone(registry, config, name, Some(at), by, Map::new()).ok());
+    built.chain(stand_ins).flat_map(|chosen| chosen.needs()).collect()
 }
 
 /// The side effects of executors that a manifest names.
@@ -714,34 +892,57 @@ pub(crate) fn of_names(
 /// The deadline of one comparison, if the table has none.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A configured_embedder embedder. It can be called once it is admitted.
+/// What compares texts by meaning, as configured. It can be called once it is admitted.
 #[derive(Clone)]
-pub(crate) struct SelectedEmbedder {
-    embedder: Arc<dyn Embedder>,
-    needs: TrustRequest,
+pub(crate) struct SelectedMeaning {
+    way: Way,
+    needs: Vec<TrustRequest>,
     /// The settings that the fingerprint of a run covers.
     pub settings: Json,
 }
 
-impl fmt::Debug for SelectedEmbedder {
+#[derive(Clone)]
+enum Way {
+    Embedder(Arc<dyn Embedder>),
+    Question(Box<SelectedExecutor>, f64),
+}
+
+impl fmt::Debug for SelectedMeaning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SelectedEmbedder").field(&self.settings).finish()
+        f.debug_tuple("SelectedMeaning").field(&self.settings).finish()
     }
 }
 
-impl SelectedEmbedder {
+impl SelectedMeaning {
     /// The side effects that must be trusted before it is called.
-    pub(crate) fn needs(&self) -> TrustRequest {
+    pub(crate) fn needs(&self) -> Vec<TrustRequest> {
         self.needs.clone()
     }
 
-    pub(crate) fn embedder(&self, _: Permit) -> Arc<dyn Embedder> {
-        Arc::clone(&self.embedder)
+    pub(crate) fn meaning(&self, admitted: Permit) -> Meaning {
+        match &self.way {
+            Way::Embedder(embedder) => Meaning::Embedder(Arc::clone(embedder)),
+            Way::Question(executor, threshold) => {
+                let config = executor.as_ref().clone().into_member_config(admitted);
+                Meaning::Question(Box::new(MeaningQuestion { config, threshold: *threshold }))
+            }
+        }
     }
 
-    /// The model, its address and its executor, in one line.
-    pub(crate) fn describe(&self) -> String {
-        self.embedder.describe()
+    /// The embedder; `None` where a question is asked.
+    pub(crate) fn embedder(&self, _: Permit) -> Option<Arc<dyn Embedder>> {
+        match &self.way {
+            Way::Embedder(embedder) => Some(Arc::clone(embedder)),
+            Way::Question(..) => None,
+        }
+    }
+
+    /// The executor that is asked, for estimates; `None` where vectors are compared.
+    pub(crate) fn asked(&self) -> Option<&SelectedExecutor> {
+        match &self.way {
+            Way::Embedder(_) => None,
+            Way::Question(executor, _) => Some(executor),
+        }
     }
 
     /// Checks that its price is known if money is capped.
@@ -749,36 +950,52 @@ impl SelectedEmbedder {
     /// # Errors
     /// [`codes::COST_UNKNOWN`].
     pub(crate) fn ensure_enforceable(&self, caps: &Caps) -> Result<(), Error> {
-        budget::ensure_embedder_holdable(caps, &*self.embedder)
+        match &self.way {
+            Way::Embedder(embedder) => budget::ensure_embedder_holdable(caps, &**embedder),
+            Way::Question(executor, _) => executor.ensure_enforceable(caps),
+        }
     }
 
-    /// Checks that the key that it sends is available.
+    /// Checks that the key that it sends, or the program that it starts, is available.
     ///
     /// # Errors
-    /// [`codes::MODEL_KEY_MISSING`].
+    /// [`codes::MODEL_KEY_MISSING`], or as [`SelectedExecutor::ensure_installed`].
     pub(crate) fn ensure_installed(&self) -> Result<(), Error> {
-        self.embedder.check_installed().map_err(|refused| {
-            let body = Body::new(format!("the embedder: {}", refused.message));
-            Error::configuration(codes::MODEL_KEY_MISSING, with_help(body, refused.help))
-        })
+        match &self.way {
+            Way::Question(executor, _) => executor.ensure_installed(),
+            Way::Embedder(embedder) => embedder.check_installed().map_err(|refused| {
+                let body = Body::new(format!("the embedder: {}", refused.message));
+                Error::configuration(codes::MODEL_KEY_MISSING, with_help(body, refused.help))
+            }),
+        }
     }
 }
 
-/// The embedder of a configuration; `None` without a table.
+/// What a configuration compares meanings with: the executor of `[meaning]`, or the embedder; `None` without either table.
 ///
 /// # Errors
-/// [`codes::EMBEDDER_INVALID`] if the table cannot be used.
-pub(crate) fn configured_embedder(
+/// [`codes::EMBEDDER_INVALID`] if the table cannot be used, and as [`by_name`].
+pub(crate) fn configured_meaning(
     registry: &Registry,
     config: &Configuration,
-) -> Result<Option<SelectedEmbedder>, Error> {
+) -> Result<Option<SelectedMeaning>, Error> {
+    if let Some(MeaningTable { executor: (name, place), threshold }) = &config.meaning {
+        let executor = by_name(registry, config, name, Some(place), SelectedBy::File(&config.path()))?;
+        let settings = json!({"question": executor.settings, "threshold": threshold});
+        let needs = executor.needs();
+        return Ok(Some(SelectedMeaning {
+            way: Way::Question(Box::new(executor), *threshold),
+            needs,
+            settings,
+        }));
+    }
     let Some(table) = &config.embedder else { return Ok(None) };
     let built = build_embedder(registry, config, table);
     let embedder = built.map_err(|refused| refusal(codes::EMBEDDER_INVALID, table, refused))?;
     let named = |act: SideEffect| SideEffect { what: format!("{} (embedder)", act.what), ..act };
     let acts = embedder.side_effects().into_iter().map(named).collect();
-    let needs = TrustRequest { file: config.path(), acts };
-    Ok(Some(SelectedEmbedder { embedder, needs, settings: json!(table.block.json) }))
+    let needs = vec![TrustRequest { file: config.path(), acts }];
+    Ok(Some(SelectedMeaning { way: Way::Embedder(embedder), needs, settings: json!(table.block.json) }))
 }
 
 /// A misspelled key of the table. It is refused even if no run needs the embedder.

@@ -1,11 +1,11 @@
 //! What a report shows of each member, from the run's records: its executor and cost, and why an answer is missing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use quorate_kernel::attempts::Cost;
 use quorate_kernel::history::History;
-use quorate_kernel::record::{Consultation, Status};
+use quorate_kernel::record::{Consultation, MissingSample, Samples, Status, Tried};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -19,6 +19,13 @@ pub struct MemberUsage {
     pub executor: String,
     /// The executor's kind.
     pub kind: String,
+    /// The executor that it stands in for, whose service failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
+    pub stand_in_for: Option<String>,
+    /// The executors before the stand-in, with the reasons why they gave no answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tried: Vec<Tried>,
     /// The model that answered last; the requested model if no answer names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
@@ -46,6 +53,8 @@ impl MemberUsage {
     fn add(&mut self, ended: &Consultation) {
         self.executor.clone_from(&ended.executor);
         self.kind.clone_from(&ended.kind);
+        self.stand_in_for.clone_from(&ended.stand_in_for);
+        self.tried.clone_from(&ended.tried);
         if let Some(model) = &ended.model {
             self.model = Some(model.clone());
             self.requested_model.clone_from(&ended.requested_model);
@@ -55,6 +64,110 @@ impl MemberUsage {
         self.spent.usage.add(ended.spent.usage());
         self.spent.took = self.spent.took.saturating_add(Duration::from_millis(ended.spent.ms.unwrap_or(0)));
     }
+}
+
+/// The names of the executors that answered; those of the run's setup, unless stand-ins answered.
+pub(crate) fn executor_names(history: &History) -> String {
+    let answered = history.consultations().filter(|ended| ended.answer.is_some());
+    let mut names: Vec<&str> = answered.map(|ended| &*ended.executor).collect();
+    if !history.consultations().any(|ended| ended.stand_in_for.is_some() && ended.answer.is_some()) {
+        return history.opened.executor_names();
+    }
+    names.sort_unstable();
+    names.dedup();
+    names.join(", ")
+}
+
+/// Whether a model was asked: by an executor of the run's setup, or by one that stood in for it.
+pub(crate) fn is_model_asked(history: &History) -> bool {
+    let answered = history.consultations().filter(|ended| ended.answer.is_some());
+    let mut asked: Vec<Option<bool>> = answered.map(|ended| ended.asks_a_model).collect();
+    asked.sort_unstable();
+    asked.dedup();
+    let asked = match asked[..] {
+        // All answers come from stand-ins that ask no model.
+        [Some(false)] => false,
+        _ => history.opened.asks_a_model() || asked.contains(&Some(true)),
+    };
+    asked && !RecordedAnswers::count(history).all()
+}
+
+/// The note on a run some of whose answers come from stand-ins.
+pub(crate) fn stand_in_note(history: &History) -> Option<String> {
+    let answers = || history.consultations().filter(|ended| ended.answer.is_some());
+    let mut pairs: BTreeMap<(&str, &str), &str> = BTreeMap::new();
+    for ended in answers() {
+        if let (Some(own), Some(tried)) = (&ended.stand_in_for, ended.tried.first()) {
+            pairs.entry((&ended.executor, own)).or_insert(&tried.message);
+        }
+    }
+    let stood_in = answers().filter(|ended| ended.stand_in_for.is_some()).count();
+    let pairs = pairs.iter().map(|((executor, own), why)| format!("`{executor}` for `{own}` ({why})"));
+    let pairs = pairs.collect::<Vec<_>>().join(", ");
+    let answers = answers().count();
+    (stood_in > 0).then(|| match &*pairs {
+        "" => format!("{stood_in} of {answers} answers come from stand-ins."),
+        pairs => format!("{stood_in} of {answers} answers come from stand-ins: {pairs}."),
+    })
+}
+
+/// The notes on tools that a member's program refused its model.
+pub(crate) fn refused_tools_notes(history: &History) -> Vec<String> {
+    let mut refused: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    for ended in history.consultations().filter(|ended| !ended.refused_tools.is_empty()) {
+        refused.entry(&ended.member).or_default().extend(ended.refused_tools.iter().map(String::as_str));
+    }
+    let note = |(member, tools): (&str, BTreeSet<&str>)| {
+        let tools = tools.into_iter().map(|tool| format!("`{tool}`")).collect::<Vec<_>>().join(", ");
+        format!("The program of {member} refused its model these tools: {tools}.")
+    };
+    refused.into_iter().map(note).collect()
+}
+
+/// The notes on answers that were chosen from several samples.
+pub(crate) fn samples_notes(history: &History) -> Vec<String> {
+    let note = |ended: &Consultation| {
+        let samples = ended.samples.as_ref().filter(|samples| samples.chosen.is_some())?;
+        let round = ended.step.trim_start_matches("round").trim_start_matches('r');
+        let round = match round.parse::<u32>() {
+            Ok(round) => format!(", round {round}"),
+            Err(_) => String::new(),
+        };
+        Some(format!("{}{round}: {}.", ended.member, agreement(samples)))
+    };
+    history.consultations().filter_map(note).collect()
+}
+
+/// How far the samples of an answer agree: `2 of 3 samples block`.
+fn agreement(samples: &Samples) -> String {
+    let Samples { asked, spread, missing, .. } = samples;
+    let count = |field: &str, value: &str| {
+        spread.get(field).and_then(|values| values.get(value)).copied().unwrap_or_default()
+    };
+    let mut text = if spread.contains_key("would_block") {
+        match count("irreducible", "true") {
+            0 => format!("{} of {asked} samples block", count("would_block", "true")),
+            never => {
+                format!("{} of {asked} samples block, {never} irreducibly", count("would_block", "true"))
+            }
+        }
+    } else if spread.contains_key("objection") {
+        format!("{} of {asked} samples object", count("objection", "true"))
+    } else {
+        // These answers have one typed field.
+        let values = spread.iter().flat_map(|(field, values)| values.iter().map(move |value| (field, value)));
+        let mut values: Vec<_> = values.collect();
+        values.sort_by_key(|(_, (_, count))| std::cmp::Reverse(**count));
+        let first = |(field, (value, count)): &(&String, (&String, &u32))| {
+            format!("{field} {value} in {count} of {asked} samples")
+        };
+        let more = values.iter().skip(1).map(|(_, (value, count))| format!("{value} in {count}"));
+        values.first().map(first).into_iter().chain(more).collect::<Vec<_>>().join(", ")
+    };
+    for MissingSample { sample, why } in missing {
+        text.push_str(&format!("; sample {sample} has no answer: {why}"));
+    }
+    text
 }
 
 /// The headline of a run whose answers were all recorded before.

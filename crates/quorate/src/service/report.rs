@@ -8,7 +8,7 @@ use quorate_adapters::executor::{llm, rubric};
 use quorate_kernel::attempts::Cost;
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::Ledger as _;
-use quorate_kernel::record::{Consultation, CountedAnswer, Outcome, RunOpened, Status};
+use quorate_kernel::record::{Consultation, CountedAnswer, Outcome, RunOpened, Samples, Status};
 use quorate_kernel::redact::REDACTED;
 use quorate_ledger::council_log::line::SUPERSEDED;
 use quorate_protocol::answers::deliberator::NOT_JUDGED;
@@ -23,7 +23,8 @@ use super::artifact::repository_path;
 use super::budget;
 use super::disk::{display_ledger, display_path};
 use super::error::Error;
-use super::member_usage::{Failure, MemberUsage, RecordedAnswers};
+use super::hidden_text;
+use super::member_usage::{self, Failure, MemberUsage, RecordedAnswers};
 use super::session::LedgerSession;
 
 pub use quorate_kernel::record::Override;
@@ -213,6 +214,10 @@ pub struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Failure")]
     pub failure: Option<Failure>,
+    /// How its samples differ, if it was asked several times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Samples")]
+    pub samples: Option<Samples>,
 }
 
 /// A deliberator's finding.
@@ -280,7 +285,7 @@ impl Review {
         let opened = &history.opened;
         let outcome = history.outcome().unwrap_or_default();
         let recorded = RecordedAnswers::count(history);
-        let model_asked = opened.asks_a_model() && !recorded.all();
+        let model_asked = member_usage::is_model_asked(history);
         let mut usage = MemberUsage::all(history);
         let mut report = Review {
             schema: SCHEMA,
@@ -309,7 +314,7 @@ impl Review {
             },
             findings: outcome.findings.iter().filter_map(finding).collect(),
             prior_verdicts_consulted: outcome.prior_verdicts_consulted.unwrap_or(0),
-            executor: opened.executor_names(),
+            executor: member_usage::executor_names(history),
             model_asked,
             recorded: recorded.headline().filter(|_| !model_asked),
             kind: executor_kinds(history),
@@ -328,8 +333,12 @@ impl Review {
         report.add_sorting(opened);
         report.add_notes();
         report.notes.extend(report.text.as_deref().filter(|_| opened.redactions > 0).and_then(withheld_note));
+        report.notes.extend(hidden_text::notes(opened));
         report.notes.extend(not_judged_notes(&report.deliberators));
         report.notes.extend(recorded.note());
+        report.notes.extend(member_usage::stand_in_note(history));
+        report.notes.extend(member_usage::samples_notes(history));
+        report.notes.extend(member_usage::refused_tools_notes(history));
         report.notes.extend(erased_note(history));
         report
     }
@@ -569,7 +578,11 @@ fn deliberators(
 
 /// The kinds of all executors, each once.
 fn executor_kinds(history: &History) -> String {
-    let kinds: BTreeSet<&str> = history.opened.executors.iter().map(|one| &*one.kind).collect();
+    let mut kinds: BTreeSet<&str> = history.opened.executors.iter().map(|one| &*one.kind).collect();
+    if history.consultations().any(|ended| ended.stand_in_for.is_some() && ended.answer.is_some()) {
+        let answered = history.consultations().filter(|ended| ended.answer.is_some());
+        kinds = answered.map(|ended| &*ended.kind).collect();
+    }
     kinds.into_iter().collect::<Vec<_>>().join(", ")
 }
 
@@ -590,6 +603,7 @@ fn answer(history: &History, step: &str, member: &str) -> Answer {
         answer: ended.answer.as_ref().and_then(Json::as_object).cloned(),
         message: ended.text.clone().filter(|text| !text.trim().is_empty()),
         failure: Failure::of(history, ended),
+        samples: ended.samples.clone(),
     }
 }
 

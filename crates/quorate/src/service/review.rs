@@ -15,9 +15,10 @@ use quorate_diagnostics::{Body, Place, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::observer::Observer;
 use quorate_kernel::record::{RunOpened, TierSource};
+use quorate_ledger::Store;
 use quorate_ledger::council_log::IndexedLog;
 use quorate_ledger::store::lease::{LockOutcome, RunGuard};
-use quorate_manifest::config::{CouncilMember, ExecutorTable};
+use quorate_manifest::config::{CouncilMember, ExecutorTable, Fallback};
 use quorate_manifest::council::tiers::{self, UNCLASSIFIED};
 use quorate_manifest::council::{self, ContextFile, VerdictPolicy};
 use quorate_manifest::tree::reader::meant_or;
@@ -209,6 +210,29 @@ pub(crate) fn estimate(
     estimate::estimate(&spec, Part::new(PartKind::Artifact, &*artifact.display_name, &*artifact.text))
 }
 
+/// How long the last review by the same council with the same executors took, in milliseconds; `None` if the ledger has
+/// none. Creates no ledger.
+///
+/// # Errors
+/// If configuration or executor are unusable, or the ledger does not answer.
+#[crate::boxed]
+pub(crate) async fn last_run_ms(
+    environment: &Environment,
+    places: &PathOverrides,
+    artifact: &Artifact,
+    request: &ReviewRequest,
+) -> Result<Option<u64>, Error> {
+    let workspace = load(environment, places, artifact)?;
+    if !workspace.ledger.may_exist() {
+        return Ok(None);
+    }
+    let spec = build(environment, &workspace, &request.options, request.policy)?;
+    let store = Box::pin(Store::open_at(&workspace.ledger)).await?.store;
+    let took = estimate::last_run_ms(&spec, &store).await;
+    store.close().await;
+    took
+}
+
 fn load(environment: &Environment, places: &PathOverrides, artifact: &Artifact) -> Result<Workspace, Error> {
     let start = artifact.path.as_deref().and_then(Path::parent).unwrap_or(&environment.directory);
     let workspace = workspace::load(environment, places, start)?;
@@ -310,16 +334,19 @@ pub(crate) fn select_executors<'w>(
     let mut selected = Vec::new();
     for member in workspace.council.member_ids() {
         let choice = Choice::of(workspace, options, member);
-        let executor = match built.iter().find(|(known, _)| known.is_same(&choice)) {
+        let mut executor = match built.iter().find(|(known, _)| known.is_same(&choice)) {
             Some((_, executor)) => executor.clone(),
             None => {
                 let place = workspace.config.council_members.get(member);
                 let mut executor = choice.build(workspace, place)?;
-                executor.timeout = options.timeout.unwrap_or(executor.timeout);
+                executor.limit_time(options.timeout);
                 built.push((choice, executor.clone()));
                 executor
             }
         };
+        let table = workspace.config.council_members.get(member);
+        let samples = table.and_then(|table| table.samples).or(workspace.council.samples_of(member));
+        executor.samples = samples.unwrap_or(1);
         selected.push((member, executor));
     }
     ensure_one_executor(options.model.as_deref(), selected.iter().map(|(_, executor)| executor))?;
@@ -364,6 +391,8 @@ pub(crate) fn ensure_known_members(workspace: &Workspace) -> Result<(), Error> {
 struct Choice<'w> {
     source: Source<'w>,
     model: Option<&'w str>,
+    /// The member's own list of stand-ins, and the file that has it.
+    fallback: Option<(&'w Fallback, &'w Path)>,
 }
 
 #[derive(Clone, Copy)]
@@ -388,15 +417,19 @@ impl<'w> Choice<'w> {
         let own = || table?.executor.as_ref().map(Source::Table);
         let runtime = || council.runtime_of(member).or(council.runtime.as_ref()).map(Source::Runtime);
         let default = || config.default_executor.as_ref().map(Source::Default);
-        let of_table = table.filter(|_| person.is_none()).and_then(|table| table.model.as_ref());
+        let table_of_file = table.filter(|_| person.is_none());
+        let of_table = table_of_file.and_then(|table| table.model.as_ref());
+        let by_table = || Some((table_of_file?.fallback.as_ref()?, workspace.config_path.as_deref()?));
+        let by_council = || Some((council.fallback_of(member)?, workspace.council_path.as_deref()?));
         Choice {
+            fallback: by_table().or_else(|| by_council().filter(|_| options.executor.is_none())),
             source: person.or_else(own).or_else(runtime).or_else(default).unwrap_or(Source::Unnamed),
             model: options.model.as_deref().or(of_table.map(|(name, _)| name.as_str())),
         }
     }
 
     /// Whether members with these choices share an executor.
-    fn is_same(&self, other: &Choice<'_>) -> bool {
+    fn is_same(&self, other: &Choice<'w>) -> bool {
         let has_same_source = match (self.source, other.source) {
             (Source::Person(one), Source::Person(other)) => one == other,
             (Source::Table((one, _)), Source::Table((other, _)))
@@ -405,7 +438,10 @@ impl<'w> Choice<'w> {
             (Source::Unnamed, Source::Unnamed) => true,
             _ => false,
         };
-        has_same_source && self.model == other.model
+        let names = |choice: &Choice<'w>| {
+            choice.fallback.map(|(list, _)| list.iter().map(|(name, _)| name).collect::<Vec<_>>())
+        };
+        has_same_source && self.model == other.model && names(self) == names(other)
     }
 
     /// Builds it; `table` is the member's in `quorate.toml`.
@@ -431,7 +467,17 @@ impl<'w> Choice<'w> {
         // `--model` has no place in a file.
         let of_table = |table: &&CouncilMember| table.model.as_ref().map(|(name, _)| &**name) == self.model;
         let table = table.filter(of_table);
-        with_model(self.model.map(|name| NamedModel { name, table }), build)
+        let selected = with_model(self.model.map(|name| NamedModel { name, table }), build)?;
+        match (self.fallback, self.source) {
+            (Some((list, file)), _) => {
+                selected.with_member_fallback(list, (registry, config), SelectedBy::File(file))
+            }
+            (None, Source::Runtime(ExecutorTable { fallback: Some(list), .. })) => {
+                let file = workspace.council_path.as_deref().unwrap_or(&council.dir);
+                selected.with_fallback(list, (registry, config), SelectedBy::File(file))
+            }
+            (None, _) => Ok(selected),
+        }
     }
 }
 
@@ -473,7 +519,8 @@ pub(crate) fn build(
     }
     let policy = policy.or(council.policy).unwrap_or(VerdictPolicy::Seed);
     let setup = Setup::from_manifest(council, policy);
-    let settings: Json = executors.iter().map(|(id, executor)| json!([id, executor.settings])).collect();
+    let settings: Json =
+        executors.iter().map(|(id, executor)| json!([id, executor.recorded_settings()])).collect();
     let fingerprint = Fingerprint::of_council(workspace, &setup, &settings);
     let mut executors = executors.into_iter().map(|(_, executor)| executor);
     let mut member = |id: Name, prompt: &Arc<str>, context, weight| {

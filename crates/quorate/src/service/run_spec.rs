@@ -18,7 +18,7 @@ use quorate_kernel::extensions::Extensions;
 use quorate_kernel::history::History;
 use quorate_kernel::observer::Observer;
 use quorate_kernel::ports::ledger::LedgerError;
-use quorate_kernel::record::{self, ExecutorUsed, Input, RunOpened, Spent};
+use quorate_kernel::record::{self, ExecutorUsed, HiddenText, Input, RunOpened, Spent};
 use quorate_manifest::loader::Refs;
 use quorate_manifest::playbook;
 use quorate_manifest::tree::reader::meant_or;
@@ -37,7 +37,7 @@ use super::budget;
 use super::compose::{self, Sources};
 use super::environment::Environment;
 use super::error::Error;
-use super::executor::{SelectedEmbedder, SelectedExecutor};
+use super::executor::{SelectedExecutor, SelectedMeaning};
 use super::finalize::{conclude, finalize};
 use super::manifests::Manifests;
 use super::redaction::Redaction;
@@ -88,6 +88,8 @@ impl PreparedMember {
             executor_name: self.executor.name.clone(),
             timeout: self.timeout,
             retries: self.executor.retries,
+            stand_ins: self.executor.kernel_stand_ins(permit, self.timeout),
+            samples: self.executor.samples,
             role: self.prompt.clone(),
             persona: self.persona.clone(),
             context: self.context.clone(),
@@ -121,8 +123,8 @@ pub(crate) struct RunSpec<S> {
     pub report: Report,
     pub(crate) fingerprint: Fingerprint,
     pub(crate) extensions: Extensions,
-    /// The workspace's embedder, if the run needs it.
-    pub(crate) embedder: Option<SelectedEmbedder>,
+    /// What compares meanings in the workspace, if the run needs it.
+    pub(crate) meaning: Option<SelectedMeaning>,
     pub(crate) caps: Caps,
     pub(crate) wall: Option<Duration>,
     pub(crate) options: RunOptions,
@@ -159,7 +161,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
             report: Report::new(),
             fingerprint,
             extensions: Extensions::default(),
-            embedder: None,
+            meaning: None,
             caps: options.caps_within(budget::configured(&workspace.config)),
             wall: workspace.config.budget.wall,
             options: options.clone(),
@@ -171,22 +173,23 @@ impl<S: ProtocolSetup> RunSpec<S> {
         self.fingerprint.clone().with_input(input_sha256)
     }
 
-    /// Requests trust for all executors and the embedder at once.
+    /// Requests trust for all executors at once, and for what compares meanings.
     ///
     /// # Errors
     /// If a file that names an executor is not trusted, an executor's program is not installed, or a cap cannot be
     /// enforced.
     pub(crate) fn admit(&self, environment: &Environment) -> Result<Permit, Error> {
         let needs = self.members.iter().flat_map(|member| member.executor.needs());
-        let needs = needs.chain(self.embedder.as_ref().map(SelectedEmbedder::needs)).collect();
+        let needs =
+            needs.chain(self.meaning.as_ref().map(SelectedMeaning::needs).unwrap_or_default()).collect();
         let permit = trust::admit(environment, needs)?;
         for PreparedMember { executor, .. } in &self.members {
             executor.ensure_installed()?;
             executor.ensure_enforceable(&self.caps)?;
         }
-        if let Some(embedder) = &self.embedder {
-            embedder.ensure_installed()?;
-            embedder.ensure_enforceable(&self.caps)?;
+        if let Some(meaning) = &self.meaning {
+            meaning.ensure_installed()?;
+            meaning.ensure_enforceable(&self.caps)?;
         }
         Ok(permit)
     }
@@ -284,9 +287,9 @@ impl<S: ProtocolSetup> RunSpec<S> {
             caps,
             wall: self.wall,
             redactor: self.redaction.redactor.clone(),
-            extensions: match &self.embedder {
-                Some(embedder) => {
-                    Extensions { embedder: Some(embedder.embedder(permit)), ..self.extensions.clone() }
+            extensions: match &self.meaning {
+                Some(meaning) => {
+                    Extensions { meaning: Some(meaning.meaning(permit)), ..self.extensions.clone() }
                 }
                 None => self.extensions.clone(),
             },
@@ -325,6 +328,7 @@ impl<S: ProtocolSetup> RunSpec<S> {
                 sha256: entropy::sha256_hex(part.text.as_bytes()),
             }],
             redactions: (new.redactions + self.setup_redactions) as u64,
+            hidden: Some(artifact.hidden.clone()).filter(|hidden| *hidden != HiddenText::default()),
             executors: self.executors(),
             executor: Some(self.options.executor.clone()),
             model: self.options.model.clone(),
@@ -408,14 +412,14 @@ impl Fingerprint {
         manifest: &Json,
         setup: &assembly::Setup,
         members: &[PreparedMember],
-        embedder: Option<&SelectedEmbedder>,
+        meaning: Option<&SelectedMeaning>,
     ) -> Self {
         let by_member = |value: fn(&PreparedMember) -> Json| {
             members.iter().map(|member| json!([&*member.id, value(member)])).collect::<Json>()
         };
-        let executors = by_member(|member| member.executor.settings.clone());
-        let executors = match embedder {
-            Some(embedder) => json!([executors, embedder.settings]),
+        let executors = by_member(|member| member.executor.recorded_settings());
+        let executors = match meaning {
+            Some(meaning) => json!([executors, meaning.settings]),
             None => executors,
         };
         let components = vec![

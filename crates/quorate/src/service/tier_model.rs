@@ -68,7 +68,7 @@ impl TierModel {
         permit: Option<Permit>,
     ) -> Result<Self, Error> {
         let workspace = &session.workspace;
-        let (executor, settings) = (adjudicator.name.clone(), adjudicator.settings.to_string());
+        let (executor, settings) = (adjudicator.name.clone(), adjudicator.recorded_settings().to_string());
         let permit = permit.filter(|_| adjudicator.about().asks_a_model);
         let config = permit.map(|permit| adjudicator.into_member_config(permit));
         let call = SingleCall {

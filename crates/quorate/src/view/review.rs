@@ -383,7 +383,10 @@ pub fn members<'r>(members: impl IntoIterator<Item = &'r MemberUsage>) -> Doc {
     let mut doc = Doc::new();
     let columns: [Column; 9] = [
         ("member", |one| one.member.clone()),
-        ("through", |one| one.executor.clone()),
+        ("through", |one| match &one.stand_in_for {
+            Some(own) => format!("{} (for {own})", one.executor),
+            None => one.executor.clone(),
+        }),
         ("model", |one| {
             let asked = one.requested_model.as_ref().map(|asked| format!(" (asked for {asked})"));
             format!("{}{}", one.model.as_deref().unwrap_or_default(), asked.unwrap_or_default())
@@ -401,10 +404,22 @@ pub fn members<'r>(members: impl IntoIterator<Item = &'r MemberUsage>) -> Doc {
         doc.heading("Who was asked");
         doc.table(table);
     }
+    doc.items(members.iter().take(MAX_MEMBERS).filter_map(|one| stand_in(one)));
     if let more @ 1.. = members.len().saturating_sub(MAX_MEMBERS) {
         doc.line(format!("… and {}.", amount(more as u64, "more member")));
     }
     doc
+}
+
+/// The executors that a member's stand-in stands in for, with the reasons.
+fn stand_in(one: &MemberUsage) -> Option<String> {
+    let own = one.stand_in_for.as_ref()?;
+    let tried = one.tried.iter().map(|tried| match *tried.executor == **own {
+        true => tried.message.clone(),
+        false => format!("{}: {}", tried.executor, tried.message),
+    });
+    let why = tried.collect::<Vec<_>>().join("; ");
+    Some(format!("{}: answered by {}, standing in for {own}: {why}", one.member, one.executor))
 }
 
 /// Empty if it is unknown.

@@ -5,7 +5,7 @@ use quorate_manifest::money::Money;
 use quorate_protocol::policy::Verdict;
 
 use super::doc::{Doc, Table, Text, Tone};
-use super::wording::{amount, cost, digit_groups, dollars};
+use super::wording::{amount, cost, digit_groups, dollars, last_run, samples};
 use crate::service::estimate::{Estimate, Estimates, ExecutorEstimate};
 use crate::sweep::{Sweep, SweptFile, SweptOutcome};
 
@@ -60,6 +60,12 @@ impl Estimate {
             false => doc.heading(format!("{name}: {}", amount(self.calls, "call"))),
         }
         self.executors.iter().for_each(|executor| doc.line(line(executor)));
+        if !self.samples.is_empty() {
+            doc.line(format!("Counted in these calls: {}.", samples(&self.samples)));
+        }
+        if let Some(ms) = self.last_run_ms {
+            doc.line(last_run(ms));
+        }
     }
 }
 
@@ -125,13 +131,30 @@ fn summary(all: &[SweptFile]) -> String {
     if listed.is_empty() { format!("{files}.") } else { format!("{files}: {}.", listed.join(", ")) }
 }
 
+/// An executor's name, with its model.
+fn executor_with_model(executor: &str, model: Option<&String>) -> String {
+    match model {
+        Some(model) if !executor.contains(model.as_str()) => format!("{executor} (model {model})"),
+        _ => executor.to_owned(),
+    }
+}
+
 fn line(executor: &ExecutorEstimate) -> String {
-    let name = match &executor.model {
-        Some(model) if !executor.executor.contains(model.as_str()) => {
-            format!("{} (model {model})", executor.executor)
-        }
-        _ => executor.executor.clone(),
-    };
+    let stand_ins = executor.stand_ins.iter();
+    let stand_ins: Vec<String> =
+        stand_ins.map(|one| executor_with_model(&one.executor, one.model.as_ref())).collect();
+    match stand_ins.is_empty() {
+        true => line_without_stand_ins(executor),
+        false => format!(
+            "{}; asked only if its service fails, and part of the maximum: {}",
+            line_without_stand_ins(executor),
+            stand_ins.join(", ")
+        ),
+    }
+}
+
+fn line_without_stand_ins(executor: &ExecutorEstimate) -> String {
+    let name = executor_with_model(&executor.executor, executor.model.as_ref());
     let calls = amount(executor.calls, "call");
     if !executor.asks_a_model {
         return format!("{name}: {calls}, no model is asked");
@@ -140,7 +163,8 @@ fn line(executor: &ExecutorEstimate) -> String {
     let expected = cost(&Usage { tokens_in, tokens_out, money, ..Usage::default() });
     let mut text = format!("{name}: {calls}, about {}", expected.trim_start_matches(", "));
     match (money, most.money) {
-        (Some(Money::ZERO), _) | (_, Some(Money::ZERO)) => {}
+        (Some(Money::ZERO), _) if executor.stand_ins.is_empty() => {}
+        (_, Some(Money::ZERO)) => {}
         (_, Some(most)) => text.push_str(&format!("; at most US$ {}", dollars(most))),
         (_, None) => match most.tokens {
             Some(tokens) => {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use quorate_kernel::attempts::Cost;
 use quorate_kernel::history::{History, replay as derive};
 use quorate_kernel::ports::ledger::Kind;
-use quorate_kernel::record::{self, Outcome, Status};
+use quorate_kernel::record::{self, Outcome, Samples, Status};
 use quorate_manifest::assembly::{Grouping, Mode};
 use quorate_protocol::Json;
 use quorate_protocol::assembly::{self, AssemblyRequest, Rule, Setup};
@@ -17,7 +17,8 @@ use serde_json::{Map, json};
 
 use super::super::error::Error;
 use super::super::finalize::drops_answers_at_end;
-use super::super::member_usage::{Failure, MemberUsage, RecordedAnswers};
+use super::super::hidden_text;
+use super::super::member_usage::{self, Failure, MemberUsage, RecordedAnswers};
 use super::super::report::QUEUED_NOTE;
 use super::super::run_opened;
 use super::super::session::LedgerSession;
@@ -364,7 +365,11 @@ impl Decision {
                 "Not judged: what looks like a secret, in {found} {places}; members do not see it."
             ));
         }
+        self.notes.extend(hidden_text::notes(&history.opened));
         self.notes.extend(RecordedAnswers::count(history).note());
+        self.notes.extend(member_usage::stand_in_note(history));
+        self.notes.extend(member_usage::samples_notes(history));
+        self.notes.extend(member_usage::refused_tools_notes(history));
         self.notes.extend(crate::service::report::erased_note(history));
     }
 
@@ -374,7 +379,7 @@ impl Decision {
         let outcome: Outcome = record::read(&outcome).unwrap_or_default();
         let opened = &history.opened;
         let recorded = RecordedAnswers::count(history);
-        let model_asked = opened.asks_a_model() && !recorded.all();
+        let model_asked = member_usage::is_model_asked(history);
         let violations = history.facts.iter().filter(|(kind, _)| kind == Kind::Violation.as_str());
         let spent = Cost { calls: history.calls, usage: history.usage, took: history.wall };
         // A word of another version counts as no verdict.
@@ -403,7 +408,7 @@ impl Decision {
             rules: outcome.rules,
             partial: !outcome.missing.is_empty(),
             missing: outcome.missing,
-            executor: opened.executor_names(),
+            executor: member_usage::executor_names(history),
             model_asked,
             recorded: recorded.headline().filter(|_| !model_asked),
             spent,
@@ -533,6 +538,10 @@ struct LastResult<'m> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Failure")]
     failure: Option<&'m Failure>,
+    /// How the samples of the last answer differ, if it was asked several times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Samples")]
+    samples: Option<&'m Samples>,
     /// All questions in order, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<Consultation>")]
@@ -546,6 +555,7 @@ fn last_result<S: Serializer>(asked: &[Consultation], serializer: S) -> Result<S
         answer: last_answer(asked),
         message: last.and_then(|last| last.message.as_deref()),
         failure: last.and_then(|last| last.failure.as_ref()),
+        samples: last.and_then(|last| last.samples.as_ref()),
         consultations: Some(asked).filter(|all| all.len() > 1),
     };
     result.serialize(serializer)
@@ -574,6 +584,10 @@ pub struct Consultation {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Failure")]
     pub failure: Option<Failure>,
+    /// How its samples differ, if it was asked several times.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Samples")]
+    pub samples: Option<Samples>,
     /// The name of the executor.
     #[schemars(with = "Option<String>")]
     pub executor: String,
@@ -622,6 +636,7 @@ impl Consultation {
             answer: ended.answer.as_ref().and_then(Json::as_object).cloned(),
             message: ended.text.clone(),
             failure: Failure::of(history, ended),
+            samples: ended.samples.clone(),
             executor: ended.executor.clone(),
             ms: ended.spent.ms.unwrap_or_default(),
         }

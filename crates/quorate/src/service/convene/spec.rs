@@ -13,7 +13,7 @@ use quorate_kernel::observer::Observer;
 use quorate_kernel::record::{RunOpened, Spent};
 use quorate_kernel::registry::Registry;
 use quorate_manifest::assembly::{MatchMode, ResolvedAssembly};
-use quorate_manifest::config::Configuration;
+use quorate_manifest::config::{Configuration, Fallback};
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::document::Document;
 use quorate_manifest::loader::{Loader, ReadResult, Reference, Refs};
@@ -74,13 +74,13 @@ pub(crate) fn build(
     let registries = &environment.registries;
     let resolved = &input.resolution.resolved;
     let compares = resolved.match_mode == MatchMode::Semantic && !resolved.locked_traits.is_empty();
-    let embedder = match compares && !registries.has_embedder() {
-        true => executor::configured_embedder(&workspace.registry, &workspace.config)?,
+    let meaning = match compares && !registries.has_embedder() {
+        true => executor::configured_meaning(&workspace.registry, &workspace.config)?,
         false => None,
     };
     let redaction = &workspace.redaction;
     let setup = Setup {
-        embeds: registries.has_embedder() || embedder.is_some(),
+        embeds: registries.has_embedder() || meaning.is_some(),
         early_decision: workspace.config.early_decision,
         ..input.setup.clone()
     };
@@ -94,12 +94,12 @@ pub(crate) fn build(
     redaction.check_ids(members.iter().map(|member| &*member.id))?;
     let documents = &resolved.chain.documents;
     let manifest = documents.iter().map(|document| json!(&*document.text)).collect();
-    let fingerprint = Fingerprint::of_assembly(workspace, &manifest, &setup, &members, embedder.as_ref());
+    let fingerprint = Fingerprint::of_assembly(workspace, &manifest, &setup, &members, meaning.as_ref());
     Ok(RunSpec {
         setup_redactions,
         report,
         extensions: registries.extensions(),
-        embedder,
+        meaning,
         ..RunSpec::new(workspace, options, setup, members, fingerprint)
     })
 }
@@ -254,7 +254,12 @@ pub(crate) fn prepare(
         }
         let (text, persona, composed) = personas[&key].clone();
         let named = executor_choice(options, configuration, &input.resolution, &member.id, runtime.as_ref());
-        let executor = executors.get(named)?;
+        let mut executor = executors.get(named)?;
+        if let Some((list, file)) = member_fallback(options, configuration, &input.resolution, &member.id) {
+            let from = (&*workspace.registry, configuration);
+            executor = executor.with_member_fallback(&list, from, SelectedBy::File(&file))?;
+        }
+        executor.samples = samples(configuration, resolved, &member.id);
         prepared.push(PreparedMember {
             id: member.id.clone(),
             role: member.role.clone(),
@@ -279,6 +284,33 @@ struct ExecutorChoice {
     place: Option<Place>,
     /// The file that names it; `None` if a person named it.
     file: Option<PathBuf>,
+}
+
+/// A member's own list of stand-ins, and the file that has it. A person who names an executor replaces the list as well.
+fn member_fallback(
+    options: &RunOptions,
+    configuration: &Configuration,
+    view: &Resolution,
+    member: &str,
+) -> Option<(Fallback, PathBuf)> {
+    if options.executor.is_some() {
+        return None;
+    }
+    let resolved = &view.resolved;
+    let table = configuration.assemblies.get(&resolved.name);
+    if let Some(list) = table.and_then(|table| table.fallbacks.of(member)) {
+        return Some((list.clone(), configuration.path()));
+    }
+    let ours = resolved.metadata.get("quorate")?;
+    let own = ours.get("members").and_then(|members| members.get(member)?.get("fallback"));
+    let leaf = resolve::disk_path(&view.root, resolved.chain.leaf());
+    let place = Place {
+        file: leaf.display().to_string().into(),
+        span: 0..0,
+        path: "metadata.quorate.fallback".to_owned(),
+    };
+    let named = own.or_else(|| ours.get("fallback"))?.as_array()?.iter().filter_map(Json::as_str);
+    Some((named.map(|name| (name.to_owned(), place.clone())).collect(), leaf))
 }
 
 /// The executor of a member; `None` if none is named. A person's choice comes before `quorate.toml`, which comes before the
@@ -322,7 +354,25 @@ fn executors_in_metadata(metadata: &Map<String, Json>) -> (BTreeMap<String, Stri
     (members.filter_map(|(id, of)| Some((id.clone(), executor(of)?))).collect(), executor(ours))
 }
 
-/// The executors that an assembly or an operator names in its file.
+/// How many times a member is asked for each answer: as `quorate.toml` says, else the manifest.
+fn samples(configuration: &Configuration, resolved: &ResolvedAssembly, member: &str) -> u32 {
+    let table = configuration.assemblies.get(&resolved.name);
+    let ours = resolved.metadata.get("quorate");
+    let of_member = || ours?.get("members")?.get(member)?.get("samples");
+    let in_manifest = || of_member().or_else(|| ours?.get("samples"))?.as_u64();
+    let samples = table.and_then(|table| table.samples.of(member));
+    samples.or_else(|| u32::try_from(in_manifest()?).ok()).unwrap_or(1)
+}
+
+/// The stand-ins in an assembly's `metadata.quorate`.
+fn stand_ins_in_metadata(metadata: &Map<String, Json>) -> Vec<String> {
+    let Some(ours) = metadata.get("quorate") else { return Vec::new() };
+    let members = ours.get("members").and_then(Json::as_object).into_iter().flat_map(Map::values);
+    let lists = members.chain([ours]).filter_map(|of| of.get("fallback")?.as_array());
+    lists.flatten().filter_map(Json::as_str).map(str::to_owned).collect()
+}
+
+/// The executors that an assembly or an operator names in its file, stand-ins included.
 pub(crate) fn executor_names(loader: &Loader<'_>, document: &Arc<Document>) -> Vec<String> {
     if document.doctype == Doctype::Operator {
         return operator::load_operator(loader, document)
@@ -332,9 +382,10 @@ pub(crate) fn executor_names(loader: &Loader<'_>, document: &Arc<Document>) -> V
             .collect();
     }
     let metadata = document.root.key("metadata").map(|node| node.to_json());
-    let (members, all) =
-        executors_in_metadata(metadata.as_ref().and_then(Json::as_object).unwrap_or(&Map::new()));
-    members.into_values().chain(all).collect()
+    let none = Map::new();
+    let metadata = metadata.as_ref().and_then(Json::as_object).unwrap_or(&none);
+    let (members, all) = executors_in_metadata(metadata);
+    members.into_values().chain(all).chain(stand_ins_in_metadata(metadata)).collect()
 }
 
 /// The runtime of the operator that executes the assembly.

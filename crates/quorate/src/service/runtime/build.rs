@@ -21,7 +21,7 @@ use quorate_kernel::ports::telemetry::Lifecycle;
 use quorate_kernel::registry::{BuildContext, ExecutorResolver, Kinds, Registry};
 use quorate_kernel::turn::{HookFlags, Policy, Prompt, Speaker};
 use quorate_ledger::store::address::StoreAddress;
-use quorate_manifest::config::Configuration;
+use quorate_manifest::config::{Configuration, MAX_STAND_INS};
 use quorate_manifest::document::Document;
 use quorate_protocol::{Json, Name};
 use serde_json::{Map, json};
@@ -31,7 +31,9 @@ use super::{RuntimeRequest, budget};
 use crate::service::compose::Sources;
 use crate::service::environment::Environment;
 use crate::service::error::{Error, ErrorKind};
-use crate::service::executor::{self, Origin, SelectedBy, SelectedExecutor, with_help};
+use crate::service::executor::{
+    self, Origin, SAMPLES, SAMPLES_HELP, SelectedBy, SelectedExecutor, with_help,
+};
 use crate::service::trust::requests::TrustRequest;
 use crate::service::workspace::Workspace;
 
@@ -266,7 +268,8 @@ impl PortBuilder<'_> {
     /// One participant with its executor: the first of the request's, the one in quorate.toml and the manifest's (Q1).
     fn speaker(&mut self, at: usize, participant: &Participant) -> Option<Speaker> {
         let prompt = self.written.participant_prompts.get(at).cloned().unwrap_or_default();
-        let chosen = match self.executor(at, participant, &prompt) {
+        let chosen = self.executor(at, participant, &prompt);
+        let chosen = match chosen.and_then(|chosen| self.with_fallback(at, participant, chosen)) {
             Ok(chosen) => chosen,
             Err(error) => {
                 self.report.absorb(*error.report);
@@ -301,7 +304,8 @@ impl PortBuilder<'_> {
         }
         let kind = participant.executor.as_str();
         let written = &self.written.runtime.participants[at];
-        let config = written.config.clone().unwrap_or_default();
+        let mut config = written.config.clone().unwrap_or_default();
+        config.remove(FALLBACK);
         let here = participant_place(self.document, at, "executor");
         let Some(new) = registry.executor_kind(kind) else {
             if configuration.executors.contains_key(kind) || registry.preset_kind(kind).is_some() {
@@ -333,6 +337,37 @@ impl PortBuilder<'_> {
         self.executor_with_config(at, kind, config, &new)
     }
 
+    /// The executor with the stand-ins of `[runtimes.<id>]`, else of the participant's `config`, unless the request names an
+    /// executor.
+    fn with_fallback(
+        &self,
+        at: usize,
+        participant: &Participant,
+        chosen: SelectedExecutor,
+    ) -> Result<SelectedExecutor, Error> {
+        if self.request.executor.is_some() {
+            return Ok(chosen);
+        }
+        let from = (self.registry, self.configuration);
+        let table = self.configuration.runtimes.get(&self.written.runtime.id);
+        if let Some(list) = table.and_then(|table| table.fallbacks.of(&participant.id)) {
+            return chosen.with_member_fallback(list, from, SelectedBy::File(&self.configuration.path()));
+        }
+        let config = self.written.runtime.participants[at].config.as_ref();
+        let Some(list) = config.and_then(|config| config.get(FALLBACK)) else { return Ok(chosen) };
+        let place = participant_place(self.document, at, "config.fallback");
+        let name =
+            |item: &Json| Some((item.as_str().filter(|name| !name.is_empty())?.to_owned(), place.clone()));
+        let named = list.as_array().filter(|items| items.len() <= MAX_STAND_INS);
+        let Some(list) = named.and_then(|items| items.iter().map(name).collect::<Option<Vec<_>>>()) else {
+            let message = format!("`fallback` must be a list of at most {MAX_STAND_INS} names of executors");
+            let body = Body::new(message).at(place);
+            let help = "name the executors that stand in when the service fails";
+            return Err(Error::configuration(codes::EXECUTOR_INVALID, body.help(help)));
+        };
+        chosen.with_member_fallback(&list, from, SelectedBy::File(&self.written.path))
+    }
+
     /// An executor with the participant's own settings.
     fn executor_with_config(
         &self,
@@ -356,6 +391,10 @@ impl PortBuilder<'_> {
                 refused(ConfigError::for_key(key, message))
             }),
         };
+        if config.contains_key(SAMPLES) {
+            let message = "a participant has no `samples`: it answers in free text, which has no typed fields";
+            return Err(refused(ConfigError::for_key(SAMPLES, message).with_help(SAMPLES_HELP)));
+        }
         let timeout = whole("timeout_ms", config.remove("timeout_ms"), 1)?;
         let retries = whole("retries", config.remove("retries"), 0)?;
         let mut settings = Settings {
@@ -414,6 +453,9 @@ impl PortBuilder<'_> {
         policy
     }
 }
+
+/// The key of a participant's `config` that names stand-ins.
+const FALLBACK: &str = "fallback";
 
 /// The key of a block that names a model.
 const MODEL: &str = "model";
@@ -488,7 +530,23 @@ impl PortBuilder<'_> {
         let conversation = substrate.about().conversation;
         for (at, speaker) in speakers.iter().enumerate() {
             let Some(Speaker { participant, member: config, .. }) = speaker else { continue };
-            if let Err(refused) = config.executor.check_participant(participant, conversation.as_deref()) {
+            let stand_ins =
+                config.stand_ins.iter().map(|stand_in| (&*stand_in.executor, &stand_in.executor_name));
+            let refused = stand_ins
+                .filter(|(executor, _)| executor.turn_schema() != config.executor.turn_schema())
+                .map(|(_, name)| {
+                    let first = &config.executor_name;
+                    let message =
+                        format!("`{name}` cannot stand in for `{first}`: its turns have another form");
+                    ConfigError::for_key("executor", message)
+                        .with_help("in `fallback`, name executors of the same kind")
+                })
+                .next();
+            let executors =
+                config.stand_ins.iter().map(|stand_in| &stand_in.executor).chain([&config.executor]);
+            let mut checks =
+                executors.map(|executor| executor.check_participant(participant, conversation.as_deref()));
+            if let Some(refused) = refused.or_else(|| checks.find_map(Result::err)) {
                 let at = participant_place(self.document, at, refused.key.as_deref().unwrap_or("executor"));
                 let body = with_help(Body::new(refused.message).at(at), refused.help);
                 self.refuse(codes::EXECUTOR_INVALID, body);

@@ -5,6 +5,7 @@ use std::time::Duration;
 use quorate_diagnostics::render::{Colour, TextOptions};
 use quorate_kernel::attempts::Cost;
 use quorate_kernel::ports::executor::Usage;
+use quorate_kernel::record::Tried;
 use quorate_manifest::money::Money;
 
 use super::fixture::{found, hold, incomplete, one_round, open, revise, ship};
@@ -559,9 +560,30 @@ fn usage(member: &str, executor: &str, model: Option<&str>, usage: Usage) -> Mem
         executor: executor.to_owned(),
         kind: "llm".to_owned(),
         model: model.map(str::to_owned),
-        requested_model: None,
         spent: Cost { calls: 2, usage, took: Duration::from_millis(12_345) },
+        ..MemberUsage::default()
     }
+}
+
+#[test]
+fn a_stand_in_is_shown_with_the_reasons() {
+    let tried = |executor: &str, message: &str| Tried {
+        executor: executor.to_owned(),
+        message: message.to_owned(),
+        http: Some(503),
+    };
+    let mut stood_in = usage("skeptic", "ollama:qwen3", Some("qwen3"), Usage::default());
+    stood_in.stand_in_for = Some("opus".to_owned());
+    stood_in.tried = vec![tried("opus", "the service is overloaded"), tried("gpt", "no key")];
+    let shown = members([&stood_in, &usage("evidence", "opus", None, Usage::default())])
+        .text(TextOptions { width: 120, ..TextOptions::default() });
+    for part in [
+        "ollama:qwen3 (for opus)",
+        "skeptic: answered by ollama:qwen3, standing in for opus: the service is overloaded; gpt: no key",
+    ] {
+        assert!(shown.contains(part), "{shown}");
+    }
+    assert!(!shown.contains("evidence: answered"), "{shown}");
 }
 
 #[test]
