@@ -128,10 +128,13 @@ impl Executor for AgentCli {
         notes.note(|noted| noted.version = oneshot::cached_version(&launch.program));
         let launch = Arc::new(launch);
         let ended = call::run(Arc::clone(&launch), invocation.prompt, deadline).await?;
-        let (model, usage) = self.config.output.model_and_usage(&String::from_utf8_lossy(&ended.stdout));
+        let printed = String::from_utf8_lossy(&ended.stdout);
+        let (model, usage) = self.config.output.model_and_usage(&printed);
+        let refused_tools = self.config.output.refused_tools(&printed);
         let last_words = oneshot::excerpt(&String::from_utf8_lossy(&ended.stderr));
         notes.note(|noted| {
             noted.usage = Some(usage);
+            noted.refused_tools = refused_tools;
             noted.model.clone_from(&model);
             noted.last_words = Some(last_words).filter(|words| !words.is_empty());
         });
@@ -144,8 +147,8 @@ impl Executor for AgentCli {
                 &format!("it does not know an argument ({line})"),
             ));
         }
-        match output::read_reply(self.config.output, form, &self.config.command_name(), ended, files.as_ref())
-        {
+        let command = self.config.command_name();
+        match output::read_reply(self.config.output, form, &command, ended, files.as_ref(), &notes) {
             Ok(reply) => Ok(Reply { model, usage, ..reply }),
             Err(failure) => Err(with_sandbox_hint(failure, launch.sandbox.as_ref())),
         }

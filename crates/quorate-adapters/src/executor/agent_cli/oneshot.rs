@@ -122,18 +122,24 @@ pub(super) fn excerpt(printed: &str) -> String {
     }
 }
 
-/// A line without the escape sequences that colour it or move the cursor.
+/// A line without escape sequences, other control characters and white space around it.
 fn strip_escapes(line: &str) -> String {
+    let plain: String = without_escapes(line).chars().filter(|character| !character.is_control()).collect();
+    plain.trim().to_owned()
+}
+
+/// A line without the escape sequences that colour it or move the cursor.
+pub(super) fn without_escapes(line: &str) -> String {
     let mut plain = String::with_capacity(line.len());
     let mut characters = line.chars().peekable();
     while let Some(character) = characters.next() {
         if character == '\u{1b}' && characters.next_if_eq(&'[').is_some() {
             characters.by_ref().find(|character| ('\u{40}'..='\u{7e}').contains(character));
-        } else if !character.is_control() {
+        } else {
             plain.push(character);
         }
     }
-    plain.trim().to_owned()
+    plain
 }
 
 const VERSION_TIMEOUT: Duration = Duration::from_secs(10);

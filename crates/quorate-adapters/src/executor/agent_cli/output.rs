@@ -3,13 +3,13 @@
 //! The table of messages by which CLIs report an exhausted limit is at the end.
 
 use quorate_kernel::answer;
-use quorate_kernel::ports::executor::{Failure, Reply};
+use quorate_kernel::ports::executor::{Failure, Notes, Reply};
 use quorate_protocol::Json;
 use quorate_protocol::answers::Schema;
 
 use super::call::{AttemptFiles, CallOutput, Termination};
 use super::oneshot::{describe_exit, describe_status, with_excerpt};
-use super::presets::{ModelAndUsage, OutputFormat, ReplyError, claude, codex, gemini};
+use super::presets::{ModelAndUsage, OutputFormat, ReplyError, claude, codex, envelope, gemini};
 use super::running_process::STDOUT_CAP;
 
 impl OutputFormat {
@@ -20,6 +20,14 @@ impl OutputFormat {
             OutputFormat::ClaudeJson => claude::model_and_usage(stdout),
             OutputFormat::CodexJsonl => codex::model_and_usage(stdout),
             OutputFormat::GeminiJson => gemini::model_and_usage(stdout),
+        }
+    }
+
+    /// The tools that the CLI refused its model.
+    pub(super) fn refused_tools(self, stdout: &str) -> Vec<String> {
+        match self {
+            OutputFormat::Text => Vec::new(),
+            _ => envelope::refused_tools(stdout),
         }
     }
 
@@ -40,14 +48,19 @@ pub(super) fn read_reply(
     command: &str,
     ended: CallOutput,
     files: Option<&AttemptFiles>,
+    notes: &Notes,
 ) -> Result<Reply, Failure> {
     let limit = if form.is_structured() { limit_reason } else { limit_reason_in_prose };
-    let failure = |problem: &str| Failure::failed(format!("`{command}` {problem}"));
+    let failure = |problem: &str| match concerns_answer(problem) {
+        true => notes.without_stand_in(Failure::failed(format!("`{command}` {problem}"))),
+        false => Failure::failed(format!("`{command}` {problem}")),
+    };
+    let bad_answer = |problem: &str| notes.without_stand_in(failure(problem));
     let status = match ended.termination {
         Termination::Exited(status) => status,
         Termination::DeadlinePassed => return Err(Failure::TimedOut),
         Termination::Overflowed => {
-            return Err(failure(&format!("printed more than {} MiB and was ended", STDOUT_CAP >> 20)));
+            return Err(bad_answer(&format!("printed more than {} MiB and was ended", STDOUT_CAP >> 20)));
         }
     };
     if !status.success() {
@@ -57,18 +70,21 @@ pub(super) fn read_reply(
         Ok(stdout) => stdout,
         Err(error) => {
             let place = error.utf8_error().valid_up_to();
-            return Err(failure(&format!("printed bytes that are not UTF-8 (at byte {place})")));
+            return Err(bad_answer(&format!("printed bytes that are not UTF-8 (at byte {place})")));
         }
     };
     let last_message = files.and_then(AttemptFiles::read_last_message);
     if stdout.trim().is_empty() && last_message.is_none() {
-        return Err(failure(&with_excerpt("printed nothing", &String::from_utf8_lossy(&ended.stderr))));
+        return Err(bad_answer(&with_excerpt("printed nothing", &String::from_utf8_lossy(&ended.stderr))));
     }
     let says_so = if output == OutputFormat::Text { limit } else { limit_reason };
     if let Some(meaning) = says_so(&stdout) {
         return Err(failure(&with_excerpt(&format!("gave no answer: {meaning}"), &stdout)));
     }
     let read = match output.reply(&stdout, last_message) {
+        Ok(reply) if output == OutputFormat::Text && form.is_structured() => {
+            Ok(Reply { text: envelope::without_notices(&reply.text), ..reply })
+        }
         // A script in place of the CLI may print the answer itself.
         Err(ReplyError::Malformed) if form.is_structured() && answer::extract(form, &stdout, &[]).is_ok() => {
             Ok(Reply { text: stdout.clone(), ..Reply::default() })
@@ -77,12 +93,13 @@ pub(super) fn read_reply(
     };
     let reply = read.map_err(|why| match why {
         ReplyError::Reported(error) => failure(&with_excerpt("reports an error", &error)),
+        ReplyError::Ambiguous => bad_answer("printed two different answers"),
         ReplyError::Malformed => {
-            failure(&with_excerpt(&format!("printed something else than `{}`", output.as_str()), &stdout))
+            bad_answer(&with_excerpt(&format!("printed something else than `{}`", output.as_str()), &stdout))
         }
     })?;
     if reply.text.trim().is_empty() {
-        return Err(failure("gave an empty answer"));
+        return Err(bad_answer("gave an empty answer"));
     }
     match limit(&reply.text) {
         None => Ok(reply),
@@ -137,6 +154,33 @@ const MESSAGES: &[(&str, &str)] = &[
     ("service is overloaded", "the service is overloaded"),
 ];
 
+/// What CLIs say (in lower case) where the model refused, its answer was cut off, or the prompt is too long. Another model
+/// must not be asked in its place.
+const ANSWER_MESSAGES: &[&str] = &[
+    "usage policy",
+    "usage policies",
+    "content policy",
+    "content filter",
+    "content_filter",
+    "refusal",
+    "refused to answer",
+    "blocked for safety",
+    "prohibited content",
+    "output token maximum",
+    "max_tokens",
+    "max_output_tokens",
+    "prompt is too long",
+    "context window",
+    "context length",
+    "context_length",
+];
+
+/// Whether a message is about the question or the answer, and not about the service.
+fn concerns_answer(message: &str) -> bool {
+    let lowercase = message.to_lowercase();
+    ANSWER_MESSAGES.iter().any(|said| lowercase.contains(said))
+}
+
 /// How a line begins that reports an error before it names one of the table.
 const ERROR_PREFIXES: &[&str] =
     &["error", "api error", "fatal", "429", "you've hit", "you have hit", "claude ai usage limit"];
@@ -189,7 +233,7 @@ mod tests {
     use std::os::unix::process::ExitStatusExt;
     use std::process::ExitStatus;
 
-    use super::{OutputFormat, Schema, read_reply};
+    use super::{Notes, OutputFormat, Schema, read_reply};
     use crate::executor::agent_cli::call::{CallOutput, Termination};
     use crate::executor::agent_cli::oneshot::excerpt;
 
@@ -203,7 +247,7 @@ mod tests {
             stdout: stdout.as_bytes().to_vec(),
             stderr: stderr.as_bytes().to_vec(),
         };
-        read_reply(OutputFormat::Text, form, "x", ended, None)
+        read_reply(OutputFormat::Text, form, "x", ended, None, &Notes::default())
             .map(|reply| reply.text)
             .map_err(|failure| failure.to_string())
     }
@@ -229,7 +273,7 @@ mod tests {
                 stdout: stdout.as_bytes().to_vec(),
                 stderr: Vec::new(),
             };
-            read_reply(output, form, "x", ended, None).map(|reply| reply.text)
+            read_reply(output, form, "x", ended, None, &Notes::default()).map(|reply| reply.text)
         };
         let answer = "Here it is:\n{\"would_block\": false}\n";
         for output in [OutputFormat::ClaudeJson, OutputFormat::CodexJsonl, OutputFormat::GeminiJson] {

@@ -2,6 +2,7 @@
 
 pub(super) mod claude;
 pub(super) mod codex;
+pub(super) mod envelope;
 pub(super) mod gemini;
 
 use std::ffi::OsString;
@@ -109,6 +110,8 @@ pub(super) enum ReplyError {
     Reported(String),
     /// It does not have the promised format.
     Malformed,
+    /// It has two different answers.
+    Ambiguous,
 }
 
 #[cfg(test)]

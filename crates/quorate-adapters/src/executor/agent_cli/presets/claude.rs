@@ -10,7 +10,7 @@ use quorate_kernel::ports::executor::{Reply, Usage};
 use quorate_manifest::money::Money;
 use quorate_protocol::{Json, answers};
 
-use super::{ArgumentBuilder, ArgumentInputs, CliPreset, ModelAndUsage, ServerPassing, count};
+use super::{ArgumentBuilder, ArgumentInputs, CliPreset, ModelAndUsage, ServerPassing, count, envelope};
 use crate::executor::agent_cli::judge::{Judge, JudgeConfig, JudgeSetup, SYSTEM_PROMPT};
 use crate::executor::agent_cli::presets::{OutputFormat, ReplyError};
 
@@ -107,46 +107,17 @@ fn accepted_schema(_: answers::Schema, schema: &Json) -> Option<Json> {
     Some(schema).filter(|schema| schema.to_string().len() <= MAX_SCHEMA_BYTES)
 }
 
-/// The envelope in an output: with `--verbose` that is the list of all messages, and the result comes last.
-fn envelope(stdout: &str) -> Option<Json> {
-    match serde_json::from_str(stdout.trim()).ok()? {
-        Json::Array(mut messages) => Some(messages.pop().unwrap_or_else(|| Json::Array(Vec::new()))),
-        envelope => Some(envelope),
-    }
-}
-
 /// The attempt's usage and the model that answered, with or without a reply.
 pub(in crate::executor::agent_cli) fn model_and_usage(stdout: &str) -> ModelAndUsage {
-    envelope(stdout).map_or_else(ModelAndUsage::default, |envelope| (model(&envelope), usage(&envelope)))
+    let values = envelope::values(stdout);
+    let envelope =
+        values.iter().rev().find(|value| envelope::is_envelope(value) || value.get("usage").is_some());
+    envelope.map_or_else(ModelAndUsage::default, |envelope| (model(envelope), usage(envelope)))
 }
 
-/// The reply in an envelope.
+/// The reply in an envelope: with `--verbose` and as `stream-json` it comes after all messages.
 pub(in crate::executor::agent_cli) fn read(stdout: &str) -> Result<Reply, ReplyError> {
-    let envelope = &envelope(stdout).ok_or(ReplyError::Malformed)?;
-    // An object with none of these keys is not an envelope of the CLI.
-    if !["type", "subtype", "is_error", "result", "structured_output"]
-        .iter()
-        .any(|key| envelope.get(key).is_some())
-    {
-        return Err(ReplyError::Malformed);
-    }
-    let result = envelope.get("result").and_then(Json::as_str);
-    // A session that ended early, such as `error_max_turns`, may carry the text of its last turn.
-    let ended_early =
-        envelope.get("subtype").and_then(Json::as_str).is_some_and(|kind| kind.starts_with("error"));
-    if ended_early || envelope.get("is_error").and_then(Json::as_bool) == Some(true) {
-        return Err(ReplyError::Reported(result.unwrap_or(subtype(envelope)).to_owned()));
-    }
-    let text = match (envelope.get("structured_output").filter(|output| !output.is_null()), result) {
-        (Some(output), _) => output.to_string(),
-        (None, Some(result)) => result.to_owned(),
-        (None, None) => return Err(ReplyError::Reported(subtype(envelope).to_owned())),
-    };
-    Ok(Reply { text, ..Reply::default() })
-}
-
-fn subtype(envelope: &Json) -> &str {
-    envelope.get("subtype").and_then(Json::as_str).unwrap_or("the result is missing")
+    envelope::read(&envelope::values(stdout))
 }
 
 /// The model with the most output; small helper models are listed next to it.

@@ -10,6 +10,7 @@ use quorate_kernel::ports::executor::{Reply, Usage};
 use quorate_protocol::{Json, answers};
 use serde_json::{Map, json};
 
+use super::envelope::{self, text_of};
 use super::{ArgumentBuilder, ArgumentInputs, CliPreset, ModelAndUsage, ServerPassing, count};
 use crate::executor::agent_cli::judge::{HOME, Judge, JudgeConfig, JudgeSetup, SYSTEM_PROMPT};
 use crate::executor::agent_cli::presets::{OutputFormat, ReplyError};
@@ -79,35 +80,39 @@ fn chooses_sandbox(arg: &str) -> bool {
     matches!(flag, "--sandbox" | "-s" | "--dangerously-bypass-approvals-and-sandbox" | "--yolo")
 }
 
-/// The reply in the events, or in the file of the last message.
+/// The reply in the events, or in the file of the last message. Without the file, the events have to be whole from the
+/// message to the end of the turn.
 pub(in crate::executor::agent_cli) fn read(
     stdout: &str,
     last_message: Option<String>,
 ) -> Result<Reply, ReplyError> {
-    let mut message = None;
-    let mut error = None;
-    for event in events(stdout) {
-        match event.get("type").and_then(Json::as_str) {
+    let (mut message, mut error, mut has_ended) = (None, None, false);
+    for event in envelope::values(stdout) {
+        match text_of(&event, "type") {
             Some("item.completed") => message = agent_message(&event).or(message),
-            Some("turn.completed") => error = None,
+            Some("turn.started") => has_ended = false,
+            // It went on after an `error`, such as a lost connection.
+            Some("turn.completed") => (error, has_ended) = (None, true),
             Some("turn.failed") => {
-                error = event.pointer("/error/message").and_then(Json::as_str).map(str::to_owned)
+                return Err(ReplyError::Reported(envelope::error(&event).unwrap_or_default()));
             }
-            Some("error") => error = event.get("message").and_then(Json::as_str).map(str::to_owned),
+            Some("error") => error = envelope::error(&event),
+            None if event.is_null() => message = None,
+            None if envelope::is_envelope(&event) => error = envelope::error(&event).or(error),
             _ => {}
         }
     }
     if let Some(error) = error {
         return Err(ReplyError::Reported(error));
     }
-    let text = last_message.or(message).ok_or(ReplyError::Malformed)?;
+    let text = last_message.or(message.filter(|_| has_ended)).ok_or(ReplyError::Malformed)?;
     Ok(Reply { text, ..Reply::default() })
 }
 
 /// The attempt's usage, with or without a reply. The events do not name the model.
 pub(in crate::executor::agent_cli) fn model_and_usage(stdout: &str) -> ModelAndUsage {
     let mut usage = Usage::default();
-    for event in events(stdout) {
+    for event in envelope::values(stdout) {
         if let Some(counts) = event.get("usage") {
             usage = Usage {
                 tokens_in: count(counts, "input_tokens"),
@@ -120,16 +125,9 @@ pub(in crate::executor::agent_cli) fn model_and_usage(stdout: &str) -> ModelAndU
     (None, usage)
 }
 
-fn events(stdout: &str) -> impl Iterator<Item = Json> {
-    stdout.lines().filter_map(|line| serde_json::from_str(line.trim()).ok())
-}
-
 fn agent_message(event: &Json) -> Option<String> {
     let item = event.get("item")?;
-    if item.get("type")?.as_str()? != "agent_message" {
-        return None;
-    }
-    item.get("text")?.as_str().map(str::to_owned)
+    (text_of(item, "type")? == "agent_message").then(|| envelope::text(item.get("text")?)).flatten()
 }
 
 const SHELL: &str = "shell";

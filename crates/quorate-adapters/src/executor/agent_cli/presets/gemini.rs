@@ -11,6 +11,7 @@ use quorate_kernel::ports::executor::{Reply, Usage};
 use quorate_protocol::Json;
 use serde_json::json;
 
+use super::envelope::{self, text_of};
 use super::{
     ArgumentBuilder, ArgumentInputs, CliPreset, ModelAndUsage, ServerPassing, count, unchanged_schema,
 };
@@ -46,31 +47,35 @@ fn arguments(ask: &ArgumentInputs<'_>) -> Vec<OsString> {
     arguments.judge_config(ask.judge_config).model("--model", ask.model).extra_args(ask.extra_args).list
 }
 
-/// The reply in an envelope.
+/// The reply in an envelope, or in the events that `--output-format stream-json` prints in place of it.
 pub(in crate::executor::agent_cli) fn read(stdout: &str) -> Result<Reply, ReplyError> {
-    let envelope = envelope(stdout).ok_or(ReplyError::Malformed)?;
-    if let Some(error) = envelope.get("error").filter(|error| !error.is_null()) {
-        let message =
-            error.get("message").and_then(Json::as_str).map_or_else(|| error.to_string(), str::to_owned);
-        return Err(ReplyError::Reported(message));
+    let mut values = envelope::values(stdout);
+    let mut streamed = String::new();
+    for event in values.iter().filter(|event| text_of(event, "type") == Some("message")) {
+        if text_of(event, "role") == Some("assistant") {
+            streamed.push_str(text_of(event, "content").unwrap_or_default());
+        }
     }
-    let text = envelope.get("response").and_then(Json::as_str).ok_or(ReplyError::Malformed)?.to_owned();
-    Ok(Reply { text, ..Reply::default() })
-}
-
-/// The envelope in an output: some versions print notices before it.
-fn envelope(stdout: &str) -> Option<Json> {
-    let start = stdout.find('{').unwrap_or(0);
-    let first = serde_json::Deserializer::from_str(&stdout[start..]).into_iter().next();
-    first.and_then(Result::ok).filter(Json::is_object)
+    // The event at the end of a stream has the status and no text.
+    let last = values.iter_mut().rfind(|event| text_of(event, "type") == Some("result"));
+    if let Some(Json::Object(last)) = last.filter(|_| !streamed.is_empty()) {
+        last.entry("response").or_insert(Json::String(streamed));
+    }
+    envelope::read(&values)
 }
 
 /// The attempt's usage, with or without a reply: tokens of all models together, and the model with the most output,
 /// since a small one may route before it.
 pub(in crate::executor::agent_cli) fn model_and_usage(stdout: &str) -> ModelAndUsage {
-    let envelope = envelope(stdout).unwrap_or_default();
-    let Some(models) = envelope.pointer("/stats/models").and_then(Json::as_object) else {
+    let values = envelope::values(stdout);
+    let Some(stats) = values.iter().rev().find_map(|value| value.get("stats")) else {
         return ModelAndUsage::default();
+    };
+    let Some(models) = stats.get("models").and_then(Json::as_object) else {
+        // The event at the end of a stream.
+        let [tokens_in, tokens_cached, tokens_out] =
+            ["input_tokens", "cached", "output_tokens"].map(|key| count(stats, key));
+        return (None, Usage { tokens_in, tokens_cached, tokens_out, ..Usage::default() });
     };
     let tokens = |model: &Json, key: &str| model.get("tokens").and_then(|tokens| count(tokens, key));
     let written = |model: &Json| {
