@@ -119,6 +119,8 @@ record_data! {
         pub inputs: Vec<Input> = "readable_items",
         /// How many secrets were redacted.
         pub redactions: u64,
+        /// The invisible text of the draft, if it has any.
+        pub hidden?: HiddenText,
         /// The executors of all members, each once.
         pub executors: Vec<ExecutorUsed> = "readable_items",
         /// The executor that the user named for all members; inside, `None` if the user named none.
@@ -187,6 +189,10 @@ impl RunOpened {
     /// Why its input is not its artifact, if so (D14): the members were shown another text, although nothing was redacted.
     pub fn input_mismatch(&self) -> Option<String> {
         let artifact = self.artifact_sha256.as_ref().filter(|_| self.redactions == 0)?;
+        // The inputs leave content credentials out.
+        if self.hidden.as_ref().is_some_and(|hidden| hidden.credentials.is_some()) {
+            return None;
+        }
         let input = self.inputs.iter().find(|input| input.sha256 != *artifact)?;
         let shown = &input.sha256;
         Some(format!("its input {shown} is not its artifact {artifact}, although nothing was redacted"))
@@ -210,6 +216,17 @@ record_data! {
         pub answered: bool,
         /// What the question cost this run; `None` where the answer was recorded before.
         pub spent?: Spent,
+    }
+
+    /// The invisible text of a draft.
+    #[derive(Eq)]
+    pub struct HiddenText {
+        /// The characters of its content credentials, which members do not see.
+        pub credentials?: u64,
+        /// How many other invisible characters it has, if many; members see them.
+        pub invisible?: u64,
+        /// The line where the longest row of them begins.
+        pub line?: u64,
     }
 
     /// A text that was deliberated on.

@@ -10,10 +10,12 @@ use quorate_adapters::Resolver;
 use quorate_diagnostics::invisible::escape_invisible;
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
+use quorate_kernel::record::HiddenText;
 
 use super::disk::{self, absolute, entry_exists, find_outermost};
 use super::environment::Environment;
 use super::error::{Error, ErrorKind};
+use super::hidden_text;
 
 /// The size limit of an artifact, in bytes.
 pub const MAX_BYTES: u64 = 2 * 1024 * 1024;
@@ -24,9 +26,12 @@ pub struct Artifact {
     pub display_name: String,
     /// The file; `None` for standard input.
     pub path: Option<PathBuf>,
+    /// The text without its content credentials.
     pub text: Arc<str>,
-    /// SHA-256 of the bytes, hexadecimal.
+    /// SHA-256 of all bytes, hexadecimal.
     pub sha256: String,
+    /// The invisible text of the draft.
+    pub hidden: HiddenText,
 }
 
 /// A text to decide on. A path converts into a file; the file `-` is standard input.
@@ -192,7 +197,8 @@ pub(crate) fn from_bytes(
     let sha256 = sha256_hex(&bytes);
     match String::from_utf8(bytes) {
         Ok(text) if !text.contains('\0') => {
-            Ok(Artifact { display_name: shown, path, text: text.into(), sha256 })
+            let (visible, hidden) = hidden_text::separate(&text);
+            Ok(Artifact { display_name: shown, path, text: visible.into(), sha256, hidden })
         }
         _ => {
             let body = Body::new(format!("{shown} is not text in UTF-8")).help("convert it to text first");

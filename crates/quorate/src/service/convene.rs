@@ -145,6 +145,7 @@ fn reload_input(session: &LedgerSession, history: &History) -> Result<ConveneInp
             path: None,
             text: "".into(),
             sha256: run_opened::input_sha256(history),
+            hidden: opened.hidden.clone().unwrap_or_default(),
         },
     };
     let setup = Setup::from_resolved(&view.resolved, setup.request);

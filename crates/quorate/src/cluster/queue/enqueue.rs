@@ -10,7 +10,7 @@ use std::sync::Arc;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::attempts;
 use quorate_kernel::entropy::{self, sha256_hex};
-use quorate_kernel::record::RunOpened;
+use quorate_kernel::record::{HiddenText, RunOpened};
 use quorate_ledger::signing::SecretKey;
 use quorate_ledger::store::tasks::{Batch, EnqueueResult, NewTask, QueuedTask, TaskState};
 use quorate_manifest::council::tiers::UNCLASSIFIED;
@@ -380,6 +380,7 @@ async fn sweep_item(session: &LedgerSession, file: &SweptFile, draft: &DueFile) 
             tier: Some(if is_same { file.tier } else { review::STRICTEST_TIER }),
             tier_source: draft.tier_source.clone().filter(|_| is_same),
             redactions: (in_text + in_name + in_type).try_into().unwrap_or(u32::MAX),
+            hidden: Some(artifact.hidden).filter(|hidden| *hidden != HiddenText::default()),
             ..TaskBody::default()
         },
     })
@@ -490,6 +491,7 @@ pub(crate) async fn enqueue_convenings(
             producer: spec.options.producer.as_ref().map(|producer| producer.recorded(&part.text)),
             messages: Some(convene::message_count(input)),
             redactions: redactions.try_into().unwrap_or(u32::MAX),
+            hidden: Some(input.subject.hidden.clone()).filter(|hidden| *hidden != HiddenText::default()),
             ..TaskBody::default()
         };
         items.push(Item { part, priors: Vec::new(), body });

@@ -9,7 +9,7 @@ use quorate_kernel::attempts::object;
 use quorate_kernel::canonical;
 use quorate_kernel::clock::{parse_rfc3339, rfc3339};
 use quorate_kernel::entropy::{sha256_hex, unhex};
-use quorate_kernel::record::{Producer, TierSource};
+use quorate_kernel::record::{HiddenText, Producer, TierSource};
 use quorate_ledger::merkle::Hash;
 use quorate_ledger::signing::{KeyId, Keyring, KeyringEntry, SecretKey, Signature, SigningContext};
 use quorate_ledger::store::tasks::ClaimedTask;
@@ -40,6 +40,9 @@ pub(super) struct TaskBody {
     /// The number of messages, if the subject is a conversation.
     pub(super) messages: Option<u64>,
     pub(super) redactions: u32,
+    /// The invisible text of the draft, if it has any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) hidden: Option<HiddenText>,
     pub(super) batch: String,
     /// The log of the workspace that queued the task, and its length in bytes.
     pub(super) log: Option<(String, u64)>,

@@ -516,7 +516,8 @@ impl Work<'_> {
         // This machine may know secrets that the queueing machine did not know.
         let redactor = &spec.redaction.redactor;
         let queued = task_text(session, &body.text).await?;
-        if body.redactions == 0 && body.text != body.artifact_sha256 {
+        let has_credentials = body.hidden.as_ref().is_some_and(|hidden| hidden.credentials.is_some());
+        if body.redactions == 0 && !has_credentials && body.text != body.artifact_sha256 {
             let what = format!(
                 "cannot judge {}: the queued text is not the artifact {}, although nothing was redacted",
                 task.subject, body.artifact_sha256
@@ -557,6 +558,7 @@ impl Work<'_> {
                 path: None,
                 text: part.text.clone(),
                 sha256: body.artifact_sha256.clone(),
+                hidden: body.hidden.clone().unwrap_or_default(),
             }),
             part,
             redactions: body.redactions as usize + in_text + in_subject,

@@ -1,0 +1,248 @@
+//! Invisible text of drafts: content credentials, which no prompt contains, and other blocks of invisible characters, which
+//! members see and people do not.
+//!
+//! C2PA marks a text with a manifest of thousands of characters: after U+FEFF each byte is a variation selector. The bytes
+//! are `C2PATXT\0`, the version 1, the length of the manifest in four bytes, and the manifest. (C2PA specification 2.3,
+//! *Embedding manifests into unstructured text*.) Anything that does not parse as such a wrapper stays in the text.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use quorate_diagnostics::invisible::find_invisible;
+use quorate_kernel::record::{HiddenText, RunOpened};
+
+const MAGIC: &[u8] = b"C2PATXT\0";
+const VERSION: u8 = 1;
+/// The bytes of magic, version and length.
+const HEADER: usize = 13;
+/// So many invisible characters that no script needs are worth a note.
+const MIN_INVISIBLE: usize = 200;
+
+/// The text without its content credentials, and what is hidden in it.
+pub(crate) fn separate(text: &str) -> (Cow<'_, str>, HiddenText) {
+    let (mut visible, mut start, mut credentials) = (String::new(), 0, 0);
+    for block in manifests(text) {
+        credentials += text[block.clone()].chars().count();
+        visible.push_str(&text[start..block.start]);
+        start = block.end;
+    }
+    let visible = match start {
+        0 => Cow::Borrowed(text),
+        _ => Cow::Owned(visible + &text[start..]),
+    };
+    let mut hidden = invisible_block(&visible);
+    hidden.credentials = (credentials > 0).then_some(credentials as u64);
+    (visible, hidden)
+}
+
+/// The notes on hidden text for the report of a run.
+pub(crate) fn notes(opened: &RunOpened) -> Vec<String> {
+    let Some(HiddenText { credentials, invisible, line }) = &opened.hidden else { return Vec::new() };
+    let credentials = credentials.map(|count| {
+        format!(
+            "The draft carries C2PA content credentials ({} invisible characters), which were left out of the prompts.",
+            grouped(count)
+        )
+    });
+    let invisible = invisible.map(|count| {
+        let place = line.map(|line| format!(", most of them from line {line} on")).unwrap_or_default();
+        format!(
+            "The draft has {} invisible characters that no script needs{place}; members see them.",
+            grouped(count)
+        )
+    });
+    credentials.into_iter().chain(invisible).collect()
+}
+
+/// A number with commas: `4,312`.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let comma = |at: usize| if at > 0 && (digits.len() - at) % 3 == 0 { "," } else { "" };
+    digits.char_indices().map(|(at, digit)| format!("{}{digit}", comma(at))).collect()
+}
+
+/// The wrappers of manifests, each with its U+FEFF.
+fn manifests(text: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while let Some(start) = text[at..].find('\u{feff}').map(|offset| at + offset) {
+        at = start + '\u{feff}'.len_utf8();
+        if let Some(length) = wrapper_length(&text[at..]) {
+            at += length;
+            found.push(start..at);
+        }
+    }
+    found
+}
+
+/// The length of the whole wrapper that a text begins with.
+fn wrapper_length(text: &str) -> Option<usize> {
+    let mut bytes = text.char_indices().map_while(|(at, c)| Some((at + c.len_utf8(), selected_byte(c)?)));
+    let header: Vec<u8> = bytes.by_ref().take(HEADER).map(|(_, byte)| byte).collect();
+    let (magic, rest) = header.split_at_checked(MAGIC.len())?;
+    let (version, length) = rest.split_first()?;
+    let length = u32::from_be_bytes(length.try_into().ok()?) as usize;
+    if magic != MAGIC || *version != VERSION {
+        return None;
+    }
+    bytes.nth(length.checked_sub(1)?).map(|(end, _)| end)
+}
+
+/// The byte that a variation selector stands for.
+fn selected_byte(c: char) -> Option<u8> {
+    let code = u32::from(c);
+    match c {
+        '\u{fe00}'..='\u{fe0f}' => u8::try_from(code - 0xfe00).ok(),
+        '\u{e0100}'..='\u{e01ef}' => u8::try_from(code - 0xe0100 + 16).ok(),
+        _ => None,
+    }
+}
+
+/// The number of invisible characters that neither a script nor an emoji needs, if it is large, and the line where the
+/// longest row of them begins.
+fn invisible_block(text: &str) -> HiddenText {
+    let (mut count, mut row, mut end) = (0, 0, 0);
+    let mut longest = (0, 0);
+    for (at, c) in find_invisible(text).filter(|(at, c)| !is_needed(text, *at, *c)) {
+        count += 1;
+        row = if at == end { row + 1 } else { 1 };
+        end = at + c.len_utf8();
+        if row > longest.0 {
+            longest = (row, end);
+        }
+    }
+    if count < MIN_INVISIBLE {
+        return HiddenText::default();
+    }
+    let start = text[..longest.1].char_indices().rev().nth(longest.0 - 1).map_or(0, |(at, _)| at);
+    let line = text[..start].matches('\n').count() + 1;
+    HiddenText { credentials: None, invisible: Some(count as u64), line: Some(line as u64) }
+}
+
+/// Whether texts have many of this character: soft hyphens, blanks between words of scripts that write none, and the
+/// marks of direction in a line that is written from right to left.
+fn is_needed(text: &str, at: usize, c: char) -> bool {
+    let is_right_to_left =
+        |c: char| matches!(c, '\u{590}'..='\u{8ff}' | '\u{fb1d}'..='\u{fdff}' | '\u{fe70}'..='\u{fefc}');
+    match c {
+        '\u{ad}' => true,
+        '\u{200b}' => text[..at].chars().next_back().is_some_and(
+            |before| matches!(before, '\u{e00}'..='\u{fff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}'),
+        ),
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202c}' | '\u{2066}'..='\u{2069}' => {
+            let before = text[..at].chars().rev().take_while(|c| *c != '\n');
+            let after = text[at..].chars().take_while(|c| *c != '\n');
+            before.take(NEAR).chain(after.take(NEAR)).any(is_right_to_left)
+        }
+        _ => false,
+    }
+}
+
+/// How many characters around a mark of direction are searched for its script.
+const NEAR: usize = 100;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn selectors(bytes: &[u8]) -> String {
+        let selector = |byte: &u8| match byte {
+            0..=15 => char::from_u32(0xfe00 + u32::from(*byte)),
+            _ => char::from_u32(0xe0100 + u32::from(*byte) - 16),
+        };
+        bytes.iter().filter_map(selector).collect()
+    }
+
+    fn wrapper(magic: &[u8], version: u8, length: u32, manifest: usize) -> String {
+        let manifest = (0..=255).cycle().take(manifest);
+        let bytes: Vec<u8> =
+            magic.iter().copied().chain([version]).chain(length.to_be_bytes()).chain(manifest).collect();
+        format!("\u{feff}{}", selectors(&bytes))
+    }
+
+    fn marked(manifest: u32) -> String {
+        wrapper(MAGIC, VERSION, manifest, manifest as usize)
+    }
+
+    #[test]
+    fn content_credentials_are_separated_from_the_text() {
+        let all = (marked(3_000), 3_014);
+        for (before, after) in [
+            ("# A\n\nText.", ""),
+            ("# A\r\n\r\nTe", "xt.\r\n"),
+            ("", ""),
+            ("\u{feff}# A \u{2764}\u{fe0f}", "\n"),
+            ("a\u{feff}", "\u{fe0f}"),
+        ] {
+            let text = format!("{before}{}{after}", all.0);
+            let (visible, hidden) = separate(&text);
+            assert_eq!(
+                (&*visible, hidden.credentials),
+                (&*format!("{before}{after}"), Some(all.1)),
+                "{before:?}"
+            );
+            assert_eq!(hidden.invisible, None, "{before:?}");
+        }
+        let two = format!("One{}\nTwo{}\n", marked(10), marked(1));
+        let (visible, hidden) = separate(&two);
+        assert_eq!((&*visible, hidden.credentials), ("One\nTwo\n", Some(24 + 15)));
+        let adjacent = format!("{}{}", marked(300), marked(5));
+        assert_eq!(separate(&adjacent).0, "");
+    }
+
+    #[test]
+    fn another_block_stays_and_is_noted() {
+        for (block, count) in [
+            (wrapper(b"C2PATXT\x01", VERSION, 400, 400), 414),
+            (wrapper(MAGIC, 2, 400, 400), 414),
+            (wrapper(MAGIC, VERSION, 401, 400), 414),
+            (wrapper(MAGIC, VERSION, u32::MAX, 400), 414),
+            (marked(400)[3..].to_owned(), 413),
+            (marked(400).replacen('\u{e0110}', "x\u{e0110}", 1), 414),
+            ("\u{e0041}".repeat(200), 200),
+            ("\u{200b}".repeat(250), 250),
+            ("a\u{202e}".repeat(200), 200),
+            ("\u{2764}\u{fe0f}\u{fe0f}".repeat(300), 300),
+        ] {
+            let text = format!("One\nTwo {block} three\n");
+            let (visible, hidden) = separate(&text);
+            assert_eq!((&*visible, hidden.credentials), (&*text, None), "{block:?}");
+            assert_eq!((hidden.invisible, hidden.line), (Some(count), Some(2)), "{block:?}");
+        }
+    }
+
+    #[test]
+    fn characters_that_texts_need_are_not_noted() {
+        for piece in [
+            "\u{2764}\u{fe0f} ",
+            "\u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467}",
+            "\u{1820}\u{180b}",
+            "\u{915}\u{94d}\u{200d}\u{937}",
+            "\u{645}\u{6cc}\u{200c}\u{62e}",
+            "\u{845b}\u{e0100}",
+            "so\u{ad}ft ",
+            "\u{e01}\u{e02}\u{200b}",
+            "\u{5d0}\u{200f}! ",
+            "line\r\n",
+        ] {
+            let text = piece.repeat(500);
+            assert_eq!(separate(&text), (Cow::Borrowed(&*text), HiddenText::default()), "{piece:?}");
+        }
+        let few = format!("\u{feff}a{}", "\u{200b}".repeat(199 - 1));
+        assert_eq!(separate(&few).1, HiddenText::default());
+    }
+
+    #[test]
+    fn a_run_says_once_what_is_hidden() {
+        let hidden = |credentials, invisible, line| {
+            let hidden = HiddenText { credentials, invisible, line };
+            notes(&RunOpened { hidden: Some(hidden), ..RunOpened::default() })
+        };
+        let credentials = "The draft carries C2PA content credentials (4,312 invisible characters), which were left out of the \
+                           prompts.";
+        assert_eq!(hidden(Some(4_312), None, None), [credentials]);
+        let block = "The draft has 250 invisible characters that no script needs, most of them from line 7 on; members see them.";
+        assert_eq!(hidden(Some(4_312), Some(250), Some(7)), [credentials, block]);
+        assert!(notes(&RunOpened::default()).is_empty());
+    }
+}
