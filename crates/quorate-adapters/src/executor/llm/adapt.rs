@@ -337,6 +337,12 @@ pub(super) fn refused_field(fault: &Fault, sent: &[Field]) -> Option<Field> {
     named.min_by_key(|(place, _)| *place).map(|(_, field)| field).filter(|field| refuses(*field))
 }
 
+/// Whether the server seems to have no API at the address.
+pub(super) fn lacks_api(fault: &Fault) -> bool {
+    let is_unknown = fault.status == Some(404) && fault.kind == FaultKind::UnknownModel;
+    is_unknown || fault.status == Some(405) || fault.details.contains("unexpected endpoint")
+}
+
 /// Whether the service says that a smaller cap on output tokens would leave room for the prompt.
 pub(super) fn blames_cap(fault: &Fault) -> bool {
     fault.kind == FaultKind::ContextOverflow

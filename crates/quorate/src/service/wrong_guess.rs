@@ -1,0 +1,350 @@
+//! The right form of an executor's name or kind that other tools write in another way: `ollama/qwen3`, an address that ends
+//! with the API's path, the name of a model alone. A suggestion works as it stands.
+
+use quorate_kernel::registry::Registry;
+use quorate_protocol::Json;
+use serde_json::Map;
+
+/// Names of services that other tools use, without `-`, `_`, `.` and blanks, and their presets.
+const ALIASES: &[(&str, &str)] = &[
+    ("google", "gemini"),
+    ("googleai", "gemini"),
+    ("googlegemini", "gemini"),
+    ("gpt", "openai"),
+    ("chatgpt", "openai"),
+    ("openaiapi", "openai"),
+    ("openairesponses", "openai"),
+    ("anthropicapi", "anthropic"),
+    ("claudeapi", "anthropic"),
+    ("azureopenai", "azure"),
+    ("aws", "bedrock"),
+    ("awsbedrock", "bedrock"),
+    ("amazonbedrock", "bedrock"),
+    ("claudecode", "claude"),
+    ("claudecli", "claude"),
+    ("codexcli", "codex"),
+    ("openaicodex", "codex"),
+];
+
+/// Local servers without a preset, and their addresses.
+const LOCAL_SERVERS: &[(&str, &str)] = &[
+    ("llamacpp", "http://localhost:8080/v1"),
+    ("llamaserver", "http://localhost:8080/v1"),
+    ("llamafile", "http://localhost:8080/v1"),
+    ("mlx", "http://localhost:8080/v1"),
+    ("localai", "http://localhost:8080/v1"),
+    ("vllm", "http://localhost:8000/v1"),
+    ("litellm", "http://localhost:4000/v1"),
+    ("koboldcpp", "http://localhost:5001/v1"),
+    ("jan", "http://localhost:1337/v1"),
+];
+
+/// How the names of models begin, and the preset that has them.
+const MODELS: &[(&str, &str)] = &[
+    ("gpt-oss", "ollama"),
+    ("gpt-", "openai"),
+    ("chatgpt-", "openai"),
+    ("o1", "openai"),
+    ("o3", "openai"),
+    ("o4", "openai"),
+    ("claude-", "anthropic"),
+    ("gemini-", "gemini"),
+    ("opus", "claude"),
+    ("sonnet", "claude"),
+    ("haiku", "claude"),
+    ("qwen", "ollama"),
+    ("llama", "ollama"),
+    ("mistral", "ollama"),
+    ("mixtral", "ollama"),
+    ("gemma", "ollama"),
+    ("phi3", "ollama"),
+    ("phi4", "ollama"),
+    ("deepseek", "ollama"),
+    ("smollm", "ollama"),
+    ("granite", "ollama"),
+];
+
+/// The paths that an API adds to a base URL.
+const API_PATHS: [&str; 9] = [
+    "/chat/completions",
+    "/completions",
+    "/responses",
+    "/messages",
+    "/embeddings",
+    "/models",
+    "/api/chat",
+    "/api/generate",
+    "/api/tags",
+];
+
+/// The right form of an executor's name; `None` if it has that form, or what is meant is not known.
+pub(super) fn name(registry: &Registry, written: &str) -> Option<String> {
+    let written = written.trim();
+    let right = match address(written) {
+        Some(right) => right,
+        // A preset with any model is a name, whatever the model looks like.
+        None if written.split_once(':').is_some_and(|(preset, _)| registry.preset_kind(preset).is_some()) => {
+            return None;
+        }
+        None => service_and_model(registry, written).or_else(|| model(registry, written))?,
+    };
+    (right != written).then_some(right)
+}
+
+/// What to write in place of an unknown kind of a table.
+pub(super) fn kind(registry: &Registry, written: &str) -> Option<String> {
+    let plain = normalized(written);
+    if let Some(preset) = service(registry, &plain) {
+        return Some(format!("`{preset}` is a preset: write `preset = \"{preset}\"` in place of `kind`"));
+    }
+    if let Some(address) = local_server(&plain) {
+        return Some(format!("write `kind = \"llm\"` and `base_url = \"{address}\"`"));
+    }
+    match &*plain {
+        "openaicompatible" | "openaichat" | "http" | "https" | "api" | "chat" | "model" | "completions"
+        | "rest" => Some("write `kind = \"llm\"`, with `base_url` and `model`".to_owned()),
+        "cli" | "command" | "shell" | "agent" | "exec" | "program" => {
+            Some("write `kind = \"agent-cli\"`, with `command`".to_owned())
+        }
+        _ => None,
+    }
+}
+
+/// What to write in a table without a kind whose other keys show what is meant.
+pub(super) fn missing_kind(registry: &Registry, block: &Map<String, Json>) -> Option<String> {
+    let text = |key: &str| block.get(key).and_then(Json::as_str);
+    if let Some(preset) = text("preset") {
+        let preset = service(registry, &normalized(preset))?;
+        return Some(format!("write `preset = \"{preset}\"`"));
+    }
+    for key in ["provider", "service", "vendor", "type", "name"] {
+        if let Some(preset) = text(key).and_then(|name| service(registry, &normalized(name))) {
+            return Some(format!("write `preset = \"{preset}\"` in place of `{key}`"));
+        }
+    }
+    let is_model = ["base_url", "baseURL", "url", "endpoint", "model", "api_key"]
+        .iter()
+        .any(|key| block.contains_key(*key));
+    is_model.then(|| {
+        "write `preset = \"openai\"` or another service, or `kind = \"llm\"` with `base_url` and `model`"
+            .to_owned()
+    })
+}
+
+/// The preset that a name of a service means.
+pub(super) fn preset(registry: &Registry, written: &str) -> Option<&'static str> {
+    service(registry, &normalized(written))
+}
+
+/// The right form of an address; `None` if the name is none.
+fn address(written: &str) -> Option<String> {
+    let lower = written.to_ascii_lowercase();
+    let is_url = ["http://", "https://"].iter().any(|scheme| lower.starts_with(scheme));
+    let with_scheme =
+        if is_url { written.to_owned() } else { format!("{}{written}", implied_scheme(written)?) };
+    let (scheme, rest) = with_scheme.split_once("://")?;
+    let (rest, model) = match rest.split_once('#') {
+        Some((rest, model)) => (rest, Some(model)),
+        None => (rest, None),
+    };
+    let (host, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    // What stands before an `@` may be a password, which the adapter refuses without repeating it.
+    if host.contains('@') {
+        return None;
+    }
+    let (host, path, moved) = match (model, path.split_once(':')) {
+        (Some(_), _) => (host, path, None),
+        (None, Some((path, model))) => (host, path, Some(model)),
+        (None, None) => match host.match_indices(':').nth(1).filter(|_| !host.starts_with('[')) {
+            Some((at, _)) => (&host[..at], path, Some(&host[at + 1..])),
+            None => (host, path, None),
+        },
+    };
+    let path = path.trim_end_matches('/');
+    let short = API_PATHS.iter().find_map(|end| path.strip_suffix(end));
+    if written.starts_with("http") && is_url && short.is_none() && moved.is_none() {
+        return Some(written.to_owned());
+    }
+    let model = model.or(moved);
+    let path = match short.unwrap_or(path) {
+        "" => "/v1",
+        path => path,
+    };
+    let model = model.filter(|model| !model.is_empty()).map_or(String::new(), |model| format!("#{model}"));
+    Some(format!("{}://{host}{path}{model}", scheme.to_ascii_lowercase()))
+}
+
+/// The scheme of a name that is an address without one.
+fn implied_scheme(written: &str) -> Option<&'static str> {
+    let head = written.split(['/', '#']).next().unwrap_or_default();
+    let (host, port) = head.rsplit_once(':').unwrap_or((head, ""));
+    let has_port = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let is_ip = host.parse::<std::net::Ipv4Addr>().is_ok() || host.starts_with('[');
+    let has_path = head.len() < written.len();
+    if host == "localhost" || is_ip || has_port && (has_path || host.contains('.')) {
+        return Some("http://");
+    }
+    (host.contains('.') && written[head.len()..].starts_with("/v1")).then_some("https://")
+}
+
+/// A service with a model after it, in whatever way they are joined.
+fn service_and_model(registry: &Registry, written: &str) -> Option<String> {
+    let whole = normalized(written);
+    if let Some(preset) = service(registry, &whole) {
+        return Some(preset.to_owned());
+    }
+    if let Some(address) = local_server(&whole) {
+        return Some(format!("{address}#MODEL"));
+    }
+    let (before, model) = written.split_once(['/', ' ', ':', '=', '#', '@'])?;
+    let (before, model) = (normalized(before), model.trim());
+    if model.is_empty() {
+        return None;
+    }
+    if let Some(preset) = service(registry, &before) {
+        return Some(format!("{preset}:{model}"));
+    }
+    local_server(&before).map(|address| format!("{address}#{model}"))
+}
+
+/// The name of a model alone.
+fn model(registry: &Registry, written: &str) -> Option<String> {
+    let lower = written.to_ascii_lowercase();
+    let (_, preset) = MODELS.iter().find(|(begin, _)| lower.starts_with(begin))?;
+    registry.preset_kind(preset).map(|_| format!("{preset}:{written}"))
+}
+
+fn service(registry: &Registry, plain: &str) -> Option<&'static str> {
+    let alias = ALIASES.iter().find(|(alias, _)| *alias == plain).map(|(_, preset)| *preset);
+    registry.presets().find(|preset| normalized(preset) == plain || Some(*preset) == alias)
+}
+
+fn local_server(plain: &str) -> Option<&'static str> {
+    LOCAL_SERVERS.iter().find(|(name, _)| *name == plain).map(|(_, address)| *address)
+}
+
+fn normalized(written: &str) -> String {
+    let kept = written.chars().filter(|letter| !matches!(letter, '-' | '_' | '.' | ' '));
+    kept.flat_map(char::to_lowercase).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::registries::Registries;
+    use super::*;
+
+    #[test]
+    fn wrong_names_have_a_right_form_that_has_none() {
+        let registries = Registries::new();
+        let registry = registries.registry();
+        for (written, right) in [
+            ("http://localhost:8080/v1:qwen3", "http://localhost:8080/v1#qwen3"),
+            ("http://localhost:11434/v1:qwen3:8b", "http://localhost:11434/v1#qwen3:8b"),
+            ("http://127.0.0.1:8080:qwen3", "http://127.0.0.1:8080/v1#qwen3"),
+            ("https://gw.example.com/openai/v1:gpt-5.5", "https://gw.example.com/openai/v1#gpt-5.5"),
+            ("http://localhost:8080/v1/chat/completions#m", "http://localhost:8080/v1#m"),
+            ("http://localhost:8080/v1/chat/completions", "http://localhost:8080/v1"),
+            ("http://localhost:8080/v1/chat/completions:m", "http://localhost:8080/v1#m"),
+            ("http://localhost:8080/chat/completions#m", "http://localhost:8080/v1#m"),
+            ("http://localhost:8080/v1/responses#m", "http://localhost:8080/v1#m"),
+            ("http://localhost:8080/v1/models", "http://localhost:8080/v1"),
+            ("http://localhost:11434/api/chat#qwen3", "http://localhost:11434/v1#qwen3"),
+            ("HTTP://localhost:8080/v1:m", "http://localhost:8080/v1#m"),
+            ("localhost:1234#m", "http://localhost:1234/v1#m"),
+            ("localhost:1234/v1#m", "http://localhost:1234/v1#m"),
+            ("localhost:1234/v1/chat/completions#m", "http://localhost:1234/v1#m"),
+            ("localhost:1234", "http://localhost:1234/v1"),
+            ("localhost", "http://localhost/v1"),
+            ("127.0.0.1:8080/v1:m", "http://127.0.0.1:8080/v1#m"),
+            ("192.168.1.20:8000#m", "http://192.168.1.20:8000/v1#m"),
+            ("gpu-box:8000/v1#m", "http://gpu-box:8000/v1#m"),
+            ("studio.local:1234", "http://studio.local:1234/v1"),
+            ("api.example.com/v1#m", "https://api.example.com/v1#m"),
+            ("[::1]:8080#m", "http://[::1]:8080/v1#m"),
+            ("ollama/qwen3", "ollama:qwen3"),
+            ("ollama qwen3", "ollama:qwen3"),
+            ("ollama qwen3:8b", "ollama:qwen3:8b"),
+            ("Ollama:qwen3", "ollama:qwen3"),
+            ("openai/gpt-5.5", "openai:gpt-5.5"),
+            ("openai=gpt-5.5", "openai:gpt-5.5"),
+            ("openrouter/openai/gpt-5.5", "openrouter:openai/gpt-5.5"),
+            ("google/gemini-3.5-flash", "gemini:gemini-3.5-flash"),
+            ("azure_openai:gpt-5.5", "azure:gpt-5.5"),
+            ("lm-studio", "lmstudio"),
+            ("LM Studio", "lmstudio"),
+            ("lm_studio/qwen3", "lmstudio:qwen3"),
+            ("OpenAI", "openai"),
+            ("claude-code", "claude"),
+            ("claude_code:opus", "claude:opus"),
+            ("gpt-5.5", "openai:gpt-5.5"),
+            ("o3-mini", "openai:o3-mini"),
+            ("claude-opus-4-8", "anthropic:claude-opus-4-8"),
+            ("gemini-3.5-flash", "gemini:gemini-3.5-flash"),
+            ("opus", "claude:opus"),
+            ("qwen3", "ollama:qwen3"),
+            ("qwen3:8b", "ollama:qwen3:8b"),
+            ("llama3.2", "ollama:llama3.2"),
+            ("gpt-oss:20b", "ollama:gpt-oss:20b"),
+            ("vllm:m", "http://localhost:8000/v1#m"),
+            ("llama.cpp", "http://localhost:8080/v1#MODEL"),
+            ("litellm/gpt-5.5", "http://localhost:4000/v1#gpt-5.5"),
+        ] {
+            assert_eq!(name(registry, written).as_deref(), Some(right), "{written}");
+            assert_eq!(name(registry, right), None, "{right} is right");
+        }
+        for right in [
+            "rubric",
+            "ollama",
+            "ollama:qwen3",
+            "ollama:8080",
+            "openrouter:openai/gpt-5.5",
+            "openai:gpt 5",
+            "http://localhost:8080/v1#m",
+            "http://localhost:8080#m",
+            "http://localhost:8080/v1/#m",
+            "http://localhost:8080/",
+            "https://x.example/a/b#org/model:tag",
+            "http://[::1]:8080/v1#m",
+            "http://me:secret@localhost:8080/v1:m",
+            "reviewer",
+            "my-council",
+            "",
+        ] {
+            assert_eq!(name(registry, right), None, "{right}");
+        }
+    }
+
+    #[test]
+    fn wrong_kinds_have_a_right_form() {
+        let registries = Registries::new();
+        let kind = |written: &str| kind(registries.registry(), written).unwrap_or_default();
+        for preset in [
+            "openai",
+            "anthropic",
+            "gemini",
+            "ollama",
+            "lmstudio",
+            "openrouter",
+            "azure",
+            "bedrock",
+            "claude",
+            "codex",
+        ] {
+            assert!(kind(preset).contains(&format!("write `preset = \"{preset}\"`")), "{preset}");
+        }
+        for (written, right) in [
+            ("OpenAI", "preset = \"openai\""),
+            ("lm-studio", "preset = \"lmstudio\""),
+            ("google", "preset = \"gemini\""),
+            ("azure-openai", "preset = \"azure\""),
+            ("claude-code", "preset = \"claude\""),
+            ("vllm", "base_url = \"http://localhost:8000/v1\""),
+            ("llama.cpp", "base_url = \"http://localhost:8080/v1\""),
+            ("openai-compatible", "kind = \"llm\""),
+            ("cli", "kind = \"agent-cli\""),
+        ] {
+            assert!(kind(written).contains(right), "{written}: {}", kind(written));
+        }
+        assert_eq!(kind("zebra"), "");
+    }
+}
