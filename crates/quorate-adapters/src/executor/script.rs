@@ -6,8 +6,8 @@
 //! content, and an object has `content`, and optionally `meta` and `stateUpdate`. Keys that start with `$` make an
 //! instruction of an object: `{"$fail": "message"}`, `{"$timeout": true}`, `{"$delay_ms": 50, "answer": …}`.
 //!
-//! Looks answers up in one file or in a folder: by the invocation's id (`r1/skeptic`), then its step (`r1`; in a folder
-//! `r1/_`), then its member (`skeptic`), then `_`.
+//! Looks answers up in one file or in a folder: by the invocation's id with the sample (`r1/skeptic#2`), then by the id (`r1/skeptic`), its step (`r1`; in a folder
+//! `r1/_`), its member (`skeptic`), then `_`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -157,8 +157,9 @@ impl Source {
     fn answer(&self, invocation: &Invocation) -> Result<Answer, Failure> {
         match self {
             Source::File { path, answers } => {
+                let sample = format!("{}#{}", invocation.id, invocation.sample);
                 let keys = [&*invocation.id, &invocation.step, &invocation.member, "_"];
-                let found = keys.iter().find_map(|key| answers.get(*key));
+                let found = [&*sample].iter().chain(&keys).find_map(|key| answers.get(*key));
                 let attempt = invocation.attempt.saturating_sub(1) as usize;
                 found
                     .and_then(|answers| answers.get(attempt).or(answers.last()))
@@ -187,6 +188,7 @@ fn read_file(text: &str) -> Result<BTreeMap<String, Vec<Answer>>, String> {
 
 fn in_folder(folder: &Path, invocation: &Invocation) -> Result<Answer, Failure> {
     let names = [
+        format!("{}#{}", invocation.id, invocation.sample),
         invocation.id.to_string(),
         format!("{}/_", invocation.step),
         invocation.member.to_string(),
@@ -212,7 +214,7 @@ fn in_folder(folder: &Path, invocation: &Invocation) -> Result<Answer, Failure> 
             }
         }
     }
-    Err(missing(folder, &names))
+    Err(missing(folder, &names[1..]))
 }
 
 /// Returns a file verbatim, so that broken JSON can be scripted too; only an instruction is interpreted.
@@ -367,6 +369,7 @@ mod tests {
             member: member.into(),
             step: step.into(),
             attempt,
+            sample: 1,
             prompt: "".into(),
             cuts: Arc::new([]),
             parts: Arc::new([]),

@@ -1,8 +1,11 @@
 //! Wording of codes and values: statuses, durations, dates, amounts, lists of names.
 
+use std::time::Duration;
+
 use quorate_kernel::ports::executor::Usage;
 
 use super::layout::one_line;
+use crate::service::estimate::SampledMember;
 use crate::service::member_usage::Failure;
 
 pub use crate::service::time_text::duration;
@@ -56,6 +59,11 @@ pub fn undecided(run: &str, imported: bool, queued: bool) -> String {
     }
 }
 
+/// How long the last run took: `The last run took 3 min 20 s.`
+pub fn last_run(ms: u64) -> String {
+    format!("The last run took {}.", duration(Duration::from_millis(ms)))
+}
+
 /// An amount with its noun, with `s` unless it is one.
 pub fn amount(number: u64, noun: &str) -> String {
     format!("{} {noun}{}", digit_groups(number), if number == 1 { "" } else { "s" })
@@ -72,6 +80,12 @@ pub fn cost(usage: &Usage) -> String {
         cost.push_str(&format!(", US$ {}", dollars(money)));
     }
     cost
+}
+
+/// The members that are asked several times: `3 samples of skeptic, 5 samples of adjudicator`.
+pub fn samples(members: &[SampledMember]) -> String {
+    let sampled = |one: &SampledMember| format!("{} samples of {}", one.samples, one.member);
+    members.iter().map(sampled).collect::<Vec<_>>().join(", ")
 }
 
 /// `a`, `a and b`, `a, b and c`.

@@ -42,6 +42,9 @@ pub(super) struct Request {
     member: String,
     step: String,
     attempt: u32,
+    /// The number of the sample, for those after the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    sample: Option<u32>,
     schema: String,
     /// The SHA-256 of the part of the prompt that all runs share: the host's instruction and the answer's schema.
     instruction_sha256: String,
@@ -172,6 +175,7 @@ impl Request {
             member: invocation.member.to_string(),
             step: normal(&invocation.step),
             attempt: invocation.attempt,
+            sample: Some(invocation.sample).filter(|sample| *sample > 1),
             schema: format!("{:?}", invocation.answer_schema),
             instruction_sha256: sha256_hex(instruction.as_bytes()),
             role: lines(&clean(&normal(role))),
@@ -201,6 +205,7 @@ impl Request {
         field("member", self.member == recorded.member);
         field("step", self.step == recorded.step);
         field("attempt", self.attempt == recorded.attempt);
+        field("sample", self.sample == recorded.sample);
         field(
             "schema",
             (&self.schema, &self.instruction_sha256) == (&recorded.schema, &recorded.instruction_sha256),

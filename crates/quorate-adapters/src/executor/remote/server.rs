@@ -370,6 +370,7 @@ fn invocation(
         member: served.participant.id.clone(),
         step: question.step.clone(),
         attempt: question.attempt,
+        sample: 1,
         prompt: prompt.clone(),
         cuts: cuts.into(),
         parts: parts.into(),

@@ -87,6 +87,7 @@ impl CliScript {
             member: "script".into(),
             step: "r1".into(),
             attempt: 1,
+            sample: 1,
             prompt: prompt.into(),
             cuts: Arc::new([]),
             parts: Arc::new([]),

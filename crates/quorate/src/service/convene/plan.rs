@@ -17,9 +17,9 @@ use serde::Serialize;
 
 use super::super::environment::Environment;
 use super::super::error::Error;
-use super::super::estimate::made_up_event;
+use super::super::estimate::{self, SampledMember, made_up_event};
 use super::super::overlays;
-use super::super::run_spec::{ProtocolSetup as _, RunSpec};
+use super::super::run_spec::{PreparedMember, ProtocolSetup as _, RunSpec};
 use super::super::workspace::Workspace;
 use super::{ConveneInput, spec};
 
@@ -64,9 +64,29 @@ pub struct Plan {
     pub never: Vec<DeferredQuestion>,
     /// The rules, in order.
     pub rules: Vec<PlannedRule>,
+    /// The members that are asked several times for each answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub samples: Vec<SampledMember>,
+    /// The executors that are asked only if the service of a member's executor fails.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stand_ins: Vec<PlannedStandIns>,
+    /// How long the last run of the same assembly with the same executors took, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "u64")]
+    pub last_run_ms: Option<u64>,
     /// The locked traits.
     #[serde(rename = "lockedTraits")]
     pub locked_traits: Vec<String>,
+}
+
+/// The executors that stand in for a member's own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
+#[schemars(inline, deny_unknown_fields)]
+pub struct PlannedStandIns {
+    /// The member's id.
+    pub member: String,
+    /// The executors, in the order in which they are asked.
+    pub executors: Vec<String>,
 }
 
 /// A rule that will be applied.
@@ -119,14 +139,15 @@ pub(crate) async fn build(
     spec: &RunSpec<Setup>,
 ) -> Result<Plan, Error> {
     let now_ms = environment.clock.now_ms();
-    let overlays = match workspace.ledger.may_exist() {
+    let (overlays, last_run_ms) = match workspace.ledger.may_exist() {
         true => {
             let store = Box::pin(Store::open_at(&workspace.ledger)).await?.store;
             let texts = overlays::active_texts(&store, &spec.setup, now_ms).await?;
+            let last_run_ms = estimate::last_run_ms(spec, &store).await;
             store.close().await;
-            texts
+            (texts, last_run_ms?)
         }
-        false => Vec::new(),
+        false => (Vec::new(), None),
     };
     let mut protocol = spec.setup.protocol()?;
     let (part, _) = spec::redacted_input(spec, input).await?;
@@ -153,6 +174,11 @@ pub(crate) async fn build(
         });
     }
     let (later, never) = deferred(spec, &first);
+    let stand_ins = spec.members.iter().filter(|member| !member.executor.stand_ins.is_empty());
+    let planned_stand_ins = |member: &PreparedMember| PlannedStandIns {
+        member: member.id.to_string(),
+        executors: member.executor.stand_ins.iter().map(|one| one.name.to_string()).collect(),
+    };
     let planned_rule = |rule: &Rule| PlannedRule { id: rule.id.to_string(), kind: rule.kind.to_string() };
     Ok(Plan {
         schema: SCHEMA,
@@ -167,6 +193,9 @@ pub(crate) async fn build(
         later,
         never,
         rules: spec.setup.rules.iter().map(planned_rule).collect(),
+        last_run_ms,
+        stand_ins: stand_ins.map(planned_stand_ins).collect(),
+        samples: spec.members.iter().filter_map(SampledMember::of).collect(),
         locked_traits: spec
             .setup
             .locked_traits

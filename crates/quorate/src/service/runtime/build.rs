@@ -270,7 +270,10 @@ impl PortBuilder<'_> {
         let prompt = self.written.participant_prompts.get(at).cloned().unwrap_or_default();
         let chosen = self.executor(at, participant, &prompt);
         let chosen = match chosen.and_then(|chosen| self.with_fallback(at, participant, chosen)) {
-            Ok(chosen) => chosen,
+            Ok(mut chosen) => {
+                chosen.limit_time(self.request.timeout);
+                chosen
+            }
             Err(error) => {
                 self.report.absorb(*error.report);
                 return None;
@@ -278,8 +281,7 @@ impl PortBuilder<'_> {
         };
         let (config, needs) = chosen.into_unadmitted_config();
         self.needs.borrow_mut().extend(needs);
-        let timeout = self.request.timeout.unwrap_or(config.timeout);
-        let config = MemberConfig { timeout, role: participant.role.clone(), ..config };
+        let config = MemberConfig { role: participant.role.clone(), ..config };
         let prompt = Prompt { text: participant.role.clone(), ..Prompt::default() };
         Some(Speaker { participant: participant.clone(), member: config, prompts: Arc::new(prompt) })
     }
@@ -392,7 +394,8 @@ impl PortBuilder<'_> {
             }),
         };
         if config.contains_key(SAMPLES) {
-            let message = "a participant has no `samples`: it answers in free text, which has no typed fields";
+            let message =
+                "a participant has no `samples`: it answers in free text, which has no typed fields";
             return Err(refused(ConfigError::for_key(SAMPLES, message).with_help(SAMPLES_HELP)));
         }
         let timeout = whole("timeout_ms", config.remove("timeout_ms"), 1)?;

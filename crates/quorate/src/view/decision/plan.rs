@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use super::{NAMED, ROWS, TITLE, names, request, subject};
-use crate::service::convene::plan::{DeferredQuestion, Plan, Question};
+use crate::service::convene::plan::{DeferredQuestion, Plan, PlannedStandIns, Question};
 use crate::view::layout::truncate;
-use crate::view::wording::{amount, duration};
+use crate::view::wording::{amount, duration, last_run, samples};
 use crate::view::{Doc, Table, Text, Tone};
 
 impl Plan {
@@ -22,6 +22,18 @@ impl Plan {
             amount(self.first.len() as u64, "question"),
             self.notes.iter().map(|note| format!(" {note}")).collect::<String>(),
         ));
+        if !self.samples.is_empty() {
+            doc.line(format!("Asked for each answer: {}.", samples(&self.samples)));
+        }
+        if !self.stand_ins.is_empty() {
+            let asked =
+                |one: &PlannedStandIns| format!("{} for {}", one.executors.join(", then "), one.member);
+            let asked: Vec<String> = self.stand_ins.iter().map(asked).collect();
+            doc.line(format!("Asked only if a service fails: {}.", names(&asked, NAMED)));
+        }
+        if let Some(ms) = self.last_run_ms {
+            doc.line(last_run(ms));
+        }
         doc.heading("Asked at once");
         let row = |question: &Question| {
             let deadline = Duration::from_millis(question.timeout_ms);

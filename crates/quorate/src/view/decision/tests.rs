@@ -8,7 +8,7 @@ use serde_json::json;
 use self::fixture::{HOSTILE, advice, asked, bare, guidance, talk, tree, unasked, vote};
 use super::vote::{CELLS, bar};
 use super::*;
-use crate::service::convene::plan::{DeferredQuestion, Plan, PlannedRule, Question, SCHEMA};
+use crate::service::convene::plan::{DeferredQuestion, Plan, PlannedRule, PlannedStandIns, Question, SCHEMA};
 use crate::service::convene::report::{Contribution, CountedVote, Message, Node, Rollup};
 use crate::view::layout::{ascii, columns_of, strip};
 
@@ -1024,6 +1024,9 @@ fn a_plan_has_every_prompt() {
             later("elder", "it is not in the phase session for sample"),
         ],
         rules: vec![PlannedRule { id: "gravest".to_owned(), kind: "aggregate".to_owned() }],
+        samples: Vec::new(),
+        stand_ins: Vec::new(),
+        last_run_ms: None,
         locked_traits: vec!["skip `the` warmth".to_owned()],
     };
     insta::assert_snapshot!(plan.doc().text(wide(80)), @"
@@ -1094,4 +1097,11 @@ fn a_plan_has_every_prompt() {
     ```
     ````
     ");
+    let timed = Plan { last_run_ms: Some(200_000), ..plan };
+    assert!(timed.doc().text(wide(80)).contains("The last run took 3 min 20 s."));
+    let executors = vec!["gpt".to_owned(), "local".to_owned()];
+    let stand_ins = vec![PlannedStandIns { member: "sentinel".to_owned(), executors }];
+    let backed = Plan { stand_ins, ..timed };
+    let line = "Asked only if a service fails: gpt, then local for sentinel.";
+    assert!(backed.doc().text(wide(80)).contains(line));
 }

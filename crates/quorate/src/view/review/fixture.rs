@@ -26,7 +26,8 @@ pub(crate) fn absent(status: &str, message: Option<&str>) -> Answer {
         retries: 0,
         excerpt: None,
     });
-    Answer { status: status.to_owned(), answer: None, message: message.map(str::to_owned), failure }
+    let message = message.map(str::to_owned);
+    Answer { status: status.to_owned(), message, failure, ..Answer::default() }
 }
 
 pub(crate) fn says(verdict: &str, score: f64, block: bool, irreducible: bool) -> Answer {

@@ -33,6 +33,7 @@ fn consultation(
         answer,
         message: message.map(str::to_owned),
         failure: None,
+        samples: None,
         executor: "claude".to_owned(),
         ms: 1200,
     }
