@@ -216,6 +216,8 @@ fn run_setup(setup: Setup, ledger: Arc<dyn Ledger>) -> Result<(RunConfig, Openin
         executor_name: "ready".into(),
         timeout: Duration::from_secs(30),
         retries: 0,
+        stand_ins: Arc::default(),
+        samples: 1,
         role: "You are a member.".into(),
         persona: None,
         context: Vec::new(),

@@ -18,7 +18,7 @@ use super::service::runs::Recorded;
 use super::service::workspace::Workspace;
 use super::session::Outcome;
 
-pub use super::service::convene::plan::{DeferredQuestion, Plan, PlannedRule, Question};
+pub use super::service::convene::plan::{DeferredQuestion, Plan, PlannedRule, PlannedStandIns, Question};
 pub use super::service::convene::report::{
     AppliedRule, AssemblyOutcome, AssemblyVerdict, Consultation, Contribution, CountedVote, Decision,
     ExactRatio, Fragment, Member, Message, Needed, Node, Objection, OutcomeKind, Risk, Rollup, Violation,

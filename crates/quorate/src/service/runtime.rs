@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::attempts::StandIn;
 use quorate_kernel::budget::Caps;
 use quorate_kernel::conversation::{Participant, Turn};
 use quorate_kernel::ports::ledger::{Ledger as _, Record};
@@ -306,8 +307,16 @@ impl OpenRuntime {
         trust::admit(environment, self.runtime.trust_requests())?;
         for speaker in &self.runtime.ports.speakers {
             let (name, executor) = (&speaker.member.executor_name, &*speaker.member.executor);
-            executor::installed(name, executor)?;
+            let stand_ins = &speaker.member.stand_ins;
+            let can_stand_in =
+                |one: &StandIn| executor::installed(&one.executor_name, &*one.executor).is_ok();
+            if executor.recordings().is_some() || !stand_ins.iter().any(can_stand_in) {
+                executor::installed(name, executor)?;
+            }
             budget::ensure_holdable(&caps, name, executor)?;
+            for stand_in in stand_ins.iter() {
+                budget::ensure_holdable(&caps, &stand_in.executor_name, &*stand_in.executor)?;
+            }
         }
         let Runtime { id, ports, environment, redactor, .. } = &*self.runtime;
         let overlays = Arc::<overlays::OverlayCache>::default();
