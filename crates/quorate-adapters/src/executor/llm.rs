@@ -168,7 +168,7 @@ impl Llm {
                 if has(Change::NoStore) {
                     body.remove("store");
                 }
-                adapt::merge(body, &config.extra);
+                adapt::merge(body, &adapt::with_own_seed(&config.extra, invocation.sample));
             });
         }
         let tokens_field = tokens_field.unwrap_or_default().to_owned();

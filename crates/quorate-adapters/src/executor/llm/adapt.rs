@@ -409,6 +409,21 @@ pub(super) fn merge(into: &mut Map<String, Json>, more: &Map<String, Json>) {
     }
 }
 
+/// The entries of `extra` for a sample: with one seed all samples would be the same, so each has a seed of its own.
+pub(super) fn with_own_seed(extra: &Map<String, Json>, sample: u32) -> Map<String, Json> {
+    let own = |(key, value): (&String, &Json)| {
+        let value = match value {
+            Json::Object(table) => Json::Object(with_own_seed(table, sample)),
+            value => match value.as_i64().filter(|_| key.ends_with("seed")) {
+                Some(seed) => seed.saturating_add(i64::from(sample.saturating_sub(1))).into(),
+                None => value.clone(),
+            },
+        };
+        (key.clone(), value)
+    };
+    extra.iter().map(own).collect()
+}
+
 /// The parts of a request that `extra` may not set, and what sets them. Names are without `_` and in lower case.
 const RESERVED: &[(&[&str], &str)] = &[
     (&["model"], "the key `model` sets it"),
@@ -511,4 +526,27 @@ fn check_entries(entries: &Map<String, Json>, above: &str, shown: &str) -> Resul
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod seed_tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_sample_has_a_seed_of_its_own() {
+        for (extra, sample, expected) in [
+            (json!({"seed": 7}), 1, json!({"seed": 7})),
+            (json!({"seed": 7}), 2, json!({"seed": 8})),
+            (json!({"random_seed": 7, "top_k": 4}), 3, json!({"random_seed": 9, "top_k": 4})),
+            (json!({"options": {"seed": 1, "num_gpu": 1}}), 9, json!({"options": {"seed": 9, "num_gpu": 1}})),
+            (json!({"seed": i64::MAX}), 2, json!({"seed": i64::MAX})),
+            (json!({"seed": null, "seeds": [1]}), 2, json!({"seed": null, "seeds": [1]})),
+            (json!({}), 2, json!({})),
+        ] {
+            let extra = extra.as_object().unwrap();
+            assert_eq!(json!(with_own_seed(extra, sample)), expected, "{extra:?} {sample}");
+        }
+    }
 }
