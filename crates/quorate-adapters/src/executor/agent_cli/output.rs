@@ -300,6 +300,35 @@ mod tests {
     }
 
     #[test]
+    fn a_stand_in_is_asked_after_failures_of_the_service_alone() {
+        let stands_in = |output, status: i32, stdout: &str, stderr: &str| {
+            let ended = CallOutput {
+                termination: Termination::Exited(ExitStatus::from_raw(status)),
+                stdout: stdout.as_bytes().to_vec(),
+                stderr: stderr.as_bytes().to_vec(),
+            };
+            let notes = Notes::default();
+            assert!(read_reply(output, Schema::FirstAnswer, "x", ended, None, &notes).is_err(), "{stdout}");
+            !notes.read().no_stand_in
+        };
+        let reported = |said: &str| format!(r#"{{"type": "result", "is_error": true, "result": "{said}"}}"#);
+        for (output, status, stdout, stderr, expected) in [
+            (OutputFormat::Text, 256, "", "API Error: 503", true),
+            (OutputFormat::Text, 256, "", "Invalid API key \u{b7} Please run /login", true),
+            (OutputFormat::Text, 9, "", "", true),
+            (OutputFormat::Text, 0, "Claude AI usage limit reached|1749924000", "", true),
+            (OutputFormat::ClaudeJson, 0, &*reported("API Error: 529 overloaded"), "", true),
+            (OutputFormat::ClaudeJson, 0, &*reported("violates our Usage Policy"), "", false),
+            (OutputFormat::ClaudeJson, 256, &*reported("Prompt is too long"), "", false),
+            (OutputFormat::ClaudeJson, 256, "", "exceeded the 32000 output token maximum", false),
+            (OutputFormat::ClaudeJson, 0, "I would not block it.", "", false),
+            (OutputFormat::Text, 0, " ", "", false),
+        ] {
+            assert_eq!(stands_in(output, status, stdout, stderr), expected, "{status} {stdout} {stderr}");
+        }
+    }
+
+    #[test]
     fn somebody_may_speak_of_limits() {
         let text = "Please add a rate limit.\n";
         assert_eq!(judged_as(Schema::PlainText, 0, text, ""), Ok(text.into()));
