@@ -152,6 +152,8 @@ codes! {
     refusal CASSETTE_INVALID = "quorate:cassette_invalid", "quorate/cassette_invalid.md";
     refusal EXECUTOR_INVALID = "quorate:executor_invalid", "quorate/executor_invalid.md";
     refusal EMBEDDER_INVALID = "quorate:embedder_invalid", "quorate/embedder_invalid.md";
+    refusal LOCKS_UNCOMPARED = "quorate:locks_uncompared", "quorate/locks_uncompared.md";
+    refusal EXAMPLES_INVALID = "quorate:examples_invalid", "quorate/examples_invalid.md";
     refusal RUNTIME_UNSUPPORTED = "quorate:runtime_unsupported", "quorate/runtime_unsupported.md";
     refusal PROMPT_MISSING = "quorate:prompt_missing", "quorate/prompt_missing.md";
     refusal PROMPT_UNREADABLE = "quorate:prompt_unreadable", "quorate/prompt_unreadable.md";

@@ -139,8 +139,10 @@ impl Store {
     }
 }
 
-/// The member and executor of a comparison by meaning: the manifest's table of the embedder.
+/// The member and executor of a comparison of vectors: the configuration's table of the embedder.
 const EMBEDDER: &str = "[embedder]";
+/// The member of a comparison by question.
+const MEANING: &str = "[meaning]";
 
 /// The number of records per read.
 const PAGE: i64 = 1_000;
@@ -176,8 +178,11 @@ pub struct MemberCost {
 /// The fields of a consultation or comparison that costs need.
 #[derive(Deserialize)]
 struct Consulted {
-    #[serde(default = "embedder")]
-    member: String,
+    #[serde(default)]
+    member: Option<String>,
+    /// Of a comparison by question.
+    #[serde(default)]
+    way: Option<String>,
     #[serde(default = "embedder")]
     executor: String,
     #[serde(default)]
@@ -235,7 +240,9 @@ impl Store {
                     each(MemberCost {
                         artifact_type: row.text(3).to_owned(),
                         at: head.at.to_owned(),
-                        member: consulted.member,
+                        member: consulted
+                            .member
+                            .unwrap_or_else(|| consulted.way.map_or(EMBEDDER, |_| MEANING).to_owned()),
                         executor: consulted.executor,
                         kind: consulted.kind,
                         model: consulted.model,

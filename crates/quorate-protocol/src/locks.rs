@@ -120,7 +120,7 @@ impl Locks {
         hits.into_iter().map(|(at, start, end, layer)| self.hit(at, layer, start..end)).collect()
     }
 
-    /// Indices of the traits that an embedder has to be asked about too.
+    /// Indices of the traits that are compared by meaning too.
     pub fn semantic_traits(&self) -> Vec<usize> {
         let all = self.compiled.strictest == MatchMode::Semantic;
         let is_semantic = |at: &usize| all || self.compiled.traits[*at].declared == MatchMode::Semantic;
@@ -193,7 +193,7 @@ pub enum Layer {
     Skeleton,
     /// Also letters that were set apart put together.
     SetApart,
-    /// An embedder that compared meanings.
+    /// A model that was asked, or vectors that were compared.
     Meaning,
 }
 
@@ -223,7 +223,7 @@ impl Layer {
             }
             Layer::Skeleton => "The text says it once characters are replaced by those that they look like.",
             Layer::SetApart => "The text says it once letters that were set apart are put together.",
-            Layer::Meaning => "The text means it, by the embedder's comparison.",
+            Layer::Meaning => "The text means it, by a comparison of meanings.",
         }
     }
 }

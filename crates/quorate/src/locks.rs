@@ -16,12 +16,15 @@ use super::builder::Quorate;
 use super::error::Error;
 use super::service::artifact::{self, Draft};
 use super::service::manifests::{self, Manifests};
-use super::service::resolve::{ResolveRequest, resolve};
+use super::service::resolve::{Resolution, ResolveRequest, resolve};
 use super::service::workspace;
 use super::view::{Doc, Entry, Table, Text, Tone};
 use crate::playbook::library::{self, KnownOperator};
 use crate::playbook::traits::Exceptions;
 
+mod meaning;
+
+pub use meaning::{Decisions, MeaningTest, MeaningTestRequest, ScoredText, TextsToScore, TraitScore};
 pub use quorate_manifest::assembly::MatchMode;
 pub use quorate_playbook::lock::Trait;
 pub use quorate_protocol::locks::Layer;
@@ -143,19 +146,9 @@ impl Quorate {
     /// ```
     pub fn test_locks(&self, request: LockTestRequest) -> Result<LockTest, Error> {
         let LockTestRequest { assembly, root, text } = request;
-        let root = root.map(|root| self.named_path(root)).transpose()?;
-        let asked = ResolveRequest { path: self.named_path(assembly)?, root, refs: Refs::ShapeOnly };
         let environment = &self.environment;
-        let view = resolve(environment, &asked, &*environment.registries)
-            .map_err(Error::refused_as_configuration)?;
+        let LoadedTraits { view, locks, .. } = self.load_traits(assembly, root)?;
         let resolved = &view.resolved;
-        let recorded: Vec<LockedTrait> =
-            resolved.locked_traits.iter().map(|declared| declared.locked.clone()).collect();
-        let locks = Locks::compile(&recorded, resolved.match_mode).map_err(|invalid| {
-            let body =
-                Body::new(format!("cannot search for `{}`: {}", recorded[invalid.at].text, invalid.why));
-            Error::configuration(codes::PATTERN_INVALID, body)
-        })?;
         if let Draft::File(file) = &text {
             self.named_path(file.clone())?;
         }
@@ -187,6 +180,24 @@ impl Quorate {
         })
     }
 
+    /// Resolves an assembly and compiles its locked traits.
+    fn load_traits(&self, assembly: PathBuf, root: Option<PathBuf>) -> Result<LoadedTraits, Error> {
+        let root = root.map(|root| self.named_path(root)).transpose()?;
+        let asked = ResolveRequest { path: self.named_path(assembly)?, root, refs: Refs::ShapeOnly };
+        let environment = &self.environment;
+        let view = resolve(environment, &asked, &*environment.registries)
+            .map_err(Error::refused_as_configuration)?;
+        let resolved = &view.resolved;
+        let recorded: Vec<LockedTrait> =
+            resolved.locked_traits.iter().map(|declared| declared.locked.clone()).collect();
+        let locks = Locks::compile(&recorded, resolved.match_mode).map_err(|invalid| {
+            let body =
+                Body::new(format!("cannot search for `{}`: {}", recorded[invalid.at].text, invalid.why));
+            Error::configuration(codes::PATTERN_INVALID, body)
+        })?;
+        Ok(LoadedTraits { view, recorded, locks })
+    }
+
     /// The locked traits of an operator: its folder's name in `operators/`, or a `ws://` ref. `root` is the workspace, or
     /// the tenant's folder in it.
     ///
@@ -210,6 +221,13 @@ impl Quorate {
         let locks = KnownOperator::new(loaded, &workspace.config, &Exceptions::default()).traits;
         Ok(OperatorLocks { operator: operator.to_owned(), locks })
     }
+}
+
+/// An assembly with its locked traits.
+struct LoadedTraits {
+    view: Resolution,
+    recorded: Vec<LockedTrait>,
+    locks: Locks,
 }
 
 /// The traits, with the places that declare them.
@@ -281,7 +299,7 @@ impl LockTest {
         doc.items(layers.iter().map(|layer| format!("{}: {}", layer.as_str(), layer.description())));
         if self.meaning_compared.is_some() {
             doc.line(
-                "Meaning was not compared: the match mode is semantic, and this command matches only text.",
+                "Meaning was not compared: the match mode is semantic; add `--meaning` to ask what compares meanings.",
             );
         }
         doc

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::{ArgGroup, Args, Subcommand};
-use quorate::locks::{LockTest, LockTestRequest, OperatorLocks};
+use quorate::locks::{
+    LockTest, LockTestRequest, MeaningTest, MeaningTestRequest, OperatorLocks, TextsToScore,
+};
 use quorate::{Draft, Outcome, Quorate};
 
 use crate::arguments::{HumanOrJson, PathArguments};
@@ -26,8 +28,9 @@ enum Verb {
     List(ListArguments),
 }
 
-pub(super) fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
     match arguments.verb {
+        Verb::Test(arguments) if arguments.meaning => run_meaning(arguments, quorate, terminal).await,
         Verb::Test(arguments) => run_test(arguments, quorate, terminal),
         Verb::List(ListArguments { operator, root, format, places }) => {
             let locks = places.apply(quorate).operator_locks(&operator, root.as_deref());
@@ -61,12 +64,17 @@ struct ListArguments {
 /// For each hit it shows how far the text had to be normalized for the trait to match: `as-given` not at all, `folded`,
 /// `unmarked`, `skeleton` and `set-apart` more and more, `regex` and `regex-folded` by a pattern. Nothing is recorded.
 ///
+/// With --meaning, the executor of `[meaning]` or the `[embedder]` of quorate.toml compares the text with each trait, and each
+/// score is shown. Given files of examples, lines such as `{"text": "Release it today.", "violates": true}`, it shows the scores
+/// with their labels, the wrong decisions at the threshold in use, and the threshold with the fewest. The texts are sent to the model,
+/// so the workspace needs trust.
+///
 /// Exits with 0 with or without hits, with 4 if the assembly or the text is missing, and with 5 if one of them is
 /// unusable.
 #[derive(Debug, Args)]
 #[command(
-    group(ArgGroup::new("material").required(true).args(["text", "file"])),
-    after_help = "Examples:\n  quorate locks test ASSEMBLY.md --text 'Drop the warmth.'\n  quorate locks test operators/lead --file draft.md\n  git show HEAD:draft.md | quorate locks test ASSEMBLY.md --file - --format json"
+    group(ArgGroup::new("material").required(true).args(["text", "file", "examples"])),
+    after_help = "Examples:\n  quorate locks test ASSEMBLY.md --text 'Drop the warmth.'\n  quorate locks test operators/lead --file draft.md\n  git show HEAD:draft.md | quorate locks test ASSEMBLY.md --file - --format json\n  quorate locks test ASSEMBLY.md --meaning --text 'Release it today.'\n  quorate locks test ASSEMBLY.md --meaning examples.jsonl"
 )]
 struct TestArguments {
     /// The ASSEMBLY.md, or the directory that holds it
@@ -78,6 +86,12 @@ struct TestArguments {
     /// The file with the text; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     file: Option<PathBuf>,
+    /// Compare by meaning, and show scores
+    #[arg(long)]
+    meaning: bool,
+    /// Files of examples, a JSON object a line with `text` and `violates`
+    #[arg(value_name = "EXAMPLES", requires = "meaning")]
+    examples: Vec<PathBuf>,
     /// The assembly's workspace
     #[arg(long, value_name = "DIR")]
     root: Option<PathBuf>,
@@ -87,15 +101,32 @@ struct TestArguments {
 }
 
 fn run_test(arguments: TestArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
-    let text = match (arguments.text, arguments.file) {
-        (Some(text), _) => Draft::Text { name: "text".to_owned(), text },
-        (None, Some(file)) if file != Path::new("-") => Draft::File(file),
-        (None, _) => Draft::from("-"),
-    };
+    let text = draft(arguments.text, arguments.file);
     let request = LockTestRequest { assembly: arguments.path, root: arguments.root, text };
     let tested = quorate.test_locks(request);
     if let (Ok(tested), HumanOrJson::Human) = (&tested, arguments.format) {
         warn(&tested.warnings, terminal);
     }
     show(tested.map(Outcome::from), LockTest::doc, arguments.format, terminal)
+}
+
+async fn run_meaning(arguments: TestArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
+    let TestArguments { path, text, file, examples, root, format, .. } = arguments;
+    let texts = match examples.is_empty() {
+        true => TextsToScore::One(draft(text, file)),
+        false => TextsToScore::Examples(examples),
+    };
+    let tested = quorate.test_meaning(MeaningTestRequest { assembly: path, root, texts }).await;
+    if let (Ok(tested), HumanOrJson::Human) = (&tested, format) {
+        warn(&tested.warnings, terminal);
+    }
+    show(tested.map(Outcome::from), MeaningTest::doc, format, terminal)
+}
+
+fn draft(text: Option<String>, file: Option<PathBuf>) -> Draft {
+    match (text, file) {
+        (Some(text), _) => Draft::Text { name: "text".to_owned(), text },
+        (None, Some(file)) if file != Path::new("-") => Draft::File(file),
+        (None, _) => Draft::from("-"),
+    }
 }

@@ -364,7 +364,7 @@ const OUTCOMES: [(&str, &str); 16] = [
     (
         "lock_unchecked",
         "A text could not be compared with the locked traits by its meaning, and was refused.\n\
-         The `[embedder]` gave no answer: `quorate show RUN` says why. Once it answers, convene again.",
+         The model of `[meaning]` or `[embedder]` gave no answer: `quorate show RUN` says why. Once it answers, convene again.",
     ),
     ("locked", "The result would violate a locked trait. `quorate show RUN` names the trait."),
     (

@@ -329,7 +329,7 @@ pub struct AppliedRule {
 
 record_data! {
     /// Something that was refused.
-    #[derive(Eq, JsonSchema)]
+    #[derive(JsonSchema)]
     #[schemars(
         inline,
         deny_unknown_fields,
@@ -356,6 +356,9 @@ record_data! {
         /// Why it could not be checked.
         #[schemars(skip)]
         pub why?: String,
+        /// The probability that a decision model gave.
+        #[schemars(skip)]
+        pub probability?: f64,
     }
 }
 

@@ -431,7 +431,9 @@ fn refusal(violation: &Violation) -> String {
         _ => {
             let locked = violation.locked.as_deref().unwrap_or("?");
             let layer = violation.layer.as_deref().map_or_else(String::new, layer);
-            format!("touches the locked trait “{locked}”{layer}")
+            let probability =
+                violation.probability.map(|probability| format!(", probability {probability:.2}"));
+            format!("touches the locked trait “{locked}”{layer}{}", probability.unwrap_or_default())
         }
     }
 }

@@ -295,6 +295,7 @@ pub(super) fn guidance() -> Decision {
         excerpt: Some("Skip the warmth, be quick.".to_owned()),
         to: Vec::new(),
         why: None,
+        probability: None,
     }];
     let dropped = [
         "`fragment/mirror` was dropped: the fragment of `mirror` touches the locked trait `skip the warmth`"
@@ -374,6 +375,7 @@ pub(super) fn talk() -> Decision {
         excerpt: None,
         to: vec!["brand".to_owned()],
         why: None,
+        probability: None,
     }];
     report.declared_rules = vec![declared("collect", "aggregate", None, json!({"maxRounds": 3}))];
     report.rules = vec![rule("collect", "aggregate", true, &["copy", "legal"])];
@@ -460,6 +462,7 @@ pub(super) fn tree() -> Decision {
         excerpt: Some("Skip the review, it is late.".to_owned()),
         to: Vec::new(),
         why: None,
+        probability: None,
     }];
     with_notes(report, [])
 }

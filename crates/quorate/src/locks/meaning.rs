@@ -1,0 +1,383 @@
+//! Scores texts against locked traits by meaning, and searches examples for a threshold (L4). Nothing is recorded.
+
+use std::cmp::Reverse;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use quorate_diagnostics::{Body, Report, codes};
+use quorate_kernel::budget::{Amount, Budget};
+use quorate_kernel::meaning::{ComparisonSetup, Meaning, Score};
+use quorate_protocol::SemanticMatch;
+use quorate_protocol::locks::excerpt;
+use serde::{Deserialize, Serialize};
+
+use super::super::builder::Quorate;
+use super::super::error::Error;
+use super::super::service::artifact::{self, Draft};
+use super::super::service::environment::Environment;
+use super::super::service::workspace::Workspace;
+use super::super::service::{budget, executor, session, trust, workspace};
+use super::super::view::{Doc, Table, Text, Tone};
+
+/// How many examples one test takes.
+const MAX_EXAMPLES: usize = 1_000;
+/// Fewer examples than this say little about other texts.
+const FEW_EXAMPLES: usize = 30;
+/// The decimals of a suggested threshold.
+const DECIMALS: std::ops::RangeInclusive<i32> = 2..=6;
+
+/// Texts to score against the locked traits of an assembly, by meaning.
+///
+/// ```
+/// use quorate::locks::{MeaningTestRequest, TextsToScore};
+///
+/// let texts = TextsToScore::Examples(vec!["examples.jsonl".into()]);
+/// let request = MeaningTestRequest { assembly: "assemblies/board".into(), root: None, texts };
+/// # let _ = request;
+/// ```
+#[derive(Debug, Clone)]
+pub struct MeaningTestRequest {
+    /// The assembly, or the directory that holds it.
+    pub assembly: PathBuf,
+    /// The workspace's root; `None` searches for it.
+    pub root: Option<PathBuf>,
+    /// The texts.
+    pub texts: TextsToScore,
+}
+
+/// The texts of a [`MeaningTestRequest`].
+#[derive(Debug, Clone)]
+pub enum TextsToScore {
+    /// One text.
+    One(Draft),
+    /// Files of labelled texts: a JSON object a line, with `text` and `violates`.
+    Examples(Vec<PathBuf>),
+}
+
+/// The scores of texts.
+#[derive(Debug, Clone, Serialize)]
+pub struct MeaningTest {
+    /// The assembly's name.
+    pub assembly: String,
+    /// `question` or `embedder`.
+    pub way: &'static str,
+    /// The model; `None` if the executor names none.
+    pub model: Option<String>,
+    /// The threshold in use.
+    pub threshold: f64,
+    /// The number of texts.
+    pub n: usize,
+    /// The texts, the highest score first.
+    pub texts: Vec<ScoredText>,
+    /// The decisions at the threshold in use; `None` without labels.
+    pub present: Option<Decisions>,
+    /// The decisions at the threshold with the fewest wrong ones; `None` if the examples show none.
+    pub best: Option<Decisions>,
+    /// Warnings about the assembly.
+    pub warnings: Report,
+}
+
+/// A text with its scores.
+#[derive(Debug, Clone, Serialize)]
+pub struct ScoredText {
+    /// The text's beginning, on one line.
+    pub text: String,
+    /// The label; `None` for a text without one.
+    pub violates: Option<bool>,
+    /// The highest score of a trait.
+    pub score: f64,
+    /// Whether a run would refuse the text.
+    pub hit: bool,
+    /// Each trait, in the order of the merged manifest.
+    pub traits: Vec<TraitScore>,
+}
+
+/// The score of a trait in a text.
+#[derive(Debug, Clone, Serialize)]
+pub struct TraitScore {
+    /// The trait as written.
+    #[serde(rename = "trait")]
+    pub text: String,
+    /// The cosine or the probability; 1 or 0 for a model that gives no probability.
+    pub score: f64,
+    /// Whether the model gave a probability, or vectors were compared.
+    pub graded: bool,
+    /// Whether it reaches the threshold.
+    pub hit: bool,
+    /// The passage with this score.
+    pub passage: String,
+}
+
+/// The decisions at a threshold, by the labels of examples.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Decisions {
+    /// The threshold.
+    pub threshold: f64,
+    /// Texts that violate no trait and are refused.
+    pub wrong_refusals: usize,
+    /// Texts that violate a trait and pass.
+    pub missed: usize,
+}
+
+/// One line of a file of examples.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Example {
+    text: String,
+    violates: bool,
+}
+
+impl Quorate {
+    /// Scores texts against the locked traits of an assembly by meaning, with what the workspace configures for it. The
+    /// texts are sent to a model, within the caps of `[budget]`; nothing is recorded.
+    ///
+    /// # Errors
+    /// If the assembly or a text does not exist or cannot be used, nothing compares meanings, the workspace is not
+    /// trusted, or a text could not be compared.
+    #[crate::boxed]
+    pub async fn test_meaning(&self, request: MeaningTestRequest) -> Result<MeaningTest, Error> {
+        let environment = &self.environment;
+        let loaded = self.load_traits(request.assembly, request.root)?;
+        let texts: Vec<(String, Option<bool>)> = match &request.texts {
+            TextsToScore::One(draft) => {
+                if let Draft::File(file) = draft {
+                    self.named_path(file.clone())?;
+                }
+                vec![(artifact::read(draft, &environment.directory)?.text.to_string(), None)]
+            }
+            TextsToScore::Examples(files) => self.read_examples(files)?,
+        };
+        let workspace = workspace::load(environment, &self.places, &loaded.view.root)?;
+        session::deny_to_members(&workspace);
+        let meaning = admitted_meaning(environment, &workspace)?;
+        let traits: Vec<String> = match loaded.locks.semantic_traits() {
+            compared if compared.is_empty() => {
+                loaded.recorded.iter().map(|locked| locked.text.clone()).collect()
+            }
+            compared => compared.into_iter().map(|at| loaded.recorded[at].text.clone()).collect(),
+        };
+        let redactor = workspace.redaction.redactor.clone();
+        let setup = ComparisonSetup {
+            budget: Arc::new(Budget::new(budget::configured(&workspace.config), 0, Amount::default())),
+            redactor: redactor.clone(),
+            clock: environment.clock.clone(),
+        };
+        let (mut scored, mut model) = (Vec::with_capacity(texts.len()), meaning.model());
+        for (text, violates) in texts {
+            let text: Arc<str> = redactor.redact(&text).0.into();
+            let one = SemanticMatch {
+                candidate: "test".into(),
+                texts: vec![Arc::clone(&text)],
+                traits: traits.clone(),
+            };
+            let compared = meaning.compare_alone(&one, &setup).await.map_err(|why| {
+                let why = redactor.redact(&why).0;
+                let body = Body::new(format!("cannot compare “{}”: {why}", beginning(&text)));
+                Error::configuration(codes::LOCKS_UNCOMPARED, body)
+            })?;
+            model = compared.model;
+            scored.push(ScoredText::of(&one, violates, &compared.scores, &meaning));
+        }
+        scored.sort_by(|one, other| other.score.total_cmp(&one.score));
+        Ok(MeaningTest::of(loaded.view.resolved.name.clone(), &meaning, model, scored, loaded.view.report))
+    }
+
+    fn read_examples(&self, files: &[PathBuf]) -> Result<Vec<(String, Option<bool>)>, Error> {
+        let mut examples = Vec::new();
+        for file in files {
+            self.named_path(file.clone())?;
+            let read = artifact::read(&Draft::File(file.clone()), &self.environment.directory)?;
+            for (number, line) in read.text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
+                let example: Example = serde_json::from_str(line).map_err(|error| {
+                    let place = format!("{}:{}", read.display_name, number + 1);
+                    let body = Body::new(format!("cannot read the example at {place}: {error}"));
+                    let help =
+                        r#"write one JSON object a line: {"text": "Release it today.", "violates": true}"#;
+                    Error::configuration(codes::EXAMPLES_INVALID, body.help(help))
+                })?;
+                examples.push((example.text, Some(example.violates)));
+            }
+        }
+        if examples.is_empty() || examples.len() > MAX_EXAMPLES {
+            let body = Body::new(format!("the files have {} examples", examples.len()));
+            let body = body.help(format!("give from 1 to {MAX_EXAMPLES}, one JSON object a line"));
+            return Err(Error::configuration(codes::EXAMPLES_INVALID, body));
+        }
+        Ok(examples)
+    }
+}
+
+/// What compares meanings in runs of this workspace, once it is trusted.
+fn admitted_meaning(environment: &Environment, workspace: &Workspace) -> Result<Meaning, Error> {
+    if let Some(registered) = environment.registries.extensions().meaning {
+        return Ok(registered);
+    }
+    let Some(chosen) = executor::configured_meaning(&workspace.registry, &workspace.config)? else {
+        let body =
+            Body::new("nothing compares meanings: quorate.toml has neither `[meaning]` nor `[embedder]`");
+        let body = body.help("name the executor that is asked: `executor = \"anthropic\"` in `[meaning]`");
+        return Err(Error::configuration(codes::LOCKS_UNCOMPARED, body));
+    };
+    let admitted = trust::admit(environment, chosen.needs())?;
+    chosen.ensure_installed()?;
+    chosen.ensure_enforceable(&budget::configured(&workspace.config))?;
+    Ok(chosen.meaning(admitted))
+}
+
+impl ScoredText {
+    fn of(one: &SemanticMatch, violates: Option<bool>, scores: &[Score], meaning: &Meaning) -> Self {
+        let text = &one.texts[0];
+        let by_trait = one.traits.iter().enumerate().filter_map(|(which, locked)| {
+            let of_trait = scores.iter().filter(|score| score.place.which == which);
+            let highest = of_trait.max_by(|one, other| one.score.total_cmp(&other.score))?;
+            let span = highest.place.start..highest.place.end;
+            Some(TraitScore {
+                text: locked.clone(),
+                score: highest.score,
+                graded: highest.place.probability.is_some() || matches!(meaning, Meaning::Embedder(_)),
+                hit: scores.iter().any(|score| score.place.which == which && score.is_hit),
+                passage: beginning(&text[span]),
+            })
+        });
+        let traits: Vec<TraitScore> = by_trait.collect();
+        ScoredText {
+            text: beginning(text),
+            violates,
+            score: traits.iter().map(|scored| scored.score).max_by(f64::total_cmp).unwrap_or_default(),
+            hit: traits.iter().any(|scored| scored.hit),
+            traits,
+        }
+    }
+}
+
+/// The beginning of a text, on one line.
+fn beginning(text: &str) -> String {
+    let end = text.char_indices().nth(80).map_or(text.len(), |(at, _)| at);
+    let shown = excerpt(&text[..end], &(0..end));
+    if end < text.len() { format!("{shown}…") } else { shown }
+}
+
+impl MeaningTest {
+    fn of(
+        assembly: String,
+        meaning: &Meaning,
+        model: String,
+        texts: Vec<ScoredText>,
+        warnings: Report,
+    ) -> Self {
+        let threshold = meaning.threshold();
+        let labelled: Vec<(f64, bool)> =
+            texts.iter().filter_map(|scored| Some((scored.score, scored.violates?))).collect();
+        let wrong = |hit, violates| {
+            texts.iter().filter(|scored| scored.hit == hit && scored.violates == Some(violates)).count()
+        };
+        let present = Decisions { threshold, wrong_refusals: wrong(true, false), missed: wrong(false, true) };
+        let graded = texts.iter().flat_map(|scored| &scored.traits).all(|scored| scored.graded);
+        MeaningTest {
+            assembly,
+            way: if matches!(meaning, Meaning::Embedder(_)) { "embedder" } else { "question" },
+            model: Some(model).filter(|model| !model.is_empty()),
+            threshold,
+            n: texts.len(),
+            present: (!labelled.is_empty()).then_some(present),
+            best: best_threshold(&labelled).filter(|_| graded),
+            texts,
+            warnings,
+        }
+    }
+
+    /// The scores, and what they say about the threshold.
+    pub fn doc(&self) -> Doc {
+        let mut doc = Doc::new();
+        let named = self.model.as_ref().map_or(String::new(), |model| format!(" by `{model}`"));
+        doc.line(format!("Compared by {}{named}, threshold {}.", self.way, self.threshold));
+        let decision = |hit| if hit { Text::toned(Tone::Bad, "refused") } else { "passes".into() };
+        match &self.texts[..] {
+            [ScoredText { violates: None, traits, .. }] => {
+                let row = |scored: &TraitScore| {
+                    let score = format!("{:.4}", scored.score);
+                    [score.into(), decision(scored.hit), (&scored.text).into(), (&scored.passage).into()]
+                };
+                doc.table(Table::new(["score", "", "trait", "passage"]).with_rows(traits.iter().map(row)));
+            }
+            texts => {
+                let row = |scored: &ScoredText| {
+                    let label = match scored.violates {
+                        Some(true) => "violates",
+                        Some(false) => "does not",
+                        None => "",
+                    };
+                    let score = format!("{:.4}", scored.score);
+                    [score.into(), label.into(), decision(scored.hit), (&scored.text).into()]
+                };
+                doc.table(Table::new(["score", "label", "", "text"]).with_rows(texts.iter().map(row)));
+            }
+        }
+        let Some(present) = &self.present else { return doc };
+        let of = format!("of {} examples", self.n);
+        doc.line(format!("At {}, in use: {}, {of}.", present.threshold, present.counts()));
+        match &self.best {
+            Some(best) => {
+                doc.line(format!("At {}, the best: {}, {of}.", best.threshold, best.counts()));
+                if self.n < FEW_EXAMPLES {
+                    doc.line(format!(
+                        "{} examples say little about other texts: use {FEW_EXAMPLES} or more.",
+                        self.n
+                    ));
+                }
+            }
+            None if self.texts.iter().flat_map(|scored| &scored.traits).any(|scored| !scored.graded) => {
+                doc.line("The model gives no probability, so the threshold does not matter.");
+            }
+            None => doc.line("A threshold needs examples of both labels."),
+        }
+        doc
+    }
+}
+
+impl Decisions {
+    fn counts(&self) -> String {
+        let refusals = if self.wrong_refusals == 1 { "refusal" } else { "refusals" };
+        format!("{} wrong {refusals}, {} missed", self.wrong_refusals, self.missed)
+    }
+}
+
+/// The threshold with the fewest wrong decisions about scores with labels (`true` violates); `None` unless both labels
+/// occur. Of several it is the one with the fewest missed texts, then the one in the widest gap between scores.
+fn best_threshold(labelled: &[(f64, bool)]) -> Option<Decisions> {
+    let count = |label| labelled.iter().filter(|(_, violates)| *violates == label).count();
+    if count(true) == 0 || count(false) == 0 {
+        return None;
+    }
+    let mut scores: Vec<f64> = labelled.iter().map(|(score, _)| *score).collect();
+    scores.sort_by(f64::total_cmp);
+    scores.dedup();
+    // A threshold lies above one score, or 0, and is at most the next one, or 1.
+    let lows = std::iter::once(0.0).chain(scores.iter().map(|score| score.max(0.0)));
+    let gaps = lows.zip(scores.iter().copied().chain([1.0])).filter(|(low, high)| low < high);
+    let decisions = gaps.map(|(low, high)| {
+        let threshold = between(low, high);
+        let wrong = |hit, label| {
+            labelled
+                .iter()
+                .filter(|(score, violates)| (*score >= threshold) == hit && *violates == label)
+                .count()
+        };
+        (high - low, Decisions { threshold, wrong_refusals: wrong(true, false), missed: wrong(false, true) })
+    });
+    let rank = |(gap, decisions): &(f64, Decisions)| {
+        let Decisions { wrong_refusals, missed, .. } = decisions;
+        (wrong_refusals + missed, *missed, Reverse(gap.to_bits()))
+    };
+    decisions.min_by_key(rank).map(|(_, decisions)| decisions)
+}
+
+/// The middle of a gap with the fewest decimals that lie in it: above `low`, at most `high`, and below 1.
+fn between(low: f64, high: f64) -> f64 {
+    let middle = f64::midpoint(low, high);
+    let rounded = DECIMALS.map(|decimals| {
+        let factor = 10_f64.powi(decimals);
+        (middle * factor).round() / factor
+    });
+    rounded.into_iter().find(|rounded| low < *rounded && *rounded <= high && *rounded < 1.0).unwrap_or(middle)
+}
