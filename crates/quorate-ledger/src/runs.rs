@@ -255,6 +255,18 @@ impl Store {
         Ok(runs.pop().map(|run| run.run))
     }
 
+    /// The last run here in which a council (by fingerprint) decided on something. INCOMPLETE does not count.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    #[crate::boxed]
+    pub async fn last_decided(&self, council: &str) -> Result<Option<Name>, LedgerError> {
+        let query = sql("SELECT run FROM run WHERE council = $1 AND verdict IS NOT NULL \
+             AND lower(verdict) <> 'incomplete' AND run NOT IN (SELECT run FROM imported) ORDER BY seq DESC LIMIT 1");
+        let rows = self.rows(query.bind(council), &[Column::Text]).await?;
+        Ok(rows.first().map(|row| row.text(0).into()))
+    }
+
     /// The runs recorded here after this one that decided on the same artifact, oldest first; at most the last 100.
     /// INCOMPLETE does not count.
     ///

@@ -581,6 +581,9 @@ pub(crate) async fn find(
         },
     }));
     all.sort_by(|a, b| a.path.cmp(&b.path));
+    if let Some(estimate) = estimate.as_mut().filter(|estimate| estimate.calls > 0) {
+        estimate.last_run_ms = estimate::last_run_ms(spec, &session.store).await?;
+    }
     Ok(Found { files: all, due, estimate, judged })
 }
 

@@ -71,7 +71,7 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
         Err(error) => return exit_with_error(&error, format, terminal),
     };
     if settings.is_dry_run {
-        return match estimate(reviewings, format) {
+        return match estimate(reviewings, format).await {
             Ok(estimates) => print_estimates(&estimates, format, terminal),
             Err(error) => exit_with_error(&error, format, terminal),
         };
@@ -233,13 +233,16 @@ fn hint_at_model(review: &Review, settings: &Settings, terminal: &Terminal) {
     }
 }
 
-fn estimate(reviewings: Vec<Reviewing>, format: Format) -> Result<Estimates, Error> {
+async fn estimate(reviewings: Vec<Reviewing>, format: Format) -> Result<Estimates, Error> {
     if !matches!(format, Format::Human | Format::Json) {
         let body = Body::new("`--dry-run` prints no verdict").help("use `--format human` or `--format json`");
         return Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body));
     }
-    let estimate = |reviewing: Reviewing| Ok((reviewing.name().into_owned(), reviewing.estimate()?));
-    Ok(Estimates::of(reviewings.into_iter().map(estimate).collect::<Result<Vec<_>, Error>>()?))
+    let mut estimates = Vec::with_capacity(reviewings.len());
+    for reviewing in reviewings {
+        estimates.push((reviewing.name().into_owned(), reviewing.estimate_with_time().await?));
+    }
+    Ok(Estimates::of(estimates))
 }
 
 fn print_estimates(estimates: &Estimates, format: Format, terminal: &Terminal) -> Exit {
