@@ -607,6 +607,7 @@ impl CallState {
             http: last.and_then(|last| last.http_status),
         });
         (self.model, self.version) = (None, None);
+        self.refused_tools.clear();
     }
 
     fn consultation(
