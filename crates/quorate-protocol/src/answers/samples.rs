@@ -30,7 +30,7 @@ struct Field {
     name: &'static str,
     strictness: u8,
     word: String,
-    /// Whether something follows from it. Of several answers with the same deciding fields the one nearest to the middle of the
+    /// Whether something follows from it. If several answers have the same deciding fields, the one nearest to the middle of the
     /// other fields is chosen.
     decides: bool,
 }
@@ -126,7 +126,7 @@ fn fields(schema: Schema, answer: &Json) -> Option<Vec<Field>> {
         }
         Schema::Message => {
             let message = advice::Message::read(answer)?;
-            // To take an objection back is milder than to leave it as it is.
+            // To take an objection back is milder than to say nothing of it.
             let (strictness, word) = match message.objection {
                 Some(false) => (0, "false"),
                 None => (1, "none"),
@@ -177,12 +177,12 @@ mod tests {
             (vec![ship.clone(), none.clone(), block.clone()], (Some(2), 1)),
             (vec![ship.clone(), none.clone(), ship.clone()], (Some(0), 2)),
             (vec![ship.clone(), ship.clone(), block.clone(), none.clone(), none.clone()], (Some(2), 1)),
-            // Half of the samples, or fewer, are no answer.
+            // More than half of the samples must answer.
             (vec![none.clone(), ship.clone()], (None, 0)),
             (vec![none.clone(), none.clone(), ship.clone()], (None, 0)),
             (vec![block.clone(), block.clone(), none.clone(), none.clone()], (None, 0)),
             (vec![none.clone()], (None, 0)),
-            // What does not fit is no answer.
+            // An answer that does not fit counts as missing.
             (vec![json!({"would_block": "no"}), json!([]), ship.clone()], (None, 0)),
             // Two samples contradict each other, and no sample holds both.
             (vec![position(true, false, "hold"), position(false, true, "ship")], (None, 0)),
