@@ -354,3 +354,56 @@ fn a_child_that_was_there_before_is_not_ended() {
     shell::kill(&before);
     shell::kill(&after);
 }
+
+#[test]
+fn a_tool_that_a_cli_refused_is_recorded_and_noted() {
+    let place = TestDir::shell(
+        "echo 'Warning: no stdin data received in 3s'; \
+         printf '{\"type\": \"result\", \"result\": %s, \"permission_denials\": [{\"tool_name\": \"Bash\"}]}\\n' \"$(answer)\"",
+        "output = \"claude-json\"",
+    );
+    let report = place.run(&["review", "draft.md", "--format", "json"]).assert_code(0).json();
+    let note = "The program of skeptic refused its model these tools: `Bash`.";
+    assert!(report["notes"].as_array().expect("notes").contains(&json!(note)), "{report}");
+    let shown = place.run(&["show", &place.only_run()]).assert_code(0).stdout;
+    assert!(shown.contains("The program of skeptic refused its model these tools"), "{shown}");
+}
+
+#[test]
+fn an_error_of_a_cli_is_quoted_with_its_subtype() {
+    let place = TestDir::shell(
+        "[ $member = evidence ] && { echo '{\"type\": \"result\", \"subtype\": \"error_max_turns\", \"errors\": [\"after 5 turns\"], \
+         \"structured_output\": {\"would_block\": false}}'; exit; }; \
+         printf '{\"type\": \"result\", \"result\": %s}\\nnpm notice New version\\n' \"$(answer)\"",
+        "output = \"claude-json\"",
+    );
+    let report = place.run(&["review", "draft.md", "--format", "json"]).assert_code(0).json();
+    assert_eq!(report["deliberators"][2]["round1"]["status"], "failed");
+    let shown = place.run(&["show", &place.only_run()]).assert_code(0).stdout;
+    let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("reports an error: error_max_turns: after 5 turns"), "{shown}");
+}
+
+#[test]
+fn content_credentials_are_in_no_prompt() {
+    let place = TestDir::shell("answer", "");
+    let draft = place.read("draft.md");
+    let bytes = b"C2PATXT\0\x01\0\0\x0f\xa0".iter().copied().chain(std::iter::repeat_n(0x41, 4_000));
+    let selector = |byte: u8| match byte {
+        0..=15 => char::from_u32(0xfe00 + u32::from(byte)),
+        _ => char::from_u32(0xe0100 + u32::from(byte) - 16),
+    };
+    let marked = format!("{}\u{feff}{}\n", draft.trim_end(), bytes.filter_map(selector).collect::<String>());
+    place.write("draft.md", &marked);
+    let report = place.run(&["review", "draft.md", "--format", "json"]).assert_code(0).json();
+    let note = "The draft carries C2PA content credentials (4,014 invisible characters), which were left out of the prompts.";
+    let notes = report["notes"].as_array().expect("notes");
+    assert_eq!(notes.iter().filter(|one| *one == note).count(), 1, "{report}");
+    for format in ["human", "markdown", "github", "gitlab", "sarif"] {
+        let shown = place.run(&["show", &place.only_run(), "--format", format]).stdout;
+        assert!(!shown.contains('\u{e0131}'), "{format}");
+    }
+    let prompts = place.prompts().join("\n");
+    assert!(prompts.contains("The meeting moved") && !prompts.contains('\u{e0131}'), "{prompts}");
+    place.run(&["replay", &place.only_run()]).assert_code(0);
+}
