@@ -104,7 +104,7 @@ impl QueueArguments {
 /// The executor of a run, and its limits.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ExecutorArguments {
-    /// The executor: a table of quorate.toml, rubric, claude, codex, anthropic, openai, gemini, ollama …, each with `:MODEL`, or http://HOST/v1#MODEL
+    /// The executor: a table of quorate.toml, rubric, claude, codex, anthropic, openai, gemini, ollama …, each with `:MODEL`, or http://HOST/v1#MODEL; `quorate models` lists them
     #[arg(long, value_name = "NAME")]
     executor: Option<String>,
     /// The model, in place of the executor's own

@@ -107,7 +107,7 @@ impl RunEvent {
         RunEvent::Retried { invocation, member, step, why: why.to_owned() }
     }
 
-    /// A wait or a stand-in in one line: `skeptic: HTTP 503 from 127.0.0.1:8080, trying again in 8 s (2 of 3)`; `None` for
+    /// A wait, a stand-in or a changed request in one line: `skeptic: HTTP 503 from 127.0.0.1:8080, trying again in 8 s (2 of 3)`; `None` for
     /// other events.
     pub fn wait_line(&self) -> Option<String> {
         match self {
@@ -118,6 +118,7 @@ impl RunEvent {
             RunEvent::StandsIn { member, own, stand_in, why, .. } => {
                 Some(format!("{member}: {why}; `{stand_in}` stands in for `{own}`"))
             }
+            RunEvent::Adapted { what, .. } => Some(what.clone()),
             _ => None,
         }
     }

@@ -108,6 +108,32 @@ pub enum CheckStatus {
     Failed,
 }
 
+/// An executor that asks a model over HTTP.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub struct ModelService {
+    /// Its name, as `--executor` takes it.
+    pub name: String,
+    /// Why it cannot be asked, such as a key that is not set; `None` if nothing is missing.
+    pub problem: Option<String>,
+}
+
+impl ModelService {
+    /// A line for each, and the command that lists the models of one.
+    pub fn doc(services: &[ModelService]) -> Doc {
+        let mut doc = Doc::new();
+        let row = |service: &ModelService| match &service.problem {
+            Some(problem) => [Text::toned(Tone::Bad, "no"), (&service.name).into(), problem.into()],
+            None => [Text::toned(Tone::Good, "yes"), (&service.name).into(), "can be asked".into()],
+        };
+        doc.table(Table::new(["", "executor", "how it is"]).with_rows(services.iter().map(row)));
+        let ready = services.iter().find(|service| service.problem.is_none());
+        let name = ready.map_or("http://localhost:8080/v1", |service| &service.name);
+        doc.line(format!("`quorate models {name}` lists its models; an address such as `http://localhost:8080/v1` is an executor, too."));
+        doc
+    }
+}
+
 impl Diagnosis {
     /// Whether something does not work.
     pub fn has_failed(&self) -> bool {
@@ -198,6 +224,31 @@ impl Quorate {
         Ok(Diagnosis { checks })
     }
 
+    /// The executors that ask a model over HTTP: the tables of `quorate.toml`, then the presets. None is called.
+    ///
+    /// # Errors
+    /// If the configuration is refused.
+    pub fn model_services(&self) -> Result<Vec<ModelService>, Error> {
+        let (environment, places) = (&self.environment, &self.places);
+        let workspace = workspace::load(environment, places, &environment.directory)?;
+        let (registry, config) = (&workspace.registry, &workspace.config);
+        let is_service = |kind: Option<&str>| kind.is_some() && kind == registry.url_kind;
+        let tables = config.executors.keys().map(String::as_str);
+        let presets = registry.presets().filter(|name| is_service(registry.preset_kind(name)));
+        let presets = presets.filter(|name| !config.executors.contains_key(*name));
+        let service = |name: &str| {
+            let select =
+                |extra| executor::by_name_with(registry, config, name, None, SelectedBy::Person, extra);
+            let any = Map::from_iter([("model".to_owned(), json!("any"))]);
+            let built = select(Map::new()).or_else(|refused| select(any).map_err(|_| refused));
+            let kind = built.as_ref().ok().map(|built| built.about().kind);
+            let usable = built.and_then(|built| built.ensure_installed());
+            let problem = usable.err().map(|error| error.first_message());
+            (kind.is_none() || is_service(kind)).then(|| ModelService { name: name.to_owned(), problem })
+        };
+        Ok(tables.chain(presets).filter_map(service).collect())
+    }
+
     /// The models of an executor: a table of `quorate.toml`, a preset or an address. `timeout` limits the whole call.
     ///
     /// # Errors
@@ -239,7 +290,19 @@ impl Quorate {
         let admitted = trust::admit(environment, chosen.needs())?;
         let deadline = tokio::time::Instant::now() + timeout;
         let failed = |why: String| {
-            let body = Body::new(format!("cannot list the models of `{executor}`: {why}"));
+            let help = match executor {
+                _ if !why.starts_with("cannot reach") => {
+                    "`quorate models` lists the executors that have models".to_owned()
+                }
+                "ollama" => "start it with `ollama serve`, and run `quorate models ollama` again".to_owned(),
+                "lmstudio" => {
+                    "start it with `lms server start`, and run `quorate models lmstudio` again".to_owned()
+                }
+                other => {
+                    format!("start the server or correct its address, and run `quorate models {other}` again")
+                }
+            };
+            let body = Body::new(format!("cannot list the models of `{executor}`: {why}")).help(help);
             Error::new(ErrorKind::Configuration, codes::EXECUTOR_INVALID, body)
         };
         match chosen.executor(admitted).models(deadline).await {
@@ -624,7 +687,13 @@ async fn call(
             };
             let known = noted.usage.is_some().then(|| spent(&answer)).unwrap_or_default();
             let checked = match fits {
-                Ok(_) => passed(title, format!("answered in {took} ms ({kind}{known})")),
+                Ok(_) if noted.changed.is_empty() => {
+                    passed(title, format!("answered in {took} ms ({kind}{known})"))
+                }
+                Ok(_) => {
+                    let changed = noted.changed.join("; ");
+                    warning(title, format!("answered in {took} ms ({kind}{known}); {changed}"))
+                }
                 Err(why) => {
                     let why = why.join("; ");
                     let help = "its members would count as missing: name a larger model, or one that follows a JSON Schema";

@@ -445,7 +445,9 @@ impl<F: Send + Sync + 'static> Observer for Reporter<F> {
             RunEvent::Retried { invocation, why, .. } => {
                 self.update(|progress| progress.last = Some(format!("{invocation} is asked again: {why}")));
             }
-            RunEvent::Waiting { .. } | RunEvent::StandsIn { .. } => self.update(|progress| progress.last = event.wait_line()),
+            RunEvent::Waiting { .. } | RunEvent::StandsIn { .. } | RunEvent::Adapted { .. } => {
+                self.update(|progress| progress.last = event.wait_line())
+            }
             RunEvent::Answered { invocation, status, .. } => self.ended(format!("{invocation}: {status}")),
             _ => {}
         }

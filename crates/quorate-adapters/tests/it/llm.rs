@@ -1,7 +1,9 @@
 //! The wire formats of model services: what is sent, what is read, and what is told of forms.
 
+mod adapts;
 mod client;
 mod embeds;
+mod envelopes;
 mod faults;
 mod goldens;
 mod hostile;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use quorate::doctor::DoctorRequest;
+use quorate::doctor::{DoctorRequest, ModelService};
 use quorate::provision::ProvisionRequest;
 use quorate::view::Doc;
 use quorate::{Error, Quorate, Report};
@@ -195,15 +195,15 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 
 /// List the models that an executor can ask
 ///
-/// Asks the service for its list, one model a line. No model is asked.
+/// Asks the service for its list, one model a line. No model is asked. Without an executor: those that have models.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  quorate models anthropic\n  quorate models ollama\n  quorate models http://localhost:8080/v1"
+    after_help = "Examples:\n  quorate models\n  quorate models anthropic\n  quorate models ollama\n  quorate models http://localhost:8080/v1"
 )]
 pub(super) struct ModelsArguments {
     /// A table `[executors.<name>]` of quorate.toml, a preset, or the address of a server
     #[arg(value_name = "EXECUTOR")]
-    executor: String,
+    executor: Option<String>,
     /// Output format
     #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
     format: HumanOrJson,
@@ -213,11 +213,26 @@ pub(super) struct ModelsArguments {
 
 pub(super) async fn run_models(arguments: ModelsArguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
     let ModelsArguments { executor, format, places } = arguments;
+    let Some(executor) = executor else {
+        let services = places.apply(quorate).model_services().map(|services| {
+            print(&json!({"executors": services}), || ModelService::doc(&services), format, terminal);
+            Exit::DONE
+        });
+        return end(services, format.into(), terminal);
+    };
     let listed = places.apply(quorate).models(&executor, TIMEOUT).await.map(|models| {
         terminal.data(&match format {
             HumanOrJson::Human => models.iter().map(|model| format!("{model}\n")).collect(),
             HumanOrJson::Json => format!("{:#}\n", json!({"executor": executor, "models": models})),
         });
+        if let Some(model) = models.first().filter(|_| format == HumanOrJson::Human) {
+            let service = executor.split('#').next().unwrap_or(&executor);
+            let asks = match service.contains("://") {
+                true => format!("'{service}#{model}'"),
+                false => format!("{service} --model '{model}'"),
+            };
+            terminal.hint(&format!("`quorate review FILE --executor {asks}` asks one of them"));
+        }
         Exit::DONE
     });
     end(listed, format.into(), terminal)

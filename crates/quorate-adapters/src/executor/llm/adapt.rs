@@ -52,19 +52,19 @@ pub(super) enum Change {
 }
 
 impl Change {
-    /// What was done.
+    /// What Quorate did.
     fn what(self) -> String {
         match self {
-            Change::TokensField(name) => format!("it was sent `{name}` in place of the other name"),
-            Change::MaxTokens(most) => format!("it was asked for at most {most} tokens"),
-            Change::NoUsage => "it was not asked for the usage (`stream_options`)".to_owned(),
-            Change::NoSystem => "the instruction was sent in the user message".to_owned(),
-            Change::PlainSchema => "the schema was sent without lists of types and bounds".to_owned(),
-            Change::JsonObject => "it was asked for some JSON object".to_owned(),
-            Change::NoSchema => "only the prompt had the schema".to_owned(),
-            Change::NoEffort => "no effort was sent".to_owned(),
-            Change::NoCache => "nothing was said of the cache".to_owned(),
-            Change::NoStore => "`store` was left out".to_owned(),
+            Change::TokensField(name) => format!("sent the cap on tokens as `{name}`"),
+            Change::MaxTokens(most) => format!("asked for at most {most} tokens"),
+            Change::NoUsage => "left `stream_options` out".to_owned(),
+            Change::NoSystem => "sent the instruction in the user message".to_owned(),
+            Change::PlainSchema => "sent the schema without lists of types and bounds".to_owned(),
+            Change::JsonObject => "asked for any JSON object in place of the schema".to_owned(),
+            Change::NoSchema => "sent the schema in the prompt alone".to_owned(),
+            Change::NoEffort => "left the effort out".to_owned(),
+            Change::NoCache => "left the settings of the cache out".to_owned(),
+            Change::NoStore => "left `store` out".to_owned(),
         }
     }
 
@@ -89,7 +89,7 @@ impl Change {
             (None, Change::NoEffort) => format!("; remove `effort` from {}", table(name)),
             (None, _) => String::new(),
         };
-        format!("{host} refused a part of the request, and {}{key}", self.what())
+        format!("{host} refused a part of the request: Quorate {}{key}", self.what())
     }
 }
 
@@ -151,7 +151,7 @@ const REFUSES_FIELD: &[&str] = &[
     "must alternate",
     "only user",
     "incompatible",
-    "isn't support",
+    "n't support",
     "does not exist",
     "removed",
 ];

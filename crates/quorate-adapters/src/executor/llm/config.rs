@@ -579,6 +579,54 @@ mod tests {
     use super::*;
 
     #[test]
+    fn silence_before_the_first_byte_counts_where_a_table_says_so_or_the_server_is_far() {
+        let waits = |more: &str, address: &str| {
+            let mut block = serde_json::json!({"base_url": address, "model": "m"});
+            if !more.is_empty() {
+                block["idle"] = more.into();
+            }
+            let config =
+                Config::parse(&crate::block::test_settings(std::path::Path::new("/"), &block)).unwrap();
+            config.service.is_slow_to_start
+        };
+        assert!(waits("", "http://localhost:8080/v1") && waits("", "http://10.0.0.9:8080/v1"));
+        assert!(!waits("30s", "http://localhost:8080/v1") && !waits("", "https://api.example.com/v1"));
+    }
+
+    #[test]
+    fn addresses_of_openai_and_azure_get_the_newer_name_of_the_cap() {
+        let name = |block: serde_json::Value| {
+            let config =
+                Config::parse(&crate::block::test_settings(std::path::Path::new("/"), &block)).unwrap();
+            config.tokens_field
+        };
+        let at =
+            |address: &str| name(serde_json::json!({"wire": "chat", "base_url": address, "model": "o3"}));
+        for address in [
+            "https://api.openai.com/v1",
+            "https://api.openai.com/v1/",
+            "https://eu.api.openai.com/v1",
+            "https://mine.openai.azure.com/openai/v1",
+            "https://mine.services.ai.azure.com/openai/v1",
+        ] {
+            assert_eq!(at(address).as_deref(), Some("max_completion_tokens"), "{address}");
+        }
+        for address in [
+            "https://gw.example.com/v1",
+            "http://localhost:8080/v1",
+            "https://api.openai.com.evil.example/v1",
+        ] {
+            assert_eq!(at(address).as_deref(), Some("max_tokens"), "{address}");
+        }
+        assert_eq!(
+            name(serde_json::json!({"preset": "openai", "wire": "chat"})).as_deref(),
+            Some("max_completion_tokens")
+        );
+        assert_eq!(name(serde_json::json!({"preset": "openai"})).as_deref(), Some("max_output_tokens"));
+        assert_eq!(name(serde_json::json!({"preset": "anthropic"})), None);
+    }
+
+    #[test]
     fn presets_are_sorted_and_one_with_a_key_is_named() {
         assert!(PRESETS.windows(2).all(|pair| pair[0].name < pair[1].name));
         assert_eq!(with_key(|name| name == "GOOGLE_API_KEY"), Some(("gemini", "GOOGLE_API_KEY")));
