@@ -246,7 +246,8 @@ impl Quorate {
             let problem = usable.err().map(|error| error.first_message());
             (kind.is_none() || is_service(kind)).then(|| ModelService { name: name.to_owned(), problem })
         };
-        Ok(tables.chain(presets).filter_map(service).collect())
+        let services = tables.chain(presets).filter_map(service).collect();
+        Ok(services)
     }
 
     /// The models of an executor: a table of `quorate.toml`, a preset or an address. `timeout` limits the whole call.

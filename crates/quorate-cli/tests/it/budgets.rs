@@ -16,7 +16,7 @@ fn workspace(model: &Model, budget: &str) -> TestDir {
     place.write(
         "quorate.toml",
         format!(
-            "[executors.own]\nkind = \"llm\"\nmodel = \"small\"\nbase_url = \"{}\"\nmax_tokens = 1000\n\
+            "[executors.own]\nkind = \"llm\"\nmodel = \"small\"\nbase_url = \"{}\"\nmax_tokens = 1000\nconcurrency = 4\n\
              price = {{ input = 0.0, output = 10.0 }}\n\n[budget]\n{budget}\n",
             model.address
         ),

@@ -122,7 +122,7 @@ fn workers_share_one_quota_of_a_pool_and_one_wait() {
     // A service that limits one worker has all of them wait.
     machine.run(&["queue", "quota", &pool, "--rate", "none"]).assert_code(0);
     let strict = Model::with_pause(1, Duration::from_millis(200));
-    let worker = with_model(&database, &strict, "");
+    let worker = with_model(&database, &strict, "concurrency = 4");
     machine.enqueue(&["--force"]);
     let child = worker.start(&["worker", "--until-empty"]);
     wait_until(SOON, "all wait", || {
