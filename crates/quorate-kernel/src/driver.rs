@@ -481,6 +481,11 @@ impl RunLoop {
         self.append(entries, bodies, durability).await?;
         if opens || intent.resumes {
             self.config.observer.observe(RunEvent::Opened { run: self.config.run.clone() });
+            let members = self.config.members.iter().filter(|(_, config)| config.samples > 1);
+            let members: Vec<_> = members.map(|(member, config)| (member.clone(), config.samples)).collect();
+            if !members.is_empty() {
+                self.config.observer.observe(RunEvent::Sampled { members });
+            }
         }
         for under_way in taken_back {
             let (invoke, _) = under_way.abort();

@@ -15,6 +15,11 @@ pub enum RunEvent {
         /// Its id.
         run: Name,
     },
+    /// Members are asked several times for each answer of the run that begins. Each sample is a call.
+    Sampled {
+        /// The members, and how many times each is asked.
+        members: Vec<(Name, u32)>,
+    },
     /// A member is asked.
     Asked {
         /// The id of the invocation in the run.
@@ -107,7 +112,7 @@ impl RunEvent {
         RunEvent::Retried { invocation, member, step, why: why.to_owned() }
     }
 
-    /// A wait, a stand-in or a changed request in one line: `skeptic: HTTP 503 from 127.0.0.1:8080, trying again in 8 s (2 of 3)`; `None` for
+    /// A wait, a stand-in, a changed request or the samples of members in one line: `skeptic: HTTP 503 from 127.0.0.1:8080, trying again in 8 s (2 of 3)`; `None` for
     /// other events.
     pub fn wait_line(&self) -> Option<String> {
         match self {
@@ -119,6 +124,11 @@ impl RunEvent {
                 Some(format!("{member}: {why}; `{stand_in}` stands in for `{own}`"))
             }
             RunEvent::Adapted { what, .. } => Some(what.clone()),
+            RunEvent::Sampled { members } => {
+                let sampled = |(member, samples): &(Name, u32)| format!("{samples} samples of {member}");
+                let sampled = members.iter().map(sampled).collect::<Vec<_>>().join(", ");
+                Some(format!("asking for each answer: {sampled}"))
+            }
             _ => None,
         }
     }

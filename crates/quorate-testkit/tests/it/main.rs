@@ -1,5 +1,6 @@
 //! The tests of this crate from outside, in one binary: a module for what is tested.
 
+mod samples;
 mod simulate;
 mod simulation;
 mod single_call;
