@@ -303,6 +303,8 @@ pub struct Consultation {
     pub recorded: bool,
     /// The turn, where the other side has put what was said into the conversation itself.
     pub posted: Option<Name>,
+    /// What is known of the attempts.
+    pub attempts: FailedAttempts,
     /// How the samples of the answer differ, where it has several.
     pub samples: Option<record::Samples>,
     /// The executor that was asked last, where it stands in for the member's own.
@@ -326,6 +328,7 @@ impl Consultation {
             redactions: 0,
             recorded: false,
             posted: None,
+            attempts: FailedAttempts::default(),
             samples: None,
             stand_in: None,
             probabilities: None,
@@ -408,6 +411,42 @@ impl Consultation {
             more,
         }
     }
+}
+
+/// What is known of an invocation without an answer only from its attempts.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct FailedAttempts {
+    /// Calls after the first that repeat one that failed. Re-prompts do not count.
+    pub retries: u32,
+    /// The HTTP status of the last response, if it is an error.
+    pub http_status: Option<u16>,
+    /// What the member said last, if it said something.
+    pub said: Option<String>,
+}
+
+impl FailedAttempts {
+    pub(crate) fn add(&mut self, attempt: &record::Attempt) {
+        self.add_attempt(&attempt.why, &attempt.status, attempt.http_status, &attempt.text);
+    }
+
+    /// Adds an attempt by the words of its record.
+    pub(crate) fn add_attempt(&mut self, why: &str, status: &str, http_status: Option<u16>, text: &str) {
+        self.retries += u32::from(why == CallReason::Retry.as_str());
+        self.http_status = http_status;
+        self.said = (status == "said").then(|| text.to_owned());
+    }
+}
+
+/// Why a member that was asked until its deadline has no answer, with the table that sets the deadline.
+pub fn no_answer_within(timeout: Duration, executor: &str) -> String {
+    let is_key = |name: &str| {
+        !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
+    };
+    let setting = match is_key(executor) {
+        true => format!("timeout of [executors.{executor}]"),
+        false => format!("timeout of executor `{executor}`"),
+    };
+    format!("no answer within {} s ({setting})", timeout.as_secs())
 }
 
 /// A duration in whole milliseconds.

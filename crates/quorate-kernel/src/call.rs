@@ -16,7 +16,7 @@ use tracing::{Instrument as _, Span};
 use crate::answer_schema;
 use crate::attempts;
 use crate::attempts::{Attempt, Cost};
-use crate::attempts::{AttemptResult, Attempts, CallReason, NextStep};
+use crate::attempts::{AttemptResult, Attempts, CallReason, FailedAttempts, NextStep, no_answer_within};
 use crate::attempts::{MemberConfig, Substitution};
 use crate::budget::{self, Budget, Exhausted, Reservation, most_tokens};
 use crate::clock::Clock;
@@ -185,6 +185,7 @@ pub(crate) async fn call(
         let schema = answer_schema::compiled(invoke.schema).schema.clone();
         let mut state = CallState {
             ask: Attempts::new(invoke.schema, member.retries),
+            attempts: FailedAttempts::default(),
             spent: Cost::default(),
             redactions,
             model: None,
@@ -498,7 +499,7 @@ fn timeout_message(last_words: String) -> String {
 /// Why an executor gave no answer. An attempt that timed out may have no message of its own.
 fn reason(message: &str, member: &MemberConfig) -> String {
     match message {
-        "" => format!("no answer within {} s", member.timeout.as_secs()),
+        "" => no_answer_within(member.timeout, &member.executor_name),
         message => message.to_owned(),
     }
 }
@@ -506,6 +507,7 @@ fn reason(message: &str, member: &MemberConfig) -> String {
 /// What accumulates over the attempts of one invocation.
 struct CallState {
     ask: Attempts,
+    attempts: FailedAttempts,
     spent: Cost,
     redactions: usize,
     model: Option<String>,
@@ -576,6 +578,7 @@ impl CallState {
         let shown: Vec<&str> = parts.iter().map(|part| &*part.text).collect();
         let (next, complaints) = self.ask.record_result(&how, &shown);
         let number = self.spent.calls;
+        self.attempts.add_attempt(why, status, noted.http_status, &text);
         let attempt = Attempt {
             id: id.clone(),
             number,
@@ -651,6 +654,7 @@ impl CallState {
             redactions: self.redactions,
             recorded: self.recorded,
             posted: self.posted.clone(),
+            attempts: self.attempts.clone(),
             samples: None,
             stand_in,
             probabilities: self.probabilities.clone(),

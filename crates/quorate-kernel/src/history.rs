@@ -11,7 +11,7 @@ use quorate_protocol::{
 use serde::Serialize;
 use serde_json::Map;
 
-use crate::attempts::CallReason;
+use crate::attempts::FailedAttempts;
 use crate::budget::Amount;
 use crate::canonical;
 use crate::extensions::{self, HostCall};
@@ -521,25 +521,6 @@ struct OpenInvocation {
     /// The session that began it.
     session: u32,
     failed: FailedAttempts,
-}
-
-/// The facts about an invocation that only the records of its attempts have.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct FailedAttempts {
-    /// Calls after the first that repeat one that failed. Re-prompts do not count.
-    pub retries: u32,
-    /// The HTTP status of the last response, if it is an error.
-    pub http_status: Option<u16>,
-    /// What the member said last, if it said something.
-    pub said: Option<String>,
-}
-
-impl FailedAttempts {
-    fn add(&mut self, attempt: &Attempt) {
-        self.retries += u32::from(attempt.why == CallReason::Retry.as_str());
-        self.http_status = attempt.http_status;
-        self.said = (attempt.status == "said").then(|| attempt.text.clone());
-    }
 }
 
 impl OpenInvocation {

@@ -19,7 +19,7 @@ use async_trait::async_trait;
 use quorate_protocol::{Json, Name};
 use serde_json::Map;
 
-use crate::attempts::MemberConfig;
+use crate::attempts::{FailedAttempts, MemberConfig};
 use crate::budget::{Amount, Budget, Caps};
 use crate::call::CallContext;
 use crate::clock::{Clock, rfc3339};
@@ -33,7 +33,7 @@ use crate::ports::substrate::{self, IdProof, Substrate};
 use crate::ports::telemetry::{DEADLINE, Lifecycle};
 use crate::ports::telemetry::{Event, EventKind, Telemetry};
 use crate::prompt::Layout;
-use crate::record;
+use crate::record::{self, Status};
 use crate::redact::Redactor;
 
 use commit::RecordQueue;
@@ -156,6 +156,22 @@ pub enum Begin {
     Now,
 }
 
+/// Why a participant has not spoken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TurnFailure {
+    pub status: Status,
+    /// As a message for users.
+    pub why: String,
+    pub attempts: FailedAttempts,
+}
+
+impl TurnFailure {
+    /// The failure of a participant whose executor was not called, or has answered.
+    fn failed(why: String) -> Self {
+        TurnFailure { status: Status::Failed, why, attempts: FailedAttempts::default() }
+    }
+}
+
 /// The result of a cycle.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CycleResult {
@@ -163,7 +179,7 @@ pub enum CycleResult {
         trigger: Name,
         appended: Vec<Turn>,
         /// Who has not spoken, and why.
-        failed: Vec<(Name, String)>,
+        failed: Vec<(Name, TurnFailure)>,
     },
     /// No participant answers this turn.
     Idle {

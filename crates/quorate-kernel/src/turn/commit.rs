@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
 use super::phase::{Commit, Phase, PhaseInput, Unappended};
-use super::{CycleResult, Runner, TurnError};
+use super::{CycleResult, Runner, TurnError, TurnFailure};
 use crate::attempts::millis;
 use crate::call::Recorder;
 use crate::conversation::Turn;
@@ -59,9 +59,9 @@ impl Runner {
             Phase::Committing(commit) if !commit.recorded => commit,
             _ => return Ok(self.records.wait_durable().await?),
         };
-        let failed = |(participant, why): &(Name, String)| record::FailedTurn {
+        let failed = |(participant, failure): &(Name, TurnFailure)| record::FailedTurn {
             participant: participant.clone(),
-            why: why.clone(),
+            why: failure.why.clone(),
         };
         let settles = settled && commit.is_complete;
         let data = record::Turn {

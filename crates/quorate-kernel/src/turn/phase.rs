@@ -7,8 +7,8 @@ use quorate_protocol::Name;
 use serde_json::Map;
 use tokio::time::Instant;
 
-use super::PartialAnswer;
 use super::speak::{Response, SpeakerResult};
+use super::{PartialAnswer, TurnFailure};
 use crate::conversation::{NewTurn, Stamp, Turn, turn_key};
 use crate::ports::ledger::Entry;
 
@@ -41,7 +41,7 @@ pub(super) struct Commit {
     /// Whether everybody was heard: only then is the trigger settled.
     pub(super) is_complete: bool,
     pub(super) selected: Vec<Name>,
-    pub(super) failed: Vec<(Name, String)>,
+    pub(super) failed: Vec<(Name, TurnFailure)>,
     /// The part of the commit's record about the participants that were asked.
     pub(super) entries: Vec<Entry>,
     /// The answers that are in the conversation.
@@ -172,7 +172,7 @@ impl Asking {
         for SpeakerResult { participant, result, entries: recorded, .. } in results {
             entries.extend(recorded);
             match result {
-                Err((_, error)) => failed.push((participant, error)),
+                Err(failure) => failed.push((participant, failure)),
                 // It is in the conversation already, and is read from there.
                 Ok(Response { posted: Some(answer), state, .. }) => {
                     effects.push(Effect::KeepChain { answer, length: chain + 1 });
@@ -237,7 +237,7 @@ impl Commit {
             PhaseInput::Refused(error) => {
                 if let Some(next) = self.unappended.pop_front() {
                     let participant = next.turn.participant;
-                    self.failed.push((participant.clone(), error.clone()));
+                    self.failed.push((participant.clone(), TurnFailure::failed(error.clone())));
                     effects.push(Effect::AnnounceFailure { participant, error });
                 }
             }
@@ -258,7 +258,6 @@ mod tests {
 
     use super::super::speak::Response;
     use super::*;
-    use crate::record::Status;
 
     fn turn(id: &str, by: &str) -> Turn {
         Turn {
@@ -299,7 +298,7 @@ mod tests {
 
     fn failed(participant: &str) -> SpeakerResult {
         SpeakerResult {
-            result: Err((Status::TimedOut, "it did not answer".to_owned())),
+            result: Err(TurnFailure::failed("it did not answer".to_owned())),
             ..said(participant, "")
         }
     }
@@ -347,7 +346,7 @@ mod tests {
         let commit = committing(&phase);
         let order: Vec<&str> = commit.unappended.iter().map(|next| &*next.turn.participant).collect();
         assert_eq!(order, ["ada", "bo"], "answers stand in the order of selection");
-        assert_eq!(commit.failed, [("cy".into(), "it did not answer".to_owned())]);
+        assert_eq!(commit.failed, [("cy".into(), TurnFailure::failed("it did not answer".to_owned()))]);
         assert!(commit.is_complete && !commit.recorded);
         let rest = [
             PhaseInput::AppendTried,

@@ -10,14 +10,13 @@ use serde_json::{Map, json};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
-use super::{Prompt, Speaker, Swarm};
-use crate::attempts::{Consultation, millis, object};
+use super::{Prompt, Speaker, Swarm, TurnFailure};
+use crate::attempts::{Consultation, MemberConfig, millis, no_answer_within, object};
 use crate::call::{self, CallContext, Recorder};
 use crate::conversation::{ConversationContext, MAX_TURN_BYTES, Turn, turn_key};
 use crate::observer::{Observer, RunEvent};
 use crate::ports::ledger::{self, LedgerError};
 use crate::ports::telemetry::EventKind;
-use crate::record::Status;
 
 /// The shared material of all participants that are asked about one trigger.
 pub(super) struct TurnQuestion {
@@ -38,7 +37,7 @@ pub(super) struct TurnQuestion {
 /// The result of asking one participant.
 pub(super) struct SpeakerResult {
     pub(super) participant: Name,
-    pub(super) result: Result<Response, (Status, String)>,
+    pub(super) result: Result<Response, TurnFailure>,
     /// Its part of the cycle's record.
     pub(super) entries: Vec<ledger::Entry>,
     pub(super) took: Duration,
@@ -61,8 +60,8 @@ impl SpeakerResult {
                 ms: millis(self.took),
                 bytes: said.content.len(),
             },
-            Err((status, error)) => {
-                EventKind::ParticipantFailed { participant, status: status.clone(), error: error.clone() }
+            Err(TurnFailure { status, why, .. }) => {
+                EventKind::ParticipantFailed { participant, status: status.clone(), error: why.clone() }
             }
         }
     }
@@ -84,7 +83,7 @@ impl TurnQuestion {
         let failed = |why: String| {
             Ok(SpeakerResult {
                 participant: id.clone(),
-                result: Err((Status::Failed, self.swarm.redactor.redact(&why).0)),
+                result: Err(TurnFailure::failed(self.swarm.redactor.redact(&why).0)),
                 entries: Vec::new(),
                 took: Duration::ZERO,
             })
@@ -132,7 +131,7 @@ impl TurnQuestion {
         entries.push(asked.consultation.clone().into_entry(&invoke, name, &about, None, at_ms));
         Ok(SpeakerResult {
             participant: id.clone(),
-            result: read_response(asked.consultation),
+            result: read_response(asked.consultation, &speaker.member),
             entries,
             took: started.elapsed(),
         })
@@ -193,7 +192,7 @@ impl Observer for WaitObserver {
     }
 }
 
-fn read_response(ended: Consultation) -> Result<Response, (Status, String)> {
+fn read_response(ended: Consultation, member: &MemberConfig) -> Result<Response, TurnFailure> {
     let status = ended.status();
     match ended.result {
         ConsultationResult::Answered(answer) => match Answer::read(&answer) {
@@ -203,22 +202,23 @@ fn read_response(ended: Consultation) -> Result<Response, (Status, String)> {
                 state: turn.state,
                 posted: ended.posted,
             }),
-            Some(turn) => Err((
-                Status::Failed,
-                format!("it said {} bytes; a turn has at most {MAX_TURN_BYTES}", turn.content.len()),
-            )),
-            None => Err((Status::Failed, "it said nothing".to_owned())),
+            Some(turn) => {
+                let bytes = turn.content.len();
+                Err(TurnFailure::failed(format!(
+                    "it said {bytes} bytes; a turn has at most {MAX_TURN_BYTES}"
+                )))
+            }
+            None => Err(TurnFailure::failed("it said nothing".to_owned())),
         },
-        ConsultationResult::Absent(why) => {
-            Err((status, ended.message.unwrap_or_else(|| status_of(why).to_owned())))
+        ConsultationResult::Absent(absent) => {
+            let why = ended.message.unwrap_or_else(|| match absent {
+                AbsenceReason::TimedOut => no_answer_within(member.timeout, &member.executor_name),
+                AbsenceReason::RunOverBudget | AbsenceReason::OverBudget => {
+                    "the budget of this run is spent".to_owned()
+                }
+                _ => "it did not answer".to_owned(),
+            });
+            Err(TurnFailure { status, why, attempts: ended.attempts })
         }
-    }
-}
-
-fn status_of(why: AbsenceReason) -> &'static str {
-    match why {
-        AbsenceReason::TimedOut => "it did not answer in time",
-        AbsenceReason::RunOverBudget | AbsenceReason::OverBudget => "the budget of this run is spent",
-        _ => "it did not answer",
     }
 }

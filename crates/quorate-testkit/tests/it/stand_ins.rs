@@ -144,7 +144,7 @@ async fn the_record_names_the_executor_that_answered_and_those_before_it() {
         consultation["tried"],
         json!([
             {"executor": "first", "message": "scripted to fail"},
-            {"executor": "second", "message": "no answer within 7 s"},
+            {"executor": "second", "message": "no answer within 7 s (timeout of [executors.second])"},
         ])
     );
     let executors: Vec<&Json> = attempts.iter().map(|attempt| &attempt["executor"]).collect();
@@ -164,7 +164,7 @@ async fn a_failure_has_the_reason_of_every_executor() {
     assert_eq!(absent, AbsenceReason::Failed);
     assert_eq!(
         message.as_deref(),
-        Some("`first`: scripted to fail; `second`: no answer within 7 s; `third`: scripted to fail")
+        Some("`first`: scripted to fail; `second`: no answer within 7 s (timeout of [executors.second]); `third`: scripted to fail")
     );
     let (absent, message) = asked(&[Down, Garbage], Caps::default()).await.result.unwrap_err();
     assert_eq!(absent, AbsenceReason::SchemaFailed);

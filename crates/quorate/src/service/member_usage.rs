@@ -3,9 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use quorate_kernel::attempts::Cost;
+use quorate_kernel::attempts::{Cost, no_answer_within};
 use quorate_kernel::history::History;
 use quorate_kernel::record::{Consultation, MissingSample, Samples, Status, Tried};
+use quorate_kernel::turn::TurnFailure;
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -258,14 +259,25 @@ impl Failure {
             excerpt: attempts.said.as_deref().map(excerpt).filter(|excerpt| !excerpt.is_empty()),
         })
     }
+
+    /// Why a participant of a conversation has not spoken.
+    pub(crate) fn of_turn(failure: TurnFailure) -> Failure {
+        let TurnFailure { status, why, attempts } = failure;
+        Failure {
+            kind: status.as_str().to_owned(),
+            message: why,
+            http: attempts.http_status,
+            retries: attempts.retries,
+            excerpt: attempts.said.as_deref().map(excerpt).filter(|excerpt| !excerpt.is_empty()),
+        }
+    }
 }
 
 /// The message for a consultation that records none.
 fn default_message(ended: &Consultation) -> String {
     match &ended.status {
         Status::TimedOut => {
-            let seconds = ended.spent.ms.unwrap_or(0) / 1_000;
-            format!("no answer within {seconds} s (timeout of executor `{}`)", ended.executor)
+            no_answer_within(Duration::from_millis(ended.spent.ms.unwrap_or(0)), &ended.executor)
         }
         Status::Failed => format!("executor `{}` failed without a reason", ended.executor),
         Status::SchemaFailed => "the answer does not fit its schema".to_owned(),

@@ -112,8 +112,8 @@ pub(crate) async fn operate(
         }
     };
     runner.close(SHUTDOWN_TIMEOUT).await?;
-    if let Some((_, why)) = failed.first() {
-        return Err(not_answered(why));
+    if let Some((_, failure)) = failed.first() {
+        return Err(not_answered(&failure.why));
     }
     match excerpt.take_response() {
         Some(said) => Ok(said),

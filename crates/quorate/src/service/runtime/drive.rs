@@ -23,6 +23,7 @@ use super::conversation::{SayRequest, Shared, say};
 use super::events::EventFile;
 use crate::events::Interruption;
 use crate::service::error::Error;
+use crate::service::member_usage::Failure;
 
 /// How long a run continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -307,6 +308,8 @@ pub struct FailedCall {
     pub participant: String,
     /// Why it has not answered
     pub why: String,
+    /// The same in its parts
+    pub failure: Failure,
 }
 
 /// A turn without an answer
@@ -472,10 +475,11 @@ impl SwarmReport {
             CycleResult::Asked { trigger, appended, failed } => {
                 self.asked += 1;
                 self.appended.extend(appended.iter().map(ShownTurn::of));
-                self.failed.extend(failed.into_iter().map(|(participant, why)| FailedCall {
+                self.failed.extend(failed.into_iter().map(|(participant, failure)| FailedCall {
                     trigger: trigger.to_string(),
                     participant: participant.to_string(),
-                    why,
+                    why: failure.why.clone(),
+                    failure: Failure::of_turn(failure),
                 }));
             }
             CycleResult::Idle { trigger, is_unaddressed, why } => {
@@ -542,6 +546,9 @@ impl SwarmReport {
 
 #[cfg(test)]
 mod tests {
+    use quorate_kernel::attempts::FailedAttempts;
+    use quorate_kernel::record::Status;
+    use quorate_kernel::turn::TurnFailure;
     use serde_json::json;
 
     use super::*;
@@ -559,7 +566,8 @@ mod tests {
         for (until, expected) in [(Until::Watch, WINDOW), (Until::Idle, 1_000)] {
             let mut all = SwarmReport::new("r", until);
             for at in 0..1_000 {
-                let failed = vec![("bo".into(), "no".to_owned())];
+                let (why, attempts) = ("no".to_owned(), FailedAttempts::default());
+                let failed = vec![("bo".into(), TurnFailure { status: Status::Failed, why, attempts })];
                 all.take(CycleResult::Asked { trigger: "t".into(), appended: vec![turn(at)], failed });
                 let why = Some("a misspelt name".to_owned());
                 all.take(CycleResult::Idle { trigger: "t".into(), is_unaddressed: true, why });
