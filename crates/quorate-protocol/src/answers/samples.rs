@@ -224,7 +224,7 @@ mod tests {
             (Schema::Ballot, vec![vote("yes"), Json::Null, Json::Null], (None, 0)),
             (Schema::Advice, vec![severity(9), severity(3), severity(4)], (Some(2), 1)),
             (Schema::Advice, vec![severity(2), severity(7)], (Some(1), 1)),
-            (Schema::Advice, vec![severity(2), Json::Null, severity(7)], (Some(1), 1)),
+            (Schema::Advice, vec![severity(2), Json::Null, severity(7)], (Some(2), 1)),
             (Schema::Message, vec![says(yes.clone(), false), says(no.clone(), false)], (Some(0), 1)),
             (
                 Schema::Message,
