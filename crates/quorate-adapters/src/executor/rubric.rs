@@ -48,6 +48,9 @@ const RULES_VERSION: u32 = 5;
 /// The kind, as settings name it.
 pub const KIND: &str = crate::optional_kinds::RUBRIC;
 
+/// Why it answers no question about a text's meaning.
+const NO_MEANING: &str = "the rubric cannot say what a text means; name another executor";
+
 /// Builds a rubric executor.
 ///
 /// Its block may hold `banned` (strings: phrases, or `/regular expressions/`), `banned_defaults` (true) and `goals`
@@ -78,6 +81,10 @@ impl Executor for RubricExecutor {
 
     fn fingerprint(&self) -> Json {
         json!({"rules": RULES_VERSION, "reads": self.rubric.file_hashes})
+    }
+
+    fn refuses(&self, answer: Schema) -> Option<String> {
+        (answer == Schema::Predicate).then(|| NO_MEANING.to_owned())
     }
 
     /// Answers quote the goals, so that a document from outside ends up in the ledger and in reports.
@@ -118,9 +125,7 @@ impl Rubric {
                 ));
             }
             Schema::Predicate => {
-                return Err(Failure::never(
-                    "the rubric cannot say what a text means; name another executor",
-                ));
+                return Err(Failure::never(NO_MEANING));
             }
             Schema::Deltas => return Ok(escape_answer(&reflection::deltas(parts))),
             Schema::Judgement => return Ok(reflection::judgement().to_string()),

@@ -381,3 +381,50 @@ fn between(low: f64, high: f64) -> f64 {
     });
     rounded.into_iter().find(|rounded| low < *rounded && *rounded <= high && *rounded < 1.0).unwrap_or(middle)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_threshold_has_the_fewest_wrong_decisions() {
+        const YES: bool = true;
+        const NO: bool = false;
+        // Threshold, wrong refusals, missed.
+        let cases: [(&[(f64, bool)], Option<(f64, usize, usize)>); 17] = [
+            (&[], None),
+            (&[(0.9, YES)], None),
+            (&[(0.2, NO)], None),
+            (&[(0.9, YES), (0.8, YES)], None),
+            (&[(0.9, NO), (0.8, NO)], None),
+            (&[(0.2, NO), (0.9, YES)], Some((0.55, 0, 0))),
+            (&[(0.9, YES), (0.2, NO), (0.4, NO), (0.8, YES)], Some((0.6, 0, 0))),
+            // The labels overlap: one decision is wrong, and it is not a missed text.
+            (&[(0.05, NO), (0.4, YES), (0.7, NO), (0.9, YES)], Some((0.22, 1, 0))),
+            (&[(0.3, YES), (0.5, NO), (0.6, NO), (0.9, YES)], Some((0.75, 0, 1))),
+            // One score has both labels: it is refused.
+            (&[(0.5, YES), (0.5, NO)], Some((0.25, 1, 0))),
+            (&[(0.5, YES), (0.5, NO), (0.5, NO)], Some((0.75, 0, 1))),
+            // The order of the labels is wrong: refusing all misses none.
+            (&[(0.1, YES), (0.9, NO)], Some((0.05, 1, 0))),
+            // A gap between two decimals.
+            (&[(0.8612, NO), (0.8613, YES)], Some((0.8613, 0, 0))),
+            (&[(0.861_21, NO), (0.861_29, YES)], Some((0.861_25, 0, 0))),
+            // Cosines may be negative, and thresholds are not.
+            (&[(-0.5, NO), (0.4, YES)], Some((0.2, 0, 0))),
+            (&[(-0.5, YES), (-0.2, NO)], Some((0.5, 0, 1))),
+            (&[(0.999, NO), (1.0, YES)], Some((0.9995, 0, 0))),
+        ];
+        for (labelled, expected) in cases {
+            let found = best_threshold(labelled);
+            let found = found.map(|found| (found.threshold, found.wrong_refusals, found.missed));
+            assert_eq!(found, expected, "{labelled:?}");
+            let reversed: Vec<(f64, bool)> = labelled.iter().rev().copied().collect();
+            assert_eq!(
+                best_threshold(&reversed),
+                best_threshold(labelled),
+                "the order of examples has no effect"
+            );
+        }
+    }
+}

@@ -154,6 +154,20 @@ impl SelectedExecutor {
         self.stand_ins.iter().map(stand_in).collect()
     }
 
+    /// Checks that it and its stand-ins may answer in a form.
+    ///
+    /// # Errors
+    /// [`codes::EXECUTOR_INVALID`].
+    pub(crate) fn ensure_answers(&self, answer: answers::Schema) -> Result<(), Error> {
+        for one in std::iter::once(self).chain(&self.stand_ins) {
+            if let Some(why) = one.executor.refuses(answer) {
+                let body = Body::new(format!("`{}` cannot be asked this: {why}", one.name));
+                return Err(Error::configuration(codes::EXECUTOR_INVALID, body.help("name another executor")));
+            }
+        }
+        Ok(())
+    }
+
     pub(crate) fn about(&self) -> About {
         self.executor.about()
     }
@@ -746,7 +760,7 @@ fn refuse(code: RefusalCode, body: Body, block: &Block) -> Error {
 pub(crate) fn build_errors(
     registry: &Registry,
     configuration: Option<&Configuration>,
-    council: Option<&Council>,
+    council: Option<(&Council, &Configuration)>,
 ) -> Vec<Error> {
     let mut errors = Vec::new();
     if let Some(configuration) = configuration {
@@ -756,21 +770,35 @@ pub(crate) fn build_errors(
             alone(registry, configuration, name, place, SelectedBy::Person, Map::new())
         };
         errors.extend(tables.chain(named).map(build).filter_map(Result::err));
+        errors.extend(fallback_circles(configuration));
         errors.extend(server_errors(configuration));
         errors.extend(configured_meaning(registry, configuration).err());
     }
-    if let Some(council) = council {
+    if let Some((council, config)) = council {
         let runtimes = council.runtimes();
         errors.extend(
             runtimes.filter_map(|table| by_runtime(registry, table, &council.dir, &council.dir).err()),
         );
-        let default = Configuration { dir: council.dir.clone(), ..Configuration::default() };
-        let config = configuration.unwrap_or(&default);
         errors.extend(council.stand_ins().filter_map(|(name, place)| {
             alone(registry, config, name, Some(place), SelectedBy::Person, Map::new()).err()
         }));
     }
     errors
+}
+
+/// Warnings about stand-ins that cannot be asked here, since a program or a key is missing.
+pub(crate) fn stand_in_warnings<'c>(
+    registry: &Registry,
+    config: &Configuration,
+    stand_ins: impl IntoIterator<Item = &'c (String, Place)>,
+) -> Vec<Body> {
+    let warning = |(name, place): &(String, Place)| {
+        let stand_in = alone(registry, config, name, Some(place), SelectedBy::Person, Map::new()).ok()?;
+        let refused = stand_in.executor.check_installed().err()?;
+        let body = Body::new(format!("`{name}` cannot stand in here: {}", refused.message));
+        Some(with_help(body.at(place.clone()), refused.help))
+    };
+    stand_ins.into_iter().filter_map(warning).collect()
 }
 
 /// Misspellings in the executors and MCP servers of a `quorate.toml`: unknown keys, kinds or executor names, and
@@ -981,6 +1009,11 @@ pub(crate) fn configured_meaning(
 ) -> Result<Option<SelectedMeaning>, Error> {
     if let Some(MeaningTable { executor: (name, place), threshold }) = &config.meaning {
         let executor = by_name(registry, config, name, Some(place), SelectedBy::File(&config.path()))?;
+        if let Some(why) = executor.executor.refuses(answers::Schema::Predicate) {
+            let body = Body::new(format!("`{name}` cannot compare meanings: {why}")).at(place.clone());
+            let help = "name an executor that asks a model, such as a decision model";
+            return Err(Error::configuration(codes::EXECUTOR_INVALID, body.help(help)));
+        }
         let settings = json!({"question": executor.settings, "threshold": threshold});
         let needs = executor.needs();
         return Ok(Some(SelectedMeaning {
