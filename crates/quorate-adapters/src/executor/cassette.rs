@@ -531,6 +531,23 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn each_sample_has_a_recording_of_its_own() {
+        let dir = tempfile::tempdir().unwrap();
+        let (first, second) = (Live::saying("one"), Live::saying("two"));
+        let sample = |sample| Invocation { sample, ..question() };
+        recorder(&dir, &first).invoke(sample(1)).await.unwrap();
+        recorder(&dir, &second).invoke(sample(2)).await.unwrap();
+        let player = player(&dir);
+        assert_eq!(player.recordings(), Some(Ok(2)));
+        // The first sample is the answer of a member that is asked once.
+        for (number, text) in [(0, "one"), (1, "one"), (2, "two")] {
+            assert_eq!(player.invoke(sample(number)).await.unwrap().text, text);
+        }
+        let said = message(player.invoke(sample(3)).await);
+        assert!(said.contains("differs in `sample`"), "{said}");
+    }
+
+    #[tokio::test]
     async fn the_failure_names_the_field_and_the_line_that_differ() {
         let (dir, file) = recorded(ANSWER).await;
         let player = player(&dir);
