@@ -426,7 +426,10 @@ pub struct FailedAttempts {
 
 impl FailedAttempts {
     pub(crate) fn add(&mut self, attempt: &record::Attempt) {
-        self.add_attempt(&attempt.why, &attempt.status, attempt.http_status, &attempt.text);
+        // The answer of a sample is no failure.
+        if !attempt.is_answer() {
+            self.add_attempt(&attempt.why, &attempt.status, attempt.http_status, &attempt.text);
+        }
     }
 
     /// Adds an attempt by the words of its record.
