@@ -6,6 +6,7 @@ use std::collections::VecDeque;
 use quorate_kernel::attempts::millis;
 use quorate_kernel::budget::most_tokens;
 use quorate_kernel::history::History;
+use quorate_kernel::meaning::questions;
 use quorate_kernel::ports::executor::Usage;
 use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_kernel::prompt::Layout;
@@ -19,7 +20,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::error::Error;
-use super::executor::SelectedExecutor;
+use super::executor::{SelectedExecutor, SelectedMeaning};
 use super::run_spec::{PreparedMember, ProtocolSetup, RunSpec};
 
 /// The version of the JSON.
@@ -195,8 +196,8 @@ impl Estimate {
 }
 
 impl ExecutorEstimate {
-    fn of(member: &PreparedMember, invoke: &Invoke, prompt: &str) -> Self {
-        let (executor, about) = (&member.executor, member.executor.about());
+    fn of(executor: &SelectedExecutor, invoke: &Invoke, prompt: &str) -> Self {
+        let about = executor.about();
         let limit = |executor: &SelectedExecutor| executor.call_limit(most_tokens(prompt), invoke.schema);
         // Each call may fail after it was paid for, so the stand-ins come on top.
         let limits: Vec<_> = executor.stand_ins.iter().chain([executor]).map(limit).collect();
@@ -272,9 +273,16 @@ pub(crate) fn estimate<S: ProtocolSetup>(spec: &RunSpec<S>, part: Part) -> Resul
                 let prompt = layout.prompt(invoke, &member.context, &member.prompt);
                 let samples = if can_compare(invoke.schema) { member.executor.samples } else { 1 };
                 for _ in 0..samples {
-                    all.add_executor(ExecutorEstimate::of(member, invoke, &prompt.text));
+                    all.add_executor(ExecutorEstimate::of(&member.executor, invoke, &prompt.text));
                 }
                 SampledMember::of(member).into_iter().for_each(|sampled| all.add_sampled(sampled));
+            }
+            if let Command::SemanticMatch(one) = &command
+                && let Some(asked) = spec.meaning.as_ref().and_then(SelectedMeaning::asked)
+            {
+                for (invoke, prompt) in questions(one) {
+                    all.add_executor(ExecutorEstimate::of(asked, &invoke, &prompt));
+                }
             }
             events.extend(made_up_event(command, 5));
         }
@@ -305,6 +313,7 @@ fn answer(schema: Schema, severity: u8) -> Json {
     match schema {
         Schema::Ballot => json!({"vote": if objects { "no" } else { "yes" }, "rationale": FINDING}),
         Schema::Message => json!({"message": FINDING, "objection": objects}),
+        Schema::Predicate => json!({"holds": objects}),
         Schema::FirstAnswer | Schema::SecondAnswer => json!({
             "would_block": false,
             "irreducible": false,
@@ -333,6 +342,7 @@ mod tests {
             Schema::Advice,
             Schema::Ballot,
             Schema::Message,
+            Schema::Predicate,
         ] {
             for severity in [0, 5, 10] {
                 let text = super::answer(schema, severity).to_string();
