@@ -60,10 +60,10 @@ impl CallFailure {
     }
 
     /// Adds to the message what a user can do.
-    pub(super) fn add_hint(&mut self, hint: &str) {
-        if let Failure::Failed { message, .. } = &mut self.failure {
+    pub(super) fn add_hint(&mut self, hint: Option<String>) {
+        if let (Failure::Failed { message, .. }, Some(hint)) = (&mut self.failure, hint) {
             message.push_str("; ");
-            message.push_str(hint);
+            message.push_str(&hint);
         }
     }
 
@@ -200,7 +200,11 @@ impl Call<'_> {
             let next = self.chunk(&mut response, has_begun);
             let chunk = match stream.is_complete() {
                 // Some servers send no final event, and keep the connection open.
-                true => tokio::time::timeout(FINAL_EVENT_WAIT, next).await.unwrap_or(Ok(None))?,
+                true => {
+                    let left = self.deadline.saturating_duration_since(Instant::now());
+                    let wait = FINAL_EVENT_WAIT.min(left / 2);
+                    tokio::time::timeout(wait, next).await.unwrap_or(Ok(None))?
+                }
                 false => next.await?,
             };
             has_begun = true;

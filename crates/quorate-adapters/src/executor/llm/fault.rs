@@ -195,7 +195,9 @@ impl fmt::Display for Fault {
 
 /// A text on one line, without control characters, shortened.
 pub(super) fn quoted(text: &str) -> String {
-    let words = text.split(|letter: char| letter.is_whitespace() || letter.is_control());
+    // A text can have millions of words.
+    let start = &text[..text.floor_char_boundary(16 * MAX_QUOTED_CHARS)];
+    let words = start.split(|letter: char| letter.is_whitespace() || letter.is_control());
     let line = words.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
     shortened(&line, MAX_QUOTED_CHARS)
 }

@@ -11,6 +11,7 @@
 //! | open object | JSON text | object |
 //! | list or text | list | |
 //! | words in any case (a pattern) | `enum` in lower case | |
+//! | number with limits | integer (local servers) | |
 //! | `anyOf` of required keys at the root | the first of them | |
 //! | `if` a property is a constant | `anyOf` of two objects | |
 //!
@@ -263,7 +264,9 @@ fn convert_plain(key: &str, host: &Json, dialect: Dialect) -> Json {
             wire.insert("items".into(), convert(key, &items, dialect));
         }
         plain => {
-            wire.insert("type".into(), plain.into());
+            // The grammars of llama.cpp hold the limits of whole numbers only.
+            let is_whole = dialect == Dialect::Local && plain == "number" && host.get("maximum").is_some();
+            wire.insert("type".into(), if is_whole { "integer" } else { plain }.into());
         }
     }
     let words = words(host);

@@ -38,6 +38,7 @@
 //! [`Response::text`], beside the usage that was reported until then. Nothing here panics on any input, and nothing grows
 //! past a cap.
 
+mod answer;
 mod chat;
 mod gemini;
 mod messages;
@@ -46,9 +47,11 @@ mod responses;
 
 use quorate_kernel::canonical::{self, MAX_EXACT_INTEGER};
 use quorate_kernel::ports::executor::Usage;
-use quorate_protocol::{Json, answers};
+use quorate_protocol::Json;
 use serde::Serialize;
 use serde_json::json;
+
+use answer::{Answer, AnswerStep, count, first_answers, stopped_for};
 
 use super::fault::{self, Fault, FaultKind};
 use super::schema::Dialect;
@@ -224,26 +227,26 @@ pub struct Stream {
     decoder: Box<dyn Decode>,
     answer: Answer,
     bytes_read: usize,
-    /// The lines that are no events: a page, a document or a list.
+    /// Lines outside of events: a page, a document or a list.
     stray: String,
     has_events: bool,
     /// How many JSON values stood alone.
     values: usize,
-    /// The start of a value that is not of the wire.
+    /// The start of a JSON value without any field of the wire.
     foreign: String,
-    /// A sentence in place of an event.
+    /// The last plain sentence in place of an event.
     remark: String,
     body: Body,
     has_ended: bool,
 }
 
-/// What the whole body may be.
+/// The form of the whole body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Body {
     Events,
     /// A list of chunks, which is closed.
     List,
-    /// A response that is no part of a stream.
+    /// A complete response that is not part of a stream.
     Document,
 }
 
@@ -336,7 +339,7 @@ impl Stream {
     }
 
     fn apply(&mut self, step: Result<Option<AnswerStep>, Fault>, events: &mut Vec<Event>) {
-        // A number that no record can hold is unknown.
+        // Records cannot hold larger numbers.
         if self.answer.usage.counts().any(|count| count > MAX_EXACT_INTEGER) {
             self.answer.usage = Usage::default();
         }
@@ -392,7 +395,7 @@ impl Stream {
         Ok(None)
     }
 
-    /// Reads a body that is one JSON value in several lines, or a list. A page is none.
+    /// Reads a body that is one JSON value in several lines. Keeps other bodies, such as pages.
     fn read_whole(&mut self) -> Result<Option<AnswerStep>, Fault> {
         let stray = std::mem::take(&mut self.stray);
         match parse(&stray) {
@@ -491,11 +494,11 @@ impl Stream {
             Json::String(mark) if mark == DONE && self.wire == Wire::Chat => self.answer.end(),
             Json::String(mark) if mark == DONE => Ok(AnswerStep::More),
             Json::Null => Ok(AnswerStep::More),
-            other => Err(Fault::new(FaultKind::Malformed, format!("`{other}` is no event"))),
+            other => Err(Fault::new(FaultKind::Malformed, format!("`{other}` is not an event"))),
         }
     }
 
-    /// What the end of the body leads to, where no final event came before.
+    /// The result if the body ends here, before a final event.
     fn end_of_body(&self) -> Result<Option<AnswerStep>, Fault> {
         if let Some(fault) = self.answer.finish_fault() {
             return Err(fault);
@@ -534,10 +537,10 @@ impl Stream {
 /// The end of a stream of the wire `chat`.
 const DONE: &str = "[DONE]";
 
-/// How much of a value is kept that is not of the wire, in characters.
+/// How much of a value without any field of the wire is kept, in characters.
 const MAX_FOREIGN_CHARS: usize = 500;
 
-/// Whether the data of an event is only a sign of life: empty, a comment, or plain words such as `ping`.
+/// Whether the data of an event is a keep-alive: empty, a comment, or plain words such as `ping`.
 fn is_sign_of_life(data: &str) -> bool {
     let words = data.trim_start_matches(['[', '(', '<', '-', ' ']);
     let is_word = data.starts_with(':') || words.starts_with(char::is_alphabetic);
@@ -606,293 +609,6 @@ fn parts(text: &str) -> usize {
         false
     };
     text.as_bytes().iter().filter(|byte| starts_part(byte)).count()
-}
-
-/// A number of tokens; `None` where it cannot be read.
-fn count(value: Option<&Json>) -> Option<u64> {
-    let whole = |number: f64| (0.0..1e16).contains(&number).then(|| format!("{number:.0}"))?.parse().ok();
-    let number: Option<u64> = match value? {
-        Json::Number(number) => number.as_u64().or_else(|| whole(number.as_f64()?)),
-        Json::String(text) => whole(text.trim().parse().ok()?),
-        _ => None,
-    };
-    number.filter(|number| *number <= MAX_EXACT_INTEGER)
-}
-
-/// Those of a list of answers that are of the first one, since one was asked for.
-///
-/// # Errors
-/// When it is no list.
-fn first_answers(list: Option<&Json>) -> Result<impl Iterator<Item = &Json>, Fault> {
-    let all: &[Json] = match list {
-        None | Some(Json::Null) => &[],
-        Some(Json::Array(all)) => all,
-        Some(_) => return Err(Fault::new(FaultKind::Malformed, "the answers are no list")),
-    };
-    // An answer without a number has that of its place.
-    let number =
-        |(place, one): (usize, &Json)| count(one.get("index")).map_or(place == 0, |number| number == 0);
-    Ok(all.iter().enumerate().filter(move |answer| number(*answer)).map(|(_, one)| one))
-}
-
-/// The part of the answer that has arrived.
-#[derive(Debug, Default)]
-struct Answer {
-    text: String,
-    /// How much of the text was handed out, in bytes.
-    handed_out: usize,
-    refusal: String,
-    model: Option<String>,
-    usage: Usage,
-    /// Why it ended, in the service's word.
-    finish: Option<String>,
-    /// What the service says of that.
-    finish_said: String,
-    /// The category of a refusal.
-    category: Option<String>,
-    /// Whether the model called a tool, though it has none.
-    has_call: bool,
-}
-
-/// What an event of a response leads to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum AnswerStep {
-    More,
-    /// It was a response that is no part of a stream.
-    Document,
-    /// It was the last event, and the answer is complete.
-    Done,
-}
-
-impl Answer {
-    /// Adds the text of content.
-    ///
-    /// # Errors
-    /// As [`Answer::collect`] and [`Answer::add_text`].
-    fn add_content(&mut self, content: Option<&Json>) -> Result<AnswerStep, Fault> {
-        let mut text = String::new();
-        self.collect(content.unwrap_or(&Json::Null), &mut text)?;
-        self.add_text(&text)
-    }
-
-    /// Adds the text of content to `text`. Content is a text, a part, or a list of them. Reasoning, references and other kinds
-    /// of parts are not the answer.
-    ///
-    /// # Errors
-    /// When a text is a number, true or false.
-    fn collect(&mut self, content: &Json, text: &mut String) -> Result<(), Fault> {
-        match content {
-            Json::Null => Ok(()),
-            Json::String(said) => {
-                text.push_str(said);
-                Ok(())
-            }
-            Json::Array(parts) => parts.iter().try_for_each(|part| self.collect(part, text)),
-            Json::Object(part) => self.collect_part(part, text),
-            other => Err(Fault::new(FaultKind::Malformed, format!("the text of the answer is `{other}`"))),
-        }
-    }
-
-    fn collect_part(&mut self, part: &serde_json::Map<String, Json>, text: &mut String) -> Result<(), Fault> {
-        let kind = part.get("type").and_then(Json::as_str).unwrap_or_default();
-        let calls = ["tool_calls", "function_call", "functionCall"].iter().filter_map(|key| part.get(*key));
-        self.has_call |= calls.into_iter().any(|call| match call {
-            Json::Array(all) => !all.is_empty(),
-            call => call.is_object(),
-        });
-        self.has_call |= matches!(kind, "tool_use" | "tool_call" | "function_call");
-        self.add_refusal(part.get("refusal").and_then(Json::as_str).unwrap_or_default());
-        let is_thought = !matches!(part.get("thought"), None | Some(Json::Null | Json::Bool(false)));
-        if is_thought || !matches!(kind, "" | "text" | "output_text" | "text_delta" | "message") {
-            return Ok(());
-        }
-        let inner = ["text", "parts", "content", "value"].iter().filter_map(|key| part.get(*key));
-        let inner = inner.into_iter().find(|inner| !inner.is_null() && *inner != "");
-        inner.map_or(Ok(()), |inner| self.collect(inner, text))
-    }
-
-    /// Adds to the text.
-    ///
-    /// # Errors
-    /// When the text is longer than an answer may be.
-    fn add_text(&mut self, text: &str) -> Result<AnswerStep, Fault> {
-        if self.text.len() + text.len() > answers::MAX_BYTES {
-            let said = format!("the answer is longer than {} bytes", answers::MAX_BYTES);
-            return Err(Fault::new(FaultKind::TooLarge, said));
-        }
-        // What comes before more text was not the end.
-        if self.finish.is_some() && !text.trim().is_empty() && self.finish_fault().is_none() {
-            self.finish = None;
-        }
-        self.text.push_str(text);
-        Ok(AnswerStep::More)
-    }
-
-    /// What a text adds that repeats the answer from its start; `None` where it does not.
-    fn rest_of<'t>(&self, whole: &'t str) -> Option<&'t str> {
-        /// A shorter start may be a chance.
-        const LEAST: usize = 16;
-        let can_tell = self.text.is_empty() || self.text.len() >= LEAST;
-        whole.strip_prefix(&*self.text).filter(|_| can_tell)
-    }
-
-    /// What was added to the text since the last time.
-    fn take_delta(&mut self) -> Option<String> {
-        let delta = &self.text[self.handed_out..];
-        self.handed_out = self.text.len();
-        (!delta.is_empty()).then(|| delta.to_owned())
-    }
-
-    /// Adds to the words in which the model refuses. Only their beginning is kept.
-    fn add_refusal(&mut self, text: &str) {
-        if self.refusal.len() < 4_096 {
-            self.refusal.push_str(&text[..text.floor_char_boundary(4_096)]);
-        }
-    }
-
-    /// Takes the model's name, where the event gives one.
-    fn name_model(&mut self, name: Option<&Json>) {
-        if let Some(name) = name.and_then(Json::as_str).filter(|name| !name.is_empty()) {
-            self.model = Some(quoted(name));
-        }
-    }
-
-    /// Takes the usage, where a count of it can be read.
-    fn note_usage(&mut self, usage: Usage) {
-        if usage.counts().next().is_some() {
-            self.usage = usage;
-        }
-    }
-
-    /// Takes why the answer ended. An abnormal reason is kept, and an empty word is none.
-    ///
-    /// # Errors
-    /// When it is no word.
-    fn note_finish(&mut self, reason: Option<&Json>) -> Result<(), Fault> {
-        let word = match reason {
-            None | Some(Json::Null | Json::Bool(false)) => return Ok(()),
-            Some(Json::Object(reason)) => reason.get("type").and_then(Json::as_str),
-            Some(reason) => reason.as_str(),
-        };
-        let word = word
-            .map(str::trim)
-            .ok_or_else(|| Fault::new(FaultKind::Malformed, "the reason why the answer ended is no word"))?;
-        let is_none = word.is_empty() || ["null", "none"].iter().any(|none| word.eq_ignore_ascii_case(none));
-        if !is_none && self.finish_fault().is_none() {
-            self.finish = Some(quoted(word));
-        }
-        Ok(())
-    }
-
-    /// The last event has arrived.
-    ///
-    /// # Errors
-    /// When the answer ended for an abnormal reason.
-    fn end(&self) -> Result<AnswerStep, Fault> {
-        self.finish_fault().map_or(Ok(AnswerStep::Done), Err)
-    }
-
-    /// The fault of the reason why the answer ended, in the words of any API; `None` where the answer may be whole.
-    fn finish_fault(&self) -> Option<Fault> {
-        const FILTERED: [&str; 15] = [
-            "filter",
-            "safe",
-            "block",
-            "recitation",
-            "prohibited",
-            "spii",
-            "language",
-            "armor",
-            "sensitive",
-            "toxic",
-            "moderat",
-            "guardrail",
-            "policy",
-            "harm",
-            "violat",
-        ];
-        const FAILED: [&str; 13] = [
-            "error",
-            "fail",
-            "abort",
-            "timeout",
-            "timed",
-            "connect",
-            "overload",
-            "unavailable",
-            "resource",
-            "network",
-            "crash",
-            "interrupt",
-            "exception",
-        ];
-        const ABNORMAL: [&str; 17] = [
-            "incomplete",
-            "malformed",
-            "unexpected",
-            "cancel",
-            "other",
-            "pause",
-            "queue",
-            "progress",
-            "running",
-            "partial",
-            "exceed",
-            "preempt",
-            "reject",
-            "invalid",
-            "kill",
-            "load",
-            "pending",
-        ];
-        let reason = self.finish.as_deref()?;
-        let word = reason.to_ascii_lowercase();
-        let has = |parts: &[&str]| parts.iter().any(|part| word.contains(part));
-        let said = &self.finish_said;
-        let is_empty = self.text.trim().is_empty();
-        let stopped = stopped_for(Some(reason));
-        Some(if has(&["refus"]) {
-            Fault::new(FaultKind::Refused { category: self.category.clone() }, said)
-        } else if has(&["context"]) {
-            Fault::new(FaultKind::ContextOverflow, said)
-        } else if has(&FILTERED) {
-            let category = (!has(&["filter"])).then(|| reason.to_owned());
-            Fault::new(FaultKind::ContentFilter { category }, said)
-        } else if has(&["length", "max", "limit", "trunc", "budget"]) {
-            Fault::new(FaultKind::CutOff, said)
-        } else if has(&FAILED) {
-            Fault { kind: FaultKind::Server, ..stopped }
-        } else if is_empty && matches!(&*word, "load" | "unload") {
-            Fault { kind: FaultKind::Empty, ..stopped }
-        } else if has(&ABNORMAL) || (has(&["tool", "function"]) && (self.has_call || is_empty)) {
-            stopped
-        } else {
-            return None;
-        })
-    }
-
-    /// The text of a complete answer.
-    ///
-    /// # Errors
-    /// When the model refused, or said nothing.
-    fn take_text(&mut self) -> Result<String, Fault> {
-        if !self.refusal.is_empty() {
-            return Err(Fault::new(FaultKind::Refused { category: None }, &self.refusal));
-        }
-        if self.text.trim().is_empty() {
-            return Err(Fault::new(FaultKind::Empty, ""));
-        }
-        Ok(std::mem::take(&mut self.text))
-    }
-}
-
-/// The fault of an answer that ended for an abnormal reason.
-fn stopped_for(reason: Option<&str>) -> Fault {
-    let said = match reason {
-        Some(reason) => format!("the model stopped for `{reason}`"),
-        None => "the stream does not say why the model stopped".to_owned(),
-    };
-    Fault::new(FaultKind::Malformed, said)
 }
 
 /// One question to a model. Every wire sends the same text.

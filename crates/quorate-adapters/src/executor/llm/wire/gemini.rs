@@ -46,7 +46,7 @@ impl Decode for Decoder {
         let feedback = field(chunk, "promptFeedback", "prompt_feedback").unwrap_or(&Json::Null);
         if let Some(reason) = field(feedback, "blockReason", "block_reason").and_then(Json::as_str) {
             let said = field(feedback, "blockReasonMessage", "block_reason_message").and_then(Json::as_str);
-            let kind = FaultKind::Refused { category: Some(reason.to_owned()) };
+            let kind = FaultKind::Refused { category: Some(quoted(reason)) };
             return Err(Fault::new(kind, said.unwrap_or_default()));
         }
         for candidate in first_answers(chunk.get("candidates"))? {
