@@ -84,7 +84,7 @@ pub use outcome::{
     Outcome, Risk, Rollup, Violation, VoteCount,
 };
 pub use run::{Compares, Keyring, Override, Reserved, RunEnded, RunIntent, SampledInvocation};
-pub use run::{ExecutorUsed, HiddenText, Input, Producer, Queued, RunAudit, RunOpened, TierSource};
+pub use run::{ExecutorUsed, Gap, HiddenText, Input, Producer, Queued, RunAudit, RunOpened, TierSource};
 pub use run::{Gathered, HostRule, Match};
 
 /// The data of a kind of records.

@@ -227,6 +227,17 @@ record_data! {
         pub invisible?: u64,
         /// The line where the longest row of them begins.
         pub line?: u64,
+        /// Where content credentials were within a line.
+        pub gaps[]: Gap,
+    }
+
+    /// Characters of a line that are not in the text that members see.
+    #[derive(Eq)]
+    pub struct Gap {
+        pub line: u64,
+        /// The column that follows them, in the text that members see.
+        pub column: u64,
+        pub characters: u64,
     }
 
     /// A text that was deliberated on.

@@ -9,7 +9,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use quorate_diagnostics::invisible::find_invisible;
-use quorate_kernel::record::{HiddenText, RunOpened};
+use quorate_kernel::record::{Gap, HiddenText, RunOpened};
 
 const MAGIC: &[u8] = b"C2PATXT\0";
 const VERSION: u8 = 1;
@@ -17,12 +17,22 @@ const VERSION: u8 = 1;
 const HEADER: usize = 13;
 /// So many invisible characters that no script needs are worth a note.
 const MIN_INVISIBLE: usize = 200;
+/// How many blocks within lines are remembered.
+const MAX_GAPS: usize = 64;
 
 /// The text without its content credentials, and what is hidden in it.
 pub(crate) fn separate(text: &str) -> (Cow<'_, str>, HiddenText) {
-    let (mut visible, mut start, mut credentials) = (String::new(), 0, 0);
+    let (mut visible, mut start, mut credentials, mut gaps) = (String::new(), 0, 0, Vec::new());
+    let (mut line, mut column) = (1, 1);
     for block in manifests(text) {
-        credentials += text[block.clone()].chars().count();
+        let characters = text[block.clone()].chars().count() as u64;
+        for c in text[start..block.start].chars() {
+            (line, column) = if c == '\n' { (line + 1, 1) } else { (line, column + 1) };
+        }
+        if !text[block.end..].starts_with(['\r', '\n']) && block.end < text.len() && gaps.len() < MAX_GAPS {
+            gaps.push(Gap { line, column, characters });
+        }
+        credentials += characters;
         visible.push_str(&text[start..block.start]);
         start = block.end;
     }
@@ -31,13 +41,20 @@ pub(crate) fn separate(text: &str) -> (Cow<'_, str>, HiddenText) {
         _ => Cow::Owned(visible + &text[start..]),
     };
     let mut hidden = invisible_block(&visible);
-    hidden.credentials = (credentials > 0).then_some(credentials as u64);
+    (hidden.credentials, hidden.gaps) = ((credentials > 0).then_some(credentials), gaps);
     (visible, hidden)
+}
+
+/// The column in the draft of a column in the text that members see.
+pub(crate) fn column_in_draft(hidden: Option<&HiddenText>, line: u64, column: u64) -> u64 {
+    let gaps = hidden.into_iter().flat_map(|hidden| &hidden.gaps);
+    let before = gaps.filter(|gap| gap.line == line && gap.column <= column);
+    before.fold(column, |column, gap| column.saturating_add(gap.characters))
 }
 
 /// The notes on hidden text for the report of a run.
 pub(crate) fn notes(opened: &RunOpened) -> Vec<String> {
-    let Some(HiddenText { credentials, invisible, line }) = &opened.hidden else { return Vec::new() };
+    let Some(HiddenText { credentials, invisible, line, .. }) = &opened.hidden else { return Vec::new() };
     let credentials = credentials.map(|count| {
         format!(
             "The draft carries C2PA content credentials ({} invisible characters), which were left out of the prompts.",
@@ -116,7 +133,7 @@ fn invisible_block(text: &str) -> HiddenText {
     }
     let start = text[..longest.1].char_indices().rev().nth(longest.0 - 1).map_or(0, |(at, _)| at);
     let line = text[..start].matches('\n').count() + 1;
-    HiddenText { credentials: None, invisible: Some(count as u64), line: Some(line as u64) }
+    HiddenText { invisible: Some(count as u64), line: Some(line as u64), ..HiddenText::default() }
 }
 
 /// Whether texts have many of this character: soft hyphens, blanks between words of scripts that write none, and the
@@ -191,6 +208,20 @@ mod tests {
     }
 
     #[test]
+    fn columns_count_what_was_left_out_of_a_line() {
+        let text =
+            format!("One{}\nTwo {}three{} four\r\nFive{}\r\n", marked(10), marked(1), marked(2), marked(3));
+        let (visible, hidden) = separate(&text);
+        assert_eq!(visible, "One\nTwo three four\r\nFive\r\n");
+        for (line, column, expected) in
+            [(1, 3, 3), (2, 1, 1), (2, 4, 4), (2, 5, 20), (2, 9, 24), (2, 10, 41), (3, 1, 1)]
+        {
+            assert_eq!(column_in_draft(Some(&hidden), line, column), expected, "{line}:{column}");
+        }
+        assert_eq!(column_in_draft(None, 2, 10), 10);
+    }
+
+    #[test]
     fn another_block_stays_and_is_noted() {
         for (block, count) in [
             (wrapper(b"C2PATXT\x01", VERSION, 400, 400), 414),
@@ -235,7 +266,7 @@ mod tests {
     #[test]
     fn a_run_says_once_what_is_hidden() {
         let hidden = |credentials, invisible, line| {
-            let hidden = HiddenText { credentials, invisible, line };
+            let hidden = HiddenText { credentials, invisible, line, gaps: Vec::new() };
             notes(&RunOpened { hidden: Some(hidden), ..RunOpened::default() })
         };
         let credentials = "The draft carries C2PA content credentials (4,312 invisible characters), which were left out of the \

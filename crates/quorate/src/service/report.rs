@@ -333,6 +333,11 @@ impl Review {
         report.add_sorting(opened);
         report.add_notes();
         report.notes.extend(report.text.as_deref().filter(|_| opened.redactions > 0).and_then(withheld_note));
+        for finding in &mut report.findings {
+            finding.column = finding.line.zip(finding.column).map(|(line, column)| {
+                hidden_text::column_in_draft(opened.hidden.as_ref(), line, column)
+            });
+        }
         report.notes.extend(hidden_text::notes(opened));
         report.notes.extend(not_judged_notes(&report.deliberators));
         report.notes.extend(recorded.note());

@@ -125,9 +125,12 @@ pub(in crate::executor::agent_cli) fn model_and_usage(stdout: &str) -> ModelAndU
     (None, usage)
 }
 
+/// The text of a message of the model. Earlier versions named the keys and the kind of an item differently.
 fn agent_message(event: &Json) -> Option<String> {
     let item = event.get("item")?;
-    (text_of(item, "type")? == "agent_message").then(|| envelope::text(item.get("text")?)).flatten()
+    let kind = text_of(item, "type").or_else(|| text_of(item, "item_type"))?;
+    let is_message = matches!(kind, "agent_message" | "assistant_message");
+    is_message.then(|| envelope::text(item.get("text")?)).flatten()
 }
 
 const SHELL: &str = "shell";

@@ -365,6 +365,8 @@ mod tests {
         for output in [format!("{CODEX}\n{failed}"), format!("{failed}\n{CODEX}")] {
             assert_eq!(codex::read(&output, Some(ANSWER.into())), Err(ReplyError::Reported("limit".into())));
         }
+        let earlier = CODEX.replace("\"type\":\"agent_message\"", "\"item_type\":\"assistant_message\"");
+        assert_eq!(codex::read(&earlier, None).map(|reply| reply.text), Ok(ANSWER.to_owned()));
         let reconnected = format!("{}\n{CODEX}", r#"{"type":"error","message":"Reconnecting... 1/5"}"#);
         assert!(codex::read(&reconnected, None).is_ok());
     }
