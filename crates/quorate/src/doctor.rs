@@ -233,21 +233,20 @@ impl Quorate {
         let workspace = workspace::load(environment, places, &environment.directory)?;
         let (registry, config) = (&workspace.registry, &workspace.config);
         let is_service = |kind: Option<&str>| kind.is_some() && kind == registry.url_kind;
-        let tables = config.executors.keys().map(String::as_str);
+        let tables = config.executors.keys().cloned();
         let presets = registry.presets().filter(|name| is_service(registry.preset_kind(name)));
-        let presets = presets.filter(|name| !config.executors.contains_key(*name));
-        let service = |name: &str| {
+        let presets = presets.filter(|name| !config.executors.contains_key(*name)).map(str::to_owned);
+        let service = |name: String| {
             let select =
-                |extra| executor::by_name_with(registry, config, name, None, SelectedBy::Person, extra);
+                |extra| executor::by_name_with(registry, config, &name, None, SelectedBy::Person, extra);
             let any = Map::from_iter([("model".to_owned(), json!("any"))]);
             let built = select(Map::new()).or_else(|refused| select(any).map_err(|_| refused));
             let kind = built.as_ref().ok().map(|built| built.about().kind);
             let usable = built.and_then(|built| built.ensure_installed());
             let problem = usable.err().map(|error| error.first_message());
-            (kind.is_none() || is_service(kind)).then(|| ModelService { name: name.to_owned(), problem })
+            (kind.is_none() || is_service(kind)).then_some(ModelService { name, problem })
         };
-        let services = tables.chain(presets).filter_map(service).collect();
-        Ok(services)
+        Ok(tables.chain(presets).filter_map(service).collect())
     }
 
     /// The models of an executor: a table of `quorate.toml`, a preset or an address. `timeout` limits the whole call.
@@ -771,13 +770,11 @@ fn failed_by(name: &str, error: &Error) -> DoctorCheck {
 }
 
 fn error_line(error: &Error) -> String {
-    error
-        .report
-        .refusals
-        .iter()
-        .map(|refusal| format!("{}: {}", refusal.code, refusal.body.message))
-        .collect::<Vec<_>>()
-        .join("; ")
+    let line = |refusal: &quorate_diagnostics::Refusal| {
+        let help = refusal.body.help.as_ref().map_or(String::new(), |help| format!(" ({help})"));
+        format!("{}: {}{help}", refusal.code, refusal.body.message)
+    };
+    error.report.refusals.iter().map(line).collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]

@@ -44,7 +44,7 @@ pub use config::{PRESETS, ServicePreset, with_key};
 const ENVELOPE_TOKENS: u64 = 64;
 
 /// How many fields of a request are left out at most.
-const MAX_CHANGES: usize = 8;
+const MAX_CHANGES: usize = 10;
 
 /// The kind that `quorate.toml` names.
 pub const KIND: &str = crate::optional_kinds::LLM;
@@ -90,16 +90,13 @@ impl Llm {
         fixed.retain(|(name, _)| *name != "content-type");
         let call = Call { client, service, key: key.as_ref(), deadline };
         let other = self.config.other_address();
-        let hint = other.map_or(String::new(), |other| format!("; try `quorate models {other}`"));
+        let hint = other.map(|other| format!("try `quorate models {other}`"));
         let list = call.get(models_path(wire), &fixed).await.map_err(|mut failed| {
             let lacks_api = failed.fault.as_deref().is_some_and(adapt::lacks_api);
-            if let Failure::Failed { message, .. } = &mut failed.failure
-                && lacks_api
-            {
-                message.push_str(&hint);
-            }
+            failed.add_hint(hint.clone().filter(|_| lacks_api));
             failed.failure
         })?;
+        let hint = hint.map_or(String::new(), |hint| format!("; {hint}"));
         let names = read_models(wire, &list)
             .ok_or_else(|| Failure::never(format!("the answer is not a list of models{hint}")))?;
         Ok(names.into_iter().map(|name| service.without_keys(fault::quoted(&name), key.as_ref())).collect())
@@ -290,35 +287,36 @@ impl Llm {
                 }
                 Err(failed) => failed,
             };
-            let field = failed.fault.as_ref().and_then(|fault| adapt::refused_field(fault, &prepared.sent));
-            let next = field
-                .zip(failed.fault.as_deref())
-                .and_then(|(field, fault)| self.change(field, &prepared, fault, &changes));
-            match (next, field) {
-                (Some(change), _) if changes.len() < MAX_CHANGES => changes.push(change),
-                (_, Some(field)) => {
-                    failed.add_hint(&format!(
-                        "{} this part of the request, in {}",
-                        field.keys(),
-                        adapt::table(&self.name)
-                    ));
-                    return Err(failed);
-                }
-                (_, None) => {
-                    let lacks_api = failed.fault.as_deref().is_some_and(adapt::lacks_api);
-                    if let Some(other) = self.config.other_address().filter(|_| lacks_api) {
-                        failed.add_hint(&format!("the address may be `{other}`"));
+            let Some(fault) = failed.fault.take() else { return Err(failed) };
+            let field = adapt::refused_field(&fault, &prepared.sent);
+            match field.and_then(|field| self.change(field, &prepared, &fault, &changes)) {
+                Some(change) if changes.len() < MAX_CHANGES => changes.push(change),
+                _ => {
+                    // An answer that is cut off or empty also shows that the request was accepted.
+                    if field.is_none() && fault.status.is_none() {
+                        self.learn(&changes, &invocation.notes);
                     }
-                    if failed.fault.as_deref().is_some_and(adapt::blames_cap) {
-                        failed.add_hint(&format!(
-                            "a smaller `max_tokens` leaves more room, in {}",
-                            adapt::table(&self.name)
-                        ));
-                    }
+                    failed.add_hint(self.hint(field, &fault));
                     return Err(failed);
                 }
             }
         }
+    }
+
+    /// What a user can set after a failure that no other request mends.
+    fn hint(&self, field: Option<Field>, fault: &fault::Fault) -> Option<String> {
+        let table = adapt::table(&self.name);
+        if let Some(field) = field {
+            return Some(format!("{} this part of the request, in {table}", field.keys()));
+        }
+        if let Some(key) = adapt::refused_extra(fault, &self.config.extra) {
+            return Some(format!("remove `{key}` from `extra` in {table}"));
+        }
+        if adapt::blames_cap(fault) {
+            return Some(format!("a smaller `max_tokens` leaves more room, in {table}"));
+        }
+        let other = self.config.other_address().filter(|_| adapt::lacks_api(fault));
+        other.map(|other| format!("the address may be `{other}`"))
     }
 
     /// Keeps what a request needed to be answered, for the next calls, and notes what is new.

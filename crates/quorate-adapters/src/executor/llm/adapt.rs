@@ -337,6 +337,12 @@ pub(super) fn refused_field(fault: &Fault, sent: &[Field]) -> Option<Field> {
     named.min_by_key(|(place, _)| *place).map(|(_, field)| field).filter(|field| refuses(*field))
 }
 
+/// The entry of `extra` that a refusal of the request names.
+pub(super) fn refused_extra<'e>(fault: &Fault, extra: &'e Map<String, Json>) -> Option<&'e str> {
+    let names = extra.keys().filter(|_| fault.kind == FaultKind::BadRequest);
+    names.map(String::as_str).find(|key| position(&fault.details, &key.to_lowercase()).is_some())
+}
+
 /// Whether the server seems to have no API at the address.
 pub(super) fn lacks_api(fault: &Fault) -> bool {
     let is_unknown = fault.status == Some(404) && fault.kind == FaultKind::UnknownModel;

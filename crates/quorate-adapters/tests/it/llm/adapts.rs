@@ -219,6 +219,12 @@ async fn what_no_other_request_mends_is_one_request_and_names_the_key() {
         assert!(server.received().len() <= most, "{said}");
         assert!(said.contains(says.trim_matches('`')), "{said}");
     }
+    // A field of the user's own.
+    let server = refusing("400 Bad Request", vec![plain("Unsupported parameter: 'top_k'"); 9]).await;
+    let (reply, _) = ask(&server, &json!({"extra": {"temperature": 1, "top_k": 4}})).await;
+    let said = reply.unwrap_err().to_string();
+    assert!(said.ends_with("remove `top_k` from `extra` in [executors.model] of quorate.toml"), "{said}");
+    assert_eq!(server.received().len(), 1);
     // A service that has begun to answer has accepted the request.
     let begun = Server::start(|_| {
         let error = b"data: {\"error\":{\"message\":\"stream_options is not supported\"}}\n\n".to_vec();
