@@ -36,6 +36,8 @@ pub struct Configuration {
     pub early_decision: bool,
     /// `[council.members.*]` by the member's id.
     pub council_members: BTreeMap<String, CouncilMember>,
+    /// `[council] tiers`: the executor that says the tier of a text; by default the adjudicator's.
+    pub tiers: Option<(String, Place)>,
     /// `[assemblies.*]` by name.
     pub assemblies: BTreeMap<String, AssemblyTable>,
     /// `[mcp.*]`: MCP servers by id, verbatim for the client.
@@ -65,21 +67,26 @@ impl Configuration {
         self.dir.join("quorate.toml")
     }
 
+    /// All executors that stand in for others.
+    pub fn stand_ins(&self) -> impl Iterator<Item = &(String, Place)> {
+        let of_executors = self.executors.values().flat_map(|table| &table.fallback);
+        let of_members = self.council_members.values().flat_map(|member| &member.fallback);
+        let of_assemblies = self.assemblies.values().flat_map(|table| table.fallbacks.all());
+        let of_runtimes = self.runtimes.values().flat_map(|table| table.fallbacks.all());
+        of_executors.chain(of_members).flatten().chain(of_assemblies).chain(of_runtimes)
+    }
+
     /// The names of all executors that other tables choose, stand-ins included.
     pub fn named_executors(&self) -> impl Iterator<Item = (&String, &Place)> {
         let assemblies =
             self.assemblies.values().flat_map(|table| table.executor.iter().chain(table.members.values()));
         let runtimes =
             self.runtimes.values().flat_map(|table| table.executor.iter().chain(table.participants.values()));
-        let of_executors = self.executors.values().flat_map(|table| &table.fallback);
-        let of_members = self.council_members.values().flat_map(|member| &member.fallback);
-        let of_assemblies = self.assemblies.values().flat_map(|table| table.fallbacks.all());
-        let of_runtimes = self.runtimes.values().flat_map(|table| table.fallbacks.all());
-        let stand_ins = of_executors.chain(of_members).flatten().chain(of_assemblies).chain(of_runtimes);
         let council = self.council_members.values().filter_map(|member| member.executor.as_ref());
-        let single = [&self.default_executor, &self.playbooks.judge, &self.playbooks.reflector];
+        let single =
+            [&self.default_executor, &self.playbooks.judge, &self.playbooks.reflector, &self.tiers];
         let single = single.into_iter().flatten().chain(self.meaning.as_ref().map(|table| &table.executor));
-        let all = single.chain(council).chain(assemblies).chain(runtimes).chain(stand_ins);
+        let all = single.chain(council).chain(assemblies).chain(runtimes).chain(self.stand_ins());
         all.map(|(name, place)| (name, place))
     }
 }

@@ -566,9 +566,25 @@ fn check_standalone(
         report.warn(codes::JUDGE_OFF, body.at(place).help(help));
     }
     // Only the registry knows whether an executor can be built.
-    let built =
-        executor::build_errors(environment.registries.registry(), configuration.as_ref(), council.as_ref());
+    let registry = environment.registries.registry();
+    let surrounding = council.as_ref().map(|_| {
+        let loaded = workspace::load_configuration(environment, &root.join("quorate.toml"));
+        loaded.value.unwrap_or_else(|| config::Configuration {
+            dir: root.to_owned(),
+            ..config::Configuration::default()
+        })
+    });
+    let of_council = council.as_ref().zip(surrounding.as_ref());
+    let built = executor::build_errors(registry, configuration.as_ref(), of_council);
     built.into_iter().for_each(|error| report.absorb(*error.report));
+    let of_council = of_council
+        .map(|(council, config)| executor::stand_in_warnings(registry, config, council.stand_ins()));
+    let of_tables = configuration
+        .as_ref()
+        .map(|config| executor::stand_in_warnings(registry, config, config.stand_ins()));
+    for body in of_council.into_iter().chain(of_tables).flatten() {
+        report.warn(codes::FIELD_WITHOUT_EFFECT, body);
+    }
     if !report.has_refusals() {
         let written = path.parent().unwrap_or(root);
         let members = configuration.filter(|config| !config.council_members.is_empty());

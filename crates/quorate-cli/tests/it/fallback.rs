@@ -425,3 +425,38 @@ fn a_member_of_an_assembly_has_a_stand_in() {
         );
     }
 }
+
+#[test]
+fn check_refuses_unknown_stand_ins_and_warns_of_those_that_cannot_be_asked() {
+    let council = |fallback: &str| {
+        format!(
+            "deliberators:\n  - {{id: skeptic, prompt: builtin:skeptic, fallback: {fallback}}}\n  - {{id: evidence, prompt: \
+             builtin:evidence}}\n  - {{id: strategy, prompt: builtin:strategy}}\nadjudicator: {{prompt: builtin:adjudicator}}\n"
+        )
+    };
+    let table = "[executors.broken]\ncommand = \"no-such-program-9\"\n";
+    let opus = "[executors.opus]\npreset = \"ollama\"\nmodel = \"m\"\n";
+    for (name, config, council, code, says) in [
+        ("a table", opus.to_owned() + table, council("[opus]"), 0, ""),
+        ("a preset", String::new(), council("[\"ollama:qwen3\"]"), 0, ""),
+        ("missing program", table.to_owned(), council("[broken]"), 0, "`broken` cannot stand in here"),
+        ("unknown", opus.to_owned(), council("[no-such]"), 1, "unknown executor `no-such`"),
+        ("empty", opus.to_owned(), council("[\"\"]"), 1, "is empty"),
+        (
+            "of the table",
+            format!("{opus}fallback = [\"broken\"]\n{table}"),
+            council("[]"),
+            0,
+            "`broken` cannot",
+        ),
+        ("itself", format!("{opus}fallback = [\"opus\"]\n"), council("[]"), 1, "cannot stand in for itself"),
+    ] {
+        let place = TestDir::with("council.yaml", council);
+        place.write("quorate.toml", config);
+        let checked = place.run(&["check", "council.yaml", "quorate.toml"]);
+        let said = format!("{}{}", checked.stdout, checked.stderr);
+        assert_eq!(checked.code, code, "{name}: {said}");
+        assert!(said.contains(says), "{name}: {said}");
+        assert_eq!(said.contains("cannot stand in here"), says.contains("`broken` cannot"), "{name}: {said}");
+    }
+}

@@ -29,13 +29,15 @@ fn read(opened: &ParsedFile, path: &Path) -> Option<Configuration> {
     let mut fields = opened.fields()?;
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty());
     let embedder = fields.read("embedder", embedder);
+    let (council_members, tiers) = fields.read("council", council).unwrap_or_default();
     let configuration = Configuration {
         dir: dir.map_or_else(|| PathBuf::from("."), Path::to_path_buf),
         strict_chain: fields.read("strict_chain", Field::boolean).unwrap_or_default(),
         ledger: fields.optional("ledger").map(|field| parse_ledger(&field)).unwrap_or_default(),
         default_executor: fields.read("defaults", executor_name),
         early_decision: fields.read("early_decision", Field::boolean).unwrap_or_default(),
-        council_members: fields.read("council", council_members).unwrap_or_default(),
+        council_members,
+        tiers,
         assemblies: fields
             .read("assemblies", |field| field.table(|_, field| assembly(field)))
             .unwrap_or_default(),
@@ -58,12 +60,13 @@ fn read(opened: &ParsedFile, path: &Path) -> Option<Configuration> {
     Some(configuration)
 }
 
-/// Reads `[council]`, which has the key `members` alone.
-fn council_members(field: &Field<'_>) -> Option<BTreeMap<String, CouncilMember>> {
+/// Reads `[council]`: the tables of its members, and the executor that says tiers.
+fn council(field: &Field<'_>) -> Option<(BTreeMap<String, CouncilMember>, Option<NamedExecutor>)> {
     let mut fields = field.fields()?;
     let members = fields.read("members", |field| field.table(|_, field| council_member(field)));
+    let tiers = fields.read("tiers", Field::named);
     fields.finish();
-    members
+    Some((members.unwrap_or_default(), tiers))
 }
 
 fn council_member(field: &Field<'_>) -> Option<CouncilMember> {
@@ -508,6 +511,40 @@ wall = \"10m\"
             (Some(40), Some(400_000), Some(Money::from_nanos(1_500_000_000)), Some(Duration::from_secs(600)))
         );
         assert_eq!(budget.prices.map(|(path, _)| path).as_deref(), Some("prices.toml"));
+    }
+
+    #[test]
+    fn stand_ins_are_read_in_order_and_with_their_places() {
+        let text = "\
+[executors.a]
+kind = \"script\"
+fallback = [\"b\", \"ollama:qwen3\"]
+[council.members.skeptic]
+fallback = [\"c\"]
+[assemblies.board]
+fallback = [\"d\"]
+members.ana.fallback = [\"e\"]
+members.bo.executor = \"a\"
+[runtimes.desk.participants.ann]
+fallback = []
+";
+        let host =
+            load(Path::new("quorate.toml"), "quorate.toml", &Text(text)).value.expect("nothing was refused");
+        let names = |list: Option<&Fallback>| {
+            list.map(|list| list.iter().map(|(name, _)| name.clone()).collect::<Vec<_>>())
+        };
+        let of = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>());
+        let board = &host.assemblies["board"];
+        assert_eq!(names(host.executors["a"].fallback.as_ref()), of(&["b", "ollama:qwen3"]));
+        assert_eq!(names(host.council_members["skeptic"].fallback.as_ref()), of(&["c"]));
+        assert_eq!(names(board.fallbacks.of("ana")), of(&["e"]));
+        assert_eq!(names(board.fallbacks.of("bo")), of(&["d"]));
+        assert_eq!((board.members.len(), board.members["bo"].0.as_str()), (1, "a"));
+        assert_eq!(names(host.runtimes["desk"].fallbacks.of("ann")), of(&[]));
+        assert_eq!(names(host.runtimes["desk"].fallbacks.of("bob")), None);
+        let places: Vec<&str> = host.stand_ins().map(|(_, place)| place.path.as_str()).collect();
+        assert_eq!(places[..2], ["executors.a.fallback[0]", "executors.a.fallback[1]"]);
+        assert_eq!(host.stand_ins().count(), 5);
     }
 
     #[test]

@@ -179,16 +179,19 @@ pub(crate) struct Runtime {
     #[schemars(regex(pattern = crate::pattern::SOMETHING))]
     pub executor: Option<String>,
     /// Executors that stand in for it when its service fails.
-    #[schemars(extend("maxItems" = 8), inner(regex(pattern = crate::pattern::SOMETHING)))]
+    #[schemars(extend("maxItems" = 8, "uniqueItems" = true), inner(regex(pattern = crate::pattern::SOMETHING)))]
     pub fallback: Option<Vec<String>>,
     /// The executors of single participants, by id.
     pub participants: Option<BTreeMap<String, MemberExecutor>>,
 }
 
-/// The executors of a council's members.
+/// The executors of a council.
 #[derive(JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub(crate) struct Council {
+    /// The executor that says the tier of a text, for `tier_classifier.type` other than `rules`; the default is the
+    /// adjudicator's.
+    pub tiers: Option<String>,
     /// By the member's id; the adjudicator's is `adjudicator`.
     pub members: Option<BTreeMap<String, CouncilMember>>,
 }
@@ -204,7 +207,7 @@ pub(crate) struct CouncilMember {
     #[schemars(regex(pattern = crate::pattern::SOMETHING))]
     pub model: Option<String>,
     /// Executors that stand in when its service fails, in place of the executor's own list.
-    #[schemars(extend("maxItems" = 8), inner(regex(pattern = crate::pattern::SOMETHING)))]
+    #[schemars(extend("maxItems" = 8, "uniqueItems" = true), inner(regex(pattern = crate::pattern::SOMETHING)))]
     pub fallback: Option<Vec<String>>,
     /// How many times it is asked for each answer; the answer that most samples agree with counts.
     #[schemars(range(min = 1, max = 9))]
@@ -219,7 +222,7 @@ pub(crate) struct Assembly {
     #[schemars(regex(pattern = crate::pattern::SOMETHING))]
     pub executor: Option<String>,
     /// Executors that stand in for it when its service fails.
-    #[schemars(extend("maxItems" = 8), inner(regex(pattern = crate::pattern::SOMETHING)))]
+    #[schemars(extend("maxItems" = 8, "uniqueItems" = true), inner(regex(pattern = crate::pattern::SOMETHING)))]
     pub fallback: Option<Vec<String>>,
     /// How many times each member is asked for each answer.
     #[schemars(range(min = 1, max = 9))]
@@ -236,7 +239,7 @@ pub(crate) struct AssemblyMember {
     #[schemars(regex(pattern = crate::pattern::SOMETHING))]
     pub executor: Option<String>,
     /// Executors that stand in when its service fails, in place of the executor's own list.
-    #[schemars(extend("maxItems" = 8), inner(regex(pattern = crate::pattern::SOMETHING)))]
+    #[schemars(extend("maxItems" = 8, "uniqueItems" = true), inner(regex(pattern = crate::pattern::SOMETHING)))]
     pub fallback: Option<Vec<String>>,
     /// How many times it is asked for each answer; the answer that most samples agree with counts.
     #[schemars(range(min = 1, max = 9))]
@@ -251,7 +254,7 @@ pub(crate) struct MemberExecutor {
     #[schemars(regex(pattern = crate::pattern::SOMETHING))]
     pub executor: Option<String>,
     /// Executors that stand in when its service fails, in place of the executor's own list.
-    #[schemars(extend("maxItems" = 8), inner(regex(pattern = crate::pattern::SOMETHING)))]
+    #[schemars(extend("maxItems" = 8, "uniqueItems" = true), inner(regex(pattern = crate::pattern::SOMETHING)))]
     pub fallback: Option<Vec<String>>,
 }
 
@@ -277,7 +280,7 @@ pub(crate) struct Executor {
     #[schemars(range(min = 0, max = 100))]
     pub retries: Option<u32>,
     /// Executors that stand in for it when its service fails, in the order in which they are asked.
-    #[schemars(extend("maxItems" = 8), inner(regex(pattern = crate::pattern::SOMETHING)))]
+    #[schemars(extend("maxItems" = 8, "uniqueItems" = true), inner(regex(pattern = crate::pattern::SOMETHING)))]
     pub fallback: Option<Vec<String>>,
     #[schemars(flatten)]
     pub block: Map<String, Value>,

@@ -54,7 +54,7 @@ pub(crate) struct Runtime {
     #[schemars(range(min = 0, max = 100))]
     pub retries: Option<u32>,
     /// Executors that stand in when its service fails, in the order in which they are asked.
-    #[schemars(extend("maxItems" = 8), inner(regex(pattern = crate::pattern::SOMETHING)))]
+    #[schemars(extend("maxItems" = 8, "uniqueItems" = true), inner(regex(pattern = crate::pattern::SOMETHING)))]
     pub fallback: Option<Vec<String>>,
     #[schemars(flatten)]
     pub block: Map<String, Value>,
@@ -84,7 +84,7 @@ pub(crate) struct Deliberator {
     /// The executor of this deliberator.
     pub runtime: Option<Runtime>,
     /// Executors that stand in when its service fails, in place of the executor's own list.
-    #[schemars(extend("maxItems" = 8), inner(regex(pattern = crate::pattern::SOMETHING)))]
+    #[schemars(extend("maxItems" = 8, "uniqueItems" = true), inner(regex(pattern = crate::pattern::SOMETHING)))]
     pub fallback: Option<Vec<String>>,
     /// How many times it is asked for each answer; the answer that most samples agree with counts.
     #[schemars(range(min = 1, max = 9))]
@@ -104,7 +104,7 @@ pub(crate) struct Adjudicator {
     /// The executor of the adjudicator.
     pub runtime: Option<Runtime>,
     /// Executors that stand in when its service fails, in place of the executor's own list.
-    #[schemars(extend("maxItems" = 8), inner(regex(pattern = crate::pattern::SOMETHING)))]
+    #[schemars(extend("maxItems" = 8, "uniqueItems" = true), inner(regex(pattern = crate::pattern::SOMETHING)))]
     pub fallback: Option<Vec<String>>,
     /// How many times it is asked for each answer; the answer that most samples agree with counts.
     #[schemars(range(min = 1, max = 9))]

@@ -97,11 +97,12 @@ fn the_reader_of_a_council_and_its_schema_agree() {
         "runtime": {"type": "rubric", "timeout_seconds": 3, "retries": 1, "model": "x"},
         "deliberators": [
             {"id": "a", "prompt": "a.md", "weight": 1, "context_refs": ["c.md"],
-             "runtime": {"type": "rubric", "timeout_seconds": 3, "retries": 1, "model": "x"}},
+             "runtime": {"type": "rubric", "timeout_seconds": 3, "retries": 1, "model": "x", "fallback": ["y"]},
+             "fallback": ["y"]},
             {"id": "b", "prompt": "a.md"},
             {"id": "c", "prompt": "a.md"}
         ],
-        "adjudicator": {"prompt": "a.md", "verdict_policy": "strict", "runtime": {"type": "rubric"}},
+        "adjudicator": {"prompt": "a.md", "verdict_policy": "strict", "runtime": {"type": "rubric"}, "fallback": ["y"]},
         "protocol": {"rounds": 2, "cross_read": true, "fail_fast_on_runtime_error": false, "min_deliberators_for_verdict": 3},
         "tier_classifier": {"type": "rules", "default_tier": 2},
         "tier_rules": {"tier_1": {"post": ["*.md"]}, "tier_2": ["x"], "tier_3": {}},
