@@ -669,9 +669,9 @@ async fn sort_by_model(
     if questions.is_empty() {
         return Ok(sorted);
     }
-    let adjudicator = review::adjudicator_executor(&session.workspace, &request.options)?;
+    let (classifier, permit) = review::tier_executor(session, &request.options, permit)?;
     let caps = review::caps(&session.workspace, &request.options);
-    let model = &TierModel::open(session, adjudicator, caps, permit).await?;
+    let model = &TierModel::open(session, classifier, caps, permit).await?;
     let ask = |(sha256, path): (String, PathBuf)| async move {
         let said = match (permit.is_some(), read(path.clone())) {
             (true, Some(artifact)) if artifact.sha256 == sha256 => {

@@ -40,6 +40,15 @@ enum Stage {
     Over,
 }
 
+/// The form of every answer in a mode.
+pub fn answer_schema(mode: AssemblyMode) -> answers::Schema {
+    match mode {
+        AssemblyMode::Advisory | AssemblyMode::Hierarchy => answers::Schema::Advice,
+        AssemblyMode::Voting => answers::Schema::Ballot,
+        AssemblyMode::Peer => answers::Schema::Message,
+    }
+}
+
 /// The version of a mode, as `run.opened` names it.
 pub fn version(mode: AssemblyMode) -> &'static str {
     match mode {
@@ -128,7 +137,7 @@ impl Assembly {
     fn consulted(&mut self, id: &Name, result: &ConsultationResult) -> Vec<Command> {
         let Some(index) = self.run.outstanding.remove(id) else { return Vec::new() };
         let answer = match result {
-            ConsultationResult::Answered(answer) if self.schema().accepts(answer) => Some(answer),
+            ConsultationResult::Answered(answer) if answer_schema(self.run.setup.mode).accepts(answer) => Some(answer),
             // X5: an unreadable answer does not count as an answer, and its member counts as missing.
             ConsultationResult::Answered(_) => {
                 self.run.state.mark_missing(index);
@@ -247,18 +256,9 @@ impl Assembly {
             member: member.id.clone(),
             step: ask.step,
             parts,
-            schema: self.schema(),
+            schema: answer_schema(self.run.setup.mode),
             task: ask.task,
             extra_fields: marks,
-        }
-    }
-
-    /// The form of every answer of the mode.
-    fn schema(&self) -> answers::Schema {
-        match self.run.setup.mode {
-            AssemblyMode::Advisory | AssemblyMode::Hierarchy => answers::Schema::Advice,
-            AssemblyMode::Voting => answers::Schema::Ballot,
-            AssemblyMode::Peer => answers::Schema::Message,
         }
     }
 

@@ -52,10 +52,12 @@ impl Consultant {
             Some(name) => executor::by_name(registry, &workspace.config, name, place, selected_by)?,
             None => executor::fallback(registry, &workspace.config)?,
         };
-        Consultant::new(writer, chosen)
+        Consultant::new(writer, chosen, Schema::Deltas)
     }
 
-    fn new(writer: &LibraryWriter, chosen: SelectedExecutor) -> Result<Self, Error> {
+    /// One who answers in this form.
+    fn new(writer: &LibraryWriter, chosen: SelectedExecutor, answer: Schema) -> Result<Self, Error> {
+        chosen.ensure_answers(answer)?;
         let (workspace, environment) = (&writer.library.workspace, &writer.session.environment);
         let admitted = trust::admit(environment, chosen.needs())?;
         chosen.ensure_installed()?;
@@ -118,7 +120,7 @@ impl Consultant {
         if is_default && !chosen.about().asks_a_model {
             return Ok(None);
         }
-        Consultant::new(writer, chosen).map(Some)
+        Consultant::new(writer, chosen, Schema::Judgement).map(Some)
     }
 
     /// Asks the judge about a proposal, for each targeted operator. Any answer but a clear yes is a refusal.
@@ -154,7 +156,9 @@ impl Consultant {
             let why = match answered.as_ref().map(Judgement::read) {
                 Ok(Some(Judgement { verdict: TraitVerdict::Keeps, .. })) => continue,
                 Ok(Some(Judgement { verdict: TraitVerdict::Betrays, traits, reason })) => {
-                    format!("it goes against {}: {reason}", traits.join(", "))
+                    // A decision model does not say which.
+                    let traits = if traits.is_empty() { "a locked trait".to_owned() } else { traits.join(", ") };
+                    format!("it goes against {traits}: {reason}")
                 }
                 Ok(Some(Judgement { verdict: TraitVerdict::Unsure, reason, .. })) => {
                     format!("it is unsure: {reason}")

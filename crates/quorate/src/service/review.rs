@@ -23,7 +23,7 @@ use quorate_manifest::council::tiers::{self, UNCLASSIFIED};
 use quorate_manifest::council::{self, ContextFile, VerdictPolicy};
 use quorate_manifest::tree::reader::meant_or;
 use quorate_protocol::modes::council::{ADJUDICATOR, Council, Setup};
-use quorate_protocol::{Json, Name, Part, PartKind, Protocol};
+use quorate_protocol::{Json, Name, Part, PartKind, Protocol, answers};
 use serde_json::{Map, json};
 use tokio::time::Instant;
 
@@ -39,7 +39,7 @@ use super::run_spec::{
 use super::session::LedgerSession;
 use super::signer::Signer;
 use super::tier_model::TierModel;
-use super::trust::Permit;
+use super::trust::{self, Permit};
 use super::workspace::{self, PathOverrides, Workspace};
 use super::{budget, finalize, manifests, open_session};
 
@@ -259,9 +259,9 @@ pub(crate) async fn review(
     let mut tier_source = None;
     // A named file is reviewed whatever tier a model would choose, so none is asked.
     if classified.asks_model && request.tier.is_none() && request.tier_policy == TierPolicy::Obey {
-        let adjudicator = adjudicator_executor(&session.workspace, &request.options)?;
+        let (classifier, permit) = tier_executor(session, &request.options, Some(permit))?;
         let caps = caps(&session.workspace, &request.options);
-        let model = TierModel::open(session, adjudicator, caps, Some(permit)).await?;
+        let model = TierModel::open(session, classifier, caps, permit).await?;
         let sorted = model.sort(session, &artifact).await?;
         (tier, tier_source) = (sorted.tier, Some(sorted.source));
     }
@@ -347,6 +347,10 @@ pub(crate) fn select_executors<'w>(
         let table = workspace.config.council_members.get(member);
         let samples = table.and_then(|table| table.samples).or(workspace.council.samples_of(member));
         executor.samples = samples.unwrap_or(1);
+        executor.ensure_answers(match member {
+            ADJUDICATOR => answers::Schema::Adjudication,
+            _ => answers::Schema::FirstAnswer,
+        })?;
         selected.push((member, executor));
     }
     ensure_one_executor(options.model.as_deref(), selected.iter().map(|(_, executor)| executor))?;
@@ -364,6 +368,31 @@ pub(crate) fn adjudicator_executor(
     let mut members = select_executors(workspace, options)?;
     let (_, adjudicator) = members.pop().expect("every council has an adjudicator");
     Ok(adjudicator)
+}
+
+/// The executor that says tiers: that of `[council] tiers`, else the adjudicator's. With a permit for the council it is
+/// admitted as well.
+///
+/// # Errors
+/// If it is refused.
+pub(crate) fn tier_executor(
+    session: &LedgerSession,
+    options: &RunOptions,
+    permit: Option<Permit>,
+) -> Result<(SelectedExecutor, Option<Permit>), Error> {
+    let workspace = &session.workspace;
+    let (registry, config) = (&workspace.registry, &workspace.config);
+    let named = config.tiers.as_ref().filter(|_| options.executor.is_none());
+    let Some((name, place)) = named else { return Ok((adjudicator_executor(workspace, options)?, permit)) };
+    let chosen = executor::by_name(registry, config, name, Some(place), SelectedBy::File(&config.path()))?;
+    chosen.ensure_answers(answers::Schema::Tier)?;
+    if permit.is_none() {
+        return Ok((chosen, None));
+    }
+    let permit = trust::admit(&session.environment, chosen.needs())?;
+    chosen.ensure_installed()?;
+    chosen.ensure_enforceable(&caps(workspace, options))?;
+    Ok((chosen, Some(permit)))
 }
 
 /// The caps of a review: those of the options, else the configured ones.

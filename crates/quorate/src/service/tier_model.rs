@@ -1,4 +1,4 @@
-//! Tiers by a model (C6): the council's executor reads a text and chooses its tier. The question belongs to no run; its
+//! Tiers by a model (C6): an executor reads a text and chooses its tier. The question belongs to no run; its
 //! answer is recorded in a stream by the hash of text and executor, so that no text is classified twice. Without an
 //! answer the strictest tier applies.
 
@@ -40,7 +40,7 @@ const TASK: &str = "Say the tier of the text.";
 /// Classifies texts.
 pub(crate) struct TierModel {
     call: SingleCall,
-    /// `None` if the council's executor asks no model.
+    /// `None` if the executor asks no model.
     config: Option<MemberConfig>,
     executor: Arc<str>,
     /// The executor's settings, as the fingerprint covers them.
@@ -56,21 +56,21 @@ pub(crate) struct SortedText {
 }
 
 impl TierModel {
-    /// Loads the recorded answers. Without a permit it asks no member; with one, it asks the adjudicator's executor.
+    /// Loads the recorded answers. Without a permit it asks no member; with one, it asks the classifier.
     ///
     /// # Errors
     /// If the ledger fails.
     #[crate::boxed]
     pub(crate) async fn open(
         session: &LedgerSession,
-        adjudicator: SelectedExecutor,
+        classifier: SelectedExecutor,
         caps: Caps,
         permit: Option<Permit>,
     ) -> Result<Self, Error> {
         let workspace = &session.workspace;
-        let (executor, settings) = (adjudicator.name.clone(), adjudicator.recorded_settings().to_string());
-        let permit = permit.filter(|_| adjudicator.about().asks_a_model);
-        let config = permit.map(|permit| adjudicator.into_member_config(permit));
+        let (executor, settings) = (classifier.name.clone(), classifier.recorded_settings().to_string());
+        let permit = permit.filter(|_| classifier.about().asks_a_model);
+        let config = permit.map(|permit| classifier.into_member_config(permit));
         let call = SingleCall {
             stream: STREAM.into(),
             ledger: session.ledger(),

@@ -23,7 +23,7 @@ use quorate_playbook::persona as prompts;
 use quorate_playbook::persona::BasePrompt;
 use quorate_playbook::weave::Composition;
 use quorate_protocol::assembly::{Setup, subject_kind};
-use quorate_protocol::modes::assembly::Assembly;
+use quorate_protocol::modes::assembly::{Assembly, answer_schema};
 use quorate_protocol::{Json, Part, Protocol};
 use serde_json::{Map, json};
 
@@ -259,6 +259,7 @@ pub(crate) fn prepare(
             let from = (&*workspace.registry, configuration);
             executor = executor.with_member_fallback(&list, from, SelectedBy::File(&file))?;
         }
+        executor.ensure_answers(answer_schema(input.setup.mode))?;
         executor.samples = samples(configuration, resolved, &member.id);
         prepared.push(PreparedMember {
             id: member.id.clone(),
