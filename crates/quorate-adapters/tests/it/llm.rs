@@ -2,6 +2,7 @@
 
 mod adapts;
 mod client;
+mod decisions;
 mod embeds;
 mod envelopes;
 mod faults;

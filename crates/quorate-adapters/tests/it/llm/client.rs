@@ -91,7 +91,11 @@ async fn usage_of_nothing_is_unknown_and_what_was_turned_down_took_nothing() {
     let invocation = question();
     let notes = invocation.notes.clone();
     let said = gone.invoke(invocation).await.unwrap_err().to_string();
-    assert_eq!((said.starts_with("cannot reach 127.0.0.1:9"), notes.read().usage), (true, Some(nothing)), "{said}");
+    assert_eq!(
+        (said.starts_with("cannot reach 127.0.0.1:9"), notes.read().usage),
+        (true, Some(nothing)),
+        "{said}"
+    );
     // Whether a model had begun is not known.
     let broken = Server::start(|_| status("500 Internal Server Error", "", "{}"));
     assert_eq!(usage(broken.await).await, (false, None));
@@ -106,6 +110,24 @@ async fn the_terminal_event_ends_the_call_and_its_absence_is_a_failure() {
     let failure = ask(&early, json!({})).await.unwrap_err();
     assert!(failure.to_string().contains("ended before the answer was complete"), "{failure}");
     assert!(start.elapsed() < Duration::from_secs(5));
+}
+
+#[tokio::test]
+async fn a_whole_answer_does_not_wait_long_for_its_final_event() {
+    let end = String::from_utf8(chat_end()).unwrap();
+    assert!(end.contains("\"stop\"") && end.ends_with("data: [DONE]\n\n"), "{end}");
+    let end = end.replace("data: [DONE]\n\n", "");
+    let server = Server::start(move |_| {
+        let end = Step::Send(end.clone().into_bytes());
+        vec![ok(), Step::Send(chat_delta(ANSWER)), end, Step::Hold]
+    });
+    let server = server.await;
+    let question = single_call::probe_question(Duration::from_secs(2));
+    assert_eq!(executor(&server, json!({})).invoke(question).await.unwrap().text, ANSWER);
+    let cut = Server::start(|_| vec![ok(), Step::Send(chat_delta(ANSWER)), Step::Hold]).await;
+    let question = single_call::probe_question(Duration::from_secs(2));
+    let failure = executor(&cut, json!({})).invoke(question).await.unwrap_err();
+    assert!(matches!(failure, Failure::TimedOut), "{failure:?}");
 }
 
 #[tokio::test]

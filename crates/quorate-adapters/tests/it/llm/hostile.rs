@@ -155,7 +155,7 @@ async fn what_is_not_as_documented_is_a_failure_with_its_cost_kept() {
         (vec![ok(), text(&bomb)], None),
         (vec![ok(), Step::Send(chat_delta(ANSWER)), usage("7"), text(b"data: \"\xff\xfe\"\n\n")], Some(7)),
         (vec![ok(), usage("7"), text(b"data: {\"model\": \"a\", \"model\": \"b\"}\n\n")], Some(7)),
-        (vec![ok(), Step::Send(chat_delta(ANSWER)), usage("\"7\""), stop.clone()], None),
+        (vec![ok(), Step::Send(chat_delta(ANSWER)), usage("\"7\""), text(b"data: {\n\n")], Some(7)),
         (vec![ok(), usage("7"), text(b"data: {\"choices\": [{\"index\": \"0\"}]}\n\n")], Some(7)),
         (vec![ok(), usage("7"), text(b"data: {\"choices\": [{\"delta\": {\"content\": 7}}]}\n\n")], Some(7)),
         (vec![ok(), usage("-7"), stop.clone()], None),

@@ -34,9 +34,11 @@ fn lint(schema: &Value, dialect: Dialect) -> Vec<String> {
     let mut keywords =
         vec!["type", "enum", "description", "properties", "required", "items", "anyOf", "minItems"];
     keywords.push("additionalProperties");
-    if dialect != Dialect::Anthropic {
-        keywords.extend(["minimum", "maximum"]);
-    }
+    keywords.extend(match dialect {
+        Dialect::Anthropic | Dialect::Plain => &[][..],
+        Dialect::OpenAi | Dialect::Gemini => &["minimum", "maximum", "maxItems"],
+        Dialect::Local => &["minimum", "maximum", "maxItems", "maxLength"],
+    });
     let mut wrong = Vec::new();
     let (mut properties, mut optional, mut unions) = (0, 0, 0);
     if schema["type"] != "object" || schema.get("anyOf").is_some() {
@@ -55,7 +57,7 @@ fn lint(schema: &Value, dialect: Dialect) -> Vec<String> {
         if node.contains_key("type") == one_of {
             wrong.push(format!("type or alternatives, one of both: {node:?}"));
         }
-        if node.get("type").is_some_and(Value::is_array) && dialect != Dialect::OpenAi {
+        if node.get("type").is_some_and(Value::is_array) && !dialect.has_nulls() {
             wrong.push("a list of types".to_owned());
         }
         if dialect == Dialect::Anthropic && node.get("minItems").is_some_and(|least| *least != 1) {
@@ -70,7 +72,9 @@ fn lint(schema: &Value, dialect: Dialect) -> Vec<String> {
         }
     });
     match dialect {
-        Dialect::OpenAi if optional > 0 || properties > 5_000 => wrong.push(format!("{optional} optional")),
+        Dialect::OpenAi | Dialect::Local if optional > 0 || properties > 5_000 => {
+            wrong.push(format!("{optional} optional"))
+        }
         Dialect::Anthropic if optional > 24 || unions > 16 => wrong.push(format!("{optional}, {unions}")),
         _ => {}
     }
@@ -262,6 +266,125 @@ fn a_condition_becomes_two_closed_objects_and_words_an_enum() {
     let adjudication = &form(Schema::Adjudication, Dialect::OpenAi).unwrap().schema;
     assert_eq!(adjudication["properties"]["verdict"]["enum"], json!(["ship", "revise", "hold"]));
     assert!(adjudication["properties"].get("final_verdict").is_none());
+    let score = |dialect| &form(Schema::FirstAnswer, dialect).unwrap().schema["properties"]["score"];
+    assert_eq!(score(Dialect::OpenAi)["type"], json!(["number", "null"]));
+    assert_eq!(*score(Dialect::Local), json!({"type": ["integer", "null"], "minimum": 1, "maximum": 5}));
     let limited = &form(Schema::Advice, Dialect::Anthropic).unwrap().schema["properties"]["severity"];
     assert!(limited["description"].as_str().unwrap().ends_with("(minimum: 0, maximum: 10)"), "{limited}");
+}
+
+/// The bounds of lists and texts in a schema, by the name of the property, wherever they stand.
+fn bounds(schema: &Value) -> Vec<(String, u64)> {
+    fn look(node: &Value, name: &str, found: &mut Vec<(String, u64)>) {
+        let noted = |keyword: &str| {
+            let note = node["description"].as_str()?.split(&format!("{keyword}: ")).nth(1)?;
+            note.split([',', ')']).next()?.parse().ok()
+        };
+        for keyword in ["maxItems", "maxLength"] {
+            if let Some(most) = node[keyword].as_u64().or_else(|| noted(keyword)) {
+                found.push((format!("{name} {keyword}"), most));
+            }
+        }
+        for (key, property) in node["properties"].as_object().into_iter().flatten() {
+            look(property, key, found);
+        }
+        look_in(node, name, found);
+    }
+    fn look_in(node: &Value, name: &str, found: &mut Vec<(String, u64)>) {
+        if node.get("items").is_some() {
+            look(&node["items"], name, found);
+        }
+        for variant in node["anyOf"].as_array().into_iter().flatten() {
+            look(variant, name, found);
+        }
+    }
+    let mut found = Vec::new();
+    look(schema, "", &mut found);
+    found
+}
+
+#[test]
+fn every_list_and_text_has_a_bound_in_every_dialect() {
+    for (answer, property, most) in [
+        (Schema::FirstAnswer, "findings maxItems", 12),
+        (Schema::FirstAnswer, "quote maxLength", 300),
+        (Schema::FirstAnswer, "issue maxLength", 600),
+        (Schema::FirstAnswer, "fix maxLength", 600),
+        (Schema::FirstAnswer, "notes maxLength", 600),
+        (Schema::FirstAnswer, "concessions maxItems", 6),
+        (Schema::FirstAnswer, "concessions maxLength", 600),
+        (Schema::FirstAnswer, "escalations maxItems", 6),
+        (Schema::FirstAnswer, "scores maxItems", 24),
+        (Schema::FirstAnswer, "revision_brief maxLength", 1_500),
+        (Schema::Adjudication, "reasoning maxLength", 1_500),
+        (Schema::Adjudication, "dissent_summary maxLength", 600),
+        (Schema::Advice, "evidence maxItems", 6),
+        (Schema::Advice, "concern maxLength", 600),
+        (Schema::Ballot, "rationale maxLength", 600),
+        (Schema::Message, "message maxLength", 1_500),
+        (Schema::Message, "addressedTo maxItems", 24),
+        (Schema::Selection, "next maxItems", 24),
+        (Schema::Deltas, "deltas maxItems", 6),
+        (Schema::Deltas, "slug maxLength", 80),
+        (Schema::Deltas, "title maxLength", 200),
+        (Schema::Judgement, "traits maxItems", 24),
+        (Schema::Judgement, "reason maxLength", 600),
+        (Schema::Tier, "reason maxLength", 600),
+    ] {
+        for dialect in Dialect::ALL {
+            let bounds = bounds(&form(answer, dialect).unwrap().schema);
+            let found: Vec<u64> =
+                bounds.iter().filter(|(name, _)| name == property).map(|(_, most)| *most).collect();
+            assert!(
+                !found.is_empty() && found.iter().all(|bound| *bound == most),
+                "{dialect:?} {property}: {found:?}"
+            );
+        }
+    }
+    for (answer, dialect, form) in forms() {
+        visit(&form.schema, 1, &mut |node, _| {
+            if node.get("type") == Some(&json!("array")) {
+                assert_eq!(
+                    bounds(&json!(node)).first().map(|(name, _)| &**name),
+                    Some(" maxItems"),
+                    "{answer:?} {dialect:?}"
+                );
+            }
+        });
+    }
+    // The texts that are the work itself are as long as `max_tokens` lets them be.
+    for (answer, property) in [(Schema::Turn, "content maxLength"), (Schema::Deltas, "body maxLength")] {
+        for dialect in Dialect::ALL {
+            let bounds = bounds(&form(answer, dialect).unwrap().schema);
+            assert!(bounds.iter().all(|(name, _)| name != property), "{dialect:?} {bounds:?}");
+        }
+    }
+}
+
+#[test]
+fn the_hosts_form_accepts_what_is_longer_than_the_bounds() {
+    let finding = json!({"quote": "q".repeat(900), "issue": "i".repeat(2_000)});
+    let long = json!({"would_block": true, "irreducible": false, "notes": "n".repeat(5_000), "findings": vec![finding; 40],
+        "concessions": vec!["c"; 20]});
+    for answer in [Schema::FirstAnswer, Schema::SecondAnswer] {
+        let host = jsonschema::draft202012::new(&answer.json_schema()).unwrap();
+        assert!(host.is_valid(&long));
+        for dialect in Dialect::ALL {
+            let restored: Value =
+                serde_json::from_str(&form(answer, dialect).unwrap().restore(&long.to_string())).unwrap();
+            assert_eq!(restored, long, "{dialect:?}");
+        }
+    }
+}
+
+#[test]
+fn the_plain_form_has_no_list_of_types() {
+    let plain = &form(Schema::FirstAnswer, Dialect::Plain).unwrap().schema;
+    assert_eq!(plain["required"], json!(["would_block", "irreducible"]));
+    assert_eq!(plain["properties"]["verdict"]["enum"], json!(["ship", "revise", "hold"]));
+    assert_eq!(plain["properties"]["score"]["type"], "number");
+    let said = json!({"would_block": true, "irreducible": false, "scores": [{"name": "tone", "value": 2}]});
+    let restored = form(Schema::FirstAnswer, Dialect::Plain).unwrap().restore(&said.to_string());
+    let host = json!({"would_block": true, "irreducible": false, "scores": {"tone": 2}});
+    assert_eq!(serde_json::from_str::<Value>(&restored).unwrap(), host);
 }
