@@ -229,7 +229,10 @@ fn questions_count_in_the_budget_of_calls() {
     ask_server(&place, "decisions", &server.url, "");
     let report = place.run(&[&CONVENE[..], &["--max-calls", "3"]].concat()).json();
     assert_eq!(server.requests().len(), 1, "two calls of members, and one question");
-    assert_eq!(kept(&report), [""; 0], "{report}");
+    let unchecked =
+        report["violations"].as_array().unwrap().iter().filter(|one| one["code"] == "lock_unchecked");
+    assert_eq!(unchecked.count(), 1, "{report}");
+    assert!(!kept(&report).contains(&"ana"), "{report}");
     assert!(report["notes"].to_string().contains("3 calls (`budget.calls`) are made"), "{report}");
 }
 
@@ -289,12 +292,12 @@ fn examples_show_the_wrong_decisions_and_the_best_threshold() {
         (&json!("question"), &json!("decide-1"), &json!(4))
     );
     assert_eq!(tested["present"], json!({"threshold": 0.5, "wrong_refusals": 1, "missed": 1}));
-    assert_eq!(tested["best"], json!({"threshold": 0.22, "wrong_refusals": 1, "missed": 0}));
+    assert_eq!(tested["best"], json!({"threshold": 0.23, "wrong_refusals": 1, "missed": 0}));
     let human = place.run(&test).assert_code(0).stdout;
     for said in [
         "Compared by question by `decide-1`, threshold 0.5.",
         "At 0.5, in use: 1 wrong refusal, 1 missed, of 4 examples.",
-        "At 0.22, the best: 1 wrong refusal, 0 missed, of 4 examples.",
+        "At 0.23, the best: 1 wrong refusal, 0 missed, of 4 examples.",
         "4 examples say little about other texts",
     ] {
         assert!(human.contains(said), "{said}: {human}");
@@ -367,7 +370,7 @@ fn a_chat_model_scores_without_a_threshold() {
 #[test]
 fn doctor_asks_a_decision_model_a_question_that_it_can_answer() {
     let server = DecisionServer::start(|_, _| 0.9);
-    let place = TestDir::new();
+    let place = TestDir::with("quorate.toml", "");
     ask_server(&place, "decisions", &server.url, "");
     let doctor = place.run(&["doctor", "--ask", "--format", "json", "--trust"]);
     let checks = doctor.json();

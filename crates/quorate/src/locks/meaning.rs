@@ -400,7 +400,7 @@ mod tests {
             (&[(0.2, NO), (0.9, YES)], Some((0.55, 0, 0))),
             (&[(0.9, YES), (0.2, NO), (0.4, NO), (0.8, YES)], Some((0.6, 0, 0))),
             // The labels overlap: one decision is wrong, and it is not a missed text.
-            (&[(0.05, NO), (0.4, YES), (0.7, NO), (0.9, YES)], Some((0.22, 1, 0))),
+            (&[(0.05, NO), (0.4, YES), (0.7, NO), (0.9, YES)], Some((0.23, 1, 0))),
             (&[(0.3, YES), (0.5, NO), (0.6, NO), (0.9, YES)], Some((0.75, 0, 1))),
             // One score has both labels: it is refused.
             (&[(0.5, YES), (0.5, NO)], Some((0.25, 1, 0))),
