@@ -96,7 +96,10 @@ impl SwarmProgress {
 fn is_always_shown(kind: &EventKind) -> bool {
     matches!(
         kind,
-        EventKind::HookFailed { .. } | EventKind::StateFailed { .. } | EventKind::LedgerDiffers { .. }
+        EventKind::HookFailed { .. }
+            | EventKind::StateFailed { .. }
+            | EventKind::LedgerDiffers { .. }
+            | EventKind::ParticipantToolsRefused { .. }
     )
 }
 
@@ -127,6 +130,9 @@ fn event_line(kind: &EventKind) -> String {
             format!("{participant}: asked ({executor})")
         }
         EventKind::ParticipantWaiting { line, .. } => one_line(line),
+        EventKind::ParticipantToolsRefused { participant, tools } => {
+            format!("{participant}: its program refused these tools: {}", one_line(&tools.join(", ")))
+        }
         EventKind::ParticipantFinished { participant, ms, bytes } => {
             format!("{participant}: said {bytes} bytes in {ms} ms")
         }

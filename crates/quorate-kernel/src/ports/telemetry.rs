@@ -81,6 +81,14 @@ pub enum EventKind {
         /// How long.
         ms: u64,
     },
+    /// The program of a participant refused its model tools.
+    #[serde(rename = "participant.tools_refused")]
+    ParticipantToolsRefused {
+        /// The id of the participant.
+        participant: Name,
+        /// The tools, by the program's own names.
+        tools: Vec<String>,
+    },
     /// A participant has spoken.
     #[serde(rename = "participant.finished")]
     ParticipantFinished {

@@ -124,6 +124,10 @@ impl TurnQuestion {
         let recorder = self.recorder.clone();
         let mut asked = call::call(context, recorder, invoke.clone(), member, Arc::default(), None).await?;
         asked.consultation.redactions += in_state;
+        if !asked.consultation.refused_tools.is_empty() {
+            let (participant, tools) = (id.clone(), asked.consultation.refused_tools.clone());
+            self.swarm.emit(self.cycle, EventKind::ParticipantToolsRefused { participant, tools });
+        }
         let at_ms = self.swarm.clock.now_ms();
         let mut entries: Vec<_> =
             asked.attempt.into_iter().map(|attempt| attempt.into_entry(at_ms)).collect();

@@ -45,7 +45,7 @@ pub(super) fn values(stdout: &str) -> Vec<Json> {
     found
 }
 
-/// The value that a text begins with, and its length; an error if it is broken, and `None` if the text is no JSON.
+/// The value that a text begins with, and its length; an error if it is broken, and `None` if the text is not JSON.
 fn first_value(text: &str) -> Option<Result<(Json, usize), ()>> {
     let within = text.strip_prefix(['{', '['])?.trim_start();
     let mut stream = serde_json::Deserializer::from_str(text).into_iter::<Json>();
