@@ -22,6 +22,7 @@ mod convene_bad_input;
 mod conversation_altered;
 mod councils;
 mod cross_substrate;
+mod decisions;
 mod docs;
 mod embedder;
 mod explain;

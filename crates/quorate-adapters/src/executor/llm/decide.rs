@@ -108,7 +108,9 @@ pub(super) fn new(settings: &Settings, api: Api) -> Result<Arc<dyn Executor>, Co
     let defaults =
         Defaults { base_url, auth, variables, idle: Duration::from_secs(600), is_slow_to_start: true };
     let service = Service::parse(&block, &settings.dir, defaults)?;
-    let model = block.text("model")?.or_else(|| preset.and_then(|preset| preset.default_model));
+    // The default of a service with chat models is one of these.
+    let default = preset.filter(|preset| preset.decides.is_some()).and_then(|preset| preset.default_model);
+    let model = block.text("model")?.or(default);
     let Some(model) = model else {
         let help = format!("set `model` in {}", adapt::table(&settings.name));
         return Err(ConfigError::for_key("model", "no model is named").with_help(help));

@@ -588,6 +588,10 @@ pub struct Consultation {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Samples")]
     pub samples: Option<Samples>,
+    /// The probability of each option, if a decision model answered; of a yes-or-no question that of `yes` alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "BTreeMap<String, f64>")]
+    pub probabilities: Option<BTreeMap<String, f64>>,
     /// The name of the executor.
     #[schemars(with = "Option<String>")]
     pub executor: String,
@@ -637,6 +641,7 @@ impl Consultation {
             message: ended.text.clone(),
             failure: Failure::of(history, ended),
             samples: ended.samples.clone(),
+            probabilities: ended.probabilities.clone(),
             executor: ended.executor.clone(),
             ms: ended.spent.ms.unwrap_or_default(),
         }

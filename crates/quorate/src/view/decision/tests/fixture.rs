@@ -34,6 +34,7 @@ fn consultation(
         message: message.map(str::to_owned),
         failure: None,
         samples: None,
+        probabilities: None,
         executor: "claude".to_owned(),
         ms: 1200,
     }
