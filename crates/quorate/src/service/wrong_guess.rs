@@ -5,34 +5,20 @@ use quorate_kernel::registry::Registry;
 use quorate_protocol::Json;
 use serde_json::Map;
 
-/// Names of services that other tools use, without `-`, `_`, `.` and blanks, and their presets.
+/// Names of services that other tools use, separated by `|` like all lists here, without `-`, `_`, `.` and blanks, and their presets.
 const ALIASES: &[(&str, &str)] = &[
-    ("google", "gemini"),
-    ("googleai", "gemini"),
-    ("googlegemini", "gemini"),
-    ("gpt", "openai"),
-    ("chatgpt", "openai"),
-    ("openaiapi", "openai"),
-    ("openairesponses", "openai"),
-    ("anthropicapi", "anthropic"),
-    ("claudeapi", "anthropic"),
+    ("google|googleai|googlegemini", "gemini"),
+    ("gpt|chatgpt|openaiapi|openairesponses", "openai"),
+    ("anthropicapi|claudeapi", "anthropic"),
     ("azureopenai", "azure"),
-    ("aws", "bedrock"),
-    ("awsbedrock", "bedrock"),
-    ("amazonbedrock", "bedrock"),
-    ("claudecode", "claude"),
-    ("claudecli", "claude"),
-    ("codexcli", "codex"),
-    ("openaicodex", "codex"),
+    ("aws|awsbedrock|amazonbedrock", "bedrock"),
+    ("claudecode|claudecli", "claude"),
+    ("codexcli|openaicodex", "codex"),
 ];
 
 /// Local servers without a preset, and their addresses.
 const LOCAL_SERVERS: &[(&str, &str)] = &[
-    ("llamacpp", "http://localhost:8080/v1"),
-    ("llamaserver", "http://localhost:8080/v1"),
-    ("llamafile", "http://localhost:8080/v1"),
-    ("mlx", "http://localhost:8080/v1"),
-    ("localai", "http://localhost:8080/v1"),
+    ("llamacpp|llamaserver|llamafile|mlx|localai", "http://localhost:8080/v1"),
     ("vllm", "http://localhost:8000/v1"),
     ("litellm", "http://localhost:4000/v1"),
     ("koboldcpp", "http://localhost:5001/v1"),
@@ -42,40 +28,15 @@ const LOCAL_SERVERS: &[(&str, &str)] = &[
 /// How the names of models begin, and the preset that has them.
 const MODELS: &[(&str, &str)] = &[
     ("gpt-oss", "ollama"),
-    ("gpt-", "openai"),
-    ("chatgpt-", "openai"),
-    ("o1", "openai"),
-    ("o3", "openai"),
-    ("o4", "openai"),
+    ("gpt-|chatgpt-|o1|o3|o4", "openai"),
     ("claude-", "anthropic"),
     ("gemini-", "gemini"),
-    ("opus", "claude"),
-    ("sonnet", "claude"),
-    ("haiku", "claude"),
-    ("qwen", "ollama"),
-    ("llama", "ollama"),
-    ("mistral", "ollama"),
-    ("mixtral", "ollama"),
-    ("gemma", "ollama"),
-    ("phi3", "ollama"),
-    ("phi4", "ollama"),
-    ("deepseek", "ollama"),
-    ("smollm", "ollama"),
-    ("granite", "ollama"),
+    ("opus|sonnet|haiku", "claude"),
+    ("qwen|llama|mistral|mixtral|gemma|phi3|phi4|deepseek|smollm|granite", "ollama"),
 ];
 
 /// The paths that an API adds to a base URL.
-const API_PATHS: [&str; 9] = [
-    "/chat/completions",
-    "/completions",
-    "/responses",
-    "/messages",
-    "/embeddings",
-    "/models",
-    "/api/chat",
-    "/api/generate",
-    "/api/tags",
-];
+const API_PATHS: &str = "/chat/completions|/completions|/responses|/messages|/embeddings|/models|/api/chat|/api/generate|/api/tags";
 
 /// The right form of an executor's name; `None` if it has that form, or what is meant is not known.
 pub(super) fn name(registry: &Registry, written: &str) -> Option<String> {
@@ -161,7 +122,7 @@ fn address(written: &str) -> Option<String> {
         },
     };
     let path = path.trim_end_matches('/');
-    let short = API_PATHS.iter().find_map(|end| path.strip_suffix(end));
+    let short = API_PATHS.split('|').find_map(|end| path.strip_suffix(end));
     if written.starts_with("http") && is_url && short.is_none() && moved.is_none() {
         return Some(written.to_owned());
     }
@@ -210,17 +171,23 @@ fn service_and_model(registry: &Registry, written: &str) -> Option<String> {
 /// The name of a model alone.
 fn model(registry: &Registry, written: &str) -> Option<String> {
     let lower = written.to_ascii_lowercase();
-    let (_, preset) = MODELS.iter().find(|(begin, _)| lower.starts_with(begin))?;
+    let (_, preset) =
+        MODELS.iter().find(|(begins, _)| begins.split('|').any(|begin| lower.starts_with(begin)))?;
     registry.preset_kind(preset).map(|_| format!("{preset}:{written}"))
 }
 
 fn service(registry: &Registry, plain: &str) -> Option<&'static str> {
-    let alias = ALIASES.iter().find(|(alias, _)| *alias == plain).map(|(_, preset)| *preset);
+    let alias = meant(ALIASES, plain);
     registry.presets().find(|preset| normalized(preset) == plain || Some(*preset) == alias)
 }
 
 fn local_server(plain: &str) -> Option<&'static str> {
-    LOCAL_SERVERS.iter().find(|(name, _)| *name == plain).map(|(_, address)| *address)
+    meant(LOCAL_SERVERS, plain)
+}
+
+/// The second entry of the row of a table whose first one lists a name.
+fn meant(table: &[(&str, &'static str)], plain: &str) -> Option<&'static str> {
+    table.iter().find(|(names, _)| names.split('|').any(|name| name == plain)).map(|(_, meant)| *meant)
 }
 
 fn normalized(written: &str) -> String {

@@ -124,193 +124,51 @@ pub(super) fn learned(service: &str, model: &str, wire: Wire) -> Learned {
     Arc::clone(all.entry((service.to_owned(), model.to_owned(), wire.as_str())).or_default())
 }
 
-/// The words with which a server refuses a field as such.
-const REFUSES_FIELD: &[&str] = &[
-    "unsupported",
-    "not support",
-    "unrecognized",
-    "unrecognised",
-    "not recogni",
-    "unknown",
-    "unexpected",
-    "not permitted",
-    "forbidden",
-    "extra fields",
-    "extra inputs",
-    "additional propert",
-    "not allowed",
-    "unavailable",
-    "not available",
-    "not enabled",
-    "not implemented",
-    "no such",
-    "instead",
-    "deprecated",
-    "cannot be used",
-    "can't be used",
-    "must alternate",
-    "only user",
-    "incompatible",
-    "n't support",
-    "does not exist",
-    "removed",
-];
+/// The words with which a server refuses a field as such, separated by `|` like all lists here.
+const REFUSES_FIELD: &str = "unsupported|not support|unrecognized|unrecognised|not recogni|unknown|unexpected|not permitted|\
+    forbidden|extra fields|extra inputs|additional propert|not allowed|unavailable|not available|\
+    not enabled|not implemented|no such|instead|deprecated|cannot be used|can't be used|must alternate|\
+    only user|incompatible|n't support|does not exist|removed";
 
 /// Those that refuse the value of a field, as well.
-const REFUSES_VALUE: &[&str] = &[
-    "invalid",
-    "not valid",
-    "must be",
-    "should be",
-    "must have",
-    "is not one of",
-    "expected",
-    "failed to",
-    "cannot",
-    "can't",
-    "could not",
-    "only support",
-    "error in",
-    "requires",
-    "not of type",
-    "too complex",
-    "too many",
-    "not a ",
-    "wrong",
-    "not compile",
-];
+const REFUSES_VALUE: &str = "invalid|not valid|must be|should be|must have|is not one of|expected|failed to|cannot|can't|\
+    could not|only support|error in|requires|not of type|too complex|too many|not a |wrong|not compile";
 
 /// Those of a number that is too large.
-const TOO_LARGE: &[&str] = &[
-    "too large",
-    "too high",
-    "too big",
-    "exceed",
-    "at most",
-    "less than",
-    "maximum",
-    "max value",
-    "greater than",
-    "out of range",
-    "range",
-    "<=",
-    ">",
-    "above_max",
-    "up to",
-    "limit",
-    "between",
-];
+const TOO_LARGE: &str = "too large|too high|too big|exceed|at most|less than|maximum|max value|greater than|out of range|\
+    range|<=|>|above_max|up to|limit|between";
 
 /// The names of a field in the words of servers, in lower case.
-fn names(field: Field) -> &'static [&'static str] {
+fn names(field: Field) -> &'static str {
     match field {
-        Field::Tokens => &[
-            "max_completion_tokens",
-            "max_tokens",
-            "max_output_tokens",
-            "max_new_tokens",
-            "maxoutputtokens",
-            "num_predict",
-        ],
-        Field::Usage => &["stream_options", "include_usage", "streamoptions"],
-        Field::System => &[
-            "system role",
-            "role system",
-            "role: system",
-            "role 'system'",
-            "role \"system\"",
-            "role `system`",
-            "'system'",
-            "`system`",
-            "\"system\"",
-            "system message",
-            "system messages",
-            "system prompt",
-            "system prompts",
-            "system instruction",
-            "system instructions",
-            "system_instruction",
-            "systeminstruction",
-            "role: developer",
-            "developer role",
-            "role 'developer'",
-            "developer message",
-            "developer messages",
-            "developer instruction",
-            "'developer'",
-            "`developer`",
-            "\"developer\"",
-            "roles must alternate",
-            "only user and assistant",
-            "user and assistant roles",
-            "messages[0].role",
-            "messages.0.role",
-            "body.messages.0.role",
-            "body.system",
-            "'instructions'",
-            "`instructions`",
-            "\"instructions\"",
-            "body.instructions",
-        ],
-        Field::Schema => &[
-            "response_format",
-            "response_schema",
-            "responseschema",
-            "responsejsonschema",
-            "response_json_schema",
-            "responsemimetype",
-            "response_mime_type",
-            "json_schema",
-            "json_object",
-            "jsonschema",
-            "guided_json",
-            "json schema",
-            "json mode",
-            "structured output",
-            "structured outputs",
-            "structured_outputs",
-            "text.format",
-            "output_config",
-            "output_config.format",
-            "output_format",
-            "'format'",
-            "`format`",
-            "\"format\"",
-            "in format",
-            "body.format",
-            "grammar",
-            "schema",
-            "anyof",
-            "additionalproperties",
-            "list of types",
-            "type must be",
-            "'type' must be",
-            "unsupported type",
-            "union type",
-            "nullable",
-            "constrained decoding",
-            "guided decoding",
-        ],
-        Field::Effort => &[
-            "reasoning_effort",
-            "reasoning.effort",
-            "reasoning effort",
-            "reasoning",
-            "thinking",
-            "thinking_config",
-            "thinkingconfig",
-            "thinking_level",
-            "thinking_budget",
-            "thinkinglevel",
-            "thinkingbudget",
-            "output_config.effort",
-            "effort",
-            "think",
-        ],
-        Field::Cache => {
-            &["prompt_cache_options", "prompt_cache_breakpoint", "cache_control", "prompt caching"]
+        Field::Tokens => {
+            "max_completion_tokens|max_tokens|max_output_tokens|max_new_tokens|maxoutputtokens|num_predict"
         }
-        Field::Store => &["store"],
+        Field::Usage => "stream_options|include_usage|streamoptions",
+        Field::System => {
+            "system role|role system|role: system|role 'system'|role \"system\"|role `system`|'system'|\
+            `system`|\"system\"|system message|system messages|system prompt|system prompts|\
+            system instruction|system instructions|system_instruction|systeminstruction|role: developer|\
+            developer role|role 'developer'|developer message|developer messages|developer instruction|\
+            'developer'|`developer`|\"developer\"|roles must alternate|only user and assistant|\
+            user and assistant roles|messages[0].role|messages.0.role|body.messages.0.role|body.system|\
+            'instructions'|`instructions`|\"instructions\"|body.instructions"
+        }
+        Field::Schema => {
+            "response_format|response_schema|responseschema|responsejsonschema|response_json_schema|\
+            responsemimetype|response_mime_type|json_schema|json_object|jsonschema|guided_json|\
+            json schema|json mode|structured output|structured outputs|structured_outputs|text.format|\
+            output_config|output_config.format|output_format|'format'|`format`|\"format\"|in format|\
+            body.format|grammar|schema|anyof|additionalproperties|list of types|type must be|\
+            'type' must be|unsupported type|union type|nullable|constrained decoding|guided decoding"
+        }
+        Field::Effort => {
+            "reasoning_effort|reasoning.effort|reasoning effort|reasoning|thinking|thinking_config|\
+            thinkingconfig|thinking_level|thinking_budget|thinkinglevel|thinkingbudget|\
+            output_config.effort|effort|think"
+        }
+        Field::Cache => "prompt_cache_options|prompt_cache_breakpoint|cache_control|prompt caching",
+        Field::Store => "store",
     }
 }
 
@@ -326,13 +184,13 @@ pub(super) fn refused_field(fault: &Fault, sent: &[Field]) -> Option<Field> {
     if !is_about_request || is_too_long_a_prompt(text) {
         return None;
     }
-    let says = |words: &[&str]| words.iter().any(|word| text.contains(word));
+    let says = |words: &str| words.split('|').any(|word| text.contains(word));
     let refuses = |field: Field| match field {
         Field::Tokens => says(REFUSES_FIELD) || says(TOO_LARGE) || says(REFUSES_VALUE),
         _ => says(REFUSES_FIELD) || says(REFUSES_VALUE),
     };
     // The field that is named first: others may follow as those that the server does take.
-    let place = |field: Field| names(field).iter().filter_map(|name| position(text, name)).min();
+    let place = |field: Field| names(field).split('|').filter_map(|name| position(text, name)).min();
     let named = sent.iter().filter_map(|field| Some((place(*field)?, *field)));
     named.min_by_key(|(place, _)| *place).map(|(_, field)| field).filter(|field| refuses(*field))
 }
@@ -352,7 +210,7 @@ pub(super) fn lacks_api(fault: &Fault) -> bool {
 /// Whether the service says that a smaller cap on output tokens would leave room for the prompt.
 pub(super) fn blames_cap(fault: &Fault) -> bool {
     fault.kind == FaultKind::ContextOverflow
-        && names(Field::Tokens).iter().any(|name| position(&fault.details, name).is_some())
+        && names(Field::Tokens).split('|').any(|name| position(&fault.details, name).is_some())
 }
 
 /// Whether the prompt and its answer are too long together, which no other form of the request mends.
@@ -381,12 +239,12 @@ fn position(text: &str, name: &str) -> Option<usize> {
 /// that was sent, `most` the number.
 pub(super) fn change_tokens(fault: &Fault, sent: &str, most: u32) -> Option<Change> {
     let text = &*fault.details;
-    if REFUSES_FIELD.iter().any(|word| text.contains(word)) {
+    if REFUSES_FIELD.split('|').any(|word| text.contains(word)) {
         let named = TOKENS_FIELDS.into_iter().find(|name| *name != sent && position(text, name).is_some());
         let other = if sent == "max_tokens" { "max_completion_tokens" } else { "max_tokens" };
         return Some(Change::TokensField(named.unwrap_or(other)));
     }
-    if !TOO_LARGE.iter().any(|word| text.contains(word)) {
+    if !TOO_LARGE.split('|').any(|word| text.contains(word)) {
         return None;
     }
     let numbers = text.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_');
@@ -431,80 +289,42 @@ pub(super) fn with_own_seed(extra: &Map<String, Json>, sample: u32) -> Map<Strin
 }
 
 /// The parts of a request that `extra` may not set, and what sets them. Names are without `_` and in lower case.
-const RESERVED: &[(&[&str], &str)] = &[
-    (&["model"], "the key `model` sets it"),
-    (&["messages", "input", "contents", "prompt"], "the prompt is Quorate's own"),
-    (&["system", "instructions", "systeminstruction"], "the key `system` says where the instruction stands"),
-    (&["stream"], "Quorate reads every answer as a stream"),
-    (&["streamoptions"], "the key `usage` sets it"),
+const RESERVED: &[(&str, &str)] = &[
+    ("model", "the key `model` sets it"),
+    ("messages|input|contents|prompt", "the prompt is Quorate's own"),
+    ("system|instructions|systeminstruction", "the key `system` says where the instruction stands"),
+    ("stream", "Quorate reads every answer as a stream"),
+    ("streamoptions", "the key `usage` sets it"),
     (
-        &[
-            "maxtokens",
-            "maxcompletiontokens",
-            "maxoutputtokens",
-            "maxnewtokens",
-            "maxtokenstosample",
-            "numpredict",
-            "npredict",
-            "options.numpredict",
-            "generationconfig.maxoutputtokens",
-        ],
+        "maxtokens|maxcompletiontokens|maxoutputtokens|maxnewtokens|maxtokenstosample|numpredict|\
+         npredict|options.numpredict|generationconfig.maxoutputtokens",
         "the key `max_tokens` sets it, under the name that `tokens_field` gives",
     ),
     (
-        &[
-            "responseformat",
-            "format",
-            "text.format",
-            "outputconfig.format",
-            "outputformat",
-            "responseschema",
-            "jsonschema",
-            "grammar",
-            "guidedjson",
-            "guidedgrammar",
-            "guidedregex",
-            "guidedchoice",
-            "structuredoutputs",
-            "generationconfig.responsemimetype",
-            "generationconfig.responseschema",
-            "generationconfig.responsejsonschema",
-        ],
+        "responseformat|format|text.format|outputconfig.format|outputformat|responseschema|jsonschema|\
+         grammar|guidedjson|guidedgrammar|guidedregex|guidedchoice|structuredoutputs|\
+         generationconfig.responsemimetype|generationconfig.responseschema|\
+         generationconfig.responsejsonschema",
         "the key `schema` sets it",
     ),
     (
-        &[
-            "reasoningeffort",
-            "reasoning.effort",
-            "outputconfig.effort",
-            "think",
-            "generationconfig.thinkingconfig.thinkingbudget",
-            "generationconfig.thinkingconfig.thinkinglevel",
-        ],
+        "reasoningeffort|reasoning.effort|outputconfig.effort|think|\
+         generationconfig.thinkingconfig.thinkingbudget|generationconfig.thinkingconfig.thinkinglevel",
         "the key `effort` sets it",
     ),
-    (&["numctx", "options.numctx"], "the key `context` sets it"),
-    (&["cachecontrol", "promptcacheoptions"], "the key `cache` sets it"),
+    ("numctx|options.numctx", "the key `context` sets it"),
+    ("cachecontrol|promptcacheoptions", "the key `cache` sets it"),
     (
-        &["n", "bestof", "candidatecount", "generationconfig.candidatecount"],
+        "n|bestof|candidatecount|generationconfig.candidatecount",
         "an answer is one choice; a member's key `samples` asks several times",
     ),
     (
-        &[
-            "tools",
-            "toolchoice",
-            "toolconfig",
-            "functions",
-            "functioncall",
-            "modalities",
-            "audio",
-            "responsemodalities",
-            "generationconfig.responsemodalities",
-        ],
+        "tools|toolchoice|toolconfig|functions|functioncall|modalities|audio|responsemodalities|\
+         generationconfig.responsemodalities",
         "a member answers in text",
     ),
-    (&["background", "conversation", "previousresponseid", "cachedcontent"], "each call stands alone"),
-    (&["key", "apikey", "authorization"], "the key `key` says where the key is"),
+    ("background|conversation|previousresponseid|cachedcontent", "each call stands alone"),
+    ("key|apikey|authorization", "the key `key` says where the key is"),
 ];
 
 /// Refuses entries of `extra` that other keys set, or with which an answer could not be read.
@@ -519,7 +339,7 @@ fn check_entries(entries: &Map<String, Json>, above: &str, shown: &str) -> Resul
     for (key, value) in entries {
         let (path, shown) =
             (format!("{above}{}", key.replace('_', "").to_lowercase()), format!("{shown}.{key}"));
-        let all = RESERVED.iter().flat_map(|(paths, why)| paths.iter().map(move |path| (*path, *why)));
+        let all = RESERVED.iter().flat_map(|(paths, why)| paths.split('|').map(move |path| (path, *why)));
         let inside = format!("{path}.");
         for (reserved, why) in all {
             // What is not a table would take the place of the whole one.

@@ -261,46 +261,26 @@ fn preset_names() -> String {
 }
 
 /// Keys that other tools have, without `-` and `_` and in lower case, and what to write here.
-const SYNONYMS: &[(&[&str], &str)] = &[
+const SYNONYMS: &[(&str, &str)] = &[
+    ("apikey|apitoken|token|secret|apikeyenv|keyenv|accesstoken", "key = { env = \"{key}\" }"),
     (
-        &["apikey", "apitoken", "token", "secret", "apikeyenv", "keyenv", "accesstoken"],
-        "key = { env = \"{key}\" }",
-    ),
-    (
-        &[
-            "url",
-            "endpoint",
-            "apibase",
-            "baseuri",
-            "address",
-            "host",
-            "baseurl",
-            "server",
-            "apiurl",
-            "openaiapibase",
-        ],
+        "url|endpoint|apibase|baseuri|address|host|baseurl|server|apiurl|openaiapibase",
         "base_url = \"http://localhost:8080/v1\"",
     ),
-    (&["provider", "service", "vendor", "backend"], "preset = \"openai\""),
-    (&["name", "modelname", "modelid", "deployment", "engine", "deploymentname"], "model = \"MODEL\""),
-    (&["api", "protocol", "apitype", "apistyle"], "wire = \"chat\""),
-    (
-        &["maxoutputtokens", "maxcompletiontokens", "maxtokens", "numpredict", "npredict", "maxnewtokens"],
-        "max_tokens = 4000",
-    ),
-    (&["numctx", "contextlength", "contextwindow", "nctx", "contextsize"], "context = 8192"),
-    (&["reasoningeffort", "thinking", "reasoning", "think"], "effort = \"low\""),
-    (&["streamoptions", "includeusage"], "usage = false"),
-    (&["systemrole", "systemmessage", "systemprompt"], "system = false"),
-    (&["responseformat", "jsonmode", "structuredoutput", "format"], "schema = \"json\""),
-    (&["parallel", "maxconcurrency", "numparallel", "maxparallel", "slots"], "concurrency = 2"),
-    (&["header", "extraheaders", "defaultheaders"], "headers = { NAME = \"VALUE\" }"),
-    (&["timeoutseconds", "requesttimeout", "timeoutms"], "timeout = \"600s\""),
-    (&["maxretries"], "retries = 2"),
-    (
-        &["temperature", "topp", "topk", "minp", "seed", "stop", "options", "extrabody", "keepalive"],
-        "extra = { {written} = … }",
-    ),
+    ("provider|service|vendor|backend", "preset = \"openai\""),
+    ("name|modelname|modelid|deployment|engine|deploymentname", "model = \"MODEL\""),
+    ("api|protocol|apitype|apistyle", "wire = \"chat\""),
+    ("maxoutputtokens|maxcompletiontokens|maxtokens|numpredict|npredict|maxnewtokens", "max_tokens = 4000"),
+    ("numctx|contextlength|contextwindow|nctx|contextsize", "context = 8192"),
+    ("reasoningeffort|thinking|reasoning|think", "effort = \"low\""),
+    ("streamoptions|includeusage", "usage = false"),
+    ("systemrole|systemmessage|systemprompt", "system = false"),
+    ("responseformat|jsonmode|structuredoutput|format", "schema = \"json\""),
+    ("parallel|maxconcurrency|numparallel|maxparallel|slots", "concurrency = 2"),
+    ("header|extraheaders|defaultheaders", "headers = { NAME = \"VALUE\" }"),
+    ("timeoutseconds|requesttimeout|timeoutms", "timeout = \"600s\""),
+    ("maxretries", "retries = 2"),
+    ("temperature|topp|topk|minp|seed|stop|options|extrabody|keepalive", "extra = { {written} = … }"),
 ];
 
 /// Adds the right form to a refusal of keys that other tools have. Values are not repeated: one may be a key.
@@ -309,7 +289,10 @@ fn name_right_keys(refused: ConfigError, keys: &Map<String, Json>) -> ConfigErro
     let variable = preset.and_then(|preset| preset.variables.first()).copied().unwrap_or("MY_KEY");
     let right = |key: &String| {
         let plain = key.replace(['-', '_'], "").to_ascii_lowercase();
-        let form = SYNONYMS.iter().find(|(names, _)| names.contains(&&*plain)).map(|(_, form)| *form)?;
+        let form = SYNONYMS
+            .iter()
+            .find(|(names, _)| names.split('|').any(|name| name == plain))
+            .map(|(_, form)| *form)?;
         let form = form.replace("{key}", variable).replace("{written}", key);
         Some(format!("write `{form}` in place of `{key}`"))
     };
