@@ -566,14 +566,16 @@ fn error_in(event: &Json) -> Option<Fault> {
         event.get(key).is_some_and(|value| match value {
             Json::Null | Json::Bool(false) => false,
             Json::String(text) => !text.is_empty(),
-            Json::Number(number) => number.as_u64() != Some(0),
+            Json::Number(number) => !matches!(number.as_u64(), Some(0 | 200)),
             _ => true,
         })
     };
     let is_named =
         ["type", "object", "status"].iter().any(|key| text(key).is_some_and(|word| word.contains("error")));
     let is_bare = !PARTS.iter().any(|key| event.get(key).is_some());
-    let has_code = ["code", "status", "status_code", "statusCode", "error_code"].iter().any(|key| says(key));
+    // A status in words may be that of a job, such as `queued`.
+    let has_code = ["code", "status_code", "statusCode", "error_code"].iter().any(|key| says(key))
+        || event.get("status").is_some_and(Json::is_number);
     let has_message = says("detail") || (has_code && (text("message").is_some() || text("msg").is_some()));
     let is_error = says("error") || is_named || (is_bare && (says("errors") || has_message));
     is_error.then(|| fault::from_event(event))

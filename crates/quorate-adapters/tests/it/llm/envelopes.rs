@@ -541,6 +541,13 @@ fn errors_in_a_success_have_their_status_in_every_spelling() {
     let beside = json!({"choices": [{"index": 0, "delta": {"content": ANSWER}, "error": {"message": "boom", "code": 502}}]});
     is_fault(Wire::Chat, &sse(&[beside, json!("[DONE]")]), &FaultKind::Server);
     // What is no error stays none.
+    for note in [
+        json!({"status": "queued", "message": "place 3"}),
+        json!({"code": 200, "message": "ok"}),
+        json!({"code": 0, "msg": ""}),
+    ] {
+        is_answer(Wire::Chat, &format!("data: {note}\n\n{}", sse(&plain_chat("stop"))));
+    }
     for empty in [json!(null), json!(false), json!("")] {
         let mut all = plain_chat("stop");
         all[1]["error"] = empty;

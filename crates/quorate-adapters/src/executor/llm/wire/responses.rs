@@ -70,7 +70,9 @@ impl Decode for Decoder {
             "response.output_item.done" if !is_commentary(inner("item")) => {
                 return self.add_whole(index, inner("item"), answer);
             }
-            "response.completed" | "response.done" => return complete(inner("response"), answer),
+            "response.completed" | "response.done" => {
+                return complete(event.get("response").unwrap_or(event), answer);
+            }
             "response.incomplete" => {
                 take(inner("response"), answer);
                 return Err(incomplete_for(inner("response").pointer(REASON).and_then(Json::as_str), answer));
