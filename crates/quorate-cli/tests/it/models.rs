@@ -178,6 +178,15 @@ fn a_review_needs_an_address_and_no_file() {
     assert_eq!(report["adjudicator"]["spent"]["calls"], 1);
     let shown = place.run(&["show", "latest"]).assert_code(0).stdout;
     assert!(shown.contains("Who was asked") && shown.contains("2,000"), "{shown}");
+    // An estimate states how long that took; for another model, nothing is known.
+    let dry = |executor: &str| {
+        let told = ["review", "draft.md", "--executor", executor, "--dry-run", "--format", "json"];
+        place.run(&told).assert_code(0).json()["texts"][0]["last_run_ms"].clone()
+    };
+    assert!(dry(&executor).as_u64().is_some_and(|ms| ms > 0));
+    assert_eq!(dry(&format!("{}#large", model.address)), Value::Null);
+    let told = place.run(&["review", "draft.md", "--executor", &executor, "--dry-run"]).assert_code(0);
+    assert!(told.stdout.contains("The last run took "), "{}", told.stdout);
     assert!(!place.run(&["review", "draft.md", "--executor", &executor]).stdout.contains("Who was asked"));
     for (head, body) in model.requests() {
         assert!(!head.to_ascii_lowercase().contains("authorization"), "{head}");

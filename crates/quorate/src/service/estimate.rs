@@ -53,7 +53,7 @@ pub struct Estimate {
 }
 
 /// How long the last run with the same council and executors took, in milliseconds; `None` if the ledger has no such run
-/// that ended with a decision.
+/// that ended with a decision, and if no member asks a model.
 ///
 /// # Errors
 /// If the ledger does not answer, or has invalid records.
@@ -61,6 +61,9 @@ pub(crate) async fn last_run_ms<S: ProtocolSetup>(
     spec: &RunSpec<S>,
     store: &Store,
 ) -> Result<Option<u64>, Error> {
+    if !spec.members.iter().any(|member| member.executor.about().asks_a_model) {
+        return Ok(None);
+    }
     let council = spec.fingerprint("").combined();
     let Some(run) = store.last_decided(&council).await? else { return Ok(None) };
     let history = History::from_remaining_records(&run, store.records(&run).await?)?;
