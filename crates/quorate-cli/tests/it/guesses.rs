@@ -34,6 +34,8 @@ fn a_wrong_address_is_refused_with_one_that_works() {
     // Without a model: the suggestion, with a name of the list.
     let refused = place.run(&["review", "draft.md", "--executor", address]).assert_code(5);
     assert_eq!(suggestion(&refused.stderr), format!("{address}#MODEL"), "{}", refused.stderr);
+    let refused = place.run(&["review", "draft.md", "--executor", address.trim_end_matches("/v1")]);
+    assert_eq!(suggestion(&refused.stderr), format!("{address}#MODEL"), "{}", refused.stderr);
     let listed = place.run(&["models", address]).assert_code(0);
     assert_eq!(listed.stdout, "large\nsmall\n");
     assert!(listed.stderr.contains(&format!("--executor '{address}#large'")), "{}", listed.stderr);

@@ -144,7 +144,9 @@ impl Config {
         let service = Service::parse(&block, &settings.dir, defaults)?;
         let model = block.text("model")?.or_else(|| preset.and_then(|preset| preset.default_model));
         let Some(model) = model else {
-            let name = &*settings.name;
+            let lacks_path = settings.name.contains("://") && service.base_url.path() == "/";
+            let v1 = if lacks_path { "/v1" } else { "" };
+            let name = &*format!("{}{v1}", settings.name.trim_end_matches('/'));
             let write = match preset {
                 _ if name.contains("://") => format!("write `{name}#MODEL`"),
                 Some(preset) => format!("write `{}:MODEL`, or set `model`", preset.name),
