@@ -89,7 +89,7 @@ fn serve(
     let answer = if over {
         let error = r#"{"error":{"message":"slow down"}}"#;
         format!(
-            "HTTP/1.1 429 Too Many Requests\r\nretry-after-ms: 100\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{error}",
+            "HTTP/1.1 429 Too Many Requests\r\nretry-after-ms: 300\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{error}",
             error.len()
         )
     } else {
