@@ -295,7 +295,7 @@ fn examples_show_the_wrong_decisions_and_the_best_threshold() {
     assert_eq!(tested["best"], json!({"threshold": 0.23, "wrong_refusals": 1, "missed": 0}));
     let human = place.run(&test).assert_code(0).stdout;
     for said in [
-        "Compared by question by `decide-1`, threshold 0.5.",
+        "Compared by a question to `decide-1`; the threshold is 0.5.",
         "At 0.5, in use: 1 wrong refusal, 1 missed, of 4 examples.",
         "At 0.23, the best: 1 wrong refusal, 0 missed, of 4 examples.",
         "4 examples say little about other texts",

@@ -19,6 +19,8 @@ use super::super::service::workspace::Workspace;
 use super::super::service::{budget, executor, session, trust, workspace};
 use super::super::view::{Doc, Table, Text, Tone};
 
+/// The way of an executor that is asked.
+const QUESTION: &str = "question";
 /// How many examples one test takes.
 const MAX_EXAMPLES: usize = 1_000;
 /// Fewer examples than this say little about other texts.
@@ -275,7 +277,7 @@ impl MeaningTest {
         let graded = texts.iter().flat_map(|scored| &scored.traits).all(|scored| scored.graded);
         MeaningTest {
             assembly,
-            way: if matches!(meaning, Meaning::Embedder(_)) { "embedder" } else { "question" },
+            way: if matches!(meaning, Meaning::Embedder(_)) { "embedder" } else { QUESTION },
             model: Some(model).filter(|model| !model.is_empty()),
             threshold,
             n: texts.len(),
@@ -289,8 +291,9 @@ impl MeaningTest {
     /// The scores, and what they say about the threshold.
     pub fn doc(&self) -> Doc {
         let mut doc = Doc::new();
-        let named = self.model.as_ref().map_or(String::new(), |model| format!(" by `{model}`"));
-        doc.line(format!("Compared by {}{named}, threshold {}.", self.way, self.threshold));
+        let way = if self.way == QUESTION { "a question to" } else { "vectors of" };
+        let model = self.model.as_ref().map_or("a model".to_owned(), |model| format!("`{model}`"));
+        doc.line(format!("Compared by {way} {model}; the threshold is {}.", self.threshold));
         let decision = |hit| if hit { Text::toned(Tone::Bad, "refused") } else { "passes".into() };
         match &self.texts[..] {
             [ScoredText { violates: None, traits, .. }] => {
