@@ -143,14 +143,12 @@ fn line(executor: &ExecutorEstimate) -> String {
     let stand_ins = executor.stand_ins.iter();
     let stand_ins: Vec<String> =
         stand_ins.map(|one| executor_with_model(&one.executor, one.model.as_ref())).collect();
-    match stand_ins.is_empty() {
-        true => line_without_stand_ins(executor),
-        false => format!(
-            "{}; asked only if its service fails, and part of the maximum: {}",
-            line_without_stand_ins(executor),
-            stand_ins.join(", ")
-        ),
+    let mut line = line_without_stand_ins(executor);
+    if !stand_ins.is_empty() {
+        line.push_str(if line.contains("at most") { ", with a call of each stand-in" } else { "" });
+        line.push_str(&format!("; asked only if its service fails: {}", stand_ins.join(", ")));
     }
+    line
 }
 
 fn line_without_stand_ins(executor: &ExecutorEstimate) -> String {
