@@ -162,7 +162,10 @@ impl SelectedExecutor {
         for one in std::iter::once(self).chain(&self.stand_ins) {
             if let Some(why) = one.executor.refuses(answer) {
                 let body = Body::new(format!("`{}` cannot be asked this: {why}", one.name));
-                return Err(Error::configuration(codes::EXECUTOR_INVALID, body.help("name another executor")));
+                return Err(Error::configuration(
+                    codes::EXECUTOR_INVALID,
+                    body.help("name another executor"),
+                ));
             }
         }
         Ok(())
@@ -836,11 +839,14 @@ fn fallback_circles(config: &Configuration) -> Vec<Error> {
         let leads_back =
             |(next, _): &&(String, Place)| stands_in_for(config, next, name, &mut BTreeSet::new());
         let (next, place) = table.fallback.iter().flatten().find(leads_back)?;
-        let message = match next == name {
-            true => format!("`{name}` cannot stand in for itself"),
-            false => format!("`{next}` cannot stand in for `{name}`: `{name}` stands in for it"),
+        let (message, help) = match next == name {
+            true => (format!("`{name}` cannot stand in for itself"), "name another executor"),
+            false => (
+                format!("`{next}` cannot stand in for `{name}`: `{name}` stands in for it"),
+                "remove one of the two from the other's `fallback`",
+            ),
         };
-        let body = Body::new(message).at(place.clone()).help("remove one of the two from its `fallback`");
+        let body = Body::new(message).at(place.clone()).help(help);
         Some(refuse(codes::EXECUTOR_INVALID, body, &table.block))
     };
     config.executors.iter().filter_map(circle).collect()
@@ -1010,7 +1016,7 @@ pub(crate) fn configured_meaning(
     if let Some(MeaningTable { executor: (name, place), threshold }) = &config.meaning {
         let executor = by_name(registry, config, name, Some(place), SelectedBy::File(&config.path()))?;
         if let Some(why) = executor.executor.refuses(answers::Schema::Predicate) {
-            let body = Body::new(format!("`{name}` cannot compare meanings: {why}")).at(place.clone());
+            let body = Body::new(format!("`[meaning]` cannot ask `{name}`: {why}"));
             let help = "name an executor that asks a model, such as a decision model";
             return Err(Error::configuration(codes::EXECUTOR_INVALID, body.help(help)));
         }
