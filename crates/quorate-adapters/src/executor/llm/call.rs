@@ -27,7 +27,7 @@ use crate::http::{error_chain, host_and_port};
 const MAX_REASON_CHARS: usize = 300;
 
 /// How long a complete answer waits for the final event of its wire.
-const FINAL_EVENT_WAIT: Duration = Duration::from_secs(10);
+const FINAL_EVENT_WAIT: Duration = Duration::from_secs(3);
 
 /// Why a call has no answer, and how the pool counts it.
 #[derive(Debug)]
