@@ -68,16 +68,26 @@ fn the_answer_of_most_samples_counts_and_every_view_shows_the_spread() {
         place.run(format).assert_code(0).assert_stdout_contains("2 of 3 samples block");
     }
     place.run(&["replay", run]).assert_code(0);
-    place.run(&["verify"]).assert_code(0);
+    place.run(&["ledger", "verify"]).assert_code(0);
 }
 
 #[test]
 fn failed_samples_never_approve_and_the_report_lists_the_reasons() {
     let fail = json!({"$fail": "HTTP 503"});
     for (second, third, verdict, reason) in [
-        (fail.clone(), position(false, ""), "SHIP", "sample 2 has no answer: HTTP 503"),
+        (
+            fail.clone(),
+            position(false, ""),
+            "SHIP",
+            "sample 2 has no answer and counts as the strictest: HTTP",
+        ),
         (fail.clone(), position(true, ""), "REVISE", "1 of 3 samples block; sample 2 has no answer"),
-        (json!("no JSON"), position(false, ""), "SHIP", "sample 2 has no answer: no JSON object"),
+        (
+            json!("no JSON"),
+            position(false, ""),
+            "SHIP",
+            "sample 2 has no answer and counts as the strictest: no JSON",
+        ),
         (
             fail.clone(),
             fail,

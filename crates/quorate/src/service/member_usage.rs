@@ -166,7 +166,7 @@ fn agreement(samples: &Samples) -> String {
         values.first().map(first).into_iter().chain(more).collect::<Vec<_>>().join(", ")
     };
     for MissingSample { sample, why } in missing {
-        text.push_str(&format!("; sample {sample} has no answer: {why}"));
+        text.push_str(&format!("; sample {sample} has no answer and counts as the strictest: {why}"));
     }
     text
 }
