@@ -26,51 +26,38 @@ pub fn reply(request: &Json, weigh: impl Fn(&Asked, &str) -> f64) -> Json {
     let state = request.get("state").or(request.get("input")).cloned().unwrap_or_default();
     let state = state.as_str().map_or_else(|| state.to_string(), str::to_owned);
     let answer = |question: &Json| {
-        let options: Vec<String> = match (question.get("choices"), question.get("type")) {
-            (Some(Json::Array(choices)), _) => {
-                choices.iter().filter_map(|one| one["value"].as_str().map(str::to_owned)).collect()
-            }
-            (_, Some(kind)) if kind == "choice" => {
-                question["criteria"].as_object().map(|all| all.keys().cloned().collect()).unwrap_or_default()
-            }
-            _ => Vec::new(),
-        };
+        let of_choices =
+            question["choices"].as_array().into_iter().flatten().filter_map(|one| one["value"].as_str());
+        let of_criteria =
+            question["criteria"].as_object().into_iter().flat_map(Map::keys).map(String::as_str);
+        let options: Vec<String> = of_choices.chain(of_criteria).map(str::to_owned).collect();
         let instructions = question["instructions"].as_str().unwrap_or_default().to_owned();
         let asked = Asked { instructions, state: state.clone(), options };
+        let mut answer = json!({"type": question["type"], "name": question["name"], "confidence": 0.5});
         if asked.options.is_empty() {
             let field = if question["type"] == "noul" { "noul" } else { "probability" };
-            return json!({"type": question["type"], field: weigh(&asked, "yes")});
+            answer[field] = json!(weigh(&asked, "yes"));
+            return answer;
         }
-        let weights: Vec<f64> = asked.options.iter().map(|option| weigh(&asked, option)).collect();
-        let sum: f64 = weights.iter().sum();
-        let of_all = asked.options.iter().zip(weights.iter().map(|weight| weight / sum));
-        let best = of_all.clone().max_by(|one, other| one.1.total_cmp(&other.1)).map(|(option, _)| option);
-        let probabilities: Json = match question.get("choices") {
-            Some(_) => of_all
-                .map(|(value, probability)| json!({"value": value, "probability": probability}))
-                .collect(),
-            None => of_all
-                .map(|(option, probability)| (option.clone(), json!(probability)))
-                .collect::<Map<_, _>>()
-                .into(),
+        let sum: f64 = asked.options.iter().map(|option| weigh(&asked, option)).sum();
+        let share = |option: &String| weigh(&asked, option) / sum;
+        answer["choice"] =
+            json!(asked.options.iter().max_by(|one, other| share(one).total_cmp(&share(other))));
+        answer["probabilities"] = match question.get("choices") {
+            Some(_) => {
+                asked.options.iter().map(|one| json!({"value": one, "probability": share(one)})).collect()
+            }
+            None => {
+                asked.options.iter().map(|one| (one.clone(), json!(share(one)))).collect::<Map<_, _>>().into()
+            }
         };
-        json!({"type": "choice", "choice": best, "probabilities": probabilities, "confidence": 0.5})
+        answer
     };
-    let answers: Json = match request.get("questions") {
-        Some(Json::Object(questions)) => questions
-            .iter()
-            .map(|(name, question)| (name.clone(), answer(question)))
-            .collect::<Map<_, _>>()
-            .into(),
-        Some(Json::Array(questions)) => {
-            let named = |question: &Json| {
-                let mut answer = answer(question);
-                answer["name"] = question["name"].clone();
-                answer
-            };
-            questions.iter().map(named).collect()
+    let answers: Json = match &request["questions"] {
+        Json::Object(all) => {
+            all.iter().map(|(name, one)| (name.clone(), answer(one))).collect::<Map<_, _>>().into()
         }
-        _ => Json::Null,
+        all => all.as_array().into_iter().flatten().map(answer).collect(),
     };
     let usage = json!({"input_tokens": 25, "output_tokens": 1});
     json!({"model": request["model"], "answers": answers, "usage": usage})

@@ -73,7 +73,7 @@ fn a_vote_follows_the_probability_which_is_recorded() {
             assembly::answers(&place, &json!({"ana": assembly::vote_answer("yes")}));
             with_more(
                 &place,
-                &format!("{}[assemblies.board.members]\nbob = \"jev\"\n", table(wire, &server)),
+                &format!("{}[assemblies.board.members.bob]\nexecutor = \"jev\"\n", table(wire, &server)),
             );
             let report = convene(&place, "--proposal", &["--trust"]).json();
             let run = place.only_run();
@@ -87,6 +87,38 @@ fn a_vote_follows_the_probability_which_is_recorded() {
             assert!(server.requests()[0].1["questions"].to_string().contains("You are bob."), "{wire}");
         }
     }
+}
+
+#[test]
+fn a_decision_model_chooses_who_speaks_next_and_is_no_participant() {
+    let manifest = |bo: &str| {
+        format!(
+            "schema: agentruntimes/v1\nkind: MultiAgentRuntime\nid: talk\nparticipants:\n\
+             \x20 - {{id: ada, executor: script, displayName: Ada, config: {{path: answers.json}}}}\n\
+             \x20 - {{id: bo, executor: {bo}, displayName: Bo, config: {{path: answers.json}}}}\n\
+             substrate: {{kind: file, path: talk.md}}\ndispatcher: {{kind: llm-router, executor: jev, maxAgentTurns: 1}}\n"
+        )
+    };
+    for wire in WIRES {
+        let server = DecisionServer::start(|asked, option| match (asked.state.contains("plan"), option) {
+            (true, "bo") => 9.0,
+            (false, "(nobody)") if asked.state.contains("bye") => 9.0,
+            _ => 1.0,
+        });
+        let place = TestDir::with("answers.json", r#"{"ada": "I do.", "bo": "Here."}"#);
+        place.write("quorate.toml", table(wire, &server));
+        place.write("swarm.yaml", manifest("script"));
+        let ran = |text: &str| place.run(&["run", "swarm.yaml", "--trust", "--say", text]);
+        assert!(ran("Who has the plan?").stdout.contains("Here."), "{wire}");
+        assert!(!server.requests()[0].1["questions"].to_string().contains("the plan?"), "{wire}");
+    }
+    let server = DecisionServer::start(|_, _| 1.0);
+    let place = TestDir::with("answers.json", "{}");
+    place.write("quorate.toml", table("systemone", &server));
+    place.write("swarm.yaml", manifest("jev").replace(", displayName: Bo, config: {path: answers.json}", ""));
+    let refused = place.run(&["run", "swarm.yaml", "--trust"]);
+    assert!(refused.stderr.contains("it cannot be a participant"), "{}", refused.stderr);
+    assert_eq!(server.requests(), []);
 }
 
 #[test]
@@ -111,15 +143,15 @@ fn a_decision_model_is_refused_as_a_deliberator_before_any_call() {
         .run(&["review", "draft.md", "--executor", "jev", "--trust"])
         .assert_code(5)
         .assert_stderr_contains(REFUSAL);
-    for mode in ["advisory", "peer"] {
+    for (mode, flag) in [("peer", "--topic"), ("hierarchy", "--request")] {
         let place = TestDir::new();
-        assembly::write(&place, mode, &[("ana", ""), ("bob", "")], "");
+        let rank = if mode == "hierarchy" { ["", "parent: ana"] } else { ["", ""] };
+        assembly::write(&place, mode, &[("ana", rank[0]), ("bob", rank[1])], "");
         with_more(
             &place,
-            &format!("{}[assemblies.board.members]\nbob = \"jev\"\n", table("decisions", &server)),
+            &format!("{}[assemblies.board.members.bob]\nexecutor = \"jev\"\n", table("decisions", &server)),
         );
-        let flag = if mode == "peer" { "--topic" } else { "--conversation" };
-        assert!(convene(&place, flag, &["--trust"]).stderr.contains(REFUSAL), "{mode}");
+        convene(&place, flag, &["--trust"]).assert_code(5).assert_stderr_contains(REFUSAL);
     }
     assert_eq!(server.requests(), []);
 }

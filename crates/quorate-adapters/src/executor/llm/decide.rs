@@ -314,7 +314,10 @@ fn question(invocation: &Invocation) -> Result<Question, String> {
 /// The material: the text itself where it is one, else a list.
 fn state(parts: &[Part]) -> Json {
     let entry = |part: &Part| {
-        let mut entry = json!({"material": part.kind.as_str(), "text": part.text});
+        let is_json = matches!(part.kind, PartKind::Turns | PartKind::Roster | PartKind::Traits);
+        let text =
+            serde_json::from_str(&part.text).ok().filter(|_| is_json).unwrap_or_else(|| json!(part.text));
+        let mut entry = json!({"material": part.kind.as_str(), "text": text});
         if !part.name.is_empty() {
             entry["name"] = json!(part.name);
         }

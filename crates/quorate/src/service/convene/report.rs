@@ -542,6 +542,10 @@ struct LastResult<'m> {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Samples")]
     samples: Option<&'m Samples>,
+    /// The probability of each option of the last answer, if a decision model gave it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "BTreeMap<String, f64>")]
+    probabilities: Option<&'m BTreeMap<String, f64>>,
     /// All questions in order, if there are several.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Vec<Consultation>")]
@@ -556,6 +560,7 @@ fn last_result<S: Serializer>(asked: &[Consultation], serializer: S) -> Result<S
         message: last.and_then(|last| last.message.as_deref()),
         failure: last.and_then(|last| last.failure.as_ref()),
         samples: last.and_then(|last| last.samples.as_ref()),
+        probabilities: last.and_then(|last| last.probabilities.as_ref()),
         consultations: Some(asked).filter(|all| all.len() > 1),
     };
     result.serialize(serializer)
