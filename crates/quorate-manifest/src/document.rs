@@ -339,10 +339,12 @@ fn open_mappings<'n>(doctype: Doctype, root: &'n Node) -> Vec<OpenMapping<'n>> {
     let path = vec![key("metadata"), key("quorate")];
     match doctype {
         Doctype::Assembly => {
-            add(ours, path.clone(), vec!["executor", "members", "everyMessages"], Readers::Quorate);
+            let known = vec!["executor", "fallback", "samples", "members", "everyMessages"];
+            add(ours, path.clone(), known, Readers::Quorate);
             for member in ours.and_then(|ours| ours.key("members")).map_or(&[][..], Node::entries) {
                 let path = [&path[..], &[key("members"), key(&member.key)]].concat();
-                add(Some(&member.value), path, vec!["executor"], Readers::Quorate);
+                let known = vec!["executor", "fallback", "samples"];
+                add(Some(&member.value), path, known, Readers::Quorate);
             }
         }
         Doctype::Persona | Doctype::Operator => add(ours, path, vec!["locks"], Readers::Quorate),
