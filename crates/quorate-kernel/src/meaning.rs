@@ -185,12 +185,6 @@ impl Meaning {
     }
 }
 
-/// The questions about a candidate, each with its prompt, for estimates; none for one that takes too many.
-pub fn questions(one: &SemanticMatch) -> Vec<(Invoke, String)> {
-    let all = passages(one).unwrap_or_default();
-    all.iter().map(|passage| (passage.question(one), passage.prompt(one))).collect()
-}
-
 /// The reason of a comparison that did not end in time.
 pub(crate) fn took_too_long(limit: Duration) -> String {
     format!("it took longer than {} s", limit.as_secs())

@@ -6,7 +6,6 @@ use std::collections::VecDeque;
 use quorate_kernel::attempts::millis;
 use quorate_kernel::budget::most_tokens;
 use quorate_kernel::history::History;
-use quorate_kernel::meaning::questions;
 use quorate_kernel::ports::executor::Usage;
 use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_kernel::prompt::Layout;
@@ -20,7 +19,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::error::Error;
-use super::executor::{SelectedExecutor, SelectedMeaning};
+use super::executor::SelectedExecutor;
 use super::run_spec::{PreparedMember, ProtocolSetup, RunSpec};
 
 /// The version of the JSON.
@@ -280,13 +279,6 @@ pub(crate) fn estimate<S: ProtocolSetup>(spec: &RunSpec<S>, part: Part) -> Resul
                 }
                 SampledMember::of(member).into_iter().for_each(|sampled| all.add_sampled(sampled));
             }
-            if let Command::SemanticMatch(one) = &command
-                && let Some(asked) = spec.meaning.as_ref().and_then(SelectedMeaning::asked)
-            {
-                for (invoke, prompt) in questions(one) {
-                    all.add_executor(ExecutorEstimate::of(asked, &invoke, &prompt));
-                }
-            }
             events.extend(made_up_event(command, 5));
         }
     }
@@ -316,7 +308,6 @@ fn answer(schema: Schema, severity: u8) -> Json {
     match schema {
         Schema::Ballot => json!({"vote": if objects { "no" } else { "yes" }, "rationale": FINDING}),
         Schema::Message => json!({"message": FINDING, "objection": objects}),
-        Schema::Predicate => json!({"holds": objects}),
         Schema::FirstAnswer | Schema::SecondAnswer => json!({
             "would_block": false,
             "irreducible": false,
@@ -345,7 +336,6 @@ mod tests {
             Schema::Advice,
             Schema::Ballot,
             Schema::Message,
-            Schema::Predicate,
         ] {
             for severity in [0, 5, 10] {
                 let text = super::answer(schema, severity).to_string();

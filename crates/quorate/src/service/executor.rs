@@ -353,7 +353,7 @@ fn alone(
     }
     let servers_file = config.path();
     let (kind, mut block) = ready_made(registry, name);
-    let guessed = || wrong_guess::name(registry, name);
+    let guessed = || wrong_guess::name(registry, name, config.executors.keys().map(String::as_str));
     let is_address = block.contains_key("base_url");
     let new = registry.executor_kind(kind).filter(|_| !is_address || guessed().is_none());
     let Some(new) = new else {
@@ -971,7 +971,7 @@ impl SelectedMeaning {
         }
     }
 
-    /// The executor that is asked, for estimates; `None` where vectors are compared.
+    /// The executor that is asked; `None` where vectors are compared.
     pub(crate) fn asked(&self) -> Option<&SelectedExecutor> {
         match &self.way {
             Way::Embedder(_) => None,

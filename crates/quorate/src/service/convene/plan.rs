@@ -18,6 +18,7 @@ use serde::Serialize;
 use super::super::environment::Environment;
 use super::super::error::Error;
 use super::super::estimate::{self, SampledMember, made_up_event};
+use super::super::executor::SelectedMeaning;
 use super::super::overlays;
 use super::super::run_spec::{PreparedMember, ProtocolSetup as _, RunSpec};
 use super::super::workspace::Workspace;
@@ -188,7 +189,7 @@ pub(crate) async fn build(
         mode: spec.setup.mode,
         request: spec.setup.request.clone(),
         subject: input.subject.display_name.clone(),
-        notes: notes(&spec.setup),
+        notes: notes(spec),
         first,
         later,
         never,
@@ -205,12 +206,24 @@ pub(crate) async fn build(
     })
 }
 
-/// Notes on the outcome's recipients, and on rules without effect.
-fn notes(setup: &Setup) -> Vec<String> {
+/// Notes on the outcome's recipients, on rules without effect, and on questions about locked traits.
+fn notes(spec: &RunSpec<Setup>) -> Vec<String> {
+    let setup = &spec.setup;
+    let asked = spec.meaning.as_ref().and_then(SelectedMeaning::asked);
+    let asked = asked.map(|asked| {
+        let name = &asked.name;
+        format!(
+            "Each text of an outcome is a question to `{name}` for each locked trait, and counts as a call."
+        )
+    });
     let advice =
         (setup.mode == Mode::Advisory).then(|| format!("Advice {}.", describe_operators(&setup.operators)));
     let members = setup.members.iter().map(|member| (&*member.id, member.vote_class.as_deref()));
-    rules::class_warnings(&setup.request, &setup.rules, members).into_iter().chain(advice).collect()
+    rules::class_warnings(&setup.request, &setup.rules, members)
+        .into_iter()
+        .chain(advice)
+        .chain(asked)
+        .collect()
 }
 
 /// The members that are not asked first: later, or not at all.
