@@ -234,12 +234,17 @@ fn classify(status: Option<u16>, body: &Json, now: Timestamp) -> Fault {
     Fault { status: known, after, details: details.to_lowercase(), ..Fault::new(kind, said) }
 }
 
+/// As much of a text as is read of an error: an event can have megabytes.
+fn start_of(text: &str) -> &str {
+    &text[..text.floor_char_boundary(MAX_BODY_BYTES)]
+}
+
 /// Adds all texts of an error, without those of the request that it repeats. The name of a field comes before what is said
 /// of it.
 fn add_texts(error: &Json, texts: &mut String) {
     match error {
         Json::String(text) => {
-            texts.push_str(text);
+            texts.push_str(start_of(text));
             texts.push(' ');
         }
         Json::Array(items) => items.iter().for_each(|item| add_texts(item, texts)),
@@ -324,7 +329,7 @@ impl<'j> Problem<'j> {
                 .or_else(|| details_of(error))
                 .or_else(|| body.get("message")?.as_str())
                 .or_else(|| details_of(body))
-                .unwrap_or_default(),
+                .map_or("", start_of),
             status,
             after,
             headers: headers.collect(),

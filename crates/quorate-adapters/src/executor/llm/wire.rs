@@ -582,7 +582,7 @@ fn error_in(event: &Json) -> Option<Fault> {
 }
 
 /// How many parts the value of a long text has at most: each takes up to 400 bytes of memory.
-const MAX_PARTS: usize = 80_000;
+const MAX_PARTS: usize = 50_000;
 
 /// Reads the JSON of one event, or the mark of the end.
 ///

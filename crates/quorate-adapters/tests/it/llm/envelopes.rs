@@ -684,10 +684,10 @@ fn a_sign_of_life_is_one_on_every_wire() {
 fn a_value_of_many_parts_is_not_read() {
     let parts = |part: &str, count: usize| format!("{{\"model\": [{}]}}", vec![part; count].join(","));
     for (part, count, is_read) in [
-        ("{\"\":0}", 30_000, true),
-        ("{\"\":0}", 60_000, false),
+        ("{\"\":0}", 20_000, true),
+        ("{\"\":0}", 40_000, false),
         ("0", 1 << 21, false),
-        ("\",[{,\"", 70_000, true),
+        ("\",[{,\"", 45_000, true),
     ] {
         let body = parts(part, count);
         assert!(body.len() < MAX_EVENT_BYTES);
