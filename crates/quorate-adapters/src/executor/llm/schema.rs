@@ -44,13 +44,13 @@ pub enum Dialect {
     Plain,
 }
 
-/// How many findings an answer has at most.
+/// How many findings or scores an answer has at most.
 const MAX_FINDINGS: u64 = 12;
 /// How many entries another list has at most.
 const MAX_ENTRIES: u64 = 6;
-/// How many entries a list of names has at most: of members, of traits and of criteria.
+/// How many entries a list of names has at most: of members and of traits.
 const MAX_NAMES: u64 = 24;
-/// The length of a quotation, in characters.
+/// The length of a quotation or a name, in characters.
 const MAX_QUOTE: u64 = 300;
 /// The length of another text, in characters.
 const MAX_TEXT: u64 = 600;
@@ -216,13 +216,13 @@ fn bounded(key: &str, mut host: Json) -> Json {
         _ => false,
     };
     let (keyword, most) = match key {
-        "findings" if is_list => ("maxItems", MAX_FINDINGS),
-        "addressedTo" | "next" | "traits" | "scores" if is_list => ("maxItems", MAX_NAMES),
+        "findings" | "scores" if is_list => ("maxItems", MAX_FINDINGS),
+        "addressedTo" | "next" | "traits" if is_list => ("maxItems", MAX_NAMES),
         _ if is_list => ("maxItems", MAX_ENTRIES),
         _ if main_type(&host) != "string" || UNBOUNDED.contains(&key) || words(&host).is_some() => {
             return host;
         }
-        "quote" => ("maxLength", MAX_QUOTE),
+        "quote" | "name" => ("maxLength", MAX_QUOTE),
         "reasoning" | "revision_brief" | "message" => ("maxLength", MAX_BRIEF),
         _ => ("maxLength", MAX_TEXT),
     };

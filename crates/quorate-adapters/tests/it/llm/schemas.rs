@@ -314,7 +314,7 @@ fn every_list_and_text_has_a_bound_in_every_dialect() {
         (Schema::FirstAnswer, "concessions maxItems", 6),
         (Schema::FirstAnswer, "concessions maxLength", 600),
         (Schema::FirstAnswer, "escalations maxItems", 6),
-        (Schema::FirstAnswer, "scores maxItems", 24),
+        (Schema::FirstAnswer, "scores maxItems", 12),
         (Schema::FirstAnswer, "revision_brief maxLength", 1_500),
         (Schema::Adjudication, "reasoning maxLength", 1_500),
         (Schema::Adjudication, "dissent_summary maxLength", 600),
