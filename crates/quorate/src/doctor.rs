@@ -124,12 +124,12 @@ impl ModelService {
         let mut doc = Doc::new();
         let row = |service: &ModelService| match &service.problem {
             Some(problem) => [Text::toned(Tone::Bad, "no"), (&service.name).into(), problem.into()],
-            None => [Text::toned(Tone::Good, "yes"), (&service.name).into(), "can be asked".into()],
+            None => [Text::toned(Tone::Good, "yes"), (&service.name).into(), "nothing is missing".into()],
         };
         doc.table(Table::new(["", "executor", "how it is"]).with_rows(services.iter().map(row)));
         let ready = services.iter().find(|service| service.problem.is_none());
         let name = ready.map_or("http://localhost:8080/v1", |service| &service.name);
-        doc.line(format!("`quorate models {name}` lists its models; an address such as `http://localhost:8080/v1` is an executor, too."));
+        doc.line(format!("`quorate models {name}` lists its models. An address such as `http://localhost:8080/v1` is also an executor."));
         doc
     }
 }
@@ -243,7 +243,9 @@ impl Quorate {
             let built = select(Map::new()).or_else(|refused| select(any).map_err(|_| refused));
             let kind = built.as_ref().ok().map(|built| built.about().kind);
             let usable = built.and_then(|built| built.ensure_installed());
+            let prefix = format!("executor `{name}`: ");
             let problem = usable.err().map(|error| error.first_message());
+            let problem = problem.map(|problem| problem.trim_start_matches(&prefix).to_owned());
             (kind.is_none() || is_service(kind)).then_some(ModelService { name, problem })
         };
         Ok(tables.chain(presets).filter_map(service).collect())

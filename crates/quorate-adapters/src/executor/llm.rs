@@ -322,9 +322,10 @@ impl Llm {
     /// Keeps what a request needed to be answered, for the next calls, and notes what is new.
     fn learn(&self, changes: &[Change], notes: &Notes) {
         let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
-        for change in changes.iter().filter(|change| !learned.contains(change)).copied().collect::<Vec<_>>() {
-            learned.push(change);
-            let line = change.note(&http::host_and_port(&self.config.service.base_url), &self.name);
+        let new: Vec<Change> = changes.iter().filter(|change| !learned.contains(change)).copied().collect();
+        if !new.is_empty() {
+            learned.extend(&new);
+            let line = adapt::note(&new, &http::host_and_port(&self.config.service.base_url), &self.name);
             notes.note(|noted| noted.changed.push(line));
         }
     }

@@ -77,7 +77,7 @@ fn the_models_command_ends_with_one_that_works() {
         assert!(listed.stdout.contains(name), "{}", listed.stdout);
     }
     assert!(listed.stdout.contains("`quorate models own` lists its models"), "{}", listed.stdout);
-    place.run(&["models", "own", "--trust"]).assert_code(0);
+    place.run(&["models", "own"]).assert_code(0);
     let listed = place.run(&["models", "--format", "json"]).assert_code(0).json();
     assert!(listed["executors"].as_array().unwrap().iter().any(|one| one["name"] == "own"), "{listed}");
     let gone = "http://127.0.0.1:9/v1";

@@ -2,6 +2,7 @@
 //! with the API's path, the name of a model alone. A suggestion works as it stands.
 
 use quorate_kernel::registry::Registry;
+use quorate_manifest::tree::reader::nearest;
 use quorate_protocol::Json;
 use serde_json::Map;
 
@@ -38,8 +39,13 @@ const MODELS: &[(&str, &str)] = &[
 /// The paths that an API adds to a base URL.
 const API_PATHS: &str = "/chat/completions|/completions|/responses|/messages|/embeddings|/models|/api/chat|/api/generate|/api/tags";
 
-/// The right form of an executor's name; `None` if it has that form, or what is meant is not known.
-pub(super) fn name(registry: &Registry, written: &str) -> Option<String> {
+/// The right form of an executor's name; `None` if it has that form, or what is meant is not known. `tables` are the names
+/// of executors that a file configures.
+pub(super) fn name<'t>(
+    registry: &Registry,
+    written: &str,
+    tables: impl Iterator<Item = &'t str>,
+) -> Option<String> {
     let written = written.trim();
     let right = match address(written) {
         Some(right) => right,
@@ -47,7 +53,10 @@ pub(super) fn name(registry: &Registry, written: &str) -> Option<String> {
         None if written.split_once(':').is_some_and(|(preset, _)| registry.preset_kind(preset).is_some()) => {
             return None;
         }
-        None => service_and_model(registry, written).or_else(|| model(registry, written))?,
+        None => {
+            let meant = service_and_model(registry, written).or_else(|| model(registry, written));
+            meant.or_else(|| mistyped(registry, written, tables))?
+        }
     };
     (right != written).then_some(right)
 }
@@ -168,6 +177,17 @@ fn service_and_model(registry: &Registry, written: &str) -> Option<String> {
     local_server(&before).map(|address| format!("{address}#{model}"))
 }
 
+/// A name with a letter too many, too few or wrong.
+fn mistyped<'t>(registry: &Registry, written: &str, tables: impl Iterator<Item = &'t str>) -> Option<String> {
+    let (before, model) = written.split_at(written.find(':').unwrap_or(written.len()));
+    let presets: Vec<&str> = registry.presets().collect();
+    if model.is_empty() {
+        let all: Vec<&str> = tables.chain(presets).collect();
+        return nearest(written, &all).map(str::to_owned);
+    }
+    nearest(before, &presets).map(|preset| format!("{preset}{model}"))
+}
+
 /// The name of a model alone.
 fn model(registry: &Registry, written: &str) -> Option<String> {
     let lower = written.to_ascii_lowercase();
@@ -204,6 +224,7 @@ mod tests {
     fn wrong_names_have_a_right_form_that_has_none() {
         let registries = Registries::new();
         let registry = registries.registry();
+        let name = |written: &str| super::name(registry, written, ["reviewer"].into_iter());
         for (written, right) in [
             ("http://localhost:8080/v1:qwen3", "http://localhost:8080/v1#qwen3"),
             ("http://localhost:11434/v1:qwen3:8b", "http://localhost:11434/v1#qwen3:8b"),
@@ -255,9 +276,12 @@ mod tests {
             ("vllm:m", "http://localhost:8000/v1#m"),
             ("llama.cpp", "http://localhost:8080/v1#MODEL"),
             ("litellm/gpt-5.5", "http://localhost:4000/v1#gpt-5.5"),
+            ("opnai", "openai"),
+            ("olama:qwen3", "ollama:qwen3"),
+            ("revewer", "reviewer"),
         ] {
-            assert_eq!(name(registry, written).as_deref(), Some(right), "{written}");
-            assert_eq!(name(registry, right), None, "{right} is right");
+            assert_eq!(name(written).as_deref(), Some(right), "{written}");
+            assert_eq!(name(right), None, "{right} is right");
         }
         for right in [
             "rubric",
@@ -277,7 +301,7 @@ mod tests {
             "my-council",
             "",
         ] {
-            assert_eq!(name(registry, right), None, "{right}");
+            assert_eq!(name(right), None, "{right}");
         }
     }
 

@@ -62,8 +62,8 @@ impl Change {
             Change::PlainSchema => "sent the schema without lists of types and bounds".to_owned(),
             Change::JsonObject => "asked for any JSON object in place of the schema".to_owned(),
             Change::NoSchema => "sent the schema in the prompt alone".to_owned(),
-            Change::NoEffort => "left the effort out".to_owned(),
-            Change::NoCache => "left the settings of the cache out".to_owned(),
+            Change::NoEffort => "left `effort` out".to_owned(),
+            Change::NoCache => "left `cache` out".to_owned(),
             Change::NoStore => "left `store` out".to_owned(),
         }
     }
@@ -77,20 +77,35 @@ impl Change {
             Change::NoSystem => "system = false".to_owned(),
             Change::JsonObject => "schema = \"json\"".to_owned(),
             Change::NoSchema => "schema = \"prompt\"".to_owned(),
-            Change::NoCache => "cache = \"off\"".to_owned(),
-            Change::PlainSchema | Change::NoEffort | Change::NoStore => return None,
+            Change::PlainSchema | Change::NoEffort | Change::NoCache | Change::NoStore => return None,
         })
     }
 
-    /// A line for the report of a run. `name` is that of the executor.
-    pub(super) fn note(self, host: &str, name: &str) -> String {
-        let key = match (self.setting(), self) {
-            (Some(setting), _) => format!("; set `{setting}` in {}", table(name)),
-            (None, Change::NoEffort) => format!("; remove `effort` from {}", table(name)),
-            (None, _) => String::new(),
-        };
-        format!("{host} refused a part of the request: Quorate {}{key}", self.what())
+    /// Whether a later change takes its place.
+    fn gives_way_to(self, later: Change) -> bool {
+        matches!(
+            (self, later),
+            (Change::PlainSchema, Change::JsonObject | Change::NoSchema)
+                | (Change::JsonObject, Change::NoSchema)
+                | (Change::TokensField(_), Change::TokensField(_))
+        )
     }
+}
+
+/// Changes in one line for the report of a run. `name` is that of the executor.
+pub(super) fn note(changes: &[Change], host: &str, name: &str) -> String {
+    let last = (1..)
+        .zip(changes)
+        .filter(|(next, change)| !changes[*next..].iter().any(|later| change.gives_way_to(*later)));
+    let last: Vec<Change> = last.map(|(_, change)| *change).collect();
+    let what: Vec<String> = last.iter().map(|change| change.what()).collect();
+    let settings = last.iter().filter_map(|change| change.setting());
+    let settings: Vec<String> = settings.map(|setting| format!("`{setting}`")).collect();
+    let set = match settings.is_empty() {
+        true => String::new(),
+        false => format!("; set {} in {}", settings.join(", "), table(name)),
+    };
+    format!("{host} refused a part of the request: Quorate {}{set}", what.join(", "))
 }
 
 /// The table of quorate.toml that can hold the settings of an executor of this name.
