@@ -1,5 +1,5 @@
-//! Executors that stand in for others (`fallback`): a server that fails before one that answers, and what a review, its
-//! records, its report and its estimate say of them.
+//! Executors that stand in for others (`fallback`): a server that fails before one that answers, and how a review, its
+//! records, its report and its estimate show them.
 
 use std::io::{BufReader, Write as _};
 use std::net::{TcpListener, TcpStream};

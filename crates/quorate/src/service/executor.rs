@@ -1,6 +1,6 @@
 //! Builds executors and the embedder: by a table of `quorate.toml`, a preset, an address, a kind, or a `runtime` of
 //! `council.yaml`. `review.rs` and `convene/spec.rs` decide which member is asked through which executor: that of the
-//! most specific setting (C11, Q1). A `fallback` adds the executors that stand in for one whose service fails.
+//! most specific setting (C11, Q1). A `fallback` adds executors that stand in when a service fails.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -79,7 +79,7 @@ pub(crate) fn executor_names(history: &History) -> String {
     names.join(", ")
 }
 
-/// Whether a model was asked: by an executor of the run's setup, or by one that stood in for it.
+/// Whether a model was asked: by an executor of the run's setup, or by its stand-in.
 pub(crate) fn is_model_asked(history: &History) -> bool {
     let answered = history.consultations().filter(|ended| ended.answer.is_some());
     let mut asked: Vec<Option<bool>> = answered.map(|ended| ended.asks_a_model).collect();
