@@ -329,7 +329,7 @@ pub trait Executor: Send + Sync {
         _participant: &Participant,
         _conversation: Option<&str>,
     ) -> Result<(), ConfigError> {
-        Ok(())
+        self.refuses(self.turn_schema()).map_or(Ok(()), |why| Err(ConfigError::for_block(why)))
     }
 
     /// Whether it gives a participant the MCP servers that the manifest lets it use.

@@ -103,7 +103,10 @@ impl Config {
         let block = Block::parse(&settings.block, KEYS)
             .map_err(|refused| name_right_keys(refused, &settings.block))?;
         let preset = block.text("preset")?.map(preset).transpose()?;
-        let wire = match (block.word("wire", Wire::parse, &Wire::ALL.map(Wire::as_str))?, preset) {
+        // The wires of decision models are read elsewhere, and may be meant.
+        let words: Vec<&str> =
+            Wire::ALL.map(Wire::as_str).into_iter().chain(Api::ALL.map(Api::as_str)).collect();
+        let wire = match (block.word("wire", Wire::parse, &words)?, preset) {
             (Some(wire), _) => wire,
             (None, Some(preset)) => preset.wire,
             (None, None) => Wire::Chat,

@@ -392,14 +392,6 @@ impl Executor for Decider {
         refusal(answer)
     }
 
-    fn check_participant(
-        &self,
-        _: &quorate_kernel::conversation::Participant,
-        _: Option<&str>,
-    ) -> Result<(), ConfigError> {
-        refusal(Schema::Turn).map_or(Ok(()), |why| Err(ConfigError::for_block(why)))
-    }
-
     async fn models(&self, deadline: Instant) -> Option<Result<Vec<String>, Failure>> {
         let list = async {
             let (client, key) = (self.service.client().await?, self.service.key().await?);
