@@ -164,7 +164,9 @@ async fn a_failure_has_the_reason_of_every_executor() {
     assert_eq!(absent, AbsenceReason::Failed);
     assert_eq!(
         message.as_deref(),
-        Some("`first`: scripted to fail; `second`: no answer within 7 s (timeout of [executors.second]); `third`: scripted to fail")
+        Some(
+            "`first`: scripted to fail; `second`: no answer within 7 s (timeout of [executors.second]); `third`: scripted to fail"
+        )
     );
     let (absent, message) = asked(&[Down, Garbage], Caps::default()).await.result.unwrap_err();
     assert_eq!(absent, AbsenceReason::SchemaFailed);
