@@ -182,7 +182,7 @@ fn mistyped<'t>(registry: &Registry, written: &str, tables: impl Iterator<Item =
     let (before, model) = written.split_at(written.find(':').unwrap_or(written.len()));
     let presets: Vec<&str> = registry.presets().collect();
     if model.is_empty() {
-        let all: Vec<&str> = tables.chain(presets).collect();
+        let all: Vec<&str> = tables.chain(presets).chain(registry.default_kind).collect();
         return nearest(written, &all).map(str::to_owned);
     }
     nearest(before, &presets).map(|preset| format!("{preset}{model}"))
@@ -279,6 +279,7 @@ mod tests {
             ("opnai", "openai"),
             ("olama:qwen3", "ollama:qwen3"),
             ("revewer", "reviewer"),
+            ("rubrik", "rubric"),
         ] {
             assert_eq!(name(written).as_deref(), Some(right), "{written}");
             assert_eq!(name(right), None, "{right} is right");
