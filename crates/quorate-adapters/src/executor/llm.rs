@@ -493,7 +493,7 @@ async fn settle(
             Failure::never(format!("{message}; the service asks to wait {}", past_deadline(wait)))
         }
         Retry::Soon | Retry::After(_) if !may_repeat => {
-            Failure::never(format!("{message}; not tried again, as the service only fails"))
+            Failure::never(format!("{message}; not tried again, as the service answers no call"))
         }
         retry => Failure::Failed { message, retry },
     }

@@ -32,9 +32,12 @@ const MAX_LIMITS: u32 = 20;
 /// How long after its last failure a service that was given up is not asked.
 const LEFT_ALONE_FOR: Duration = Duration::from_secs(10);
 
-/// The longest wait that holds for the other calls of a pool. A service that asks for years must not stop a process that
-/// runs as long.
+/// How long a wait that the service asks for holds for the other calls of a pool, unless they wait for its end already. A
+/// service that asks for years must not stop a process that runs as long.
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
+
+/// Longer than any deadline, and short enough to be added to a time.
+const FOR_EVER: Duration = Duration::from_secs(100 * 365 * 86_400);
 
 /// Name and concurrency: an executor with another concurrency has a pool of its own.
 static POOLS: Mutex<BTreeMap<(String, usize), Arc<Pool>>> = Mutex::new(BTreeMap::new());
@@ -51,7 +54,8 @@ struct State {
     under_way: usize,
     /// How many calls may be under way since the service said that they were too many, and when it did.
     halved: Option<(usize, Instant)>,
-    not_before: Option<Instant>,
+    /// Before what time no call is sent, and until when that holds.
+    not_before: Option<(Instant, Instant)>,
     /// Set while the service gives no call an answer.
     failing: Option<Failing>,
 }
@@ -117,7 +121,7 @@ impl Pool {
         }
         let asked_by = format!("the service has calls through pool `{}` wait", self.name);
         loop {
-            let Some(until) = self.state().not_before.filter(|until| *until > Instant::now()) else { break };
+            let Some(until) = self.state().not_before(Instant::now()) else { break };
             wait(until, deadline, &asked_by, progress).await?;
         }
         self.wait_quota(deadline, progress).await?;
@@ -187,6 +191,12 @@ impl State {
         }
     }
 
+    /// Before what time no call is sent.
+    fn not_before(&self, now: Instant) -> Option<Instant> {
+        let (until, holds_until) = self.not_before?;
+        (now < until && now < holds_until).then_some(until)
+    }
+
     /// Why the service is not asked now.
     fn given_up(&self) -> Option<String> {
         let failing = self.failing.as_ref()?;
@@ -214,10 +224,13 @@ impl UnderWay {
             Outcome::Limited(wait) => (wait, true),
             Outcome::Unavailable(wait) => (wait, false),
         };
-        let wait = wait.filter(|wait| !wait.is_zero()).map(|wait| wait.min(LONGEST_WAIT));
+        let asked = wait.filter(|wait| !wait.is_zero());
+        let wait = asked.map(|wait| wait.min(LONGEST_WAIT));
         let last = wait.and_then(|wait| now.checked_add(wait)).unwrap_or(now);
-        if wait.is_some() {
-            state.not_before = state.not_before.max(Some(last));
+        if let Some(asked) = asked {
+            let until = now.checked_add(asked.min(FOR_EVER)).unwrap_or(last);
+            let before = state.not_before.filter(|(_, holds_until)| *holds_until > now);
+            state.not_before = before.max(Some((until, last)));
         } else if is_limit {
             state.halve(self.sent);
         }
@@ -494,10 +507,17 @@ mod tests {
             assert!(pool.admit().await.has_permit());
             let refused = refusal(&pool, Instant::now() + 10 * SECOND).await;
             assert!(refused.contains("pool `p`") && refused.contains(" UTC, longer than"), "{refused}");
-            // After ten minutes one call tries the service.
+            // After ten minutes a call tries the service.
+            tokio::time::advance(LONGEST_WAIT - SECOND).await;
+            let late = refusal(&pool, Instant::now() + 10 * SECOND).await;
+            assert!(late.contains(" UTC, longer than"), "{late}");
+            tokio::time::advance(SECOND).await;
+            assert!(call(&pool, Outcome::Answered).await);
+            // A shorter wait counts from then on.
+            assert!(call(&pool, Outcome::Limited(Some(SECOND))).await);
             let start = Instant::now();
             assert!(call(&pool, Outcome::Answered).await);
-            assert_eq!(start.elapsed(), LONGEST_WAIT);
+            assert_eq!(start.elapsed(), SECOND);
         }
         assert!(past_deadline(Duration::MAX).contains("longer than the time that is left"));
     }
