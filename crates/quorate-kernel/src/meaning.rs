@@ -120,7 +120,11 @@ impl Meaning {
     /// The score from which on a text counts as a hit.
     pub fn threshold(&self) -> f64 {
         match self {
-            Meaning::Embedder(embedder) => f64::from(embedder.threshold()),
+            // By its shortest decimal, which is how it was written.
+            Meaning::Embedder(embedder) => {
+                let threshold = embedder.threshold();
+                threshold.to_string().parse().unwrap_or_else(|_| f64::from(threshold))
+            }
             Meaning::Question(question) => question.threshold,
         }
     }

@@ -356,3 +356,23 @@ fn doctor_lists_the_embedder_and_a_misspelt_key_is_refused_everywhere() {
         );
     }
 }
+
+// L4
+#[test]
+fn the_embedder_scores_a_text() {
+    let service = Service::start(Answers::Well);
+    let place = service.place();
+    let test = ["locks", "test", ".", "--meaning", "--trust", "--text", "Ask first. Be icy."];
+    let tested = run(&place, &[&test[..], &["--format", "json"]].concat(), Some(KEY)).assert_code(0).json();
+    assert_eq!(
+        (&tested["way"], &tested["model"], &tested["threshold"]),
+        (&json!("embedder"), &json!("temperature"), &json!(0.9))
+    );
+    let scored = &tested["texts"][0]["traits"][0];
+    assert_eq!(
+        (&scored["trait"], &scored["score"], &scored["hit"]),
+        (&json!("warmth"), &json!(1.0), &json!(true))
+    );
+    let human = run(&place, &test, Some(KEY)).assert_code(0).stdout;
+    assert!(human.contains("Compared by vectors of `temperature`; the threshold is 0.9."), "{human}");
+}

@@ -294,28 +294,21 @@ impl MeaningTest {
         let way = if self.way == QUESTION { "a question to" } else { "vectors of" };
         let model = self.model.as_ref().map_or("a model".to_owned(), |model| format!("`{model}`"));
         doc.line(format!("Compared by {way} {model}; the threshold is {}.", self.threshold));
-        let decision = |hit| if hit { Text::toned(Tone::Bad, "refused") } else { "passes".into() };
-        match &self.texts[..] {
+        let cells = |score: f64, label: &str, hit, shown: &str| -> [Text; 4] {
+            let decision = if hit { Text::toned(Tone::Bad, "refused") } else { "passes".into() };
+            [format!("{score:.4}").into(), label.into(), decision, shown.into()]
+        };
+        let rows: Vec<[Text; 4]> = match &self.texts[..] {
             [ScoredText { violates: None, traits, .. }] => {
-                let row = |scored: &TraitScore| {
-                    let score = format!("{:.4}", scored.score);
-                    [score.into(), decision(scored.hit), (&scored.text).into(), (&scored.passage).into()]
-                };
-                doc.table(Table::new(["score", "", "trait", "passage"]).with_rows(traits.iter().map(row)));
+                traits.iter().map(|of| cells(of.score, &of.text, of.hit, &of.passage)).collect()
             }
             texts => {
-                let row = |scored: &ScoredText| {
-                    let label = match scored.violates {
-                        Some(true) => "violates",
-                        Some(false) => "does not",
-                        None => "",
-                    };
-                    let score = format!("{:.4}", scored.score);
-                    [score.into(), label.into(), decision(scored.hit), (&scored.text).into()]
-                };
-                doc.table(Table::new(["score", "label", "", "text"]).with_rows(texts.iter().map(row)));
+                let label = |of: &ScoredText| if of.violates == Some(true) { "violates" } else { "does not" };
+                texts.iter().map(|of| cells(of.score, label(of), of.hit, &of.text)).collect()
             }
-        }
+        };
+        let what = if self.present.is_some() { "label" } else { "trait" };
+        doc.table(Table::new(["score", what, "", "text"]).with_rows(rows));
         let Some(present) = &self.present else { return doc };
         let of = format!("of {} examples", self.n);
         doc.line(format!("At {}, in use: {}, {of}.", present.threshold, present.counts()));
