@@ -540,7 +540,7 @@ fn errors_in_a_success_have_their_status_in_every_spelling() {
     }
     let beside = json!({"choices": [{"index": 0, "delta": {"content": ANSWER}, "error": {"message": "boom", "code": 502}}]});
     is_fault(Wire::Chat, &sse(&[beside, json!("[DONE]")]), &FaultKind::Server);
-    // What is no error stays none.
+    // These notes are not errors.
     for note in [
         json!({"status": "queued", "message": "place 3"}),
         json!({"code": 200, "message": "ok"}),
