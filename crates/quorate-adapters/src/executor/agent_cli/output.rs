@@ -173,6 +173,9 @@ const ANSWER_MESSAGES: &[&str] = &[
     "context window",
     "context length",
     "context_length",
+    "structured_output",
+    "structured output",
+    "error_max_turns",
 ];
 
 /// Whether a message is about the question or the answer, and not about the service.
@@ -320,6 +323,7 @@ mod tests {
             (OutputFormat::ClaudeJson, 0, &*reported("API Error: 529 overloaded"), "", true),
             (OutputFormat::ClaudeJson, 0, &*reported("violates our Usage Policy"), "", false),
             (OutputFormat::ClaudeJson, 256, &*reported("Prompt is too long"), "", false),
+            (OutputFormat::ClaudeJson, 0, &*reported("error_max_structured_output_retries"), "", false),
             (OutputFormat::ClaudeJson, 256, "", "exceeded the 32000 output token maximum", false),
             (OutputFormat::ClaudeJson, 0, "I would not block it.", "", false),
             (OutputFormat::Text, 0, " ", "", false),
