@@ -322,11 +322,12 @@ impl Call<'_> {
 fn is_tls_error(error: &reqwest::Error) -> bool {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
-        let inside = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
-        if error.is::<rustls::Error>() || inside.is_some_and(|inside| inside.is::<rustls::Error>()) {
+        if error.is::<rustls::Error>() {
             return true;
         }
-        cause = error.source();
+        // An I/O error gives the cause of its content, not the content.
+        let inside = error.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
+        cause = inside.map_or_else(|| error.source(), |inside| Some(inside));
     }
     false
 }

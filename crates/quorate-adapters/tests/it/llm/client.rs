@@ -170,9 +170,17 @@ async fn each_failure_is_one_request_and_says_whether_to_ask_again() {
         assert_eq!(allowed, retry, "{message}");
         assert_eq!(server.received().len(), 1, "{message}");
     }
-    let gone = json!({"base_url": "http://127.0.0.1:9", "model": "m", "pool": "gone"});
-    let failure = build(gone).unwrap().invoke(question()).await.unwrap_err();
-    assert!(failure.to_string().starts_with("cannot reach 127.0.0.1:9: "), "{failure}");
+    let unreached = async |url: &str| {
+        let block = json!({"base_url": url, "model": "m", "pool": url});
+        let failure = build(block).unwrap().invoke(question()).await.unwrap_err();
+        let Failure::Failed { message, retry } = failure else { panic!("{url}: {failure:?}") };
+        assert!(message.starts_with("cannot reach "), "{message}");
+        retry
+    };
+    assert_eq!(unreached("http://127.0.0.1:9").await, Retry::Soon);
+    // A server without TLS fails the same way each time.
+    let plain = Server::start(|_| chat(ANSWER)).await;
+    assert_eq!(unreached(&plain.url.replace("http://", "https://")).await, Retry::Never);
 }
 
 #[tokio::test]
