@@ -197,9 +197,9 @@ impl State {
         (now < until && now < holds_until).then_some(until)
     }
 
-    /// Why the service is not asked now.
+    /// Why the service is not asked now. A gateway that has calls under way may fail for one of its models alone.
     fn given_up(&self) -> Option<String> {
-        let failing = self.failing.as_ref()?;
+        let failing = self.failing.as_ref().filter(|_| self.under_way == 0)?;
         failing.given_up.clone().filter(|_| Instant::now().duration_since(failing.last) < LEFT_ALONE_FOR)
     }
 }
@@ -533,6 +533,9 @@ mod tests {
             assert!(start.elapsed() >= FAILS_FOR - 25 * SECOND, "{wait:?}: {:?}", start.elapsed());
             let refused = refusal(&pool, later()).await;
             assert!(refused.contains("failed for") && refused.contains("refused"), "{refused}");
+            pool.state().under_way = 1;
+            assert!(pool.state().given_up().is_none(), "another model may be fine");
+            pool.state().under_way = 0;
             // One call tries it later, and is not repeated.
             tokio::time::advance(LEFT_ALONE_FOR + wait.unwrap_or_default()).await;
             assert!(!call(&pool, Outcome::Unavailable(None)).await);
