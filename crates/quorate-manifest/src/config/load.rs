@@ -205,6 +205,8 @@ const MAX_RETRIES: i64 = 100;
 
 /// The keys that select the adapter or its program; one of them is required.
 const TARGET_KEYS: [&str; 4] = ["kind", "preset", "cli", "command"];
+const NO_TARGET: &str = "write `preset = \"openai\"` or another service, `kind = \"llm\"` with `base_url` and `model`, or \
+                         `command` for a program";
 
 fn parse_executor(field: &Field<'_>) -> Option<ExecutorTable> {
     let mut fields = field.fields()?;
@@ -215,7 +217,7 @@ fn parse_executor(field: &Field<'_>) -> Option<ExecutorTable> {
     let block = rest_block(field, &fields);
     if written.is_none() && !TARGET_KEYS.iter().any(|key| block.json.contains_key(*key)) {
         let message = format!("`{}` has no `kind`", field.path());
-        field.invalid_with(message, "add `kind`, `preset`, `cli` or `command`");
+        field.invalid_with(message, NO_TARGET);
     }
     let kind = match written {
         Some(field) => Some(field.named()?),

@@ -80,25 +80,10 @@ pub(super) fn kind(registry: &Registry, written: &str) -> Option<String> {
     }
 }
 
-/// What to write in a table without a kind whose other keys show what is meant.
+/// What to write in a table without a kind whose preset is unknown.
 pub(super) fn missing_kind(registry: &Registry, block: &Map<String, Json>) -> Option<String> {
-    let text = |key: &str| block.get(key).and_then(Json::as_str);
-    if let Some(preset) = text("preset") {
-        let preset = service(registry, &normalized(preset))?;
-        return Some(format!("write `preset = \"{preset}\"`"));
-    }
-    for key in ["provider", "service", "vendor", "type", "name"] {
-        if let Some(preset) = text(key).and_then(|name| service(registry, &normalized(name))) {
-            return Some(format!("write `preset = \"{preset}\"` in place of `{key}`"));
-        }
-    }
-    let is_model = ["base_url", "baseURL", "url", "endpoint", "model", "api_key"]
-        .iter()
-        .any(|key| block.contains_key(*key));
-    is_model.then(|| {
-        "write `preset = \"openai\"` or another service, or `kind = \"llm\"` with `base_url` and `model`"
-            .to_owned()
-    })
+    let written = block.get("preset").and_then(Json::as_str)?;
+    preset(registry, written).map(|preset| format!("write `preset = \"{preset}\"`"))
 }
 
 /// The preset that a name of a service means.

@@ -10,6 +10,7 @@ use quorate_kernel::ports::executor::{
 use quorate_kernel::single_call;
 use quorate_manifest::money::Money;
 use serde_json::{Value, json};
+use tokio::io::AsyncWriteExt as _;
 
 use super::server::{Server, Step, chat, chat_delta, chat_end, ok, status};
 
@@ -179,8 +180,14 @@ async fn each_failure_is_one_request_and_says_whether_to_ask_again() {
     };
     assert_eq!(unreached("http://127.0.0.1:9").await, Retry::Soon);
     // A server without TLS fails the same way each time.
-    let plain = Server::start(|_| chat(ANSWER)).await;
-    assert_eq!(unreached(&plain.url.replace("http://", "https://")).await, Retry::Never);
+    let plain = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}", plain.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = plain.accept().await {
+            let _ = client.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        }
+    });
+    assert_eq!(unreached(&url).await, Retry::Never);
 }
 
 #[tokio::test]
