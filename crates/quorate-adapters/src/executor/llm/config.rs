@@ -452,14 +452,6 @@ pub const PRESETS: &[ServicePreset] = &[
         ..ServicePreset::of("bedrock", Wire::Chat, "https://bedrock-runtime.{}.amazonaws.com/openai/v1")
     },
     ServicePreset {
-        variables: &["CLOUDFLARE_API_TOKEN"],
-        host_variable: Some(("CLOUDFLARE_ACCOUNT_ID", "ACCOUNT")),
-        ..ServicePreset::decides(
-            "cloudflare",
-            "https://api.cloudflare.com/client/v4/accounts/{}/ai/run/@cf/cloudflare",
-        )
-    },
-    ServicePreset {
         variables: &["DATABRICKS_TOKEN"],
         host_variable: Some(("DATABRICKS_HOST", "https://NAME.cloud.databricks.com")),
         ..ServicePreset::decides("databricks", "{}/ai-gateway/typesafe/v1")

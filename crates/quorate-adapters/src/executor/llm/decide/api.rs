@@ -93,7 +93,6 @@ impl Api {
     /// When the response is an error, the model declined, or the answer is not one to this question: of another type or name, with
     /// a probability that is none, or with other options.
     pub fn decode(self, body: &Json, question: &Question) -> Result<Decision, Fault> {
-        let body = content(body);
         if body.get("error").is_some_and(|error| !error.is_null()) {
             return Err(fault::from_event(body));
         }
@@ -177,14 +176,8 @@ impl Api {
     }
 }
 
-/// A response without the envelope that Cloudflare puts around it.
-fn content(body: &Json) -> &Json {
-    body.get("result").filter(|result| body.get("answers").is_none() && result.is_object()).unwrap_or(body)
-}
-
 /// The model that answered, as the service names it, and the usage that it reports. A count that cannot be read is unknown.
 pub fn read_usage(body: &Json) -> (Option<String>, Usage) {
-    let body = content(body);
     let count = |path: &str| body.pointer(&format!("/usage/{path}")).and_then(Json::as_u64);
     // No text has no tokens: a gateway that does not count says 0.
     let usage = count("input_tokens").filter(|tokens| *tokens > 0).map(|tokens_in| Usage {
