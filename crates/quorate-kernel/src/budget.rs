@@ -147,6 +147,12 @@ impl Amount {
         self.money = self.money.saturating_add(other.money);
     }
 
+    /// The amount of several calls.
+    #[must_use]
+    pub(crate) fn times(self, calls: u64) -> Amount {
+        Amount { tokens: self.tokens.saturating_mul(calls), money: self.money.saturating_mul(calls) }
+    }
+
     fn take(&mut self, other: Amount) {
         self.tokens = self.tokens.saturating_sub(other.tokens);
         self.money = self.money.saturating_sub(other.money);

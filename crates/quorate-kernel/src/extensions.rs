@@ -10,16 +10,15 @@ use quorate_protocol::storable;
 use quorate_protocol::{ApplyRule, AskedModel, Command, Event, Gather, Json, Name, SemanticMatch};
 use serde_json::{Map, json};
 
-use crate::budget::Budget;
+use crate::budget::{Amount, Budget};
 use crate::call::CallContext;
 use crate::canonical;
 use crate::meaning::{Comparison, Meaning, took_too_long};
-use crate::ports::executor::CallLimit;
 use crate::ports::extension::Meter;
 use crate::ports::extension::Rule;
 use crate::ports::extension::{self, Gather as Strategy};
 use crate::ports::ledger::{Fence, Kind};
-use crate::record::{self, Gathered, HostRule, Match, RecordData, Spent};
+use crate::record::{self, Compares, Gathered, HostRule, Match, RecordData, Spent};
 use crate::redact::Redactor;
 
 /// How long the host's own code may take.
@@ -107,13 +106,12 @@ impl Extensions {
         if let (HostCall::Match(one), Some(meaning)) = (&host_call, &self.meaning) {
             let meter = Meter::new(Arc::clone(&context.budget));
             let result = meaning.compare(one, &context, fence, &meter).await;
-            let model = result.as_ref().map_or_else(|_| meaning.model(), |compared| compared.model.clone());
             let result = result.map_err(|why| redactor.redact(&why).0);
-            let compared = Match {
-                way: meaning.way().map(str::to_owned),
-                executor: meaning.executor_name(),
-                ..match_record(one, result, &redactor.redact(&model).0)
-            };
+            let record = question_record(meaning, &result, &meter);
+            let model = result.as_ref().map_or_else(|_| meaning.model(), |compared| compared.model.clone());
+            let Match { candidate, model, probability, near, error, .. } =
+                match_record(one, result, &redactor.redact(&model).0);
+            let compared = Match { candidate, model, probability, near, error, ..record };
             return HostCallResult::of(&with_cost(compared, &meter, &context.budget));
         }
         match tokio::time::timeout(DEADLINE, self.perform(context.run.clone(), &host_call, redactor)).await {
@@ -122,11 +120,13 @@ impl Extensions {
         }
     }
 
-    /// The candidate of a comparison and the most that it takes, where its requests are paid for.
-    pub(crate) fn comparison_limit(&self, host_call: &HostCall) -> Option<(Name, CallLimit)> {
+    /// The most that a comparison takes, where it asks questions or its requests are paid for.
+    pub(crate) fn comparison_limit(&self, host_call: &HostCall, has_amount_caps: bool) -> Option<Compares> {
         let (HostCall::Match(one), Some(meaning)) = (host_call, &self.meaning) else { return None };
-        let limit = meaning.comparison_limit(one)?;
-        (limit.tokens > 0).then(|| (one.candidate.clone(), limit))
+        let (calls, most) = meaning.comparison_limit(one);
+        let most = if has_amount_caps { most } else { Amount::default() };
+        let candidate = one.candidate.clone();
+        (calls > 0 || most.tokens > 0).then_some(Compares { candidate, calls, most })
     }
 
     async fn perform(&self, run: Name, host_call: &HostCall, redactor: &Redactor) -> HostCallResult {
@@ -191,6 +191,23 @@ fn match_record(one: &SemanticMatch, result: Result<Comparison, String>, model: 
         hits.map(|score| score.place).collect()
     };
     Match { candidate, model, probability, near: compared.map(hits), error, ..Match::default() }
+}
+
+/// What a record says of an executor that was asked.
+fn question_record(meaning: &Meaning, result: &Result<Comparison, String>, meter: &Meter) -> Match {
+    let Some(asked) = meaning.asked() else { return Match::default() };
+    let own = asked.executor_name.to_string();
+    let (stand_in, asks_a_model) = match result {
+        Ok(compared) => (compared.stand_in.as_ref(), compared.asked_a_model),
+        Err(_) => (None, asked.may_ask_a_model() && meter.took().requests > 0),
+    };
+    Match {
+        way: meaning.way().map(str::to_owned),
+        executor: Some(stand_in.map_or_else(|| own.clone(), |stand_in| stand_in.executor_name.to_string())),
+        stand_in_for: stand_in.map(|_| own),
+        asks_a_model: Some(asks_a_model),
+        ..Match::default()
+    }
 }
 
 /// Adds what paid requests and questions took.

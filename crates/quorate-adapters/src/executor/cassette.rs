@@ -149,6 +149,10 @@ impl Executor for Cassette {
         self.source.as_ref().map_or(0, |source| source.retries)
     }
 
+    fn threshold(&self) -> Option<f64> {
+        self.source()?.threshold()
+    }
+
     fn call_limit(&self, prompt_tokens: u64, answer: answers::Schema) -> Option<CallLimit> {
         match self.source() {
             Some(source) => source.call_limit(prompt_tokens, answer),

@@ -366,6 +366,11 @@ pub trait Executor: Send + Sync {
         Duration::from_secs(180)
     }
 
+    /// The probability from which on it answers a yes-or-no question with yes, where it has one.
+    fn threshold(&self) -> Option<f64> {
+        None
+    }
+
     /// How many failures are tried again where the settings do not say.
     fn default_retries(&self) -> u32 {
         0

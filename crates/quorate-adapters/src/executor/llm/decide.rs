@@ -382,6 +382,10 @@ impl Executor for Decider {
         2
     }
 
+    fn threshold(&self) -> Option<f64> {
+        Some(self.threshold)
+    }
+
     fn refuses(&self, answer: Schema) -> Option<String> {
         refusal(answer)
     }
