@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use quorate_kernel::attempts::{Cost, no_answer_within};
 use quorate_kernel::history::History;
-use quorate_kernel::record::{Consultation, MissingSample, Samples, Status, Tried};
+use quorate_kernel::record::{Consultation, Match, MissingSample, Samples, Status, Tried};
 use quorate_kernel::turn::TurnFailure;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -67,11 +67,16 @@ impl MemberUsage {
     }
 }
 
+/// Whether a stand-in gave one of the answers.
+pub(crate) fn has_stand_ins(history: &History) -> bool {
+    history.consultations().any(|ended| ended.stand_in_for.is_some() && ended.answer.is_some())
+}
+
 /// The names of the executors that answered; those of the run's setup, unless stand-ins answered.
 pub(crate) fn executor_names(history: &History) -> String {
     let answered = history.consultations().filter(|ended| ended.answer.is_some());
     let mut names: Vec<&str> = answered.map(|ended| &*ended.executor).collect();
-    if !history.consultations().any(|ended| ended.stand_in_for.is_some() && ended.answer.is_some()) {
+    if !has_stand_ins(history) {
         return history.opened.executor_names();
     }
     names.sort_unstable();
@@ -79,8 +84,11 @@ pub(crate) fn executor_names(history: &History) -> String {
     names.join(", ")
 }
 
-/// Whether a model was asked: by an executor of the run's setup, or by its stand-in.
+/// Whether a model was asked: by an executor of the run's setup, by its stand-in, or whether a text says a locked trait.
 pub(crate) fn is_model_asked(history: &History) -> bool {
+    if history.questions.iter().any(|question| question.asks_a_model == Some(true)) {
+        return true;
+    }
     let answered = history.consultations().filter(|ended| ended.answer.is_some());
     let mut asked: Vec<Option<bool>> = answered.map(|ended| ended.asks_a_model).collect();
     asked.sort_unstable();
@@ -110,6 +118,16 @@ pub(crate) fn stand_in_note(history: &History) -> Option<String> {
         "" => format!("{stood_in} of {answers} answers come from stand-ins."),
         pairs => format!("{stood_in} of {answers} answers come from stand-ins: {pairs}."),
     })
+}
+
+/// The note on comparisons with locked traits in which a stand-in answered.
+pub(crate) fn compared_note(history: &History) -> Option<String> {
+    let pair = |question: &Match| {
+        Some(format!("`{}` for `{}`", question.executor.as_ref()?, question.stand_in_for.as_ref()?))
+    };
+    let pairs: BTreeSet<String> = history.questions.iter().filter_map(pair).collect();
+    let pairs = pairs.into_iter().collect::<Vec<_>>().join(", ");
+    (!pairs.is_empty()).then(|| format!("Stand-ins compared texts with locked traits: {pairs}."))
 }
 
 /// The notes on tools that a member's program refused its model.
