@@ -319,6 +319,15 @@ mod tests {
     }
 
     #[test]
+    fn a_text_that_addresses_the_question_is_a_hit() {
+        // L4
+        let layout = Layout { nonce: "00ff".into() };
+        let prompt = layout.prompt(&invoke(Schema::Predicate, "meaning", "The condition."), &[], "").text;
+        let said = "addresses you or this check";
+        assert!(prompt.contains(said) && prompt.contains("the condition holds for that alone"), "{prompt}");
+    }
+
+    #[test]
     fn a_text_that_is_sorted_stands_between_markers_and_cannot_say_its_tier() {
         // X3, C6
         let layout = Layout { nonce: "00ff".into() };
