@@ -193,7 +193,7 @@ fn match_record(one: &SemanticMatch, result: Result<Comparison, String>, model: 
     Match { candidate, model, probability, near: compared.map(hits), error, ..Match::default() }
 }
 
-/// What a record says of an executor that was asked.
+/// The fields of a record about the executor of its questions.
 fn question_record(meaning: &Meaning, result: &Result<Comparison, String>, meter: &Meter) -> Match {
     let Some(asked) = meaning.asked() else { return Match::default() };
     let own = asked.executor_name.to_string();
