@@ -45,9 +45,7 @@ impl AgentCli {
             Termination::Exited(status) if status.success() => {
                 return Ok(String::from_utf8_lossy(&ended.stdout).into_owned());
             }
-            Termination::Exited(status) => {
-                output::describe_failure(presets::OutputFormat::Text, status, &ended.stdout, &ended.stderr)
-            }
+            Termination::Exited(status) => oneshot::describe_exit(status, &ended.stdout, &ended.stderr),
             Termination::DeadlinePassed => return Err(Failure::TimedOut),
             Termination::Overflowed => "printed more than is read".to_owned(),
         };
@@ -128,9 +126,10 @@ impl Executor for AgentCli {
         notes.note(|noted| noted.version = oneshot::cached_version(&launch.program));
         let launch = Arc::new(launch);
         let ended = call::run(Arc::clone(&launch), invocation.prompt, deadline).await?;
-        let printed = String::from_utf8_lossy(&ended.stdout);
-        let (model, usage) = self.config.output.model_and_usage(&printed);
-        let refused_tools = self.config.output.refused_tools(&printed);
+        let format = self.config.output;
+        let values = format.values(&ended.stdout);
+        let (model, usage) = format.model_and_usage(&values);
+        let refused_tools = presets::envelope::refused_tools(&values);
         let last_words = oneshot::excerpt(&String::from_utf8_lossy(&ended.stderr));
         notes.note(|noted| {
             noted.usage = Some(usage);
@@ -148,7 +147,7 @@ impl Executor for AgentCli {
             ));
         }
         let command = self.config.command_name();
-        match output::read_reply(self.config.output, form, &command, ended, files.as_ref(), &notes) {
+        match output::read_reply(format, form, &command, ended, &values, files.as_ref(), &notes) {
             Ok(reply) => Ok(Reply { model, usage, ..reply }),
             Err(failure) => Err(with_sandbox_hint(failure, launch.sandbox.as_ref())),
         }

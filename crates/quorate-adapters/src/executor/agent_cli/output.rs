@@ -13,40 +13,41 @@ use super::presets::{ModelAndUsage, OutputFormat, ReplyError, claude, codex, env
 use super::running_process::STDOUT_CAP;
 
 impl OutputFormat {
-    /// The model that answered and the attempt's usage, with or without a reply.
-    pub(super) fn model_and_usage(self, stdout: &str) -> ModelAndUsage {
-        match self {
-            OutputFormat::Text => ModelAndUsage::default(),
-            OutputFormat::ClaudeJson => claude::model_and_usage(stdout),
-            OutputFormat::CodexJsonl => codex::model_and_usage(stdout),
-            OutputFormat::GeminiJson => gemini::model_and_usage(stdout),
-        }
-    }
-
-    /// The tools that the CLI refused its model.
-    pub(super) fn refused_tools(self, stdout: &str) -> Vec<String> {
+    /// The JSON values on stdout, which the other functions read; none for plain text.
+    pub(super) fn values(self, stdout: &[u8]) -> Vec<Json> {
         match self {
             OutputFormat::Text => Vec::new(),
-            _ => envelope::refused_tools(stdout),
+            _ => envelope::values(&String::from_utf8_lossy(stdout)),
         }
     }
 
-    fn reply(self, stdout: &str, last_message: Option<String>) -> Result<Reply, ReplyError> {
+    /// The model that answered and the attempt's usage, with or without a reply.
+    pub(super) fn model_and_usage(self, values: &[Json]) -> ModelAndUsage {
+        match self {
+            OutputFormat::Text => ModelAndUsage::default(),
+            OutputFormat::ClaudeJson => claude::model_and_usage(values),
+            OutputFormat::CodexJsonl => codex::model_and_usage(values),
+            OutputFormat::GeminiJson => gemini::model_and_usage(values),
+        }
+    }
+
+    fn reply(self, stdout: &str, values: &[Json], last_message: Option<String>) -> Result<Reply, ReplyError> {
         match self {
             OutputFormat::Text => Ok(Reply { text: stdout.to_owned(), ..Reply::default() }),
-            OutputFormat::ClaudeJson => claude::read(stdout),
-            OutputFormat::CodexJsonl => codex::read(stdout, last_message),
-            OutputFormat::GeminiJson => gemini::read(stdout),
+            OutputFormat::CodexJsonl => codex::read(values, last_message),
+            OutputFormat::ClaudeJson | OutputFormat::GeminiJson => envelope::read(values),
         }
     }
 }
 
-/// The reply in a command's output, or the failure. `form` is the schema of the answer.
+/// The reply in a command's output, or the failure. `form` is the schema of the answer, `values` what
+/// [`OutputFormat::values`] reads.
 pub(super) fn read_reply(
     output: OutputFormat,
     form: Schema,
     command: &str,
     ended: CallOutput,
+    values: &[Json],
     files: Option<&AttemptFiles>,
     notes: &Notes,
 ) -> Result<Reply, Failure> {
@@ -64,7 +65,11 @@ pub(super) fn read_reply(
         }
     };
     if !status.success() {
-        return Err(failure(&describe_failure(output, status, &ended.stdout, &ended.stderr)));
+        let said = match output.reply("", values, None) {
+            Err(ReplyError::Reported(error)) => with_excerpt(&describe_status(status), &error),
+            _ => describe_exit(status, &ended.stdout, &ended.stderr),
+        };
+        return Err(failure(&said));
     }
     let stdout = match String::from_utf8(ended.stdout) {
         Ok(stdout) => stdout,
@@ -81,7 +86,7 @@ pub(super) fn read_reply(
     if let Some(meaning) = says_so(&stdout) {
         return Err(failure(&with_excerpt(&format!("gave no answer: {meaning}"), &stdout)));
     }
-    let read = match output.reply(&stdout, last_message) {
+    let read = match output.reply(&stdout, values, last_message) {
         Ok(reply) if output == OutputFormat::Text && form.is_structured() => {
             Ok(Reply { text: envelope::without_notices(&reply.text), ..reply })
         }
@@ -104,19 +109,6 @@ pub(super) fn read_reply(
     match limit(&reply.text) {
         None => Ok(reply),
         Some(meaning) => Err(failure(&with_excerpt(&format!("gave no answer: {meaning}"), &reply.text))),
-    }
-}
-
-/// How an unsuccessful command ended, with an excerpt of its output.
-pub(super) fn describe_failure(
-    output: OutputFormat,
-    status: std::process::ExitStatus,
-    stdout: &[u8],
-    stderr: &[u8],
-) -> String {
-    match output.reply(&String::from_utf8_lossy(stdout), None) {
-        Err(ReplyError::Reported(error)) => with_excerpt(&describe_status(status), &error),
-        _ => describe_exit(status, stdout, stderr),
     }
 }
 
@@ -250,7 +242,7 @@ mod tests {
             stdout: stdout.as_bytes().to_vec(),
             stderr: stderr.as_bytes().to_vec(),
         };
-        read_reply(OutputFormat::Text, form, "x", ended, None, &Notes::default())
+        read_reply(OutputFormat::Text, form, "x", ended, &[], None, &Notes::default())
             .map(|reply| reply.text)
             .map_err(|failure| failure.to_string())
     }
@@ -270,13 +262,14 @@ mod tests {
 
     #[test]
     fn an_answer_without_an_envelope_is_an_answer() {
-        let judged = |output, form, stdout: &str| {
+        let judged = |output: OutputFormat, form, stdout: &str| {
             let ended = CallOutput {
                 termination: Termination::Exited(ExitStatus::from_raw(0)),
                 stdout: stdout.as_bytes().to_vec(),
                 stderr: Vec::new(),
             };
-            read_reply(output, form, "x", ended, None, &Notes::default()).map(|reply| reply.text)
+            let values = output.values(&ended.stdout);
+            read_reply(output, form, "x", ended, &values, None, &Notes::default()).map(|reply| reply.text)
         };
         let answer = "Here it is:\n{\"would_block\": false}\n";
         for output in [OutputFormat::ClaudeJson, OutputFormat::CodexJsonl, OutputFormat::GeminiJson] {
@@ -304,14 +297,16 @@ mod tests {
 
     #[test]
     fn a_stand_in_is_asked_after_failures_of_the_service_alone() {
-        let stands_in = |output, status: i32, stdout: &str, stderr: &str| {
+        let stands_in = |output: OutputFormat, status: i32, stdout: &str, stderr: &str| {
             let ended = CallOutput {
                 termination: Termination::Exited(ExitStatus::from_raw(status)),
                 stdout: stdout.as_bytes().to_vec(),
                 stderr: stderr.as_bytes().to_vec(),
             };
             let notes = Notes::default();
-            assert!(read_reply(output, Schema::FirstAnswer, "x", ended, None, &notes).is_err(), "{stdout}");
+            let values = output.values(&ended.stdout);
+            let read = read_reply(output, Schema::FirstAnswer, "x", ended, &values, None, &notes);
+            assert!(read.is_err(), "{stdout}");
             !notes.read().no_stand_in
         };
         let reported = |said: &str| format!(r#"{{"type": "result", "is_error": true, "result": "{said}"}}"#);

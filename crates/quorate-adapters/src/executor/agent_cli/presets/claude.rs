@@ -6,13 +6,13 @@
 
 use std::ffi::OsString;
 
-use quorate_kernel::ports::executor::{Reply, Usage};
+use quorate_kernel::ports::executor::Usage;
 use quorate_manifest::money::Money;
 use quorate_protocol::{Json, answers};
 
 use super::{ArgumentBuilder, ArgumentInputs, CliPreset, ModelAndUsage, ServerPassing, count, envelope};
 use crate::executor::agent_cli::judge::{Judge, JudgeConfig, JudgeSetup, SYSTEM_PROMPT};
-use crate::executor::agent_cli::presets::{OutputFormat, ReplyError};
+use crate::executor::agent_cli::presets::OutputFormat;
 
 /// The longest schema that is passed as an argument; the system's own limit is 128 KiB for one.
 const MAX_SCHEMA_BYTES: usize = 64 << 10;
@@ -108,16 +108,10 @@ fn accepted_schema(_: answers::Schema, schema: &Json) -> Option<Json> {
 }
 
 /// The attempt's usage and the model that answered, with or without a reply.
-pub(in crate::executor::agent_cli) fn model_and_usage(stdout: &str) -> ModelAndUsage {
-    let values = envelope::values(stdout);
+pub(in crate::executor::agent_cli) fn model_and_usage(values: &[Json]) -> ModelAndUsage {
     let envelope =
         values.iter().rev().find(|value| envelope::is_envelope(value) || value.get("usage").is_some());
     envelope.map_or_else(ModelAndUsage::default, |envelope| (model(envelope), usage(envelope)))
-}
-
-/// The reply in an envelope: with `--verbose` and as `stream-json` it comes after all messages.
-pub(in crate::executor::agent_cli) fn read(stdout: &str) -> Result<Reply, ReplyError> {
-    envelope::read(&envelope::values(stdout))
 }
 
 /// The model with the most output; small helper models are listed next to it.
@@ -248,13 +242,19 @@ fn furnish(session: &JudgeSetup<'_>) -> Result<JudgeConfig, String> {
 mod tests {
     use std::path::Path;
 
-    use super::{ReplyError, Usage, accepted_schema, arguments, model_and_usage, read};
+    use super::{Usage, accepted_schema, arguments, envelope, model_and_usage};
     use crate::executor::agent_cli::call::AttemptFiles;
-    use crate::executor::agent_cli::presets::{ArgumentInputs, words};
+    use crate::executor::agent_cli::presets::envelope::values;
+    use crate::executor::agent_cli::presets::{ArgumentInputs, ReplyError, words};
     use crate::executor::agent_cli::tool_grants::{ToolGrants, fixture};
+    use quorate_kernel::ports::executor::Reply;
     use quorate_manifest::money::Money;
     use quorate_protocol::answers;
     use serde_json::json;
+
+    fn read(stdout: &str) -> Result<Reply, ReplyError> {
+        envelope::read(&values(stdout))
+    }
 
     #[test]
     fn the_schema_goes_along_as_the_cli_accepts_it() {
@@ -325,7 +325,7 @@ mod tests {
                 "structured_output":{"score":3}}"#;
         let reply = read(printed).unwrap();
         assert_eq!(reply.text, r#"{"score":3}"#);
-        let (model, usage) = model_and_usage(printed);
+        let (model, usage) = model_and_usage(&values(printed));
         assert_eq!(model.as_deref(), Some("large"));
         assert_eq!((usage.tokens_in, usage.tokens_cached), (Some(31669), Some(22296)));
         assert_eq!((usage.tokens_out, usage.money), (Some(121), None));
@@ -338,13 +338,13 @@ mod tests {
             "modelUsage":{"small":{"inputTokens":10,"outputTokens":3,"cacheReadInputTokens":4},
                           "large":{"inputTokens":20,"outputTokens":5,"cacheCreationInputTokens":6}}}"#;
         assert!(read(printed).is_err());
-        let (model, usage) = model_and_usage(printed);
+        let (model, usage) = model_and_usage(&values(printed));
         assert_eq!(model.as_deref(), Some("large"));
         let Usage { tokens_in, tokens_cached, tokens_out, money, .. } = usage;
         assert_eq!((tokens_in, tokens_cached, tokens_out), (Some(40), Some(4), Some(8)));
         assert_eq!(money, Some(Money::from_nanos(13_037_250)));
-        assert_eq!(model_and_usage("no JSON"), (None, Usage::default()));
-        assert_eq!(model_and_usage(r#"{"total_cost_usd":-1}"#).1.money, None);
+        assert_eq!(model_and_usage(&values("no JSON")), (None, Usage::default()));
+        assert_eq!(model_and_usage(&[json!({"total_cost_usd": -1})]).1.money, None);
     }
 
     #[test]

@@ -83,22 +83,22 @@ fn chooses_sandbox(arg: &str) -> bool {
 /// The reply in the events, or in the file of the last message. Without the file, the events have to be whole from the
 /// message to the end of the turn.
 pub(in crate::executor::agent_cli) fn read(
-    stdout: &str,
+    values: &[Json],
     last_message: Option<String>,
 ) -> Result<Reply, ReplyError> {
     let (mut message, mut error, mut has_ended) = (None, None, false);
-    for event in envelope::values(stdout) {
-        match text_of(&event, "type") {
-            Some("item.completed") => message = agent_message(&event).or(message),
+    for event in values {
+        match text_of(event, "type") {
+            Some("item.completed") => message = agent_message(event).or(message),
             Some("turn.started") => has_ended = false,
             // It went on after an `error`, such as a lost connection.
             Some("turn.completed") => (error, has_ended) = (None, true),
             Some("turn.failed") => {
-                return Err(ReplyError::Reported(envelope::error(&event).unwrap_or_default()));
+                return Err(ReplyError::Reported(envelope::error(event).unwrap_or_default()));
             }
-            Some("error") => error = envelope::error(&event),
+            Some("error") => error = envelope::error(event),
             None if event.is_null() => message = None,
-            None if envelope::is_envelope(&event) => error = envelope::error(&event).or(error),
+            None if envelope::is_envelope(event) => error = envelope::error(event).or(error),
             _ => {}
         }
     }
@@ -110,9 +110,9 @@ pub(in crate::executor::agent_cli) fn read(
 }
 
 /// The attempt's usage, with or without a reply. The events do not name the model.
-pub(in crate::executor::agent_cli) fn model_and_usage(stdout: &str) -> ModelAndUsage {
+pub(in crate::executor::agent_cli) fn model_and_usage(values: &[Json]) -> ModelAndUsage {
     let mut usage = Usage::default();
-    for event in envelope::values(stdout) {
+    for event in values {
         if let Some(counts) = event.get("usage") {
             usage = Usage {
                 tokens_in: count(counts, "input_tokens"),
@@ -377,6 +377,7 @@ mod tests {
 
     use super::{ReplyError, arguments, model_and_usage, read};
     use crate::executor::agent_cli::call::AttemptFiles;
+    use crate::executor::agent_cli::presets::envelope::values;
     use crate::executor::agent_cli::presets::{ArgumentInputs, words};
     use crate::executor::agent_cli::tool_grants::{ToolGrants, fixture};
     use serde_json::json;
@@ -462,23 +463,23 @@ mod tests {
 
     #[test]
     fn the_last_message_is_the_answer() {
-        let reply = read(EVENTS, Some("{\"a\":2}".into())).unwrap();
+        let reply = read(&values(EVENTS), Some("{\"a\":2}".into())).unwrap();
         assert_eq!(reply.text, "{\"a\":2}");
-        let usage = model_and_usage(EVENTS).1;
+        let usage = model_and_usage(&values(EVENTS)).1;
         assert_eq!((usage.tokens_in, usage.tokens_out), (Some(24763), Some(122)));
         assert_eq!(usage.tokens_cached, Some(24448));
-        assert_eq!(read(EVENTS, None).unwrap().text, "{\"a\":1}");
+        assert_eq!(read(&values(EVENTS), None).unwrap().text, "{\"a\":1}");
     }
 
     #[test]
     fn an_error_is_no_answer() {
         let failed = r#"{"type":"turn.failed","error":{"message":"You've hit your usage limit."}}"#;
         assert_eq!(
-            read(failed, None).unwrap_err(),
+            read(&values(failed), None).unwrap_err(),
             ReplyError::Reported("You've hit your usage limit.".into())
         );
-        assert_eq!(model_and_usage(&format!("{EVENTS}{failed}")).1.tokens_out, Some(122));
-        assert_eq!(read("Not inside a trusted directory", None).unwrap_err(), ReplyError::Malformed);
+        assert_eq!(model_and_usage(&values(&format!("{EVENTS}{failed}"))).1.tokens_out, Some(122));
+        assert_eq!(read(&[], None).unwrap_err(), ReplyError::Malformed);
     }
 }
 

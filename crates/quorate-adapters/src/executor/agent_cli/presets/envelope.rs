@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 use quorate_kernel::ports::executor::Reply;
 use quorate_protocol::Json;
@@ -22,7 +23,7 @@ const MAX_REASON: usize = 400;
 
 /// The JSON values of an output in their order, the items of lists one by one. [`Json::Null`] stands for a value that is cut
 /// off or broken.
-pub(super) fn values(stdout: &str) -> Vec<Json> {
+pub(in crate::executor::agent_cli) fn values(stdout: &str) -> Vec<Json> {
     let (text, mut found, mut at) = (without_decoration(stdout), Vec::new(), 0);
     while at < text.len() {
         let end = text[at..].find('\n').map_or(text.len(), |offset| at + offset + 1);
@@ -36,10 +37,7 @@ pub(super) fn values(stdout: &str) -> Vec<Json> {
                 found.push(Json::Null);
                 end
             }
-            None => {
-                values_within(&text[start..end], &mut found);
-                end
-            }
+            None => values_within(&text, start..end, &mut found),
         };
     }
     found
@@ -59,11 +57,11 @@ fn first_value(text: &str) -> Option<Result<(Json, usize), ()>> {
     }
 }
 
-/// Adds the objects that stand behind words on a line.
-fn values_within(line: &str, found: &mut Vec<Json>) {
-    let mut at = 0;
-    while let Some(start) = line[at..].find('{').map(|offset| at + offset) {
-        at = match first_value(&line[start..]) {
+/// Adds the objects that begin behind words on a line, and returns where to read on.
+fn values_within(text: &str, line: Range<usize>, found: &mut Vec<Json>) -> usize {
+    let mut at = line.start;
+    while let Some(start) = text.get(at..line.end).and_then(|rest| rest.find('{')).map(|offset| at + offset) {
+        at = match first_value(&text[start..]) {
             Some(Ok((value, length))) => {
                 found.push(value);
                 start + length
@@ -71,6 +69,7 @@ fn values_within(line: &str, found: &mut Vec<Json>) {
             _ => start + 1,
         };
     }
+    at.max(line.end)
 }
 
 fn flatten(value: Json, into: &mut Vec<Json>) {
@@ -101,7 +100,7 @@ pub(in crate::executor::agent_cli) fn without_notices(stdout: &str) -> String {
 }
 
 /// The reply in an output of envelopes.
-pub(super) fn read(values: &[Json]) -> Result<Reply, ReplyError> {
+pub(in crate::executor::agent_cli) fn read(values: &[Json]) -> Result<Reply, ReplyError> {
     let envelopes: Vec<&Json> = values.iter().filter(|value| is_envelope(value)).collect();
     if let Some(error) = envelopes.iter().find_map(|envelope| error(envelope)) {
         return Err(ReplyError::Reported(error));
@@ -207,9 +206,9 @@ pub(super) fn text_of<'v>(value: &'v Json, key: &str) -> Option<&'v str> {
 }
 
 /// The tools that a CLI refused its model, without duplicates.
-pub(in crate::executor::agent_cli) fn refused_tools(stdout: &str) -> Vec<String> {
+pub(in crate::executor::agent_cli) fn refused_tools(values: &[Json]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
-    for value in &values(stdout) {
+    for value in values {
         let list = value.get("permission_denials").and_then(Json::as_array).into_iter().flatten();
         let listed = list.filter_map(|denial| {
             denial
@@ -238,8 +237,8 @@ pub(in crate::executor::agent_cli) fn refused_tools(stdout: &str) -> Vec<String>
 
 #[cfg(test)]
 mod tests {
-    use super::{ReplyError, refused_tools, values, without_notices};
-    use crate::executor::agent_cli::presets::{claude, codex, gemini};
+    use super::{ReplyError, read, refused_tools, values, without_notices};
+    use crate::executor::agent_cli::presets::codex;
     use serde_json::json;
 
     const CLAUDE: &str = r#"{"type":"result","subtype":"success","is_error":false,"result":"{\"a\":1}"}"#;
@@ -255,7 +254,7 @@ mod tests {
 
     /// What each preset reads in an output that `with` makes of its envelope.
     fn read_all(with: impl Fn(&str) -> String) -> [Result<String, ReplyError>; 3] {
-        [claude::read(&with(CLAUDE)), gemini::read(&with(GEMINI)), codex::read(&with(CODEX), None)]
+        [read(&values(&with(CLAUDE))), read(&values(&with(GEMINI))), codex::read(&values(&with(CODEX)), None)]
             .map(|read| read.map(|reply| reply.text))
     }
 
@@ -280,13 +279,14 @@ mod tests {
             for text in [
                 read_all(|envelope| format!("{stray}\n{envelope}\n")),
                 read_all(|envelope| format!("{envelope}\n{stray}\n")),
+                read_all(|envelope| format!("Data collection is disabled. {envelope}\n{stray}\n")),
                 read_all(|envelope| format!("{stray}\r\n\u{feff}{envelope}\r\n{stray}\r\n")),
                 read_all(|envelope| format!("\u{1b}[?25l\u{1b}[2K{envelope}\u{1b}[?25h\n{stray}")),
             ] {
                 assert_eq!(text, [(); 3].map(|()| Ok(ANSWER.to_owned())), "{stray:?}");
             }
         }
-        let same_line = claude::read(&format!("Warning: old version {CLAUDE} done")).unwrap();
+        let same_line = read(&values(&format!("Warning: old version {CLAUDE} done"))).unwrap();
         assert_eq!(same_line.text, ANSWER);
     }
 
@@ -303,31 +303,20 @@ mod tests {
             let streamed =
                 format!("{}\n{claude}", json!({"type": "assistant", "message": {"content": "no"}}));
             for read in [
-                claude::read(&claude),
-                claude::read(&listed),
-                claude::read(&streamed),
-                claude::read(&format!("{claude}\n{claude}")),
-                gemini::read(&gemini),
-                gemini::read(&format!("[{gemini}]")),
-                codex::read(&codex, None),
-                codex::read(&format!("[{}]", codex.replace('\n', ",")), None),
+                read(&values(&claude)),
+                read(&values(&listed)),
+                read(&values(&streamed)),
+                read(&values(&format!("{claude}\n{claude}"))),
+                read(&values(&gemini)),
+                read(&values(&format!("[{gemini}]"))),
+                codex::read(&values(&codex), None),
+                codex::read(&values(&format!("[{}]", codex.replace('\n', ","))), None),
             ] {
                 assert_eq!(read.unwrap().text, expected, "{result}");
             }
         }
         let structured = json!({"type": "result", "result": "Done.", "structured_output": ANSWER});
-        assert_eq!(claude::read(&structured.to_string()).unwrap().text, ANSWER);
-        let stream = [
-            json!({"type": "init", "session_id": "s"}),
-            json!({"type": "message", "role": "user", "content": "x"}),
-            json!({"type": "message", "role": "assistant", "content": "{\"a\"", "delta": true}),
-            json!({"type": "message", "role": "assistant", "content": ":1}", "delta": true}),
-            json!({"type": "result", "status": "success", "stats": {"input_tokens": 3, "output_tokens": 4}}),
-        ];
-        let lines: Vec<String> = stream.iter().map(ToString::to_string).collect();
-        assert_eq!(gemini::read(&lines.join("\n")).unwrap().text, ANSWER);
-        assert_eq!(gemini::model_and_usage(&lines.join("\n")).1.tokens_out, Some(4));
-        assert!(gemini::read(&lines[..4].join("\n")).is_err(), "the stream is cut");
+        assert_eq!(read(&[structured]).unwrap().text, ANSWER);
     }
 
     #[test]
@@ -357,26 +346,28 @@ mod tests {
             let beside = format!("{CLAUDE}\n{whole}\n{CLAUDE}");
             let expected = Err(ReplyError::Reported(expected.to_owned()));
             for output in [&whole, &beside, &format!("[{whole}]"), &format!("Warning: x\n{whole}")] {
-                assert_eq!(claude::read(output), expected, "{output}");
-                assert_eq!(gemini::read(output), expected, "{output}");
+                assert_eq!(read(&values(output)), expected, "{output}");
             }
         }
         let failed = r#"{"type":"turn.failed","error":{"message":"limit"}}"#;
         for output in [format!("{CODEX}\n{failed}"), format!("{failed}\n{CODEX}")] {
-            assert_eq!(codex::read(&output, Some(ANSWER.into())), Err(ReplyError::Reported("limit".into())));
+            assert_eq!(
+                codex::read(&values(&output), Some(ANSWER.into())),
+                Err(ReplyError::Reported("limit".into()))
+            );
         }
         let earlier = CODEX.replace("\"type\":\"agent_message\"", "\"item_type\":\"assistant_message\"");
-        assert_eq!(codex::read(&earlier, None).map(|reply| reply.text), Ok(ANSWER.to_owned()));
+        assert_eq!(codex::read(&values(&earlier), None).map(|reply| reply.text), Ok(ANSWER.to_owned()));
         let reconnected = format!("{}\n{CODEX}", r#"{"type":"error","message":"Reconnecting... 1/5"}"#);
-        assert!(codex::read(&reconnected, None).is_ok());
+        assert!(codex::read(&values(&reconnected), None).is_ok());
     }
 
     #[test]
     fn what_is_cut_off_or_contradicts_itself_is_no_answer() {
         let other = CLAUDE.replace(":1", ":2");
-        assert_eq!(claude::read(&format!("{CLAUDE}\n{other}")), Err(ReplyError::Ambiguous));
+        assert_eq!(read(&values(&format!("{CLAUDE}\n{other}"))), Err(ReplyError::Ambiguous));
         assert_eq!(
-            gemini::read(&format!("{GEMINI}\n{}", GEMINI.replace(":1", ":2"))),
+            read(&values(&format!("{GEMINI}\n{}", GEMINI.replace(":1", ":2")))),
             Err(ReplyError::Ambiguous)
         );
         for output in [
@@ -386,8 +377,7 @@ mod tests {
             &format!("[{}", CLAUDE),
             "{\"type\":\"result\",\n\"structured_output\": {\"result\": \"{}\"},\nnpm notice",
         ] {
-            assert_eq!(claude::read(output), Err(ReplyError::Malformed), "{output}");
-            assert_eq!(gemini::read(output), Err(ReplyError::Malformed), "{output}");
+            assert_eq!(read(&values(output)), Err(ReplyError::Malformed), "{output}");
         }
         let lines: Vec<&str> = CODEX.lines().collect();
         for output in [
@@ -395,8 +385,8 @@ mod tests {
             format!("{}\n{}\n{}", lines[1], &lines[1][..30], lines[2]),
             format!("{}\n{}", lines[0], lines[2]),
         ] {
-            assert_eq!(codex::read(&output, None), Err(ReplyError::Malformed), "{output}");
-            assert!(codex::read(&output, Some(ANSWER.into())).is_ok(), "{output}");
+            assert_eq!(codex::read(&values(&output), None), Err(ReplyError::Malformed), "{output}");
+            assert!(codex::read(&values(&output), Some(ANSWER.into())).is_ok(), "{output}");
         }
     }
 
@@ -430,10 +420,10 @@ mod tests {
             (json!({"type": "result", "permission_denials": []}), &[]),
             (json!({"type": "result", "permission_denials": "Bash"}), &[]),
         ] {
-            assert_eq!(refused_tools(&format!("Warning\n{output}\n")), expected, "{output}");
+            assert_eq!(refused_tools(&values(&format!("Warning\n{output}\n"))), expected, "{output}");
         }
         let many: Vec<_> = (0..100).map(|n| json!({"tool_name": format!("t{n}")})).collect();
-        assert_eq!(refused_tools(&json!({"permission_denials": many}).to_string()).len(), super::MAX_TOOLS);
+        assert_eq!(refused_tools(&[json!({"permission_denials": many})]).len(), super::MAX_TOOLS);
     }
 
     #[test]
@@ -447,7 +437,9 @@ mod tests {
     // Outputs of 4 MiB are read in their size.
     #[test]
     fn long_outputs_take_linear_time() {
-        for piece in ["{", "[", "{\"", "x {\"a\":{", "{\"a\":[1,\n", "\u{1b}[", "x {}", "{\"a\":1}\n"] {
+        for piece in
+            ["{", "[", "{\"", "x {\"a\":{", "{\"a\":[1,\n", "\u{1b}[", "x {}", "x {\"a\":[\n", "{\"a\":1}\n"]
+        {
             let _ = values(&piece.repeat(20_000));
         }
     }

@@ -7,16 +7,15 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use quorate_kernel::ports::executor::{Reply, Usage};
+use quorate_kernel::ports::executor::Usage;
 use quorate_protocol::Json;
 use serde_json::json;
 
-use super::envelope::{self, text_of};
 use super::{
     ArgumentBuilder, ArgumentInputs, CliPreset, ModelAndUsage, ServerPassing, count, unchanged_schema,
 };
 use crate::executor::agent_cli::judge::{HOME, Judge, JudgeConfig, JudgeSetup, SYSTEM_PROMPT};
-use crate::executor::agent_cli::presets::{OutputFormat, ReplyError};
+use crate::executor::agent_cli::presets::OutputFormat;
 
 pub(super) const PRESET: CliPreset = CliPreset {
     name: "gemini",
@@ -47,36 +46,11 @@ fn arguments(ask: &ArgumentInputs<'_>) -> Vec<OsString> {
     arguments.judge_config(ask.judge_config).model("--model", ask.model).extra_args(ask.extra_args).list
 }
 
-/// The reply in an envelope, or in the events that `--output-format stream-json` prints in place of it.
-pub(in crate::executor::agent_cli) fn read(stdout: &str) -> Result<Reply, ReplyError> {
-    let mut values = envelope::values(stdout);
-    let mut streamed = String::new();
-    for event in values.iter().filter(|event| text_of(event, "type") == Some("message")) {
-        if text_of(event, "role") == Some("assistant") {
-            streamed.push_str(text_of(event, "content").unwrap_or_default());
-        }
-    }
-    // The event at the end of a stream has the status and no text.
-    let last = values.iter_mut().rfind(|event| text_of(event, "type") == Some("result"));
-    if let Some(Json::Object(last)) = last.filter(|_| !streamed.is_empty()) {
-        last.entry("response").or_insert(Json::String(streamed));
-    }
-    envelope::read(&values)
-}
-
 /// The attempt's usage, with or without a reply: tokens of all models together, and the model with the most output,
 /// since a small one may route before it.
-pub(in crate::executor::agent_cli) fn model_and_usage(stdout: &str) -> ModelAndUsage {
-    let values = envelope::values(stdout);
-    let Some(stats) = values.iter().rev().find_map(|value| value.get("stats")) else {
-        return ModelAndUsage::default();
-    };
-    let Some(models) = stats.get("models").and_then(Json::as_object) else {
-        // The event at the end of a stream.
-        let [tokens_in, tokens_cached, tokens_out] =
-            ["input_tokens", "cached", "output_tokens"].map(|key| count(stats, key));
-        return (None, Usage { tokens_in, tokens_cached, tokens_out, ..Usage::default() });
-    };
+pub(in crate::executor::agent_cli) fn model_and_usage(values: &[Json]) -> ModelAndUsage {
+    let models = values.iter().rev().find_map(|value| value.get("stats")?.get("models")?.as_object());
+    let Some(models) = models else { return ModelAndUsage::default() };
     let tokens = |model: &Json, key: &str| model.get("tokens").and_then(|tokens| count(tokens, key));
     let written = |model: &Json| {
         ["candidates", "thoughts"].iter().filter_map(|key| tokens(model, key)).reduce(u64::saturating_add)
@@ -199,8 +173,9 @@ fn policy(tools: &[String]) -> String {
 mod tests {
     use std::path::Path;
 
-    use super::{ReplyError, arguments, model_and_usage, read};
-    use crate::executor::agent_cli::presets::{ArgumentInputs, words};
+    use super::{arguments, model_and_usage};
+    use crate::executor::agent_cli::presets::envelope::{read, values};
+    use crate::executor::agent_cli::presets::{ArgumentInputs, ReplyError, words};
     use crate::executor::agent_cli::tool_grants::{ToolGrants, fixture};
     use serde_json::json;
 
@@ -235,9 +210,9 @@ mod tests {
             {"response": "{\"a\":1}", "stats": {"models": {
                 "pro": {"tokens": {"prompt": 24939, "candidates": 20, "total": 25113, "cached": 21263, "thoughts": 154}},
                 "flash": {"tokens": {"prompt": 61, "candidates": 4}}}}}"#;
-        let reply = read(printed).unwrap();
+        let reply = read(&values(printed)).unwrap();
         assert_eq!(reply.text, "{\"a\":1}");
-        let (model, usage) = model_and_usage(printed);
+        let (model, usage) = model_and_usage(&values(printed));
         assert_eq!(model.as_deref(), Some("pro"));
         assert_eq!((usage.tokens_in, usage.tokens_out), (Some(25000), Some(178)));
         assert_eq!(usage.tokens_cached, Some(21263));
@@ -247,12 +222,12 @@ mod tests {
     fn an_error_is_no_answer() {
         let failed =
             r#"{"error": {"message": "no"}, "stats": {"models": {"pro": {"tokens": {"prompt": 7}}}}}"#;
-        assert_eq!(model_and_usage(failed).1.tokens_in, Some(7));
-        let error = read(r#"{"response": "", "error": {"type": "ApiError", "message": "no", "code": 500}}"#)
-            .unwrap_err();
+        assert_eq!(model_and_usage(&values(failed)).1.tokens_in, Some(7));
+        let error = json!({"response": "", "error": {"type": "ApiError", "message": "no", "code": 500}});
+        let error = read(&[error]).unwrap_err();
         assert_eq!(error, ReplyError::Reported("no".into()));
-        assert_eq!(read("{}").unwrap_err(), ReplyError::Malformed);
-        assert_eq!(read("plain words").unwrap_err(), ReplyError::Malformed);
+        assert_eq!(read(&values("{}")).unwrap_err(), ReplyError::Malformed);
+        assert_eq!(read(&values("plain words")).unwrap_err(), ReplyError::Malformed);
     }
 }
 
