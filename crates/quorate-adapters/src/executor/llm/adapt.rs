@@ -143,7 +143,7 @@ pub(super) fn learned(service: &str, model: &str, wire: Wire) -> Learned {
 const REFUSES_FIELD: &str = "unsupported|not support|unrecognized|unrecognised|not recogni|unknown|unexpected|not permitted|\
     forbidden|extra fields|extra inputs|additional propert|not allowed|unavailable|not available|\
     not enabled|not implemented|no such|instead|deprecated|cannot be used|can't be used|must alternate|\
-    only user|incompatible|n't support|does not exist|removed";
+    only user|incompatible|n't support|does not exist|removed|no endpoints found";
 
 /// Those that refuse the value of a field, as well.
 const REFUSES_VALUE: &str = "invalid|not valid|must be|should be|must have|is not one of|expected|failed to|cannot|can't|\
@@ -173,7 +173,7 @@ fn names(field: Field) -> &'static str {
             "response_format|response_schema|responseschema|responsejsonschema|response_json_schema|\
             responsemimetype|response_mime_type|json_schema|json_object|jsonschema|guided_json|\
             json schema|json mode|structured output|structured outputs|structured_outputs|text.format|\
-            output_config|output_config.format|output_format|'format'|`format`|\"format\"|in format|\
+            output_config|output_config.format|output_format|chatrequest.format|requested parameters|'format'|`format`|\"format\"|in format|\
             body.format|grammar|schema|anyof|additionalproperties|list of types|type must be|\
             'type' must be|unsupported type|union type|nullable|constrained decoding|guided decoding"
         }

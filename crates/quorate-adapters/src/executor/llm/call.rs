@@ -199,11 +199,11 @@ impl Call<'_> {
             let mut ended = None;
             let next = self.chunk(&mut response, has_begun);
             let chunk = match stream.is_complete() {
-                // Some servers send no final event, and keep the connection open.
+                // Some servers send no final event, and keep the connection open or break it off.
                 true => {
                     let left = self.deadline.saturating_duration_since(Instant::now());
                     let wait = FINAL_EVENT_WAIT.min(left / 2);
-                    tokio::time::timeout(wait, next).await.unwrap_or(Ok(None))?
+                    tokio::time::timeout(wait, next).await.ok().and_then(Result::ok).flatten()
                 }
                 false => next.await?,
             };
@@ -242,7 +242,8 @@ impl Call<'_> {
             let to = short(&without_key(to.to_owned(), self.key));
             let said = format!("it redirects to {to}, which is not followed; set `base_url`");
             let fault = Fault::new(FaultKind::BadRequest, said);
-            return self.failed(Fault { status: Some(status.as_u16()), ..fault });
+            let fault = Fault { status: Some(status.as_u16()), ..fault };
+            return CallFailure { is_free: true, ..self.failed(fault) };
         }
         let headers = response.headers().clone();
         // As much of a body as is quoted. One that breaks off is quoted until there.
@@ -252,7 +253,8 @@ impl Call<'_> {
             body.extend(&bytes[..bytes.len().min(fault::MAX_BODY_BYTES - body.len())]);
         }
         let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        self.failed(fault::from_response(status.as_u16(), header, &body))
+        let failed = self.failed(fault::from_response(status.as_u16(), header, &body));
+        CallFailure { is_free: status.is_client_error(), ..failed }
     }
 
     /// The failure of a call with a fault.
@@ -260,6 +262,9 @@ impl Call<'_> {
         fault.said = without_key(fault.said, self.key);
         let outcome = match fault.kind {
             FaultKind::RateLimited => Outcome::Limited(fault.after),
+            FaultKind::Overloaded | FaultKind::Server if fault.status.is_some() => {
+                Outcome::Failed(fault.after)
+            }
             FaultKind::Overloaded | FaultKind::Server | FaultKind::EndedEarly => {
                 Outcome::Unavailable(fault.after)
             }
@@ -270,13 +275,12 @@ impl Call<'_> {
         if is_auth && let Some(key) = &self.service.key {
             message = format!("{message} (it was {})", key.source().describe());
         }
-        let is_free = fault.status.is_some_and(|status| (300..500).contains(&status));
         let failure = Failure::Failed { message, retry: fault.retry() };
         CallFailure {
             failure,
             outcome,
             is_auth,
-            is_free,
+            is_free: false,
             is_of_answer: fault.kind.is_of_answer(),
             http_status: fault.status,
             fault: Some(Box::new(fault)),
@@ -334,7 +338,11 @@ fn is_tls_error(error: &reqwest::Error) -> bool {
 
 /// Refuses a compressed body: its size when unpacked is not known.
 fn check_encoding(response: &Response) -> Result<(), Fault> {
-    match response.headers().get("content-encoding").filter(|value| *value != "identity") {
+    const PACKED: [&str; 7] = ["gzip", "x-gzip", "deflate", "br", "zstd", "compress", "x-compress"];
+    let values = response.headers().get_all("content-encoding");
+    let named = values.iter().filter_map(|value| value.to_str().ok());
+    let mut words = named.flat_map(|value| value.split(',')).map(str::trim);
+    match words.find(|word| PACKED.iter().any(|packed| word.eq_ignore_ascii_case(packed))) {
         Some(encoding) => {
             let said = format!("it is encoded as {encoding:?}, which was not asked for");
             Err(Fault::new(FaultKind::Malformed, said))
@@ -349,6 +357,9 @@ fn short(text: &str) -> String {
 
 /// Prompts with no more words are not judged: they fit in every context.
 const SHORT: u64 = 500;
+
+/// No server has a smaller context, in tokens.
+const LEAST_CONTEXT: u64 = 256;
 
 /// What one server reads of a prompt.
 #[derive(Debug)]
@@ -386,7 +397,9 @@ impl Reader {
     /// The reason, for a person.
     pub(super) fn check_read(&self, prompt: &str, tokens_in: Option<u64>) -> Result<(), String> {
         let judged = matches!(self.wire, Wire::Ollama | Wire::Chat);
-        let Some(read) = tokens_in.filter(|read| judged && *read > 0) else { return Ok(()) };
+        // So few tokens are no context: the server counts only what is not in its cache.
+        let least = (fewest_tokens(prompt) / 20).min(LEAST_CONTEXT).max(1);
+        let Some(read) = tokens_in.filter(|read| judged && *read >= least) else { return Ok(()) };
         let longest = self.longest.fetch_max(read, Ordering::Relaxed).max(read);
         // A server that read a longer prompt does not cut this one.
         if !has_more_tokens(prompt, longest.max(SHORT)) || self.surely_fits(prompt) {
@@ -445,10 +458,15 @@ mod tests {
         assert_eq!(reader.check_read(&prompt, Some(4_100)), Ok(()));
         assert_eq!(reader.check_read(&prompt, Some(30)), Ok(()));
         // A cache that was full before, and a person who knows the context.
-        let told = |context| Reader::new(Wire::Chat, Some(context), CAP).check_read(&prompt, Some(30));
+        let told = |context| Reader::new(Wire::Chat, Some(context), CAP).check_read(&prompt, Some(300));
         assert_eq!(told(16_384), Ok(()));
         assert!(told(8_192).is_err(), "it may not fit");
-        assert!(Reader::new(Wire::Ollama, Some(16_384), CAP).check_read(&prompt, Some(30)).is_err());
+        assert!(Reader::new(Wire::Ollama, Some(16_384), CAP).check_read(&prompt, Some(300)).is_err());
+        // Fewer tokens than any context has.
+        for (read, is_cut) in [(12, false), (199, false), (200, true)] {
+            let answer = Reader::new(Wire::Ollama, None, CAP).check_read(&prompt, Some(read));
+            assert_eq!(answer.is_err(), is_cut, "{read}");
+        }
     }
 
     #[test]

@@ -274,7 +274,7 @@ fn kind_of_status(status: u16) -> FaultKind {
         408 | 409 => FaultKind::Server,
         413 => FaultKind::ContextOverflow,
         429 => FaultKind::RateLimited,
-        503 | 529 => FaultKind::Overloaded,
+        424 | 425 | 503 | 529 => FaultKind::Overloaded,
         500..=599 => FaultKind::Server,
         300..=499 => FaultKind::BadRequest,
         _ => FaultKind::Malformed,
@@ -295,7 +295,7 @@ impl<'j> Problem<'j> {
         let details = error.get("details");
         let detail_code = details.and_then(|details| details.get("error_code")).and_then(Json::as_str);
         let mut codes: Vec<&str> =
-            ["code", "type", "status"].into_iter().filter_map(text).chain(detail_code).collect();
+            ["code", "type", "status", "__type"].into_iter().filter_map(text).chain(detail_code).collect();
         let mut after = None;
         for detail in details.and_then(Json::as_array).into_iter().flatten() {
             let delay = detail.get("retryDelay").and_then(Json::as_str);
@@ -377,8 +377,17 @@ impl<'j> Problem<'j> {
         if is(&["model_not_found", "model_not_available"]) {
             return FaultKind::UnknownModel;
         }
-        if is(&["overloaded_error", "engine_overloaded", "UNAVAILABLE"]) {
+        if is(&["overloaded_error", "engine_overloaded", "UNAVAILABLE"])
+            || says(&["is loading", "currently loading", "still loading"])
+        {
             return FaultKind::Overloaded;
+        }
+        if has("Throttling") {
+            return FaultKind::RateLimited;
+        }
+        // The model wrote something else than JSON, of which nothing is sent.
+        if is(&["json_validate_failed"]) {
+            return FaultKind::Empty;
         }
         // A vendor's type is coarser than the status: `invalid_request_error` stands beside many of them.
         if let Some(status) = status {

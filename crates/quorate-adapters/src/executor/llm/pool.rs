@@ -78,8 +78,10 @@ pub(super) enum Outcome {
     Answered,
     /// It asks for fewer calls, and says after what time, if it does.
     Limited(Option<Duration>),
-    /// It was not reached or failed itself; it may say when to come back.
+    /// It was not reached, fell silent or broke off; it may say when to come back.
     Unavailable(Option<Duration>),
+    /// It said that it failed, and perhaps when to come back. The time until then counts.
+    Failed(Option<Duration>),
     /// The call shows nothing of the service.
     Unknown,
 }
@@ -222,7 +224,7 @@ impl UnderWay {
                 return true;
             }
             Outcome::Limited(wait) => (wait, true),
-            Outcome::Unavailable(wait) => (wait, false),
+            Outcome::Unavailable(wait) | Outcome::Failed(wait) => (wait, false),
         };
         let asked = wait.filter(|wait| !wait.is_zero());
         let wait = asked.map(|wait| wait.min(LONGEST_WAIT));
@@ -237,14 +239,14 @@ impl UnderWay {
         let known = state.failing.take();
         let known = known.filter(|failing| self.sent.duration_since(failing.last) < FORGOTTEN_AFTER);
         let is_first = known.is_none();
-        let mut failing = known.unwrap_or(Failing { since: now, last: now, limits: 0, given_up: None });
+        let since = if matches!(outcome, Outcome::Failed(_)) { self.sent } else { now };
+        let mut failing = known.unwrap_or(Failing { since, last: now, limits: 0, given_up: None });
         let gives_up = if is_limit {
             // The service is there. Calls that were under way together count once.
             failing.since = now;
             failing.limits += u32::from(wait.is_some() && (is_first || self.sent >= failing.last));
             failing.limits > MAX_LIMITS
         } else {
-            failing.limits = 0;
             // The first wait that a service asks for may be longer.
             last.duration_since(failing.since) >= FAILS_FOR && !(is_first && wait.is_some())
         };
@@ -484,7 +486,7 @@ mod tests {
         let kept = told.clone();
         let progress = Progress::default()
             .with_waits(move |why, wait| kept.lock().unwrap().push((why.to_owned(), wait)));
-        for outcome in [Outcome::Limited, Outcome::Unavailable] {
+        for outcome in [Outcome::Limited, Outcome::Unavailable, Outcome::Failed] {
             let (pool, start) = (pool(4), Instant::now());
             assert!(call(&pool, outcome(Some(8 * SECOND))).await);
             pool.start(later(), &progress).await.unwrap().end(Outcome::Answered, "");
@@ -559,6 +561,12 @@ mod tests {
         let slow = pool.start(later(), &Progress::default()).await.unwrap();
         tokio::time::advance(FORGOTTEN_AFTER * 2).await;
         assert!(!slow.end(Outcome::Unavailable(None), "HTTP 500"));
+        // An answer that takes long to say that the service failed counts from the request on, silence does not.
+        for (outcome, may_repeat) in [(Outcome::Failed(None), false), (Outcome::Unavailable(None), true)] {
+            let slow = self::pool(1).start(later(), &Progress::default()).await.unwrap();
+            tokio::time::advance(FAILS_FOR).await;
+            assert_eq!(slow.end(outcome, "HTTP 504"), may_repeat, "{outcome:?}");
+        }
     }
 
     #[tokio::test(start_paused = true)]
@@ -581,6 +589,13 @@ mod tests {
                 assert!(call(&pool, Outcome::Answered).await);
             }
         }
+        // A failure between two limits is no answer.
+        let pool = self::pool(4);
+        for round in 0..MAX_LIMITS {
+            assert!(call(&pool, Outcome::Limited(Some(SECOND))).await, "{round}");
+            assert!(call(&pool, Outcome::Failed(Some(SECOND))).await, "{round}");
+        }
+        assert!(!call(&pool, Outcome::Limited(Some(SECOND))).await);
         // A limit without a wait shows that the service is there; the retries of each call bound it.
         let pool = self::pool(4);
         for _ in 0..100 {

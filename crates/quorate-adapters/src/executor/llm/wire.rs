@@ -136,7 +136,7 @@ impl Wire {
     /// after `stop`, and Gemini's is the end of the body.
     fn may_end_after(self, reason: &str) -> bool {
         match self {
-            Wire::Chat => reason == "stop",
+            Wire::Chat => reason.eq_ignore_ascii_case("stop"),
             Wire::Gemini => true,
             Wire::Messages | Wire::Responses | Wire::Ollama => false,
         }
@@ -227,7 +227,7 @@ pub struct Stream {
     decoder: Box<dyn Decode>,
     answer: Answer,
     bytes_read: usize,
-    /// Lines outside of events: a page, a document or a list.
+    /// Lines outside of events: a page, a document, a list, or what a failing server says in plain text.
     stray: String,
     has_events: bool,
     /// How many JSON values stood alone.
@@ -237,6 +237,8 @@ pub struct Stream {
     /// The last plain sentence in place of an event.
     remark: String,
     body: Body,
+    /// Whether the body ended within a line.
+    is_cut: bool,
     has_ended: bool,
 }
 
@@ -281,6 +283,7 @@ impl Stream {
             foreign: String::new(),
             remark: String::new(),
             body: Body::Events,
+            is_cut: false,
             has_ended: false,
         }
     }
@@ -303,8 +306,13 @@ impl Stream {
         let mut events = Vec::new();
         match self.lines.last_line() {
             _ if self.has_ended => return events,
-            Ok(Some(line)) => self.take_line(&line, &mut events),
+            Ok(Some(line)) => {
+                self.is_cut = true;
+                self.take_line(&line, &mut events);
+            }
             Ok(None) => {}
+            // It ended within a character.
+            Err(_) if self.has_events => events.push(self.end(Err(self.early_end()))),
             Err(fault) => events.push(self.end(Err(fault))),
         }
         if !self.has_ended {
@@ -321,9 +329,11 @@ impl Stream {
         events
     }
 
-    /// Whether the answer is complete if the body ends now, though the final event of the wire has not arrived.
+    /// Whether the answer is complete though the final event of the wire has not arrived, and no more is to be expected: not
+    /// where a reason comes with each part of the text.
     pub fn is_complete(&self) -> bool {
-        self.answer.finish.is_some() && self.end_of_body().is_ok()
+        let is_last = self.wire == Wire::Chat && !self.answer.has_resumed && self.answer.finish.is_some();
+        is_last && self.end_of_body().is_ok()
     }
 
     fn take_line(&mut self, line: &str, events: &mut Vec<Event>) {
@@ -374,17 +384,26 @@ impl Stream {
     /// Reads a line outside of events: a JSON value, or a part of the value that the whole body is.
     fn read_stray(&mut self, line: &str) -> Result<Option<AnswerStep>, Fault> {
         let is_value = line == DONE || (line.starts_with('{') && line.ends_with('}'));
-        if is_value && self.stray.is_empty() {
+        if is_value && (self.has_events || self.stray.is_empty()) {
             match parse(line) {
                 Ok(value) => return self.read_value(&value, line).map(Some),
                 Err(fault) if fault.kind == FaultKind::TooLarge => return Err(fault),
                 Err(_) => {}
             }
         }
-        if self.values > 0 && !line.is_empty() {
-            return Err(Fault::new(FaultKind::Malformed, line));
+        // llama.cpp writes a late failure so.
+        if let Some(Ok(error @ Json::Object(_))) =
+            line.strip_prefix("error:").map(|error| parse(error.trim()))
+        {
+            return Err(fault::from_event(&error));
         }
-        if !self.has_events {
+        if self.values > 0 && !line.is_empty() {
+            return Err(self.unreadable(Fault::new(FaultKind::Malformed, line)));
+        }
+        if self.has_events {
+            self.remark = quoted(line);
+        }
+        if !line.is_empty() {
             if self.stray.len() + line.len() > MAX_EVENT_BYTES {
                 let said = format!("it is longer than {MAX_EVENT_BYTES} bytes");
                 return Err(Fault::new(FaultKind::TooLarge, said));
@@ -465,8 +484,14 @@ impl Stream {
                 }
                 Ok(step)
             }
-            Err(fault) => Err(fault),
+            Err(fault) => Err(self.unreadable(fault)),
         }
+    }
+
+    /// The fault of a text that cannot be read: the last one of a body may have been cut.
+    fn unreadable(&self, fault: Fault) -> Fault {
+        let is_cut = self.is_cut && fault.kind == FaultKind::Malformed;
+        if is_cut { Fault { kind: FaultKind::EndedEarly, ..fault } } else { fault }
     }
 
     fn read_json(&mut self, name: &str, value: &Json) -> Result<AnswerStep, Fault> {
@@ -490,11 +515,20 @@ impl Stream {
                 }
                 Ok(step)
             }
-            // The mark of one wire, which compatible servers of the others send after their last event.
-            Json::String(mark) if mark == DONE && self.wire == Wire::Chat => self.answer.end(),
-            Json::String(mark) if mark == DONE => Ok(AnswerStep::More),
+            Json::String(mark) if mark == DONE => self.read_mark(),
             Json::Null => Ok(AnswerStep::More),
             other => Err(Fault::new(FaultKind::Malformed, format!("`{other}` is not an event"))),
+        }
+    }
+
+    /// Reads the mark of the end of one wire, which compatible servers of the others send as well.
+    fn read_mark(&self) -> Result<AnswerStep, Fault> {
+        match self.wire {
+            Wire::Chat | Wire::Messages | Wire::Gemini if self.answer.finish.is_some() => self.answer.end(),
+            // A server that failed late may send the mark after what it says.
+            Wire::Chat if !self.stray.is_empty() => Err(self.early_end()),
+            Wire::Chat => self.answer.end(),
+            _ => Ok(AnswerStep::More),
         }
     }
 

@@ -44,6 +44,8 @@ pub(super) struct Answer {
     pub(super) usage: Usage,
     /// The service's reason for the end.
     pub(super) finish: Option<String>,
+    /// Whether text followed a reason, which did not end the answer.
+    pub(super) has_resumed: bool,
     /// The service's explanation of the reason.
     pub(super) finish_said: String,
     /// The category of a refusal.
@@ -121,6 +123,7 @@ impl Answer {
         // A reason before more text does not end the answer.
         if self.finish.is_some() && !text.trim().is_empty() && self.finish_fault().is_none() {
             self.finish = None;
+            self.has_resumed = true;
         }
         self.text.push_str(text);
         Ok(AnswerStep::More)
@@ -175,7 +178,8 @@ impl Answer {
         let word = word.map(str::trim).ok_or_else(|| {
             Fault::new(FaultKind::Malformed, "the reason why the answer ended is not a text")
         })?;
-        let is_none = word.is_empty() || ["null", "none"].iter().any(|none| word.eq_ignore_ascii_case(none));
+        let lower = word.to_ascii_lowercase();
+        let is_none = matches!(&*lower, "" | "null" | "none") || lower.contains("unspecified");
         if !is_none && self.finish_fault().is_none() {
             self.finish = Some(quoted(word));
         }
@@ -192,77 +196,32 @@ impl Answer {
 
     /// The fault of the reason why the answer ended, in the words of any API; `None` where the answer may be whole.
     pub(super) fn finish_fault(&self) -> Option<Fault> {
-        const FILTERED: [&str; 15] = [
-            "filter",
-            "safe",
-            "block",
-            "recitation",
-            "prohibited",
-            "spii",
-            "language",
-            "armor",
-            "sensitive",
-            "toxic",
-            "moderat",
-            "guardrail",
-            "policy",
-            "harm",
-            "violat",
-        ];
-        const FAILED: [&str; 13] = [
-            "error",
-            "fail",
-            "abort",
-            "timeout",
-            "timed",
-            "connect",
-            "overload",
-            "unavailable",
-            "resource",
-            "network",
-            "crash",
-            "interrupt",
-            "exception",
-        ];
-        const ABNORMAL: [&str; 17] = [
-            "incomplete",
-            "malformed",
-            "unexpected",
-            "cancel",
-            "other",
-            "pause",
-            "queue",
-            "progress",
-            "running",
-            "partial",
-            "exceed",
-            "preempt",
-            "reject",
-            "invalid",
-            "kill",
-            "load",
-            "pending",
-        ];
+        const FILTERED: &str = "filter|safe|block|recitation|prohibited|spii|language|armor|sensitive|toxic|moderat|\
+            guardrail|policy|harm|violat";
+        const FAILED: &str = "error|fail|abort|timeout|timed|connect|overload|unavailable|resource|network|crash|\
+            interrupt|exception";
+        const ABNORMAL: &str = "incomplete|malformed|unexpected|cancel|other|pause|queue|progress|running|partial|\
+            exceed|preempt|reject|invalid|kill|load|pending";
         let reason = self.finish.as_deref()?;
         let word = reason.to_ascii_lowercase();
-        let has = |parts: &[&str]| parts.iter().any(|part| word.contains(part));
+        let has = |parts: &str| parts.split('|').any(|part| word.contains(part));
         let said = &self.finish_said;
         let is_empty = self.text.trim().is_empty();
         let stopped = stopped_for(Some(reason));
-        Some(if has(&["refus"]) {
+        Some(if has("refus") {
             Fault::new(FaultKind::Refused { category: self.category.clone() }, said)
-        } else if has(&["context"]) {
+        } else if has("context") {
             Fault::new(FaultKind::ContextOverflow, said)
-        } else if has(&FILTERED) {
-            let category = (!has(&["filter"])).then(|| reason.to_owned());
+        } else if has(FILTERED) {
+            let category = (!has("filter")).then(|| reason.to_owned());
             Fault::new(FaultKind::ContentFilter { category }, said)
-        } else if has(&["length", "max", "limit", "trunc", "budget"]) {
+        } else if has("length|max|limit|trunc|budget") {
             Fault::new(FaultKind::CutOff, said)
-        } else if has(&FAILED) {
+        } else if has(FAILED) {
             Fault { kind: FaultKind::Server, ..stopped }
         } else if is_empty && matches!(&*word, "load" | "unload") {
             Fault { kind: FaultKind::Empty, ..stopped }
-        } else if has(&ABNORMAL) || (has(&["tool", "function"]) && (self.has_call || is_empty)) {
+        } else if has(ABNORMAL) || (has("tool|function") && (self.has_call || is_empty)) {
             stopped
         } else {
             return None;
