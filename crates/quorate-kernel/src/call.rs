@@ -181,6 +181,8 @@ pub(crate) async fn call(
         let mut deadline = started + member.timeout;
         let stand_ins = member.stand_ins.clone();
         let mut stand_ins = stand_ins.iter();
+        // Those of the executors before the present one.
+        let mut earlier_calls = 0;
         let parts: Arc<[Part]> = invoke.parts.iter().chain(&member.context).cloned().collect();
         let schema = answer_schema::compiled(invoke.schema).schema.clone();
         let mut state = CallState {
@@ -195,6 +197,7 @@ pub(crate) async fn call(
             posted: None,
             probabilities: None,
             service_failed: false,
+            no_stand_in: false,
             tried: Vec::new(),
         };
         let fence = recorder.fence();
@@ -216,6 +219,7 @@ pub(crate) async fn call(
                         admitted = Some(member.executor.admit().await);
                         deadline = Instant::now() + member.timeout;
                         state.ask = Attempts::new(invoke.schema, member.retries);
+                        earlier_calls = state.spent.calls;
                         next = NextStep::Call(CallReason::StandIn);
                         continue;
                     }
@@ -292,7 +296,7 @@ pub(crate) async fn call(
                         id: invoke.id.clone(),
                         member: invoke.member.clone(),
                         step: invoke.step.clone(),
-                        attempt: state.spent.calls,
+                        attempt: state.spent.calls - earlier_calls,
                         sample: sample.unwrap_or(1),
                         prompt,
                         cuts: cuts.clone(),
@@ -497,7 +501,7 @@ fn timeout_message(last_words: String) -> String {
 }
 
 /// Why an executor gave no answer. An attempt that timed out may have no message of its own.
-fn reason(message: &str, member: &MemberConfig) -> String {
+pub(crate) fn reason(message: &str, member: &MemberConfig) -> String {
     match message {
         "" => no_answer_within(member.timeout, &member.executor_name),
         message => message.to_owned(),
@@ -520,6 +524,8 @@ struct CallState {
     probabilities: Option<BTreeMap<String, f64>>,
     /// Whether the last attempt failed for a reason of the service.
     service_failed: bool,
+    /// Whether an attempt ruled out every stand-in.
+    no_stand_in: bool,
     /// The executors whose services failed.
     tried: Vec<Tried>,
 }
@@ -536,7 +542,8 @@ impl CallState {
     ) -> (NextStep, Attempt) {
         let recorded = noted.recorded;
         self.recorded = recorded;
-        self.service_failed = replied.is_err() && !noted.no_stand_in;
+        self.no_stand_in |= noted.no_stand_in;
+        self.service_failed = replied.is_err() && !self.no_stand_in;
         self.probabilities = noted.probabilities;
         let (usage, model) = match &replied {
             Ok(reply) => (noted.usage.unwrap_or(reply.usage), reply.model.clone().or(noted.model)),
@@ -604,6 +611,7 @@ impl CallState {
 
     /// Keeps why the member's present executor gave no answer, and forgets what is known of it.
     fn give_up_on(&mut self, member: &MemberConfig, last: Option<&Attempt>) {
+        let last = last.filter(|last| self.is_by(member, last));
         self.tried.push(Tried {
             executor: member.executor_name.to_string(),
             message: reason(last.map_or("", |last| &last.text), member),
@@ -611,6 +619,11 @@ impl CallState {
         });
         (self.model, self.version) = (None, None);
         self.refused_tools.clear();
+    }
+
+    /// Whether an attempt is one of the member's present executor.
+    fn is_by(&self, member: &MemberConfig, attempt: &Attempt) -> bool {
+        self.tried.is_empty() || attempt.executor.as_ref() == Some(&member.executor_name)
     }
 
     fn consultation(
@@ -631,7 +644,7 @@ impl CallState {
                 true => message,
                 false => {
                     let name = &member.executor_name;
-                    let was_asked = last.is_some_and(|last| last.executor.as_ref() == Some(name));
+                    let was_asked = last.is_some_and(|last| self.is_by(member, last));
                     let message = if was_asked { reason(&message, member) } else { "not asked".to_owned() };
                     before.chain([format!("`{name}`: {message}")]).collect::<Vec<_>>().join("; ")
                 }

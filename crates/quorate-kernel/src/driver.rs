@@ -534,17 +534,10 @@ impl RunLoop {
         self.host_calls.insert(key, host_call);
     }
 
-    /// The amount reserved for comparisons, for a process that resumes the run, if tokens or money are capped.
+    /// What comparisons take at most, for a process that resumes the run.
     fn comparison_limits(&self, host_calls: &[HostCall]) -> Vec<Compares> {
-        if !self.call_context.budget.caps().has_amounts() {
-            return Vec::new();
-        }
-        let limits = host_calls.iter().filter_map(|host_call| self.extensions.comparison_limit(host_call));
-        let compares = limits.map(|(candidate, limit)| {
-            let amount = Amount { tokens: limit.tokens, money: limit.money.unwrap_or_default() };
-            Compares { candidate, most: amount }
-        });
-        compares.collect()
+        let capped = self.call_context.budget.caps().has_amounts();
+        host_calls.iter().filter_map(|call| self.extensions.comparison_limit(call, capped)).collect()
     }
 
     fn fact_entry(&mut self, fact: Fact, at_ms: i64) -> Entry {
@@ -561,12 +554,15 @@ impl RunLoop {
         Entry { kind, at_ms, data }
     }
 
-    /// Reserves a call for each, as far as the budget goes.
+    /// Reserves a call for each, as far as the budget goes. One with recorded samples reserves its calls itself, if it needs any.
     fn reserve_calls(&mut self, invokes: Vec<Invoke>) -> Vec<Invoke> {
         let in_time = self.deadline.is_none_or(|wall| Instant::now() < wall);
         let mut granted = Vec::new();
         for invoke in invokes {
+            let is_recorded =
+                self.answered_samples.contains_key(&invoke.id) && self.sampled(&invoke).is_some();
             let ended = match in_time {
+                true if is_recorded => Ok(()),
                 true => {
                     self.call_context.budget.reserve_call().map_err(|why| FinishedCall::over_budget(&why))
                 }

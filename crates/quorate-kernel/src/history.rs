@@ -19,7 +19,7 @@ use crate::ports::executor::Usage;
 use crate::ports::ledger::{Kind, Record};
 use crate::record::{
     self, Attempt, Compares, Consultation, Input, Match, Outcome, Override, RunEnded, RunIntent, RunOpened,
-    SampledInvocation, Status,
+    SampledInvocation, Samples, Status,
 };
 
 /// What a run's records say.
@@ -32,6 +32,8 @@ pub struct History {
     pub opened_ms: i64,
     /// What was fed and holds, in order: consultations, and what the host did for the protocol.
     pub fed: Vec<FedEvent>,
+    /// The comparisons by meaning that asked an executor.
+    pub questions: Vec<Match>,
     /// Consultations that came too late to be fed.
     pub late: Vec<Consultation>,
     /// What the attempts of each invocation without an answer say, by its id.
@@ -66,8 +68,8 @@ pub struct History {
     pub erased: Erased,
 }
 
-/// The attempts with the answers of samples, by the sample's number.
-pub type AnsweredSamples = BTreeMap<u32, Attempt>;
+/// The attempts of samples with an answer, which is the last one, by the sample's number.
+pub type AnsweredSamples = BTreeMap<u32, Vec<Attempt>>;
 
 /// What was erased from a run; the hashes remain.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -109,8 +111,8 @@ const FACTS: [Kind; 4] = [Kind::Rule, Kind::LockCheck, Kind::Violation, Kind::Ou
 struct Fold {
     history: History,
     open_invocations: BTreeMap<Name, OpenInvocation>,
-    /// The amounts reserved for comparisons that have not ended, by candidate.
-    open_comparisons: BTreeMap<Name, Amount>,
+    /// The comparisons that have not ended, by candidate.
+    open_comparisons: BTreeMap<Name, Compares>,
     has_amount_caps: bool,
     session: u32,
     session_ms: i64,
@@ -312,7 +314,9 @@ impl Fold {
         for begun in std::mem::take(&mut self.open_invocations).into_values() {
             self.count_unfinished(begun);
         }
-        self.open_comparisons.values().for_each(|most| self.history.charged.add(*most));
+        for begun in std::mem::take(&mut self.open_comparisons).into_values() {
+            self.count_open_comparison(&begun);
+        }
         self.add_session_time();
         self.history
     }
@@ -337,10 +341,17 @@ impl Fold {
             begun.usage.add(usage);
             let reserved = begun.reserved.remove(&attempt.sample.unwrap_or(1)).unwrap_or_default();
             begun.charged.add(Amount::settled(reserved, &usage));
-            if let Some(sample) = attempt.sample.filter(|_| attempt.is_answer()) {
-                begun.answered_samples += 1;
-                let answered = self.history.answered_samples.entry(attempt.invocation.clone()).or_default();
-                answered.insert(sample, attempt);
+            if let Some(sample) = attempt.sample {
+                let (invocation, is_answer) = (attempt.invocation.clone(), attempt.is_answer());
+                let mut attempts = begun.samples_under_way.remove(&sample).unwrap_or_default();
+                attempts.push(attempt);
+                if is_answer {
+                    begun.answered_samples += 1;
+                    let answered = self.history.answered_samples.entry(invocation).or_default();
+                    answered.insert(sample, attempts);
+                } else {
+                    begun.samples_under_way.insert(sample, attempts);
+                }
             }
         } else if kind == Kind::Consultation.as_str() {
             const UNREADABLE: &str = "a consultation has invocation, status and answer";
@@ -351,7 +362,9 @@ impl Fold {
                 Some(failed) => drop(self.history.failed.insert(ended.invocation.clone(), failed)),
                 None => drop(self.history.failed.remove(&ended.invocation)),
             }
-            if ended.answer.is_some() {
+            // Samples that all answered and contradict each other are asked again.
+            let are_complete = |samples: &Samples| samples.answered == samples.asked;
+            if ended.answer.is_some() || ended.samples.as_ref().is_some_and(are_complete) {
                 self.history.answered_samples.remove(&ended.invocation);
             }
             let calls = ended.spent.calls.unwrap_or(0);
@@ -367,7 +380,7 @@ impl Fold {
                 Some(before) => self.history.charged.add(before.charged()),
                 None => self.history.charged.add(Amount::settled(Amount::default(), &ended.spent.usage())),
             }
-            self.history.calls = self.history.calls.saturating_add(u32::try_from(calls).unwrap_or(u32::MAX));
+            self.add_calls(calls);
             self.history.usage.add(ended.spent.usage());
             if ended.status == Status::Late {
                 self.history.late.push(ended);
@@ -425,10 +438,11 @@ impl Fold {
             let open = self.open_invocations.entry(reserved.invocation.clone()).or_default();
             open.reserved.insert(reserved.sample.unwrap_or(1), reserved.most);
         }
-        for Compares { candidate, most } in intent.compares {
+        for begun in intent.compares {
             // Begun again without having ended: its requests may have been paid for.
-            let before = self.open_comparisons.insert(candidate, most);
-            self.history.charged.add(before.unwrap_or_default());
+            if let Some(before) = self.open_comparisons.insert(begun.candidate.clone(), begun) {
+                self.count_open_comparison(&before);
+            }
         }
         for id in intent.invocations {
             // Asked for again without having ended: what was under way then may have been paid for.
@@ -444,17 +458,33 @@ impl Fold {
 
     /// Counts what a comparison took that ended; one that was dropped on its way counts with all that was reserved.
     fn count_comparison(&mut self, candidate: &Name, data: &Map<String, Json>) {
-        let reserved = self.open_comparisons.remove(candidate).unwrap_or_default();
-        let Match { spent, charged, way, .. } = record::read(data).unwrap_or_default();
-        let spent = spent.unwrap_or_default();
+        let begun = self.open_comparisons.remove(candidate);
+        let (most_calls, reserved) = begun.map_or_else(Default::default, |begun| (begun.calls, begun.most));
+        let compared: Match = record::read(data).unwrap_or_default();
+        let spent = compared.spent.clone().unwrap_or_default();
         let usage = spent.usage();
-        // Questions count in the calls of a run, and requests of an embedder do not.
-        let calls = spent.calls.filter(|_| way.is_some()).unwrap_or_default();
-        self.history.calls = self.history.calls.saturating_add(u32::try_from(calls).unwrap_or(u32::MAX));
+        // Questions count in the calls of a run, and requests of an embedder do not. A comparison that was dropped on its way
+        // has no way.
+        let calls = match compared.way {
+            Some(_) => spent.calls.unwrap_or_default(),
+            None => most_calls,
+        };
+        self.add_calls(calls);
         // Where nothing was capped, what was spent counts against a cap that is set later.
         let settled = || Amount::settled(reserved, &usage);
-        self.history.charged.add(charged.unwrap_or_else(settled));
+        self.history.charged.add(compared.charged.unwrap_or_else(settled));
         self.history.usage.add(usage);
+        self.history.questions.extend(compared.way.is_some().then_some(compared));
+    }
+
+    /// Counts a comparison that a process left without its end.
+    fn count_open_comparison(&mut self, begun: &Compares) {
+        self.add_calls(begun.calls);
+        self.history.charged.add(begun.most);
+    }
+
+    fn add_calls(&mut self, calls: u64) {
+        self.history.calls = self.history.calls.saturating_add(u32::try_from(calls).unwrap_or(u32::MAX));
     }
 
     /// Counts an invocation that a process left without a consultation: its attempts, and those that were under way, one for
@@ -518,6 +548,8 @@ struct OpenInvocation {
     /// How many samples were about to be asked, where it has several.
     samples: Option<u32>,
     answered_samples: u32,
+    /// The attempts of samples without an answer.
+    samples_under_way: BTreeMap<u32, Vec<Attempt>>,
     /// The session that began it.
     session: u32,
     failed: FailedAttempts,

@@ -15,15 +15,15 @@ use crate::call::{self, CallContext, CostTracker, FinishedCall, Recorder};
 use crate::entropy::sha256_hex;
 use crate::history::AnsweredSamples;
 use crate::ports::ledger::{Durability, LedgerError};
-use crate::record::{self, MissingSample, Samples};
+use crate::record::{self, MissingSample, Samples, Tried};
 
 /// How many samples a member is asked for. Answers without typed fields cannot be compared, so there is one.
 pub(crate) fn count(member: &MemberConfig, schema: Schema) -> u32 {
     if can_compare(schema) { member.samples.max(1) } else { 1 }
 }
 
-/// As [`call::call`], for each sample of the invocation. The first call is counted already, and `answered` has the samples that
-/// earlier processes recorded: they are not asked again if their prompt was the same.
+/// As [`call::call`], for each sample of the invocation. `answered` has the samples that earlier processes recorded: they are not
+/// asked again if their prompt was the same. The first call is counted already, unless a sample is recorded.
 pub(crate) async fn call(
     context: Arc<CallContext>,
     recorder: Arc<Recorder>,
@@ -40,11 +40,12 @@ pub(crate) async fn call(
     let prompt = context.layout.prompt(&invoke, &member.context, &member.role).text;
     let prompt_sha256 = sha256_hex(prompt.as_bytes());
     let started = Instant::now();
-    let mut has_call = true;
+    let mut has_call = answered.is_empty();
     let mut samples: Vec<BoxFuture<'_, Result<Consultation, LedgerError>>> = Vec::new();
     for number in 1..=count {
-        let attempt = answered.get(&number).filter(|one| one.prompt_sha256.as_ref() == Some(&prompt_sha256));
-        if let Some(ended) = attempt.and_then(|attempt| from_record(attempt, &invoke, &member)) {
+        let attempts = answered.get(&number).and_then(|attempts| attempts.split_last());
+        let same = attempts.filter(|(last, _)| last.prompt_sha256.as_ref() == Some(&prompt_sha256));
+        if let Some(ended) = same.and_then(|(last, before)| from_record(last, before, &invoke, &member)) {
             samples.push(ready(Ok(ended)).boxed());
             continue;
         }
@@ -87,15 +88,32 @@ async fn ask(
     Ok(ended.consultation)
 }
 
-/// The sample that an attempt of an earlier process recorded.
-fn from_record(attempt: &record::Attempt, invoke: &Invoke, member: &MemberConfig) -> Option<Consultation> {
+/// The sample that an attempt of an earlier process recorded, and those before it.
+fn from_record(
+    attempt: &record::Attempt,
+    before: &[record::Attempt],
+    invoke: &Invoke,
+    member: &MemberConfig,
+) -> Option<Consultation> {
     let shown: Vec<&str> = invoke.parts.iter().chain(&member.context).map(|part| &*part.text).collect();
     let answer = answer::extract(invoke.schema, &attempt.text, &shown).ok()?;
-    let stand_in = |name: &String| member.stand_ins.iter().find(|stand_in| *stand_in.executor_name == **name);
-    let stand_in = attempt.executor.as_ref().and_then(stand_in).map(|stand_in| Substitution {
-        executor_name: stand_in.executor_name.clone(),
-        about: stand_in.executor.about(),
-        tried: Vec::new(),
+    let find = |name: &String| member.stand_ins.iter().find(|stand_in| *stand_in.executor_name == **name);
+    let stand_in = attempt.executor.as_ref().and_then(find).map(|stand_in| {
+        let mut tried: Vec<Tried> = Vec::new();
+        for failed in before.iter().filter(|failed| failed.executor != attempt.executor) {
+            let by = failed.executor.as_ref().and_then(find);
+            let by = by.map_or_else(|| member.clone(), |by| member.clone().with_stand_in(by));
+            let executor = by.executor_name.to_string();
+            // The last attempt of each executor says why it gave no answer.
+            tried.retain(|one| one.executor != executor);
+            tried.push(Tried {
+                message: call::reason(&failed.text, &by),
+                http: failed.http_status,
+                executor,
+            });
+        }
+        let (executor_name, about) = (stand_in.executor_name.clone(), stand_in.executor.about());
+        Substitution { executor_name, about, tried }
     });
     let nothing = Consultation::without_answer(AbsenceReason::Failed, Cost::default());
     Some(Consultation {

@@ -20,7 +20,7 @@ record_data! {
         pub reserved[]: Reserved,
         /// How many samples are about to be asked, of each invocation that has several.
         pub samples[]: SampledInvocation,
-        /// The amount reserved for comparisons by meaning that begin now, as `reserved`.
+        /// The comparisons by meaning that begin now: those that ask questions, and others if tokens or money are capped.
         pub compares[]: Compares,
         /// Whether a process begins with it that continues with the run.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -52,8 +52,16 @@ pub struct SampledInvocation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compares {
     pub candidate: Name,
+    /// How many questions it asks, retries included; requests of an embedder are not calls.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub calls: u64,
+    /// The amount, if the run's tokens or money are capped.
     #[serde(flatten)]
     pub most: Amount,
+}
+
+fn is_none(calls: &u64) -> bool {
+    *calls == 0
 }
 
 record_data! {
@@ -123,6 +131,8 @@ record_data! {
         pub hidden?: HiddenText,
         /// The executors of all members, each once.
         pub executors: Vec<ExecutorUsed> = "readable_items",
+        /// The executors that may stand in for these, each once.
+        pub stand_ins[]: ExecutorUsed,
         /// The executor that the user named for all members; inside, `None` if the user named none.
         pub executor?: Option<String>,
         /// The model that the user named.
@@ -189,11 +199,8 @@ impl RunOpened {
     /// Why its input is not its artifact, if so (D14): the members were shown another text, although nothing was redacted.
     pub fn input_mismatch(&self) -> Option<String> {
         let artifact = self.artifact_sha256.as_ref().filter(|_| self.redactions == 0)?;
-        // The inputs leave content credentials out.
-        if self.hidden.as_ref().is_some_and(|hidden| hidden.credentials.is_some()) {
-            return None;
-        }
-        let input = self.inputs.iter().find(|input| input.sha256 != *artifact)?;
+        let expected = HiddenText::visible_sha256(self.hidden.as_ref(), artifact);
+        let input = self.inputs.iter().find(|input| input.sha256 != expected)?;
         let shown = &input.sha256;
         Some(format!("its input {shown} is not its artifact {artifact}, although nothing was redacted"))
     }
@@ -201,6 +208,13 @@ impl RunOpened {
     /// A component of the fingerprint.
     pub fn fingerprint_of(&self, component: &str) -> Option<&str> {
         self.fingerprint.get(component)?.as_str()
+    }
+}
+
+impl HiddenText {
+    /// The hash of the text that members see of an artifact with this hidden text, before redaction.
+    pub fn visible_sha256<'a>(hidden: Option<&'a HiddenText>, artifact_sha256: &'a str) -> &'a str {
+        hidden.and_then(|hidden| hidden.visible_sha256.as_deref()).unwrap_or(artifact_sha256)
     }
 }
 
@@ -223,12 +237,14 @@ record_data! {
     pub struct HiddenText {
         /// The characters of its content credentials, which members do not see.
         pub credentials?: u64,
+        /// The hash of the text without its content credentials.
+        pub visible_sha256?: String,
         /// How many other invisible characters it has, if many; members see them.
         pub invisible?: u64,
         /// The line where the longest row of them begins.
         pub line?: u64,
         /// Where content credentials were within a line.
-        pub gaps[]: Gap,
+        pub gap?: Gap,
     }
 
     /// Characters of a line that are not in the text that members see.
@@ -324,8 +340,12 @@ record_data! {
         pub model: String,
         /// `question` where an executor was asked; absent where vectors were compared.
         pub way?: String,
-        /// The executor that was asked.
+        /// The executor that was asked, or one that answered in its place.
         pub executor?: String,
+        /// The executor that was asked, if another one answered in its place.
+        pub stand_in_for?: String,
+        /// Whether a model is behind the executor, and not a recording; absent where vectors were compared.
+        pub asks_a_model?: bool,
         /// The highest probability that a decision model gave for a passage.
         pub probability?: f64,
         /// What came near a trait; `None` where it failed.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use quorate_kernel::attempts::StandIn;
 use quorate_kernel::budget::Caps;
 use quorate_kernel::driver::{Opening, RunConfig};
 use quorate_kernel::extensions::Extensions;
@@ -26,7 +27,7 @@ const RUN: &str = "rsamples";
 type Log = Arc<Mutex<Vec<u32>>>;
 
 /// A council of `a`, `b` and `c` under the strict policy, in one round. Only `a` has samples, one for each character of `script`:
-/// `n` does not block, `b` blocks, `f` fails, `g` says no JSON, `h` hangs.
+/// `n` does not block, `b` blocks, `i` says irreducible alone, `f` fails, `g` says no JSON, `h` hangs.
 fn council(ledger: &Arc<Memory>, script: &'static str, caps: Caps, log: &Log) -> RunConfig {
     let setup = Setup {
         deliberators: ["a", "b", "c"].map(Name::from).to_vec(),
@@ -48,6 +49,7 @@ fn council(ledger: &Arc<Memory>, script: &'static str, caps: Caps, log: &Log) ->
             (_, b'h') => return Action::Hang,
             (_, b'g') => "I would not block it.".to_owned(),
             ("adjudicate", _) => json!({"verdict": "SHIP", "reasoning": "fine"}).to_string(),
+            (_, b'i') => json!({"would_block": false, "irreducible": true}).to_string(),
             (_, block) => json!({"would_block": block == b'b', "score": invocation.sample}).to_string(),
         };
         Action::Say(text, 10)
@@ -201,4 +203,67 @@ async fn a_sample_that_answered_another_prompt_is_asked_again() {
     resumed.members.get_mut("a").unwrap().role = "another role".into();
     resumed.resume(&history, inputs(), Vec::new()).await.unwrap();
     assert_eq!(*log.lock().unwrap(), [1, 2, 3]);
+}
+
+/// What a first process recorded whose second sample hung.
+async fn killed(script: &'static str) -> (Arc<Memory>, History) {
+    let ledger = Arc::new(Memory::new());
+    let opening = Opening { opened: RunOpened::default(), inputs: inputs() };
+    let killed = council(&ledger, script, Caps::default(), &Log::default()).open(opening);
+    assert!(tokio::time::timeout(Duration::from_secs(1), killed).await.is_err(), "a sample hangs");
+    let history = History::from_records(&RUN.into(), ledger.records(&RUN.into()).await.unwrap()).unwrap();
+    (ledger, history)
+}
+
+#[tokio::test(start_paused = true)]
+async fn recorded_samples_count_where_no_call_is_left() {
+    for (script, agree, answer) in [("nhn", 2, json!(1)), ("nhb", 1, json!(3)), ("nh", 0, Json::Null)] {
+        let (ledger, history) = killed(script).await;
+        let (caps, log) = (Caps { calls: Some(history.calls), ..Caps::default() }, Log::default());
+        council(&ledger, script, caps, &log).resume(&history, inputs(), Vec::new()).await.unwrap();
+        assert_eq!(*log.lock().unwrap(), [0; 0], "{script}");
+        let (_, consultation, _) = recorded(&ledger).await;
+        assert_eq!(consultation["samples"]["answered"], script.len() - 1, "{script}: {consultation}");
+        assert_eq!(consultation["samples"]["agree"], agree, "{script}: {consultation}");
+        assert_eq!(consultation["answer"]["score"], answer, "{script}: {consultation}");
+        let again = History::from_records(&RUN.into(), ledger.records(&RUN.into()).await.unwrap()).unwrap();
+        assert_eq!(again.calls, history.calls, "{script}: no call was made");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn samples_that_all_contradict_each_other_are_asked_again() {
+    let ledger = Arc::new(Memory::new());
+    let opening = Opening { opened: RunOpened::default(), inputs: inputs() };
+    council(&ledger, "bi", Caps::default(), &Log::default()).open(opening).await.unwrap();
+    let (outcome, consultation, _) = recorded(&ledger).await;
+    assert_eq!((outcome, &consultation["samples"]["answered"]), (json!("INCOMPLETE"), &json!(2)));
+    let history = History::from_records(&RUN.into(), ledger.records(&RUN.into()).await.unwrap()).unwrap();
+    assert!(history.answered_samples.is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_recorded_sample_of_a_stand_in_keeps_the_reasons() {
+    let stood_in = |mut config: RunConfig| {
+        let down = ScriptedExecutor::new(|_: &Invocation| Action::Fail(1)).as_model();
+        let member = config.members.get_mut("a").unwrap();
+        let own = std::mem::replace(&mut member.executor, Arc::new(down));
+        let timeout = member.timeout;
+        let stand_in = StandIn { executor: own, executor_name: "backup".into(), timeout, retries: 0 };
+        (member.stand_ins, member.retries) = ([stand_in].into(), 0);
+        config
+    };
+    let ledger = Arc::new(Memory::new());
+    let opening = Opening { opened: RunOpened::default(), inputs: inputs() };
+    let first = stood_in(council(&ledger, "nhn", Caps::default(), &Log::default()));
+    assert!(tokio::time::timeout(Duration::from_secs(1), first.open(opening)).await.is_err());
+    let history = History::from_records(&RUN.into(), ledger.records(&RUN.into()).await.unwrap()).unwrap();
+    let resumed = stood_in(council(&ledger, "nnn", Caps::default(), &Log::default()));
+    resumed.resume(&history, inputs(), Vec::new()).await.unwrap();
+    let (_, consultation, _) = recorded(&ledger).await;
+    assert_eq!(consultation["samples"]["chosen"], 1, "{consultation}");
+    assert_eq!(
+        (&consultation["executor"], &consultation["tried"][0]["message"]),
+        (&json!("backup"), &json!("scripted to fail"))
+    );
 }

@@ -32,13 +32,17 @@ enum Behaviour {
     Refuses,
     /// Its recording is missing.
     NotRecorded,
+    /// The first attempt rules out stand-ins, and then its service fails.
+    PostsThenDown,
 }
 
-use Behaviour::{Answers, Down, Garbage, Hangs, NotRecorded, Refuses};
+use Behaviour::{Answers, Down, Garbage, Hangs, NotRecorded, PostsThenDown, Refuses};
 
 /// What happened: the executors in the order of their calls, the result, and the last record.
 struct Outcome {
     asked: Vec<&'static str>,
+    /// The number of the attempt, of each call.
+    numbers: Vec<u32>,
     result: Result<String, (AbsenceReason, Option<String>)>,
     consultation: Json,
     attempts: Vec<Json>,
@@ -47,11 +51,11 @@ struct Outcome {
 const NAMES: [&str; 4] = ["first", "second", "third", "fourth"];
 
 async fn asked(behaviours: &[Behaviour], caps: Caps) -> Outcome {
-    let log: Arc<Mutex<Vec<&'static str>>> = Arc::default();
+    let log: Arc<Mutex<Vec<(&'static str, u32)>>> = Arc::default();
     let executor = |name: &'static str, behaviour: Behaviour| {
         let log = log.clone();
         let script = move |invocation: &Invocation| {
-            log.lock().unwrap().push(name);
+            log.lock().unwrap().push((name, invocation.attempt));
             match behaviour {
                 Answers => Action::Say(FINE.into(), 1),
                 Garbage => Action::Say("It is fine.".into(), 1),
@@ -59,6 +63,10 @@ async fn asked(behaviours: &[Behaviour], caps: Caps) -> Outcome {
                 Hangs => Action::Hang,
                 Refuses => {
                     invocation.notes.note(|noted| noted.no_stand_in = true);
+                    Action::Fail(1)
+                }
+                PostsThenDown => {
+                    invocation.notes.note(|noted| noted.no_stand_in = invocation.attempt == 1);
                     Action::Fail(1)
                 }
                 NotRecorded => {
@@ -103,8 +111,8 @@ async fn asked(behaviours: &[Behaviour], caps: Caps) -> Outcome {
     let records = ledger.records(&STREAM.into()).await.unwrap();
     let mut data: Vec<Json> = records.into_iter().map(|record| Json::Object(record.data.unwrap())).collect();
     let consultation = data.pop().unwrap();
-    let asked = log.lock().unwrap().clone();
-    Outcome { asked, result, consultation, attempts: data }
+    let (asked, numbers) = log.lock().unwrap().iter().copied().unzip();
+    Outcome { asked, numbers, result, consultation, attempts: data }
 }
 
 #[tokio::test(start_paused = true)]
@@ -123,6 +131,7 @@ async fn a_stand_in_is_asked_after_the_retries_of_a_service_that_fails() {
         // So is a refusal.
         (&[Refuses, Answers], &["first", "first"], None),
         (&[Down, Refuses, Answers], &["first", "first", "second"], None),
+        (&[PostsThenDown, Answers], &["first", "first"], None),
         // A question without a recording goes to no model.
         (&[NotRecorded, Answers], &["first", "first"], None),
     ] {
@@ -135,7 +144,9 @@ async fn a_stand_in_is_asked_after_the_retries_of_a_service_that_fails() {
 
 #[tokio::test(start_paused = true)]
 async fn the_record_names_the_executor_that_answered_and_those_before_it() {
-    let Outcome { consultation, attempts, .. } = asked(&[Down, Hangs, Answers], Caps::default()).await;
+    let Outcome { consultation, attempts, numbers, .. } =
+        asked(&[Down, Hangs, Answers], Caps::default()).await;
+    assert_eq!(numbers, [1, 2, 1, 1], "each executor has its own first attempt");
     assert_eq!(
         (&consultation["executor"], &consultation["stand_in_for"], &consultation["asks_a_model"]),
         (&json!("third"), &json!("first"), &json!(true))
