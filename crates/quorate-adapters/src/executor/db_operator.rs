@@ -159,6 +159,8 @@ impl Executor for DbOperator {
         let mut arguments = self.arguments(&invocation, &offer)?;
         set_wait_parameter(&mut arguments, &offer, RUN_TOOL, invocation.deadline);
         let keyed = offer.accepts(RUN_TOOL, "idempotencyKey");
+        // From here on the reply may be posted, also by a call that fails: another executor would post a second one.
+        invocation.notes.note(|info| info.no_stand_in |= self.posts_reply);
         if self.posts_reply && !keyed && invocation.attempt > 1 {
             return Err(Failure::failed(format!(
                 "it is not asked again: its first reply may have been posted, and `{RUN_TOOL}` of MCP server `{}` has no \

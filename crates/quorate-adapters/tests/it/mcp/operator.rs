@@ -71,6 +71,31 @@ async fn a_cut_line_runs_an_operator_once_where_the_server_can_tell() {
 }
 
 #[tokio::test]
+async fn no_stand_in_is_asked_once_a_reply_may_be_posted() {
+    for (posts, timeout, fault, rules_out) in [
+        (true, 20_000, Some(Fault::CutAfter), true),
+        (true, 20_000, Some(Fault::Fails("over quota")), true),
+        (true, 2_000, Some(Fault::Slow(Duration::from_secs(60))), true),
+        (true, 20_000, Some(Fault::Replace(json!({"text": "said"}))), true),
+        (false, 20_000, Some(Fault::Fails("over quota")), false),
+        // The question has no operator, so nothing is sent.
+        (true, 20_000, None, false),
+    ] {
+        let fake = FakeServer::new(Style::full().without("idempotencyKey"));
+        let executor = TestHost::connected_to(&fake).await.executor(json!({"postReply": posts}));
+        let meta = if fault.is_some() { json!({"operatorId": "op_r"}) } else { json!({}) };
+        let case = format!("{posts} {fault:?}");
+        if let Some(fault) = fault {
+            fake.fault("run_operator", fault);
+        }
+        let asked = invocation(meta, Duration::from_millis(timeout));
+        let notes = asked.notes.clone();
+        assert!(executor.invoke(asked).await.is_err(), "{case}");
+        assert_eq!(notes.read().no_stand_in, rules_out, "{case}");
+    }
+}
+
+#[tokio::test]
 async fn what_is_missing_is_said() {
     let fake = FakeServer::new(Style::full());
     let host = TestHost::connected_to(&fake).await;
