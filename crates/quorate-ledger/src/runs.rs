@@ -62,6 +62,15 @@ macro_rules! runs {
     };
 }
 
+/// The condition on a run that no stand-in gave one of its answers. The data of a record is canonical JSON, in which a quote
+/// inside of a text follows a backslash.
+macro_rules! without_stand_ins {
+    () => {
+        "NOT EXISTS (SELECT 1 FROM record WHERE record.run = run.run AND record.kind = 'consultation' \
+         AND record.data LIKE '%,\"stand_in_for\":\"%\",\"status\":\"answered\",%')"
+    };
+}
+
 impl Store {
     /// The newest runs, newest first.
     ///
@@ -223,16 +232,18 @@ impl Store {
     }
 
     /// All artifacts that a council (by fingerprint) decided on here, by hash, each with its last run. INCOMPLETE does
-    /// not count.
+    /// not count, nor does a run in which a stand-in answered.
     ///
     /// # Errors
     /// When the store does not answer.
     #[crate::boxed]
     pub async fn judged_artifacts(&self, council: &str) -> Result<BTreeMap<String, Name>, LedgerError> {
-        let query = sql(
+        let query = sql(concat!(
             "SELECT artifact_sha256, run FROM run WHERE council = $1 AND verdict IN ('SHIP', 'REVISE', 'HOLD') \
-             AND run NOT IN (SELECT run FROM imported) ORDER BY seq",
-        );
+             AND run NOT IN (SELECT run FROM imported) AND ",
+            without_stand_ins!(),
+            " ORDER BY seq"
+        ));
         let rows = self.rows(query.bind(council), &[Column::Text; 2]).await?;
         Ok(rows.iter().map(|row| (row.text(0).to_owned(), row.text(1).into())).collect())
     }
@@ -253,6 +264,26 @@ impl Store {
         ));
         let mut runs = self.select(query.bind(council).bind(artifact_sha256)).await?;
         Ok(runs.pop().map(|run| run.run))
+    }
+
+    /// As [`Store::last_judgement`], without the runs in which a stand-in answered.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    #[crate::boxed]
+    pub async fn last_own_judgement(
+        &self,
+        council: &str,
+        artifact_sha256: &str,
+    ) -> Result<Option<Name>, LedgerError> {
+        let query = sql(concat!(
+            "SELECT run FROM run WHERE council = $1 AND artifact_sha256 = $2 AND verdict IN ('SHIP', 'REVISE', 'HOLD') \
+             AND run NOT IN (SELECT run FROM imported) AND ",
+            without_stand_ins!(),
+            " ORDER BY seq DESC LIMIT 1"
+        ));
+        let rows = self.rows(query.bind(council).bind(artifact_sha256), &[Column::Text]).await?;
+        Ok(rows.first().map(|row| row.text(0).into()))
     }
 
     /// The last run here in which a council (by fingerprint) decided on something. INCOMPLETE does not count.

@@ -193,7 +193,7 @@ async fn review_content(
     let mut earlier = session.store.last_decision(&artifact.sha256).await?;
     if earlier.is_none() {
         let council = spec.fingerprint("").combined();
-        earlier = session.store.last_judgement(&council, &artifact.sha256).await?;
+        earlier = session.store.last_own_judgement(&council, &artifact.sha256).await?;
     }
     if let Some(run) = earlier {
         let history = session.partial_history(&run).await?;

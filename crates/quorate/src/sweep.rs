@@ -155,6 +155,8 @@ pub enum SweptOutcome {
         verdict: Verdict,
         /// The first thing to change, if any.
         fix: Option<String>,
+        /// Whether a stand-in gave one of the answers, so that the next sweep judges the file again.
+        has_stand_ins: bool,
     },
     /// It would be reviewed.
     Due,
@@ -178,6 +180,20 @@ pub enum SweptOutcome {
         /// The first message of the error.
         why: String,
     },
+}
+
+impl SweptOutcome {
+    /// What a review that has ended gave.
+    pub(crate) fn of(review: &Review) -> Self {
+        let run = review.run.clone();
+        match review.verdict {
+            Some(verdict) => {
+                let (fix, has_stand_ins) = (review.first_fix(), review.has_stand_ins);
+                SweptOutcome::Judged { run, verdict, fix, has_stand_ins }
+            }
+            None => SweptOutcome::Failed { why: format!("run {run} has no verdict") },
+        }
+    }
 }
 
 /// Receives a sweep's progress.
@@ -427,7 +443,7 @@ impl SweepRun {
         let mut _alone = None;
         if let Some(council) = &self.skips_judged_by {
             _alone = review::hold_text(&self.session, &artifact.sha256).await?;
-            if let Some(run) = self.session.store.last_judgement(council, &artifact.sha256).await? {
+            if let Some(run) = self.session.store.last_own_judgement(council, &artifact.sha256).await? {
                 self.session.ensure_unaltered(&run).await?;
                 return Ok(SweptOutcome::AlreadyJudged);
             }
@@ -439,23 +455,18 @@ impl SweepRun {
         };
         let artifact = Artifact { display_name: swept.path.clone(), ..artifact };
         let input = ReviewInput { artifact, artifact_type: swept.artifact_type.clone(), tier, tier_source };
-        Ok(match self.judge(&input).await? {
-            (run, Some(verdict), fix) => SweptOutcome::Judged { run, verdict, fix },
-            (run, None, _) => SweptOutcome::Failed { why: format!("run {run} has no verdict") },
-        })
+        Ok(SweptOutcome::of(&self.judge(&input).await?))
     }
 
-    async fn judge(&self, input: &ReviewInput) -> Result<(String, Option<Verdict>, Option<String>), Error> {
-        let report = match self.try_resume(input).await {
+    async fn judge(&self, input: &ReviewInput) -> Result<Review, Error> {
+        Ok(match self.try_resume(input).await {
             Some(report) => report,
             None => {
                 let indexed = self.session.sync_log_index().await?;
                 let observer = Arc::new(WaitObserver(self.observer.clone()));
                 review::start(&self.spec, &self.session, input, indexed, self.permit, observer).await?
             }
-        };
-        let fix = report.first_fix();
-        Ok((report.run, report.verdict, fix))
+        })
     }
 
     /// Resumes a run that an interrupted sweep left open on the same text, so that no call is paid twice. Leaves alone
@@ -492,7 +503,8 @@ impl Sweep {
     }
 
     /// The sweep as `quorate sweep --format json` prints it: `{"files": [{path, tier, artifact_type, tier_reason, fate, run,
-    /// verdict, why, fix_first}]}`, in the order given. A dry run adds `estimate`, and a queued file its `state`.
+    /// verdict, why, fix_first}]}`, in the order given. A dry run adds `estimate`, a queued file its `state`, and a file
+    /// that stand-ins judged `stand_ins`.
     pub fn to_json(&self) -> Value {
         let mut all = json!({ "files": self.files.iter().map(object).collect::<Vec<_>>() });
         if let Some(estimate) = &self.estimate {
@@ -519,8 +531,10 @@ fn object(file: &SweptFile) -> Value {
         "tier_reason": file.tier_reason,
         "fate": outcome, "run": run, "verdict": verdict, "why": why, "fix_first": fix,
     });
-    if let SweptOutcome::Queued { state, .. } = &file.outcome {
-        object["state"] = json!(state);
+    match &file.outcome {
+        SweptOutcome::Queued { state, .. } => object["state"] = json!(state),
+        SweptOutcome::Judged { has_stand_ins: true, .. } => object["stand_ins"] = json!(true),
+        _ => {}
     }
     object
 }

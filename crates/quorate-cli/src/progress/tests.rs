@@ -264,7 +264,12 @@ fn unwatched_progress_shows_nothing() {
     progress.display.clear();
     let sweep = SweepProgress::new(Shown::Nothing);
     sweep.planned(1);
-    let outcome = SweptOutcome::Judged { run: "r7k2m9q4xa1bc".to_owned(), verdict: Verdict::Ship, fix: None };
+    let outcome = SweptOutcome::Judged {
+        run: "r7k2m9q4xa1bc".to_owned(),
+        verdict: Verdict::Ship,
+        fix: None,
+        has_stand_ins: false,
+    };
     sweep.ended(&SweptFile {
         path: "a.md".to_owned(),
         tier: 1,

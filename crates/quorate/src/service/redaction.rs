@@ -126,6 +126,7 @@ impl Redaction {
             self.redact(&mut opened.host),
             self.redact(&mut opened.log_path),
             self.redact(&mut opened.executors),
+            self.redact(&mut opened.stand_ins),
             opened.executor.as_mut().map_or(0, |named| self.redact(named)),
         ];
         opened.redactions += found.into_iter().sum::<usize>() as u64;

@@ -8,7 +8,7 @@ use quorate_adapters::executor::{llm, rubric};
 use quorate_kernel::attempts::Cost;
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::Ledger as _;
-use quorate_kernel::record::{Consultation, CountedAnswer, Outcome, RunOpened, Samples, Status};
+use quorate_kernel::record::{Consultation, CountedAnswer, HiddenText, Outcome, RunOpened, Samples, Status};
 use quorate_kernel::redact::REDACTED;
 use quorate_ledger::council_log::line::SUPERSEDED;
 use quorate_protocol::answers::deliberator::NOT_JUDGED;
@@ -77,6 +77,9 @@ pub struct Review {
     /// The stored text (redacted); `None` if it was erased.
     #[serde(skip)]
     pub text: Option<Arc<str>>,
+    /// The invisible text of the draft, which `text` lacks.
+    #[serde(skip)]
+    pub(crate) hidden: Option<HiddenText>,
     /// The type of the text, under which verdicts are remembered.
     pub artifact_type: String,
     /// The tier, from 1 (strictest) to 3.
@@ -112,6 +115,9 @@ pub struct Review {
     pub prior_verdicts_consulted: u64,
     /// The names of the executors.
     pub executor: String,
+    /// Whether a stand-in gave one of the answers.
+    #[serde(skip)]
+    pub(crate) has_stand_ins: bool,
     /// Whether a model was asked.
     pub model_asked: bool,
     /// The note if no model was asked: the answers were recorded before, or recordings are missing.
@@ -293,6 +299,7 @@ impl Review {
             opened_ms: history.opened_ms,
             artifact: opened.subject.clone().unwrap_or_default(),
             repository_path: None,
+            hidden: opened.hidden.clone(),
             text,
             artifact_type: opened.artifact_type.clone().unwrap_or_default(),
             tier: opened.tier.unwrap_or(0),
@@ -315,6 +322,7 @@ impl Review {
             findings: outcome.findings.iter().filter_map(finding).collect(),
             prior_verdicts_consulted: outcome.prior_verdicts_consulted.unwrap_or(0),
             executor: member_usage::executor_names(history),
+            has_stand_ins: member_usage::has_stand_ins(history),
             model_asked,
             recorded: recorded.headline().filter(|_| !model_asked),
             kind: executor_kinds(history),
@@ -334,9 +342,10 @@ impl Review {
         report.add_notes();
         report.notes.extend(report.text.as_deref().filter(|_| opened.redactions > 0).and_then(withheld_note));
         for finding in &mut report.findings {
-            finding.column = finding.line.zip(finding.column).map(|(line, column)| {
-                hidden_text::column_in_draft(opened.hidden.as_ref(), line, column)
-            });
+            finding.column = finding
+                .line
+                .zip(finding.column)
+                .map(|(line, column)| hidden_text::column_in_draft(opened.hidden.as_ref(), line, column));
         }
         report.notes.extend(hidden_text::notes(opened));
         report.notes.extend(not_judged_notes(&report.deliberators));
@@ -584,7 +593,7 @@ fn deliberators(
 /// The kinds of all executors, each once.
 fn executor_kinds(history: &History) -> String {
     let mut kinds: BTreeSet<&str> = history.opened.executors.iter().map(|one| &*one.kind).collect();
-    if history.consultations().any(|ended| ended.stand_in_for.is_some() && ended.answer.is_some()) {
+    if member_usage::has_stand_ins(history) {
         let answered = history.consultations().filter(|ended| ended.answer.is_some());
         kinds = answered.map(|ended| &*ended.kind).collect();
     }

@@ -329,7 +329,8 @@ impl<S: ProtocolSetup> RunSpec<S> {
             }],
             redactions: (new.redactions + self.setup_redactions) as u64,
             hidden: Some(artifact.hidden.clone()).filter(|hidden| *hidden != HiddenText::default()),
-            executors: self.executors(),
+            executors: executors_used(self.members.iter().map(|member| &member.executor)),
+            stand_ins: executors_used(self.members.iter().flat_map(|member| &member.executor.stand_ins)),
             executor: Some(self.options.executor.clone()),
             model: self.options.model.clone(),
             max_calls: caps.calls,
@@ -346,25 +347,25 @@ impl<S: ProtocolSetup> RunSpec<S> {
         self.redaction.redact_run_opened(&mut opened);
         Ok(opened)
     }
+}
 
-    /// The executors of all members, without duplicates.
-    fn executors(&self) -> Vec<ExecutorUsed> {
-        let mut executors: Vec<ExecutorUsed> = Vec::new();
-        for member in &self.members {
-            let about = member.executor.about();
-            let executor = ExecutorUsed {
-                name: member.executor.name.to_string(),
-                kind: about.kind.to_string(),
-                model: about.model,
-                asks_a_model: about.asks_a_model,
-                tools: member.executor.tools(),
-            };
-            if !executors.contains(&executor) {
-                executors.push(executor);
-            }
+/// What is recorded of executors, without duplicates.
+fn executors_used<'a>(executors: impl Iterator<Item = &'a SelectedExecutor>) -> Vec<ExecutorUsed> {
+    let mut used: Vec<ExecutorUsed> = Vec::new();
+    for executor in executors {
+        let about = executor.about();
+        let executor = ExecutorUsed {
+            name: executor.name.to_string(),
+            kind: about.kind.to_string(),
+            model: about.model,
+            asks_a_model: about.asks_a_model,
+            tools: executor.tools(),
+        };
+        if !used.contains(&executor) {
+            used.push(executor);
         }
-        executors
     }
+    used
 }
 
 /// The component that the combined hash leaves out.

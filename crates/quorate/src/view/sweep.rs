@@ -23,6 +23,15 @@ impl Sweep {
         let rows = self.files.iter().filter_map(row);
         doc.table(Table::new(["verdict", "artifact", "type", "tier", "run"]).with_rows(rows));
         doc.line(summary(&self.files));
+        if self
+            .files
+            .iter()
+            .any(|file| matches!(file.outcome, SweptOutcome::Judged { has_stand_ins: true, .. }))
+        {
+            doc.line(
+                "Stand-ins gave answers where the table says so; the next sweep judges these files again.",
+            );
+        }
         if let Some(estimate) = self.estimate.as_ref().filter(|estimate| !estimate.executors.is_empty()) {
             estimate.add_to(&mut doc, "All of them");
             doc.end_section();
@@ -85,8 +94,9 @@ fn fix_first(all: &[SweptFile]) -> Vec<(&SweptFile, Verdict, &str)> {
 
 fn row(file: &SweptFile) -> Option<Vec<Text>> {
     let (word, run) = match &file.outcome {
-        SweptOutcome::Judged { run, verdict, .. } => {
-            (Text::toned(Tone::of_word(verdict.as_str()), verdict.as_str()), &**run)
+        SweptOutcome::Judged { run, verdict, has_stand_ins, .. } => {
+            let word = Text::toned(Tone::of_word(verdict.as_str()), verdict.as_str());
+            (if *has_stand_ins { word.and(" (stand-ins)") } else { word }, &**run)
         }
         SweptOutcome::Due => (Text::faint("due"), ""),
         SweptOutcome::Queued { run, state, .. } => (Text::faint(*state), &**run),
@@ -193,6 +203,7 @@ mod tests {
             run: "r7k2m9q4xa1bc".to_owned(),
             verdict,
             fix: fix.map(str::to_owned),
+            has_stand_ins: false,
         };
         let all = [
             file("a.md", judged(Verdict::Ship, None)),

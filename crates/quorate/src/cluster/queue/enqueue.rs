@@ -344,15 +344,7 @@ pub(crate) async fn wait_for_sweep(
 async fn outcome_of(session: &LedgerSession, task: &EndedTask) -> Result<SweptOutcome, Error> {
     let run = &task.run;
     Ok(match task.state {
-        TaskState::Done => {
-            let read = report::load(session, run).await?;
-            match read.verdict {
-                Some(verdict) => {
-                    SweptOutcome::Judged { run: run.to_string(), verdict, fix: read.first_fix() }
-                }
-                None => SweptOutcome::Failed { why: format!("run {run} has no verdict") },
-            }
-        }
+        TaskState::Done => SweptOutcome::of(&report::load(session, run).await?),
         TaskState::Cancelled => SweptOutcome::Failed { why: "the task was cancelled".to_owned() },
         _ => {
             let why = task.error.clone().unwrap_or_else(|| format!("the task of run {run} is dead"));

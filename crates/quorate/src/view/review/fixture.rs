@@ -79,6 +79,8 @@ pub(crate) fn ship() -> Review {
         artifact: "drafts/launch.md".to_owned(),
         repository_path: None,
         text: Some(Arc::from(TEXT)),
+        has_stand_ins: false,
+        hidden: None,
         artifact_type: "blog_post".to_owned(),
         tier: 2,
         policy: "seed/2".to_owned(),
