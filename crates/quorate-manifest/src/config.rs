@@ -71,8 +71,8 @@ impl Configuration {
     pub fn stand_ins(&self) -> impl Iterator<Item = &(String, Place)> {
         let of_executors = self.executors.values().flat_map(|table| &table.fallback);
         let of_members = self.council_members.values().flat_map(|member| &member.fallback);
-        let of_assemblies = self.assemblies.values().flat_map(|table| table.fallbacks.all());
-        let of_runtimes = self.runtimes.values().flat_map(|table| table.fallbacks.all());
+        let of_assemblies = self.assemblies.values().flat_map(|table| table.fallbacks.all().flatten());
+        let of_runtimes = self.runtimes.values().flat_map(|table| table.fallbacks.all().flatten());
         of_executors.chain(of_members).flatten().chain(of_assemblies).chain(of_runtimes)
     }
 
@@ -83,8 +83,7 @@ impl Configuration {
         let runtimes =
             self.runtimes.values().flat_map(|table| table.executor.iter().chain(table.participants.values()));
         let council = self.council_members.values().filter_map(|member| member.executor.as_ref());
-        let single =
-            [&self.default_executor, &self.playbooks.judge, &self.playbooks.reflector, &self.tiers];
+        let single = [&self.default_executor, &self.playbooks.judge, &self.playbooks.reflector, &self.tiers];
         let single = single.into_iter().flatten().chain(self.meaning.as_ref().map(|table| &table.executor));
         let all = single.chain(council).chain(assemblies).chain(runtimes).chain(self.stand_ins());
         all.map(|(name, place)| (name, place))
@@ -212,39 +211,23 @@ pub struct CouncilMember {
 /// A `fallback`: the executors that stand in when the service of another one fails, in the order in which they are asked.
 pub type Fallback = Vec<(String, Place)>;
 
-/// The `fallback` lists of an assembly's members or of a runtime's participants.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Fallbacks {
+/// A setting of an assembly's members or of a runtime's participants.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ByMember<T> {
     /// For all of them.
-    pub common: Option<Fallback>,
+    pub common: Option<T>,
     /// By the id of a member or participant.
-    pub own: BTreeMap<String, Fallback>,
+    pub own: BTreeMap<String, T>,
 }
 
-impl Fallbacks {
-    /// The list of one member or participant; `None` leaves it to the executor's table.
-    pub fn of(&self, id: &str) -> Option<&Fallback> {
+impl<T> ByMember<T> {
+    /// The setting of one member or participant; `None` leaves it to the executor's table or to the manifest.
+    pub fn of(&self, id: &str) -> Option<&T> {
         self.own.get(id).or(self.common.as_ref())
     }
 
-    fn all(&self) -> impl Iterator<Item = &(String, Place)> {
-        self.common.iter().chain(self.own.values()).flatten()
-    }
-}
-
-/// How often an assembly's members are asked for each answer.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct SampleCounts {
-    /// For all of them.
-    pub common: Option<u32>,
-    /// By the id of a member.
-    pub own: BTreeMap<String, u32>,
-}
-
-impl SampleCounts {
-    /// The count of one member; `None` leaves it to the manifest.
-    pub fn of(&self, id: &str) -> Option<u32> {
-        self.own.get(id).copied().or(self.common)
+    fn all(&self) -> impl Iterator<Item = &T> {
+        self.common.iter().chain(self.own.values())
     }
 }
 
@@ -256,9 +239,9 @@ pub struct AssemblyTable {
     /// `[assemblies.<name>.members.<id>] executor`, by member id.
     pub members: BTreeMap<String, (String, Place)>,
     /// `fallback`, for all members and for single ones.
-    pub fallbacks: Fallbacks,
+    pub fallbacks: ByMember<Fallback>,
     /// `samples`, for all members and for single ones.
-    pub samples: SampleCounts,
+    pub samples: ByMember<u32>,
 }
 
 /// One `[runtimes.<id>]` table: the executors of a runtime's participants.
@@ -269,7 +252,7 @@ pub struct RuntimeTable {
     /// `[runtimes.<id>.participants.<id>] executor`, by participant id.
     pub participants: BTreeMap<String, (String, Place)>,
     /// `fallback`, for all participants and for single ones.
-    pub fallbacks: Fallbacks,
+    pub fallbacks: ByMember<Fallback>,
 }
 
 /// One `[executors.<name>]` table.
@@ -301,13 +284,8 @@ pub struct EmbedderTable {
 pub struct MeaningTable {
     /// `executor`.
     pub executor: (String, Place),
-    /// `threshold`: the probability from which on a text is a hit.
-    pub threshold: f64,
-}
-
-impl MeaningTable {
-    /// The threshold of a table that sets none.
-    pub const DEFAULT_THRESHOLD: f64 = 0.5;
+    /// `threshold`: the probability from which on a text is a hit, where the executor's own does not decide.
+    pub threshold: Option<f64>,
 }
 
 /// An adapter's own keys, verbatim, with their places for the adapter's diagnostics.

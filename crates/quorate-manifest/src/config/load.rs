@@ -10,8 +10,8 @@ use regex::RegexBuilder;
 use serde_json::Map;
 
 use super::{
-    AssemblyTable, Block, Configuration, CouncilMember, EmbedderTable, ExecutorTable, Fallback, Fallbacks,
-    KeySource, Keys, Ledger, Lock, MeaningTable, Playbooks, Redaction, RuntimeTable, SampleCounts,
+    AssemblyTable, Block, ByMember, Configuration, CouncilMember, EmbedderTable, ExecutorTable, Fallback,
+    KeySource, Keys, Ledger, Lock, MeaningTable, Playbooks, Redaction, RuntimeTable,
 };
 use crate::assembly::Signing;
 use crate::tree::reader::contains_secret_key;
@@ -84,39 +84,37 @@ fn council_member(field: &Field<'_>) -> Option<CouncilMember> {
 }
 
 fn assembly(field: &Field<'_>) -> Option<AssemblyTable> {
-    let (executor, members, fallbacks, samples) = executor_assignments(field, "members", parse_samples)?;
+    let (executor, members, fallbacks, samples) =
+        executor_assignments(field, "members", |fields| fields.read("samples", parse_samples))?;
     Some(AssemblyTable { executor, members, fallbacks, samples })
 }
 
 fn runtime(field: &Field<'_>) -> Option<RuntimeTable> {
-    let refuse_samples = |field: &Field<'_>| {
-        let message =
-            "a participant has no `samples`: it answers in free text, which has no typed fields to compare";
-        field.reject(message, "remove it; members of councils and assemblies have `samples`")
-    };
-    let (executor, participants, fallbacks, _) = executor_assignments(field, "participants", refuse_samples)?;
+    // Participants answer in free text, which has no typed fields to compare.
+    let (executor, participants, fallbacks, _) = executor_assignments(field, "participants", |_| None)?;
     Some(RuntimeTable { executor, participants, fallbacks })
 }
 
 /// The executor of all members or participants, those of single ones, their stand-ins and their samples.
-type ExecutorAssignments = (Option<NamedExecutor>, BTreeMap<String, NamedExecutor>, Fallbacks, SampleCounts);
+type ExecutorAssignments =
+    (Option<NamedExecutor>, BTreeMap<String, NamedExecutor>, ByMember<Fallback>, ByMember<u32>);
 
 /// Reads `executor`, `fallback`, `samples`, and the table `each` with those of single members or participants.
 fn executor_assignments(
     field: &Field<'_>,
     each: &'static str,
-    samples: fn(&Field<'_>) -> Option<u32>,
+    samples: fn(&mut Fields<'_>) -> Option<u32>,
 ) -> Option<ExecutorAssignments> {
     let mut fields = field.fields()?;
     let executor = fields.read("executor", Field::named);
     let common = fields.read("fallback", parse_fallback);
-    let mut counts = SampleCounts { common: fields.read("samples", samples), own: BTreeMap::new() };
+    let mut counts = ByMember { common: samples(&mut fields), own: BTreeMap::new() };
     let single = fields.read(each, |field| {
         field.table(|_, field| {
             let mut fields = field.fields()?;
             let executor = fields.read("executor", Field::named);
             let fallback = fields.read("fallback", parse_fallback);
-            let samples = fields.read("samples", samples);
+            let samples = samples(&mut fields);
             fields.finish();
             Some((executor, fallback, samples))
         })
@@ -128,7 +126,7 @@ fn executor_assignments(
         counts.own.extend(samples.map(|samples| (id.clone(), samples)));
         own.extend(fallback.map(|fallback| (id, fallback)));
     }
-    Some((executor, named, Fallbacks { common, own }, counts))
+    Some((executor, named, ByMember { common, own }, counts))
 }
 
 /// The most samples of one answer.
@@ -173,7 +171,11 @@ fn named_executor(name: &str, field: &Field<'_>) -> Option<ExecutorTable> {
         let message = format!("`{name}` cannot be the name of an executor");
         return field.reject(message, "use the characters A-Z a-z 0-9 _ - .");
     }
-    parse_executor(field)
+    let table = parse_executor(field)?;
+    match table.fallback.iter().flatten().any(|(other, _)| other == name) {
+        true => field.reject(format!("`{name}` cannot stand in for itself"), "name another executor"),
+        false => Some(table),
+    }
 }
 
 fn embedder(field: &Field<'_>) -> Option<Box<EmbedderTable>> {
@@ -198,7 +200,7 @@ fn meaning(field: &Field<'_>, has_embedder: bool) -> Option<MeaningTable> {
         let help = "keep `[meaning]`, which asks a question, or `[embedder]`, which compares vectors";
         field.invalid_with("`[meaning]` and `[embedder]` exclude each other", help);
     }
-    Some(MeaningTable { executor: named?, threshold: threshold.unwrap_or(MeaningTable::DEFAULT_THRESHOLD) })
+    Some(MeaningTable { executor: named?, threshold })
 }
 
 const MAX_RETRIES: i64 = 100;

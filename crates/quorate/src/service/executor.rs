@@ -2,8 +2,6 @@
 //! `council.yaml`. `review.rs` and `convene/spec.rs` decide which member is asked through which executor: that of the
 //! most specific setting (C11, Q1). A `fallback` adds executors that stand in when a service fails.
 
-use std::collections::BTreeSet;
-use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -59,7 +57,7 @@ pub(crate) struct SelectedExecutor {
     pub settings: Json,
     /// The executors that stand in for it, in the order in which they are asked. They have no stand-ins themselves.
     pub stand_ins: Vec<SelectedExecutor>,
-    /// Whether a member's `fallback` names the stand-ins, and not the executor's table.
+    /// Whether a member's `fallback` changes the stand-ins that the executor's table names.
     pub has_member_fallback: bool,
 }
 
@@ -119,7 +117,9 @@ impl SelectedExecutor {
         from: (&Registry, &Configuration),
         by: SelectedBy<'_>,
     ) -> Result<Self, Error> {
-        Ok(SelectedExecutor { has_member_fallback: true, ..self.with_fallback(list, from, by)? })
+        // An empty list replaces nothing where the executor has no stand-ins.
+        let has_member_fallback = !(list.is_empty() && self.stand_ins.is_empty());
+        Ok(SelectedExecutor { has_member_fallback, ..self.with_fallback(list, from, by)? })
     }
 
     /// Sets the deadline that a person named, which holds for each stand-in as well.
@@ -581,9 +581,7 @@ pub(crate) fn ensure_one_executor<'a>(
 }
 
 /// The key that only members of councils and assemblies have.
-pub(in crate::service) const SAMPLES: &str = "samples";
-pub(in crate::service) const SAMPLES_HELP: &str =
-    "set `samples` on a member: in council.yaml, or in `[council.members.<id>]` of quorate.toml";
+const SAMPLES: &str = "samples";
 
 /// The keys that every executor accepts.
 const SHARED_KEYS: [&str; 3] = ["timeout", "retries", "fallback"];
@@ -714,9 +712,6 @@ fn build(
         if let Some(near) = shared.and_then(|key| nearest(key, &SHARED_KEYS)) {
             refused.help = Some(format!("did you mean `{near}`?"));
         }
-        if refused.is_unknown_key && refused.key.as_deref() == Some(SAMPLES) {
-            refused.help = Some(SAMPLES_HELP.to_owned());
-        }
         let code = match refused.key.as_deref() {
             None | Some("type") => code,
             Some(_) => codes::EXECUTOR_INVALID,
@@ -773,7 +768,6 @@ pub(crate) fn build_errors(
             alone(registry, configuration, name, place, SelectedBy::Person, Map::new())
         };
         errors.extend(tables.chain(named).map(build).filter_map(Result::err));
-        errors.extend(fallback_circles(configuration));
         errors.extend(server_errors(configuration));
         errors.extend(configured_meaning(registry, configuration).err());
     }
@@ -829,39 +823,7 @@ pub(crate) fn typos(registry: &Registry, config: &Configuration) -> Vec<Error> {
     let servers = server_errors_where(config, |refused| {
         refused.is_unknown_key || refused.key.as_deref() == Some("url")
     });
-    let circles = fallback_circles(config).into_iter();
-    tables.chain(named).chain(circles).chain(servers).chain(embedder_typo(registry, config)).collect()
-}
-
-/// The `fallback` entries of tables that lead back to their table.
-fn fallback_circles(config: &Configuration) -> Vec<Error> {
-    let circle = |(name, table): (&String, &ExecutorTable)| {
-        let leads_back =
-            |(next, _): &&(String, Place)| stands_in_for(config, next, name, &mut BTreeSet::new());
-        let (next, place) = table.fallback.iter().flatten().find(leads_back)?;
-        let (message, help) = match next == name {
-            true => (format!("`{name}` cannot stand in for itself"), "name another executor"),
-            false => (
-                format!("`{next}` cannot stand in for `{name}`: `{name}` stands in for it"),
-                "remove one of the two from the other's `fallback`",
-            ),
-        };
-        let body = Body::new(message).at(place.clone()).help(help);
-        Some(refuse(codes::EXECUTOR_INVALID, body, &table.block))
-    };
-    config.executors.iter().filter_map(circle).collect()
-}
-
-/// Whether the stand-ins of an executor, or the stand-ins of these, include another executor.
-fn stands_in_for<'c>(
-    config: &'c Configuration,
-    from: &'c str,
-    to: &str,
-    seen: &mut BTreeSet<&'c str>,
-) -> bool {
-    let next = config.executors.get(from).into_iter().flat_map(|table| table.fallback.iter().flatten());
-    from == to
-        || (seen.insert(from) && next.into_iter().any(|(name, _)| stands_in_for(config, name, to, seen)))
+    tables.chain(named).chain(servers).chain(embedder_typo(registry, config)).collect()
 }
 
 /// The tables of MCP servers that cannot be read.
@@ -926,25 +888,14 @@ pub(crate) fn of_names(
 /// The deadline of one comparison, if the table has none.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// What compares texts by meaning, as configured. It can be called once it is admitted.
-#[derive(Clone)]
+/// The embedder or the executor that compares texts by meaning, as configured. It can be called once it is admitted.
 pub(crate) struct SelectedMeaning {
-    way: Way,
+    meaning: Meaning,
+    /// The executor that is asked; `None` where vectors are compared.
+    pub asked: Option<SelectedExecutor>,
     needs: Vec<TrustRequest>,
     /// The settings that the fingerprint of a run covers.
     pub settings: Json,
-}
-
-#[derive(Clone)]
-enum Way {
-    Embedder(Arc<dyn Embedder>),
-    Question(Box<SelectedExecutor>, f64),
-}
-
-impl fmt::Debug for SelectedMeaning {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("SelectedMeaning").field(&self.settings).finish()
-    }
 }
 
 impl SelectedMeaning {
@@ -953,30 +904,8 @@ impl SelectedMeaning {
         self.needs.clone()
     }
 
-    pub(crate) fn meaning(&self, admitted: Permit) -> Meaning {
-        match &self.way {
-            Way::Embedder(embedder) => Meaning::Embedder(Arc::clone(embedder)),
-            Way::Question(executor, threshold) => {
-                let config = executor.as_ref().clone().into_member_config(admitted);
-                Meaning::Question(Box::new(MeaningQuestion { config, threshold: *threshold }))
-            }
-        }
-    }
-
-    /// The embedder; `None` where a question is asked.
-    pub(crate) fn embedder(&self, _: Permit) -> Option<Arc<dyn Embedder>> {
-        match &self.way {
-            Way::Embedder(embedder) => Some(Arc::clone(embedder)),
-            Way::Question(..) => None,
-        }
-    }
-
-    /// The executor that is asked; `None` where vectors are compared.
-    pub(crate) fn asked(&self) -> Option<&SelectedExecutor> {
-        match &self.way {
-            Way::Embedder(_) => None,
-            Way::Question(executor, _) => Some(executor),
-        }
+    pub(crate) fn meaning(&self, _: Permit) -> Meaning {
+        self.meaning.clone()
     }
 
     /// Checks that its price is known if money is capped.
@@ -984,9 +913,9 @@ impl SelectedMeaning {
     /// # Errors
     /// [`codes::COST_UNKNOWN`].
     pub(crate) fn ensure_enforceable(&self, caps: &Caps) -> Result<(), Error> {
-        match &self.way {
-            Way::Embedder(embedder) => budget::ensure_embedder_holdable(caps, &**embedder),
-            Way::Question(executor, _) => executor.ensure_enforceable(caps),
+        match &self.meaning {
+            Meaning::Embedder(embedder) => budget::ensure_embedder_holdable(caps, &**embedder),
+            Meaning::Question(_) => self.asked.iter().try_for_each(|asked| asked.ensure_enforceable(caps)),
         }
     }
 
@@ -995,9 +924,9 @@ impl SelectedMeaning {
     /// # Errors
     /// [`codes::MODEL_KEY_MISSING`], or as [`SelectedExecutor::ensure_installed`].
     pub(crate) fn ensure_installed(&self) -> Result<(), Error> {
-        match &self.way {
-            Way::Question(executor, _) => executor.ensure_installed(),
-            Way::Embedder(embedder) => embedder.check_installed().map_err(|refused| {
+        match &self.meaning {
+            Meaning::Question(_) => self.asked.iter().try_for_each(SelectedExecutor::ensure_installed),
+            Meaning::Embedder(embedder) => embedder.check_installed().map_err(|refused| {
                 let body = Body::new(format!("the embedder: {}", refused.message));
                 Error::configuration(codes::MODEL_KEY_MISSING, with_help(body, refused.help))
             }),
@@ -1015,18 +944,11 @@ pub(crate) fn configured_meaning(
 ) -> Result<Option<SelectedMeaning>, Error> {
     if let Some(MeaningTable { executor: (name, place), threshold }) = &config.meaning {
         let executor = by_name(registry, config, name, Some(place), SelectedBy::File(&config.path()))?;
-        if let Some(why) = executor.executor.refuses(answers::Schema::Predicate) {
-            let body = Body::new(format!("`[meaning]` cannot ask `{name}`: {why}"));
-            let help = "name an executor that asks a model, such as a decision model";
-            return Err(Error::configuration(codes::EXECUTOR_INVALID, body.help(help)));
-        }
-        let settings = json!({"question": executor.settings, "threshold": threshold});
-        let needs = executor.needs();
-        return Ok(Some(SelectedMeaning {
-            way: Way::Question(Box::new(executor), *threshold),
-            needs,
-            settings,
-        }));
+        executor.ensure_answers(answers::Schema::Predicate)?;
+        let settings = json!({"question": executor.recorded_settings(), "threshold": threshold});
+        let (config, needs) = executor.clone().into_unadmitted_config();
+        let meaning = Meaning::Question(Box::new(MeaningQuestion { config, threshold: *threshold }));
+        return Ok(Some(SelectedMeaning { meaning, asked: Some(executor), needs, settings }));
     }
     let Some(table) = &config.embedder else { return Ok(None) };
     let built = build_embedder(registry, config, table);
@@ -1034,7 +956,8 @@ pub(crate) fn configured_meaning(
     let named = |act: SideEffect| SideEffect { what: format!("{} (embedder)", act.what), ..act };
     let acts = embedder.side_effects().into_iter().map(named).collect();
     let needs = vec![TrustRequest { file: config.path(), acts }];
-    Ok(Some(SelectedMeaning { way: Way::Embedder(embedder), needs, settings: json!(table.block.json) }))
+    let (meaning, settings) = (Meaning::Embedder(embedder), json!(table.block.json));
+    Ok(Some(SelectedMeaning { meaning, asked: None, needs, settings }))
 }
 
 /// A misspelled key of the table. It is refused even if no run needs the embedder.

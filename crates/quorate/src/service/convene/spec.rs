@@ -361,7 +361,7 @@ fn samples(configuration: &Configuration, resolved: &ResolvedAssembly, member: &
     let ours = resolved.metadata.get("quorate");
     let of_member = || ours?.get("members")?.get(member)?.get("samples");
     let in_manifest = || of_member().or_else(|| ours?.get("samples"))?.as_u64();
-    let samples = table.and_then(|table| table.samples.of(member));
+    let samples = table.and_then(|table| table.samples.of(member)).copied();
     samples.or_else(|| u32::try_from(in_manifest()?).ok()).unwrap_or(1)
 }
 

@@ -13,7 +13,7 @@ use quorate_kernel::attempts::MemberConfig;
 use quorate_kernel::conversation::{Capability, Participant, Tools};
 use quorate_kernel::ports::dispatcher::Dispatcher;
 use quorate_kernel::ports::effectors::Effectors;
-use quorate_kernel::ports::executor::{ConfigError, Servers, Settings, SideEffect};
+use quorate_kernel::ports::executor::{ConfigError, Executor, Servers, Settings, SideEffect};
 use quorate_kernel::ports::provisioning::Provisioning;
 use quorate_kernel::ports::state::State;
 use quorate_kernel::ports::substrate::Substrate;
@@ -31,9 +31,7 @@ use super::{RuntimeRequest, budget};
 use crate::service::compose::Sources;
 use crate::service::environment::Environment;
 use crate::service::error::{Error, ErrorKind};
-use crate::service::executor::{
-    self, Origin, SAMPLES, SAMPLES_HELP, SelectedBy, SelectedExecutor, with_help,
-};
+use crate::service::executor::{self, Origin, SelectedBy, SelectedExecutor, with_help};
 use crate::service::trust::requests::TrustRequest;
 use crate::service::workspace::Workspace;
 
@@ -393,11 +391,6 @@ impl PortBuilder<'_> {
                 refused(ConfigError::for_key(key, message))
             }),
         };
-        if config.contains_key(SAMPLES) {
-            let message =
-                "a participant has no `samples`: it answers in free text, which has no typed fields";
-            return Err(refused(ConfigError::for_key(SAMPLES, message).with_help(SAMPLES_HELP)));
-        }
         let timeout = whole("timeout_ms", config.remove("timeout_ms"), 1)?;
         let retries = whole("retries", config.remove("retries"), 0)?;
         let mut settings = Settings {
@@ -533,9 +526,7 @@ impl PortBuilder<'_> {
         let conversation = substrate.about().conversation;
         for (at, speaker) in speakers.iter().enumerate() {
             let Some(Speaker { participant, member: config, .. }) = speaker else { continue };
-            let stand_ins =
-                config.stand_ins.iter().map(|stand_in| (&*stand_in.executor, &stand_in.executor_name));
-            let refused = stand_ins
+            let refused = executors(config)
                 .filter(|(executor, _)| executor.turn_schema() != config.executor.turn_schema())
                 .map(|(_, name)| {
                     let first = &config.executor_name;
@@ -545,10 +536,8 @@ impl PortBuilder<'_> {
                         .with_help("in `fallback`, name executors of the same kind")
                 })
                 .next();
-            let executors =
-                config.stand_ins.iter().map(|stand_in| &stand_in.executor).chain([&config.executor]);
-            let mut checks =
-                executors.map(|executor| executor.check_participant(participant, conversation.as_deref()));
+            let mut checks = executors(config)
+                .map(|(executor, _)| executor.check_participant(participant, conversation.as_deref()));
             if let Some(refused) = refused.or_else(|| checks.find_map(Result::err)) {
                 let at = participant_place(self.document, at, refused.key.as_deref().unwrap_or("executor"));
                 let body = with_help(Body::new(refused.message).at(at), refused.help);
@@ -594,12 +583,13 @@ impl PortBuilder<'_> {
     /// Warns about servers that an executor does not pass on.
     fn warn_unpassed_servers(&mut self, Speaker { participant, member: config, .. }: &Speaker) {
         let Some(server) = participant.tools.servers.first() else { return };
-        if config.executor.forwards_mcp_servers() {
+        let mut executors = executors(config);
+        let Some((_, name)) = executors.find(|(executor, _)| !executor.forwards_mcp_servers()) else {
             return;
-        }
+        };
         let body = Body::new(format!(
-            "`{}` may use MCP servers, but its executor `{}` does not pass them on",
-            participant.id, config.executor_name
+            "`{}` may use MCP servers, but its executor `{name}` does not pass them on",
+            participant.id
         ));
         let body = body.at(self.effector_place(&participant.id, server));
         let help =
@@ -610,7 +600,7 @@ impl PortBuilder<'_> {
     /// Warns about a participant for which the remote side may also answer.
     fn warn_double_answers(&mut self, at: usize, Speaker { participant, member: config, .. }: &Speaker) {
         // The remote side answers only because it is asked from here, so its answer is posted once.
-        if config.executor.returns_answer_only() {
+        if executors(config).all(|(executor, _)| executor.returns_answer_only()) {
             return;
         }
         let Some(operator) = participant.operator() else { return };
@@ -624,6 +614,12 @@ impl PortBuilder<'_> {
         let at = participant_place(self.document, at, "meta.operatorId");
         self.cautions.warn(codes::ORCHESTRATOR_COEXISTS, body.at(at).help(help));
     }
+}
+
+/// The executors of a member, its own first, with their names.
+fn executors(config: &MemberConfig) -> impl Iterator<Item = (&dyn Executor, &Arc<str>)> {
+    let stand_ins = config.stand_ins.iter().map(|stand_in| (&*stand_in.executor, &stand_in.executor_name));
+    std::iter::once((&*config.executor, &config.executor_name)).chain(stand_ins)
 }
 
 /// Adds the shared connections to the servers that adapters get. It does not connect yet.
