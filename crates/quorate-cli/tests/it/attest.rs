@@ -265,13 +265,18 @@ fn a_run_whose_input_is_not_its_artifact_counts_nowhere() {
         opened["subject"] = json!("evil.md");
         opened["artifact_sha256"] = json!(quorate_kernel::entropy::sha256_hex(evil.as_bytes()));
     });
+    // Content credentials do not excuse it: the text without them has a hash as well.
+    let marked = records::repeat_as(&place.path(".quorate/ledger.db"), &forged, |opened| {
+        opened["subject"] = json!("marked.md");
+        opened["hidden"] = json!({"credentials": 14, "visible_sha256": opened["artifact_sha256"]});
+    });
     place.run(&["ledger", "checkpoint"]).assert_code(0);
     let why = "although nothing was redacted";
     let verified = place.run(&["ledger", "verify"]).assert_code(1);
-    assert!(
-        verified.stdout.contains(&format!("{forged}/0")) && verified.stdout.contains(why),
-        "{verified:?}"
-    );
+    for run in [&forged, &marked] {
+        let is_named = verified.stdout.contains(&format!("{run}/0"));
+        assert!(is_named && verified.stdout.contains(why), "{run}: {verified:?}");
+    }
     for command in [
         vec!["hook", "pre-commit", "evil.md"],
         vec!["attest", &*forged, "--out", "out"],

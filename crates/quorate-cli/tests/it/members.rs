@@ -396,7 +396,8 @@ fn content_credentials_are_in_no_prompt() {
     let marked = format!("{}\u{feff}{}\n", draft.trim_end(), bytes.filter_map(selector).collect::<String>());
     place.write("draft.md", &marked);
     let report = place.run(&["review", "draft.md", "--format", "json"]).assert_code(0).json();
-    let note = "The draft carries C2PA content credentials (4,014 invisible characters), which were left out of the prompts.";
+    let note = "The draft carries C2PA content credentials (4,014 invisible characters), which were left out of the prompts. \
+                Quorate did not check what they hold.";
     let notes = report["notes"].as_array().expect("notes");
     assert_eq!(notes.iter().filter(|one| *one == note).count(), 1, "{report}");
     for format in ["human", "markdown", "github", "gitlab", "sarif"] {
@@ -406,4 +407,5 @@ fn content_credentials_are_in_no_prompt() {
     let prompts = place.prompts().join("\n");
     assert!(prompts.contains("The meeting moved") && !prompts.contains('\u{e0131}'), "{prompts}");
     place.run(&["replay", &place.only_run()]).assert_code(0);
+    place.run(&["ledger", "verify"]).assert_code(0);
 }

@@ -9,6 +9,8 @@ use std::borrow::Cow;
 use std::ops::Range;
 
 use quorate_diagnostics::invisible::find_invisible;
+use quorate_diagnostics::text::{LineIndex, Position};
+use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::record::{Gap, HiddenText, RunOpened};
 
 const MAGIC: &[u8] = b"C2PATXT\0";
@@ -17,39 +19,32 @@ const VERSION: u8 = 1;
 const HEADER: usize = 13;
 /// So many invisible characters that no script needs are worth a note.
 const MIN_INVISIBLE: usize = 200;
-/// How many blocks within lines are remembered.
-const MAX_GAPS: usize = 64;
 
-/// The text without its content credentials, and what is hidden in it.
+/// The text without its content credentials, and what is hidden in it. C2PA allows one wrapper in a text; several stay in
+/// it.
 pub(crate) fn separate(text: &str) -> (Cow<'_, str>, HiddenText) {
-    let (mut visible, mut start, mut credentials, mut gaps) = (String::new(), 0, 0, Vec::new());
-    let (mut line, mut column) = (1, 1);
-    for block in manifests(text) {
-        let characters = text[block.clone()].chars().count() as u64;
-        for c in text[start..block.start].chars() {
-            (line, column) = if c == '\n' { (line + 1, 1) } else { (line, column + 1) };
-        }
-        if !text[block.end..].starts_with(['\r', '\n']) && block.end < text.len() && gaps.len() < MAX_GAPS {
-            gaps.push(Gap { line, column, characters });
-        }
-        credentials += characters;
-        visible.push_str(&text[start..block.start]);
-        start = block.end;
-    }
-    let visible = match start {
-        0 => Cow::Borrowed(text),
-        _ => Cow::Owned(visible + &text[start..]),
+    let found = manifests(text);
+    let [block] = &found[..] else { return (Cow::Borrowed(text), invisible_block(text)) };
+    let characters = text[block.clone()].chars().count() as u64;
+    let rest = &text[block.end..];
+    let visible = format!("{}{rest}", &text[..block.start]);
+    let Position { line, column } = LineIndex::new(&visible).position(block.start);
+    let gap = Gap { line: line as u64, column: column as u64, characters };
+    let hidden = HiddenText {
+        credentials: Some(characters),
+        visible_sha256: Some(sha256_hex(visible.as_bytes())),
+        gap: Some(gap).filter(|_| !rest.is_empty() && !rest.starts_with(['\r', '\n'])),
+        ..invisible_block(&visible)
     };
-    let mut hidden = invisible_block(&visible);
-    (hidden.credentials, hidden.gaps) = ((credentials > 0).then_some(credentials), gaps);
-    (visible, hidden)
+    (Cow::Owned(visible), hidden)
 }
 
 /// The column in the draft of a column in the text that members see.
 pub(crate) fn column_in_draft(hidden: Option<&HiddenText>, line: u64, column: u64) -> u64 {
-    let gaps = hidden.into_iter().flat_map(|hidden| &hidden.gaps);
-    let before = gaps.filter(|gap| gap.line == line && gap.column <= column);
-    before.fold(column, |column, gap| column.saturating_add(gap.characters))
+    match hidden.and_then(|hidden| hidden.gap.as_ref()) {
+        Some(gap) if gap.line == line && gap.column <= column => column.saturating_add(gap.characters),
+        _ => column,
+    }
 }
 
 /// The notes on hidden text for the report of a run.
@@ -57,7 +52,8 @@ pub(crate) fn notes(opened: &RunOpened) -> Vec<String> {
     let Some(HiddenText { credentials, invisible, line, .. }) = &opened.hidden else { return Vec::new() };
     let credentials = credentials.map(|count| {
         format!(
-            "The draft carries C2PA content credentials ({} invisible characters), which were left out of the prompts.",
+            "The draft carries C2PA content credentials ({} invisible characters), which were left out of the prompts. \
+             Quorate did not check what they hold.",
             grouped(count)
         )
     });
@@ -199,24 +195,23 @@ mod tests {
                 "{before:?}"
             );
             assert_eq!(hidden.invisible, None, "{before:?}");
+            assert_eq!(hidden.visible_sha256, Some(sha256_hex(visible.as_bytes())), "{before:?}");
         }
-        let two = format!("One{}\nTwo{}\n", marked(10), marked(1));
-        let (visible, hidden) = separate(&two);
-        assert_eq!((&*visible, hidden.credentials), ("One\nTwo\n", Some(24 + 15)));
-        let adjacent = format!("{}{}", marked(300), marked(5));
-        assert_eq!(separate(&adjacent).0, "");
     }
 
     #[test]
     fn columns_count_what_was_left_out_of_a_line() {
-        let text =
-            format!("One{}\nTwo {}three{} four\r\nFive{}\r\n", marked(10), marked(1), marked(2), marked(3));
-        let (visible, hidden) = separate(&text);
-        assert_eq!(visible, "One\nTwo three four\r\nFive\r\n");
-        for (line, column, expected) in
-            [(1, 3, 3), (2, 1, 1), (2, 4, 4), (2, 5, 20), (2, 9, 24), (2, 10, 41), (3, 1, 1)]
-        {
-            assert_eq!(column_in_draft(Some(&hidden), line, column), expected, "{line}:{column}");
+        for (before, after, expected) in [
+            ("One\nTwo three", " four\r\nFive\r\n", [(2, 9, 9), (2, 10, 26), (2, 15, 31), (3, 11, 11)]),
+            ("", "One\nTwo", [(1, 1, 17), (1, 3, 19), (2, 1, 1), (2, 3, 3)]),
+            ("One", "\r\nTwo", [(1, 1, 1), (1, 4, 4), (2, 1, 1), (2, 4, 4)]),
+        ] {
+            let text = format!("{before}{}{after}", marked(2));
+            let (_, hidden) = separate(&text);
+            for (line, column, expected) in expected {
+                let found = column_in_draft(Some(&hidden), line, column);
+                assert_eq!(found, expected, "{before:?} {line}:{column}");
+            }
         }
         assert_eq!(column_in_draft(None, 2, 10), 10);
     }
@@ -230,6 +225,8 @@ mod tests {
             (wrapper(MAGIC, VERSION, u32::MAX, 400), 414),
             (marked(400)[3..].to_owned(), 413),
             (marked(400).replacen('\u{e0110}', "x\u{e0110}", 1), 414),
+            (format!("{0}{0}", marked(400)), 828),
+            (format!("{} two {}", marked(300), marked(1)), 329),
             ("\u{e0041}".repeat(200), 200),
             ("\u{200b}".repeat(250), 250),
             ("a\u{202e}".repeat(200), 200),
@@ -266,11 +263,11 @@ mod tests {
     #[test]
     fn a_run_says_once_what_is_hidden() {
         let hidden = |credentials, invisible, line| {
-            let hidden = HiddenText { credentials, invisible, line, gaps: Vec::new() };
+            let hidden = HiddenText { credentials, invisible, line, ..HiddenText::default() };
             notes(&RunOpened { hidden: Some(hidden), ..RunOpened::default() })
         };
         let credentials = "The draft carries C2PA content credentials (4,312 invisible characters), which were left out of the \
-                           prompts.";
+                           prompts. Quorate did not check what they hold.";
         assert_eq!(hidden(Some(4_312), None, None), [credentials]);
         let block = "The draft has 250 invisible characters that no script needs, most of them from line 7 on; members see them.";
         assert_eq!(hidden(Some(4_312), Some(250), Some(7)), [credentials, block]);

@@ -24,6 +24,7 @@ use quorate_protocol::policy::Verdict;
 use serde_json::{Value, json};
 
 use super::wording::{self, undecided};
+use crate::service::hidden_text::column_in_draft;
 use crate::service::member_usage::Failure;
 use crate::service::report::{Finding, Review};
 
@@ -126,11 +127,10 @@ fn region(report: &Review, lines: Option<&LineIndex<'_>>, raised: &Finding) -> O
     let exact = report.text.as_deref().zip(lines).zip(raised.span).and_then(
         |((text, lines), (start_byte, end_byte))| {
             let snippet = text.get(start_byte..end_byte)?;
-            let end = lines.position(end_byte);
-            let end = match snippet.contains('\n') {
-                true => end,
-                false => Position { line: start.line, column: start.column + snippet.chars().count() },
-            };
+            let Position { line, column } = lines.position(end_byte);
+            // The end is behind the quote's last character, and content credentials may follow that.
+            let last = column_in_draft(report.hidden.as_ref(), line as u64, column as u64 - 1);
+            let end = Position { line, column: usize::try_from(last).ok()? + 1 };
             Some(Region { start, end, snippet: Some(snippet.to_owned()) })
         },
     );

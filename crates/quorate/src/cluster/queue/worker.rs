@@ -16,7 +16,7 @@ use quorate_kernel::entropy;
 use quorate_kernel::history::History;
 use quorate_kernel::observer::NoopObserver;
 use quorate_kernel::ports::ledger::Ledger as _;
-use quorate_kernel::record::{Outcome, Queued, RunOpened, Spent};
+use quorate_kernel::record::{HiddenText, Outcome, Queued, RunOpened, Spent};
 use quorate_ledger::Store;
 use quorate_ledger::store::tasks::{ClaimedTask, GiveBack, Permits};
 use quorate_protocol::assembly::{self, subject_kind};
@@ -439,7 +439,9 @@ fn ensure_own(task: &ClaimedTask, body: &TaskBody, history: &History) -> Result<
         .queued
         .as_ref()
         .is_some_and(|queued| queued.tenant == task.tenant && queued.batch == body.batch);
-    if is_queued_so && opened.artifact_sha256.as_ref() == Some(&body.artifact_sha256) {
+    let is_same_text =
+        opened.artifact_sha256.as_ref() == Some(&body.artifact_sha256) && opened.hidden == body.hidden;
+    if is_queued_so && is_same_text {
         return ensure_shown_artifact(history);
     }
     Err(super::invalid(format!("run {} was started for another task", task.run), super::REQUEUE))
@@ -516,8 +518,8 @@ impl Work<'_> {
         // This machine may know secrets that the queueing machine did not know.
         let redactor = &spec.redaction.redactor;
         let queued = task_text(session, &body.text).await?;
-        let has_credentials = body.hidden.as_ref().is_some_and(|hidden| hidden.credentials.is_some());
-        if body.redactions == 0 && !has_credentials && body.text != body.artifact_sha256 {
+        let visible = HiddenText::visible_sha256(body.hidden.as_ref(), &body.artifact_sha256);
+        if body.redactions == 0 && body.text != visible {
             let what = format!(
                 "cannot judge {}: the queued text is not the artifact {}, although nothing was redacted",
                 task.subject, body.artifact_sha256

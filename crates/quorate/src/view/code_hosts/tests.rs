@@ -2,6 +2,7 @@
 
 use super::super::review::fixture::{hold, incomplete, one_round, open, revise, ship};
 use super::*;
+use quorate_kernel::record::{Gap, HiddenText};
 
 fn run(report: &Review) -> Value {
     let document: Value = serde_json::from_str(&sarif(&[report])).unwrap();
@@ -44,6 +45,19 @@ fn regions_count_characters_and_carry_the_words() {
     assert_eq!(run["results"][1]["properties"]["grounded"], false);
     assert_eq!(run["properties"]["verdict"], "HOLD");
     assert_eq!(run["properties"]["override"]["verdict"], "SHIP");
+}
+
+#[test]
+fn a_region_counts_the_credentials_within_its_quote() {
+    for (before, [start, end]) in [(43, [64, 75]), (44, [44, 75]), (48, [44, 75]), (54, [44, 55])] {
+        let mut report = hold();
+        let gap = Gap { line: 4, column: before + 1, characters: 20 };
+        let hidden = HiddenText { credentials: Some(20), gap: Some(gap), ..HiddenText::default() };
+        report.findings[0].column = Some(column_in_draft(Some(&hidden), 4, 44));
+        report.hidden = Some(hidden);
+        let region = &run(&report)["results"][0]["locations"][0]["physicalLocation"]["region"];
+        assert_eq!((&region["startColumn"], &region["endColumn"]), (&json!(start), &json!(end)), "{before}");
+    }
 }
 
 #[test]
