@@ -20,7 +20,7 @@ record_data! {
         pub reserved[]: Reserved,
         /// How many samples are about to be asked, of each invocation that has several.
         pub samples[]: SampledInvocation,
-        /// The amount reserved for comparisons by meaning that begin now, as `reserved`.
+        /// The comparisons by meaning that begin now: those that ask questions, and others if tokens or money are capped.
         pub compares[]: Compares,
         /// Whether a process begins with it that continues with the run.
         #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -52,8 +52,16 @@ pub struct SampledInvocation {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Compares {
     pub candidate: Name,
+    /// How many questions it asks, retries included; requests of an embedder are not calls.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub calls: u64,
+    /// The amount, if the run's tokens or money are capped.
     #[serde(flatten)]
     pub most: Amount,
+}
+
+fn is_none(calls: &u64) -> bool {
+    *calls == 0
 }
 
 record_data! {
@@ -123,6 +131,8 @@ record_data! {
         pub hidden?: HiddenText,
         /// The executors of all members, each once.
         pub executors: Vec<ExecutorUsed> = "readable_items",
+        /// The executors that may stand in for these, each once.
+        pub stand_ins[]: ExecutorUsed,
         /// The executor that the user named for all members; inside, `None` if the user named none.
         pub executor?: Option<String>,
         /// The model that the user named.
@@ -330,8 +340,12 @@ record_data! {
         pub model: String,
         /// `question` where an executor was asked; absent where vectors were compared.
         pub way?: String,
-        /// The executor that was asked.
+        /// The executor that was asked, or one that answered in its place.
         pub executor?: String,
+        /// The executor that was asked, if another one answered in its place.
+        pub stand_in_for?: String,
+        /// Whether a model is behind the executor, and not a recording; absent where vectors were compared.
+        pub asks_a_model?: bool,
         /// The highest probability that a decision model gave for a passage.
         pub probability?: f64,
         /// What came near a trait; `None` where it failed.

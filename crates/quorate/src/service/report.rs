@@ -115,6 +115,9 @@ pub struct Review {
     pub prior_verdicts_consulted: u64,
     /// The names of the executors.
     pub executor: String,
+    /// Whether a stand-in gave one of the answers.
+    #[serde(skip)]
+    pub(crate) has_stand_ins: bool,
     /// Whether a model was asked.
     pub model_asked: bool,
     /// The note if no model was asked: the answers were recorded before, or recordings are missing.
@@ -319,6 +322,7 @@ impl Review {
             findings: outcome.findings.iter().filter_map(finding).collect(),
             prior_verdicts_consulted: outcome.prior_verdicts_consulted.unwrap_or(0),
             executor: member_usage::executor_names(history),
+            has_stand_ins: member_usage::has_stand_ins(history),
             model_asked,
             recorded: recorded.headline().filter(|_| !model_asked),
             kind: executor_kinds(history),
@@ -338,9 +342,10 @@ impl Review {
         report.add_notes();
         report.notes.extend(report.text.as_deref().filter(|_| opened.redactions > 0).and_then(withheld_note));
         for finding in &mut report.findings {
-            finding.column = finding.line.zip(finding.column).map(|(line, column)| {
-                hidden_text::column_in_draft(opened.hidden.as_ref(), line, column)
-            });
+            finding.column = finding
+                .line
+                .zip(finding.column)
+                .map(|(line, column)| hidden_text::column_in_draft(opened.hidden.as_ref(), line, column));
         }
         report.notes.extend(hidden_text::notes(opened));
         report.notes.extend(not_judged_notes(&report.deliberators));
@@ -588,7 +593,7 @@ fn deliberators(
 /// The kinds of all executors, each once.
 fn executor_kinds(history: &History) -> String {
     let mut kinds: BTreeSet<&str> = history.opened.executors.iter().map(|one| &*one.kind).collect();
-    if history.consultations().any(|ended| ended.stand_in_for.is_some() && ended.answer.is_some()) {
+    if member_usage::has_stand_ins(history) {
         let answered = history.consultations().filter(|ended| ended.answer.is_some());
         kinds = answered.map(|ended| &*ended.kind).collect();
     }

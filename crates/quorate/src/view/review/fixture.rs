@@ -79,7 +79,6 @@ pub(crate) fn ship() -> Review {
         artifact: "drafts/launch.md".to_owned(),
         repository_path: None,
         text: Some(Arc::from(TEXT)),
-        hidden: None,
         has_stand_ins: false,
         hidden: None,
         artifact_type: "blog_post".to_owned(),
