@@ -70,7 +70,7 @@ struct ListArguments {
 /// so the workspace needs trust.
 ///
 /// Exits with 0 with or without hits, with 4 if the assembly or the text is missing, and with 5 if one of them is
-/// unusable.
+/// unusable or a text cannot be compared.
 #[derive(Debug, Args)]
 #[command(
     group(ArgGroup::new("material").required(true).args(["text", "file", "examples"])),
@@ -120,7 +120,9 @@ async fn run_meaning(arguments: TestArguments, quorate: &Quorate, terminal: &Ter
     if let (Ok(tested), HumanOrJson::Human) = (&tested, format) {
         warn(&tested.warnings, terminal);
     }
-    show(tested.map(Outcome::from), MeaningTest::doc, format, terminal)
+    let has_failed = tested.as_ref().is_ok_and(|tested| tested.failure.is_some());
+    let shown = show(tested.map(Outcome::from), MeaningTest::doc, format, terminal);
+    if has_failed { Exit::UNUSABLE } else { shown }
 }
 
 fn draft(text: Option<String>, file: Option<PathBuf>) -> Draft {

@@ -1,6 +1,5 @@
 //! Scores texts against locked traits by meaning, and searches examples for a threshold (L4). Nothing is recorded.
 
-use std::cmp::Reverse;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -25,8 +24,6 @@ const QUESTION: &str = "question";
 const MAX_EXAMPLES: usize = 1_000;
 /// Fewer examples than this say little about other texts.
 const FEW_EXAMPLES: usize = 30;
-/// The decimals of a suggested threshold.
-const DECIMALS: std::ops::RangeInclusive<i32> = 2..=6;
 
 /// Texts to score against the locked traits of an assembly, by meaning.
 ///
@@ -75,6 +72,9 @@ pub struct MeaningTest {
     pub present: Option<Decisions>,
     /// The decisions at the threshold with the fewest wrong ones; `None` if the examples show none.
     pub best: Option<Decisions>,
+    /// Why the next text could not be compared; `texts` has those before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failure: Option<String>,
     /// Warnings about the assembly.
     pub warnings: Report,
 }
@@ -135,7 +135,7 @@ impl Quorate {
     ///
     /// # Errors
     /// If the assembly or a text does not exist or cannot be used, nothing compares meanings, the workspace is not
-    /// trusted, or a text could not be compared.
+    /// trusted, the questions are more than `budget.calls`, or the first text could not be compared.
     #[crate::boxed]
     pub async fn test_meaning(&self, request: MeaningTestRequest) -> Result<MeaningTest, Error> {
         let environment = &self.environment;
@@ -164,24 +164,44 @@ impl Quorate {
             redactor: redactor.clone(),
             clock: environment.clock.clone(),
         };
-        let (mut scored, mut model) = (Vec::with_capacity(texts.len()), meaning.model());
-        for (text, violates) in texts {
-            let text: Arc<str> = redactor.redact(&text).0.into();
-            let one = SemanticMatch {
-                candidate: "test".into(),
-                texts: vec![Arc::clone(&text)],
-                traits: traits.clone(),
-            };
-            let compared = meaning.compare_alone(&one, &setup).await.map_err(|why| {
-                let why = redactor.redact(&why).0;
-                let body = Body::new(format!("cannot compare “{}”: {why}", beginning(&text)));
-                Error::configuration(codes::LOCKS_UNCOMPARED, body)
-            })?;
-            model = compared.model;
-            scored.push(ScoredText::of(&one, violates, &compared.scores, &meaning));
+        let redacted = |(text, violates): (String, Option<bool>)| {
+            let texts = vec![Arc::from(redactor.redact(&text).0)];
+            (SemanticMatch { candidate: "test".into(), texts, traits: traits.clone() }, violates)
+        };
+        let all: Vec<(SemanticMatch, Option<bool>)> = texts.into_iter().map(redacted).collect();
+        let incomparable = |one: &SemanticMatch, why: &str| {
+            format!("cannot compare “{}”: {}", beginning(&one.texts[0]), redactor.redact(why).0)
+        };
+        let refuse = |message| Error::configuration(codes::LOCKS_UNCOMPARED, Body::new(message));
+        let mut questions = 0;
+        for (one, _) in &all {
+            questions += meaning.questions(one).map_err(|why| refuse(incomparable(one, &why)))?;
+        }
+        if !setup.budget.has_left(questions, Amount::default()) {
+            let cap = setup.budget.caps().calls.unwrap_or_default();
+            let body =
+                Body::new(format!("the texts take {questions} questions, and `budget.calls` is {cap}"));
+            let body = body.help("raise `calls` in `[budget]` of quorate.toml, or give fewer examples");
+            return Err(Error::configuration(codes::LOCKS_UNCOMPARED, body));
+        }
+        let (mut scored, mut model, mut failure) = (Vec::with_capacity(all.len()), meaning.model(), None);
+        for (one, violates) in &all {
+            match meaning.compare_alone(one, &setup).await {
+                Ok(compared) => {
+                    model = compared.model;
+                    scored.push(ScoredText::of(one, *violates, &compared.scores, &meaning));
+                }
+                Err(why) if scored.is_empty() => return Err(refuse(incomparable(one, &why))),
+                Err(why) => {
+                    failure = Some(incomparable(one, &why));
+                    break;
+                }
+            }
         }
         scored.sort_by(|one, other| other.score.total_cmp(&one.score));
-        Ok(MeaningTest::of(loaded.view.resolved.name.clone(), &meaning, model, scored, loaded.view.report))
+        let name = loaded.view.resolved.name.clone();
+        let tested = MeaningTest::of(name, &meaning, model, scored, loaded.view.report);
+        Ok(MeaningTest { failure, ..tested })
     }
 
     fn read_examples(&self, files: &[PathBuf]) -> Result<Vec<(String, Option<bool>)>, Error> {
@@ -284,6 +304,7 @@ impl MeaningTest {
             present: (!labelled.is_empty()).then_some(present),
             best: best_threshold(&labelled).filter(|_| graded),
             texts,
+            failure: None,
             warnings,
         }
     }
@@ -309,6 +330,9 @@ impl MeaningTest {
         };
         let what = if self.present.is_some() { "label" } else { "trait" };
         doc.table(Table::new(["score", what, "", "text"]).with_rows(rows));
+        if let Some(failure) = &self.failure {
+            doc.line(format!("The scores are incomplete: {failure}."));
+        }
         let Some(present) = &self.present else { return doc };
         let of = format!("of {} examples", self.n);
         doc.line(format!("At {}, in use: {}, {of}.", present.threshold, present.counts()));
@@ -338,44 +362,29 @@ impl Decisions {
     }
 }
 
-/// The threshold with the fewest wrong decisions about scores with labels (`true` violates); `None` unless both labels
-/// occur. Of several it is the one with the fewest missed texts, then the one in the widest gap between scores.
+/// The threshold with the fewest wrong decisions about scores with labels (`true` violates), in the middle between two scores;
+/// `None` unless both labels occur. If several have as few, it is the one with the fewest missed texts.
 fn best_threshold(labelled: &[(f64, bool)]) -> Option<Decisions> {
     let count = |label| labelled.iter().filter(|(_, violates)| *violates == label).count();
     if count(true) == 0 || count(false) == 0 {
         return None;
     }
-    let mut scores: Vec<f64> = labelled.iter().map(|(score, _)| *score).collect();
+    let mut scores: Vec<f64> =
+        labelled.iter().map(|(score, _)| score.clamp(0.0, 1.0)).chain([0.0, 1.0]).collect();
     scores.sort_by(f64::total_cmp);
     scores.dedup();
-    // A threshold lies above one score, or 0, and is at most the next one, or 1.
-    let lows = std::iter::once(0.0).chain(scores.iter().map(|score| score.max(0.0)));
-    let gaps = lows.zip(scores.iter().copied().chain([1.0])).filter(|(low, high)| low < high);
-    let decisions = gaps.map(|(low, high)| {
-        let threshold = between(low, high);
+    let decisions = scores.windows(2).map(|pair| {
+        // Four decimals; a threshold is above 0.
+        let threshold = ((f64::midpoint(pair[0], pair[1]) * 1e4).round() / 1e4).max(1e-4);
         let wrong = |hit, label| {
             labelled
                 .iter()
                 .filter(|(score, violates)| (*score >= threshold) == hit && *violates == label)
                 .count()
         };
-        (high - low, Decisions { threshold, wrong_refusals: wrong(true, false), missed: wrong(false, true) })
+        Decisions { threshold, wrong_refusals: wrong(true, false), missed: wrong(false, true) }
     });
-    let rank = |(gap, decisions): &(f64, Decisions)| {
-        let Decisions { wrong_refusals, missed, .. } = decisions;
-        (wrong_refusals + missed, *missed, Reverse(gap.to_bits()))
-    };
-    decisions.min_by_key(rank).map(|(_, decisions)| decisions)
-}
-
-/// The middle of a gap with the fewest decimals that lie in it: above `low`, at most `high`, and below 1.
-fn between(low: f64, high: f64) -> f64 {
-    let middle = f64::midpoint(low, high);
-    let rounded = DECIMALS.map(|decimals| {
-        let factor = 10_f64.powi(decimals);
-        (middle * factor).round() / factor
-    });
-    rounded.into_iter().find(|rounded| low < *rounded && *rounded <= high && *rounded < 1.0).unwrap_or(middle)
+    decisions.min_by_key(|found| (found.wrong_refusals + found.missed, found.missed))
 }
 
 #[cfg(test)]
@@ -387,7 +396,7 @@ mod tests {
         const YES: bool = true;
         const NO: bool = false;
         // Threshold, wrong refusals, missed.
-        let cases: [(&[(f64, bool)], Option<(f64, usize, usize)>); 17] = [
+        let cases: [(&[(f64, bool)], Option<(f64, usize, usize)>); 16] = [
             (&[], None),
             (&[(0.9, YES)], None),
             (&[(0.2, NO)], None),
@@ -396,16 +405,15 @@ mod tests {
             (&[(0.2, NO), (0.9, YES)], Some((0.55, 0, 0))),
             (&[(0.9, YES), (0.2, NO), (0.4, NO), (0.8, YES)], Some((0.6, 0, 0))),
             // The labels overlap: one decision is wrong, and it is not a missed text.
-            (&[(0.05, NO), (0.4, YES), (0.7, NO), (0.9, YES)], Some((0.23, 1, 0))),
+            (&[(0.05, NO), (0.4, YES), (0.7, NO), (0.9, YES)], Some((0.225, 1, 0))),
             (&[(0.3, YES), (0.5, NO), (0.6, NO), (0.9, YES)], Some((0.75, 0, 1))),
             // One score has both labels: it is refused.
             (&[(0.5, YES), (0.5, NO)], Some((0.25, 1, 0))),
             (&[(0.5, YES), (0.5, NO), (0.5, NO)], Some((0.75, 0, 1))),
             // The order of the labels is wrong: refusing all misses none.
             (&[(0.1, YES), (0.9, NO)], Some((0.05, 1, 0))),
-            // A gap between two decimals.
-            (&[(0.8612, NO), (0.8613, YES)], Some((0.8613, 0, 0))),
-            (&[(0.861_21, NO), (0.861_29, YES)], Some((0.861_25, 0, 0))),
+            // A narrow gap.
+            (&[(0.8610, NO), (0.8614, YES)], Some((0.8612, 0, 0))),
             // Cosines may be negative, and thresholds are not.
             (&[(-0.5, NO), (0.4, YES)], Some((0.2, 0, 0))),
             (&[(-0.5, YES), (-0.2, NO)], Some((0.5, 0, 1))),
