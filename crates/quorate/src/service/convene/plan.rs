@@ -18,9 +18,9 @@ use serde::Serialize;
 use super::super::environment::Environment;
 use super::super::error::Error;
 use super::super::estimate::{self, SampledMember, made_up_event};
-use super::super::executor::SelectedMeaning;
+use super::super::executor::SelectedExecutor;
 use super::super::overlays;
-use super::super::run_spec::{PreparedMember, ProtocolSetup as _, RunSpec};
+use super::super::run_spec::{ProtocolSetup as _, RunSpec};
 use super::super::workspace::Workspace;
 use super::{ConveneInput, spec};
 
@@ -84,7 +84,7 @@ pub struct Plan {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 #[schemars(inline, deny_unknown_fields)]
 pub struct PlannedStandIns {
-    /// The member's id.
+    /// The member's id; `[meaning]` for the executor that compares texts with locks.
     pub member: String,
     /// The executors, in the order in which they are asked.
     pub executors: Vec<String>,
@@ -175,10 +175,12 @@ pub(crate) async fn build(
         });
     }
     let (later, never) = deferred(spec, &first);
-    let stand_ins = spec.members.iter().filter(|member| !member.executor.stand_ins.is_empty());
-    let planned_stand_ins = |member: &PreparedMember| PlannedStandIns {
-        member: member.id.to_string(),
-        executors: member.executor.stand_ins.iter().map(|one| one.name.to_string()).collect(),
+    let members = spec.members.iter().map(|member| (&*member.id, &member.executor));
+    let asked = spec.meaning.iter().filter_map(|meaning| Some(("[meaning]", meaning.asked.as_ref()?)));
+    let stand_ins = members.chain(asked).filter(|(_, executor)| !executor.stand_ins.is_empty());
+    let planned_stand_ins = |(member, executor): (&str, &SelectedExecutor)| PlannedStandIns {
+        member: member.to_owned(),
+        executors: executor.stand_ins.iter().map(|one| one.name.to_string()).collect(),
     };
     let planned_rule = |rule: &Rule| PlannedRule { id: rule.id.to_string(), kind: rule.kind.to_string() };
     Ok(Plan {
@@ -209,7 +211,7 @@ pub(crate) async fn build(
 /// Notes on the outcome's recipients, on rules without effect, and on questions about locked traits.
 fn notes(spec: &RunSpec<Setup>) -> Vec<String> {
     let setup = &spec.setup;
-    let asked = spec.meaning.as_ref().and_then(SelectedMeaning::asked);
+    let asked = spec.meaning.as_ref().and_then(|meaning| meaning.asked.as_ref());
     let asked = asked.map(|asked| {
         let name = &asked.name;
         format!(

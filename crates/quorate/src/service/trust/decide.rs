@@ -96,10 +96,8 @@ fn of_configuration(
 ) -> Vec<TrustRequest> {
     let mut acts = executor::acts_of_tables(environment.registries.registry(), configuration);
     acts.extend(executor::acts_of_servers(&configuration.dir, &executor::servers(configuration).all()));
-    // `acts_of_tables` has what the executor of `[meaning]` does.
-    let meaning =
-        executor::configured_meaning(environment.registries.registry(), configuration).ok().flatten();
-    let needs = meaning.filter(|_| configuration.embedder.is_some()).map(|embedder| embedder.needs());
+    let meaning = executor::configured_meaning(environment.registries.registry(), configuration).ok();
+    let needs = meaning.flatten().map(|meaning| meaning.needs());
     acts.extend(needs.into_iter().flatten().flat_map(|need| need.acts));
     if let Some((KeySource::Command(command), _)) = &configuration.keys.signing {
         acts.push(quorate_adapters::process::command_side_effect(command, &configuration.dir));
