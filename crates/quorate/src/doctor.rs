@@ -10,6 +10,7 @@ use std::time::Duration;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::budget::{Amount, Budget, most_tokens};
 use quorate_kernel::clock::rfc3339;
+use quorate_kernel::meaning::Meaning;
 use quorate_kernel::ports::executor::{CallLimit, Executor, Failure};
 use quorate_kernel::ports::extension::Meter;
 use quorate_kernel::{answer, single_call};
@@ -17,8 +18,9 @@ use quorate_ledger::stats::LedgerCounts;
 use quorate_manifest::council::{Protocol, Rounds};
 use quorate_manifest::money::Money;
 use quorate_playbook::log::NEVER_GATED;
+use quorate_protocol::Json;
+use quorate_protocol::answers::Schema;
 use quorate_protocol::modes::council::ADJUDICATOR;
-use quorate_protocol::{Json, answers};
 use serde::Serialize;
 use serde_json::{Map, json};
 
@@ -237,10 +239,7 @@ impl Quorate {
         let presets = registry.presets().filter(|name| is_service(registry.preset_kind(name)));
         let presets = presets.filter(|name| !config.executors.contains_key(*name)).map(str::to_owned);
         let service = |name: String| {
-            let select =
-                |extra| executor::by_name_with(registry, config, &name, None, SelectedBy::Person, extra);
-            let any = Map::from_iter([("model".to_owned(), json!("any"))]);
-            let built = select(Map::new()).or_else(|refused| select(any).map_err(|_| refused));
+            let built = lister(&workspace, &name);
             let kind = built.as_ref().ok().map(|built| built.about().kind);
             let usable = built.and_then(|built| built.ensure_installed());
             let prefix = format!("executor `{name}`: ");
@@ -273,21 +272,7 @@ impl Quorate {
     pub async fn models(&self, executor: &str, timeout: Duration) -> Result<Vec<String>, Error> {
         let (environment, places) = (&self.environment, &self.places);
         let workspace = workspace::load(environment, places, &environment.directory)?;
-        let select = |extra| {
-            executor::by_name_with(
-                &workspace.registry,
-                &workspace.config,
-                executor,
-                None,
-                SelectedBy::Person,
-                extra,
-            )
-        };
-        // A person who asks for the list may not know a model yet.
-        let chosen = select(Map::new()).or_else(|refused| {
-            let any = Map::from_iter([("model".to_owned(), json!("any"))]);
-            select(any).map_err(|_| refused)
-        })?;
+        let chosen = lister(&workspace, executor)?;
         chosen.ensure_installed()?;
         let admitted = trust::admit(environment, chosen.needs())?;
         let deadline = tokio::time::Instant::now() + timeout;
@@ -313,6 +298,16 @@ impl Quorate {
             Some(Ok(models)) => Ok(models),
         }
     }
+}
+
+/// The executor that lists models: without its stand-ins, and with any model if it names none.
+fn lister(workspace: &Workspace, name: &str) -> Result<SelectedExecutor, Error> {
+    let (registry, config) = (&workspace.registry, &workspace.config);
+    let select = |extra| executor::by_name_with(registry, config, name, None, SelectedBy::Person, extra);
+    let any = Map::from_iter([("model".to_owned(), json!("any"))]);
+    let mut built = select(Map::new()).or_else(|refused| select(any).map_err(|_| refused))?;
+    built.stand_ins.clear();
+    Ok(built)
 }
 
 #[cfg(feature = "nats")]
@@ -442,13 +437,15 @@ async fn executors(
     }
     let members = chosen.len();
     let calls = review_calls(&workspace.council.protocol, &chosen);
-    let named = workspace.config.named_executors().map(|(name, _)| name);
-    for name in workspace.config.executors.keys().chain(named) {
-        chosen.push((
-            name.clone(),
-            executor::by_name(registry, &workspace.config, name, None, SelectedBy::Person),
-        ));
+    let (config, file) = (&workspace.config, workspace.config.path());
+    let named = config.named_executors().map(|(name, _)| name);
+    for name in config.executors.keys().chain(named) {
+        let built = executor::by_name(registry, config, name, None, SelectedBy::File(&file));
+        chosen.push((name.clone(), built));
     }
+    let meaning = config.meaning.as_ref().map(|table| &table.executor);
+    let answers_closed = [&config.tiers, &config.playbooks.judge].into_iter().flatten().chain(meaning);
+    let answers_closed: Vec<&str> = answers_closed.map(|(name, _)| &**name).collect();
     let is_own = |stand_in: &SelectedExecutor| {
         let mut own = chosen.iter().take(members).filter_map(|(_, built)| built.as_ref().ok());
         own.any(|one| one.settings == stand_in.settings)
@@ -461,9 +458,9 @@ async fn executors(
     let all = chosen.iter().filter_map(|(_, built)| built.as_ref().ok());
     let asked = trust::admit(environment, all.flat_map(SelectedExecutor::needs).collect());
     let mut seen: Vec<Json> = Vec::new();
-    let caps = super::service::budget::configured(&workspace.config);
+    let caps = super::service::budget::configured(config);
     let budget = Arc::new(Budget::new(caps, 0, Amount::default()));
-    for (name, built) in chosen {
+    for (number, (name, built)) in chosen.into_iter().enumerate() {
         let check = match built {
             Ok(chosen) => {
                 if seen.contains(&chosen.settings) {
@@ -497,9 +494,17 @@ async fn executors(
                 let callable = program.as_ref().is_none_or(|check| check.status != CheckStatus::Failed);
                 checks.extend(program);
                 let executor = chosen.executor(admitted);
+                // Members come first, so that none of them uses this one.
+                let is_closed = number >= members && answers_closed.contains(&&*name);
+                let schema = match is_closed && executor.refuses(Schema::Predicate).is_none() {
+                    true => Schema::Predicate,
+                    false => single_call::probe_schema(&*executor),
+                };
                 match callable {
-                    true if executor.is_metered() && !ask => passed(&title, not_asked(&*executor, calls)),
-                    true => call(&title, &chosen, admitted, timeout, &budget).await,
+                    true if executor.is_metered() && !ask => {
+                        passed(&title, not_asked(&*executor, calls, schema))
+                    }
+                    true => call(&title, schema, &chosen, admitted, timeout, &budget).await,
                     false => failed(&title, "not asked: it cannot run as a judge"),
                 }
             }
@@ -555,14 +560,14 @@ fn asked_through(selected: &[(&str, SelectedExecutor)]) -> String {
     }
 }
 
-/// Whether the configured embedder can be asked; `None` without one.
+/// Whether the configured embedder can be asked, or why the executor of `[meaning]` cannot; else `None`.
 async fn embedder(
     environment: &Environment,
     workspace: &Workspace,
     timeout: Duration,
     ask: bool,
 ) -> Option<DoctorCheck> {
-    let name = "embedder";
+    let name = if workspace.config.meaning.is_some() { "meaning" } else { "embedder" };
     let chosen = match executor::configured_meaning(&workspace.registry, &workspace.config) {
         Ok(chosen) => chosen?,
         Err(error) => return Some(failed_by(name, &error)),
@@ -573,7 +578,7 @@ async fn embedder(
         Err(error) => return Some(failed_by(name, &error)),
     };
     // The executor of `[meaning]` is checked with the others.
-    let embedder = chosen.embedder(admitted)?;
+    let Meaning::Embedder(embedder) = chosen.meaning(admitted) else { return None };
     let described = embedder.describe();
     if embedder.is_metered() && !ask {
         let detail = format!("{described}; not asked: `quorate doctor --ask` embeds one word");
@@ -622,10 +627,11 @@ fn spent(answer: &ProbeAnswer) -> String {
     text
 }
 
-/// Why a paid executor is not asked, and the price of a review.
-fn not_asked(executor: &dyn Executor, calls: u64) -> String {
+/// Why a paid executor is not asked, and the price of a review if it can deliberate.
+fn not_asked(executor: &dyn Executor, calls: u64, schema: Schema) -> String {
     let most = |limit: CallLimit| Some(limit.money?.saturating_mul(calls));
-    let cost = match executor.call_limit(REVIEW_PROMPT_TOKENS, answers::Schema::FirstAnswer).and_then(most) {
+    let cost = match executor.call_limit(REVIEW_PROMPT_TOKENS, schema).and_then(most) {
+        _ if schema == Schema::Predicate => "the price of a review does not depend on it".to_owned(),
         #[expect(clippy::cast_precision_loss, reason = "the message shows cents")]
         Some(most) => format!("a review of a page or two costs at most {:.2} USD", most.nanos() as f64 / 1e9),
         None => "the price of a review is unknown".to_owned(),
@@ -648,13 +654,13 @@ async fn inspect(chosen: &SelectedExecutor, admitted: Permit, timeout: Duration)
 /// Asks one small question, within the caps of `[budget]`.
 async fn call(
     title: &str,
+    schema: Schema,
     chosen: &SelectedExecutor,
     admitted: Permit,
     timeout: Duration,
     budget: &Arc<Budget>,
 ) -> DoctorCheck {
     let executor = chosen.executor(admitted);
-    let schema = single_call::probe_schema(&*executor);
     let question = single_call::probe_question_in(schema, timeout);
     let limit = chosen.call_limit(most_tokens(&question.prompt), schema);
     let reserved = match budget.reserve_call() {
@@ -698,7 +704,11 @@ async fn call(
                 }
                 Err(why) => {
                     let why = why.join("; ");
-                    let help = "its members would count as missing: name a larger model, or one that follows a JSON Schema";
+                    let effect = match schema {
+                        Schema::Predicate => "its questions would have no answer",
+                        _ => "its members would count as missing",
+                    };
+                    let help = format!("{effect}: name a larger model, or one that follows a JSON Schema");
                     let detail = format!("answered in {took} ms, but its answer does not match: {why}");
                     warning(title, if about.asks_a_model { format!("{detail} ({help})") } else { detail })
                 }

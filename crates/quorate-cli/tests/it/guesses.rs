@@ -80,6 +80,13 @@ fn the_models_command_ends_with_one_that_works() {
     place.run(&["models", "own"]).assert_code(0);
     let listed = place.run(&["models", "--format", "json"]).assert_code(0).json();
     assert!(listed["executors"].as_array().unwrap().iter().any(|one| one["name"] == "own"), "{listed}");
+    // A stand-in lists no models for it.
+    let own = place.read("quorate.toml");
+    let keyless = "kind = \"llm\"\nbase_url = \"https://models.example.com/v1\"\nmodel = \"m\"\nkey = { env = \"NO_SUCH_KEY\" }\n";
+    place.write("quorate.toml", format!("{own}[executors.keyless]\n{keyless}fallback = [\"rubric\"]\n"));
+    let listed = place.run(&["models", "--format", "json"]).assert_code(0).json();
+    let keyless = listed["executors"].as_array().unwrap().iter().find(|one| one["name"] == "keyless");
+    assert!(keyless.unwrap()["problem"].to_string().contains("NO_SUCH_KEY"), "{listed}");
     let gone = "http://127.0.0.1:9/v1";
     let refused = place.run(&["models", gone]).assert_code(5);
     let said = refused.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
