@@ -18,6 +18,7 @@ use quorate_manifest::playbook::{FOLDER, HISTORY_SUFFIX};
 use quorate_manifest::tree::{emit, yaml};
 use quorate_manifest::workspace::{Scope, WorkspacePath};
 use quorate_manifest::{config, frontmatter};
+use quorate_protocol::answers::Schema;
 use quorate_protocol::assembly::{describe_operators, operator_ids};
 
 pub use quorate_manifest::loader::Refs;
@@ -34,12 +35,15 @@ use super::service::artifact::{self, repository_path};
 use super::service::convene::plan::rehearse;
 use super::service::disk::{self, absolute};
 use super::service::environment::Environment;
+use super::service::executor::{self, SelectedBy};
 use super::service::keys::WorkspaceKeys;
 use super::service::manifests::{self, Manifests, council_mentions, file_not_found};
 use super::service::resolve::resolve;
 use super::service::trust::requests::Trust;
-use super::service::workspace::{self, FoundFile, PathOverrides, find_root, load_council, search_start};
-use super::service::{executor, review, runtime, signer};
+use super::service::workspace::{
+    self, FoundFile, PathOverrides, Workspace, find_root, load_council, search_start,
+};
+use super::service::{review, runtime, signer};
 use format::{FormatResult, format_bytes, format_file};
 
 /// What to check.
@@ -585,8 +589,11 @@ fn check_standalone(
     for body in of_council.into_iter().chain(of_tables).flatten() {
         report.warn(codes::FIELD_WITHOUT_EFFECT, body);
     }
+    let written = path.parent().unwrap_or(root);
+    if let Some(body) = configuration.as_ref().and_then(|config| unread_tiers(environment, config, written)) {
+        report.warn(codes::FIELD_WITHOUT_EFFECT, body);
+    }
     if !report.has_refusals() {
-        let written = path.parent().unwrap_or(root);
         let members = configuration.filter(|config| !config.council_members.is_empty());
         let members = members.and_then(|_| unknown_members(environment, written));
         workspace::check_files(environment, named, written)
@@ -597,14 +604,34 @@ fn check_standalone(
     report
 }
 
+/// The warning about an executor of `[council] tiers` that cannot say a tier, or that the council here does not ask.
+fn unread_tiers(environment: &Environment, config: &config::Configuration, directory: &Path) -> Option<Body> {
+    let (name, place) = config.tiers.as_ref()?;
+    let registry = environment.registries.registry();
+    let named = executor::by_name(registry, config, name, Some(place), SelectedBy::Person).ok()?;
+    let (message, help) = match named.ensure_answers(Schema::Tier) {
+        Err(refused) => (refused.first_message(), "name an executor that asks a model"),
+        Ok(()) if workspace_of(environment, directory)?.council.tiers.may_ask_model() => return None,
+        Ok(()) => (
+            "`tiers` has no effect: the council here has no `tier_classifier` that asks a model".to_owned(),
+            "set `tier_classifier: {type: model}` in council.yaml, or remove `tiers`",
+        ),
+    };
+    Some(Body::new(message).at(place.clone()).help(help))
+}
+
 /// The refusal of a table for a member that is not in the council's file in this directory. Without such a file, the
 /// council is in a directory further below, and a review makes the comparison.
 fn unknown_members(environment: &Environment, directory: &Path) -> Option<Error> {
-    // No member is asked, so no trust is needed.
-    let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
-    let workspace = workspace::load(environment, &PathOverrides::default(), directory).ok()?;
+    let workspace = workspace_of(environment, directory)?;
     workspace.council_path.as_ref()?;
     review::ensure_known_members(&workspace).err()
+}
+
+/// The workspace of a directory, if it can be loaded. No member of it is asked, so no trust is needed.
+fn workspace_of(environment: &Environment, directory: &Path) -> Option<Workspace> {
+    let environment = &Environment { trust: Trust::default().trusting_all(), ..environment.clone() };
+    workspace::load(environment, &PathOverrides::default(), directory).ok()
 }
 
 /// Collects the named files by workspace.
