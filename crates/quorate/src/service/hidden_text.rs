@@ -24,7 +24,10 @@ const MIN_INVISIBLE: usize = 200;
 /// it.
 pub(crate) fn separate(text: &str) -> (Cow<'_, str>, HiddenText) {
     let found = manifests(text);
-    let [block] = &found[..] else { return (Cow::Borrowed(text), invisible_block(text)) };
+    let [block] = &found[..] else {
+        let least = if found.is_empty() { MIN_INVISIBLE } else { 1 };
+        return (Cow::Borrowed(text), invisible_block(text, least));
+    };
     let characters = text[block.clone()].chars().count() as u64;
     let rest = &text[block.end..];
     let visible = format!("{}{rest}", &text[..block.start]);
@@ -34,7 +37,7 @@ pub(crate) fn separate(text: &str) -> (Cow<'_, str>, HiddenText) {
         credentials: Some(characters),
         visible_sha256: Some(sha256_hex(visible.as_bytes())),
         gap: Some(gap).filter(|_| !rest.is_empty() && !rest.starts_with(['\r', '\n'])),
-        ..invisible_block(&visible)
+        ..invisible_block(&visible, MIN_INVISIBLE)
     };
     (Cow::Owned(visible), hidden)
 }
@@ -111,9 +114,9 @@ fn selected_byte(c: char) -> Option<u8> {
     }
 }
 
-/// The number of invisible characters that neither a script nor an emoji needs, if it is large, and the line where the
-/// longest row of them begins.
-fn invisible_block(text: &str) -> HiddenText {
+/// The number of invisible characters that neither a script nor an emoji needs, if it is at least `least`, and the line
+/// where the longest row of them begins.
+fn invisible_block(text: &str, least: usize) -> HiddenText {
     let (mut count, mut row, mut end) = (0, 0, 0);
     let mut longest = (0, 0);
     for (at, c) in find_invisible(text).filter(|(at, c)| !is_needed(text, *at, *c)) {
@@ -124,7 +127,7 @@ fn invisible_block(text: &str) -> HiddenText {
             longest = (row, end);
         }
     }
-    if count < MIN_INVISIBLE {
+    if count < least {
         return HiddenText::default();
     }
     let start = text[..longest.1].char_indices().rev().nth(longest.0 - 1).map_or(0, |(at, _)| at);
@@ -227,6 +230,7 @@ mod tests {
             (marked(400).replacen('\u{e0110}', "x\u{e0110}", 1), 414),
             (format!("{0}{0}", marked(400)), 828),
             (format!("{} two {}", marked(300), marked(1)), 329),
+            (format!("{0}two{0}", marked(10)), 48),
             ("\u{e0041}".repeat(200), 200),
             ("\u{200b}".repeat(250), 250),
             ("a\u{202e}".repeat(200), 200),
