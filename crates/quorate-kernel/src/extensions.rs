@@ -202,7 +202,7 @@ fn question_record(meaning: &Meaning, result: &Result<Comparison, String>, meter
         Err(_) => (None, asked.may_ask_a_model() && meter.took().requests > 0),
     };
     Match {
-        way: meaning.way().map(str::to_owned),
+        way: Some("question".to_owned()),
         executor: Some(stand_in.map_or_else(|| own.clone(), |stand_in| stand_in.executor_name.to_string())),
         stand_in_for: stand_in.map(|_| own),
         asks_a_model: Some(asks_a_model),
