@@ -166,16 +166,14 @@ fn a_file_that_a_stand_in_judged_is_judged_again_once_the_service_is_back() {
     let place = place(&down.table("opus", "fallback = [\"local\"]"), &good.table("local", ""), "");
     let council = "deliberators:\n  - {id: skeptic, prompt: builtin:skeptic}\n  - {id: evidence, prompt: builtin:evidence}\n  - {id: strategy, \
                    prompt: builtin:strategy}\nadjudicator: {prompt: builtin:adjudicator}\n\
-                   tier_rules: {tier_1: {post: ['*post*']}}\nwatch: {paths: [./drafts/]}\n";
+                   tier_classifier: {default_tier: 2}\ntier_rules: {tier_1: {post: ['*post*']}}\nwatch: {paths: [./drafts/]}\n";
     place.write("council.yaml", council);
     place.write("drafts/post.md", "The meeting moved to Tuesday at ten.\n");
     let sweep = || place.run(&["sweep", "--format", "json"]).json()["files"][0].clone();
     let first = sweep();
     assert_eq!((&first["fate"], &first["stand_ins"]), (&json!("judged"), &json!(true)), "{first}");
     let shown = place.run(&["sweep"]);
-    shown
-        .assert_stdout_contains("(stand-ins)")
-        .assert_stdout_contains("the next sweep judges these files again");
+    shown.assert_stdout_contains("(stand-ins)").assert_stdout_contains("the next sweep judges them again");
     *down.reply.lock().unwrap() = Reply::Answer;
     let before = down.calls();
     let hook = place.run(&["hook", "pre-commit", "drafts/post.md"]);

@@ -28,9 +28,7 @@ impl Sweep {
             .iter()
             .any(|file| matches!(file.outcome, SweptOutcome::Judged { has_stand_ins: true, .. }))
         {
-            doc.line(
-                "Stand-ins gave answers where the table says so; the next sweep judges these files again.",
-            );
+            doc.line("Stand-ins answered for the marked files; the next sweep judges them again.");
         }
         if let Some(estimate) = self.estimate.as_ref().filter(|estimate| !estimate.executors.is_empty()) {
             estimate.add_to(&mut doc, "All of them");
