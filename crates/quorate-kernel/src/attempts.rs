@@ -50,6 +50,8 @@ pub enum CallReason {
     First,
     /// The call before failed.
     Retry,
+    /// The service asked for a wait before the call is made again.
+    Wait,
     /// The service of the executor before failed.
     StandIn,
     /// The answer before did not fit; these are the complaints to quote.
@@ -62,6 +64,7 @@ impl CallReason {
         match self {
             CallReason::First => "first",
             CallReason::Retry => "retry",
+            CallReason::Wait => "wait",
             CallReason::StandIn => "stand-in",
             CallReason::RePrompt(_) => "re-prompt",
         }
@@ -129,8 +132,9 @@ impl Attempts {
             },
             AttemptResult::Failed(retry) => match self.take_repeat(*retry) {
                 Some(wait) => {
-                    if self.why == CallReason::First {
-                        self.why = CallReason::Retry;
+                    if !matches!(self.why, CallReason::RePrompt(_)) {
+                        let is_asked_for = matches!(wait, NextStep::Wait { retry: None, .. });
+                        self.why = if is_asked_for { CallReason::Wait } else { CallReason::Retry };
                     }
                     (wait, Vec::new())
                 }
@@ -416,7 +420,8 @@ impl Consultation {
 /// What is known of an invocation without an answer only from its attempts.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FailedAttempts {
-    /// Calls after the first that repeat one that failed. Re-prompts do not count.
+    /// Calls after the first that repeat one that failed. Re-prompts do not count, nor do calls after a wait that the service
+    /// asked for.
     pub retries: u32,
     /// The HTTP status of the last response, if it is an error.
     pub http_status: Option<u16>,
@@ -571,6 +576,8 @@ mod tests {
             fail(Retry::After(asked)),
             NextStep::Wait { at_least_ms: 3_001, spread_ms: 500, retry: None }
         );
+        assert_eq!(ask.next_call(), NextStep::Call(CallReason::Wait), "it is not counted as a retry");
+        let mut fail = |retry| ask.record_result(&AttemptResult::Failed(retry), &[]).0;
         // The wait that was asked for took none of the two retries, and a wait of no time is none.
         let no_wait = Retry::After(Duration::ZERO);
         assert_eq!(fail(no_wait), NextStep::Wait { at_least_ms: 0, spread_ms: 500, retry: Some(2) });

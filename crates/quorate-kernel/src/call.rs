@@ -201,6 +201,7 @@ pub(crate) async fn call(
             tried: Vec::new(),
         };
         let fence = recorder.fence();
+        let waited = Waited::default();
         let mut next = NextStep::Call(CallReason::First);
         let mut last: Option<Attempt> = None;
         loop {
@@ -246,7 +247,7 @@ pub(crate) async fn call(
                         Some(until) => {
                             let why = last.as_ref().map_or_else(String::new, Attempt::short_reason);
                             let retry = retry.map(|number| (number, member.retries));
-                            tell_wait(&context, &invoke, why, wait, retry);
+                            tell_wait(&context, &invoke, &waited, why, wait, retry);
                             tokio::time::sleep_until(until).await;
                             next = state.ask.next_call();
                         }
@@ -258,7 +259,9 @@ pub(crate) async fn call(
                         CallReason::RePrompt(complaints) => {
                             context.layout.re_prompt(invoke.schema, &first_prompt, complaints).into()
                         }
-                        CallReason::First | CallReason::Retry | CallReason::StandIn => first_prompt.clone(),
+                        CallReason::First | CallReason::Retry | CallReason::Wait | CallReason::StandIn => {
+                            first_prompt.clone()
+                        }
                     };
                     let reservation = match reserved.take() {
                         Some(first) => Ok(first),
@@ -312,7 +315,7 @@ pub(crate) async fn call(
                         fence: fence.clone(),
                         deadline,
                         notes: notes.clone(),
-                        progress: progress(&context, &invoke),
+                        progress: progress(&context, &invoke, &waited),
                     };
                     let started = Instant::now();
                     // A panic fails only this call.
@@ -326,6 +329,7 @@ pub(crate) async fn call(
                         Err(_) => Err(Failure::TimedOut),
                     };
                     let noted = (notes.read(), started.elapsed());
+                    let newly_changed = noted.0.newly_changed.clone();
                     let (step, mut attempt) =
                         state.on_reply(&context, &invoke.id, &parts, why.as_str(), replied, noted).await;
                     attempt.executor = Some(member.executor_name.clone()).filter(|_| !state.tried.is_empty());
@@ -334,7 +338,7 @@ pub(crate) async fn call(
                     made.set(sample, state.spent);
                     reservation.settle(&attempt.usage);
                     record_end(&span, &attempt.status, attempt.model.as_deref(), &attempt.usage);
-                    for change in &attempt.changed {
+                    for change in &newly_changed {
                         context.observer.observe(RunEvent::adapted(&invoke, change));
                     }
                     span.in_scope(|| {
@@ -415,11 +419,11 @@ impl CallContext {
 }
 
 /// Tells the observer of an attempt's answer as it comes in, at intervals that a display can show.
-fn progress(context: &Arc<CallContext>, invoke: &Invoke) -> Progress {
+fn progress(context: &Arc<CallContext>, invoke: &Invoke, waited: &Waited) -> Progress {
     const INTERVAL: Duration = Duration::from_millis(200);
     let observer = Arc::clone(&context.observer);
     let (invocation, member) = (invoke.id.clone(), invoke.member.clone());
-    let (waiting, context) = (invoke.clone(), Arc::clone(context));
+    let (waiting, waited, context) = (invoke.clone(), Arc::clone(waited), Arc::clone(context));
     let so_far: Shared<(usize, Option<Instant>)> = Shared::default();
     Progress::new(move |bytes| {
         let mut so_far = so_far.lock().unwrap_or_else(PoisonError::into_inner);
@@ -433,14 +437,27 @@ fn progress(context: &Arc<CallContext>, invoke: &Invoke) -> Progress {
     })
     .with_waits(move |why, wait| {
         let (why, _) = context.redactor.redact(why);
-        tell_wait(&context, &waiting, why, wait, None);
+        tell_wait(&context, &waiting, &waited, why, wait, None);
     })
 }
 
-/// Tells the observer of a wait that a person would notice.
-fn tell_wait(context: &CallContext, invoke: &Invoke, why: String, wait: Duration, retry: Option<(u32, u32)>) {
+/// How long an invocation has waited, in all.
+type Waited = Arc<Shared<Duration>>;
+
+/// Tells the observer of a wait that a person would notice, by itself or with the shorter ones before it.
+fn tell_wait(
+    context: &CallContext,
+    invoke: &Invoke,
+    waited: &Waited,
+    why: String,
+    wait: Duration,
+    retry: Option<(u32, u32)>,
+) {
     const SHORTEST: Duration = Duration::from_secs(2);
-    if wait > SHORTEST {
+    let mut waited = waited.lock().unwrap_or_else(PoisonError::into_inner);
+    let before = *waited;
+    *waited = before.saturating_add(wait);
+    if wait > SHORTEST || (before <= SHORTEST && *waited > SHORTEST) {
         tracing::info!(%why, wait_ms = wait.as_millis(), "waits");
         context.observer.observe(RunEvent::waiting(invoke, why, wait, retry));
     }

@@ -319,15 +319,17 @@ impl Llm {
         other.map(|other| format!("the address may be `{other}`"))
     }
 
-    /// Keeps what a request needed to be answered, for the next calls, and notes what is new.
+    /// Keeps what a request needed to be answered, for the next calls, and notes it.
     fn learn(&self, changes: &[Change], notes: &Notes) {
         let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         let new: Vec<Change> = changes.iter().filter(|change| !learned.contains(change)).copied().collect();
-        if !new.is_empty() {
-            learned.extend(&new);
-            let line = adapt::note(&new, &http::host_and_port(&self.config.service.base_url), &self.name);
-            notes.note(|noted| noted.changed.push(line));
-        }
+        learned.extend(&new);
+        let host = http::host_and_port(&self.config.service.base_url);
+        let lines = |changes: &[Change]| {
+            let line = (!changes.is_empty()).then(|| adapt::note(changes, &host, &self.name));
+            line.into_iter().collect()
+        };
+        notes.note(|noted| (noted.changed, noted.newly_changed) = (lines(changes), lines(&new)));
     }
 
     async fn call(

@@ -111,8 +111,10 @@ pub struct AttemptInfo {
     pub refused_tools: Vec<String>,
     /// How many requests the attempt made, if more than one: a service refused a part of the first.
     pub requests: Option<u32>,
-    /// What a request needed so that the service accepted it, and the setting that does the same. Said once by a process.
+    /// What a request needed so that the service accepted it, and the setting that does the same.
     pub changed: Vec<String>,
+    /// As `changed`, without what the process has said before.
+    pub newly_changed: Vec<String>,
     /// Host and port of the service that was asked.
     pub host: Option<String>,
     /// Whether the failure is not the service's, so that no stand-in is asked: the model refused, its answer was cut off or
