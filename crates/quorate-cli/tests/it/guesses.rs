@@ -51,6 +51,8 @@ fn a_table_of_another_tool_is_refused_with_keys_that_work() {
         ("kind = \"claude-code\"", "preset = \"claude\""),
         ("kind = \"vllm\"\nmodel = \"m\"", "base_url = \"http://localhost:8000/v1\""),
         ("provider = \"openai\"\nmodel = \"m\"", "preset = \"openai\""),
+        ("provider = \"ollama\"\nmodel = \"m\"", "preset = \"ollama\""),
+        ("model = \"m\"", "preset = \"NAME\""),
         ("url = \"http://localhost:8080/v1\"\nmodel = \"m\"", "kind = \"llm\""),
         ("preset = \"openai\"\napi_key = \"sk-canary-1234567890\"", "key = { env = \"OPENAI_API_KEY\" }"),
         ("kind = \"llm\"\nendpoint = \"http://localhost:8080/v1\"\nmodel = \"m\"", "base_url ="),

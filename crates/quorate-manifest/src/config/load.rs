@@ -207,8 +207,22 @@ const MAX_RETRIES: i64 = 100;
 
 /// The keys that select the adapter or its program; one of them is required.
 const TARGET_KEYS: [&str; 4] = ["kind", "preset", "cli", "command"];
-const NO_TARGET: &str = "write `preset = \"openai\"` or another service, `kind = \"llm\"` with `base_url` and `model`, or \
-                         `command` for a program";
+
+/// The keys with which other tools name a service.
+const SERVICE_KEYS: [&str; 3] = ["provider", "service", "vendor"];
+
+/// What to write in a table without any of [`TARGET_KEYS`]. The user's own service is named: a draft must not go to another
+/// one.
+fn add_target(block: &Block) -> String {
+    let named = SERVICE_KEYS.iter().find_map(|key| block.json.get(*key)?.as_str());
+    let is_word =
+        |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
+    let service = named.filter(|name| !name.is_empty() && name.len() <= 20).filter(is_word).unwrap_or("NAME");
+    format!(
+        "write `preset = \"{service}\"` for a service, `kind = \"llm\"` with `base_url` and `model`, or `command` for a \
+         program"
+    )
+}
 
 fn parse_executor(field: &Field<'_>) -> Option<ExecutorTable> {
     let mut fields = field.fields()?;
@@ -219,7 +233,7 @@ fn parse_executor(field: &Field<'_>) -> Option<ExecutorTable> {
     let block = rest_block(field, &fields);
     if written.is_none() && !TARGET_KEYS.iter().any(|key| block.json.contains_key(*key)) {
         let message = format!("`{}` has no `kind`", field.path());
-        field.invalid_with(message, NO_TARGET);
+        field.invalid_with(message, add_target(&block));
     }
     let kind = match written {
         Some(field) => Some(field.named()?),

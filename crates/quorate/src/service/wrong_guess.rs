@@ -14,20 +14,29 @@ const ALIASES: &[(&str, &str)] = &[
     ("azureopenai", "azure"),
     ("aws|awsbedrock|amazonbedrock", "bedrock"),
     ("claudecode|claudecli", "claude"),
+    ("ollamachat", "ollama"),
     ("codexcli|openaicodex", "codex"),
 ];
 
-/// Local servers without a preset, and their addresses.
+/// Local servers without a preset, and their addresses. The last ones are words for any server.
 const LOCAL_SERVERS: &[(&str, &str)] = &[
     ("llamacpp|llamaserver|llamafile|mlx|localai", "http://localhost:8080/v1"),
-    ("vllm", "http://localhost:8000/v1"),
+    ("vllm|hostedvllm", "http://localhost:8000/v1"),
     ("litellm", "http://localhost:4000/v1"),
     ("koboldcpp", "http://localhost:5001/v1"),
     ("jan", "http://localhost:1337/v1"),
+    (
+        "openaicompatible|openaichat|openailike|customopenai|http|https|api|chat|model|completions|rest",
+        "http://localhost:8080/v1",
+    ),
 ];
 
-/// How the names of models begin, and the preset that has them.
+/// How the names of models begin, and the preset that has them; none where several services do.
 const MODELS: &[(&str, &str)] = &[
+    (
+        "llama-|qwen-|deepseek-chat|deepseek-reasoner|mistral-large-|mistral-medium|mistral-small-|mistral-tiny",
+        "",
+    ),
     ("gpt-oss", "ollama"),
     ("gpt-|chatgpt-|o1|o3|o4", "openai"),
     ("claude-", "anthropic"),
@@ -71,8 +80,6 @@ pub(super) fn kind(registry: &Registry, written: &str) -> Option<String> {
         return Some(format!("write `kind = \"llm\"` and `base_url = \"{address}\"`"));
     }
     match &*plain {
-        "openaicompatible" | "openaichat" | "http" | "https" | "api" | "chat" | "model" | "completions"
-        | "rest" => Some("write `kind = \"llm\"`, with `base_url` and `model`".to_owned()),
         "cli" | "command" | "shell" | "agent" | "exec" | "program" => {
             Some("write `kind = \"agent-cli\"`, with `command`".to_owned())
         }
@@ -110,8 +117,9 @@ fn address(written: &str) -> Option<String> {
     let (host, path, moved) = match (model, path.split_once(':')) {
         (Some(_), _) => (host, path, None),
         (None, Some((path, model))) => (host, path, Some(model)),
-        (None, None) => match host.match_indices(':').nth(1).filter(|_| !host.starts_with('[')) {
-            Some((at, _)) => (&host[..at], path, Some(&host[at + 1..])),
+        // A model in place of the port, or after it.
+        (None, None) => match model_in(host) {
+            Some(at) => (&host[..at], path, Some(&host[at + 1..])),
             None => (host, path, None),
         },
     };
@@ -127,6 +135,14 @@ fn address(written: &str) -> Option<String> {
     };
     let model = model.filter(|model| !model.is_empty()).map_or(String::new(), |model| format!("#{model}"));
     Some(format!("{}://{host}{path}{model}", scheme.to_ascii_lowercase()))
+}
+
+/// Where a model begins that follows a host or its port.
+fn model_in(host: &str) -> Option<usize> {
+    let mut places = host.match_indices(':').map(|(at, _)| at).filter(|_| !host.starts_with('['));
+    let first = places.next()?;
+    let is_port = host[first + 1..].starts_with(|letter: char| letter.is_ascii_digit());
+    if is_port { places.next() } else { Some(first) }
 }
 
 /// The scheme of a name that is an address without one.
@@ -228,6 +244,7 @@ mod tests {
             ("localhost:1234/v1/chat/completions#m", "http://localhost:1234/v1#m"),
             ("localhost:1234", "http://localhost:1234/v1"),
             ("localhost", "http://localhost/v1"),
+            ("localhost:qwen3", "http://localhost/v1#qwen3"),
             ("127.0.0.1:8080/v1:m", "http://127.0.0.1:8080/v1#m"),
             ("192.168.1.20:8000#m", "http://192.168.1.20:8000/v1#m"),
             ("gpu-box:8000/v1#m", "http://gpu-box:8000/v1#m"),
@@ -235,6 +252,10 @@ mod tests {
             ("api.example.com/v1#m", "https://api.example.com/v1#m"),
             ("[::1]:8080#m", "http://[::1]:8080/v1#m"),
             ("ollama/qwen3", "ollama:qwen3"),
+            ("ollama_chat/qwen3", "ollama:qwen3"),
+            ("hosted_vllm/m", "http://localhost:8000/v1#m"),
+            ("openai-compatible", "http://localhost:8080/v1#MODEL"),
+            ("openai_compatible/m", "http://localhost:8080/v1#m"),
             ("ollama qwen3", "ollama:qwen3"),
             ("ollama qwen3:8b", "ollama:qwen3:8b"),
             ("Ollama:qwen3", "ollama:qwen3"),
@@ -255,6 +276,8 @@ mod tests {
             ("gemini-3.5-flash", "gemini:gemini-3.5-flash"),
             ("opus", "claude:opus"),
             ("qwen3", "ollama:qwen3"),
+            ("mistral-small3.2", "ollama:mistral-small3.2"),
+            ("deepseek-r1:8b", "ollama:deepseek-r1:8b"),
             ("qwen3:8b", "ollama:qwen3:8b"),
             ("llama3.2", "ollama:llama3.2"),
             ("gpt-oss:20b", "ollama:gpt-oss:20b"),
@@ -285,6 +308,10 @@ mod tests {
             "http://me:secret@localhost:8080/v1:m",
             "reviewer",
             "my-council",
+            "deepseek-chat",
+            "mistral-large-latest",
+            "llama-3.3-70b-versatile",
+            "qwen-plus",
             "",
         ] {
             assert_eq!(name(right), None, "{right}");
@@ -317,7 +344,7 @@ mod tests {
             ("claude-code", "preset = \"claude\""),
             ("vllm", "base_url = \"http://localhost:8000/v1\""),
             ("llama.cpp", "base_url = \"http://localhost:8080/v1\""),
-            ("openai-compatible", "kind = \"llm\""),
+            ("openai-compatible", "write `kind = \"llm\"`"),
             ("cli", "kind = \"agent-cli\""),
         ] {
             assert!(kind(written).contains(right), "{written}: {}", kind(written));

@@ -173,8 +173,8 @@ fn names(field: Field) -> &'static str {
             "response_format|response_schema|responseschema|responsejsonschema|response_json_schema|\
             responsemimetype|response_mime_type|json_schema|json_object|jsonschema|guided_json|\
             json schema|json mode|structured output|structured outputs|structured_outputs|text.format|\
-            output_config|output_config.format|output_format|chatrequest.format|requested parameters|'format'|`format`|\"format\"|in format|\
-            body.format|grammar|schema|anyof|additionalproperties|list of types|type must be|\
+            output_config|output_config.format|output_format|chatrequest.format|requested parameters|\
+            'format'|`format`|\"format\"|in format|body.format|grammar|schema|anyof|additionalproperties|list of types|type must be|\
             'type' must be|unsupported type|union type|nullable|constrained decoding|guided decoding"
         }
         Field::Effort => {

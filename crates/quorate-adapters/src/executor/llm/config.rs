@@ -272,7 +272,7 @@ const SYNONYMS: &[(&str, &str)] = &[
         "url|endpoint|apibase|baseuri|address|host|baseurl|server|apiurl|openaiapibase",
         "base_url = \"http://localhost:8080/v1\"",
     ),
-    ("provider|service|vendor|backend", "preset = \"openai\""),
+    ("provider|service|vendor|backend", "preset = \"{preset}\""),
     ("name|modelname|modelid|deployment|engine|deploymentname", "model = \"MODEL\""),
     ("api|protocol|apitype|apistyle", "wire = \"chat\""),
     ("maxoutputtokens|maxcompletiontokens|maxtokens|numpredict|npredict|maxnewtokens", "max_tokens = 4000"),
@@ -298,7 +298,9 @@ fn name_right_keys(refused: ConfigError, keys: &Map<String, Json>) -> ConfigErro
             .iter()
             .find(|(names, _)| names.split('|').any(|name| name == plain))
             .map(|(_, form)| *form)?;
-        let form = form.replace("{key}", variable).replace("{written}", key);
+        let named = keys.get(key).and_then(Json::as_str).and_then(ServicePreset::find);
+        let named = named.map_or("NAME", |preset| preset.name);
+        let form = form.replace("{key}", variable).replace("{written}", key).replace("{preset}", named);
         Some(format!("write `{form}` in place of `{key}`"))
     };
     let unknown = keys.keys().filter(|key| !KEYS.contains(&key.as_str()));
@@ -339,14 +341,15 @@ fn check_path(url: &Url, wire: Wire) -> Result<(), ConfigError> {
         _ => &["/chat/completions", "/completions", "/responses", "/models", "/v1/messages"],
     };
     let written = url.as_str().trim_end_matches('/');
-    match ends.iter().find_map(|end| written.strip_suffix(end)) {
-        Some(base) => Err(ConfigError::for_key(
-            "base_url",
-            "`base_url` ends with the path of the API, which Quorate adds",
-        )
-        .with_help(format!("write `base_url = \"{base}\"`"))),
-        None => Ok(()),
-    }
+    let Some(base) = ends.iter().find_map(|end| written.strip_suffix(end)) else { return Ok(()) };
+    // Most servers have the API there.
+    let v1 = if matches!(wire, Wire::Chat | Wire::Responses) && base.matches('/').count() == 2 {
+        "/v1"
+    } else {
+        ""
+    };
+    Err(ConfigError::for_key("base_url", "`base_url` ends with the path of the API, which Quorate adds")
+        .with_help(format!("write `base_url = \"{base}{v1}\"`")))
 }
 
 /// The name of the cap on output tokens: that of the key, else the one that the server knows.
