@@ -119,6 +119,8 @@ async fn a_request_is_sent_again_without_the_field_that_a_server_names() {
         ("tgi", "422 Unprocessable", json!({"error": "Template error: invalid operation: System role not supported (in <string>:1)", "error_type": "template_error"}).to_string(), system),
         ("bedrock", "400 Bad Request", json!({"message": "This model doesn't support system messages. Try again without a system message or use a model that supports system messages: not supported"}).to_string(), system),
         ("in an event", "200 OK", "data: {\"error\": {\"message\": \"System role not supported\", \"code\": 400}}\n\n".into(), system),
+        ("old ollama", "400 Bad Request", json!({"error": "json: cannot unmarshal object into Go struct field ChatRequest.format of type string"}).to_string(), schema),
+        ("openrouter, routing", "404 Not Found", openai("No endpoints found that can handle the requested parameters. To learn more about provider routing, visit: https://openrouter.ai/docs/provider-routing", Value::Null), schema),
         ("lm studio", "400 Bad Request", json!({"error": "'response_format.type' must be 'json_schema' or 'text'"}).to_string(), schema),
         ("deepseek", "400 Bad Request", plain("This response_format type is unavailable now"), schema),
         ("groq", "400 Bad Request", openai("This model does not support response format `json_schema`.", json!("response_format")), schema),
@@ -183,14 +185,15 @@ async fn what_a_server_needs_is_remembered_and_said_once() {
     );
     let server = refusing("400 Bad Request", vec![refused]).await;
     let (_, noted) = ask(&server, &json!({})).await;
+    assert_eq!(noted.changed, noted.newly_changed);
     let [line] = &noted.changed[..] else { panic!("{noted:?}") };
     assert!(
         line.ends_with("set `tokens_field = \"max_completion_tokens\"` in [executors.model] of quorate.toml"),
         "{line}"
     );
     // Another executor of the same server and model.
-    let (_, noted) = ask(&server, &json!({"max_tokens": 900})).await;
-    assert_eq!((noted.requests, noted.changed.len()), (None, 0));
+    let (_, later) = ask(&server, &json!({"max_tokens": 900})).await;
+    assert_eq!((later.requests, &later.changed, later.newly_changed.len()), (None, &noted.changed, 0));
     let sent = bodies(&server);
     assert_eq!((sent.len(), &sent[2]["max_completion_tokens"]), (3, &json!(900)));
     // Another model of it.
@@ -377,7 +380,9 @@ fn keys_of_other_tools_are_refused_with_ours() {
         (json!({"endpoint": "x"}), "`base_url = "),
         (json!({"baseURL": "x"}), "`base_url = "),
         (json!({"api_base": "x"}), "`base_url = "),
-        (json!({"provider": "openai"}), "`preset = "),
+        (json!({"provider": "openai"}), "`preset = \"openai\"`"),
+        (json!({"provider": "ollama"}), "`preset = \"ollama\"`"),
+        (json!({"vendor": "secret-value"}), "`preset = \"NAME\"`"),
         (json!({"name": "gpt-5.5"}), "`model = "),
         (json!({"max_completion_tokens": 1}), "`max_tokens = "),
         (json!({"temperature": 0.5}), "`extra = { temperature = "),
@@ -400,6 +405,9 @@ fn keys_of_other_tools_are_refused_with_ours() {
         (json!({"preset": "anthropic", "model": "openai:gpt-5.5"}), "`preset = \"openai\"`"),
         (json!({"preset": "ollama", "model": "ollama:qwen3"}), "`qwen3`"),
         (json!({"preset": "ollama", "model": "ollama/qwen3"}), "`qwen3`"),
+        (json!({"base_url": "http://h:1/chat/completions"}), "`base_url = \"http://h:1/v1\"`"),
+        (json!({"base_url": "http://h:1/v1/chat/completions"}), "`base_url = \"http://h:1/v1\"`"),
+        (json!({"base_url": "https://h/api/models"}), "`base_url = \"https://h/api\"`"),
     ] {
         let error = build(block.clone()).err().unwrap_or_else(|| panic!("{block} is refused"));
         assert!(error.help.as_deref().unwrap_or_default().contains(says), "{error:?}");

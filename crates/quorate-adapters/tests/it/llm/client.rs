@@ -87,6 +87,15 @@ async fn usage_of_nothing_is_unknown_and_what_was_turned_down_took_nothing() {
     let nothing =
         Usage { tokens_in: Some(0), tokens_out: Some(0), money: Some(Money::ZERO), ..Usage::default() };
     assert_eq!(usage(limited.await).await, (false, Some(nothing)));
+    // A limit within a response that began: what it has reported is paid for.
+    let late = br#"data: {"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3}}
+
+data: {"error":{"code":429,"message":"slow down"}}
+
+"#;
+    let late = Server::start(|_| vec![ok(), Step::Send(late.to_vec())]);
+    let (is_ok, reported) = usage(late.await).await;
+    assert_eq!((is_ok, reported.unwrap().tokens_in), (false, Some(7)));
     // Nothing listens there.
     let gone = build(json!({"base_url": "http://127.0.0.1:9", "model": "m", "pool": "gone-by-now"})).unwrap();
     let invocation = question();
@@ -107,6 +116,21 @@ async fn the_terminal_event_ends_the_call_and_its_absence_is_a_failure() {
     let start = Instant::now();
     let server = Server::start(|_| [chat(ANSWER), vec![Step::Hold]].concat()).await;
     assert_eq!(ask(&server, json!({})).await.unwrap().text, ANSWER);
+    for encoding in ["none", "utf-8", "identity", "UTF-8", ""] {
+        let head = format!("HTTP/1.1 200 OK\r\ncontent-encoding: {encoding}\r\n\r\n").into_bytes();
+        let whole = [head, chat_delta(ANSWER), chat_end()].concat();
+        let server = Server::start(move |_| vec![Step::Send(whole.clone())]).await;
+        assert_eq!(ask(&server, json!({})).await.unwrap().text, ANSWER, "{encoding}");
+    }
+    // A connection that breaks off after the reason for the end.
+    let stop = br#"data: {"choices":[{"delta":{},"finish_reason":"stop"}]}"#;
+    let broken = |more: Vec<u8>| {
+        let head =
+            b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: 99999\r\n\r\n".to_vec();
+        Server::start(move |_| vec![Step::Send([head.clone(), chat_delta(ANSWER), more.clone()].concat())])
+    };
+    assert_eq!(ask(&broken([&stop[..], b"\n\n"].concat()).await, json!({})).await.unwrap().text, ANSWER);
+    assert!(ask(&broken(Vec::new()).await, json!({})).await.is_err());
     let early = Server::start(|_| vec![ok(), Step::Send(chat_delta(ANSWER))]).await;
     let failure = ask(&early, json!({})).await.unwrap_err();
     assert!(failure.to_string().contains("ended before the answer was complete"), "{failure}");
@@ -151,6 +175,7 @@ async fn each_failure_is_one_request_and_says_whether_to_ask_again() {
         ),
         (status("200 OK", "", error), Retry::Soon, "no"),
         (status("200 OK", "content-encoding: gzip\r\n", "x"), Retry::Never, "encoded as"),
+        (status("200 OK", "content-encoding: identity, BR\r\n", "x"), Retry::Never, "encoded as"),
         (status("200 OK", "", "<html>"), Retry::Never, "<html>"),
         (
             vec![ok(), Step::Send(b"data: {\"error\":{\"message\":\"broke\"}}\n\n".to_vec())],
@@ -305,7 +330,7 @@ async fn large_replies_are_not_read_whole() {
 async fn a_prompt_that_a_server_cut_is_a_failure() {
     let usage = r#"data: {"choices":[{"delta":{"content":"{}"},"finish_reason":"stop"}]}
 
-data: {"choices":[],"usage":{"prompt_tokens":12,"completion_tokens":1}}
+data: {"choices":[],"usage":{"prompt_tokens":300,"completion_tokens":1}}
 
 data: [DONE]
 
@@ -323,7 +348,7 @@ data: [DONE]
     let server = Server::start(move |_| vec![ok(), Step::Send(apart.as_bytes().to_vec())]).await;
     let invocation = Invocation { prompt: "word ".repeat(4_000).into(), cuts: Arc::new([]), ..question() };
     let reply = executor(&server, json!({})).invoke(invocation.clone()).await.unwrap();
-    assert_eq!((reply.usage.tokens_in, reply.usage.tokens_cached), (Some(4112), Some(4100)));
+    assert_eq!((reply.usage.tokens_in, reply.usage.tokens_cached), (Some(4400), Some(4100)));
     let failure = executor(&server, json!({"context": 3_000})).invoke(invocation).await.unwrap_err();
     assert!(failure.to_string().contains("`context` is 3000"), "{failure}");
     assert_eq!(server.received().len(), 1, "what cannot fit is not sent");

@@ -176,12 +176,15 @@ fn a_foreign_reason_with_the_final_event_is_an_answer() {
         "null",
         "finished",
         "end-of-text",
+        "FINISH_REASON_UNSPECIFIED",
     ];
     for reason in words.map(Value::from).into_iter().chain([Value::Null, json!({"type": "stop"})]) {
         let mut body = chat(plain, &reason);
         let is_own = reason.get("type").is_some();
+        let word = reason.as_str().unwrap_or_default();
+        let is_none = !is_own && ["", "null", "FINISH_REASON_UNSPECIFIED"].contains(&word);
         let cut = sse(&body);
-        if is_own {
+        if is_own || word == "STOP" {
             is_answer(Wire::Chat, &cut);
         } else {
             is_fault(Wire::Chat, &cut, &FaultKind::EndedEarly);
@@ -194,6 +197,9 @@ fn a_foreign_reason_with_the_final_event_is_an_answer() {
         is_answer(Wire::Messages, &sse(&body));
         body.pop();
         is_fault(Wire::Messages, &sse(&body), &FaultKind::EndedEarly);
+        if !is_none {
+            is_answer(Wire::Messages, &format!("{}data: [DONE]\n\n", sse(&body)));
+        }
         let whole =
             json!({"type": "message", "content": [{"type": "text", "text": ANSWER}], "stop_reason": reason});
         is_answer(Wire::Messages, &whole.to_string());
@@ -204,7 +210,7 @@ fn a_foreign_reason_with_the_final_event_is_an_answer() {
         is_fault(Wire::Ollama, &lines(&body), &FaultKind::EndedEarly);
         // The end of the body is the last event of Gemini, if a reason came before.
         let body = sse(&gemini(gemini_parts, &reason));
-        if ["", "null"].contains(&reason.as_str().unwrap_or_default()) && !is_own {
+        if is_none {
             is_fault(Wire::Gemini, &body, &FaultKind::EndedEarly);
         } else {
             is_answer(Wire::Gemini, &body);
@@ -378,13 +384,59 @@ fn a_stream_that_is_cut_is_no_answer() {
 }
 
 #[test]
+fn a_failure_after_a_part_of_the_answer_is_no_answer() {
+    let part = sse(&[chunk(json!({"content": ANSWER}), Value::Null)]);
+    let error = json!({"code": 500, "message": "slot failed", "type": "server_error"});
+    for (said, kind) in [
+        (format!("error: {error}\n\n"), FaultKind::Server),
+        (format!("error: {error}"), FaultKind::Server),
+        (format!("{}\n\n", json!({"error": error})), FaultKind::Server),
+        (format!("event: error\ndata: {error}\n\n"), FaultKind::Server),
+        ("Internal Server Error\n\n".to_owned(), FaultKind::EndedEarly),
+        ("error: upstream reset\n\n".to_owned(), FaultKind::EndedEarly),
+        ("<html>502 Bad Gateway</html>\n".to_owned(), FaultKind::EndedEarly),
+    ] {
+        is_fault(Wire::Chat, &format!("{part}{said}"), &kind);
+        is_fault(Wire::Chat, &format!("{part}{said}\ndata: [DONE]\n\n"), &kind);
+        is_fault(
+            Wire::Chat,
+            &format!("{}{said}\ndata: [DONE]\n\n", part.trim_end_matches('\n').to_owned() + "\n"),
+            &kind,
+        );
+    }
+    is_answer(Wire::Chat, &format!("{part}   \ndata: [DONE]\n\n"));
+}
+
+#[test]
+fn a_body_that_is_cut_within_an_event_ended_early() {
+    let all = plain_chat("stop");
+    for whole in [sse(&all[..3]), lines(&all[..3])] {
+        for cut in 1..whole.trim_end().len() {
+            // A part of the first line is no event: it may be that of a page.
+            if whole[..cut].contains('\n') {
+                is_fault(Wire::Chat, &whole[..cut], &FaultKind::EndedEarly);
+            }
+        }
+    }
+    let body =
+        sse(&[chunk(json!({"content": ANSWER}), Value::Null), chunk(json!({"content": "é"}), Value::Null)]);
+    let mut stream = Stream::new(Wire::Chat);
+    stream.feed(&body.as_bytes()[..=body.find('é').unwrap()]);
+    let Some(Event::Ended(ended)) = stream.finish().pop() else { panic!("it ends") };
+    assert_eq!(ended.text.unwrap_err().kind, FaultKind::EndedEarly);
+}
+
+#[test]
 fn a_complete_answer_is_known_before_its_final_event() {
     for (wire, body, is_complete) in [
         (Wire::Chat, sse(&plain_chat("stop")), true),
         (Wire::Chat, sse(&plain_chat("eos")), false),
         (Wire::Chat, sse(&plain_chat("length")), false),
         (Wire::Chat, sse(&plain_chat("stop")[..3]), false),
-        (Wire::Gemini, sse(&gemini(gemini_parts, &json!("STOP"))), true),
+        (Wire::Chat, sse(&plain_chat("STOP")), true),
+        // A reason with each part says nothing of the last one, and Gemini's end is that of the body.
+        (Wire::Chat, sse(&pieces().map(|piece| chunk(json!({"content": piece}), json!("stop")))), false),
+        (Wire::Gemini, sse(&gemini(gemini_parts, &json!("STOP"))), false),
         (Wire::Messages, sse(&messages(messages_delta, &json!("end_turn"))[..5]), false),
     ] {
         let mut stream = Stream::new(wire);

@@ -78,6 +78,16 @@ fn documented_errors_have_their_kind() {
         (429, openai("insufficient_quota", json!("insufficient_quota")), FaultKind::SpendLimit, Retry::Never),
         (429, openai("tokens", json!("rate_limit_exceeded")), FaultKind::RateLimited, Retry::Soon),
         (503, openai("server_error", Value::Null), FaultKind::Overloaded, Retry::Soon),
+        (400, json!({"error": "Model is loading, please wait"}), FaultKind::Overloaded, Retry::Soon),
+        (424, json!({"error": "upstream"}), FaultKind::Overloaded, Retry::Soon),
+        (425, json!({"error": "too early"}), FaultKind::Overloaded, Retry::Soon),
+        (400, openai("invalid_request_error", json!("json_validate_failed")), FaultKind::Empty, Retry::Soon),
+        (
+            400,
+            json!({"__type": "ThrottlingException", "message": "Too many tokens, please wait."}),
+            FaultKind::RateLimited,
+            Retry::Soon,
+        ),
         (
             400,
             gemini(400, "INVALID_ARGUMENT", json!([{"reason": "API_KEY_INVALID"}])),
