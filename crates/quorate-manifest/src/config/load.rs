@@ -217,7 +217,7 @@ fn add_target(block: &Block) -> String {
     let named = SERVICE_KEYS.iter().find_map(|key| block.json.get(*key)?.as_str());
     let is_word =
         |name: &&str| name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte));
-    let service = named.filter(|name| !name.is_empty() && name.len() <= 20).filter(is_word).unwrap_or("NAME");
+    let service = named.filter(|name| !name.is_empty() && name.len() <= 16).filter(is_word).unwrap_or("NAME");
     format!(
         "write `preset = \"{service}\"` for a service, `kind = \"llm\"` with `base_url` and `model`, or `command` for a \
          program"

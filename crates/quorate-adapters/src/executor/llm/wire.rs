@@ -461,7 +461,8 @@ impl Stream {
 
     /// Reads the data of an event.
     fn read_data(&mut self, name: &str, data: &str) -> Result<AnswerStep, Fault> {
-        let data = data.trim();
+        // Some gateways wrap an event of another one.
+        let data = data.trim().trim_start_matches("data: ");
         let is_error = name == "error";
         if !is_error && is_sign_of_life(data) {
             if data.contains(' ') && !data.starts_with(':') {
@@ -882,7 +883,7 @@ impl Events {
         match field {
             "" => return Ok(Some(Item::Comment)),
             "event" => value.clone_into(&mut self.name),
-            "data" => match &mut self.data {
+            "data" | " data" => match &mut self.data {
                 None => self.data = Some(value.to_owned()),
                 Some(data) if data.len() + value.len() < MAX_EVENT_BYTES => {
                     data.push('\n');

@@ -280,6 +280,8 @@ fn a_stream_may_be_framed_in_many_ways() {
         sse(&all),
         good.replace('\n', "\r\n"),
         good.replace("data: ", "data:"),
+        good.replace("data: ", " data: "),
+        good.replace("data: ", "data: data: "),
         good.replace("\n\n", "\n"),
         format!("\u{feff}{good}"),
         format!("data: : keepalive\n\n{good}"),
