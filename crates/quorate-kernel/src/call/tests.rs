@@ -380,8 +380,11 @@ async fn what_comes_in_is_told_at_intervals() {
     assert_eq!((&**member, wait.as_secs(), why.contains(SECRET)), ("a", 8, false));
 }
 
-/// The waits that an observer is told of: the reason, seconds, and the retry.
-fn waits(events: &[RunEvent]) -> Vec<(String, u64, Option<(u32, u32)>)> {
+/// The reason for a wait, its seconds, and the retry.
+type Wait = (String, u64, Option<(u32, u32)>);
+
+/// The waits that an observer is told of.
+fn waits(events: &[RunEvent]) -> Vec<Wait> {
     let wait = |event: &RunEvent| match event {
         RunEvent::Waiting { why, wait, retry, .. } => Some((why.clone(), wait.as_secs(), *retry)),
         _ => None,

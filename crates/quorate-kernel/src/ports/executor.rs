@@ -142,11 +142,14 @@ impl Notes {
     }
 }
 
+type OnWrote = dyn Fn(usize) + Send + Sync;
+type OnWait = dyn Fn(&str, Duration) + Send + Sync;
+
 /// Tells a display that an answer comes in, or that an attempt waits before it is sent.
 #[derive(Clone, Default)]
 pub struct Progress {
-    wrote: Option<Arc<dyn Fn(usize) + Send + Sync>>,
-    waits: Option<Arc<dyn Fn(&str, Duration) + Send + Sync>>,
+    wrote: Option<Arc<OnWrote>>,
+    waits: Option<Arc<OnWait>>,
 }
 
 impl Progress {

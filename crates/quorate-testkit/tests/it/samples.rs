@@ -41,7 +41,7 @@ fn council(ledger: &Arc<Memory>, script: &'static str, caps: Caps, log: &Log) ->
     let answer = move |invocation: &Invocation| {
         let mut behaviour = b'n';
         if &*invocation.member == "a" {
-            log.lock().unwrap().push(invocation.sample);
+            log.lock().expect("no test panicked").push(invocation.sample);
             behaviour = script.as_bytes()[invocation.sample as usize - 1];
         }
         let text = match (&*invocation.step, behaviour) {
@@ -58,7 +58,8 @@ fn council(ledger: &Arc<Memory>, script: &'static str, caps: Caps, log: &Log) ->
     let members = setup.deliberators.iter().cloned().chain([Name::from(ADJUDICATOR)]);
     let mut members: BTreeMap<_, _> =
         members.map(|member| (member, executor.clone().into_member_config())).collect();
-    members.get_mut("a").unwrap().samples = u32::try_from(script.len()).unwrap();
+    members.get_mut("a").expect("a is a member").samples =
+        u32::try_from(script.len()).expect("a script is short");
     RunConfig {
         run: RUN.into(),
         seed: [7; 32],
@@ -80,22 +81,23 @@ fn inputs() -> Vec<Part> {
 
 /// The run's verdict, the consultation of `a`, and its attempts.
 async fn recorded(ledger: &Memory) -> (Json, Json, Vec<Json>) {
-    let records = ledger.records(&RUN.into()).await.unwrap();
+    let records = ledger.records(&RUN.into()).await.expect("the run is read");
     let of_a = |record: &&Record| {
         record.data.as_ref().and_then(|data| data.get("invocation")) == Some(&json!("r1/a"))
     };
-    let data = |record: &Record| Json::Object(record.data.clone().unwrap());
-    let outcome = records.iter().rfind(|record| record.is(Kind::Outcome)).map(data).unwrap();
+    let data = |record: &Record| Json::Object(record.data.clone().expect("nothing was erased"));
+    let outcome =
+        records.iter().rfind(|record| record.is(Kind::Outcome)).map(data).expect("the run has an outcome");
     let consultation =
         records.iter().filter(|record| record.is(Kind::Consultation)).filter(of_a).map(data).next_back();
     let attempts = records.iter().filter(|record| record.is(Kind::Attempt)).filter(of_a).map(data);
-    (outcome["verdict"].clone(), consultation.unwrap(), attempts.collect())
+    (outcome["verdict"].clone(), consultation.expect("a was asked"), attempts.collect())
 }
 
 async fn run(script: &'static str, caps: Caps) -> (Json, Json, Vec<Json>) {
     let ledger = Arc::new(Memory::new());
     let opening = Opening { opened: RunOpened::default(), inputs: inputs() };
-    council(&ledger, script, caps, &Log::default()).open(opening).await.unwrap();
+    council(&ledger, script, caps, &Log::default()).open(opening).await.expect("the run ends");
     recorded(&ledger).await
 }
 
@@ -211,7 +213,8 @@ async fn killed(script: &'static str) -> (Arc<Memory>, History) {
     let opening = Opening { opened: RunOpened::default(), inputs: inputs() };
     let killed = council(&ledger, script, Caps::default(), &Log::default()).open(opening);
     assert!(tokio::time::timeout(Duration::from_secs(1), killed).await.is_err(), "a sample hangs");
-    let history = History::from_records(&RUN.into(), ledger.records(&RUN.into()).await.unwrap()).unwrap();
+    let records = ledger.records(&RUN.into()).await.expect("the run is read");
+    let history = History::from_records(&RUN.into(), records).expect("the run can be taken up");
     (ledger, history)
 }
 

@@ -55,7 +55,7 @@ async fn asked(behaviours: &[Behaviour], caps: Caps) -> Outcome {
     let executor = |name: &'static str, behaviour: Behaviour| {
         let log = log.clone();
         let script = move |invocation: &Invocation| {
-            log.lock().unwrap().push((name, invocation.attempt));
+            log.lock().expect("no test panicked").push((name, invocation.attempt));
             match behaviour {
                 Answers => Action::Say(FINE.into(), 1),
                 Garbage => Action::Say("It is fine.".into(), 1),
@@ -108,10 +108,11 @@ async fn asked(behaviours: &[Behaviour], caps: Caps) -> Outcome {
         Err(SingleCallError::Unanswered { absent, message, .. }) => Err((absent, message)),
         Err(SingleCallError::Ledger(error)) => panic!("{error}"),
     };
-    let records = ledger.records(&STREAM.into()).await.unwrap();
-    let mut data: Vec<Json> = records.into_iter().map(|record| Json::Object(record.data.unwrap())).collect();
-    let consultation = data.pop().unwrap();
-    let (asked, numbers) = log.lock().unwrap().iter().copied().unzip();
+    let records = ledger.records(&STREAM.into()).await.expect("the stream is read");
+    let mut data: Vec<Json> =
+        records.into_iter().map(|record| Json::Object(record.data.expect("nothing was erased"))).collect();
+    let consultation = data.pop().expect("there is a consultation");
+    let (asked, numbers) = log.lock().expect("no test panicked").iter().copied().unzip();
     Outcome { asked, numbers, result, consultation, attempts: data }
 }
 
