@@ -398,7 +398,7 @@ impl Reader {
     pub(super) fn check_read(&self, prompt: &str, tokens_in: Option<u64>) -> Result<(), String> {
         let judged = matches!(self.wire, Wire::Ollama | Wire::Chat);
         // So few tokens are no context: the server counts only what is not in its cache.
-        let least = (fewest_tokens(prompt) / 20).min(LEAST_CONTEXT).max(1);
+        let least = (fewest_tokens(prompt) / 20).clamp(1, LEAST_CONTEXT);
         let Some(read) = tokens_in.filter(|read| judged && *read >= least) else { return Ok(()) };
         let longest = self.longest.fetch_max(read, Ordering::Relaxed).max(read);
         // A server that read a longer prompt does not cut this one.

@@ -52,10 +52,8 @@ impl Decode for Decoder {
         let index = count(event.get("output_index")).unwrap_or(0);
         match event.get("type").and_then(Json::as_str).unwrap_or(name) {
             "response.created" | "response.in_progress" => take(inner("response"), answer),
-            "response.output_item.added" => {
-                if is_commentary(inner("item")) {
-                    self.commentary.insert(index);
-                }
+            "response.output_item.added" if is_commentary(inner("item")) => {
+                self.commentary.insert(index);
             }
             "response.output_text.delta" if !self.commentary.contains(&index) => {
                 self.in_pieces = Some(index);
