@@ -121,12 +121,8 @@ impl Config {
             (None, Some(preset)) => preset_address(preset)?,
             (None, None) if block.has("wire") => address(wire.default_base_url())?,
             (None, None) => {
-                let help = match block.text("model")?.and_then(service_and_model) {
-                    Some((preset, model)) => {
-                        format!("write `preset = \"{}\"` and `model = \"{model}\"`", preset.name)
-                    }
-                    None => format!("set `preset` (one of {}), or `base_url` and `wire`", preset_names()),
-                };
+                block.text("model")?.map_or(Ok(()), |model| check_model(model, None))?;
+                let help = format!("set `preset` (one of {}), or `base_url` and `wire`", preset_names());
                 return Err(ConfigError::for_block("nothing says where the model is").with_help(help));
             }
         };
@@ -159,7 +155,7 @@ impl Config {
             let help = format!("{write}; `quorate models {list}` lists the models");
             return Err(ConfigError::for_key("model", "no model is named").with_help(help));
         };
-        preset.map_or(Ok(()), |preset| check_model(model, preset))?;
+        preset.map_or(Ok(()), |preset| check_model(model, Some(preset)))?;
         let is_local = is_preset_local || http::is_loopback(&service.base_url);
         let server = match (preset, wire) {
             (Some(preset), _) if own_host => preset.server,
@@ -308,24 +304,23 @@ fn name_right_keys(refused: ConfigError, keys: &Map<String, Json>) -> ConfigErro
     if rights.is_empty() { refused } else { refused.with_help(rights.join("; ")) }
 }
 
-/// The preset and the model of a name such as `openai:gpt-5.5`, as `--executor` takes it and other tools write it.
-fn service_and_model(model: &str) -> Option<(&'static ServicePreset, &str)> {
-    let (service, model) = model.split_once([':', '/'])?;
-    ServicePreset::find(service).map(|preset| (preset, model)).filter(|(_, model)| !model.is_empty())
-}
-
-/// Refuses a model with the name of its service before it. Gateways have models such as `openai/gpt-5.5`.
-fn check_model(model: &str, preset: &ServicePreset) -> Result<(), ConfigError> {
-    let Some((named, name)) = service_and_model(model) else { return Ok(()) };
-    let is_gateway = preset.server == Server::Compatible || preset.wire == Wire::Ollama;
-    let is_refused = match named.name == preset.name {
-        true => !is_gateway || !model.contains('/') || preset.is_local,
-        false => !is_gateway && model.contains(':'),
-    };
+/// Refuses a model with the name of a service before it, as `--executor` takes it and other tools write it. Gateways have
+/// models such as `openai/gpt-5.5`.
+fn check_model(model: &str, preset: Option<&ServicePreset>) -> Result<(), ConfigError> {
+    let Some((service, name)) = model.split_once([':', '/']) else { return Ok(()) };
+    let Some(named) = ServicePreset::find(service).filter(|_| !name.is_empty()) else { return Ok(()) };
+    let is_own = preset.is_some_and(|preset| preset.name == named.name);
+    let is_refused = preset.is_none_or(|preset| {
+        let is_gateway = preset.server == Server::Compatible || preset.wire == Wire::Ollama;
+        match is_own {
+            true => !is_gateway || !model.contains('/') || preset.is_local,
+            false => !is_gateway && model.contains(':'),
+        }
+    });
     if !is_refused {
         return Ok(());
     }
-    let help = match named.name == preset.name {
+    let help = match is_own {
         true => format!("write `{name}`, the name of the model alone"),
         false => format!("write `preset = \"{}\"` and `model = \"{name}\"`", named.name),
     };
