@@ -16,6 +16,30 @@ export interface Failure {
   readonly retries: number;
 }
 
+/** A sample without an answer. */
+export interface Missing {
+  /** The number of the sample, counted from 1. */
+  readonly sample: number;
+  /** The reason. */
+  readonly why: string;
+}
+
+/** How its samples differ, if it was asked several times. */
+export interface Samples {
+  /** How many of them agree with the answer that counts, in the fields that decide; 0 where no answer counts. */
+  readonly agree: number;
+  /** How many of them have an answer that fits. */
+  readonly answered: number;
+  /** How many samples were asked for. */
+  readonly asked: number;
+  /** The number of the sample whose answer counts, counted from 1. */
+  readonly chosen?: number;
+  /** The samples without an answer. */
+  readonly missing?: readonly Missing[];
+  /** For each typed field, how many samples gave each value. */
+  readonly spread: { readonly [key: string]: unknown };
+}
+
 /** A sum of US dollars, exact to a billionth. */
 export interface Money {
   /** A decimal number */
@@ -45,6 +69,16 @@ export interface Spent {
   readonly tokens_written_long?: number;
 }
 
+/** An executor whose service failed, so that a stand-in was asked. */
+export interface Tried {
+  /** The executor's name. */
+  readonly executor: string;
+  /** The HTTP status of its last response, if it is an error. */
+  readonly http?: number;
+  /** Why it gave no answer. */
+  readonly message: string;
+}
+
 /** The adjudicator's answer. */
 export interface Adjudicator {
   /** The answer as it was given; see `quorate schema answer`. */
@@ -59,10 +93,16 @@ export interface Adjudicator {
   readonly model?: string;
   /** The requested model, if another one answered. */
   readonly requested_model?: string;
+  /** How its samples differ, if it was asked several times. */
+  readonly samples?: Samples;
   /** Calls, known tokens and prices, and the time from each question to its end, added up. */
   readonly spent?: Spent;
+  /** The executor that it stands in for, whose service failed. */
+  readonly stand_in_for?: string;
   /** `answered`, `timed_out`, …; `not_asked` without an invocation. */
   readonly status: string;
+  /** The executors before the stand-in, with the reasons why they gave no answer. */
+  readonly tried?: readonly Tried[];
 }
 
 /** How an invocation ended. */
@@ -71,6 +111,8 @@ export interface Answer {
   readonly answer: { readonly [key: string]: unknown } | null;
   /** The reason for a missing answer, in full. */
   readonly failure?: Failure;
+  /** How its samples differ, if it was asked several times. */
+  readonly samples?: Samples;
   /** `answered`, `timed_out`, …; `not_asked` without an invocation. */
   readonly status: string;
 }
@@ -95,6 +137,10 @@ export interface Deliberator {
   readonly round2: Answer;
   /** Calls, known tokens and prices, and the time from each question to its end, added up. */
   readonly spent?: Spent;
+  /** The executor that it stands in for, whose service failed. */
+  readonly stand_in_for?: string;
+  /** The executors before the stand-in, with the reasons why they gave no answer. */
+  readonly tried?: readonly Tried[];
   /** Whether it blocks without a single finding whose quote is in the text. */
   readonly ungrounded: boolean;
 }
@@ -269,6 +315,10 @@ export interface AssemblyConsultation {
   readonly invocation: string;
   /** The duration, in milliseconds. */
   readonly ms: number | null;
+  /** The probability of each option, if a decision model answered; of a yes-or-no question that of `yes` alone. */
+  readonly probabilities?: { readonly [key: string]: unknown };
+  /** How its samples differ, if it was asked several times. */
+  readonly samples?: Samples;
   /** How it ended. */
   readonly status: string;
 }
@@ -290,14 +340,22 @@ export interface AssemblyMember {
   readonly message?: string;
   /** The model that answered last; the requested model if no answer names one. */
   readonly model?: string;
+  /** The probability of each option of the last answer, if a decision model gave it. */
+  readonly probabilities?: { readonly [key: string]: unknown };
   /** The requested model, if another one answered. */
   readonly requested_model?: string;
   /** The title of the role. */
   readonly role: string;
+  /** How the samples of the last answer differ, if it was asked several times. */
+  readonly samples?: Samples;
   /** Calls, known tokens and prices, and the time from each question to its end, added up. */
   readonly spent?: Spent;
+  /** The executor that it stands in for, whose service failed. */
+  readonly stand_in_for?: string;
   /** The status of the last question; `not_asked` without one. */
   readonly status: string;
+  /** The executors before the stand-in, with the reasons why they gave no answer. */
+  readonly tried?: readonly Tried[];
 }
 
 /** A message that was delivered. */

@@ -46,12 +46,15 @@ __all__ = [
     "LedgerRollback",
     "LedgerSignatures",
     "LedgerWitness",
+    "Missing",
     "Money",
     "Override",
     "Review",
     "Run",
     "Runs",
+    "Samples",
     "Spent",
+    "Tried",
     "Verification",
 ]
 
@@ -70,6 +73,34 @@ class Failure:
     """One sentence; never empty."""
     retries: int
     """Calls that repeat one that failed. Re-prompts do not count."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Missing:
+    """A sample without an answer."""
+
+    sample: int
+    """The number of the sample, counted from 1."""
+    why: str
+    """The reason."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Samples:
+    """How its samples differ, if it was asked several times."""
+
+    agree: int
+    """How many of them agree with the answer that counts, in the fields that decide; 0 where no answer counts."""
+    answered: int
+    """How many of them have an answer that fits."""
+    asked: int
+    """How many samples were asked for."""
+    chosen: int | None = None
+    """The number of the sample whose answer counts, counted from 1."""
+    missing: tuple[Missing, ...] | None = None
+    """The samples without an answer."""
+    spread: dict[str, object]
+    """For each typed field, how many samples gave each value."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,6 +137,18 @@ class Spent:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Tried:
+    """An executor whose service failed, so that a stand-in was asked."""
+
+    executor: str
+    """The executor's name."""
+    http: int | None = None
+    """The HTTP status of its last response, if it is an error."""
+    message: str
+    """Why it gave no answer."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Adjudicator:
     """The adjudicator's answer."""
 
@@ -121,10 +164,16 @@ class Adjudicator:
     """The model that answered last; the requested model if no answer names one."""
     requested_model: str | None = None
     """The requested model, if another one answered."""
+    samples: Samples | None = None
+    """How its samples differ, if it was asked several times."""
     spent: Spent | None = None
     """Calls, known tokens and prices, and the time from each question to its end, added up."""
+    stand_in_for: str | None = None
+    """The executor that it stands in for, whose service failed."""
     status: str
     """`answered`, `timed_out`, …; `not_asked` without an invocation."""
+    tried: tuple[Tried, ...] | None = None
+    """The executors before the stand-in, with the reasons why they gave no answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +184,8 @@ class Answer:
     """The answer as it was given; see `quorate schema answer`."""
     failure: Failure | None = None
     """The reason for a missing answer, in full."""
+    samples: Samples | None = None
+    """How its samples differ, if it was asked several times."""
     status: str
     """`answered`, `timed_out`, …; `not_asked` without an invocation."""
 
@@ -161,6 +212,10 @@ class Deliberator:
     """Its second answer."""
     spent: Spent | None = None
     """Calls, known tokens and prices, and the time from each question to its end, added up."""
+    stand_in_for: str | None = None
+    """The executor that it stands in for, whose service failed."""
+    tried: tuple[Tried, ...] | None = None
+    """The executors before the stand-in, with the reasons why they gave no answer."""
     ungrounded: bool
     """Whether it blocks without a single finding whose quote is in the text."""
 
@@ -353,6 +408,10 @@ class AssemblyConsultation:
     """Its id in the run's records."""
     ms: int | None
     """The duration, in milliseconds."""
+    probabilities: dict[str, object] | None = None
+    """The probability of each option, if a decision model answered; of a yes-or-no question that of `yes` alone."""
+    samples: Samples | None = None
+    """How its samples differ, if it was asked several times."""
     status: str
     """How it ended."""
 
@@ -376,14 +435,22 @@ class AssemblyMember:
     """The reason for a missing answer, if the record has more than the status."""
     model: str | None = None
     """The model that answered last; the requested model if no answer names one."""
+    probabilities: dict[str, object] | None = None
+    """The probability of each option of the last answer, if a decision model gave it."""
     requested_model: str | None = None
     """The requested model, if another one answered."""
     role: str
     """The title of the role."""
+    samples: Samples | None = None
+    """How the samples of the last answer differ, if it was asked several times."""
     spent: Spent | None = None
     """Calls, known tokens and prices, and the time from each question to its end, added up."""
+    stand_in_for: str | None = None
+    """The executor that it stands in for, whose service failed."""
     status: str
     """The status of the last question; `not_asked` without one."""
+    tried: tuple[Tried, ...] | None = None
+    """The executors before the stand-in, with the reasons why they gave no answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
