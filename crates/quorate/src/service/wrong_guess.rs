@@ -58,6 +58,8 @@ pub(super) fn name<'t>(
     let written = written.trim();
     let right = match address(written) {
         Some(right) => right,
+        // An address that has no right form may hold a password, and is not repeated.
+        None if written.contains("://") => return None,
         // A preset with any model is a name, whatever the model looks like.
         None if written.split_once(':').is_some_and(|(preset, _)| registry.preset_kind(preset).is_some()) => {
             return None;
