@@ -609,7 +609,11 @@ fn unread_tiers(environment: &Environment, config: &config::Configuration, direc
     let (name, place) = config.tiers.as_ref()?;
     let registry = environment.registries.registry();
     let named = executor::by_name(registry, config, name, Some(place), SelectedBy::Person).ok()?;
+    let is_rubric = Some(named.about().kind) == registry.default_kind;
     let (message, help) = match named.ensure_answers(Schema::Tier) {
+        Ok(()) if is_rubric => {
+            (format!("`{name}` cannot say the tier of a text"), "name an executor that asks a model")
+        }
         Err(refused) => (refused.first_message(), "name an executor that asks a model"),
         Ok(()) if workspace_of(environment, directory)?.council.tiers.may_ask_model() => return None,
         Ok(()) => (
