@@ -211,7 +211,10 @@ mod tests {
     #[test]
     fn a_received_number_may_have_any_size_and_a_key_stands_once() {
         for text in ["18446744073709551615", "-9223372036854775808", "[{\"a\": 9007199254740993}]", "1e300"] {
-            assert_eq!(parse_received(text).expect("JSON"), serde_json::from_str::<Json>(text).expect("JSON"));
+            assert_eq!(
+                parse_received(text).expect("JSON"),
+                serde_json::from_str::<Json>(text).expect("JSON")
+            );
         }
         assert!(parse("18446744073709551615").is_err());
         for text in ["{\"a\": 1, \"a\": 1}", "[{\"b\": {\"a\": 1, \"a\": 2}}]", "{} {}", ""] {

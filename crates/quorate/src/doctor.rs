@@ -693,7 +693,7 @@ async fn call(
                 tokens_out: usage.tokens_out,
                 money: usage.money.or_else(|| chosen.price(&usage)),
             };
-            let known = noted.usage.is_some().then(|| spent(&answer)).unwrap_or_default();
+            let known = if noted.usage.is_some() { spent(&answer) } else { String::new() };
             let checked = match fits {
                 Ok(_) if noted.changed.is_empty() => {
                     passed(title, format!("answered in {took} ms ({kind}{known})"))

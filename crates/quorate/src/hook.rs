@@ -138,7 +138,7 @@ impl Quorate {
                 return Ok(Outcome { value: WrittenOutcome::NotDue(why), warnings: Report::new() });
             };
             let opening = open_known(&quorate.environment, workspace);
-            let session = quorate.open(opening).await?;
+            let session = Box::pin(quorate.open(opening)).await?;
             let reviewed = review_content(&session, &artifact, &review, observer);
             let decided = |recorded| match recorded {
                 Recorded::Review(mut judged) => {

@@ -137,7 +137,9 @@ impl Assembly {
     fn consulted(&mut self, id: &Name, result: &ConsultationResult) -> Vec<Command> {
         let Some(index) = self.run.outstanding.remove(id) else { return Vec::new() };
         let answer = match result {
-            ConsultationResult::Answered(answer) if answer_schema(self.run.setup.mode).accepts(answer) => Some(answer),
+            ConsultationResult::Answered(answer) if answer_schema(self.run.setup.mode).accepts(answer) => {
+                Some(answer)
+            }
             // X5: an unreadable answer does not count as an answer, and its member counts as missing.
             ConsultationResult::Answered(_) => {
                 self.run.state.mark_missing(index);

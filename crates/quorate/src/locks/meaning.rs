@@ -393,10 +393,11 @@ mod tests {
 
     #[test]
     fn the_best_threshold_has_the_fewest_wrong_decisions() {
+        // The examples; threshold, wrong refusals, missed.
+        type Case = (&'static [(f64, bool)], Option<(f64, usize, usize)>);
         const YES: bool = true;
         const NO: bool = false;
-        // Threshold, wrong refusals, missed.
-        let cases: [(&[(f64, bool)], Option<(f64, usize, usize)>); 16] = [
+        let cases: [Case; 16] = [
             (&[], None),
             (&[(0.9, YES)], None),
             (&[(0.2, NO)], None),

@@ -157,7 +157,8 @@ impl Consultant {
                 Ok(Some(Judgement { verdict: TraitVerdict::Keeps, .. })) => continue,
                 Ok(Some(Judgement { verdict: TraitVerdict::Betrays, traits, reason })) => {
                     // A decision model does not say which.
-                    let traits = if traits.is_empty() { "a locked trait".to_owned() } else { traits.join(", ") };
+                    let traits =
+                        if traits.is_empty() { "a locked trait".to_owned() } else { traits.join(", ") };
                     format!("it goes against {traits}: {reason}")
                 }
                 Ok(Some(Judgement { verdict: TraitVerdict::Unsure, reason, .. })) => {

@@ -619,7 +619,13 @@ mod position_tests {
 
     fn answered(answer: serde_json::Value) -> Answer {
         let answer: Map<String, serde_json::Value> = answer.as_object().cloned().unwrap();
-        Answer { status: "answered".to_owned(), answer: Some(answer), message: None, failure: None, samples: None }
+        Answer {
+            status: "answered".to_owned(),
+            answer: Some(answer),
+            message: None,
+            failure: None,
+            samples: None,
+        }
     }
 
     fn position(first: Answer, second: Answer) -> Position {

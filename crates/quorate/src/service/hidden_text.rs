@@ -73,7 +73,7 @@ pub(crate) fn notes(opened: &RunOpened) -> Vec<String> {
 /// A number with commas: `4,312`.
 fn grouped(number: u64) -> String {
     let digits = number.to_string();
-    let comma = |at: usize| if at > 0 && (digits.len() - at) % 3 == 0 { "," } else { "" };
+    let comma = |at: usize| if at > 0 && (digits.len() - at).is_multiple_of(3) { "," } else { "" };
     digits.char_indices().map(|(at, digit)| format!("{}{digit}", comma(at))).collect()
 }
 

@@ -87,6 +87,9 @@ fn has_type_list(value: &Value) -> bool {
     }
 }
 
+/// The server, its status and body, and whether a request has what it asks for.
+type Case = (&'static str, &'static str, String, fn(&Value) -> bool);
+
 #[tokio::test]
 async fn a_request_is_sent_again_without_the_field_that_a_server_names() {
     let tokens: fn(&Value) -> bool =
@@ -95,7 +98,7 @@ async fn a_request_is_sent_again_without_the_field_that_a_server_names() {
     let system: fn(&Value) -> bool = |body| body["messages"].as_array().map(Vec::len) == Some(1);
     let schema: fn(&Value) -> bool =
         |body| body["response_format"]["type"] == "json_schema" && !has_type_list(&body["response_format"]);
-    let cases: Vec<(&str, &str, String, fn(&Value) -> bool)> = vec![
+    let cases: Vec<Case> = vec![
         ("o-series", "400 Bad Request", openai("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.", json!("max_tokens")), tokens),
         ("azure", "400 Bad Request", plain("Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."), tokens),
         ("litellm, python", "400 Bad Request", plain("litellm.BadRequestError: OpenAIException - Error code: 400 - {'error': {'message': \"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.\"}}"), tokens),

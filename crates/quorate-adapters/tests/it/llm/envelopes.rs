@@ -493,14 +493,14 @@ fn the_text_of_responses_may_come_in_any_event_and_counts_once() {
         &kind("completed", json!({"response": {}})),
         &kind("done", json!({"response": {"status": "completed"}})),
     ] {
-        is_answer(Wire::Responses, &sse(&[&deltas[..], &[end.clone()]].concat()));
-        is_answer(Wire::Responses, &sse(&[&deltas[..], &done[..], &[end.clone()]].concat()));
-        is_answer(Wire::Responses, &sse(&[&done[..], &[end.clone()]].concat()));
+        is_answer(Wire::Responses, &sse(&[&deltas[..], std::slice::from_ref(end)].concat()));
+        is_answer(Wire::Responses, &sse(&[&deltas[..], &done[..], std::slice::from_ref(end)].concat()));
+        is_answer(Wire::Responses, &sse(&[&done[..], std::slice::from_ref(end)].concat()));
         for only in &done {
             is_answer(Wire::Responses, &sse(&[only.clone(), end.clone()]));
         }
     }
-    is_answer(Wire::Responses, &sse(&[full.clone()]));
+    is_answer(Wire::Responses, &sse(std::slice::from_ref(&full)));
     is_answer(Wire::Responses, &json!({"output_text": ANSWER, "output": []}).to_string());
     let reasoning = json!({"type": "reasoning", "status": "in_progress", "content": [{"type": "reasoning_text", "text": "x"}]});
     let talk = json!({"type": "message", "phase": "commentary", "content": [{"type": "output_text", "text": "I look."}]});
@@ -547,7 +547,7 @@ fn ollama_ends_with_done_and_a_model_that_was_only_loaded_is_asked_again() {
     }
     for reason in ["load", "unload", "LOAD"] {
         let last = json!({"message": {"content": ""}, "done": true, "done_reason": reason});
-        let fault = text(Wire::Ollama, &lines(&[last.clone()])).unwrap_err();
+        let fault = text(Wire::Ollama, &lines(std::slice::from_ref(&last))).unwrap_err();
         assert_eq!((&fault.kind, fault.retry()), (&FaultKind::Empty, Retry::Soon), "{fault}");
         is_fault(Wire::Ollama, &lines(&ollama(plain, &last)), &FaultKind::Malformed);
     }
