@@ -6,7 +6,7 @@ use crate::support::TestDir;
 /// What a refusal has the user write.
 fn suggestion(stderr: &str) -> String {
     let (_, rest) = stderr.split_once("write `").unwrap_or_else(|| panic!("{stderr}"));
-    rest.split('`').next().unwrap().replace('\n', "").replace(' ', "")
+    rest.split('`').next().unwrap().replace(['\n', ' '], "")
 }
 
 #[test]
