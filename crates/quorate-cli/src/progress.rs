@@ -18,16 +18,8 @@ use crate::environment;
 use crate::interrupt::{Interrupted, interrupt_next, until_interrupted};
 use crate::render::layout::one_line;
 use crate::render::wording::{duration, status, step};
+pub(crate) use crate::terminal::Shown;
 use crate::terminal::status_text;
-
-/// How much progress a user wants to see.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shown {
-    Nothing,
-    /// Waits of more than two seconds, a line for each: standard error is no terminal, or has a log.
-    Waits,
-    All,
-}
 
 /// The progress of one review or assembly run: a line for each member of the current step.
 pub(crate) struct Progress {

@@ -19,7 +19,15 @@ use serde::de::IgnoredAny;
 use super::render::Format;
 use super::render::layout::one_line as shown_line;
 use crate::environment;
-use crate::progress::Shown;
+
+/// How much progress a user wants to see.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    Nothing,
+    /// Waits of more than two seconds, a line for each: standard error is no terminal, or has a log.
+    Waits,
+    All,
+}
 
 /// How often standard output is checked for a reader.
 const READER_POLL_INTERVAL: Duration = Duration::from_millis(500);

@@ -108,6 +108,12 @@ pub struct DraftEstimate {
 }
 
 impl SampledMember {
+    /// The members in words: `3 samples of skeptic, 5 samples of adjudicator`.
+    pub fn list(members: &[SampledMember]) -> String {
+        let sampled = |one: &SampledMember| format!("{} samples of {}", one.samples, one.member);
+        members.iter().map(sampled).collect::<Vec<_>>().join(", ")
+    }
+
     /// `None` for a member that is asked once.
     pub(crate) fn of(member: &PreparedMember) -> Option<SampledMember> {
         let samples = member.executor.samples;

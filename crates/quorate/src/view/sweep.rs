@@ -5,8 +5,8 @@ use quorate_manifest::money::Money;
 use quorate_protocol::policy::Verdict;
 
 use super::doc::{Doc, Table, Text, Tone};
-use super::wording::{amount, cost, digit_groups, dollars, last_run, samples};
-use crate::service::estimate::{Estimate, Estimates, ExecutorEstimate};
+use super::wording::{amount, cost, digit_groups, dollars, last_run};
+use crate::service::estimate::{Estimate, Estimates, ExecutorEstimate, SampledMember};
 use crate::sweep::{Sweep, SweptFile, SweptOutcome};
 
 /// The most files listed with their fix.
@@ -68,7 +68,7 @@ impl Estimate {
         }
         self.executors.iter().for_each(|executor| doc.line(line(executor)));
         if !self.samples.is_empty() {
-            doc.line(format!("Counted in these calls: {}.", samples(&self.samples)));
+            doc.line(format!("Counted in these calls: {}.", SampledMember::list(&self.samples)));
         }
         if let Some(ms) = self.last_run_ms {
             doc.line(last_run(ms));

@@ -5,7 +5,6 @@ use std::time::Duration;
 use quorate_kernel::ports::executor::Usage;
 
 use super::layout::one_line;
-use crate::service::estimate::SampledMember;
 use crate::service::member_usage::Failure;
 
 pub use crate::service::time_text::duration;
@@ -80,12 +79,6 @@ pub fn cost(usage: &Usage) -> String {
         cost.push_str(&format!(", US$ {}", dollars(money)));
     }
     cost
-}
-
-/// The members that are asked several times: `3 samples of skeptic, 5 samples of adjudicator`.
-pub fn samples(members: &[SampledMember]) -> String {
-    let sampled = |one: &SampledMember| format!("{} samples of {}", one.samples, one.member);
-    members.iter().map(sampled).collect::<Vec<_>>().join(", ")
 }
 
 /// `a`, `a and b`, `a, b and c`.

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use super::{NAMED, ROWS, TITLE, names, request, subject};
 use crate::service::convene::plan::{DeferredQuestion, Plan, PlannedStandIns, Question};
+use crate::service::estimate::SampledMember;
 use crate::view::layout::truncate;
-use crate::view::wording::{amount, duration, last_run, samples};
+use crate::view::wording::{amount, duration, last_run};
 use crate::view::{Doc, Table, Text, Tone};
 
 impl Plan {
@@ -23,7 +24,7 @@ impl Plan {
             self.notes.iter().map(|note| format!(" {note}")).collect::<String>(),
         ));
         if !self.samples.is_empty() {
-            doc.line(format!("Asked for each answer: {}.", samples(&self.samples)));
+            doc.line(format!("Asked for each answer: {}.", SampledMember::list(&self.samples)));
         }
         if !self.stand_ins.is_empty() {
             let asked =
