@@ -11,7 +11,9 @@ use quorate::{Draft, Outcome, Quorate, RunOptions, Trigger};
 use super::print_report;
 use crate::arguments::{ExecutorArguments, PathArguments, ProducerArguments, QueueArguments};
 use crate::exit::{Exit, end, print_outcome, warn};
-use crate::progress::{Progress, Shown};
+use crate::progress::Progress;
+#[cfg(feature = "postgres")]
+use crate::progress::Shown;
 use crate::render::{self, Format};
 use crate::terminal::Terminal;
 

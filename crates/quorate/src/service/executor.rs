@@ -57,8 +57,6 @@ pub(crate) struct SelectedExecutor {
     pub settings: Json,
     /// The executors that stand in for it, in the order in which they are asked. They have no stand-ins themselves.
     pub stand_ins: Vec<SelectedExecutor>,
-    /// Whether a member's `fallback` changes the stand-ins that the executor's table names.
-    pub has_member_fallback: bool,
 }
 
 impl SelectedExecutor {
@@ -78,7 +76,6 @@ impl SelectedExecutor {
             samples: 1,
             settings: recorded,
             stand_ins: Vec::new(),
-            has_member_fallback: false,
         }
     }
 
@@ -105,21 +102,6 @@ impl SelectedExecutor {
             self.stand_ins.push(alone(registry, config, name, Some(place), by, Map::new())?);
         }
         Ok(self)
-    }
-
-    /// The same executor with a member's own list.
-    ///
-    /// # Errors
-    /// As [`SelectedExecutor::with_fallback`].
-    pub(crate) fn with_member_fallback(
-        self,
-        list: &Fallback,
-        from: (&Registry, &Configuration),
-        by: SelectedBy<'_>,
-    ) -> Result<Self, Error> {
-        // An empty list replaces nothing where the executor has no stand-ins.
-        let has_member_fallback = !(list.is_empty() && self.stand_ins.is_empty());
-        Ok(SelectedExecutor { has_member_fallback, ..self.with_fallback(list, from, by)? })
     }
 
     /// Sets the deadline that a person named, which holds for each stand-in as well.

@@ -499,7 +499,7 @@ impl<'w> Choice<'w> {
         let selected = with_model(self.model.map(|name| NamedModel { name, table }), build)?;
         match (self.fallback, self.source) {
             (Some((list, file)), _) => {
-                selected.with_member_fallback(list, (registry, config), SelectedBy::File(file))
+                selected.with_fallback(list, (registry, config), SelectedBy::File(file))
             }
             (None, Source::Runtime(ExecutorTable { fallback: Some(list), .. })) => {
                 let file = workspace.council_path.as_deref().unwrap_or(&council.dir);

@@ -110,7 +110,14 @@ impl Bundle {
                 "name an executor with `--executor NAME` whose table has this `model`, here and on the workers",
             ));
         }
-        if spec.members.iter().any(|member| member.executor.has_member_fallback) {
+        // Workers know the lists of tables, and not those of members.
+        let has_own_list = |member: &PreparedMember| {
+            let table = workspace.config.executors.get(&*member.executor.name);
+            let listed = table.into_iter().flat_map(|table| table.fallback.iter().flatten());
+            let stand_ins = member.executor.stand_ins.iter().map(|stand_in| &*stand_in.name);
+            !stand_ins.eq(listed.map(|(name, _)| &**name))
+        };
+        if spec.members.iter().any(has_own_list) {
             return Err(super::invalid(
                 "cannot queue the `fallback` of a member: a worker asks the executors of its own quorate.toml",
                 "set `fallback` in the executor's table of quorate.toml, here and on the workers",

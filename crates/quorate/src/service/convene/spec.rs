@@ -257,7 +257,7 @@ pub(crate) fn prepare(
         let mut executor = executors.get(named)?;
         if let Some((list, file)) = member_fallback(options, configuration, &input.resolution, &member.id) {
             let from = (&*workspace.registry, configuration);
-            executor = executor.with_member_fallback(&list, from, SelectedBy::File(&file))?;
+            executor = executor.with_fallback(&list, from, SelectedBy::File(&file))?;
         }
         executor.ensure_answers(answer_schema(input.setup.mode))?;
         executor.samples = samples(configuration, resolved, &member.id);

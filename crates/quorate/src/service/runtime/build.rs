@@ -351,7 +351,7 @@ impl PortBuilder<'_> {
         let from = (self.registry, self.configuration);
         let table = self.configuration.runtimes.get(&self.written.runtime.id);
         if let Some(list) = table.and_then(|table| table.fallbacks.of(&participant.id)) {
-            return chosen.with_member_fallback(list, from, SelectedBy::File(&self.configuration.path()));
+            return chosen.with_fallback(list, from, SelectedBy::File(&self.configuration.path()));
         }
         let config = self.written.runtime.participants[at].config.as_ref();
         let Some(list) = config.and_then(|config| config.get(FALLBACK)) else { return Ok(chosen) };
@@ -365,7 +365,7 @@ impl PortBuilder<'_> {
             let help = "name the executors that stand in when the service fails";
             return Err(Error::configuration(codes::EXECUTOR_INVALID, body.help(help)));
         };
-        chosen.with_member_fallback(&list, from, SelectedBy::File(&self.written.path))
+        chosen.with_fallback(&list, from, SelectedBy::File(&self.written.path))
     }
 
     /// An executor with the participant's own settings.
