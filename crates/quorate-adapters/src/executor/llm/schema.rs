@@ -17,7 +17,7 @@
 //!
 //! Properties that the host's form leaves open are closed: a model that is held to a form cannot add one.
 //!
-//! Lists and texts are bounded on the wire, so that a small model ends its answer: [`MAX_FINDINGS`] and the constants beside
+//! Lists and texts are bounded on the wire, so that a small model ends its answer: `MAX_FINDINGS` and the constants beside
 //! it have the numbers. The host's form has wider bounds, and accepts longer answers.
 
 use std::sync::LazyLock;
