@@ -24,7 +24,7 @@ use crate::environment;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shown {
     Nothing,
-    /// Waits of more than two seconds, a line for each: standard error is no terminal, or has a log.
+    /// Waits of more than two seconds, a line for each: standard error is a file or a pipe, or has a log.
     Waits,
     All,
 }

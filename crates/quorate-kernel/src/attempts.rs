@@ -236,7 +236,7 @@ pub struct Attempt {
     pub executor: Option<Arc<str>>,
     /// The number of the sample; `None` where the member is asked for one answer.
     pub sample: Option<u32>,
-    /// Of a sample, the SHA-256 of its first prompt.
+    /// The SHA-256 of the first prompt of a sample.
     pub prompt_sha256: Option<String>,
     /// Host and port of the service, where it is known.
     pub host: Option<String>,
@@ -431,7 +431,7 @@ pub struct FailedAttempts {
 
 impl FailedAttempts {
     pub(crate) fn add(&mut self, attempt: &record::Attempt) {
-        // The answer of a sample is no failure.
+        // A sample's answer is recorded as an attempt as well, and has not failed.
         if !attempt.is_answer() {
             self.add_attempt(&attempt.why, &attempt.status, attempt.http_status, &attempt.text);
         }
@@ -528,7 +528,7 @@ impl MemberConfig {
         MemberConfig { executor, executor_name, timeout, retries, ..self }
     }
 
-    /// Whether a model may be asked, by the member's own executor or by one that stands in for it.
+    /// Whether the member's executor or one of its stand-ins asks a model.
     pub(crate) fn may_ask_a_model(&self) -> bool {
         let stand_ins = self.stand_ins.iter().map(|stand_in| &stand_in.executor);
         stand_ins.chain([&self.executor]).any(|executor| executor.about().asks_a_model)

@@ -537,7 +537,7 @@ struct CallState {
     /// Whether the last attempt took a recorded reply, and called no executor.
     recorded: bool,
     posted: Option<Name>,
-    /// Of the last attempt.
+    /// The probabilities that the last attempt gave.
     probabilities: Option<BTreeMap<String, f64>>,
     /// Whether the last attempt failed for a reason of the service.
     service_failed: bool,

@@ -220,7 +220,7 @@ const SPECIMEN: &str = "The meeting of the desk moved to Tuesday at ten, since t
                         others, and bring the list that we sent you.";
 const PROBE_ROLE: &str = "# Skeptic\n\nSay whether anything in the text should stop it from going out.";
 
-/// The form in which an executor is probed: that of a deliberator, or yes or no for one that cannot deliberate.
+/// The form in which an executor is probed: a deliberator's answer, or yes or no if the executor cannot deliberate.
 pub fn probe_schema(executor: &dyn Executor) -> Schema {
     executor.refuses(PROBE_SCHEMA).map_or(PROBE_SCHEMA, |_| Schema::Predicate)
 }

@@ -180,7 +180,7 @@ pub struct MemberCost {
 struct Consulted {
     #[serde(default)]
     member: Option<String>,
-    /// Of a comparison by question.
+    /// How a comparison by question was made.
     #[serde(default)]
     way: Option<String>,
     #[serde(default = "embedder")]

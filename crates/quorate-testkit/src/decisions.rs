@@ -9,7 +9,7 @@ use std::thread;
 use quorate_protocol::Json;
 use serde_json::{Map, json};
 
-/// What a decision model is asked.
+/// A question to a decision model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Asked {
     /// The question.
@@ -90,7 +90,7 @@ impl DecisionServer {
         let requests = Arc::clone(&server.requests);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                // A client that goes away is no concern of the next one.
+                // A client that disconnects does not stop the server.
                 let Some((path, request)) = read_request(&stream) else { continue };
                 let body = respond(&request);
                 requests.lock().unwrap_or_else(PoisonError::into_inner).push((path, request));

@@ -611,7 +611,7 @@ fn review_calls(protocol: &Protocol, members: &[(String, Result<SelectedExecutor
 /// The most tokens of one of their prompts for a text of a page or two.
 const REVIEW_PROMPT_TOKENS: u64 = 5_000;
 
-/// The model, the tokens, the cost and whether the answer is plain JSON, as far as they are known.
+/// The model, the tokens, the cost and whether the answer is plain JSON; unknown parts are left out.
 fn spent(answer: &ProbeAnswer) -> String {
     let mut text = answer.model.as_ref().map_or(String::new(), |model| format!(", `{model}`"));
     if let (Some(read), Some(wrote)) = (answer.tokens_in, answer.tokens_out) {

@@ -183,7 +183,7 @@ pub enum SweptOutcome {
 }
 
 impl SweptOutcome {
-    /// What a review that has ended gave.
+    /// The outcome of a review that has ended.
     pub(crate) fn of(review: &Review) -> Self {
         let run = review.run.clone();
         match review.verdict {

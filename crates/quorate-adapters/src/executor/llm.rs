@@ -303,7 +303,7 @@ impl Llm {
         }
     }
 
-    /// What a user can set after a failure that no other request mends.
+    /// The setting to change after a failure that another request does not avoid.
     fn hint(&self, field: Option<Field>, fault: &fault::Fault) -> Option<String> {
         let table = adapt::table(&self.name);
         if let Some(field) = field {

@@ -3,7 +3,7 @@
 use crate::models::Model;
 use crate::support::TestDir;
 
-/// What a refusal has the user write.
+/// The text that a refusal suggests.
 fn suggestion(stderr: &str) -> String {
     let (_, rest) = stderr.split_once("write `").unwrap_or_else(|| panic!("{stderr}"));
     rest.split('`').next().unwrap().replace(['\n', ' '], "")

@@ -14,7 +14,7 @@ use support::{CommandOutput, TestDir, records};
 
 const CONVENE: [&str; 7] = ["convene", ".", "--conversation", "talk.md", "--format", "json", "--trust"];
 
-/// An assembly with locks by meaning. What each member advises is the script's.
+/// An assembly with locks by meaning. A script gives each member's advice.
 fn place(traits: &str, advices: &Value) -> TestDir {
     let place = TestDir::new();
     let more = format!(
@@ -42,7 +42,7 @@ fn ask_server(place: &TestDir, wire: &str, url: &str, more: &str) {
     );
 }
 
-/// Who gave the fragments that were kept.
+/// The members whose fragments were kept.
 fn kept(report: &Value) -> Vec<&str> {
     report["fragments"].as_array().unwrap().iter().map(|one| one["member"].as_str().unwrap()).collect()
 }
@@ -51,7 +51,7 @@ fn two_texts() -> Value {
     json!({"ana": advice(5, "Ask first. Ship it untested."), "bob": advice(4, "Never ship it untested.")})
 }
 
-/// What a model that understands *not* says of the texts above.
+/// The answers of a model that understands *not* to questions about the texts above.
 fn understands(asked: &Asked, _: &str) -> f64 {
     match (asked.state.contains("Never ship"), asked.state.contains("Ship it untested")) {
         (true, _) => 0.1,
@@ -112,7 +112,7 @@ fn a_question_decides_what_a_text_says() {
     }
 }
 
-// L4: nothing in a text becomes a part of the question, and the trait is no part of the material.
+// L4: nothing in a text becomes a part of the question, and the material does not contain the trait.
 #[test]
 fn a_text_cannot_answer_for_the_model() {
     let hostile =

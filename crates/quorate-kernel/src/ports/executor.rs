@@ -222,7 +222,7 @@ pub enum Failure {
 pub enum Retry {
     /// After the caller's own pause.
     Soon,
-    /// Not before this much time has passed, as the other side asked. Takes none of the retries, unless it is no time.
+    /// Not before this much time has passed, as the other side asked. Takes a retry only if the time is zero.
     After(Duration),
     /// The same question would fail the same way.
     Never,

@@ -45,7 +45,7 @@ record_data! {
         pub changed[]: String,
         /// The number of the sample, counted from 1, where the member is asked for several.
         pub sample?: u32,
-        /// Of a sample, the hash of its first prompt.
+        /// The hash of the first prompt of a sample.
         pub prompt_sha256?: String,
         /// The executor, where it stands in for another one.
         pub executor?: String,

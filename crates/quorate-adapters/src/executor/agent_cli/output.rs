@@ -146,8 +146,8 @@ const MESSAGES: &[(&str, &str)] = &[
     ("service is overloaded", "the service is overloaded"),
 ];
 
-/// What CLIs say (in lower case) where the model refused, its answer was cut off, or the prompt is too long. Another model
-/// must not be asked in its place.
+/// Parts of the messages of CLIs, in lower case, that mean a refusal, an answer that was cut off or a prompt that is too
+/// long. Quorate asks no stand-in after them.
 const ANSWER_MESSAGES: &[&str] = &[
     "usage policy",
     "usage policies",

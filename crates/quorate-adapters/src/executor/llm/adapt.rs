@@ -1,4 +1,4 @@
-//! What a server may refuse in a request, found in the server's own words, and the request without it.
+//! Finds the field of a request that a server refused in the server's message, and changes the request.
 //!
 //! Servers that are compatible with an API accept different parts of it. If one names a field that a request can do
 //! without, the call is sent again without that field, and the process remembers this for the server and the model.
@@ -129,7 +129,7 @@ impl Field {
     }
 }
 
-/// What the process has learned of a server and a model.
+/// The changes that the process has learned for a server and a model.
 pub(super) type Learned = Arc<Mutex<Vec<Change>>>;
 
 /// The changes that a model of a server needs, shared by all executors that ask it.

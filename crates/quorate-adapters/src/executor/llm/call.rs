@@ -397,7 +397,7 @@ impl Reader {
     /// The reason, for a person.
     pub(super) fn check_read(&self, prompt: &str, tokens_in: Option<u64>) -> Result<(), String> {
         let judged = matches!(self.wire, Wire::Ollama | Wire::Chat);
-        // So few tokens are no context: the server counts only what is not in its cache.
+        // Such a small number is not the size of a context: the server counts only tokens outside of its cache.
         let least = (fewest_tokens(prompt) / 20).clamp(1, LEAST_CONTEXT);
         let Some(read) = tokens_in.filter(|read| judged && *read >= least) else { return Ok(()) };
         let longest = self.longest.fetch_max(read, Ordering::Relaxed).max(read);

@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::wire::{Server, Wire};
 
-/// How long a pool makes half as many calls at once after the service said that they were too many.
+/// How long a pool halves its calls at once after the service reported too many.
 const HALVED_FOR: Duration = Duration::from_secs(60);
 
 /// How long calls of a service that only fails are repeated, counted from its first failure. With the longest pause
@@ -589,7 +589,7 @@ mod tests {
                 assert!(call(&pool, Outcome::Answered).await);
             }
         }
-        // A failure between two limits is no answer.
+        // A failure between two limits does not count as an answer.
         let pool = self::pool(4);
         for round in 0..MAX_LIMITS {
             assert!(call(&pool, Outcome::Limited(Some(SECOND))).await, "{round}");

@@ -329,8 +329,8 @@ impl Stream {
         events
     }
 
-    /// Whether the answer is complete though the final event of the wire has not arrived, and no more is to be expected: not
-    /// where a reason comes with each part of the text.
+    /// Whether the answer is complete although the final event of the wire has not arrived: a reason for the end arrived, and
+    /// no text after it.
     pub fn is_complete(&self) -> bool {
         let is_last = self.wire == Wire::Chat && !self.answer.has_resumed && self.answer.finish.is_some();
         is_last && self.end_of_body().is_ok()

@@ -452,7 +452,7 @@ async fn a_local_server_is_asked_for_less_and_one_at_a_time() {
     for preset in ["ollama", "lmstudio"] {
         assert_eq!(far - most(json!({"preset": preset, "model": "m"})), 12_000, "{preset}");
     }
-    // What a table says counts.
+    // Settings of the table take precedence.
     let mut own = at("localhost");
     own["max_tokens"] = json!(16_000);
     own["concurrency"] = json!(2);

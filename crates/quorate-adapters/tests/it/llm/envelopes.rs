@@ -414,7 +414,7 @@ fn a_body_that_is_cut_within_an_event_ended_early() {
     let all = plain_chat("stop");
     for whole in [sse(&all[..3]), lines(&all[..3])] {
         for cut in 1..whole.trim_end().len() {
-            // A part of the first line is no event: it may be that of a page.
+            // A part of the first line does not count as an event: it may belong to an HTML page.
             if whole[..cut].contains('\n') {
                 is_fault(Wire::Chat, &whole[..cut], &FaultKind::EndedEarly);
             }

@@ -145,7 +145,7 @@ fn the_wait_that_is_asked_for_is_obeyed() {
     assert_eq!(wait(&[("retry-after", "20"), ("retry-after-ms", "250")]), after(250));
     let date = ("date", "Wed, 21 Oct 2026 07:27:30 GMT");
     assert_eq!(wait(&[("retry-after", "Wed, 21 Oct 2026 07:28:00 GMT"), date]), after(30_000));
-    // A time that has passed, or no time, is no wait.
+    // A time in the past and a wait of zero do not count as waits.
     assert_eq!(wait(&[("retry-after", "Wed, 21 Oct 2026 07:27:00 GMT"), date]), Retry::Soon);
     for none in ["", "0", "-1", "NaN", "inf", "1e300", "soon", "Wed, 21 Oct 2015 07:28:00 GMT", "-5s"] {
         assert_eq!(wait(&[("retry-after", none)]), Retry::Soon, "{none}");
