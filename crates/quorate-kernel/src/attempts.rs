@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use quorate_diagnostics::text::shortened;
 use quorate_protocol::answers::Schema;
 use quorate_protocol::{AbsenceReason, ConsultationResult, Invoke, Json, Name, Part};
 use schemars::JsonSchema;
@@ -206,82 +205,6 @@ impl From<Cost> for Spent {
     }
 }
 
-/// One attempt that ended.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Attempt {
-    pub id: Name,
-    /// 1 for the first.
-    pub number: u32,
-    /// Why it was made.
-    pub why: &'static str,
-    /// `said`, `failed` or `timed_out`.
-    pub status: &'static str,
-    /// What was said, or the failure's message.
-    pub text: String,
-    /// What did not fit.
-    pub complaints: Vec<String>,
-    /// How long it took.
-    pub took: Duration,
-    /// What it cost, where that is known.
-    pub usage: Usage,
-    /// The model that answered, if the executor reports it.
-    pub model: Option<String>,
-    /// The version of the program that was asked, where it is known.
-    pub version: Option<String>,
-    /// Whether the reply was given to an earlier question of the same content.
-    pub recorded: bool,
-    /// The HTTP status of a response that is an error.
-    pub http_status: Option<u16>,
-    /// The executor, where it stands in for another one.
-    pub executor: Option<Arc<str>>,
-    /// The number of the sample; `None` where the member is asked for one answer.
-    pub sample: Option<u32>,
-    /// The SHA-256 of the first prompt of a sample.
-    pub prompt_sha256: Option<String>,
-    /// Host and port of the service, where it is known.
-    pub host: Option<String>,
-    /// How many requests it made, if more than one.
-    pub requests: Option<u32>,
-    /// What a request needed so that the service accepted it.
-    pub changed: Vec<String>,
-}
-
-impl Attempt {
-    /// Why it failed, in a few words: the HTTP status, or the beginning of the message.
-    pub fn short_reason(&self) -> String {
-        const MAX_CHARS: usize = 120;
-        match (self.http_status, &self.host) {
-            (Some(status), Some(host)) => format!("HTTP {status} from {host}"),
-            (Some(status), None) => format!("HTTP {status}"),
-            (None, _) => shortened(&self.text, MAX_CHARS),
-        }
-    }
-
-    pub fn into_entry(self, at_ms: i64) -> Entry {
-        let spent = Spent::from(&self.usage);
-        let data = record::Attempt {
-            invocation: self.id,
-            attempt: self.number,
-            why: self.why.to_owned(),
-            status: self.status.to_owned(),
-            text: self.text,
-            complaints: self.complaints,
-            ms: millis(self.took),
-            spent: Some(spent).filter(|spent| *spent != Spent::default()),
-            model: self.model,
-            version: self.version,
-            recorded: self.recorded,
-            http_status: self.http_status,
-            executor: self.executor.map(|name| name.to_string()),
-            sample: self.sample,
-            prompt_sha256: self.prompt_sha256,
-            requests: self.requests,
-            changed: self.changed,
-        };
-        Entry::from_data(data, at_ms)
-    }
-}
-
 /// An invocation that ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Consultation {
@@ -433,15 +356,10 @@ impl FailedAttempts {
     pub(crate) fn add(&mut self, attempt: &record::Attempt) {
         // A sample's answer is recorded as an attempt as well, and has not failed.
         if !attempt.is_answer() {
-            self.add_attempt(&attempt.why, &attempt.status, attempt.http_status, &attempt.text);
+            self.retries += u32::from(attempt.why == CallReason::Retry.as_str());
+            self.http_status = attempt.http_status;
+            self.said = (attempt.status == "said").then(|| attempt.text.clone());
         }
-    }
-
-    /// Adds an attempt by the words of its record.
-    pub(crate) fn add_attempt(&mut self, why: &str, status: &str, http_status: Option<u16>, text: &str) {
-        self.retries += u32::from(why == CallReason::Retry.as_str());
-        self.http_status = http_status;
-        self.said = (status == "said").then(|| text.to_owned());
     }
 }
 

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex as Shared, PoisonError};
 use std::time::Duration;
 
 use futures::FutureExt as _;
+use quorate_diagnostics::text::shortened;
 use quorate_protocol::{AbsenceReason, ConsultationResult, Invoke, Json, Name, Part};
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -15,8 +16,7 @@ use tracing::{Instrument as _, Span};
 
 use crate::answer_schema;
 use crate::attempts;
-use crate::attempts::{Attempt, Cost};
-use crate::attempts::{AttemptResult, Attempts, CallReason, FailedAttempts, NextStep, no_answer_within};
+use crate::attempts::{AttemptResult, Attempts, CallReason, Cost, NextStep, millis, no_answer_within};
 use crate::attempts::{MemberConfig, Substitution};
 use crate::budget::{self, Budget, Exhausted, Reservation, most_tokens};
 use crate::clock::Clock;
@@ -25,11 +25,14 @@ use crate::observer::{Observer, RunEvent};
 use crate::ports::executor::{AttemptInfo, Failure, Invocation, Notes, Progress, Reply, Usage};
 use crate::ports::ledger::{Append, Body, Durability, Entry, Fence, Ledger, LedgerError, Record};
 use crate::prompt::{Layout, Prompt};
-use crate::record::{Reserved, RunIntent, Tried};
+use crate::record::{Attempt, Reserved, RunIntent, Spent, Tried};
 use crate::redact::Redactor;
 
 /// How long past the deadline an executor may take to end what it started.
 const GRACE: Duration = Duration::from_millis(2_500);
+
+/// The length of a failure's message in the line about a wait.
+const MAX_REASON_CHARS: usize = 120;
 
 /// An invocation that ended, with the record of its last attempt still to be written.
 pub(crate) struct FinishedCall {
@@ -187,15 +190,12 @@ pub(crate) async fn call(
         let schema = answer_schema::compiled(invoke.schema).schema.clone();
         let mut state = CallState {
             ask: Attempts::new(invoke.schema, member.retries),
-            attempts: FailedAttempts::default(),
-            spent: Cost::default(),
-            redactions,
-            model: None,
-            version: None,
-            refused_tools: Vec::new(),
-            recorded: false,
-            posted: None,
-            probabilities: None,
+            ended: attempts::Consultation {
+                redactions,
+                prompt_sha256: Some(sha256_hex(first_prompt.as_bytes())),
+                ..attempts::Consultation::without_answer(AbsenceReason::Failed, Cost::default())
+            },
+            last_reason: String::new(),
             service_failed: false,
             no_stand_in: false,
             tried: Vec::new(),
@@ -211,7 +211,7 @@ pub(crate) async fn call(
                         && matches!(result, Err(AbsenceReason::Failed | AbsenceReason::TimedOut))
                         // A question without a recording is put to other recordings alone, and to no model.
                         && let Some(stand_in) = stand_ins
-                            .find(|stand_in| !state.recorded || stand_in.executor.recordings().is_some())
+                            .find(|stand_in| !state.ended.recorded || stand_in.executor.recordings().is_some())
                     {
                         state.give_up_on(&member, last.as_ref());
                         // The room that it has is free for other members while the stand-in is asked.
@@ -220,12 +220,12 @@ pub(crate) async fn call(
                         admitted = Some(member.executor.admit().await);
                         deadline = Instant::now() + member.timeout;
                         state.ask = Attempts::new(invoke.schema, member.retries);
-                        earlier_calls = state.spent.calls;
+                        earlier_calls = state.ended.spent.calls;
                         next = NextStep::Call(CallReason::StandIn);
                         continue;
                     }
                     let consultation =
-                        state.consultation(result, &member, &first_prompt, started.elapsed(), last.as_ref());
+                        state.into_consultation(result, &member, started.elapsed(), last.as_ref());
                     let model = consultation.model.clone().or_else(|| member.executor.about().model);
                     let status = consultation.status();
                     record_end(&Span::current(), &status, model.as_deref(), &consultation.spent.usage);
@@ -240,12 +240,17 @@ pub(crate) async fn call(
                 NextStep::Wait { at_least_ms, spread_ms, retry } => {
                     let asked = sample
                         .map_or_else(|| invoke.id.clone(), |sample| format!("{}#{sample}", invoke.id).into());
-                    let share =
-                        wait_share(&context.layout.nonce, &context.run, &asked, state.spent.calls, spread_ms);
+                    let share = wait_share(
+                        &context.layout.nonce,
+                        &context.run,
+                        &asked,
+                        state.ended.spent.calls,
+                        spread_ms,
+                    );
                     let wait = Duration::from_millis(at_least_ms.saturating_add(share));
                     match Instant::now().checked_add(wait).filter(|until| *until < deadline) {
                         Some(until) => {
-                            let why = last.as_ref().map_or_else(String::new, Attempt::short_reason);
+                            let why = state.last_reason.clone();
                             let retry = retry.map(|number| (number, member.retries));
                             tell_wait(&context, &invoke, &waited, why, wait, retry);
                             tokio::time::sleep_until(until).await;
@@ -259,9 +264,7 @@ pub(crate) async fn call(
                         CallReason::RePrompt(complaints) => {
                             context.layout.re_prompt(invoke.schema, &first_prompt, complaints).into()
                         }
-                        CallReason::First | CallReason::Retry | CallReason::Wait | CallReason::StandIn => {
-                            first_prompt.clone()
-                        }
+                        _ => first_prompt.clone(),
                     };
                     let reservation = match reserved.take() {
                         Some(first) => Ok(first),
@@ -283,7 +286,7 @@ pub(crate) async fn call(
                             }
                             _ => RunEvent::retried(&invoke, said),
                         });
-                        entries.push(before.into_entry(context.clock.now_ms()));
+                        entries.push(Entry::from_data(before, context.clock.now_ms()));
                     }
                     entries.extend(context.reservation_entry(&invoke, sample, &reservation));
                     if !entries.is_empty() {
@@ -291,15 +294,15 @@ pub(crate) async fn call(
                         // budget that forgot them could be overdrawn.
                         recorder.append(entries, Vec::new(), Durability::Synced).await?;
                     }
-                    state.spent.calls += 1;
-                    made.set(sample, state.spent);
+                    state.ended.spent.calls += 1;
+                    made.set(sample, state.ended.spent);
                     let notes = Notes::default();
                     let invocation = Invocation {
                         run: context.run.clone(),
                         id: invoke.id.clone(),
                         member: invoke.member.clone(),
                         step: invoke.step.clone(),
-                        attempt: state.spent.calls - earlier_calls,
+                        attempt: state.ended.spent.calls - earlier_calls,
                         sample: sample.unwrap_or(1),
                         prompt,
                         cuts: cuts.clone(),
@@ -319,7 +322,7 @@ pub(crate) async fn call(
                     };
                     let started = Instant::now();
                     // A panic fails only this call.
-                    let span = of_attempt(state.spent.calls, why.as_str(), &member);
+                    let span = of_attempt(state.ended.spent.calls, why.as_str(), &member);
                     span.in_scope(|| tracing::debug!("asked"));
                     let invoked = member.executor.invoke_if_driven(invocation).instrument(span.clone());
                     let invoked = AssertUnwindSafe(invoked).catch_unwind();
@@ -328,16 +331,23 @@ pub(crate) async fn call(
                         Ok(Err(_)) => Err(Failure::failed("the executor panicked")),
                         Err(_) => Err(Failure::TimedOut),
                     };
-                    let noted = (notes.read(), started.elapsed());
-                    let newly_changed = noted.0.newly_changed.clone();
-                    let (step, mut attempt) =
-                        state.on_reply(&context, &invoke.id, &parts, why.as_str(), replied, noted).await;
-                    attempt.executor = Some(member.executor_name.clone()).filter(|_| !state.tried.is_empty());
-                    attempt.sample = sample;
-                    attempt.prompt_sha256 = sample.map(|_| sha256_hex(first_prompt.as_bytes()));
-                    made.set(sample, state.spent);
-                    reservation.settle(&attempt.usage);
-                    record_end(&span, &attempt.status, attempt.model.as_deref(), &attempt.usage);
+                    let stands_in = !state.tried.is_empty();
+                    let mut attempt = Attempt {
+                        invocation: invoke.id.clone(),
+                        attempt: state.ended.spent.calls,
+                        why: why.as_str().to_owned(),
+                        ms: millis(started.elapsed()),
+                        executor: stands_in.then(|| member.executor_name.to_string()),
+                        sample,
+                        prompt_sha256: sample.and(state.ended.prompt_sha256.clone()),
+                        ..Attempt::default()
+                    };
+                    let mut noted = notes.read();
+                    let newly_changed = std::mem::take(&mut noted.newly_changed);
+                    let (step, usage) = state.on_reply(&context, &parts, replied, noted, &mut attempt).await;
+                    made.set(sample, state.ended.spent);
+                    reservation.settle(&usage);
+                    record_end(&span, &attempt.status, attempt.model.as_deref(), &usage);
                     for change in &newly_changed {
                         context.observer.observe(RunEvent::adapted(&invoke, change));
                     }
@@ -528,17 +538,10 @@ pub(crate) fn reason(message: &str, member: &MemberConfig) -> String {
 /// What accumulates over the attempts of one invocation.
 struct CallState {
     ask: Attempts,
-    attempts: FailedAttempts,
-    spent: Cost,
-    redactions: usize,
-    model: Option<String>,
-    version: Option<String>,
-    refused_tools: Vec<String>,
-    /// Whether the last attempt took a recorded reply, and called no executor.
-    recorded: bool,
-    posted: Option<Name>,
-    /// The probabilities that the last attempt gave.
-    probabilities: Option<BTreeMap<String, f64>>,
+    /// The consultation so far, without its result.
+    ended: attempts::Consultation,
+    /// Why the last attempt failed, in a few words: the HTTP status, or the beginning of the message.
+    last_reason: String,
     /// Whether the last attempt failed for a reason of the service.
     service_failed: bool,
     /// Whether an attempt ruled out every stand-in.
@@ -548,41 +551,41 @@ struct CallState {
 }
 
 impl CallState {
+    /// Completes the record of an attempt. Returns what is next, and what the attempt cost.
     async fn on_reply(
         &mut self,
         context: &CallContext,
-        id: &Name,
         parts: &[Part],
-        why: &'static str,
         replied: Result<Reply, Failure>,
-        (noted, took): (AttemptInfo, Duration),
-    ) -> (NextStep, Attempt) {
-        let recorded = noted.recorded;
-        self.recorded = recorded;
+        noted: AttemptInfo,
+        attempt: &mut Attempt,
+    ) -> (NextStep, Usage) {
         self.no_stand_in |= noted.no_stand_in;
         self.service_failed = replied.is_err() && !self.no_stand_in;
-        self.probabilities = noted.probabilities;
+        let ended = &mut self.ended;
+        ended.recorded = noted.recorded;
+        ended.probabilities = noted.probabilities;
         let (usage, model) = match &replied {
             Ok(reply) => (noted.usage.unwrap_or(reply.usage), reply.model.clone().or(noted.model)),
             Err(_) => (noted.usage.unwrap_or_default(), noted.model),
         };
         let mut clean = |text: String| {
             let (text, found) = context.redactor.redact(&text);
-            self.redactions += found;
+            ended.redactions += found;
             text
         };
-        let (model, version) = (model.map(&mut clean), noted.version.map(&mut clean));
+        (attempt.model, attempt.version) = (model.map(&mut clean), noted.version.map(&mut clean));
         for tool in noted.refused_tools.into_iter().map(&mut clean) {
-            if !self.refused_tools.contains(&tool) {
-                self.refused_tools.push(tool);
+            if !ended.refused_tools.contains(&tool) {
+                ended.refused_tools.push(tool);
             }
         }
-        self.spent.add_call(usage);
-        self.model = model.clone().or(self.model.take());
-        self.version = version.clone().or(self.version.take());
+        ended.spent.add_call(usage);
+        ended.model = attempt.model.clone().or(ended.model.take());
+        ended.version = attempt.version.clone().or(ended.version.take());
         let (status, raw, failed) = match replied {
             Ok(reply) => {
-                self.posted = reply.posted.or(self.posted.take());
+                ended.posted = reply.posted.or(ended.posted.take());
                 ("said", reply.text, None)
             }
             Err(Failure::TimedOut) => {
@@ -597,33 +600,22 @@ impl CallState {
             .redactor
             .run_blocking_if_large(raw.len(), move |redactor| redactor.redact_output(&raw))
             .await;
-        self.redactions += redacted;
+        ended.redactions += redacted;
         let how = failed.unwrap_or_else(|| AttemptResult::Output(text.clone()));
         let shown: Vec<&str> = parts.iter().map(|part| &*part.text).collect();
         let (next, complaints) = self.ask.record_result(&how, &shown);
-        let number = self.spent.calls;
-        self.attempts.add_attempt(why, status, noted.http_status, &text);
-        let attempt = Attempt {
-            id: id.clone(),
-            number,
-            why,
-            status,
-            text,
-            complaints,
-            took,
-            usage,
-            model,
-            version,
-            recorded,
-            http_status: noted.http_status,
-            host: noted.host,
-            requests: noted.requests,
-            changed: noted.changed,
-            executor: None,
-            sample: None,
-            prompt_sha256: None,
+        self.last_reason = match (noted.http_status, noted.host) {
+            (Some(status), Some(host)) => format!("HTTP {status} from {host}"),
+            (Some(status), None) => format!("HTTP {status}"),
+            (None, _) => shortened(&text, MAX_REASON_CHARS),
         };
-        (next, attempt)
+        (attempt.status, attempt.text, attempt.complaints) = (status.to_owned(), text, complaints);
+        attempt.spent = Some(Spent::from(&usage)).filter(|spent| *spent != Spent::default());
+        attempt.recorded = noted.recorded;
+        (attempt.http_status, attempt.requests) = (noted.http_status, noted.requests);
+        attempt.changed = noted.changed;
+        ended.attempts.add(attempt);
+        (next, usage)
     }
 
     /// Keeps why the member's present executor gave no answer, and forgets what is known of it.
@@ -634,20 +626,19 @@ impl CallState {
             message: reason(last.map_or("", |last| &last.text), member),
             http: last.and_then(|last| last.http_status),
         });
-        (self.model, self.version) = (None, None);
-        self.refused_tools.clear();
+        (self.ended.model, self.ended.version) = (None, None);
+        self.ended.refused_tools.clear();
     }
 
     /// Whether an attempt is one of the member's present executor.
     fn is_by(&self, member: &MemberConfig, attempt: &Attempt) -> bool {
-        self.tried.is_empty() || attempt.executor.as_ref() == Some(&member.executor_name)
+        self.tried.is_empty() || attempt.executor.as_deref() == Some(&*member.executor_name)
     }
 
-    fn consultation(
-        &self,
+    fn into_consultation(
+        self,
         result: Result<Json, AbsenceReason>,
         member: &MemberConfig,
-        prompt: &str,
         took: Duration,
         last: Option<&Attempt>,
     ) -> attempts::Consultation {
@@ -670,24 +661,15 @@ impl CallState {
         let stand_in = (!self.tried.is_empty()).then(|| Substitution {
             executor_name: member.executor_name.clone(),
             about: member.executor.about(),
-            tried: self.tried.clone(),
+            tried: self.tried,
         });
         attempts::Consultation {
             repaired: result.is_ok() && self.ask.was_repaired(),
             result: result.map_or_else(ConsultationResult::Absent, ConsultationResult::Answered),
             message: message.filter(|text| !text.is_empty()),
-            prompt_sha256: Some(sha256_hex(prompt.as_bytes())),
-            model: self.model.clone(),
-            version: self.version.clone(),
-            refused_tools: self.refused_tools.clone(),
-            spent: Cost { took, ..self.spent },
-            redactions: self.redactions,
-            recorded: self.recorded,
-            posted: self.posted.clone(),
-            attempts: self.attempts.clone(),
-            samples: None,
+            spent: Cost { took, ..self.ended.spent },
             stand_in,
-            probabilities: self.probabilities.clone(),
+            ..self.ended
         }
     }
 }

@@ -410,7 +410,7 @@ impl RunLoop {
                 LoopEvent::CallEnded(invoke, asked) => {
                     let late = cancelled.contains(&invoke.id);
                     was_paid |= self.member_config(&invoke.member)?.may_ask_a_model();
-                    entries.extend(asked.attempt.map(|attempt| attempt.into_entry(at_ms)));
+                    entries.extend(asked.attempt.map(|attempt| Entry::from_data(attempt, at_ms)));
                     let consultation = self.consultation_record(&invoke, asked.consultation, late)?;
                     let event = consultation.event();
                     let entry = Entry::from_data(consultation, at_ms);

@@ -14,7 +14,7 @@ use crate::attempts::{Consultation, Cost, MemberConfig, Substitution};
 use crate::call::{self, CallContext, CostTracker, FinishedCall, Recorder};
 use crate::entropy::sha256_hex;
 use crate::history::AnsweredSamples;
-use crate::ports::ledger::{Durability, LedgerError};
+use crate::ports::ledger::{Durability, Entry, LedgerError};
 use crate::record::{self, MissingSample, Samples, Tried};
 
 /// How many samples a member is asked for. Answers without typed fields cannot be compared, so there is one.
@@ -82,7 +82,7 @@ async fn ask(
     let clock = context.clock.clone();
     let ended = call::call(context, recorder.clone(), invoke, member, made, Some(number)).await?;
     if let Some(attempt) = ended.attempt {
-        let entries = vec![attempt.into_entry(clock.now_ms())];
+        let entries = vec![Entry::from_data(attempt, clock.now_ms())];
         recorder.append(entries, Vec::new(), Durability::Synced).await?;
     }
     Ok(ended.consultation)

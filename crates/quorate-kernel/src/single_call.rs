@@ -18,7 +18,7 @@ use crate::entropy;
 use crate::observer::{Observer, RunEvent};
 use crate::ports::dispatcher::Question;
 use crate::ports::executor::{Executor, Invocation, Notes, Progress};
-use crate::ports::ledger::{Durability, Fence, Ledger, LedgerError};
+use crate::ports::ledger::{Durability, Entry, Fence, Ledger, LedgerError};
 use crate::prompt::Layout;
 use crate::redact::Redactor;
 
@@ -122,7 +122,7 @@ impl SingleCall {
         self.observer.observe(RunEvent::answered(&invoke, status, took));
         let at_ms = self.clock.now_ms();
         let mut entries: Vec<_> =
-            finished.attempt.into_iter().map(|attempt| attempt.into_entry(at_ms)).collect();
+            finished.attempt.into_iter().map(|attempt| Entry::from_data(attempt, at_ms)).collect();
         entries.push(finished.consultation.clone().into_entry(&invoke, &name, &about, weight, at_ms));
         recorder.append(entries, Vec::new(), Durability::Synced).await?;
         let (executor, about) = finished.consultation.asked_last((&name, &about));

@@ -182,8 +182,8 @@ async fn an_answer_at_once_costs_one_call_and_is_not_repaired() {
     assert_eq!(came.asked.consultation.spent.usage.tokens_in, Some(10));
     assert_eq!((came.asked.consultation.redactions, &came.asked.consultation.message), (0, &None));
     assert_eq!(
-        came.asked.attempt.map(|attempt| (attempt.number, attempt.why, attempt.status)),
-        Some((1, "first", "said"))
+        came.asked.attempt.map(|attempt| (attempt.attempt, attempt.why, attempt.status)),
+        Some((1, "first".to_owned(), "said".to_owned()))
     );
 }
 

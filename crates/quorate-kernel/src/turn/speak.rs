@@ -130,7 +130,7 @@ impl TurnQuestion {
         }
         let at_ms = self.swarm.clock.now_ms();
         let mut entries: Vec<_> =
-            asked.attempt.into_iter().map(|attempt| attempt.into_entry(at_ms)).collect();
+            asked.attempt.into_iter().map(|attempt| ledger::Entry::from_data(attempt, at_ms)).collect();
         let (name, about) = (&speaker.member.executor_name, speaker.member.executor.about());
         entries.push(asked.consultation.clone().into_entry(&invoke, name, &about, None, at_ms));
         Ok(SpeakerResult {
