@@ -281,8 +281,10 @@ pub(crate) async fn call(
                     if let Some(before) = last.take() {
                         let said = before.complaints.first().unwrap_or(&before.text);
                         context.observer.observe(match state.tried.last() {
-                            Some(tried) if why == CallReason::StandIn => {
-                                RunEvent::stands_in(&invoke, tried, &member.executor_name)
+                            Some(Tried { executor: own, message, .. }) if why == CallReason::StandIn => {
+                                let (who, by) = (&invoke.member, &member.executor_name);
+                                let line = format!("{who}: {message}; `{by}` stands in for `{own}`");
+                                RunEvent::noted(&invoke, line)
                             }
                             _ => RunEvent::retried(&invoke, said),
                         });
@@ -348,8 +350,8 @@ pub(crate) async fn call(
                     made.set(sample, state.ended.spent);
                     reservation.settle(&usage);
                     record_end(&span, &attempt.status, attempt.model.as_deref(), &usage);
-                    for change in &newly_changed {
-                        context.observer.observe(RunEvent::adapted(&invoke, change));
+                    for change in newly_changed {
+                        context.observer.observe(RunEvent::noted(&invoke, change));
                     }
                     span.in_scope(|| {
                         tracing::debug!(

@@ -343,14 +343,12 @@ impl Fold {
             begun.charged.add(Amount::settled(reserved, &usage));
             if let Some(sample) = attempt.sample {
                 let (invocation, is_answer) = (attempt.invocation.clone(), attempt.is_answer());
-                let mut attempts = begun.samples_under_way.remove(&sample).unwrap_or_default();
+                let attempts = begun.samples_under_way.entry(sample).or_default();
                 attempts.push(attempt);
                 if is_answer {
                     begun.answered_samples += 1;
                     let answered = self.history.answered_samples.entry(invocation).or_default();
-                    answered.insert(sample, attempts);
-                } else {
-                    begun.samples_under_way.insert(sample, attempts);
+                    answered.insert(sample, std::mem::take(attempts));
                 }
             }
         } else if kind == Kind::Consultation.as_str() {

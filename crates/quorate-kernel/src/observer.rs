@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use quorate_protocol::{Invoke, Name};
 
-use crate::record::{Status, Tried};
+use crate::record::Status;
 
 /// Something that happened in a run. `step` is what a member is asked for: `r1`, `vote`, …
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -64,27 +64,15 @@ pub enum RunEvent {
         /// The number of the retry that follows, and how many there are; `None` where the service asked for the wait.
         retry: Option<(u32, u32)>,
     },
-    /// The service of a member's executor failed, and another executor is asked in its place.
-    StandsIn {
+    /// Another executor is asked in place of a member's own, whose service failed; or a service refused a part of a request,
+    /// and answered another form of it, which is said once for each service and model.
+    Noted {
         /// The id of the invocation.
         invocation: Name,
         /// Who is asked.
         member: Name,
-        /// The executor that failed.
-        own: String,
-        /// The executor that is asked now.
-        stand_in: String,
-        /// Why the service failed, without secrets.
-        why: String,
-    },
-    /// A service refused a part of a request, and answered another form of it. Said once for each service and model.
-    Adapted {
-        /// The id of the invocation.
-        invocation: Name,
-        /// Who was asked.
-        member: Name,
-        /// What changed, and the setting that does the same.
-        what: String,
+        /// What happened, in one line without secrets.
+        line: String,
     },
     /// An invocation ended.
     Answered {
@@ -112,34 +100,21 @@ impl RunEvent {
         RunEvent::Retried { invocation, member, step, why: why.to_owned() }
     }
 
-    /// A wait, a stand-in, a changed request or the samples of members in one line: `skeptic: HTTP 503 from 127.0.0.1:8080, trying again in 8 s (2 of 3)`; `None` for
-    /// other events.
+    /// A wait, a stand-in, a changed request or the samples of members in one line: `skeptic: HTTP 503 from 127.0.0.1:8080,
+    /// trying again in 8 s (2 of 3)`; `None` for other events.
     pub fn wait_line(&self) -> Option<String> {
         match self {
             RunEvent::Waiting { member, why, wait, retry, .. } => {
                 let retry = retry.map_or_else(String::new, |(number, of)| format!(" ({number} of {of})"));
                 Some(format!("{member}: {why}, trying again in {:.0} s{retry}", wait.as_secs_f64()))
             }
-            RunEvent::StandsIn { member, own, stand_in, why, .. } => {
-                Some(format!("{member}: {why}; `{stand_in}` stands in for `{own}`"))
-            }
-            RunEvent::Adapted { what, .. } => Some(what.clone()),
+            RunEvent::Noted { line, .. } => Some(line.clone()),
             RunEvent::Sampled { members } => {
                 let sampled = |(member, samples): &(Name, u32)| format!("{samples} samples of {member}");
                 let sampled = members.iter().map(sampled).collect::<Vec<_>>().join(", ");
                 Some(format!("asking for each answer: {sampled}"))
             }
             _ => None,
-        }
-    }
-
-    pub(crate) fn stands_in(invoke: &Invoke, tried: &Tried, stand_in: &str) -> RunEvent {
-        RunEvent::StandsIn {
-            invocation: invoke.id.clone(),
-            member: invoke.member.clone(),
-            own: tried.executor.clone(),
-            stand_in: stand_in.to_owned(),
-            why: tried.message.clone(),
         }
     }
 
@@ -154,9 +129,8 @@ impl RunEvent {
         RunEvent::Waiting { invocation, member, step, why, wait, retry }
     }
 
-    pub(crate) fn adapted(invoke: &Invoke, what: &str) -> RunEvent {
-        let (invocation, member) = (invoke.id.clone(), invoke.member.clone());
-        RunEvent::Adapted { invocation, member, what: what.to_owned() }
+    pub(crate) fn noted(invoke: &Invoke, line: String) -> RunEvent {
+        RunEvent::Noted { invocation: invoke.id.clone(), member: invoke.member.clone(), line }
     }
 
     pub(crate) fn answered(invoke: &Invoke, status: Status, took: Duration) -> RunEvent {

@@ -57,7 +57,18 @@ pub(crate) async fn call(
         }
         made.set(Some(number), Cost { calls: 1, ..Cost::default() });
         let (context, recorder, made) = (context.clone(), recorder.clone(), made.clone());
-        samples.push(ask(context, recorder, invoke.clone(), member.clone(), made, number).boxed());
+        let (invoke, member) = (invoke.clone(), member.clone());
+        let ask = async move {
+            let clock = context.clock.clone();
+            let ended = call::call(context, recorder.clone(), invoke, member, made, Some(number)).await?;
+            // The last attempt is durable before the sample counts, so that it is not paid for again.
+            if let Some(attempt) = ended.attempt {
+                let entries = vec![Entry::from_data(attempt, clock.now_ms())];
+                recorder.append(entries, Vec::new(), Durability::Synced).await?;
+            }
+            Ok(ended.consultation)
+        };
+        samples.push(ask.boxed());
     }
     let ended = try_join_all(samples).await?;
     let mut spent = Cost { took: started.elapsed(), ..Cost::default() };
@@ -70,24 +81,6 @@ pub(crate) async fn call(
     Ok(FinishedCall { attempt: None, consultation })
 }
 
-/// Asks for one sample. Its last attempt is durable before it counts, so that it is not paid for again.
-async fn ask(
-    context: Arc<CallContext>,
-    recorder: Arc<Recorder>,
-    invoke: Invoke,
-    member: MemberConfig,
-    made: Arc<CostTracker>,
-    number: u32,
-) -> Result<Consultation, LedgerError> {
-    let clock = context.clock.clone();
-    let ended = call::call(context, recorder.clone(), invoke, member, made, Some(number)).await?;
-    if let Some(attempt) = ended.attempt {
-        let entries = vec![Entry::from_data(attempt, clock.now_ms())];
-        recorder.append(entries, Vec::new(), Durability::Synced).await?;
-    }
-    Ok(ended.consultation)
-}
-
 /// The sample that an attempt of an earlier process recorded, and those before it.
 fn from_record(
     attempt: &record::Attempt,
@@ -97,25 +90,22 @@ fn from_record(
 ) -> Option<Consultation> {
     let shown: Vec<&str> = invoke.parts.iter().chain(&member.context).map(|part| &*part.text).collect();
     let answer = answer::extract(invoke.schema, &attempt.text, &shown).ok()?;
-    let find = |name: &String| member.stand_ins.iter().find(|stand_in| *stand_in.executor_name == **name);
-    let stand_in = attempt.executor.as_ref().and_then(find).map(|stand_in| {
+    let by = |name: &Option<String>| {
+        let name = name.as_deref()?;
+        member.stand_ins.iter().find(|stand_in| *stand_in.executor_name == *name)
+    };
+    let stand_in = by(&attempt.executor).map(|stand_in| {
         let mut tried: Vec<Tried> = Vec::new();
         for failed in before.iter().filter(|failed| failed.executor != attempt.executor) {
-            let by = failed.executor.as_ref().and_then(find);
-            let by = by.map_or_else(|| member.clone(), |by| member.clone().with_stand_in(by));
-            let executor = by.executor_name.to_string();
+            let by = by(&failed.executor).map_or(member.clone(), |by| member.clone().with_stand_in(by));
+            let (executor, message) = (by.executor_name.to_string(), call::reason(&failed.text, &by));
             // The last attempt of each executor says why it gave no answer.
             tried.retain(|one| one.executor != executor);
-            tried.push(Tried {
-                message: call::reason(&failed.text, &by),
-                http: failed.http_status,
-                executor,
-            });
+            tried.push(Tried { executor, message, http: failed.http_status });
         }
         let (executor_name, about) = (stand_in.executor_name.clone(), stand_in.executor.about());
         Substitution { executor_name, about, tried }
     });
-    let nothing = Consultation::without_answer(AbsenceReason::Failed, Cost::default());
     Some(Consultation {
         result: ConsultationResult::Answered(answer),
         repaired: attempt.why == "re-prompt",
@@ -123,7 +113,7 @@ fn from_record(
         version: attempt.version.clone(),
         recorded: attempt.recorded,
         stand_in,
-        ..nothing
+        ..Consultation::without_answer(AbsenceReason::Failed, Cost::default())
     })
 }
 
@@ -157,16 +147,15 @@ fn combine(schema: Schema, mut ended: Vec<Consultation>) -> Consultation {
 /// The reason of a missing answer: that of the first sample without one. If the budget left no call for a sample, it is the
 /// budget.
 fn reason(ended: &[Consultation]) -> AbsenceReason {
-    let absent = ended.iter().filter_map(|sample| match sample.result {
-        ConsultationResult::Absent(why) => Some(why),
-        ConsultationResult::Answered(_) => None,
-    });
-    let reasons: Vec<AbsenceReason> = absent.collect();
-    match reasons.contains(&AbsenceReason::RunOverBudget) {
-        true => AbsenceReason::RunOverBudget,
-        // All samples answered, and they contradict each other.
-        false => reasons.first().copied().unwrap_or(AbsenceReason::SchemaFailed),
-    }
+    let reasons = || {
+        ended.iter().filter_map(|sample| match sample.result {
+            ConsultationResult::Absent(why) => Some(why),
+            ConsultationResult::Answered(_) => None,
+        })
+    };
+    // If all samples answered, they contradict each other.
+    let over_budget = reasons().find(|why| *why == AbsenceReason::RunOverBudget);
+    over_budget.or_else(|| reasons().next()).unwrap_or(AbsenceReason::SchemaFailed)
 }
 
 fn missing((sample, ended): (u32, &Consultation)) -> Option<MissingSample> {

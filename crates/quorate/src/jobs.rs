@@ -445,7 +445,7 @@ impl<F: Send + Sync + 'static> Observer for Reporter<F> {
             RunEvent::Retried { invocation, why, .. } => {
                 self.update(|progress| progress.last = Some(format!("{invocation} is asked again: {why}")));
             }
-            RunEvent::Waiting { .. } | RunEvent::StandsIn { .. } | RunEvent::Adapted { .. } => {
+            RunEvent::Waiting { .. } | RunEvent::Noted { .. } => {
                 self.update(|progress| progress.last = event.wait_line())
             }
             RunEvent::Answered { invocation, status, .. } => self.ended(format!("{invocation}: {status}")),

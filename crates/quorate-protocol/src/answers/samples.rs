@@ -6,10 +6,9 @@
 
 use std::collections::BTreeMap;
 
-use super::deliberator::{Adjudication, Answer, Leaning, Round};
+use super::deliberator::{Adjudication, Answer, Round};
 use super::{Schema, advice};
 use crate::Json;
-use crate::policy::Verdict;
 
 /// How often each value of each field was given.
 pub type Spread = BTreeMap<String, BTreeMap<String, u32>>;
@@ -87,33 +86,25 @@ fn fields(schema: Schema, answer: &Json) -> Option<Vec<Field>> {
     let flag = |name, is: bool| field(name, u8::from(is), is.to_string(), true);
     let position = |round| {
         let answer = Answer::read(round, answer)?;
-        let (strictness, word) = match answer.verdict {
-            None => (0, "none"),
-            Some(leaning @ Leaning::Ship) => (1, leaning.as_str()),
-            Some(leaning @ Leaning::Revise) => (2, leaning.as_str()),
-            Some(leaning @ Leaning::Hold) => (3, leaning.as_str()),
-        };
+        // The variants are in the order of their strictness.
+        let (strictness, word) =
+            answer.verdict.map_or((0, "none"), |leaning| (leaning as u8 + 1, leaning.as_str()));
         Some(vec![
             flag("would_block", answer.would_block),
             flag("irreducible", answer.irreducible),
             field("verdict", strictness, word.to_owned(), false),
         ])
     };
-    match schema {
-        Schema::FirstAnswer => position(Round::First),
-        Schema::SecondAnswer => position(Round::Second),
+    Some(match schema {
+        Schema::FirstAnswer => position(Round::First)?,
+        Schema::SecondAnswer => position(Round::Second)?,
         Schema::Adjudication => {
             let verdict = Adjudication::read(answer)?.verdict;
-            let strictness = match verdict {
-                Verdict::Ship => 0,
-                Verdict::Revise => 1,
-                Verdict::Hold | Verdict::Incomplete => 2,
-            };
-            Some(vec![field("verdict", strictness, verdict.as_str().to_owned(), true)])
+            vec![field("verdict", verdict as u8, verdict.as_str().to_owned(), true)]
         }
         Schema::Advice => {
             let severity = advice::Advice::read(answer)?.severity;
-            Some(vec![field("severity", severity, severity.to_string(), true)])
+            vec![field("severity", severity, severity.to_string(), true)]
         }
         Schema::Ballot => {
             let vote = advice::Ballot::read(answer)?.vote;
@@ -122,7 +113,7 @@ fn fields(schema: Schema, answer: &Json) -> Option<Vec<Field>> {
                 advice::Vote::Abstain => 1,
                 advice::Vote::No => 2,
             };
-            Some(vec![field("vote", strictness, vote.as_str().to_owned(), true)])
+            vec![field("vote", strictness, vote.as_str().to_owned(), true)]
         }
         Schema::Message => {
             let message = advice::Message::read(answer)?;
@@ -133,10 +124,10 @@ fn fields(schema: Schema, answer: &Json) -> Option<Vec<Field>> {
                 Some(true) => (2, "true"),
             };
             let passes = field("pass", u8::from(!message.pass), message.pass.to_string(), false);
-            Some(vec![field("objection", strictness, word.to_owned(), true), passes])
+            vec![field("objection", strictness, word.to_owned(), true), passes]
         }
-        _ => None,
-    }
+        _ => return None,
+    })
 }
 
 #[cfg(test)]
