@@ -39,11 +39,11 @@ pub struct Configuration {
     /// `[council] tiers`: the executor that says the tier of a text; by default the adjudicator's.
     pub tiers: Option<(String, Place)>,
     /// `[assemblies.*]` by name.
-    pub assemblies: BTreeMap<String, AssemblyTable>,
+    pub assemblies: BTreeMap<String, MemberTable>,
     /// `[mcp.*]`: MCP servers by id, verbatim for the client.
     pub servers: BTreeMap<String, Block>,
     /// `[runtimes.*]` by the manifest's id.
-    pub runtimes: BTreeMap<String, RuntimeTable>,
+    pub runtimes: BTreeMap<String, MemberTable>,
     /// `[embedder]`: what compares texts by meaning for locked traits.
     pub embedder: Option<Box<EmbedderTable>>,
     /// `[meaning]`: the executor that is asked whether a text says what a locked trait says.
@@ -71,21 +71,22 @@ impl Configuration {
     pub fn stand_ins(&self) -> impl Iterator<Item = &(String, Place)> {
         let of_executors = self.executors.values().flat_map(|table| &table.fallback);
         let of_members = self.council_members.values().flat_map(|member| &member.fallback);
-        let of_assemblies = self.assemblies.values().flat_map(|table| table.fallbacks.all().flatten());
-        let of_runtimes = self.runtimes.values().flat_map(|table| table.fallbacks.all().flatten());
-        of_executors.chain(of_members).flatten().chain(of_assemblies).chain(of_runtimes)
+        let of_tables = self.member_settings().filter_map(|settings| settings.fallback.as_ref());
+        of_executors.chain(of_members).chain(of_tables).flatten()
+    }
+
+    fn member_settings(&self) -> impl Iterator<Item = &MemberSettings> {
+        let tables = self.assemblies.values().chain(self.runtimes.values());
+        tables.flat_map(|table| std::iter::once(&table.common).chain(table.own.values()))
     }
 
     /// The names of all executors that other tables choose, stand-ins included.
     pub fn named_executors(&self) -> impl Iterator<Item = (&String, &Place)> {
-        let assemblies =
-            self.assemblies.values().flat_map(|table| table.executor.iter().chain(table.members.values()));
-        let runtimes =
-            self.runtimes.values().flat_map(|table| table.executor.iter().chain(table.participants.values()));
+        let tables = self.member_settings().filter_map(|settings| settings.executor.as_ref());
         let council = self.council_members.values().filter_map(|member| member.executor.as_ref());
         let single = [&self.default_executor, &self.playbooks.judge, &self.playbooks.reflector, &self.tiers];
         let single = single.into_iter().flatten().chain(self.meaning.as_ref().map(|table| &table.executor));
-        let all = single.chain(council).chain(assemblies).chain(runtimes).chain(self.stand_ins());
+        let all = single.chain(council).chain(tables).chain(self.stand_ins());
         all.map(|(name, place)| (name, place))
     }
 }
@@ -211,48 +212,31 @@ pub struct CouncilMember {
 /// A `fallback`: the executors that stand in when the service of another one fails, in the order in which they are asked.
 pub type Fallback = Vec<(String, Place)>;
 
-/// A setting of an assembly's members or of a runtime's participants.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ByMember<T> {
+/// One `[assemblies.<name>]` or `[runtimes.<id>]` table: the executors of an assembly's members, or of a runtime's participants.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct MemberTable {
     /// For all of them.
-    pub common: Option<T>,
+    pub common: MemberSettings,
     /// By the id of a member or participant.
-    pub own: BTreeMap<String, T>,
+    pub own: BTreeMap<String, MemberSettings>,
 }
 
-impl<T> ByMember<T> {
-    /// The setting of one member or participant; `None` leaves it to the executor's table or to the manifest.
-    pub fn of(&self, id: &str) -> Option<&T> {
-        self.own.get(id).or(self.common.as_ref())
-    }
-
-    fn all(&self) -> impl Iterator<Item = &T> {
-        self.common.iter().chain(self.own.values())
-    }
-}
-
-/// One `[assemblies.<name>]` table: the executors of an assembly's members.
+/// The settings of one member or participant, or of all.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct AssemblyTable {
-    /// `executor`: for all members.
+pub struct MemberSettings {
+    /// `executor`.
     pub executor: Option<(String, Place)>,
-    /// `[assemblies.<name>.members.<id>] executor`, by member id.
-    pub members: BTreeMap<String, (String, Place)>,
-    /// `fallback`, for all members and for single ones.
-    pub fallbacks: ByMember<Fallback>,
-    /// `samples`, for all members and for single ones.
-    pub samples: ByMember<u32>,
+    /// `fallback`.
+    pub fallback: Option<Fallback>,
+    /// `samples`, of an assembly's members alone.
+    pub samples: Option<u32>,
 }
 
-/// One `[runtimes.<id>]` table: the executors of a runtime's participants.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct RuntimeTable {
-    /// `executor`: for all participants.
-    pub executor: Option<(String, Place)>,
-    /// `[runtimes.<id>.participants.<id>] executor`, by participant id.
-    pub participants: BTreeMap<String, (String, Place)>,
-    /// `fallback`, for all participants and for single ones.
-    pub fallbacks: ByMember<Fallback>,
+impl MemberTable {
+    /// A setting of one member or participant; `None` leaves it to the executor's table or to the manifest.
+    pub fn of<T>(&self, id: &str, setting: impl Fn(&MemberSettings) -> Option<&T>) -> Option<&T> {
+        self.own.get(id).and_then(&setting).or_else(|| setting(&self.common))
+    }
 }
 
 /// One `[executors.<name>]` table.

@@ -10,8 +10,8 @@ use regex::RegexBuilder;
 use serde_json::Map;
 
 use super::{
-    AssemblyTable, Block, ByMember, Configuration, CouncilMember, EmbedderTable, ExecutorTable, Fallback,
-    KeySource, Keys, Ledger, Lock, MeaningTable, Playbooks, Redaction, RuntimeTable,
+    Block, Configuration, CouncilMember, EmbedderTable, ExecutorTable, Fallback, KeySource, Keys, Ledger,
+    Lock, MeaningTable, MemberSettings, MemberTable, Playbooks, Redaction,
 };
 use crate::assembly::Signing;
 use crate::tree::reader::contains_secret_key;
@@ -39,14 +39,16 @@ fn read(opened: &ParsedFile, path: &Path) -> Option<Configuration> {
         council_members,
         tiers,
         assemblies: fields
-            .read("assemblies", |field| field.table(|_, field| assembly(field)))
+            .read("assemblies", |field| field.table(|_, field| member_table(field, MEMBERS)))
             .unwrap_or_default(),
         executors: fields.read("executors", |field| field.table(named_executor)).unwrap_or_default(),
         // The keys of MCP servers are for the MCP client.
         servers: fields
             .read("mcp", |field| field.table(|_, field| Some(rest_block(field, &field.fields()?))))
             .unwrap_or_default(),
-        runtimes: fields.read("runtimes", |field| field.table(|_, field| runtime(field))).unwrap_or_default(),
+        runtimes: fields
+            .read("runtimes", |field| field.table(|_, field| member_table(field, "participants")))
+            .unwrap_or_default(),
         meaning: fields.read("meaning", |field| meaning(field, embedder.is_some())),
         embedder,
         budget: fields.read("budget", super::parse_budget).unwrap_or_default(),
@@ -83,51 +85,30 @@ fn council_member(field: &Field<'_>) -> Option<CouncilMember> {
     Some(member)
 }
 
-fn assembly(field: &Field<'_>) -> Option<AssemblyTable> {
-    let (executor, members, fallbacks, samples) =
-        executor_assignments(field, "members", |fields| fields.read("samples", parse_samples))?;
-    Some(AssemblyTable { executor, members, fallbacks, samples })
-}
-
-fn runtime(field: &Field<'_>) -> Option<RuntimeTable> {
-    // Participants answer in free text, which has no typed fields to compare.
-    let (executor, participants, fallbacks, _) = executor_assignments(field, "participants", |_| None)?;
-    Some(RuntimeTable { executor, participants, fallbacks })
-}
-
-/// The executor of all members or participants, those of single ones, their stand-ins and their samples.
-type ExecutorAssignments =
-    (Option<NamedExecutor>, BTreeMap<String, NamedExecutor>, ByMember<Fallback>, ByMember<u32>);
-
-/// Reads `executor`, `fallback`, `samples`, and the table `each` with those of single members or participants.
-fn executor_assignments(
-    field: &Field<'_>,
-    each: &'static str,
-    samples: fn(&mut Fields<'_>) -> Option<u32>,
-) -> Option<ExecutorAssignments> {
+/// Reads the settings of all members or participants, and those of single ones in the table `each`.
+fn member_table(field: &Field<'_>, each: &'static str) -> Option<MemberTable> {
+    let settings = |fields: &mut Fields<'_>| MemberSettings {
+        executor: fields.read("executor", Field::named),
+        fallback: fields.read("fallback", parse_fallback),
+        // Participants answer in free text, which has no typed fields to compare.
+        samples: (each == MEMBERS).then(|| fields.read("samples", parse_samples)).flatten(),
+    };
     let mut fields = field.fields()?;
-    let executor = fields.read("executor", Field::named);
-    let common = fields.read("fallback", parse_fallback);
-    let mut counts = ByMember { common: samples(&mut fields), own: BTreeMap::new() };
-    let single = fields.read(each, |field| {
+    let common = settings(&mut fields);
+    let own = fields.read(each, |field| {
         field.table(|_, field| {
             let mut fields = field.fields()?;
-            let executor = fields.read("executor", Field::named);
-            let fallback = fields.read("fallback", parse_fallback);
-            let samples = samples(&mut fields);
+            let own = settings(&mut fields);
             fields.finish();
-            Some((executor, fallback, samples))
+            Some(own)
         })
     });
     fields.finish();
-    let (mut named, mut own) = (BTreeMap::new(), BTreeMap::new());
-    for (id, (executor, fallback, samples)) in single.unwrap_or_default() {
-        named.extend(executor.map(|executor| (id.clone(), executor)));
-        counts.own.extend(samples.map(|samples| (id.clone(), samples)));
-        own.extend(fallback.map(|fallback| (id, fallback)));
-    }
-    Some((executor, named, ByMember { common, own }, counts))
+    Some(MemberTable { common, own: own.unwrap_or_default() })
 }
+
+/// The key of the tables of single members.
+const MEMBERS: &str = "members";
 
 /// The most samples of one answer.
 pub const MAX_SAMPLES: u32 = 9;
@@ -555,11 +536,13 @@ fallback = []
         let board = &host.assemblies["board"];
         assert_eq!(names(host.executors["a"].fallback.as_ref()), of(&["b", "ollama:qwen3"]));
         assert_eq!(names(host.council_members["skeptic"].fallback.as_ref()), of(&["c"]));
-        assert_eq!(names(board.fallbacks.of("ana")), of(&["e"]));
-        assert_eq!(names(board.fallbacks.of("bo")), of(&["d"]));
-        assert_eq!((board.members.len(), board.members["bo"].0.as_str()), (1, "a"));
-        assert_eq!(names(host.runtimes["desk"].fallbacks.of("ann")), of(&[]));
-        assert_eq!(names(host.runtimes["desk"].fallbacks.of("bob")), None);
+        let fallback = |table: &MemberTable, id| names(table.of(id, |settings| settings.fallback.as_ref()));
+        assert_eq!(fallback(board, "ana"), of(&["e"]));
+        assert_eq!(fallback(board, "bo"), of(&["d"]));
+        let named = board.own.iter().filter_map(|(id, own)| Some((&**id, own.executor.as_ref()?.0.as_str())));
+        assert_eq!(named.collect::<Vec<_>>(), [("bo", "a")]);
+        assert_eq!(fallback(&host.runtimes["desk"], "ann"), of(&[]));
+        assert_eq!(fallback(&host.runtimes["desk"], "bob"), None);
         let places: Vec<&str> = host.stand_ins().map(|(_, place)| place.path.as_str()).collect();
         assert_eq!(places[..2], ["executors.a.fallback[0]", "executors.a.fallback[1]"]);
         assert_eq!(host.stand_ins().count(), 5);

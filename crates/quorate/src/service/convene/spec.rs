@@ -299,7 +299,7 @@ fn member_fallback(
     }
     let resolved = &view.resolved;
     let table = configuration.assemblies.get(&resolved.name);
-    if let Some(list) = table.and_then(|table| table.fallbacks.of(member)) {
+    if let Some(list) = table.and_then(|table| table.of(member, |own| own.fallback.as_ref())) {
         return Some((list.clone(), configuration.path()));
     }
     let ours = resolved.metadata.get("quorate")?;
@@ -333,7 +333,7 @@ fn executor_choice(
     };
     let resolved = &view.resolved;
     let table = configuration.assemblies.get(&resolved.name);
-    if let Some(chosen) = table.and_then(|table| table.members.get(member).or(table.executor.as_ref())) {
+    if let Some(chosen) = table.and_then(|table| table.of(member, |own| own.executor.as_ref())) {
         return Some(by_host(chosen));
     }
     let (of_members, of_all) = executors_in_metadata(&resolved.metadata);
@@ -361,7 +361,7 @@ fn samples(configuration: &Configuration, resolved: &ResolvedAssembly, member: &
     let ours = resolved.metadata.get("quorate");
     let of_member = || ours?.get("members")?.get(member)?.get("samples");
     let in_manifest = || of_member().or_else(|| ours?.get("samples"))?.as_u64();
-    let samples = table.and_then(|table| table.samples.of(member)).copied();
+    let samples = table.and_then(|table| table.of(member, |own| own.samples.as_ref())).copied();
     samples.or_else(|| u32::try_from(in_manifest()?).ok()).unwrap_or(1)
 }
 

@@ -297,8 +297,9 @@ impl PortBuilder<'_> {
         if let Some(name) = &self.request.executor {
             return by_name(name, None, SelectedBy::Person);
         }
-        if let Some(table) = configuration.runtimes.get(&self.written.runtime.id)
-            && let Some((name, place)) = table.participants.get(&*participant.id).or(table.executor.as_ref())
+        let table = configuration.runtimes.get(&self.written.runtime.id);
+        if let Some((name, place)) =
+            table.and_then(|table| table.of(&participant.id, |own| own.executor.as_ref()))
         {
             return by_name(name, Some(place), by_host);
         }
@@ -350,7 +351,7 @@ impl PortBuilder<'_> {
         }
         let from = (self.registry, self.configuration);
         let table = self.configuration.runtimes.get(&self.written.runtime.id);
-        if let Some(list) = table.and_then(|table| table.fallbacks.of(&participant.id)) {
+        if let Some(list) = table.and_then(|table| table.of(&participant.id, |own| own.fallback.as_ref())) {
             return chosen.with_fallback(list, from, SelectedBy::File(&self.configuration.path()));
         }
         let config = self.written.runtime.participants[at].config.as_ref();
