@@ -208,7 +208,7 @@ impl ExecutorEstimate {
         let about = executor.about();
         let limit = |executor: &SelectedExecutor| executor.call_limit(most_tokens(prompt), invoke.schema);
         // Each call may fail after it was paid for, so the stand-ins come on top.
-        let limits: Vec<_> = executor.stand_ins.iter().chain([executor]).map(limit).collect();
+        let limits: Vec<_> = executor.all().map(limit).collect();
         let tokens = limits.iter().map(|limit| limit.map(|limit| limit.tokens));
         let money = limits.iter().map(|limit| limit.and_then(|limit| limit.money));
         let stand_in = |stand_in: &SelectedExecutor| StandInEstimate {

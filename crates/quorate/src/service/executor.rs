@@ -94,10 +94,7 @@ impl SelectedExecutor {
         for (name, place) in list {
             if **name == *self.name {
                 let body = Body::new(format!("`{name}` cannot stand in for itself")).at(place.clone());
-                return Err(Error::configuration(
-                    codes::EXECUTOR_INVALID,
-                    body.help("name another executor"),
-                ));
+                return Err(name_another(body));
             }
             self.stand_ins.push(alone(registry, config, name, Some(place), by, Map::new())?);
         }
@@ -124,16 +121,9 @@ impl SelectedExecutor {
         settings
     }
 
-    /// The stand-ins in the kernel's form, for a member with this deadline. A deadline of the member's own holds for each.
-    pub(crate) fn kernel_stand_ins(&self, _: Permit, timeout: Duration) -> Arc<[StandIn]> {
-        let own = Some(timeout).filter(|timeout| *timeout != self.timeout);
-        let stand_in = |stand_in: &SelectedExecutor| StandIn {
-            executor: Arc::clone(&stand_in.executor),
-            executor_name: stand_in.name.clone(),
-            timeout: own.unwrap_or(stand_in.timeout),
-            retries: stand_in.retries,
-        };
-        self.stand_ins.iter().map(stand_in).collect()
+    /// Itself and its stand-ins.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &SelectedExecutor> {
+        std::iter::once(self).chain(&self.stand_ins)
     }
 
     /// Checks that it and its stand-ins may answer in a form.
@@ -141,16 +131,10 @@ impl SelectedExecutor {
     /// # Errors
     /// [`codes::EXECUTOR_INVALID`].
     pub(crate) fn ensure_answers(&self, answer: answers::Schema) -> Result<(), Error> {
-        for one in std::iter::once(self).chain(&self.stand_ins) {
-            if let Some(why) = one.executor.refuses(answer) {
-                let body = Body::new(format!("`{}` cannot be asked this: {why}", one.name));
-                return Err(Error::configuration(
-                    codes::EXECUTOR_INVALID,
-                    body.help("name another executor"),
-                ));
-            }
-        }
-        Ok(())
+        let refused = self.all().find_map(|one| Some((&one.name, one.executor.refuses(answer)?)));
+        refused.map_or(Ok(()), |(name, why)| {
+            Err(name_another(Body::new(format!("`{name}` cannot be asked this: {why}"))))
+        })
     }
 
     pub(crate) fn about(&self) -> About {
@@ -164,8 +148,7 @@ impl SelectedExecutor {
 
     /// The files that must be trusted before it or a stand-in is called.
     pub(crate) fn needs(&self) -> Vec<TrustRequest> {
-        let stand_ins = self.stand_ins.iter().flat_map(|stand_in| &stand_in.needs);
-        self.needs.iter().chain(stand_ins).cloned().collect()
+        self.all().flat_map(|one| &one.needs).cloned().collect()
     }
 
     pub(crate) fn executor(&self, _: Permit) -> Arc<dyn Executor> {
@@ -192,8 +175,7 @@ impl SelectedExecutor {
     /// # Errors
     /// [`codes::COST_UNKNOWN`].
     pub(crate) fn ensure_enforceable(&self, caps: &Caps) -> Result<(), Error> {
-        let mut all = std::iter::once(self).chain(&self.stand_ins);
-        all.try_for_each(|one| budget::ensure_holdable(caps, &one.name, &*one.executor))
+        self.all().try_for_each(|one| budget::ensure_holdable(caps, &one.name, &*one.executor))
     }
 
     /// The maximum cost of a call whose prompt has at most `prompt_tokens`; zero if no model is asked, `None` if
@@ -215,8 +197,14 @@ impl SelectedExecutor {
 
     /// Its member config, without a role.
     pub(crate) fn into_member_config(self, admitted: Permit) -> MemberConfig {
+        let stand_in = |stand_in: &SelectedExecutor| StandIn {
+            executor: Arc::clone(&stand_in.executor),
+            executor_name: stand_in.name.clone(),
+            timeout: stand_in.timeout,
+            retries: stand_in.retries,
+        };
         MemberConfig {
-            stand_ins: self.kernel_stand_ins(admitted, self.timeout),
+            stand_ins: self.stand_ins.iter().map(stand_in).collect(),
             samples: 1,
             executor: self.executor(admitted),
             executor_name: self.name,
@@ -230,6 +218,10 @@ impl SelectedExecutor {
             conversation: None,
         }
     }
+}
+
+fn name_another(body: Body) -> Error {
+    Error::configuration(codes::EXECUTOR_INVALID, body.help("name another executor"))
 }
 
 /// The MCP servers of a configuration, in the form that adapters read.

@@ -13,6 +13,8 @@ use quorate_diagnostics::text::{LineIndex, Position};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::record::{Gap, HiddenText, RunOpened};
 
+use super::time_text::digit_groups;
+
 const MAGIC: &[u8] = b"C2PATXT\0";
 const VERSION: u8 = 1;
 /// The bytes of magic, version and length.
@@ -57,24 +59,17 @@ pub(crate) fn notes(opened: &RunOpened) -> Vec<String> {
         format!(
             "The draft carries C2PA content credentials ({} invisible characters), which were left out of the prompts. \
              Quorate did not check what they hold.",
-            grouped(count)
+            digit_groups(count)
         )
     });
     let invisible = invisible.map(|count| {
         let place = line.map(|line| format!(", most of them from line {line} on")).unwrap_or_default();
         format!(
             "The draft has {} invisible characters that no script needs{place}; members see them.",
-            grouped(count)
+            digit_groups(count)
         )
     });
     credentials.into_iter().chain(invisible).collect()
-}
-
-/// A number with commas: `4,312`.
-fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let comma = |at: usize| if at > 0 && (digits.len() - at).is_multiple_of(3) { "," } else { "" };
-    digits.char_indices().map(|(at, digit)| format!("{}{digit}", comma(at))).collect()
 }
 
 /// The wrappers of manifests, each with its U+FEFF.

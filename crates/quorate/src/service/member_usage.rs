@@ -67,57 +67,48 @@ impl MemberUsage {
     }
 }
 
+/// The consultations with an answer.
+pub(crate) fn answers(history: &History) -> impl Iterator<Item = &Consultation> {
+    history.consultations().filter(|ended| ended.answer.is_some())
+}
+
 /// Whether a stand-in gave one of the answers.
 pub(crate) fn has_stand_ins(history: &History) -> bool {
-    history.consultations().any(|ended| ended.stand_in_for.is_some() && ended.answer.is_some())
+    answers(history).any(|ended| ended.stand_in_for.is_some())
 }
 
 /// The names of the executors that answered; those of the run's setup, unless stand-ins answered.
 pub(crate) fn executor_names(history: &History) -> String {
-    let answered = history.consultations().filter(|ended| ended.answer.is_some());
-    let mut names: Vec<&str> = answered.map(|ended| &*ended.executor).collect();
     if !has_stand_ins(history) {
         return history.opened.executor_names();
     }
-    names.sort_unstable();
-    names.dedup();
-    names.join(", ")
+    let names: BTreeSet<&str> = answers(history).map(|ended| &*ended.executor).collect();
+    names.into_iter().collect::<Vec<_>>().join(", ")
 }
 
 /// Whether a model was asked: by an executor of the run's setup, by its stand-in, or whether a text says a locked trait.
 pub(crate) fn is_model_asked(history: &History) -> bool {
-    if history.questions.iter().any(|question| question.asks_a_model == Some(true)) {
-        return true;
-    }
-    let answered = history.consultations().filter(|ended| ended.answer.is_some());
-    let mut asked: Vec<Option<bool>> = answered.map(|ended| ended.asks_a_model).collect();
-    asked.sort_unstable();
-    asked.dedup();
-    let asked = match asked[..] {
-        // All answers come from stand-ins that ask no model.
-        [Some(false)] => false,
-        _ => history.opened.asks_a_model() || asked.contains(&Some(true)),
-    };
-    asked && !RecordedAnswers::count(history).all()
+    let asked: BTreeSet<Option<bool>> = answers(history).map(|ended| ended.asks_a_model).collect();
+    // If all answers come from stand-ins that ask no model, the run's setup does not count.
+    let by_setup = asked != BTreeSet::from([Some(false)]) && history.opened.asks_a_model();
+    history.questions.iter().any(|question| question.asks_a_model == Some(true))
+        || ((by_setup || asked.contains(&Some(true))) && !RecordedAnswers::count(history).all())
 }
 
 /// The note on a run some of whose answers come from stand-ins.
 pub(crate) fn stand_in_note(history: &History) -> Option<String> {
-    let answers = || history.consultations().filter(|ended| ended.answer.is_some());
     let mut pairs: BTreeMap<(&str, &str), &str> = BTreeMap::new();
-    for ended in answers() {
-        if let (Some(own), Some(tried)) = (&ended.stand_in_for, ended.tried.first()) {
-            pairs.entry((&ended.executor, own)).or_insert(&tried.message);
-        }
+    let mut stood_in = 0;
+    for ended in answers(history) {
+        let Some(own) = &ended.stand_in_for else { continue };
+        stood_in += 1;
+        let why = ended.tried.first().map_or("", |tried| &*tried.message);
+        pairs.entry((&ended.executor, own)).or_insert(why);
     }
-    let stood_in = answers().filter(|ended| ended.stand_in_for.is_some()).count();
     let pairs = pairs.iter().map(|((executor, own), why)| format!("`{executor}` for `{own}` ({why})"));
     let pairs = pairs.collect::<Vec<_>>().join(", ");
-    let answers = answers().count();
-    (stood_in > 0).then(|| match &*pairs {
-        "" => format!("{stood_in} of {answers} answers come from stand-ins."),
-        pairs => format!("{stood_in} of {answers} answers come from stand-ins: {pairs}."),
-    })
+    let answers = answers(history).count();
+    (stood_in > 0).then(|| format!("{stood_in} of {answers} answers come from stand-ins: {pairs}."))
 }
 
 /// The note on comparisons with locked traits in which a stand-in answered.
@@ -164,12 +155,11 @@ fn agreement(samples: &Samples) -> String {
         spread.get(field).and_then(|values| values.get(value)).copied().unwrap_or_default()
     };
     let mut text = if spread.contains_key("would_block") {
-        match count("irreducible", "true") {
-            0 => format!("{} of {asked} samples block", count("would_block", "true")),
-            never => {
-                format!("{} of {asked} samples block, {never} irreducibly", count("would_block", "true"))
-            }
-        }
+        let never = match count("irreducible", "true") {
+            0 => String::new(),
+            never => format!(", {never} irreducibly"),
+        };
+        format!("{} of {asked} samples block{never}", count("would_block", "true"))
     } else if spread.contains_key("objection") {
         format!("{} of {asked} samples object", count("objection", "true"))
     } else {
@@ -177,11 +167,11 @@ fn agreement(samples: &Samples) -> String {
         let values = spread.iter().flat_map(|(field, values)| values.iter().map(move |value| (field, value)));
         let mut values: Vec<_> = values.collect();
         values.sort_by_key(|(_, (_, count))| std::cmp::Reverse(**count));
-        let first = |(field, (value, count)): &(&String, (&String, &u32))| {
-            format!("{field} {value} in {count} of {asked} samples")
-        };
-        let more = values.iter().skip(1).map(|(_, (value, count))| format!("{value} in {count}"));
-        values.first().map(first).into_iter().chain(more).collect::<Vec<_>>().join(", ")
+        let each = values.iter().enumerate().map(|(at, (field, (value, count)))| match at {
+            0 => format!("{field} {value} in {count} of {asked} samples"),
+            _ => format!("{value} in {count}"),
+        });
+        each.collect::<Vec<_>>().join(", ")
     };
     for MissingSample { sample, why } in missing {
         text.push_str(&format!("; sample {sample} has no answer and counts as the strictest: {why}"));
@@ -268,14 +258,9 @@ impl Failure {
             return None;
         }
         let attempts = history.failed.get(&ended.invocation).cloned().unwrap_or_default();
-        let recorded = ended.text.clone().filter(|text| !text.trim().is_empty());
-        Some(Failure {
-            kind: ended.status.as_str().to_owned(),
-            message: recorded.unwrap_or_else(|| default_message(ended)),
-            http: attempts.http_status,
-            retries: attempts.retries,
-            excerpt: attempts.said.as_deref().map(excerpt).filter(|excerpt| !excerpt.is_empty()),
-        })
+        let why = ended.text.clone().filter(|text| !text.trim().is_empty());
+        let why = why.unwrap_or_else(|| default_message(ended));
+        Some(Failure::of_turn(TurnFailure { status: ended.status.clone(), why, attempts }))
     }
 
     /// Why a participant of a conversation has not spoken.

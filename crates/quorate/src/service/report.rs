@@ -594,8 +594,7 @@ fn deliberators(
 fn executor_kinds(history: &History) -> String {
     let mut kinds: BTreeSet<&str> = history.opened.executors.iter().map(|one| &*one.kind).collect();
     if member_usage::has_stand_ins(history) {
-        let answered = history.consultations().filter(|ended| ended.answer.is_some());
-        kinds = answered.map(|ended| &*ended.kind).collect();
+        kinds = member_usage::answers(history).map(|ended| &*ended.kind).collect();
     }
     kinds.into_iter().collect::<Vec<_>>().join(", ")
 }

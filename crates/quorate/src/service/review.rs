@@ -420,7 +420,7 @@ pub(crate) fn ensure_known_members(workspace: &Workspace) -> Result<(), Error> {
 struct Choice<'w> {
     source: Source<'w>,
     model: Option<&'w str>,
-    /// The member's own list of stand-ins, and the file that has it.
+    /// The list of stand-ins of the member or of its `runtime`, and the file that has it.
     fallback: Option<(&'w Fallback, &'w Path)>,
 }
 
@@ -450,9 +450,17 @@ impl<'w> Choice<'w> {
         let of_table = table_of_file.and_then(|table| table.model.as_ref());
         let by_table = || Some((table_of_file?.fallback.as_ref()?, workspace.config_path.as_deref()?));
         let by_council = || Some((council.fallback_of(member)?, workspace.council_path.as_deref()?));
+        let source = person.or_else(own).or_else(runtime).or_else(default).unwrap_or(Source::Unnamed);
+        let by_runtime = || match source {
+            Source::Runtime(ExecutorTable { fallback: Some(list), .. }) => {
+                Some((list, workspace.council_path.as_deref().unwrap_or(&council.dir)))
+            }
+            _ => None,
+        };
+        let by_council = || by_council().filter(|_| options.executor.is_none());
         Choice {
-            fallback: by_table().or_else(|| by_council().filter(|_| options.executor.is_none())),
-            source: person.or_else(own).or_else(runtime).or_else(default).unwrap_or(Source::Unnamed),
+            fallback: by_table().or_else(by_council).or_else(by_runtime),
+            source,
             model: options.model.as_deref().or(of_table.map(|(name, _)| name.as_str())),
         }
     }
@@ -497,15 +505,9 @@ impl<'w> Choice<'w> {
         let of_table = |table: &&CouncilMember| table.model.as_ref().map(|(name, _)| &**name) == self.model;
         let table = table.filter(of_table);
         let selected = with_model(self.model.map(|name| NamedModel { name, table }), build)?;
-        match (self.fallback, self.source) {
-            (Some((list, file)), _) => {
-                selected.with_fallback(list, (registry, config), SelectedBy::File(file))
-            }
-            (None, Source::Runtime(ExecutorTable { fallback: Some(list), .. })) => {
-                let file = workspace.council_path.as_deref().unwrap_or(&council.dir);
-                selected.with_fallback(list, (registry, config), SelectedBy::File(file))
-            }
-            (None, _) => Ok(selected),
+        match self.fallback {
+            Some((list, file)) => selected.with_fallback(list, (registry, config), SelectedBy::File(file)),
+            None => Ok(selected),
         }
     }
 }

@@ -83,19 +83,19 @@ pub(crate) struct PreparedMember {
 
 impl PreparedMember {
     fn config(&self, permit: Permit) -> MemberConfig {
+        let mut executor = self.executor.clone();
+        // A deadline of the member's own holds for each stand-in.
+        if self.timeout != executor.timeout {
+            executor.limit_time(Some(self.timeout));
+        }
         MemberConfig {
-            executor: self.executor.executor(permit),
-            executor_name: self.executor.name.clone(),
-            timeout: self.timeout,
-            retries: self.executor.retries,
-            stand_ins: self.executor.kernel_stand_ins(permit, self.timeout),
-            samples: self.executor.samples,
+            samples: executor.samples,
             role: self.prompt.clone(),
             persona: self.persona.clone(),
             context: self.context.clone(),
             weight: self.weight,
             extra_fields: self.composition_fields(),
-            conversation: None,
+            ..executor.into_member_config(permit)
         }
     }
 
