@@ -10,7 +10,7 @@ use quorate_protocol::storable;
 use quorate_protocol::{ApplyRule, AskedModel, Command, Event, Gather, Json, Name, SemanticMatch};
 use serde_json::{Map, json};
 
-use crate::budget::{Amount, Budget};
+use crate::budget::Amount;
 use crate::call::CallContext;
 use crate::canonical;
 use crate::meaning::{Comparison, Meaning, took_too_long};
@@ -88,7 +88,10 @@ impl HostCall {
     pub(crate) fn failed(&self, why: &str) -> HostCallResult {
         match self {
             HostCall::Gather(gather) => gathered_record(gather, Err(why.to_owned())),
-            HostCall::Match(one) => HostCallResult::of(&match_record(one, Err(why.to_owned()), "")),
+            HostCall::Match(one) => {
+                let (candidate, error) = (Some(one.candidate.clone()), Some(why.to_owned()));
+                HostCallResult::of(&Match { candidate, error, ..Match::default() })
+            }
             HostCall::Apply(apply) => rule_record(apply, Err(why.to_owned())),
         }
     }
@@ -106,13 +109,7 @@ impl Extensions {
         if let (HostCall::Match(one), Some(meaning)) = (&host_call, &self.meaning) {
             let meter = Meter::new(Arc::clone(&context.budget));
             let result = meaning.compare(one, &context, fence, &meter).await;
-            let result = result.map_err(|why| redactor.redact(&why).0);
-            let record = question_record(meaning, &result, &meter);
-            let model = result.as_ref().map_or_else(|_| meaning.model(), |compared| compared.model.clone());
-            let Match { candidate, model, probability, near, error, .. } =
-                match_record(one, result, &redactor.redact(&model).0);
-            let compared = Match { candidate, model, probability, near, error, ..record };
-            return HostCallResult::of(&with_cost(compared, &meter, &context.budget));
+            return HostCallResult::of(&match_record(one, meaning, result, &meter, &context));
         }
         match tokio::time::timeout(DEADLINE, self.perform(context.run.clone(), &host_call, redactor)).await {
             Ok(done) => done,
@@ -182,40 +179,50 @@ fn gathered_record(gather: &Gather, result: Result<String, String>) -> HostCallR
     })
 }
 
-fn match_record(one: &SemanticMatch, result: Result<Comparison, String>, model: &str) -> Match {
-    let (candidate, model) = (Some(one.candidate.clone()), model.to_owned());
-    let (compared, error) = split(result);
-    let probability = compared.as_ref().and_then(Comparison::highest_probability);
-    let hits = |compared: Comparison| {
-        let hits = compared.scores.into_iter().filter(|score| score.is_hit);
-        hits.map(|score| score.place).collect()
+fn match_record(
+    one: &SemanticMatch,
+    meaning: &Meaning,
+    result: Result<Comparison, String>,
+    meter: &Meter,
+    context: &CallContext,
+) -> Match {
+    let (redactor, took) = (&context.redactor, meter.took());
+    let (compared, error) = match result {
+        Ok(compared) => (compared, None),
+        Err(why) => {
+            let unknown = Comparison { model: meaning.model(), ..Comparison::default() };
+            (unknown, Some(redactor.redact(&why).0))
+        }
     };
-    Match { candidate, model, probability, near: compared.map(hits), error, ..Match::default() }
-}
-
-/// The fields of a record about the executor of its questions.
-fn question_record(meaning: &Meaning, result: &Result<Comparison, String>, meter: &Meter) -> Match {
-    let Some(asked) = meaning.asked() else { return Match::default() };
-    let own = asked.executor_name.to_string();
-    let (stand_in, asks_a_model) = match result {
-        Ok(compared) => (compared.stand_in.as_ref(), compared.asked_a_model),
-        Err(_) => (None, asked.may_ask_a_model() && meter.took().requests > 0),
+    let hits = compared.scores.iter().filter(|score| score.is_hit);
+    let record = Match {
+        candidate: Some(one.candidate.clone()),
+        model: redactor.redact(&compared.model).0,
+        probability: compared
+            .scores
+            .iter()
+            .filter_map(|score| score.place.probability)
+            .max_by(f64::total_cmp),
+        near: error.is_none().then(|| hits.map(|score| score.place).collect()),
+        error,
+        spent: (took.requests > 0).then(|| Spent { calls: Some(took.requests), ..Spent::from(&took.usage) }),
+        charged: context.budget.caps().has_amounts().then_some(took.charged),
+        ..Match::default()
     };
+    let Meaning::Question(question) = meaning else { return record };
+    let own = question.config.executor_name.to_string();
+    let asks_a_model = match record.error {
+        Some(_) => question.config.may_ask_a_model() && took.requests > 0,
+        None => compared.asked_a_model,
+    };
+    let stand_in = compared.stand_in.map(|stand_in| stand_in.executor_name.to_string());
     Match {
         way: Some("question".to_owned()),
-        executor: Some(stand_in.map_or_else(|| own.clone(), |stand_in| stand_in.executor_name.to_string())),
-        stand_in_for: stand_in.map(|_| own),
+        stand_in_for: stand_in.is_some().then(|| own.clone()),
+        executor: Some(stand_in.unwrap_or(own)),
         asks_a_model: Some(asks_a_model),
-        ..Match::default()
+        ..record
     }
-}
-
-/// Adds what paid requests and questions took.
-fn with_cost(compared: Match, meter: &Meter, budget: &Budget) -> Match {
-    let took = meter.took();
-    let spent = (took.requests > 0).then(|| Spent { calls: Some(took.requests), ..Spent::from(&took.usage) });
-    let charged = budget.caps().has_amounts().then_some(took.charged);
-    Match { spent, charged, ..compared }
 }
 
 fn rule_record(apply: &ApplyRule, result: Result<Json, String>) -> HostCallResult {

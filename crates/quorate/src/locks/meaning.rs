@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::budget::{Amount, Budget};
-use quorate_kernel::meaning::{ComparisonSetup, Meaning, Score};
+use quorate_kernel::meaning::{Meaning, Score};
 use quorate_protocol::SemanticMatch;
 use quorate_protocol::locks::excerpt;
 use serde::{Deserialize, Serialize};
@@ -152,18 +152,13 @@ impl Quorate {
         let workspace = workspace::load(environment, &self.places, &loaded.view.root)?;
         session::deny_to_members(&workspace);
         let meaning = admitted_meaning(environment, &workspace)?;
-        let traits: Vec<String> = match loaded.locks.semantic_traits() {
-            compared if compared.is_empty() => {
-                loaded.recorded.iter().map(|locked| locked.text.clone()).collect()
-            }
-            compared => compared.into_iter().map(|at| loaded.recorded[at].text.clone()).collect(),
-        };
-        let redactor = workspace.redaction.redactor.clone();
-        let setup = ComparisonSetup {
-            budget: Arc::new(Budget::new(budget::configured(&workspace.config), 0, Amount::default())),
-            redactor: redactor.clone(),
-            clock: environment.clock.clone(),
-        };
+        let mut compared = loaded.locks.semantic_traits();
+        if compared.is_empty() {
+            compared = (0..loaded.recorded.len()).collect();
+        }
+        let traits: Vec<String> = compared.into_iter().map(|at| loaded.recorded[at].text.clone()).collect();
+        let redactor = &workspace.redaction.redactor;
+        let budget = Arc::new(Budget::new(budget::configured(&workspace.config), 0, Amount::default()));
         let redacted = |(text, violates): (String, Option<bool>)| {
             let texts = vec![Arc::from(redactor.redact(&text).0)];
             (SemanticMatch { candidate: "test".into(), texts, traits: traits.clone() }, violates)
@@ -177,8 +172,8 @@ impl Quorate {
         for (one, _) in &all {
             questions += meaning.questions(one).map_err(|why| refuse(incomparable(one, &why)))?;
         }
-        if !setup.budget.has_left(questions, Amount::default()) {
-            let cap = setup.budget.caps().calls.unwrap_or_default();
+        if !budget.has_left(questions, Amount::default()) {
+            let cap = budget.caps().calls.unwrap_or_default();
             let body =
                 Body::new(format!("the texts take {questions} questions, and `budget.calls` is {cap}"));
             let body = body.help("raise `calls` in `[budget]` of quorate.toml, or give fewer examples");
@@ -186,7 +181,7 @@ impl Quorate {
         }
         let (mut scored, mut model, mut failure) = (Vec::with_capacity(all.len()), meaning.model(), None);
         for (one, violates) in &all {
-            match meaning.compare_alone(one, &setup).await {
+            match meaning.compare_alone(one, &budget, redactor.clone(), environment.clock.clone()).await {
                 Ok(compared) => {
                     model = compared.model;
                     scored.push(ScoredText::of(one, *violates, &compared.scores, &meaning));
@@ -200,8 +195,7 @@ impl Quorate {
         }
         scored.sort_by(|one, other| other.score.total_cmp(&one.score));
         let name = loaded.view.resolved.name.clone();
-        let tested = MeaningTest::of(name, &meaning, model, scored, loaded.view.report);
-        Ok(MeaningTest { failure, ..tested })
+        Ok(MeaningTest { failure, ..MeaningTest::of(name, &meaning, model, scored, loaded.view.report) })
     }
 
     fn read_examples(&self, files: &[PathBuf]) -> Result<Vec<(String, Option<bool>)>, Error> {
@@ -290,10 +284,8 @@ impl MeaningTest {
         let threshold = meaning.threshold();
         let labelled: Vec<(f64, bool)> =
             texts.iter().filter_map(|scored| Some((scored.score, scored.violates?))).collect();
-        let wrong = |hit, violates| {
-            texts.iter().filter(|scored| scored.hit == hit && scored.violates == Some(violates)).count()
-        };
-        let present = Decisions { threshold, wrong_refusals: wrong(true, false), missed: wrong(false, true) };
+        let decided = texts.iter().filter_map(|scored| Some((scored.hit, scored.violates?)));
+        let present = Decisions::of(threshold, decided);
         let graded = texts.iter().flat_map(|scored| &scored.traits).all(|scored| scored.graded);
         MeaningTest {
             assembly,
@@ -340,10 +332,8 @@ impl MeaningTest {
             Some(best) => {
                 doc.line(format!("At {}, the best: {}, {of}.", best.threshold, best.counts()));
                 if self.n < FEW_EXAMPLES {
-                    doc.line(format!(
-                        "{} examples say little about other texts: use {FEW_EXAMPLES} or more.",
-                        self.n
-                    ));
+                    let few = format!("{} examples say little about other texts", self.n);
+                    doc.line(format!("{few}: use {FEW_EXAMPLES} or more."));
                 }
             }
             None if self.texts.iter().flat_map(|scored| &scored.traits).any(|scored| !scored.graded) => {
@@ -356,6 +346,12 @@ impl MeaningTest {
 }
 
 impl Decisions {
+    /// The decisions in pairs: whether a text is refused, and whether it violates a trait.
+    fn of(threshold: f64, decided: impl Iterator<Item = (bool, bool)> + Clone) -> Self {
+        let wrong = |hit, violates| decided.clone().filter(|pair| *pair == (hit, violates)).count();
+        Decisions { threshold, wrong_refusals: wrong(true, false), missed: wrong(false, true) }
+    }
+
     fn counts(&self) -> String {
         let refusals = if self.wrong_refusals == 1 { "refusal" } else { "refusals" };
         format!("{} wrong {refusals}, {} missed", self.wrong_refusals, self.missed)
@@ -365,8 +361,7 @@ impl Decisions {
 /// The threshold with the fewest wrong decisions about scores with labels (`true` violates), in the middle between two scores;
 /// `None` unless both labels occur. If several have as few, it is the one with the fewest missed texts.
 fn best_threshold(labelled: &[(f64, bool)]) -> Option<Decisions> {
-    let count = |label| labelled.iter().filter(|(_, violates)| *violates == label).count();
-    if count(true) == 0 || count(false) == 0 {
+    if labelled.iter().all(|(_, violates)| *violates) || !labelled.iter().any(|(_, violates)| *violates) {
         return None;
     }
     let mut scores: Vec<f64> =
@@ -376,13 +371,7 @@ fn best_threshold(labelled: &[(f64, bool)]) -> Option<Decisions> {
     let decisions = scores.windows(2).map(|pair| {
         // Four decimals; a threshold is above 0.
         let threshold = ((f64::midpoint(pair[0], pair[1]) * 1e4).round() / 1e4).max(1e-4);
-        let wrong = |hit, label| {
-            labelled
-                .iter()
-                .filter(|(score, violates)| (*score >= threshold) == hit && *violates == label)
-                .count()
-        };
-        Decisions { threshold, wrong_refusals: wrong(true, false), missed: wrong(false, true) }
+        Decisions::of(threshold, labelled.iter().map(|(score, violates)| (*score >= threshold, *violates)))
     });
     decisions.min_by_key(|found| (found.wrong_refusals + found.missed, found.missed))
 }
