@@ -55,7 +55,8 @@ pub(crate) struct CallContext {
 
 /// Appends to one run, one at a time.
 pub(crate) struct Recorder {
-    ledger: Arc<dyn Ledger>,
+    /// Without a ledger, the fence of the run that a call is part of: its caller records it as a whole.
+    ledger: Result<Arc<dyn Ledger>, Fence>,
     run: Name,
     next: Mutex<u64>,
     /// What was appended, if the driver wants to have it at the end.
@@ -69,7 +70,12 @@ const MAX_APPEND_RETRIES: u32 = 32;
 
 impl Recorder {
     pub(crate) fn new(ledger: Arc<dyn Ledger>, run: Name, next: u64) -> Self {
-        Recorder { ledger, run, next: Mutex::new(next), kept: None, at_tail: false }
+        Recorder { ledger: Ok(ledger), run, next: Mutex::new(next), kept: None, at_tail: false }
+    }
+
+    /// The recorder of a call that appends nothing.
+    pub(crate) fn unrecorded(fence: Fence, run: Name) -> Self {
+        Recorder { ledger: Err(fence), run, next: Mutex::new(0), kept: None, at_tail: false }
     }
 
     /// The recorder of a new run, which keeps what it appends.
@@ -84,21 +90,26 @@ impl Recorder {
     }
 
     pub(crate) fn fence(&self) -> Fence {
-        if self.at_tail { Fence::default() } else { self.ledger.fence(&self.run) }
+        match &self.ledger {
+            Ok(_) if self.at_tail => Fence::default(),
+            Ok(ledger) => ledger.fence(&self.run),
+            Err(fence) => fence.clone(),
+        }
     }
 
     async fn write(&self, mut append: Append) -> Result<u64, LedgerError> {
+        let Ok(ledger) = &self.ledger else { return Ok(append.from) };
         let retries = if self.at_tail { MAX_APPEND_RETRIES } else { 0 };
         for _ in 0..retries {
-            match self.ledger.append(append.clone()).await {
+            match ledger.append(append.clone()).await {
                 Err(LedgerError::Conflict { run }) => {
-                    let tail = self.ledger.tail(&run, 1).await?;
+                    let tail = ledger.tail(&run, 1).await?;
                     append.from = tail.last().map_or(0, |last| last.n + 1);
                 }
                 done => return done,
             }
         }
-        self.ledger.append(append).await
+        ledger.append(append).await
     }
 
     /// Appends in a task of its own: the invocations of a run are polled by turns, so one that waited here while it
@@ -644,21 +655,21 @@ impl CallState {
         took: Duration,
         last: Option<&Attempt>,
     ) -> attempts::Consultation {
-        let message = last.filter(|_| result.is_err()).map(|last| match last.complaints.is_empty() {
-            true => last.text.clone(),
-            false => last.complaints.join("; "),
-        });
-        let message = message.map(|message| {
-            let before = self.tried.iter().map(|tried| format!("`{}`: {}", tried.executor, tried.message));
-            match self.tried.is_empty() {
-                true => message,
-                false => {
-                    let name = &member.executor_name;
-                    let was_asked = last.is_some_and(|last| self.is_by(member, last));
-                    let message = if was_asked { reason(&message, member) } else { "not asked".to_owned() };
-                    before.chain([format!("`{name}`: {message}")]).collect::<Vec<_>>().join("; ")
-                }
+        let message = last.filter(|_| result.is_err()).map(|last| {
+            let message = match last.complaints.is_empty() {
+                true => last.text.clone(),
+                false => last.complaints.join("; "),
+            };
+            if self.tried.is_empty() {
+                return message;
             }
+            let message = match self.is_by(member, last) {
+                true => reason(&message, member),
+                false => "not asked".to_owned(),
+            };
+            let before = self.tried.iter().map(|tried| format!("`{}`: {}", tried.executor, tried.message));
+            let all = before.chain([format!("`{}`: {message}", member.executor_name)]);
+            all.collect::<Vec<_>>().join("; ")
         });
         let stand_in = (!self.tried.is_empty()).then(|| Substitution {
             executor_name: member.executor_name.clone(),

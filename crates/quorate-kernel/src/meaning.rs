@@ -4,10 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use quorate_protocol::answers::{Schema, read_predicate};
 use quorate_protocol::{
-    AbsenceReason, ConsultationResult, Invoke, Json, Name, Part, PartKind, SemanticHit, SemanticMatch,
+    AbsenceReason, ConsultationResult, Invoke, Json, Part, PartKind, SemanticHit, SemanticMatch,
 };
 use serde_json::Map;
 use tokio::time::Instant;
@@ -20,7 +19,7 @@ use crate::entropy;
 use crate::observer::NoopObserver;
 use crate::ports::executor::{About, CallLimit};
 use crate::ports::extension::Embedder;
-use crate::ports::ledger::{Append, Fence, Ledger, LedgerError, Record};
+use crate::ports::ledger::Fence;
 use crate::prompt::Layout;
 use crate::redact::Redactor;
 use crate::single_call;
@@ -220,7 +219,7 @@ impl MeaningQuestion {
         fence: Fence,
         meter: &Meter,
     ) -> Result<Comparison, String> {
-        let recorder = Arc::new(Recorder::new(Arc::new(Unrecorded(fence)), context.run.clone(), 0));
+        let recorder = Arc::new(Recorder::unrecorded(fence, context.run.clone()));
         let about = self.config.executor.about();
         let mut comparison =
             Comparison { model: about.model.clone().unwrap_or_default(), ..Comparison::default() };
@@ -325,32 +324,6 @@ fn parts(text: &str) -> Vec<std::ops::Range<usize>> {
             return parts;
         }
         start = text.floor_char_boundary(end - OVERLAP_BYTES);
-    }
-}
-
-/// Keeps no record: a comparison is recorded as a whole, by its caller.
-struct Unrecorded(Fence);
-
-#[async_trait]
-impl Ledger for Unrecorded {
-    async fn append(&self, append: Append) -> Result<u64, LedgerError> {
-        Ok(append.from + append.entries.len() as u64)
-    }
-
-    async fn records(&self, _: &Name) -> Result<Vec<Record>, LedgerError> {
-        Ok(Vec::new())
-    }
-
-    async fn tail(&self, _: &Name, _: u32) -> Result<Vec<Record>, LedgerError> {
-        Ok(Vec::new())
-    }
-
-    async fn body(&self, _: &str) -> Result<Option<Arc<str>>, LedgerError> {
-        Ok(None)
-    }
-
-    fn fence(&self, _: &Name) -> Fence {
-        self.0.clone()
     }
 }
 

@@ -14,7 +14,7 @@ use serde::{Serialize, Serializer};
 
 use super::builder::Quorate;
 use super::error::Error;
-use super::service::artifact::{self, Draft};
+use super::service::artifact::{self, Artifact, Draft};
 use super::service::manifests::{self, Manifests};
 use super::service::resolve::{Resolution, ResolveRequest, resolve};
 use super::service::workspace;
@@ -146,14 +146,9 @@ impl Quorate {
     /// ```
     pub fn test_locks(&self, request: LockTestRequest) -> Result<LockTest, Error> {
         let LockTestRequest { assembly, root, text } = request;
-        let environment = &self.environment;
         let LoadedTraits { view, locks, .. } = self.load_traits(assembly, root)?;
         let resolved = &view.resolved;
-        if let Draft::File(file) = &text {
-            self.named_path(file.clone())?;
-        }
-        let read = artifact::read(&text, &environment.directory)?;
-        let (name, text) = (read.display_name.clone(), read.text.clone());
+        let Artifact { display_name: name, text, .. } = self.read_text(&text)?;
         let mut traits = declared_traits(resolved);
         locks.semantic_traits().into_iter().for_each(|at| traits[at].meaning_compared = Some(false));
         let lines = LineIndex::new(&text);
@@ -178,6 +173,13 @@ impl Quorate {
             warnings: view.report,
             name,
         })
+    }
+
+    fn read_text(&self, text: &Draft) -> Result<Artifact, Error> {
+        if let Draft::File(file) = text {
+            self.named_path(file.clone())?;
+        }
+        artifact::read(text, &self.environment.directory)
     }
 
     /// Resolves an assembly and compiles its locked traits.

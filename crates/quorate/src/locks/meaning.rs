@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::super::builder::Quorate;
 use super::super::error::Error;
-use super::super::service::artifact::{self, Draft};
+use super::super::service::artifact::Draft;
 use super::super::service::environment::Environment;
 use super::super::service::workspace::Workspace;
 use super::super::service::{budget, executor, session, trust, workspace};
@@ -141,12 +141,7 @@ impl Quorate {
         let environment = &self.environment;
         let loaded = self.load_traits(request.assembly, request.root)?;
         let texts: Vec<(String, Option<bool>)> = match &request.texts {
-            TextsToScore::One(draft) => {
-                if let Draft::File(file) = draft {
-                    self.named_path(file.clone())?;
-                }
-                vec![(artifact::read(draft, &environment.directory)?.text.to_string(), None)]
-            }
+            TextsToScore::One(draft) => vec![(self.read_text(draft)?.text.to_string(), None)],
             TextsToScore::Examples(files) => self.read_examples(files)?,
         };
         let workspace = workspace::load(environment, &self.places, &loaded.view.root)?;
@@ -201,8 +196,7 @@ impl Quorate {
     fn read_examples(&self, files: &[PathBuf]) -> Result<Vec<(String, Option<bool>)>, Error> {
         let mut examples = Vec::new();
         for file in files {
-            self.named_path(file.clone())?;
-            let read = artifact::read(&Draft::File(file.clone()), &self.environment.directory)?;
+            let read = self.read_text(&Draft::File(file.clone()))?;
             for (number, line) in read.text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty()) {
                 let example: Example = serde_json::from_str(line).map_err(|error| {
                     let place = format!("{}:{}", read.display_name, number + 1);

@@ -13,7 +13,7 @@ use quorate_kernel::observer::Observer;
 use quorate_kernel::record::{RunOpened, Spent};
 use quorate_kernel::registry::Registry;
 use quorate_manifest::assembly::{MatchMode, ResolvedAssembly};
-use quorate_manifest::config::{Configuration, Fallback};
+use quorate_manifest::config::{Configuration, MemberSettings, MemberTable};
 use quorate_manifest::doctype::Doctype;
 use quorate_manifest::document::Document;
 use quorate_manifest::loader::{Loader, ReadResult, Reference, Refs};
@@ -35,7 +35,7 @@ use super::super::executor::{
 };
 use super::super::manifests::Manifests;
 use super::super::redaction::Redaction;
-use super::super::resolve::{self, Resolution};
+use super::super::resolve;
 use super::super::run_spec::{
     Fingerprint, NewRun, PreparedMember, ProtocolSetup, RunOptions, RunSpec, check_producer,
 };
@@ -210,6 +210,10 @@ pub(crate) fn prepare(
     let loader = manifests.loader(&*environment.registries);
     let resolved = &input.resolution.resolved;
     let runtime = operator_runtime(&loader, &input.resolution.root, resolved);
+    let leaf = resolve::disk_path(&input.resolution.root, resolved.chain.leaf());
+    let in_manifest = settings_in_metadata(&resolved.metadata, &leaf);
+    let by_host = configuration.assemblies.get(&resolved.name).map(|table| (table, configuration.path()));
+    let tables: Vec<FileSettings<'_>> = by_host.into_iter().chain([(&in_manifest, leaf)]).collect();
     let mut executors = ExecutorCache {
         registry: workspace.registry.clone(),
         configuration,
@@ -253,14 +257,19 @@ pub(crate) fn prepare(
             personas.insert(key.clone(), (text, Arc::new(prompts::json(&persona)), composed));
         }
         let (text, persona, composed) = personas[&key].clone();
-        let named = executor_choice(options, configuration, &input.resolution, &member.id, runtime.as_ref());
+        let named = executor_choice(options, configuration, &tables, &member.id, runtime.as_ref());
         let mut executor = executors.get(named)?;
-        if let Some((list, file)) = member_fallback(options, configuration, &input.resolution, &member.id) {
+        let list = tables
+            .iter()
+            .find_map(|(table, file)| Some((table.of(&member.id, |own| own.fallback.as_ref())?, file)));
+        // A person who names an executor replaces the list as well.
+        if let Some((list, file)) = list.filter(|_| options.executor.is_none()) {
             let from = (&*workspace.registry, configuration);
-            executor = executor.with_fallback(&list, from, SelectedBy::File(&file))?;
+            executor = executor.with_fallback(list, from, SelectedBy::File(file))?;
         }
         executor.ensure_answers(answer_schema(input.setup.mode))?;
-        executor.samples = samples(configuration, resolved, &member.id);
+        let samples = tables.iter().find_map(|(table, _)| table.of(&member.id, |own| own.samples.as_ref()));
+        executor.samples = samples.copied().unwrap_or(1);
         prepared.push(PreparedMember {
             id: member.id.clone(),
             role: member.role.clone(),
@@ -287,90 +296,56 @@ struct ExecutorChoice {
     file: Option<PathBuf>,
 }
 
-/// A member's own list of stand-ins, and the file that has it. A person who names an executor replaces the list as well.
-fn member_fallback(
-    options: &RunOptions,
-    configuration: &Configuration,
-    view: &Resolution,
-    member: &str,
-) -> Option<(Fallback, PathBuf)> {
-    if options.executor.is_some() {
-        return None;
-    }
-    let resolved = &view.resolved;
-    let table = configuration.assemblies.get(&resolved.name);
-    if let Some(list) = table.and_then(|table| table.of(member, |own| own.fallback.as_ref())) {
-        return Some((list.clone(), configuration.path()));
-    }
-    let ours = resolved.metadata.get("quorate")?;
-    let own = ours.get("members").and_then(|members| members.get(member)?.get("fallback"));
-    let leaf = resolve::disk_path(&view.root, resolved.chain.leaf());
-    let place = Place {
-        file: leaf.display().to_string().into(),
-        span: 0..0,
-        path: "metadata.quorate.fallback".to_owned(),
-    };
-    let named = own.or_else(|| ours.get("fallback"))?.as_array()?.iter().filter_map(Json::as_str);
-    Some((named.map(|name| (name.to_owned(), place.clone())).collect(), leaf))
-}
+/// The settings of an assembly's members in one file.
+type FileSettings<'f> = (&'f MemberTable, PathBuf);
 
 /// The executor of a member; `None` if none is named. A person's choice comes before `quorate.toml`, which comes before the
 /// manifest (Q1).
 fn executor_choice(
     options: &RunOptions,
     configuration: &Configuration,
-    view: &Resolution,
+    tables: &[FileSettings<'_>],
     member: &str,
     runtime: Option<&(String, PathBuf)>,
 ) -> Option<ExecutorChoice> {
     if let Some(name) = &options.executor {
         return Some(ExecutorChoice { name: name.clone(), place: None, file: None });
     }
-    let by_host = |(name, place): &(String, Place)| ExecutorChoice {
+    let host = configuration.path();
+    let choice = |(name, place): &(String, Place), file: &Path| ExecutorChoice {
         name: name.clone(),
-        place: Some(place.clone()),
-        file: Some(configuration.path()),
+        place: (file == host).then(|| place.clone()),
+        file: Some(file.to_owned()),
     };
-    let resolved = &view.resolved;
-    let table = configuration.assemblies.get(&resolved.name);
-    if let Some(chosen) = table.and_then(|table| table.of(member, |own| own.executor.as_ref())) {
-        return Some(by_host(chosen));
-    }
-    let (of_members, of_all) = executors_in_metadata(&resolved.metadata);
-    if let Some(name) = of_members.get(member).or(of_all.as_ref()) {
-        let leaf = resolve::disk_path(&view.root, resolved.chain.leaf());
-        return Some(ExecutorChoice { name: name.clone(), place: None, file: Some(leaf) });
+    let chosen =
+        |(table, file): &FileSettings<'_>| Some(choice(table.of(member, |own| own.executor.as_ref())?, file));
+    if let Some(chosen) = tables.iter().find_map(chosen) {
+        return Some(chosen);
     }
     if let Some((name, operator)) = runtime {
         return Some(ExecutorChoice { name: name.clone(), place: None, file: Some(operator.clone()) });
     }
-    configuration.default_executor.as_ref().map(by_host)
+    configuration.default_executor.as_ref().map(|named| choice(named, &host))
 }
 
-/// The executors in an assembly's `metadata.quorate`: by member, and for all.
-fn executors_in_metadata(metadata: &Map<String, Json>) -> (BTreeMap<String, String>, Option<String>) {
-    let executor = |of: &Json| of.get("executor").and_then(Json::as_str).map(str::to_owned);
-    let Some(ours) = metadata.get("quorate") else { return Default::default() };
+/// The settings in an assembly's `metadata.quorate`.
+fn settings_in_metadata(metadata: &Map<String, Json>, file: &Path) -> MemberTable {
+    let place = Place {
+        file: file.display().to_string().into(),
+        span: 0..0,
+        path: "metadata.quorate.fallback".to_owned(),
+    };
+    let named = |name: &Json| Some((name.as_str()?.to_owned(), place.clone()));
+    let settings = |of: &Json| MemberSettings {
+        executor: of.get("executor").and_then(named),
+        fallback: of
+            .get("fallback")
+            .and_then(|list| Some(list.as_array()?.iter().filter_map(named).collect())),
+        samples: of.get("samples").and_then(|samples| u32::try_from(samples.as_u64()?).ok()),
+    };
+    let Some(ours) = metadata.get("quorate") else { return MemberTable::default() };
     let members = ours.get("members").and_then(Json::as_object).into_iter().flatten();
-    (members.filter_map(|(id, of)| Some((id.clone(), executor(of)?))).collect(), executor(ours))
-}
-
-/// How many times a member is asked for each answer: as `quorate.toml` says, else the manifest.
-fn samples(configuration: &Configuration, resolved: &ResolvedAssembly, member: &str) -> u32 {
-    let table = configuration.assemblies.get(&resolved.name);
-    let ours = resolved.metadata.get("quorate");
-    let of_member = || ours?.get("members")?.get(member)?.get("samples");
-    let in_manifest = || of_member().or_else(|| ours?.get("samples"))?.as_u64();
-    let samples = table.and_then(|table| table.of(member, |own| own.samples.as_ref())).copied();
-    samples.or_else(|| u32::try_from(in_manifest()?).ok()).unwrap_or(1)
-}
-
-/// The stand-ins in an assembly's `metadata.quorate`.
-fn stand_ins_in_metadata(metadata: &Map<String, Json>) -> Vec<String> {
-    let Some(ours) = metadata.get("quorate") else { return Vec::new() };
-    let members = ours.get("members").and_then(Json::as_object).into_iter().flat_map(Map::values);
-    let lists = members.chain([ours]).filter_map(|of| of.get("fallback")?.as_array());
-    lists.flatten().filter_map(Json::as_str).map(str::to_owned).collect()
+    MemberTable { common: settings(ours), own: members.map(|(id, of)| (id.clone(), settings(of))).collect() }
 }
 
 /// The executors that an assembly or an operator names in its file, stand-ins included.
@@ -385,8 +360,11 @@ pub(crate) fn executor_names(loader: &Loader<'_>, document: &Arc<Document>) -> V
     let metadata = document.root.key("metadata").map(|node| node.to_json());
     let none = Map::new();
     let metadata = metadata.as_ref().and_then(Json::as_object).unwrap_or(&none);
-    let (members, all) = executors_in_metadata(metadata);
-    members.into_values().chain(all).chain(stand_ins_in_metadata(metadata)).collect()
+    let MemberTable { common, own } = settings_in_metadata(metadata, Path::new(""));
+    let all: Vec<MemberSettings> = own.into_values().chain([common]).collect();
+    let stand_ins = all.iter().filter_map(|settings| settings.fallback.as_ref()).flatten();
+    let executors = all.iter().filter_map(|settings| settings.executor.as_ref());
+    executors.chain(stand_ins).map(|(name, _)| name.clone()).collect()
 }
 
 /// The runtime of the operator that executes the assembly.
