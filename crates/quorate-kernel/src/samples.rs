@@ -119,20 +119,26 @@ fn from_record(
 
 /// The consultation of all samples, with the answer that counts. `ended` is not empty.
 fn combine(schema: Schema, mut ended: Vec<Consultation>) -> Consultation {
-    let answer = |sample: &Consultation| match &sample.result {
-        ConsultationResult::Answered(answer) => Some(answer.clone()),
-        ConsultationResult::Absent(_) => None,
-    };
-    let answers: Vec<Option<Json>> = ended.iter().map(answer).collect();
+    let (mut answers, mut missing): (Vec<Option<Json>>, _) = (Vec::new(), Vec::new());
+    for (sample, one) in (1..).zip(&ended) {
+        answers.push(match &one.result {
+            ConsultationResult::Answered(answer) => Some(answer.clone()),
+            ConsultationResult::Absent(reason) => {
+                let why = one.message.clone().unwrap_or_else(|| reason.status().replace('_', " "));
+                missing.push(MissingSample { sample, why });
+                None
+            }
+        });
+    }
     let compared = compare(schema, &answers);
     let number = |count: usize| u32::try_from(count).unwrap_or(u32::MAX);
     let samples = Samples {
-        asked: number(ended.len()),
-        answered: number(answers.iter().flatten().count()),
+        asked: number(answers.len()),
+        answered: number(answers.len() - missing.len()),
         agree: compared.agree,
         chosen: compared.chosen.map(|at| number(at + 1)),
         spread: compared.spread,
-        missing: (1..).zip(&ended).filter_map(missing).collect(),
+        missing,
     };
     let consultation = match compared.chosen {
         Some(at) => ended.swap_remove(at),
@@ -156,12 +162,6 @@ fn reason(ended: &[Consultation]) -> AbsenceReason {
     // If all samples answered, they contradict each other.
     let over_budget = reasons().find(|why| *why == AbsenceReason::RunOverBudget);
     over_budget.or_else(|| reasons().next()).unwrap_or(AbsenceReason::SchemaFailed)
-}
-
-fn missing((sample, ended): (u32, &Consultation)) -> Option<MissingSample> {
-    let ConsultationResult::Absent(reason) = ended.result else { return None };
-    let why = ended.message.clone().unwrap_or_else(|| reason.status().replace('_', " "));
-    Some(MissingSample { sample, why })
 }
 
 fn why_none(samples: &Samples) -> String {

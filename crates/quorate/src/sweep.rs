@@ -29,7 +29,7 @@ use super::service::review::{self, ReviewInput};
 use super::service::run_spec::{RunOptions, RunSpec};
 use super::service::runs::{self, Recorded};
 use super::service::session::{LedgerSession, altered_error};
-use super::service::tier_model::{SortedText, TierModel};
+use super::service::tier_model::SortedText;
 use super::service::trust::requests::TrustRequest;
 use super::service::trust::{self, Permit};
 use super::service::{estimate, resume, workspace};
@@ -683,9 +683,7 @@ async fn sort_by_model(
     if questions.is_empty() {
         return Ok(sorted);
     }
-    let (classifier, permit) = review::tier_executor(session, &request.options, permit)?;
-    let caps = review::caps(&session.workspace, &request.options);
-    let model = &TierModel::open(session, classifier, caps, permit).await?;
+    let model = &review::tier_model(session, &request.options, permit).await?;
     let ask = |(sha256, path): (String, PathBuf)| async move {
         let said = match (permit.is_some(), read(path.clone())) {
             (true, Some(artifact)) if artifact.sha256 == sha256 => {

@@ -72,6 +72,12 @@ pub(crate) fn answers(history: &History) -> impl Iterator<Item = &Consultation> 
     history.consultations().filter(|ended| ended.answer.is_some())
 }
 
+/// The notes on how a run's answers came about.
+pub(crate) fn notes(history: &History) -> Vec<String> {
+    let one = [RecordedAnswers::count(history).note(), stand_in_note(history), compared_note(history)];
+    one.into_iter().flatten().chain(samples_notes(history)).chain(refused_tools_notes(history)).collect()
+}
+
 /// Whether a stand-in gave one of the answers.
 pub(crate) fn has_stand_ins(history: &History) -> bool {
     answers(history).any(|ended| ended.stand_in_for.is_some())
@@ -96,7 +102,7 @@ pub(crate) fn is_model_asked(history: &History) -> bool {
 }
 
 /// The note on a run some of whose answers come from stand-ins.
-pub(crate) fn stand_in_note(history: &History) -> Option<String> {
+fn stand_in_note(history: &History) -> Option<String> {
     let mut pairs: BTreeMap<(&str, &str), &str> = BTreeMap::new();
     let mut stood_in = 0;
     for ended in answers(history) {
@@ -112,7 +118,7 @@ pub(crate) fn stand_in_note(history: &History) -> Option<String> {
 }
 
 /// The note on comparisons with locked traits in which a stand-in answered.
-pub(crate) fn compared_note(history: &History) -> Option<String> {
+fn compared_note(history: &History) -> Option<String> {
     let pair = |question: &Match| {
         Some(format!("`{}` for `{}`", question.executor.as_ref()?, question.stand_in_for.as_ref()?))
     };
@@ -122,7 +128,7 @@ pub(crate) fn compared_note(history: &History) -> Option<String> {
 }
 
 /// The notes on tools that a member's program refused its model.
-pub(crate) fn refused_tools_notes(history: &History) -> Vec<String> {
+fn refused_tools_notes(history: &History) -> Vec<String> {
     let mut refused: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     for ended in history.consultations().filter(|ended| !ended.refused_tools.is_empty()) {
         refused.entry(&ended.member).or_default().extend(ended.refused_tools.iter().map(String::as_str));
@@ -135,7 +141,7 @@ pub(crate) fn refused_tools_notes(history: &History) -> Vec<String> {
 }
 
 /// The notes on answers that were chosen from several samples.
-pub(crate) fn samples_notes(history: &History) -> Vec<String> {
+fn samples_notes(history: &History) -> Vec<String> {
     let note = |ended: &Consultation| {
         let samples = ended.samples.as_ref().filter(|samples| samples.chosen.is_some())?;
         let round = ended.step.trim_start_matches("round").trim_start_matches('r');
@@ -220,7 +226,7 @@ impl RecordedAnswers {
     }
 
     /// The note on a run some of whose answers were recorded.
-    pub(crate) fn note(self) -> Option<String> {
+    fn note(self) -> Option<String> {
         let RecordedAnswers { recorded, answers, .. } = self;
         (recorded > 0 && !self.all())
             .then(|| format!("{recorded} of {answers} answers come from recordings."))

@@ -349,10 +349,7 @@ impl Review {
         }
         report.notes.extend(hidden_text::notes(opened));
         report.notes.extend(not_judged_notes(&report.deliberators));
-        report.notes.extend(recorded.note());
-        report.notes.extend(member_usage::stand_in_note(history));
-        report.notes.extend(member_usage::samples_notes(history));
-        report.notes.extend(member_usage::refused_tools_notes(history));
+        report.notes.extend(member_usage::notes(history));
         report.notes.extend(erased_note(history));
         report
     }

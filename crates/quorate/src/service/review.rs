@@ -259,9 +259,7 @@ pub(crate) async fn review(
     let mut tier_source = None;
     // A named file is reviewed whatever tier a model would choose, so none is asked.
     if classified.asks_model && request.tier.is_none() && request.tier_policy == TierPolicy::Obey {
-        let (classifier, permit) = tier_executor(session, &request.options, Some(permit))?;
-        let caps = caps(&session.workspace, &request.options);
-        let model = TierModel::open(session, classifier, caps, permit).await?;
+        let model = tier_model(session, &request.options, Some(permit)).await?;
         let sorted = model.sort(session, &artifact).await?;
         (tier, tier_source) = (sorted.tier, Some(sorted.source));
     }
@@ -370,29 +368,34 @@ pub(crate) fn adjudicator_executor(
     Ok(adjudicator)
 }
 
-/// The executor that says tiers: that of `[council] tiers`, else the adjudicator's. With a permit for the council it is
+/// The model that says tiers: the executor of `[council] tiers`, else the adjudicator's. With a permit for the council it is
 /// admitted as well.
 ///
 /// # Errors
-/// If it is refused.
-pub(crate) fn tier_executor(
+/// If the executor is refused, or the ledger fails.
+pub(crate) async fn tier_model(
     session: &LedgerSession,
     options: &RunOptions,
-    permit: Option<Permit>,
-) -> Result<(SelectedExecutor, Option<Permit>), Error> {
+    mut permit: Option<Permit>,
+) -> Result<TierModel, Error> {
     let workspace = &session.workspace;
-    let (registry, config) = (&workspace.registry, &workspace.config);
-    let named = config.tiers.as_ref().filter(|_| options.executor.is_none());
-    let Some((name, place)) = named else { return Ok((adjudicator_executor(workspace, options)?, permit)) };
-    let chosen = executor::by_name(registry, config, name, Some(place), SelectedBy::File(&config.path()))?;
-    chosen.ensure_answers(answers::Schema::Tier)?;
-    if permit.is_none() {
-        return Ok((chosen, None));
-    }
-    let permit = trust::admit(&session.environment, chosen.needs())?;
-    chosen.ensure_installed()?;
-    chosen.ensure_enforceable(&caps(workspace, options))?;
-    Ok((chosen, Some(permit)))
+    let (registry, config, caps) = (&workspace.registry, &workspace.config, caps(workspace, options));
+    let classifier = match config.tiers.as_ref().filter(|_| options.executor.is_none()) {
+        None => adjudicator_executor(workspace, options)?,
+        Some((name, place)) => {
+            let file = config.path();
+            let by = SelectedBy::File(&file);
+            let chosen = executor::by_name(registry, config, name, Some(place), by)?;
+            chosen.ensure_answers(answers::Schema::Tier)?;
+            if permit.is_some() {
+                permit = Some(trust::admit(&session.environment, chosen.needs())?);
+                chosen.ensure_installed()?;
+                chosen.ensure_enforceable(&caps)?;
+            }
+            chosen
+        }
+    };
+    TierModel::open(session, classifier, caps, permit).await
 }
 
 /// The caps of a review: those of the options, else the configured ones.

@@ -366,11 +366,7 @@ impl Decision {
             ));
         }
         self.notes.extend(hidden_text::notes(&history.opened));
-        self.notes.extend(RecordedAnswers::count(history).note());
-        self.notes.extend(member_usage::stand_in_note(history));
-        self.notes.extend(member_usage::compared_note(history));
-        self.notes.extend(member_usage::samples_notes(history));
-        self.notes.extend(member_usage::refused_tools_notes(history));
+        self.notes.extend(member_usage::notes(history));
         self.notes.extend(crate::service::report::erased_note(history));
     }
 
