@@ -26,7 +26,7 @@ use crate::history::{AnsweredSamples, History};
 use crate::observer::{Observer, RunEvent};
 use crate::ports::ledger::{Body, Durability, Entry, Kind, Ledger, LedgerError, Record};
 use crate::prompt::Layout;
-use crate::record::{self, Compares, RunIntent, RunOpened, SampledInvocation, Status};
+use crate::record::{self, RunIntent, RunOpened, SampledInvocation, Status};
 use crate::redact::Redactor;
 use crate::{canonical, entropy, history, samples};
 
@@ -471,7 +471,9 @@ impl RunLoop {
             }
         }
         let granted = self.reserve_calls(invokes);
-        intent.compares = self.comparison_limits(&host_calls);
+        let has_caps = self.call_context.budget.caps().has_amounts();
+        let limits = host_calls.iter().filter_map(|call| self.extensions.comparison_limit(call, has_caps));
+        intent.compares = limits.collect();
         if !granted.is_empty() || !intent.compares.is_empty() || intent.resumes {
             intent.invocations = granted.iter().map(|invoke| invoke.id.clone()).collect();
             intent.samples = granted.iter().filter_map(|invoke| self.sampled(invoke)).collect();
@@ -532,12 +534,6 @@ impl RunLoop {
         let (_, registration) = AbortHandle::new_pair();
         self.futures.push(Abortable::new(Box::pin(ended), registration));
         self.host_calls.insert(key, host_call);
-    }
-
-    /// What comparisons take at most, for a process that resumes the run.
-    fn comparison_limits(&self, host_calls: &[HostCall]) -> Vec<Compares> {
-        let capped = self.call_context.budget.caps().has_amounts();
-        host_calls.iter().filter_map(|call| self.extensions.comparison_limit(call, capped)).collect()
     }
 
     fn fact_entry(&mut self, fact: Fact, at_ms: i64) -> Entry {

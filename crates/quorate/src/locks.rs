@@ -146,7 +146,7 @@ impl Quorate {
     /// ```
     pub fn test_locks(&self, request: LockTestRequest) -> Result<LockTest, Error> {
         let LockTestRequest { assembly, root, text } = request;
-        let LoadedTraits { view, locks, .. } = self.load_traits(assembly, root)?;
+        let (view, locks) = self.load_traits(assembly, root)?;
         let resolved = &view.resolved;
         let Artifact { display_name: name, text, .. } = self.read_text(&text)?;
         let mut traits = declared_traits(resolved);
@@ -183,7 +183,7 @@ impl Quorate {
     }
 
     /// Resolves an assembly and compiles its locked traits.
-    fn load_traits(&self, assembly: PathBuf, root: Option<PathBuf>) -> Result<LoadedTraits, Error> {
+    fn load_traits(&self, assembly: PathBuf, root: Option<PathBuf>) -> Result<(Resolution, Locks), Error> {
         let root = root.map(|root| self.named_path(root)).transpose()?;
         let asked = ResolveRequest { path: self.named_path(assembly)?, root, refs: Refs::ShapeOnly };
         let environment = &self.environment;
@@ -197,7 +197,7 @@ impl Quorate {
                 Body::new(format!("cannot search for `{}`: {}", recorded[invalid.at].text, invalid.why));
             Error::configuration(codes::PATTERN_INVALID, body)
         })?;
-        Ok(LoadedTraits { view, recorded, locks })
+        Ok((view, locks))
     }
 
     /// The locked traits of an operator: its folder's name in `operators/`, or a `ws://` ref. `root` is the workspace, or
@@ -223,13 +223,6 @@ impl Quorate {
         let locks = KnownOperator::new(loaded, &workspace.config, &Exceptions::default()).traits;
         Ok(OperatorLocks { operator: operator.to_owned(), locks })
     }
-}
-
-/// An assembly with its locked traits.
-struct LoadedTraits {
-    view: Resolution,
-    recorded: Vec<LockedTrait>,
-    locks: Locks,
 }
 
 /// The traits, with the places that declare them.

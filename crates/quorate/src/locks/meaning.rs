@@ -14,6 +14,7 @@ use super::super::builder::Quorate;
 use super::super::error::Error;
 use super::super::service::artifact::Draft;
 use super::super::service::environment::Environment;
+use super::super::service::resolve::Resolution;
 use super::super::service::workspace::Workspace;
 use super::super::service::{budget, executor, session, trust, workspace};
 use super::super::view::{Doc, Table, Text, Tone};
@@ -139,19 +140,17 @@ impl Quorate {
     #[crate::boxed]
     pub async fn test_meaning(&self, request: MeaningTestRequest) -> Result<MeaningTest, Error> {
         let environment = &self.environment;
-        let loaded = self.load_traits(request.assembly, request.root)?;
+        let (view, locks) = self.load_traits(request.assembly, request.root)?;
         let texts: Vec<(String, Option<bool>)> = match &request.texts {
             TextsToScore::One(draft) => vec![(self.read_text(draft)?.text.to_string(), None)],
             TextsToScore::Examples(files) => self.read_examples(files)?,
         };
-        let workspace = workspace::load(environment, &self.places, &loaded.view.root)?;
+        let workspace = workspace::load(environment, &self.places, &view.root)?;
         session::deny_to_members(&workspace);
         let meaning = admitted_meaning(environment, &workspace)?;
-        let mut compared = loaded.locks.semantic_traits();
-        if compared.is_empty() {
-            compared = (0..loaded.recorded.len()).collect();
-        }
-        let traits: Vec<String> = compared.into_iter().map(|at| loaded.recorded[at].text.clone()).collect();
+        let (compared, declared) = (locks.semantic_traits(), view.resolved.locked_traits.iter().enumerate());
+        let traits = declared.filter(|(at, _)| compared.is_empty() || compared.contains(at));
+        let traits: Vec<String> = traits.map(|(_, declared)| declared.locked.text.clone()).collect();
         let redactor = &workspace.redaction.redactor;
         let budget = Arc::new(Budget::new(budget::configured(&workspace.config), 0, Amount::default()));
         let redacted = |(text, violates): (String, Option<bool>)| {
@@ -189,8 +188,7 @@ impl Quorate {
             }
         }
         scored.sort_by(|one, other| other.score.total_cmp(&one.score));
-        let name = loaded.view.resolved.name.clone();
-        Ok(MeaningTest { failure, ..MeaningTest::of(name, &meaning, model, scored, loaded.view.report) })
+        Ok(MeaningTest { failure, ..MeaningTest::of(view, &meaning, model, scored) })
     }
 
     fn read_examples(&self, files: &[PathBuf]) -> Result<Vec<(String, Option<bool>)>, Error> {
@@ -268,13 +266,7 @@ fn beginning(text: &str) -> String {
 }
 
 impl MeaningTest {
-    fn of(
-        assembly: String,
-        meaning: &Meaning,
-        model: String,
-        texts: Vec<ScoredText>,
-        warnings: Report,
-    ) -> Self {
+    fn of(view: Resolution, meaning: &Meaning, model: String, texts: Vec<ScoredText>) -> Self {
         let threshold = meaning.threshold();
         let labelled: Vec<(f64, bool)> =
             texts.iter().filter_map(|scored| Some((scored.score, scored.violates?))).collect();
@@ -282,7 +274,7 @@ impl MeaningTest {
         let present = Decisions::of(threshold, decided);
         let graded = texts.iter().flat_map(|scored| &scored.traits).all(|scored| scored.graded);
         MeaningTest {
-            assembly,
+            assembly: view.resolved.name.clone(),
             way: if matches!(meaning, Meaning::Embedder(_)) { "embedder" } else { QUESTION },
             model: Some(model).filter(|model| !model.is_empty()),
             threshold,
@@ -291,7 +283,7 @@ impl MeaningTest {
             best: best_threshold(&labelled).filter(|_| graded),
             texts,
             failure: None,
-            warnings,
+            warnings: view.report,
         }
     }
 

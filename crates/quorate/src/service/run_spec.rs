@@ -368,6 +368,14 @@ fn executors_used<'a>(executors: impl Iterator<Item = &'a SelectedExecutor>) -> 
     used
 }
 
+fn executor_settings(members: &[PreparedMember], meaning: Option<&SelectedMeaning>) -> Json {
+    let of_members = members.iter().map(|member| json!([&*member.id, member.executor.recorded_settings()]));
+    match meaning {
+        Some(meaning) => json!([of_members.collect::<Json>(), meaning.settings]),
+        None => of_members.collect(),
+    }
+}
+
 /// The component that the combined hash leaves out.
 const INPUT: &str = "input";
 /// The component of the executors' settings.
@@ -415,19 +423,12 @@ impl Fingerprint {
         members: &[PreparedMember],
         meaning: Option<&SelectedMeaning>,
     ) -> Self {
-        let by_member = |value: fn(&PreparedMember) -> Json| {
-            members.iter().map(|member| json!([&*member.id, value(member)])).collect::<Json>()
-        };
-        let executors = by_member(|member| member.executor.recorded_settings());
-        let executors = match meaning {
-            Some(meaning) => json!([executors, meaning.settings]),
-            None => executors,
-        };
+        let prompts = members.iter().map(|member| json!([&*member.id, &*member.prompt])).collect();
         let components = vec![
             ("manifest", hash(manifest)),
-            ("prompts", hash(&by_member(|member| json!(&*member.prompt)))),
+            ("prompts", hash(&prompts)),
             (SETUP, hash(&json!(setup))),
-            (EXECUTORS, hash(&executors)),
+            (EXECUTORS, hash(&executor_settings(members, meaning))),
             ("redaction", hash(workspace.redaction.settings())),
             (MODE, version(setup.mode).to_owned()),
         ];
@@ -479,8 +480,12 @@ impl Fingerprint {
 
     /// Sets the executors' settings.
     #[must_use]
-    pub(crate) fn with_executors(mut self, settings: &Json) -> Self {
-        self.set_executors(hash(settings));
+    pub(crate) fn with_executors(
+        mut self,
+        members: &[PreparedMember],
+        meaning: Option<&SelectedMeaning>,
+    ) -> Self {
+        self.set_executors(hash(&executor_settings(members, meaning)));
         self
     }
 

@@ -209,10 +209,9 @@ impl Bundle {
         })?;
         self.check_fingerprint(&setup)?;
         self.check_members(&workspace.redaction)?;
-        let meaning = match self.compares {
-            true => executor::configured_meaning(&workspace.registry, &workspace.config)?,
-            false => None,
-        };
+        let configured =
+            self.compares.then(|| executor::configured_meaning(&workspace.registry, &workspace.config));
+        let meaning = configured.transpose()?.flatten();
         if self.compares && meaning.is_none() {
             return Err(super::invalid(
                 "the queued assembly compares meanings, and this worker has neither `[meaning]` nor `[embedder]`",
@@ -221,19 +220,13 @@ impl Bundle {
         }
         let members = self.members.iter().map(|member| member.prepare(workspace));
         let members = members.collect::<Result<Vec<_>, Error>>()?;
-        let settings =
-            members.iter().map(|member| json!([&*member.id, member.executor.recorded_settings()])).collect();
-        let executors = match &meaning {
-            Some(meaning) => json!([Json::Array(settings), meaning.settings]),
-            None => Json::Array(settings),
-        };
         Ok(RunSpec {
             setup,
+            fingerprint: self.fingerprint.clone().with_executors(&members, meaning.as_ref()),
             members,
             redaction: workspace.redaction.clone(),
             setup_redactions: self.setup_redactions,
             report: Report::new(),
-            fingerprint: self.fingerprint.clone().with_executors(&executors),
             extensions: match self.kind {
                 BundleKind::Council => Extensions::default(),
                 BundleKind::Assembly => environment.registries.extensions(),

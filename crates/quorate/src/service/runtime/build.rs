@@ -527,16 +527,14 @@ impl PortBuilder<'_> {
         let conversation = substrate.about().conversation;
         for (at, speaker) in speakers.iter().enumerate() {
             let Some(Speaker { participant, member: config, .. }) = speaker else { continue };
-            let refused = executors(config)
-                .filter(|(executor, _)| executor.turn_schema() != config.executor.turn_schema())
-                .map(|(_, name)| {
-                    let first = &config.executor_name;
-                    let message =
-                        format!("`{name}` cannot stand in for `{first}`: its turns have another form");
-                    ConfigError::for_key("executor", message)
-                        .with_help("in `fallback`, name executors of the same kind")
-                })
-                .next();
+            let schema = config.executor.turn_schema();
+            let other = executors(config).find(|(executor, _)| executor.turn_schema() != schema);
+            let refused = other.map(|(_, name)| {
+                let first = &config.executor_name;
+                let message = format!("`{name}` cannot stand in for `{first}`: its turns have another form");
+                ConfigError::for_key("executor", message)
+                    .with_help("in `fallback`, name executors of the same kind")
+            });
             let mut checks = executors(config)
                 .map(|(executor, _)| executor.check_participant(participant, conversation.as_deref()));
             if let Some(refused) = refused.or_else(|| checks.find_map(Result::err)) {
