@@ -187,13 +187,8 @@ fn match_record(
     context: &CallContext,
 ) -> Match {
     let (redactor, took) = (&context.redactor, meter.took());
-    let (compared, error) = match result {
-        Ok(compared) => (compared, None),
-        Err(why) => {
-            let unknown = Comparison { model: meaning.model(), ..Comparison::default() };
-            (unknown, Some(redactor.redact(&why).0))
-        }
-    };
+    let (compared, error) = split(result.map_err(|why| redactor.redact(&why).0));
+    let compared = compared.unwrap_or_else(|| Comparison { model: meaning.model(), ..Comparison::default() });
     let hits = compared.scores.iter().filter(|score| score.is_hit);
     let record = Match {
         candidate: Some(one.candidate.clone()),
@@ -211,16 +206,13 @@ fn match_record(
     };
     let Meaning::Question(question) = meaning else { return record };
     let own = question.config.executor_name.to_string();
-    let asks_a_model = match record.error {
-        Some(_) => question.config.may_ask_a_model() && took.requests > 0,
-        None => compared.asked_a_model,
-    };
+    let may_have_asked = record.error.is_some() && took.requests > 0 && question.config.may_ask_a_model();
     let stand_in = compared.stand_in.map(|stand_in| stand_in.executor_name.to_string());
     Match {
         way: Some("question".to_owned()),
         stand_in_for: stand_in.is_some().then(|| own.clone()),
         executor: Some(stand_in.unwrap_or(own)),
-        asks_a_model: Some(asks_a_model),
+        asks_a_model: Some(compared.asked_a_model || may_have_asked),
         ..record
     }
 }

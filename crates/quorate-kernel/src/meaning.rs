@@ -1,6 +1,7 @@
 //! Compares texts with locked traits by meaning (L4): by the vectors of an embedder, or by a question to an executor.
 //! `extensions.rs` records the result; what a hit does is the protocol's.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -170,7 +171,7 @@ impl Meaning {
     pub(crate) fn comparison_limit(&self, one: &SemanticMatch) -> (u64, Amount) {
         match self {
             Meaning::Embedder(embedder) => {
-                let limit = embedder.call_limit(&compared_texts(one, &sentences(one)));
+                let limit = embedder.call_limit(&compared_texts(one, &places(one, sentence_spans)));
                 (0, limit.map(amount).unwrap_or_default())
             }
             Meaning::Question(question) => {
@@ -298,24 +299,26 @@ fn condition(locked: &str) -> String {
 
 /// Every passage with every trait.
 fn passages(one: &SemanticMatch) -> Result<Vec<SemanticHit>, String> {
-    let mut passages = Vec::new();
-    for (text, content) in one.texts.iter().enumerate().filter(|(_, content)| !content.trim().is_empty()) {
-        for span in parts(content) {
-            passages.extend((0..one.traits.len()).map(|which| place(which, text, &span)));
-        }
-        if passages.len() > MAX_QUESTIONS {
-            return Err(format!("its texts and traits take more than {MAX_QUESTIONS} questions"));
-        }
+    let places = places(one, parts);
+    if places.len() * one.traits.len() > MAX_QUESTIONS {
+        return Err(format!("its texts and traits take more than {MAX_QUESTIONS} questions"));
     }
-    Ok(passages)
+    let with_traits = |place| (0..one.traits.len()).map(move |which| SemanticHit { which, ..place });
+    Ok(places.into_iter().flat_map(with_traits).collect())
 }
 
-fn place(which: usize, text: usize, span: &std::ops::Range<usize>) -> SemanticHit {
-    SemanticHit { which, text, start: span.start, end: span.end, probability: None }
+/// The passages of all texts that are not blank, with the first trait.
+fn places(one: &SemanticMatch, split: fn(&str) -> Vec<Range<usize>>) -> Vec<SemanticHit> {
+    let texts = one.texts.iter().enumerate().filter(|(_, content)| !content.trim().is_empty());
+    let of_text = |(text, content): (usize, &Arc<str>)| {
+        let place = move |Range { start, end }| SemanticHit { which: 0, text, start, end, probability: None };
+        split(content).into_iter().map(place)
+    };
+    texts.flat_map(of_text).collect()
 }
 
 /// A text in parts that one question is about each.
-fn parts(text: &str) -> Vec<std::ops::Range<usize>> {
+fn parts(text: &str) -> Vec<Range<usize>> {
     let (mut parts, mut start) = (Vec::new(), 0);
     loop {
         let end = text.floor_char_boundary(start + MAX_PASSAGE_BYTES);
@@ -327,18 +330,9 @@ fn parts(text: &str) -> Vec<std::ops::Range<usize>> {
     }
 }
 
-/// A sentence: the number of its text, and its place in it.
-type Sentence = (usize, std::ops::Range<usize>);
-
-fn sentences(one: &SemanticMatch) -> Vec<Sentence> {
-    let of_text =
-        |(at, text): (usize, &Arc<str>)| sentence_spans(text).into_iter().map(move |span| (at, span));
-    one.texts.iter().enumerate().flat_map(of_text).collect()
-}
-
 /// The texts of which vectors are needed: the traits, then the sentences.
-fn compared_texts<'m>(one: &'m SemanticMatch, sentences: &[Sentence]) -> Vec<&'m str> {
-    let texts = sentences.iter().map(|(at, span)| &one.texts[*at][span.clone()]);
+fn compared_texts<'m>(one: &'m SemanticMatch, sentences: &[SemanticHit]) -> Vec<&'m str> {
+    let texts = sentences.iter().map(|place| &one.texts[place.text][place.start..place.end]);
     one.traits.iter().map(|locked| &**locked).chain(texts).collect()
 }
 
@@ -348,7 +342,7 @@ async fn by_vectors(
     one: &SemanticMatch,
     meter: &Meter,
 ) -> Result<Vec<Score>, String> {
-    let sentences = sentences(one);
+    let sentences = places(one, sentence_spans);
     let texts = compared_texts(one, &sentences);
     let vectors = embedder.embed(&texts, meter).await.map_err(|error| error.to_string())?;
     let length = vectors.first().map_or(0, Vec::len);
@@ -358,20 +352,20 @@ async fn by_vectors(
     let (traits, found) = vectors.split_at(one.traits.len());
     let mut scores = Vec::with_capacity(traits.len() * sentences.len());
     for (which, locked) in traits.iter().enumerate() {
-        for ((text, span), vector) in sentences.iter().zip(found) {
+        for (place, vector) in sentences.iter().zip(found) {
             let cosine = cosine(locked, vector);
             if cosine.is_nan() {
                 return Err("the embedder gave a vector without a direction".to_owned());
             }
             let is_hit = cosine >= embedder.threshold();
-            scores.push(Score { place: place(which, *text, span), score: f64::from(cosine), is_hit });
+            scores.push(Score { place: SemanticHit { which, ..*place }, score: f64::from(cosine), is_hit });
         }
     }
     Ok(scores)
 }
 
 /// The sentences of a text, and the text as a whole where it has several.
-fn sentence_spans(text: &str) -> Vec<std::ops::Range<usize>> {
+fn sentence_spans(text: &str) -> Vec<Range<usize>> {
     let mut spans = Vec::new();
     let mut start = 0;
     let ends = text.char_indices().filter(|(_, c)| matches!(c, '.' | '!' | '?' | '\n' | ';'));
