@@ -150,6 +150,12 @@ pub trait Observer: Send + Sync {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoopObserver;
 
+impl<F: Fn(RunEvent) + Send + Sync> Observer for F {
+    fn observe(&self, event: RunEvent) {
+        self(event);
+    }
+}
+
 impl Observer for NoopObserver {
     fn observe(&self, _: RunEvent) {}
 }

@@ -18,6 +18,7 @@ use super::builder::Quorate;
 use super::error::{Error, ErrorKind};
 use super::events::Run;
 use super::service::artifact::{self, Artifact};
+use super::service::estimate;
 use super::service::review::{self, severity};
 use super::service::run_spec::run_option_methods;
 use super::service::runs::Recorded;
@@ -222,7 +223,7 @@ impl Reviewing {
     pub fn estimate(&self) -> Result<Estimate, Error> {
         let Quorate { environment, places, .. } = &self.quorate;
         let artifact = self.artifact()?;
-        review::estimate(environment, places, &artifact, &self.request)
+        Ok(review::estimate(environment, places, &artifact, &self.request)?.0)
     }
 
     /// As [`estimate`](Self::estimate), with the time that the last review by the same council with the same executors
@@ -234,9 +235,12 @@ impl Reviewing {
     pub async fn estimate_with_time(&self) -> Result<Estimate, Error> {
         let Quorate { environment, places, .. } = &self.quorate;
         let artifact = self.artifact()?;
-        let estimate = review::estimate(environment, places, &artifact, &self.request)?;
-        let took = review::last_run_ms(environment, places, &artifact, &self.request).await;
-        Ok(Estimate { last_run_ms: took.ok().flatten().filter(|_| estimate.calls > 0), ..estimate })
+        let (mut estimate, workspace, spec) =
+            review::estimate(environment, places, &artifact, &self.request)?;
+        if estimate.calls > 0 {
+            estimate.last_run_ms = estimate::last_run_in(&workspace.ledger, &spec).await.ok().flatten();
+        }
+        Ok(estimate)
     }
 
     fn artifact(&self) -> Result<Cow<'_, Artifact>, Error> {

@@ -208,17 +208,6 @@ pub trait SweepObserver: Send + Sync {
     fn ended(&self, swept: &SweptFile);
 }
 
-/// Passes the waits of one review on to the observer of the sweep.
-struct WaitObserver(Arc<dyn SweepObserver>);
-
-impl Observer for WaitObserver {
-    fn observe(&self, event: RunEvent) {
-        if let Some(line) = event.wait_line() {
-            self.0.waiting(&line);
-        }
-    }
-}
-
 impl<F: Send + Sync + 'static> SweepObserver for Reporter<F> {
     fn planned(&self, reviews: usize) {
         self.update(|progress| progress.planned = u32::try_from(reviews).ok());
@@ -463,10 +452,16 @@ impl SweepRun {
             Some(report) => report,
             None => {
                 let indexed = self.session.sync_log_index().await?;
-                let observer = Arc::new(WaitObserver(self.observer.clone()));
-                review::start(&self.spec, &self.session, input, indexed, self.permit, observer).await?
+                let (spec, observer) = (&self.spec, self.observer());
+                review::start(spec, &self.session, input, indexed, self.permit, observer).await?
             }
         })
+    }
+
+    /// Passes the waits of one review on to the observer of the sweep.
+    fn observer(&self) -> Arc<dyn Observer> {
+        let observer = self.observer.clone();
+        Arc::new(move |event: RunEvent| event.wait_line().iter().for_each(|line| observer.waiting(line)))
     }
 
     /// Resumes a run that an interrupted sweep left open on the same text, so that no call is paid twice. Leaves alone
@@ -476,8 +471,7 @@ impl SweepRun {
         let run = self.undecided.get(&(artifact.display_name.clone(), artifact.sha256.clone()))?;
         let request =
             ResumeRequest { options: self.options.clone(), policy: self.policy, ..ResumeRequest::default() };
-        let observer = Arc::new(WaitObserver(self.observer.clone()));
-        let resumed = resume::resume(&self.session, run, &request, observer);
+        let resumed = resume::resume(&self.session, run, &request, self.observer());
         match resumed.await.ok()? {
             Recorded::Review(report) => Some(*report),
             Recorded::Decision(_) => None,

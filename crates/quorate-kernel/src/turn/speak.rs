@@ -14,7 +14,7 @@ use super::{Prompt, Speaker, Swarm, TurnFailure};
 use crate::attempts::{Consultation, MemberConfig, millis, no_answer_within, object};
 use crate::call::{self, CallContext, Recorder};
 use crate::conversation::{ConversationContext, MAX_TURN_BYTES, Turn, turn_key};
-use crate::observer::{Observer, RunEvent};
+use crate::observer::RunEvent;
 use crate::ports::ledger::{self, LedgerError};
 use crate::ports::telemetry::EventKind;
 
@@ -119,7 +119,14 @@ impl TurnQuestion {
             state,
             external_id: self.conversation.clone(),
         }));
-        let observer = Arc::new(WaitObserver { swarm: self.swarm.clone(), cycle: self.cycle });
+        let (swarm, cycle) = (self.swarm.clone(), self.cycle);
+        let observer = Arc::new(move |event: RunEvent| {
+            let line = event.wait_line();
+            if let (RunEvent::Waiting { member, wait, .. }, Some(line)) = (event, line) {
+                let waiting = EventKind::ParticipantWaiting { participant: member, line, ms: millis(wait) };
+                swarm.emit(cycle, waiting);
+            }
+        });
         let context = Arc::new(CallContext { observer, ..CallContext::clone(&self.call_context) });
         let recorder = self.recorder.clone();
         let mut asked = call::call(context, recorder, invoke.clone(), member, Arc::default(), None).await?;
@@ -176,22 +183,6 @@ impl TurnQuestion {
             schema: speaker.member.executor.turn_schema(),
             task: task.into(),
             extra_fields: marks,
-        }
-    }
-}
-
-/// Passes waits on to the runtime's telemetry.
-struct WaitObserver {
-    swarm: Arc<Swarm>,
-    cycle: u64,
-}
-
-impl Observer for WaitObserver {
-    fn observe(&self, event: RunEvent) {
-        let line = event.wait_line();
-        if let (RunEvent::Waiting { member, wait, .. }, Some(line)) = (event, line) {
-            let waiting = EventKind::ParticipantWaiting { participant: member, line, ms: millis(wait) };
-            self.swarm.emit(self.cycle, waiting);
         }
     }
 }

@@ -10,6 +10,7 @@ use quorate_kernel::ports::executor::Usage;
 use quorate_kernel::ports::ledger::Ledger as _;
 use quorate_kernel::prompt::Layout;
 use quorate_ledger::Store;
+use quorate_ledger::store::address::StoreAddress;
 use quorate_manifest::money::Money;
 use quorate_protocol::answers::Schema;
 use quorate_protocol::answers::samples::can_compare;
@@ -67,6 +68,23 @@ pub(crate) async fn last_run_ms<S: ProtocolSetup>(
     let Some(run) = store.last_decided(&council).await? else { return Ok(None) };
     let history = History::from_remaining_records(&run, store.records(&run).await?)?;
     Ok(Some(millis(history.wall)))
+}
+
+/// As [`last_run_ms`], from a ledger that is opened for it, if there is one.
+///
+/// # Errors
+/// As [`last_run_ms`].
+pub(crate) async fn last_run_in<S: ProtocolSetup>(
+    ledger: &StoreAddress,
+    spec: &RunSpec<S>,
+) -> Result<Option<u64>, Error> {
+    if !ledger.may_exist() {
+        return Ok(None);
+    }
+    let store = Box::pin(Store::open_at(ledger)).await?.store;
+    let took = last_run_ms(spec, &store).await;
+    store.close().await;
+    took
 }
 
 /// A member that is asked several times for each answer.

@@ -15,7 +15,6 @@ use quorate_diagnostics::{Body, Place, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::observer::Observer;
 use quorate_kernel::record::{RunOpened, TierSource};
-use quorate_ledger::Store;
 use quorate_ledger::council_log::IndexedLog;
 use quorate_ledger::store::lease::{LockOutcome, RunGuard};
 use quorate_manifest::config::{CouncilMember, ExecutorTable, Fallback};
@@ -196,7 +195,7 @@ pub(crate) fn estimate(
     places: &PathOverrides,
     artifact: &Artifact,
     request: &ReviewRequest,
-) -> Result<Estimate, Error> {
+) -> Result<(Estimate, Workspace, RunSpec<Setup>), Error> {
     let workspace = load(environment, places, artifact)?;
     let spec = build(environment, &workspace, &request.options, request.policy)?;
     let relative = relative_to_council(&workspace, artifact);
@@ -205,32 +204,10 @@ pub(crate) fn estimate(
     // The model's choice of a tier is not known beforehand.
     let may_be_due = classified.asks_model || is_due(tier, &relative, &artifact.sha256);
     if request.tier_policy == TierPolicy::Obey && !may_be_due {
-        return Ok(Estimate::default());
+        return Ok((Estimate::default(), workspace, spec));
     }
-    estimate::estimate(&spec, Part::new(PartKind::Artifact, &*artifact.display_name, &*artifact.text))
-}
-
-/// How long the last review by the same council with the same executors took, in milliseconds; `None` if the ledger has
-/// none. Creates no ledger.
-///
-/// # Errors
-/// If configuration or executor are unusable, or the ledger does not answer.
-#[crate::boxed]
-pub(crate) async fn last_run_ms(
-    environment: &Environment,
-    places: &PathOverrides,
-    artifact: &Artifact,
-    request: &ReviewRequest,
-) -> Result<Option<u64>, Error> {
-    let workspace = load(environment, places, artifact)?;
-    if !workspace.ledger.may_exist() {
-        return Ok(None);
-    }
-    let spec = build(environment, &workspace, &request.options, request.policy)?;
-    let store = Box::pin(Store::open_at(&workspace.ledger)).await?.store;
-    let took = estimate::last_run_ms(&spec, &store).await;
-    store.close().await;
-    took
+    let part = Part::new(PartKind::Artifact, &*artifact.display_name, &*artifact.text);
+    Ok((estimate::estimate(&spec, part)?, workspace, spec))
 }
 
 fn load(environment: &Environment, places: &PathOverrides, artifact: &Artifact) -> Result<Workspace, Error> {
@@ -331,18 +308,17 @@ pub(crate) fn select_executors<'w>(
     let mut built: Vec<(Choice<'w>, SelectedExecutor)> = Vec::new();
     let mut selected = Vec::new();
     for member in workspace.council.member_ids() {
+        let table = workspace.config.council_members.get(member);
         let choice = Choice::of(workspace, options, member);
         let mut executor = match built.iter().find(|(known, _)| known.is_same(&choice)) {
             Some((_, executor)) => executor.clone(),
             None => {
-                let place = workspace.config.council_members.get(member);
-                let mut executor = choice.build(workspace, place)?;
+                let mut executor = choice.build(workspace, table)?;
                 executor.limit_time(options.timeout);
                 built.push((choice, executor.clone()));
                 executor
             }
         };
-        let table = workspace.config.council_members.get(member);
         let samples = table.and_then(|table| table.samples).or(workspace.council.samples_of(member));
         executor.samples = samples.unwrap_or(1);
         executor.ensure_answers(match member {
