@@ -117,8 +117,8 @@ fn a_death_between_any_two_writes_is_repaired() {
 
         let writes = change["files"].as_array().expect("files");
         let steps = writes.len() + 3;
-        // Every third place of each change, from another one in turn; every place in the soak.
-        for step in (0..=steps).filter(|step| is_soak || step % 3 == at % 3) {
+        // Every sixth place of each change, from another one in turn; every place in the soak.
+        for step in (0..=steps).filter(|step| is_soak || step % 6 == at % 6) {
             let place = copy(&before);
             place.write("playbooks/_pending.json", &plan);
             for (name, _) in files(&left, ".quorate/keys/begun") {

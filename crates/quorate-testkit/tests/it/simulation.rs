@@ -11,9 +11,9 @@ const COUNCILS: Range<u64> = 0..500;
 /// How many assemblies.
 const ASSEMBLIES: Range<u64> = 0..1_000;
 /// How many swarms.
-const SWARMS: Range<u64> = 0..500;
+const SWARMS: Range<u64> = 0..250;
 /// How many conversations are disturbed at each of their steps.
-const SWEPT: Range<u64> = 0..6;
+const SWEPT: Range<u64> = 0..4;
 
 /// The seeds of the environment variable, else the default seeds.
 fn seeds(ordinary: Range<u64>) -> Range<u64> {
@@ -108,7 +108,7 @@ fn swarms_survive_every_fault() {
          {interrupts} interrupts, {bare} without stamps, {crowded} with two processes of a manifest at once",
         sum(|one| one.turns),
     );
-    if many >= 500 {
+    if many >= 250 {
         let enough = answers > 8 * many && failed > many && guarded > many / 2;
         assert!(enough, "participants answer, fail and loop: {answers}, {failed}, {guarded}");
         assert!(deaths > many / 2 && interrupts > many / 4, "{deaths} deaths, {interrupts} interrupts");
@@ -127,7 +127,7 @@ fn swarms_survive_a_fault_at_every_boundary_of_a_cycle() {
     let simulations = came.iter().map(|one| one.simulations).sum::<usize>();
     let disturbed: BTreeSet<_> = came.into_iter().flat_map(|one| one.disturbed).collect();
     println!("{simulations} simulations, {} boundaries", disturbed.len());
-    if seeds.count() >= 6 {
+    if seeds.count() >= 4 {
         let boundaries = [
             "the tail is read",
             "a look back",

@@ -434,13 +434,13 @@ mod tests {
             "# all users say\n",
             "\"it ",
         ] {
-            let text = format!("{english}{}", unit.repeat(200_000 / unit.len()));
+            let text = format!("{english}{}", unit.repeat(60_000 / unit.len()));
             let started = std::time::Instant::now();
             let document = Document::parse("", &text);
             let reading = LensReview::first_round(Lens::General, &document, &criteria);
             assert!(reading.to_answer().is_object());
             assert!(
-                started.elapsed() < std::time::Duration::from_secs(10),
+                started.elapsed() < std::time::Duration::from_secs(3),
                 "{unit:?} {:?}",
                 started.elapsed()
             );

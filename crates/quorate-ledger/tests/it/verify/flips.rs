@@ -14,7 +14,7 @@ use sqlx::{AssertSqlSafe, Row as _, SqliteConnection};
 use super::world::World;
 
 /// The number of changed bits, over all shares of the tests.
-const FLIPS: u64 = 4_000;
+const FLIPS: u64 = 2_000;
 /// The number of tests that share them. Each is a separate process.
 const SHARES: u64 = 4;
 
