@@ -448,8 +448,13 @@ impl MemberConfig {
 
     /// Whether the member's executor or one of its stand-ins asks a model.
     pub(crate) fn may_ask_a_model(&self) -> bool {
-        let stand_ins = self.stand_ins.iter().map(|stand_in| &stand_in.executor);
-        stand_ins.chain([&self.executor]).any(|executor| executor.about().asks_a_model)
+        self.executors().any(|(executor, _)| executor.about().asks_a_model)
+    }
+
+    /// The member's own executor, then its stand-ins, with their names.
+    pub fn executors(&self) -> impl Iterator<Item = (&dyn Executor, &Arc<str>)> {
+        let stand_ins = self.stand_ins.iter().map(|one| (&*one.executor, &one.executor_name));
+        std::iter::once((&*self.executor, &self.executor_name)).chain(stand_ins)
     }
 }
 

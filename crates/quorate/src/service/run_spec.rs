@@ -368,7 +368,8 @@ fn executors_used<'a>(executors: impl Iterator<Item = &'a SelectedExecutor>) -> 
     used
 }
 
-fn executor_settings(members: &[PreparedMember], meaning: Option<&SelectedMeaning>) -> Json {
+/// The settings that the fingerprint covers of executors and of what compares meanings.
+pub(crate) fn executor_settings(members: &[PreparedMember], meaning: Option<&SelectedMeaning>) -> Json {
     let of_members = members.iter().map(|member| json!([&*member.id, member.executor.recorded_settings()]));
     match meaning {
         Some(meaning) => json!([of_members.collect::<Json>(), meaning.settings]),
@@ -480,12 +481,8 @@ impl Fingerprint {
 
     /// Sets the executors' settings.
     #[must_use]
-    pub(crate) fn with_executors(
-        mut self,
-        members: &[PreparedMember],
-        meaning: Option<&SelectedMeaning>,
-    ) -> Self {
-        self.set_executors(hash(&executor_settings(members, meaning)));
+    pub(crate) fn with_executors(mut self, settings: &Json) -> Self {
+        self.set_executors(hash(settings));
         self
     }
 

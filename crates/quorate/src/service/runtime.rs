@@ -16,7 +16,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_diagnostics::{Body, Report, codes};
-use quorate_kernel::attempts::StandIn;
 use quorate_kernel::budget::Caps;
 use quorate_kernel::conversation::{Participant, Turn};
 use quorate_kernel::ports::ledger::{Ledger as _, Record};
@@ -306,16 +305,14 @@ impl OpenRuntime {
         let caps = caps.unwrap_or(self.runtime.caps);
         trust::admit(environment, self.runtime.trust_requests())?;
         for speaker in &self.runtime.ports.speakers {
-            let (name, executor) = (&speaker.member.executor_name, &*speaker.member.executor);
-            let stand_ins = &speaker.member.stand_ins;
-            let can_stand_in =
-                |one: &StandIn| executor::installed(&one.executor_name, &*one.executor).is_ok();
-            if executor.recordings().is_some() || !stand_ins.iter().any(can_stand_in) {
-                executor::installed(name, executor)?;
+            let member = &speaker.member;
+            let mut stand_ins = member.executors().skip(1);
+            let can_stand_in = stand_ins.any(|(executor, name)| executor::installed(name, executor).is_ok());
+            if member.executor.recordings().is_some() || !can_stand_in {
+                executor::installed(&member.executor_name, &*member.executor)?;
             }
-            budget::ensure_holdable(&caps, name, executor)?;
-            for stand_in in stand_ins.iter() {
-                budget::ensure_holdable(&caps, &stand_in.executor_name, &*stand_in.executor)?;
+            for (executor, name) in member.executors() {
+                budget::ensure_holdable(&caps, name, executor)?;
             }
         }
         let Runtime { id, ports, environment, redactor, .. } = &*self.runtime;

@@ -22,7 +22,9 @@ use crate::error::Error;
 use crate::service::environment::Environment;
 use crate::service::executor::{self, SelectedBy, SelectedExecutor};
 use crate::service::redaction::Redaction;
-use crate::service::run_spec::{Fingerprint, PreparedMember, ProtocolSetup, RunOptions, RunSpec};
+use crate::service::run_spec::{
+    Fingerprint, PreparedMember, ProtocolSetup, RunOptions, RunSpec, executor_settings,
+};
 use crate::service::workspace::Workspace;
 
 /// The version of the format; a worker refuses others.
@@ -222,7 +224,10 @@ impl Bundle {
         let members = members.collect::<Result<Vec<_>, Error>>()?;
         Ok(RunSpec {
             setup,
-            fingerprint: self.fingerprint.clone().with_executors(&members, meaning.as_ref()),
+            fingerprint: self
+                .fingerprint
+                .clone()
+                .with_executors(&executor_settings(&members, meaning.as_ref())),
             members,
             redaction: workspace.redaction.clone(),
             setup_redactions: self.setup_redactions,

@@ -74,10 +74,9 @@ pub(crate) fn build(
     let registries = &environment.registries;
     let resolved = &input.resolution.resolved;
     let compares = resolved.match_mode == MatchMode::Semantic && !resolved.locked_traits.is_empty();
-    let meaning = match compares && !registries.has_embedder() {
-        true => executor::configured_meaning(&workspace.registry, &workspace.config)?,
-        false => None,
-    };
+    let configured = (compares && !registries.has_embedder())
+        .then(|| executor::configured_meaning(&workspace.registry, &workspace.config));
+    let meaning = configured.transpose()?.flatten();
     let redaction = &workspace.redaction;
     let setup = Setup {
         embeds: registries.has_embedder() || meaning.is_some(),

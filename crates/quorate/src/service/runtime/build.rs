@@ -13,7 +13,7 @@ use quorate_kernel::attempts::MemberConfig;
 use quorate_kernel::conversation::{Capability, Participant, Tools};
 use quorate_kernel::ports::dispatcher::Dispatcher;
 use quorate_kernel::ports::effectors::Effectors;
-use quorate_kernel::ports::executor::{ConfigError, Executor, Servers, Settings, SideEffect};
+use quorate_kernel::ports::executor::{ConfigError, Servers, Settings, SideEffect};
 use quorate_kernel::ports::provisioning::Provisioning;
 use quorate_kernel::ports::state::State;
 use quorate_kernel::ports::substrate::Substrate;
@@ -528,14 +528,15 @@ impl PortBuilder<'_> {
         for (at, speaker) in speakers.iter().enumerate() {
             let Some(Speaker { participant, member: config, .. }) = speaker else { continue };
             let schema = config.executor.turn_schema();
-            let other = executors(config).find(|(executor, _)| executor.turn_schema() != schema);
+            let other = config.executors().find(|(executor, _)| executor.turn_schema() != schema);
             let refused = other.map(|(_, name)| {
                 let first = &config.executor_name;
                 let message = format!("`{name}` cannot stand in for `{first}`: its turns have another form");
                 ConfigError::for_key("executor", message)
                     .with_help("in `fallback`, name executors of the same kind")
             });
-            let mut checks = executors(config)
+            let mut checks = config
+                .executors()
                 .map(|(executor, _)| executor.check_participant(participant, conversation.as_deref()));
             if let Some(refused) = refused.or_else(|| checks.find_map(Result::err)) {
                 let at = participant_place(self.document, at, refused.key.as_deref().unwrap_or("executor"));
@@ -582,7 +583,7 @@ impl PortBuilder<'_> {
     /// Warns about servers that an executor does not pass on.
     fn warn_unpassed_servers(&mut self, Speaker { participant, member: config, .. }: &Speaker) {
         let Some(server) = participant.tools.servers.first() else { return };
-        let mut executors = executors(config);
+        let mut executors = config.executors();
         let Some((_, name)) = executors.find(|(executor, _)| !executor.forwards_mcp_servers()) else {
             return;
         };
@@ -599,7 +600,7 @@ impl PortBuilder<'_> {
     /// Warns about a participant for which the remote side may also answer.
     fn warn_double_answers(&mut self, at: usize, Speaker { participant, member: config, .. }: &Speaker) {
         // The remote side answers only because it is asked from here, so its answer is posted once.
-        if executors(config).all(|(executor, _)| executor.returns_answer_only()) {
+        if config.executors().all(|(executor, _)| executor.returns_answer_only()) {
             return;
         }
         let Some(operator) = participant.operator() else { return };
@@ -613,12 +614,6 @@ impl PortBuilder<'_> {
         let at = participant_place(self.document, at, "meta.operatorId");
         self.cautions.warn(codes::ORCHESTRATOR_COEXISTS, body.at(at).help(help));
     }
-}
-
-/// The executors of a member, its own first, with their names.
-fn executors(config: &MemberConfig) -> impl Iterator<Item = (&dyn Executor, &Arc<str>)> {
-    let stand_ins = config.stand_ins.iter().map(|stand_in| (&*stand_in.executor, &stand_in.executor_name));
-    std::iter::once((&*config.executor, &config.executor_name)).chain(stand_ins)
 }
 
 /// Adds the shared connections to the servers that adapters get. It does not connect yet.
