@@ -90,7 +90,7 @@ fn a_vote_follows_the_probability_which_is_recorded() {
 }
 
 #[test]
-fn a_decision_model_chooses_who_speaks_next_and_is_no_participant() {
+fn a_decision_model_chooses_who_speaks_next_and_cannot_be_a_participant() {
     let manifest = |bo: &str| {
         format!(
             "schema: agentruntimes/v1\nkind: MultiAgentRuntime\nid: talk\nparticipants:\n\

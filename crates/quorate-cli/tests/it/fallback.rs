@@ -120,6 +120,7 @@ fn consultations(place: &TestDir, run: &Value) -> Vec<Value> {
 
 const DOWN: Reply = Reply::Error(503, r#"{"error": {"message": "no capacity"}}"#);
 
+// X4
 #[test]
 fn a_stand_in_answers_for_a_service_that_is_down_and_every_view_says_so() {
     let (down, good) = (Server::start(DOWN), Server::start(Reply::Answer));
@@ -188,6 +189,7 @@ fn a_file_that_a_stand_in_judged_is_judged_again_once_the_service_is_back() {
     assert_eq!(sweep()["fate"], "already_judged");
 }
 
+// X4
 #[test]
 fn only_failures_of_the_service_lead_to_a_stand_in() {
     let refused = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -240,8 +242,9 @@ fn only_failures_of_the_service_lead_to_a_stand_in() {
     assert_eq!((&report["executor"], good.calls()), (&json!("local"), 9), "missing program: {report}");
 }
 
+// X4
 #[test]
-fn a_service_that_says_nothing_is_left_after_its_own_timeout() {
+fn a_silent_service_is_given_up_after_its_own_timeout() {
     let (silent, good) = (Server::start(Reply::Nothing), Server::start(Reply::Answer));
     let opus = silent.table("opus", "timeout = \"1s\"\nfallback = [\"local\"]");
     let place = place(&opus, &good.table("local", ""), "");
@@ -250,6 +253,7 @@ fn a_service_that_says_nothing_is_left_after_its_own_timeout() {
     assert!(tried["message"].as_str().unwrap().contains("1 s"), "{report}");
 }
 
+// X4
 #[test]
 fn without_an_answer_every_reason_is_given() {
     let (one, two) =
@@ -280,6 +284,7 @@ fn the_list_of_a_member_replaces_that_of_its_executor_and_a_person_replaces_both
     assert_eq!(report["executor"], "opus");
 }
 
+// X8
 #[test]
 fn the_calls_of_stand_ins_count() {
     let (down, good) = (Server::start(DOWN), Server::start(Reply::Answer));
@@ -319,6 +324,7 @@ fn an_estimate_names_the_stand_ins() {
     assert_eq!((down.calls(), good.calls()), (0, 0));
 }
 
+// X7
 #[test]
 fn a_run_that_was_killed_asks_again_only_for_what_is_missing() {
     let (down, slow) = (Server::start(DOWN), Server::start(Reply::Nothing));
@@ -389,6 +395,7 @@ fn a_list_that_cannot_be_followed_is_refused_with_its_place() {
     }
 }
 
+// X14
 #[test]
 fn a_stand_in_is_named_by_what_needs_trust() {
     let (down, good) = (Server::start(DOWN), Server::start(Reply::Answer));

@@ -319,7 +319,7 @@ fn questions_under_way_count_when_their_process_ends() {
 
 // L4
 #[test]
-fn a_model_that_gives_no_usable_probability_lets_nothing_pass() {
+fn an_unusable_probability_lets_no_text_pass() {
     let named = |answer: &str| {
         let answer = answer.to_owned();
         move |request: &Value| {
@@ -626,7 +626,7 @@ fn stand_ins_of_questions_are_planned_and_belong_to_the_fingerprint() {
 }
 
 #[test]
-fn tiers_that_nothing_reads_are_a_warning_of_check() {
+fn check_warns_of_tiers_that_nothing_reads() {
     let script = "[executors.asked]\nkind = \"script\"\npath = \"answers.json\"\n";
     for (classifier, tiers, warns) in [
         ("", "asked", true),

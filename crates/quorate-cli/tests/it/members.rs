@@ -385,7 +385,7 @@ fn an_error_of_a_cli_is_quoted_with_its_subtype() {
 }
 
 #[test]
-fn content_credentials_are_in_no_prompt() {
+fn no_prompt_contains_content_credentials() {
     let place = TestDir::shell("answer", "");
     let draft = place.read("draft.md");
     let bytes = b"C2PATXT\0\x01\0\0\x0f\xa0".iter().copied().chain(std::iter::repeat_n(0x41, 4_000));

@@ -71,6 +71,7 @@ fn the_answer_of_most_samples_counts_and_every_view_shows_the_spread() {
     place.run(&["ledger", "verify"]).assert_code(0);
 }
 
+// X5
 #[test]
 fn failed_samples_never_approve_and_the_report_lists_the_reasons() {
     let fail = json!({"$fail": "HTTP 503"});
@@ -147,6 +148,7 @@ fn every_place_for_samples_is_read_and_other_numbers_are_refused() {
     refused.assert_stderr_contains("samples");
 }
 
+// X8
 #[test]
 fn the_cost_of_samples_is_stated_before_the_run_and_kept_within_the_budget() {
     let place = sampled(&split(), "");
@@ -172,6 +174,7 @@ fn the_cost_of_samples_is_stated_before_the_run_and_kept_within_the_budget() {
     assert_eq!((&first["status"], &first["answer"]), (&json!("over_budget"), &Value::Null), "{report}");
 }
 
+// X7
 #[test]
 fn a_killed_run_does_not_ask_again_for_recorded_samples() {
     let slow = json!({"$delay_ms": 60_000, "answer": position(false, "")});
@@ -196,7 +199,7 @@ fn a_killed_run_does_not_ask_again_for_recorded_samples() {
 }
 
 #[test]
-fn members_of_an_assembly_have_samples_and_a_tie_is_no_yes() {
+fn members_of_an_assembly_have_samples_and_a_tie_is_not_a_yes() {
     for (second, third, yes, note) in [
         ("yes", "no", 1.0, "cfo: vote yes in 2 of 3 samples, no in 1."),
         ("no", "no", 0.0, "cfo: vote no in 2 of 3 samples, yes in 1."),

@@ -392,8 +392,9 @@ fn waits(events: &[RunEvent]) -> Vec<Wait> {
     events.iter().filter_map(wait).collect()
 }
 
+// X4
 #[tokio::test(start_paused = true)]
-async fn waits_over_two_seconds_are_told_and_retries_are_counted() {
+async fn waits_over_two_seconds_are_reported_and_retries_are_counted() {
     let asked = |seconds| failed(Retry::After(Duration::from_secs(seconds)));
     // The service asks for waits; a wait of no time takes a retry.
     let answers = vec![asked(1), asked(8), asked(0), asked(3), reply(ANSWER)];

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn of_equal_positions_the_middle_verdict_is_returned() {
+    fn the_middle_verdict_of_equal_positions_is_returned() {
         let samples = ["hold", "ship", "revise"].map(|verdict| position(false, false, verdict)).to_vec();
         assert_eq!(chosen(Schema::FirstAnswer, &samples), (Some(2), 3));
         let samples = ["hold", "ship", "hold"].map(|verdict| position(true, false, verdict)).to_vec();
@@ -260,6 +260,7 @@ mod tests {
     }
 
     proptest! {
+        // X5
         #[test]
         fn a_stricter_or_failed_sample_never_makes_the_result_milder(
             mut samples in prop::collection::vec(prop::option::of(any::<(bool, bool)>()), 1..10),

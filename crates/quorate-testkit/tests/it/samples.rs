@@ -101,6 +101,7 @@ async fn run(script: &'static str, caps: Caps) -> (Json, Json, Vec<Json>) {
     recorded(&ledger).await
 }
 
+// X5
 #[tokio::test(start_paused = true)]
 async fn the_answer_of_most_samples_counts_and_a_failed_sample_never_approves() {
     for (script, verdict, answered, agree, chosen) in [
@@ -145,6 +146,7 @@ async fn one_sample_is_recorded_as_before() {
     assert!(attempts[0].get("sample").is_none() && attempts[0].get("prompt_sha256").is_none());
 }
 
+// X8
 #[tokio::test(start_paused = true)]
 async fn a_sample_without_a_call_in_the_budget_counts_as_failed() {
     // Each deliberator has one call; the further ones are for samples.
@@ -165,6 +167,7 @@ async fn a_sample_without_a_call_in_the_budget_counts_as_failed() {
     }
 }
 
+// X7
 #[tokio::test(start_paused = true)]
 async fn a_resumed_run_asks_only_for_samples_without_a_recorded_answer() {
     let (ledger, log) = (Arc::new(Memory::new()), Log::default());
@@ -218,8 +221,9 @@ async fn killed(script: &'static str) -> (Arc<Memory>, History) {
     (ledger, history)
 }
 
+// X7, X8
 #[tokio::test(start_paused = true)]
-async fn recorded_samples_count_where_no_call_is_left() {
+async fn recorded_samples_count_if_no_call_is_left() {
     for (script, agree, answer) in [("nhn", 2, json!(1)), ("nhb", 1, json!(3)), ("nh", 0, Json::Null)] {
         let (ledger, history) = killed(script).await;
         let (caps, log) = (Caps { calls: Some(history.calls), ..Caps::default() }, Log::default());

@@ -116,6 +116,7 @@ async fn asked(behaviours: &[Behaviour], caps: Caps) -> Outcome {
     Outcome { asked, numbers, result, consultation, attempts: data }
 }
 
+// X4
 #[tokio::test(start_paused = true)]
 async fn a_stand_in_is_asked_after_the_retries_of_a_service_that_fails() {
     // The first executor has one retry, a stand-in none.
@@ -143,6 +144,7 @@ async fn a_stand_in_is_asked_after_the_retries_of_a_service_that_fails() {
     }
 }
 
+// X4
 #[tokio::test(start_paused = true)]
 async fn the_record_names_the_executor_that_answered_and_those_before_it() {
     let Outcome { consultation, attempts, numbers, .. } =
@@ -170,6 +172,7 @@ async fn the_record_names_the_executor_that_answered_and_those_before_it() {
     assert_eq!(attempts[0]["executor"], Json::Null);
 }
 
+// X4
 #[tokio::test(start_paused = true)]
 async fn a_failure_has_the_reason_of_every_executor() {
     let (absent, message) = asked(&[Down, Hangs, Down], Caps::default()).await.result.unwrap_err();
@@ -185,8 +188,9 @@ async fn a_failure_has_the_reason_of_every_executor() {
     assert!(message.is_some_and(|message| message.starts_with("`first`: scripted to fail; `second`: ")));
 }
 
+// X4, X8
 #[tokio::test(start_paused = true)]
-async fn without_a_call_left_no_stand_in_is_asked() {
+async fn no_stand_in_is_asked_if_the_budget_has_no_call_left() {
     let caps = |calls| Caps { calls: Some(calls), ..Caps::default() };
     // The retry of the first executor takes the second call.
     for (calls, order) in [(1, &["first"][..]), (2, &["first", "first"]), (3, &["first", "first", "second"])]

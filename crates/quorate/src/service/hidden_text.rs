@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_says_once_what_is_hidden() {
+    fn a_run_notes_hidden_text_once() {
         let hidden = |credentials, invisible, line| {
             let hidden = HiddenText { credentials, invisible, line, ..HiddenText::default() };
             notes(&RunOpened { hidden: Some(hidden), ..RunOpened::default() })

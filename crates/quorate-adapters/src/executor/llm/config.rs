@@ -557,7 +557,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn silence_before_the_first_byte_counts_where_a_table_says_so_or_the_server_is_far() {
+    fn silence_before_the_first_byte_counts_if_idle_is_set_or_the_server_is_remote() {
         let waits = |more: &str, address: &str| {
             let mut block = serde_json::json!({"base_url": address, "model": "m"});
             if !more.is_empty() {

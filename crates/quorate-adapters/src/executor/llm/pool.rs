@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn half_the_calls_lasts_a_minute_and_calls_sent_together_count_once() {
+    async fn halved_calls_last_a_minute_and_calls_sent_together_count_once() {
         let pool = pool(8);
         let sent = async || pool.start(later(), &Progress::default()).await.unwrap();
         let together = [sent().await, sent().await, sent().await, sent().await];
@@ -481,7 +481,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_wait_holds_for_all_calls_and_is_told() {
+    async fn a_wait_applies_to_all_calls_and_is_reported() {
         let told: Arc<Mutex<Vec<(String, Duration)>>> = Arc::default();
         let kept = told.clone();
         let progress = Progress::default()

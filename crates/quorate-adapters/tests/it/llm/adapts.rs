@@ -181,7 +181,7 @@ async fn a_schema_gives_way_step_by_step_and_several_fields_one_after_the_other(
 }
 
 #[tokio::test]
-async fn what_a_server_needs_is_remembered_and_said_once() {
+async fn the_changes_for_a_server_are_remembered_and_reported_once() {
     let refused = openai(
         "Unsupported parameter: 'max_tokens' is not supported. Use 'max_completion_tokens' instead.",
         json!("max_tokens"),
@@ -205,7 +205,7 @@ async fn what_a_server_needs_is_remembered_and_said_once() {
 }
 
 #[tokio::test]
-async fn what_no_other_request_mends_is_one_request_and_names_the_key() {
+async fn an_error_that_no_change_avoids_takes_one_request_and_names_the_key() {
     for (name, code, body, says) in [
         ("key", "401 Unauthorized", plain("stream_options is not allowed"), ""),
         ("limit", "429 Too Many Requests", plain("max_tokens is not supported"), ""),
@@ -426,7 +426,7 @@ fn keys_of_other_tools_are_refused_with_ours() {
 }
 
 #[tokio::test]
-async fn a_local_server_is_asked_for_less_and_one_at_a_time() {
+async fn a_local_server_gets_smaller_requests_one_at_a_time() {
     let most = |block: Value| {
         let executor = build(block).unwrap();
         executor.call_limit(0, Schema::PlainText).unwrap().tokens

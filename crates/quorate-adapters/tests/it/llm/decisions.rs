@@ -104,7 +104,7 @@ fn chosen(api: Api, option: Value, probabilities: &[(&str, Value)]) -> Value {
 }
 
 #[test]
-fn what_is_not_an_answer_to_a_yes_or_no_question_is_a_fault() {
+fn an_invalid_answer_to_a_yes_or_no_question_is_a_fault() {
     for api in Api::ALL {
         for fine in [json!(0), json!(1), json!(0.5), json!(1.0), json!(1e-9)] {
             let p = fine.as_f64().unwrap();
@@ -167,7 +167,7 @@ fn what_is_not_an_answer_to_a_yes_or_no_question_is_a_fault() {
 }
 
 #[test]
-fn what_is_not_one_of_the_options_is_a_fault() {
+fn an_answer_outside_of_the_options_is_a_fault() {
     let half = || json!(0.5);
     for api in Api::ALL {
         let question = choice(2);
@@ -328,7 +328,7 @@ async fn the_question_is_the_hosts_and_the_material_is_the_state() {
 }
 
 #[tokio::test]
-async fn a_decision_model_is_no_deliberator_and_is_not_called() {
+async fn a_decision_model_cannot_be_a_deliberator_and_is_not_called() {
     let server = DecisionServer::start(|_, _| 1.0);
     for api in Api::ALL {
         let executor = executor(api, &server, json!({}));
@@ -352,7 +352,7 @@ async fn a_decision_model_is_no_deliberator_and_is_not_called() {
 }
 
 #[tokio::test]
-async fn a_bad_answer_is_no_failure_of_the_service() {
+async fn a_bad_answer_does_not_count_as_a_failure_of_the_service() {
     for api in Api::ALL {
         for body in
             ["{}", "[]", "no", "", "{\"answers\": {\"decision\": {\"type\": \"noul\", \"noul\": NaN}}}"]
@@ -392,7 +392,7 @@ async fn addresses_with_and_without_a_version_are_accepted() {
 }
 
 #[test]
-fn settings_that_mean_nothing_are_refused_by_their_key() {
+fn settings_without_effect_are_refused_and_named() {
     for (more, key) in [
         (json!({"threshold": 0}), "threshold"),
         (json!({"threshold": 1.1}), "threshold"),

@@ -161,7 +161,7 @@ fn content_is_text_a_part_or_a_list_of_parts() {
 }
 
 #[test]
-fn a_foreign_reason_with_the_final_event_is_an_answer() {
+fn an_unknown_reason_with_the_final_event_is_an_answer() {
     let words = [
         "end_turn",
         "eos",
@@ -343,7 +343,7 @@ fn a_stream_may_be_framed_in_many_ways() {
 }
 
 #[test]
-fn a_stream_that_is_cut_is_no_answer() {
+fn a_stream_that_is_cut_is_not_an_answer() {
     let all = plain_chat("stop");
     let cut = &all[..3];
     for body in [
@@ -386,7 +386,7 @@ fn a_stream_that_is_cut_is_no_answer() {
 }
 
 #[test]
-fn a_failure_after_a_part_of_the_answer_is_no_answer() {
+fn a_failure_after_a_part_of_the_answer_is_not_an_answer() {
     let part = sse(&[chunk(json!({"content": ANSWER}), Value::Null)]);
     let error = json!({"code": 500, "message": "slot failed", "type": "server_error"});
     for (said, kind) in [
@@ -613,7 +613,7 @@ fn errors_in_a_success_have_their_status_in_every_spelling() {
 }
 
 #[test]
-fn usage_that_cannot_be_read_is_unknown_and_no_error() {
+fn unreadable_usage_is_unknown_and_not_an_error() {
     for (count, read_as) in [
         (json!(2500), Some(2500)),
         (json!(2500.0), Some(2500)),
@@ -658,7 +658,7 @@ fn usage_that_cannot_be_read_is_unknown_and_no_error() {
 }
 
 #[test]
-fn a_field_that_is_not_needed_fails_no_response() {
+fn an_unneeded_field_never_fails_a_response() {
     let odd = [
         json!(null),
         json!(7),
@@ -701,7 +701,7 @@ fn a_field_that_is_not_needed_fails_no_response() {
 }
 
 #[test]
-fn of_several_choices_the_first_counts() {
+fn the_first_of_several_choices_counts() {
     let choice = |index: Value, content: &str| json!({"index": index, "message": {"content": content}, "finish_reason": "stop"});
     for choices in [
         json!([choice(json!(0), ANSWER), choice(json!(1), "other")]),
@@ -717,7 +717,7 @@ fn of_several_choices_the_first_counts() {
 }
 
 #[test]
-fn a_sign_of_life_is_one_on_every_wire() {
+fn keep_alives_are_recognized_on_every_wire() {
     for wire in Wire::ALL {
         for line in [
             ": keepalive\n",

@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn stray_lines_around_an_envelope_are_no_part_of_it() {
+    fn stray_lines_around_an_envelope_are_ignored() {
         for stray in [
             "Warning: no stdin data received in 3s, proceeding without it.",
             "npm notice\nnpm notice New major version of npm available! 10.9.0 -> 11.0.0\nnpm notice",
@@ -363,7 +363,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_cut_off_or_contradicts_itself_is_no_answer() {
+    fn a_cut_or_contradictory_output_is_not_an_answer() {
         let other = CLAUDE.replace(":1", ":2");
         assert_eq!(read(&values(&format!("{CLAUDE}\n{other}"))), Err(ReplyError::Ambiguous));
         assert_eq!(
