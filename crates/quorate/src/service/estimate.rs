@@ -200,12 +200,10 @@ impl Estimate {
     /// Adds the expected cost of other runs.
     pub fn add(&mut self, other: Estimate) {
         other.executors.into_iter().for_each(|executor| self.add_executor(executor));
-        other.samples.into_iter().for_each(|sampled| self.add_sampled(sampled));
-    }
-
-    fn add_sampled(&mut self, sampled: SampledMember) {
-        if !self.samples.contains(&sampled) {
-            self.samples.push(sampled);
+        for sampled in other.samples {
+            if !self.samples.contains(&sampled) {
+                self.samples.push(sampled);
+            }
         }
     }
 
@@ -298,10 +296,12 @@ pub(crate) fn estimate<S: ProtocolSetup>(spec: &RunSpec<S>, part: Part) -> Resul
             {
                 let prompt = layout.prompt(invoke, &member.context, &member.prompt);
                 let samples = if can_compare(invoke.schema) { member.executor.samples } else { 1 };
-                for _ in 0..samples {
-                    all.add_executor(ExecutorEstimate::of(&member.executor, invoke, &prompt.text));
-                }
-                SampledMember::of(member).into_iter().for_each(|sampled| all.add_sampled(sampled));
+                let executor = ExecutorEstimate::of(&member.executor, invoke, &prompt.text);
+                all.add(Estimate {
+                    executors: vec![executor; samples as usize],
+                    samples: SampledMember::of(member).into_iter().collect(),
+                    ..Estimate::default()
+                });
             }
             events.extend(made_up_event(command, 5));
         }

@@ -112,21 +112,20 @@ fn selected_byte(c: char) -> Option<u8> {
 /// The number of invisible characters that neither a script nor an emoji needs, if it is at least `least`, and the line
 /// where the longest row of them begins.
 fn invisible_block(text: &str, least: usize) -> HiddenText {
-    let (mut count, mut row, mut end) = (0, 0, 0);
+    let (mut count, mut row, mut start, mut end) = (0, 0, 0, 0);
     let mut longest = (0, 0);
     for (at, c) in find_invisible(text).filter(|(at, c)| !is_needed(text, *at, *c)) {
         count += 1;
-        row = if at == end { row + 1 } else { 1 };
+        (row, start) = if at == end { (row + 1, start) } else { (1, at) };
         end = at + c.len_utf8();
         if row > longest.0 {
-            longest = (row, end);
+            longest = (row, start);
         }
     }
     if count < least {
         return HiddenText::default();
     }
-    let start = text[..longest.1].char_indices().rev().nth(longest.0 - 1).map_or(0, |(at, _)| at);
-    let line = text[..start].matches('\n').count() + 1;
+    let line = text[..longest.1].matches('\n').count() + 1;
     HiddenText { invisible: Some(count as u64), line: Some(line as u64), ..HiddenText::default() }
 }
 

@@ -6,7 +6,7 @@ use quorate_protocol::policy::Verdict;
 
 use super::doc::{Doc, Table, Text, Tone};
 use super::wording::{amount, cost, digit_groups, dollars, last_run};
-use crate::service::estimate::{Estimate, Estimates, ExecutorEstimate, SampledMember};
+use crate::service::estimate::{Estimate, Estimates, ExecutorEstimate, SampledMember, StandInEstimate};
 use crate::sweep::{Sweep, SweptFile, SweptOutcome};
 
 /// The most files listed with their fix.
@@ -23,11 +23,9 @@ impl Sweep {
         let rows = self.files.iter().filter_map(row);
         doc.table(Table::new(["verdict", "artifact", "type", "tier", "run"]).with_rows(rows));
         doc.line(summary(&self.files));
-        if self
-            .files
-            .iter()
-            .any(|file| matches!(file.outcome, SweptOutcome::Judged { has_stand_ins: true, .. }))
-        {
+        let by_stand_in =
+            |file: &SweptFile| matches!(file.outcome, SweptOutcome::Judged { has_stand_ins: true, .. });
+        if self.files.iter().any(by_stand_in) {
             doc.line("Stand-ins answered for the marked files; the next sweep judges them again.");
         }
         if let Some(estimate) = self.estimate.as_ref().filter(|estimate| !estimate.executors.is_empty()) {
@@ -148,9 +146,8 @@ fn executor_with_model(executor: &str, model: Option<&String>) -> String {
 }
 
 fn line(executor: &ExecutorEstimate) -> String {
-    let stand_ins = executor.stand_ins.iter();
-    let stand_ins: Vec<String> =
-        stand_ins.map(|one| executor_with_model(&one.executor, one.model.as_ref())).collect();
+    let named = |one: &StandInEstimate| executor_with_model(&one.executor, one.model.as_ref());
+    let stand_ins: Vec<String> = executor.stand_ins.iter().map(named).collect();
     let mut line = line_without_stand_ins(executor);
     if !stand_ins.is_empty() {
         line.push_str(if line.contains("at most") { ", with a call of each stand-in" } else { "" });
