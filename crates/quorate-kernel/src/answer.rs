@@ -214,8 +214,7 @@ fn object_len(text: &str) -> Option<usize> {
 fn schema_complaints(schema: Schema, value: &Json) -> Vec<String> {
     let say = |(place, what): (String, String)| {
         let place = if place.is_empty() { "the answer".to_owned() } else { format!("`{place}`") };
-        let what: String = what.chars().take(200).collect();
-        format!("{place}: {what}")
+        format!("{place}: {}", without_middle(&what))
     };
     let misfits = answer_schema::compiled(schema).validator.errors(value);
     let mut complaints: Vec<String> =
@@ -230,6 +229,16 @@ fn schema_complaints(schema: Schema, value: &Json) -> Vec<String> {
         complaints.truncate(MAX_COMPLAINTS);
     }
     complaints
+}
+
+/// A complaint of at most 200 characters: it begins with the value, which may be long, and ends with the reason.
+fn without_middle(what: &str) -> String {
+    let at = |kept: usize| what.char_indices().nth(kept).map(|(at, _)| at);
+    let end = what.char_indices().rev().nth(98).map(|(at, _)| at);
+    match (at(200), at(100), end) {
+        (Some(_), Some(start), Some(end)) => format!("{}…{}", &what[..start], &what[end..]),
+        _ => what.to_owned(),
+    }
 }
 
 /// Whether any text or key of a value has a character that is not seen.

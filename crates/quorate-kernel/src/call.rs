@@ -1,6 +1,6 @@
 //! One invocation as a future: carries out the calls, waits and records of [`Attempts`] under one deadline.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Mutex as Shared, PoisonError};
@@ -63,6 +63,8 @@ pub(crate) struct Recorder {
     kept: Option<Shared<Vec<Entry>>>,
     /// Whether records go behind those that other processes have appended meanwhile.
     at_tail: bool,
+    /// The pairs of an executor and its stand-in that the observer was told of.
+    told: Shared<BTreeSet<[String; 2]>>,
 }
 
 /// How often a record is put behind what others have appended meanwhile.
@@ -70,12 +72,26 @@ const MAX_APPEND_RETRIES: u32 = 32;
 
 impl Recorder {
     pub(crate) fn new(ledger: Arc<dyn Ledger>, run: Name, next: u64) -> Self {
-        Recorder { ledger: Ok(ledger), run, next: Mutex::new(next), kept: None, at_tail: false }
+        Recorder {
+            ledger: Ok(ledger),
+            run,
+            next: Mutex::new(next),
+            kept: None,
+            at_tail: false,
+            told: Shared::default(),
+        }
     }
 
     /// The recorder of a call that appends nothing.
     pub(crate) fn unrecorded(fence: Fence, run: Name) -> Self {
-        Recorder { ledger: Err(fence), run, next: Mutex::new(0), kept: None, at_tail: false }
+        Recorder {
+            ledger: Err(fence),
+            run,
+            next: Mutex::new(0),
+            kept: None,
+            at_tail: false,
+            told: Shared::default(),
+        }
     }
 
     /// The recorder of a new run, which keeps what it appends.
@@ -87,6 +103,12 @@ impl Recorder {
     /// answer must not be lost because another one wrote in the meantime.
     pub(crate) fn at_tail(ledger: Arc<dyn Ledger>, run: Name, next: u64) -> Self {
         Recorder { at_tail: true, ..Recorder::new(ledger, run, next) }
+    }
+
+    /// Whether a stand-in answers for an executor for the first time in this run: the same outage is told once.
+    fn is_new_stand_in(&self, own: &str, by: &str) -> bool {
+        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        told.insert([own.to_owned(), by.to_owned()])
     }
 
     pub(crate) fn fence(&self) -> Fence {
@@ -291,14 +313,16 @@ pub(crate) async fn call(
                     let mut entries = Vec::new();
                     if let Some(before) = last.take() {
                         let said = before.complaints.first().unwrap_or(&before.text);
-                        context.observer.observe(match state.tried.last() {
+                        match state.tried.last() {
                             Some(Tried { executor: own, message, .. }) if why == CallReason::StandIn => {
                                 let (who, by) = (&invoke.member, &member.executor_name);
-                                let line = format!("{who}: {message}; `{by}` stands in for `{own}`");
-                                RunEvent::noted(&invoke, line)
+                                if recorder.is_new_stand_in(own, by) {
+                                    let line = format!("{who}: {message}; `{by}` stands in for `{own}`");
+                                    context.observer.observe(RunEvent::noted(&invoke, line));
+                                }
                             }
-                            _ => RunEvent::retried(&invoke, said),
-                        });
+                            _ => context.observer.observe(RunEvent::retried(&invoke, said)),
+                        }
                         entries.push(Entry::from_data(before, context.clock.now_ms()));
                     }
                     entries.extend(context.reservation_entry(&invoke, sample, &reservation));

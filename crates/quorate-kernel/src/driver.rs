@@ -286,6 +286,8 @@ struct RunLoop {
     futures: FuturesUnordered<Abortable<EndFuture>>,
     /// Invocations that were cancelled.
     over_budget: VecDeque<(Invoke, Box<FinishedCall>)>,
+    /// The members with several samples that the observer was told of.
+    told_samples: BTreeSet<Name>,
     outcome: Option<Map<String, Json>>,
     finished: bool,
 }
@@ -311,6 +313,7 @@ impl RunLoop {
             extensions: Arc::new(config.extensions.clone()),
             futures: FuturesUnordered::new(),
             over_budget: VecDeque::new(),
+            told_samples: BTreeSet::new(),
             outcome: None,
             finished: false,
             config,
@@ -483,11 +486,15 @@ impl RunLoop {
         self.append(entries, bodies, durability).await?;
         if opens || intent.resumes {
             self.config.observer.observe(RunEvent::Opened { run: self.config.run.clone() });
-            let members = self.config.members.iter().filter(|(_, config)| config.samples > 1);
-            let members: Vec<_> = members.map(|(member, config)| (member.clone(), config.samples)).collect();
-            if !members.is_empty() {
-                self.config.observer.observe(RunEvent::Sampled { members });
-            }
+        }
+        let sampled = granted.iter().filter_map(|invoke| {
+            let samples = self.config.members.get(&invoke.member)?.samples;
+            (samples > 1 && self.told_samples.insert(invoke.member.clone()))
+                .then(|| (invoke.member.clone(), samples))
+        });
+        let members: Vec<_> = sampled.collect();
+        if !members.is_empty() {
+            self.config.observer.observe(RunEvent::Sampled { members });
         }
         for under_way in taken_back {
             let (invoke, _) = under_way.abort();

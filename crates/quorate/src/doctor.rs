@@ -11,7 +11,7 @@ use quorate_diagnostics::{Body, codes};
 use quorate_kernel::budget::{Amount, Budget, most_tokens};
 use quorate_kernel::clock::rfc3339;
 use quorate_kernel::meaning::Meaning;
-use quorate_kernel::ports::executor::{CallLimit, Executor, Failure};
+use quorate_kernel::ports::executor::{CallLimit, Executor, Failure, Retry};
 use quorate_kernel::ports::extension::Meter;
 use quorate_kernel::{answer, single_call};
 use quorate_ledger::stats::LedgerCounts;
@@ -126,9 +126,12 @@ impl ModelService {
         let mut doc = Doc::new();
         let row = |service: &ModelService| match &service.problem {
             Some(problem) => [Text::toned(Tone::Bad, "no"), (&service.name).into(), problem.into()],
-            None => [Text::toned(Tone::Good, "yes"), (&service.name).into(), "nothing is missing".into()],
+            None => {
+                [Text::toned(Tone::Good, "yes"), (&service.name).into(), "its settings are complete".into()]
+            }
         };
         doc.table(Table::new(["", "executor", "how it is"]).with_rows(services.iter().map(row)));
+        doc.line("This checks keys and settings, and connects to no service.");
         let ready = services.iter().find(|service| service.problem.is_none());
         let name = ready.map_or("http://localhost:8080/v1", |service| &service.name);
         doc.line(format!("`quorate models {name}` lists its models. An address such as `http://localhost:8080/v1` is also an executor."));
@@ -277,28 +280,31 @@ impl Quorate {
         let admitted = trust::admit(environment, chosen.needs())?;
         let deadline = tokio::time::Instant::now() + timeout;
         let failed = |why: String| {
-            let help = match executor {
-                _ if !why.starts_with("cannot reach") => {
-                    "`quorate models` lists the executors that have models".to_owned()
-                }
-                "ollama" => "start it with `ollama serve`, and run `quorate models ollama` again".to_owned(),
-                "lmstudio" => {
-                    "start it with `lms server start`, and run `quorate models lmstudio` again".to_owned()
-                }
-                other => {
-                    format!("start the server or correct its address, and run `quorate models {other}` again")
-                }
+            let first = [
+                (NO_LIST, ""),
+                ("cannot reach", "start the server or correct its address"),
+                ("the service is overloaded", "wait until the server has started or has capacity"),
+                ("the service limits", "wait until the service takes requests again"),
+                ("", "correct the key, `base_url` or `wire` of the executor"),
+            ];
+            let first = first.iter().find(|(begins, _)| why.starts_with(begins));
+            let help = match first.map_or("", |(_, first)| first) {
+                "" => "`quorate models` lists the executors that have models".to_owned(),
+                first => format!("{first}, and run `quorate models {executor}` again"),
             };
             let body = Body::new(format!("cannot list the models of `{executor}`: {why}")).help(help);
             Error::new(ErrorKind::Configuration, codes::EXECUTOR_INVALID, body)
         };
         match chosen.executor(admitted).models(deadline).await {
-            None => Err(failed("this kind of executor has no list of models".to_owned())),
+            None => Err(failed(NO_LIST.to_owned())),
             Some(Err(failure)) => Err(failed(failure.to_string())),
             Some(Ok(models)) => Ok(models),
         }
     }
 }
+
+/// Why an executor that asks no service cannot list models.
+const NO_LIST: &str = "this kind of executor has no list of models";
 
 /// The executor that lists models: without its stand-ins, and with any model if it names none.
 fn lister(workspace: &Workspace, name: &str) -> Result<SelectedExecutor, Error> {
@@ -661,19 +667,33 @@ async fn call(
     budget: &Arc<Budget>,
 ) -> DoctorCheck {
     let executor = chosen.executor(admitted);
-    let question = single_call::probe_question_in(schema, timeout);
-    let limit = chosen.call_limit(most_tokens(&question.prompt), schema);
-    let reserved = match budget.reserve_call() {
-        Ok(()) => budget.reserve(limit).await,
-        Err(exhausted) => Err(exhausted),
-    };
-    let reserved = match reserved {
-        Ok(reserved) => reserved,
-        Err(why) => return warning(title, format!("not asked: {why}")),
-    };
     let started = tokio::time::Instant::now();
-    let notes = question.notes.clone();
-    let replied = executor.invoke(question).await;
+    let mut has_waited = false;
+    let (reserved, notes, replied) = loop {
+        let question = single_call::probe_question_in(schema, timeout.saturating_sub(started.elapsed()));
+        let limit = chosen.call_limit(most_tokens(&question.prompt), schema);
+        let reserved = match budget.reserve_call() {
+            Ok(()) => budget.reserve(limit).await,
+            Err(exhausted) => Err(exhausted),
+        };
+        let reserved = match reserved {
+            Ok(reserved) => reserved,
+            Err(why) => return warning(title, format!("not asked: {why}")),
+        };
+        let notes = question.notes.clone();
+        let replied = executor.invoke(question).await;
+        // One refusal for the rate or the load says little: a review would ask again as well.
+        let wait = match &replied {
+            Err(Failure::Failed { retry: Retry::After(wait), .. }) => Some(*wait),
+            Err(Failure::Failed { retry: Retry::Soon, .. }) => Some(Duration::from_secs(1)),
+            _ => None,
+        };
+        let wait =
+            wait.filter(|wait| !has_waited && chosen.retries > 0 && started.elapsed() + *wait < timeout);
+        let Some(wait) = wait else { break (reserved, notes, replied) };
+        has_waited = true;
+        tokio::time::sleep(wait).await;
+    };
     let took = started.elapsed().as_millis();
     let about = chosen.about();
     let kind =
@@ -710,7 +730,10 @@ async fn call(
                     };
                     let help = format!("{effect}: name a larger model, or one that follows a JSON Schema");
                     let detail = format!("answered in {took} ms, but its answer does not match: {why}");
-                    warning(title, if about.asks_a_model { format!("{detail} ({help})") } else { detail })
+                    match about.asks_a_model {
+                        true => failed(title, format!("{detail} ({help})")),
+                        false => warning(title, detail),
+                    }
                 }
             };
             DoctorCheck { answer: about.asks_a_model.then_some(answer), ..checked }

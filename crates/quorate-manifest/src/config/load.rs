@@ -165,6 +165,10 @@ fn embedder(field: &Field<'_>) -> Option<Box<EmbedderTable>> {
     Some(Box::new(EmbedderTable { timeout, block: rest_block(field, &fields) }))
 }
 
+/// Keys of an executor's table that a person may expect in `[meaning]`.
+const EXECUTOR_KEYS: [&str; 8] =
+    ["model", "preset", "wire", "base_url", "key", "timeout", "retries", "fallback"];
+
 /// Reads `[meaning]`, which excludes `[embedder]`: a text is compared in one way.
 fn meaning(field: &Field<'_>, has_embedder: bool) -> Option<MeaningTable> {
     let mut fields = field.fields()?;
@@ -176,7 +180,11 @@ fn meaning(field: &Field<'_>, has_embedder: bool) -> Option<MeaningTable> {
             field.reject(message, "write the probability from which on a text is a hit, such as 0.5")
         }
     });
-    fields.finish();
+    fields.finish_with(|key| {
+        let is_of_executor = EXECUTOR_KEYS.contains(&key);
+        let help = "write it in the table `[executors.<name>]` that `executor` names";
+        is_of_executor.then(|| (format!("`{key}` is not a key of `[meaning]`"), help.to_owned()))
+    });
     if has_embedder {
         let help = "keep `[meaning]`, which asks a question, or `[embedder]`, which compares vectors";
         field.invalid_with("`[meaning]` and `[embedder]` exclude each other", help);

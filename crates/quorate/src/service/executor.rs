@@ -628,9 +628,16 @@ fn table_kind(
         (None, Some(kind)) => (kind.to_owned(), table.block.place.clone()),
         (None, None) => {
             let known = registry.executor_kinds().collect::<Vec<_>>().join(", ");
-            let body = table.block.body(None, format!("`[executors.{name}]` has no `kind`"));
-            let help = wrong_guess::missing_kind(registry, block);
-            let body = body.help(help.unwrap_or_else(|| format!("the kinds are {known}")));
+            let body = match block.get("preset").and_then(Json::as_str) {
+                Some(preset) => table
+                    .block
+                    .body(Some("preset"), format!("unknown preset `{preset}`"))
+                    .help(wrong_guess::unknown_preset(registry, preset)),
+                None => table
+                    .block
+                    .body(None, format!("`[executors.{name}]` has no `kind`"))
+                    .help(format!("the kinds are {known}")),
+            };
             return Err(refuse(codes::HOST_INVALID, body, &table.block));
         }
     };
@@ -685,6 +692,10 @@ fn build(
         let shared = refused.key.as_deref().filter(|_| refused.is_unknown_key);
         if let Some(near) = shared.and_then(|key| nearest(key, &SHARED_KEYS)) {
             refused.help = Some(format!("did you mean `{near}`?"));
+        }
+        if refused.key.as_deref() == Some(SAMPLES) {
+            let help = "set `samples` for a member: in `[council.members.<id>]` or `[assemblies.<name>]`";
+            refused.help = Some(help.to_owned());
         }
         let code = match refused.key.as_deref() {
             None | Some("type") => code,

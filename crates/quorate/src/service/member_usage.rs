@@ -35,6 +35,9 @@ pub struct MemberUsage {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(with = "String")]
     pub requested_model: Option<String>,
+    /// Whether the last question has an answer.
+    #[serde(skip)]
+    pub is_answered: bool,
     /// Calls, known tokens and prices, and the time from each question to its end, added up.
     pub spent: Cost,
 }
@@ -56,6 +59,7 @@ impl MemberUsage {
         self.kind.clone_from(&ended.kind);
         self.stand_in_for.clone_from(&ended.stand_in_for);
         self.tried.clone_from(&ended.tried);
+        self.is_answered = ended.answer.is_some();
         if let Some(model) = &ended.model {
             self.model = Some(model.clone());
             self.requested_model.clone_from(&ended.requested_model);

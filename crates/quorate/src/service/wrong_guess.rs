@@ -3,8 +3,6 @@
 
 use quorate_kernel::registry::Registry;
 use quorate_manifest::tree::reader::nearest;
-use quorate_protocol::Json;
-use serde_json::Map;
 
 /// Names of services that other tools use, separated by `|` like all lists here, without `-`, `_`, `.` and blanks, and their presets.
 const ALIASES: &[(&str, &str)] = &[
@@ -56,6 +54,7 @@ pub(super) fn name<'t>(
     tables: impl Iterator<Item = &'t str>,
 ) -> Option<String> {
     let written = written.trim();
+    let tables: Vec<&str> = tables.collect();
     let right = match address(written) {
         Some(right) => right,
         // An address that has no right form may hold a password, and is not repeated.
@@ -65,8 +64,9 @@ pub(super) fn name<'t>(
             return None;
         }
         None => {
-            let meant = service_and_model(registry, written).or_else(|| model(registry, written));
-            meant.or_else(|| mistyped(registry, written, tables))?
+            let meant = table(written, &tables).or_else(|| service_and_model(registry, written));
+            let meant = meant.or_else(|| model(registry, written));
+            meant.or_else(|| mistyped(registry, written, &tables))?
         }
     };
     (right != written).then_some(right)
@@ -89,10 +89,13 @@ pub(super) fn kind(registry: &Registry, written: &str) -> Option<String> {
     }
 }
 
-/// What to write in a table without a kind whose preset is unknown.
-pub(super) fn missing_kind(registry: &Registry, block: &Map<String, Json>) -> Option<String> {
-    let written = block.get("preset").and_then(Json::as_str)?;
-    preset(registry, written).map(|preset| format!("write `preset = \"{preset}\"`"))
+/// What to write in place of an unknown preset.
+pub(super) fn unknown_preset(registry: &Registry, written: &str) -> String {
+    let presets: Vec<&str> = registry.presets().collect();
+    match preset(registry, written).or_else(|| nearest(written, &presets)) {
+        Some(preset) => format!("write `preset = \"{preset}\"`"),
+        None => format!("the presets are {}", presets.join(", ")),
+    }
 }
 
 /// The preset that a name of a service means.
@@ -180,12 +183,19 @@ fn service_and_model(registry: &Registry, written: &str) -> Option<String> {
     local_server(&before).map(|address| format!("{address}#{model}"))
 }
 
+/// The table whose name is almost as long and similar: a file's own names come before all others.
+fn table(written: &str, tables: &[&str]) -> Option<String> {
+    let is_as_long = |table: &&&str| table.len().abs_diff(written.len()) <= 2;
+    let tables: Vec<&str> = tables.iter().filter(is_as_long).copied().collect();
+    nearest(written, &tables).filter(|_| !written.contains(['/', ' ', ':', '=', '#', '@'])).map(str::to_owned)
+}
+
 /// A name with a letter too many, too few or wrong.
-fn mistyped<'t>(registry: &Registry, written: &str, tables: impl Iterator<Item = &'t str>) -> Option<String> {
+fn mistyped(registry: &Registry, written: &str, tables: &[&str]) -> Option<String> {
     let (before, model) = written.split_at(written.find(':').unwrap_or(written.len()));
     let presets: Vec<&str> = registry.presets().collect();
     if model.is_empty() {
-        let all: Vec<&str> = tables.chain(presets).chain(registry.default_kind).collect();
+        let all: Vec<&str> = tables.iter().copied().chain(presets).chain(registry.default_kind).collect();
         return nearest(written, &all).map(str::to_owned);
     }
     nearest(before, &presets).map(|preset| format!("{preset}{model}"))
@@ -317,6 +327,45 @@ mod tests {
             "",
         ] {
             assert_eq!(name(right), None, "{right}");
+        }
+    }
+
+    #[test]
+    fn the_nearest_table_comes_before_the_name_of_a_model_or_service() {
+        let registries = Registries::new();
+        let tables = ["opus", "local", "qwen-big", "gpt", "Reviewer-2"];
+        for (written, right) in [
+            ("opuss", "opus"),
+            ("oppus", "opus"),
+            ("lokal", "local"),
+            ("qwen_big", "qwen-big"),
+            ("gpt5", "gpt"),
+            ("reviewer-2", "Reviewer-2"),
+            // No table is meant.
+            ("opus/claude", "claude"),
+            ("qwen3:8b", "ollama:qwen3:8b"),
+            ("claude-opus-4-8", "anthropic:claude-opus-4-8"),
+            ("lm-studio", "lmstudio"),
+        ] {
+            let meant = name(registries.registry(), written, tables.into_iter()).unwrap_or_default();
+            assert_eq!(meant, right, "{written}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_preset_has_the_nearest_one() {
+        let registries = Registries::new();
+        for (written, right) in [
+            ("opnai", "write `preset = \"openai\"`"),
+            ("antropic", "write `preset = \"anthropic\"`"),
+            ("olama", "write `preset = \"ollama\"`"),
+            ("LM Studio", "write `preset = \"lmstudio\"`"),
+            ("google", "write `preset = \"gemini\"`"),
+            ("bedrok", "write `preset = \"bedrock\"`"),
+            ("zzz", "the presets are "),
+        ] {
+            let said = unknown_preset(registries.registry(), written);
+            assert!(said.starts_with(right), "{written}: {said}");
         }
     }
 

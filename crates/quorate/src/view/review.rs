@@ -419,7 +419,8 @@ fn stand_in(one: &MemberUsage) -> Option<String> {
         false => format!("{}: {}", tried.executor, tried.message),
     });
     let why = tried.collect::<Vec<_>>().join("; ");
-    Some(format!("{}: answered by {}, standing in for {own}: {why}", one.member, one.executor))
+    let answered = if one.is_answered { "answered by" } else { "no answer from" };
+    Some(format!("{}: {answered} {}, standing in for {own}: {why}", one.member, one.executor))
 }
 
 /// Empty if it is unknown.

@@ -108,10 +108,19 @@ pub(super) fn note(changes: &[Change], host: &str, name: &str) -> String {
     format!("{host} refused a part of the request: Quorate {}{set}", what.join(", "))
 }
 
-/// The table of quorate.toml that can hold the settings of an executor of this name.
+/// The table of quorate.toml that can hold the settings of an executor of this name, or of this address or preset and model.
 pub(super) fn table(name: &str) -> String {
-    let is_key = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_'));
-    format!("[executors.{}] of quorate.toml", if is_key { name } else { "NAME" })
+    if name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_')) {
+        return format!("[executors.{name}] of quorate.toml");
+    }
+    let (key, separator) = match name.contains("://") {
+        true => ("kind = \"llm\"`, `base_url", '#'),
+        false => ("preset", ':'),
+    };
+    let (service, model) = name.split_once(separator).unwrap_or((name, "MODEL"));
+    format!(
+        "[executors.NAME] of quorate.toml, with `{key} = \"{service}\"` and `model = \"{model}\"`, and name it with `--executor NAME`"
+    )
 }
 
 impl Field {

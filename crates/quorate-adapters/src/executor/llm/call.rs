@@ -26,6 +26,9 @@ use crate::http::{error_chain, host_and_port};
 /// The most that is kept of the names of a failed connection, in characters.
 const MAX_REASON_CHARS: usize = 300;
 
+/// The usual ports of local servers, and the commands that start them.
+const STARTS: [(u16, &str); 2] = [(11434, "ollama serve"), (1234, "lms server start")];
+
 /// How long a complete answer waits for the final event of its wire.
 const FINAL_EVENT_WAIT: Duration = Duration::from_secs(3);
 
@@ -296,6 +299,10 @@ impl Call<'_> {
         );
         if cause.to_ascii_lowercase().contains("certificate") {
             message.push_str("; `ca` names a file of authorities that are trusted beside the system's");
+        }
+        let start = STARTS.iter().find(|(port, _)| self.service.base_url.port() == Some(*port));
+        if let Some((_, start)) = start.filter(|_| error.is_connect()) {
+            message.push_str(&format!("; start it with `{start}`"));
         }
         // A connection that one side does not trust, or that the other side does not encrypt, fails again the same way.
         let retry = if is_tls_error(error) { Retry::Never } else { Retry::Soon };

@@ -182,6 +182,8 @@ pub(crate) async fn build(
         member: member.to_owned(),
         executors: executor.stand_ins.iter().map(|one| one.name.to_string()).collect(),
     };
+    let is_asked = |member: &SampledMember| never.iter().all(|question| question.member != member.member);
+    let samples = spec.members.iter().filter_map(SampledMember::of).filter(is_asked).collect();
     let planned_rule = |rule: &Rule| PlannedRule { id: rule.id.to_string(), kind: rule.kind.to_string() };
     Ok(Plan {
         schema: SCHEMA,
@@ -198,7 +200,7 @@ pub(crate) async fn build(
         rules: spec.setup.rules.iter().map(planned_rule).collect(),
         last_run_ms,
         stand_ins: stand_ins.map(planned_stand_ins).collect(),
-        samples: spec.members.iter().filter_map(SampledMember::of).collect(),
+        samples,
         locked_traits: spec
             .setup
             .locked_traits

@@ -114,7 +114,7 @@ impl Api {
             )));
         }
         match question.options.is_empty() {
-            true => read_probability(answer.get(probability)).map(Decision::Yes),
+            true => read_probability(&format!("`{probability}`"), answer.get(probability)).map(Decision::Yes),
             false => self.read_choice(answer, &question.options),
         }
     }
@@ -153,11 +153,11 @@ impl Api {
         let given = given.ok_or_else(|| malformed("its answer has no `probabilities`"))?;
         let mut known = vec![None; options.len()];
         for (place, probability) in given {
-            let slot = place.map(|place| &mut known[place]).filter(|slot| slot.is_none());
-            let slot = slot.ok_or_else(|| {
+            let place = place.filter(|place| known[*place].is_none()).ok_or_else(|| {
                 malformed("its `probabilities` have an option that was not given, or one twice")
             })?;
-            *slot = Some(read_probability(probability)?);
+            let field = format!("probability of `{}`", options[place].0);
+            known[place] = Some(read_probability(&field, probability)?);
         }
         let probabilities: Option<Vec<f64>> = known.into_iter().collect();
         let probabilities = probabilities.ok_or_else(|| malformed("its `probabilities` lack an option"))?;
@@ -192,11 +192,13 @@ pub fn read_usage(body: &Json) -> (Option<String>, Usage) {
     (model.map(str::to_owned), usage.unwrap_or_default())
 }
 
-fn read_probability(value: Option<&Json>) -> Result<f64, Fault> {
+fn read_probability(field: &str, value: Option<&Json>) -> Result<f64, Fault> {
     let probability = value.and_then(Json::as_f64);
-    probability.filter(|probability| (0.0..=1.0).contains(probability)).ok_or_else(|| {
-        let value = value.map_or("missing".to_owned(), Json::to_string);
-        malformed(format!("a probability of its answer is {value}, and not a number from 0 to 1"))
+    probability.filter(|probability| (0.0..=1.0).contains(probability)).ok_or_else(|| match value {
+        Some(value) => {
+            malformed(format!("the {field} of its answer is {value}, and not a number from 0 to 1"))
+        }
+        None => malformed(format!("its answer has no {field}")),
     })
 }
 
