@@ -43,7 +43,7 @@ const KEYS: &[&str] = &[
 ];
 
 const DEFAULT_MAX_TOKENS: u32 = 16_000;
-/// An answer fits, and a small computer writes this in some minutes.
+/// Has room for an answer, and takes a small computer a few minutes.
 const LOCAL_MAX_TOKENS: u32 = 4_000;
 /// No byte for this long is a dead stream. Models that reason may pause for over a minute; comments count as life.
 const DEFAULT_IDLE: Duration = Duration::from_secs(300);

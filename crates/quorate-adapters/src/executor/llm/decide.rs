@@ -48,12 +48,12 @@ const KEYS: &[&str] = &[
     "margin",
 ];
 
-/// From which probability on something holds.
+/// The probability from which a yes-or-no question is answered yes.
 const THRESHOLD: f64 = 0.5;
-/// How far a probability of yes is from 0 or 1 at most for a clear vote.
+/// The largest distance of a probability from 0 or 1 that still gives a clear vote.
 const MARGIN: f64 = 0.2;
 
-/// The tokens of an answer at most: some services count a few for each option.
+/// The most tokens of an answer: some services count a few for each option.
 const ANSWER_TOKENS: u64 = 4_096;
 
 /// How much of a member's criteria its vote repeats, in characters.
@@ -71,7 +71,7 @@ const TIERS: [(&str, &str); 3] = [
     ("3", "tier 3, and neither tier 1 nor tier 2"),
 ];
 
-/// The wire format of a table that is one of a decision model.
+/// The wire format of a decision model's table; `None` for other tables.
 pub(super) fn api(settings: &Settings) -> Option<Api> {
     let text = |key: &str| settings.block.get(key).and_then(Json::as_str);
     let of_preset = || text("preset").and_then(ServicePreset::find).and_then(|preset| preset.decides);
@@ -101,7 +101,7 @@ pub(super) fn new(settings: &Settings, api: Api) -> Result<Arc<dyn Executor>, Co
     let is_slow = is_preset_local || http::is_local(&base_url);
     let concurrency = if is_slow { LOCAL_CONCURRENCY } else { DEFAULT_CONCURRENCY };
     let concurrency = block.count("concurrency")?.unwrap_or(concurrency);
-    // The one response is whole or not there, so that the timeout alone counts.
+    // The response arrives at once, so only the timeout applies.
     let defaults =
         Defaults { base_url, auth, variables, idle: Duration::from_secs(600), is_slow_to_start: true };
     let service = Service::parse(&block, &settings.dir, defaults)?;
@@ -132,7 +132,7 @@ pub(super) fn new(settings: &Settings, api: Api) -> Result<Arc<dyn Executor>, Co
     }))
 }
 
-/// An address as far as the version of the API: `/v1`, where it names none. That of a whole call is accepted as well.
+/// Cuts an address after the API's version, and adds `/v1` if it has none. The address of a whole call is also accepted.
 fn versioned(mut base_url: url::Url, api: Api) -> url::Url {
     let path = base_url.path().trim_end_matches('/').to_owned();
     let last = path.rsplit('/').next().unwrap_or_default();
@@ -169,7 +169,7 @@ struct Decider {
 }
 
 impl Decider {
-    /// The answer to an invocation, and what is known of the call in any case.
+    /// Asks the service, and notes the model and the usage even if the call fails.
     async fn ask(&self, invocation: &Invocation, question: &Question) -> Result<Reply, Failure> {
         let Invocation { deadline, notes, .. } = invocation;
         // Until a request is sent, nothing of the budget is taken.
@@ -197,7 +197,7 @@ impl Decider {
             });
         }
         let decided = body.and_then(|body| {
-            // The service did its part: no other one is asked in its place.
+            // The service answered, so no stand-in is asked.
             let refused = |fault| CallFailure { is_of_answer: true, ..call.failed(fault) };
             self.api.decode(&body, question).map_err(refused)
         });
@@ -282,7 +282,7 @@ fn probabilities(question: &Question, decision: &Decision) -> BTreeMap<String, f
 /// The question of an invocation.
 ///
 /// # Errors
-/// When its answer is none to a closed question, or it has more options than a model takes.
+/// When the answer has no closed form, or the question has more options than a model takes.
 fn question(invocation: &Invocation) -> Result<Question, String> {
     let Invocation { role, task, parts, member, answer_schema, .. } = invocation;
     if let Some(refused) = refusal(*answer_schema) {
@@ -305,7 +305,7 @@ fn question(invocation: &Invocation) -> Result<Question, String> {
     Ok(Question { state: state(parts), instructions: said.collect::<Vec<_>>().join("\n\n"), options })
 }
 
-/// The material: the text itself where it is one, else a list.
+/// The material: the text of the only part, else a list of all parts.
 fn state(parts: &[Part]) -> Json {
     let entry = |part: &Part| {
         let is_json = matches!(part.kind, PartKind::Turns | PartKind::Roster | PartKind::Traits);

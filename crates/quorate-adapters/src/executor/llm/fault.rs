@@ -29,7 +29,7 @@ pub struct Fault {
     pub status: Option<u16>,
     /// What the other side said, on one line and shortened; may be empty.
     pub said: String,
-    /// All texts of an error body, in lower case, those that name a field first. Nobody is shown it.
+    /// All texts of an error body, in lower case, those that name a field first. Never shown to a user.
     pub details: String,
     /// How long it asks to wait.
     pub after: Option<Duration>,
@@ -120,7 +120,7 @@ impl Fault {
             | FaultKind::Empty
             | FaultKind::EndedEarly => true,
         };
-        // A wait of no time is none: the caller's own pause is longer.
+        // A wait of zero is ignored: the caller's own pause is longer.
         match (self.should_retry.unwrap_or(by_kind), self.after.filter(|after| !after.is_zero())) {
             (false, _) => Retry::Never,
             (true, Some(after)) => Retry::After(after),
@@ -234,7 +234,7 @@ fn classify(status: Option<u16>, body: &Json, now: Timestamp) -> Fault {
     Fault { status: known, after, details: details.to_lowercase(), ..Fault::new(kind, said) }
 }
 
-/// As much of a text as is read of an error: an event can have megabytes.
+/// The part of an error's text that is read: an event can have megabytes.
 fn start_of(text: &str) -> &str {
     &text[..text.floor_char_boundary(MAX_BODY_BYTES)]
 }
@@ -437,7 +437,7 @@ const LIMITS: [(&str, &str); 9] = [
 /// Phrases in messages before a wait.
 const WAIT_PHRASES: [&str; 4] = ["try again in ", "retry in ", "try again after ", "retry after "];
 
-/// Numbers from here on are seconds since the Unix epoch, not a wait: in 2017, or 47 years.
+/// Numbers of this size are seconds since the Unix epoch (2017), not a wait (47 years).
 const FIRST_EPOCH_SECONDS: f64 = 1.5e9;
 
 /// The wait that the headers ask for: `retry-after-ms`, else `retry-after`; of a response that limits the rate, else the

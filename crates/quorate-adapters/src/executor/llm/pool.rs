@@ -80,9 +80,9 @@ pub(super) enum Outcome {
     Limited(Option<Duration>),
     /// It was not reached, fell silent or broke off; it may say when to come back.
     Unavailable(Option<Duration>),
-    /// It said that it failed, and perhaps when to come back. The time until then counts.
+    /// It answered with an error, and may ask for a wait. It counts as failing since the request was sent.
     Failed(Option<Duration>),
-    /// The call shows nothing of the service.
+    /// The call shows nothing about the service.
     Unknown,
 }
 
@@ -112,7 +112,7 @@ impl Pool {
     /// Waits until a call may be sent; `progress` is told how long. The call counts until [`UnderWay`] is dropped.
     ///
     /// # Errors
-    /// When that is not before the deadline.
+    /// When no call may be sent before the deadline.
     pub(super) async fn start(
         self: &Arc<Self>,
         deadline: Instant,
@@ -130,7 +130,7 @@ impl Pool {
         loop {
             let ended = self.ended.notified();
             tokio::pin!(ended);
-            // Registered before the look, so that a change in between is not missed.
+            // Registered before the check, so that no change in between is missed.
             ended.as_mut().enable();
             if let Some(sent) = self.state().send() {
                 return Ok(UnderWay { pool: Arc::clone(self), sent });
@@ -174,7 +174,7 @@ pub(super) fn past_deadline(pause: Duration) -> String {
 }
 
 impl State {
-    /// Counts one more call, if there may be one more.
+    /// Counts one more call if the limits allow it.
     fn send(&mut self) -> Option<Instant> {
         let now = Instant::now();
         self.halved = self.halved.filter(|(_, at)| now.duration_since(*at) < HALVED_FOR);
@@ -242,7 +242,7 @@ impl UnderWay {
         let since = if matches!(outcome, Outcome::Failed(_)) { self.sent } else { now };
         let mut failing = known.unwrap_or(Failing { since, last: now, limits: 0, given_up: None });
         let gives_up = if is_limit {
-            // The service is there. Calls that were under way together count once.
+            // The service responds. Calls that were under way together count once.
             failing.since = now;
             failing.limits += u32::from(wait.is_some() && (is_first || self.sent >= failing.last));
             failing.limits > MAX_LIMITS
@@ -339,7 +339,7 @@ pub(super) async fn enter_wave(key: String, deadline: Instant) -> Option<Lead> {
         };
         let changed = leading.notified();
         tokio::pin!(changed);
-        // Registered before the second look, so that a change in between is not missed.
+        // Registered before the second check, so that no change in between is missed.
         changed.as_mut().enable();
         let is_leading =
             matches!(prefixes().get(&key), Some(Prefix::Leading(now)) if Arc::ptr_eq(now, &leading));
