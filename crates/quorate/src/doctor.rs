@@ -688,6 +688,7 @@ async fn call(
             Err(Failure::Failed { retry: Retry::Soon, .. }) => Some(Duration::from_secs(1)),
             _ => None,
         };
+        let wait = wait.filter(|_| matches!(notes.read().http_status, Some(429 | 503 | 529)));
         let wait =
             wait.filter(|wait| !has_waited && chosen.retries > 0 && started.elapsed() + *wait < timeout);
         let Some(wait) = wait else { break (reserved, notes, replied) };

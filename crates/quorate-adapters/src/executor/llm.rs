@@ -315,7 +315,11 @@ impl Llm {
         if adapt::blames_cap(fault) {
             return Some(format!("a smaller `max_tokens` leaves more room, in {table}"));
         }
+        let is_unknown = fault.kind == fault::FaultKind::UnknownModel;
         let other = self.config.other_address().filter(|_| adapt::lacks_api(fault));
+        if is_unknown && other.is_none() {
+            return Some(format!("`quorate models {}` lists the models", self.name));
+        }
         other.map(|other| format!("the address may be `{other}`"))
     }
 

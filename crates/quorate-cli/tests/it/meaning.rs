@@ -488,6 +488,32 @@ fn one_text_is_scored_by_trait_and_in_parts() {
 }
 
 #[test]
+fn scores_of_traits_that_runs_match_as_text_refuse_nothing() {
+    let one = ["locks", "test", ".", "--meaning", "--text", "Ship it."];
+    let many = ["locks", "test", ".", "--meaning", "examples.jsonl"];
+    for (mode, test, in_use) in [
+        ("matchMode: semantic\n", &one[..], true),
+        ("matchMode: semantic\n", &many[..], true),
+        ("", &one[..], false),
+        ("", &many[..], false),
+        ("matchMode: substring\n", &one[..], false),
+        ("matchMode: regex\n", &many[..], false),
+    ] {
+        let place = place("haste", &json!({"meaning": {"holds": true}}));
+        with_more(&place, "[meaning]\nexecutor = \"script\"\n");
+        place.write("examples.jsonl", EXAMPLES);
+        let assembly = place.read("ASSEMBLY.md").replace("matchMode: semantic\n", mode);
+        place.write("ASSEMBLY.md", assembly);
+        let said = place.run(test).assert_code(0).stdout.clone();
+        assert!(said.contains("1.0000"), "{mode}: {said}");
+        assert_eq!(said.contains("refused"), in_use, "{mode}: {said}");
+        assert_eq!(said.contains("write `matchMode: semantic`"), !in_use, "{mode}: {said}");
+        let json = place.run(&[test, &["--format", "json"]].concat()).assert_code(0).json();
+        assert_eq!(json.get("not_in_use").is_some(), !in_use, "{json}");
+    }
+}
+
+#[test]
 fn a_chat_model_scores_without_a_threshold() {
     let place = place("haste", &json!({"meaning": {"holds": true}}));
     with_more(&place, "[meaning]\nexecutor = \"script\"\n");

@@ -73,6 +73,9 @@ pub struct MeaningTest {
     pub present: Option<Decisions>,
     /// The decisions at the threshold with the fewest wrong ones; `None` if the examples show none.
     pub best: Option<Decisions>,
+    /// What to write so that runs compare by meaning, if no trait has `matchMode: semantic`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_in_use: Option<String>,
     /// Why the next text could not be compared; `texts` has those before it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
@@ -188,7 +191,12 @@ impl Quorate {
             }
         }
         scored.sort_by(|one, other| other.score.total_cmp(&one.score));
-        Ok(MeaningTest { failure, ..MeaningTest::of(view, &meaning, model, scored) })
+        let first = super::declared_traits(&view.resolved).into_iter().next();
+        let not_in_use = first.filter(|_| compared.is_empty()).map(|first| {
+            let place = format!("{}:{}", first.file, first.line);
+            format!("write `matchMode: semantic` on a line of its own beside `lockedTraits` ({place})")
+        });
+        Ok(MeaningTest { failure, not_in_use, ..MeaningTest::of(view, &meaning, model, scored) })
     }
 
     fn read_examples(&self, files: &[PathBuf]) -> Result<Vec<(String, Option<bool>)>, Error> {
@@ -282,6 +290,7 @@ impl MeaningTest {
             present: (!labelled.is_empty()).then_some(present),
             best: best_threshold(&labelled).filter(|_| graded),
             texts,
+            not_in_use: None,
             failure: None,
             warnings: view.report,
         }
@@ -294,7 +303,11 @@ impl MeaningTest {
         let model = self.model.as_ref().map_or("a model".to_owned(), |model| format!("`{model}`"));
         doc.line(format!("Compared by {way} {model}; the threshold is {}.", self.threshold));
         let cells = |score: f64, label: &str, hit, shown: &str| -> [Text; 4] {
-            let decision = if hit { Text::toned(Tone::Bad, "refused") } else { "passes".into() };
+            let decision = match (hit, &self.not_in_use) {
+                (true, None) => Text::toned(Tone::Bad, "refused"),
+                (true, Some(_)) => "above the threshold".into(),
+                (false, _) => "passes".into(),
+            };
             [format!("{score:.4}").into(), label.into(), decision, shown.into()]
         };
         let rows: Vec<[Text; 4]> = match &self.texts[..] {
@@ -308,6 +321,9 @@ impl MeaningTest {
         };
         let what = if self.present.is_some() { "label" } else { "trait" };
         doc.table(Table::new(["score", what, "", "text"]).with_rows(rows));
+        if let Some(write) = &self.not_in_use {
+            doc.line(format!("Runs do not compare these traits by meaning and refuse nothing: {write}."));
+        }
         if let Some(failure) = &self.failure {
             doc.line(format!("The scores are incomplete: {failure}."));
         }
