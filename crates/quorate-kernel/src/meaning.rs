@@ -25,14 +25,14 @@ use crate::prompt::Layout;
 use crate::redact::Redactor;
 use crate::single_call;
 
-/// The member that a question about a text is asked as, and the step.
+/// The member and the step under which a question about a text is recorded.
 pub const ASKED_AS: &str = "meaning";
 
-/// The longest passage that one question is about, in bytes. A longer text is asked about in parts.
+/// The longest passage of one question, in bytes. A longer text takes several questions.
 pub const MAX_PASSAGE_BYTES: usize = 8_000;
-/// How many bytes a part has in common with the part before it. No statement of up to this length is cut.
+/// How many bytes a part shares with the part before it. No statement of up to this length is cut.
 const OVERLAP_BYTES: usize = MAX_PASSAGE_BYTES / 2;
-/// How many questions one candidate takes at most; a candidate with more is not asked about, and does not pass.
+/// The most questions about one candidate. A candidate that needs more does not pass, and no question is asked.
 pub const MAX_QUESTIONS: usize = 64;
 
 /// The threshold of an executor that has none.
@@ -60,7 +60,7 @@ pub enum Meaning {
 #[derive(Clone)]
 pub struct MeaningQuestion {
     pub config: MemberConfig,
-    /// The probability from which on a text counts as a hit, where the answer itself does not decide. An answer without a
+    /// The lowest probability at which a text is a hit, unless the answer itself decides. An answer without a
     /// probability always decides.
     pub threshold: Option<f64>,
 }
@@ -97,7 +97,7 @@ impl Meaning {
         }
     }
 
-    /// The score from which on a text counts as a hit.
+    /// The lowest score at which a text is a hit.
     pub fn threshold(&self) -> f64 {
         match self {
             // By its shortest decimal, which is how it was written.
@@ -317,7 +317,7 @@ fn places(one: &SemanticMatch, split: fn(&str) -> Vec<Range<usize>>) -> Vec<Sema
     texts.flat_map(of_text).collect()
 }
 
-/// A text in parts that one question is about each.
+/// Splits a text into the passages of its questions.
 fn parts(text: &str) -> Vec<Range<usize>> {
     let (mut parts, mut start) = (Vec::new(), 0);
     loop {

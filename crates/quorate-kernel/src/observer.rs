@@ -101,7 +101,7 @@ impl RunEvent {
     }
 
     /// A wait, a stand-in, a changed request or the samples of members in one line: `skeptic: HTTP 503 from 127.0.0.1:8080,
-    /// trying again in 8 s (2 of 3)`; `None` for other events.
+    /// trying again in 4 s (6 of 20)`; `None` for other events.
     pub fn wait_line(&self) -> Option<String> {
         match self {
             RunEvent::Waiting { member, why, wait, retry, .. } => {

@@ -202,7 +202,7 @@ pub trait SweepObserver: Send + Sync {
     fn planned(&self, reviews: usize);
     /// The review of a file begins.
     fn started(&self, path: &str);
-    /// A member waits for a service: `skeptic: HTTP 503 from 127.0.0.1:8080, trying again in 8 s (2 of 3)`.
+    /// A member waits for a service: `skeptic: HTTP 503 from 127.0.0.1:8080, trying again in 4 s (6 of 20)`.
     fn waiting(&self, line: &str);
     /// The review of a file has ended.
     fn ended(&self, swept: &SweptFile);

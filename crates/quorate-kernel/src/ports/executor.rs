@@ -145,7 +145,7 @@ impl Notes {
 type OnWrote = dyn Fn(usize) + Send + Sync;
 type OnWait = dyn Fn(&str, Duration) + Send + Sync;
 
-/// Tells a display that an answer comes in, or that an attempt waits before it is sent.
+/// Reports to a display that an answer arrives, or that an attempt waits before it is sent.
 #[derive(Clone, Default)]
 pub struct Progress {
     wrote: Option<Arc<OnWrote>>,
@@ -321,7 +321,7 @@ pub trait Executor: Send + Sync {
         answers::Schema::PlainText
     }
 
-    /// Why it can give no answer of this form; `None` where it may. A member of whom such an answer is wanted is refused
+    /// Why it cannot give an answer of this form; `None` if it can. A member that must give such an answer is refused
     /// before any call.
     fn refuses(&self, _answer: answers::Schema) -> Option<String> {
         None
@@ -371,7 +371,7 @@ pub trait Executor: Send + Sync {
         Duration::from_secs(180)
     }
 
-    /// The probability from which on it answers a yes-or-no question with yes, where it has one.
+    /// The lowest probability at which it answers a yes-or-no question with yes; `None` if it gives no probabilities.
     fn threshold(&self) -> Option<f64> {
         None
     }
