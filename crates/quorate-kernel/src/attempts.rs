@@ -188,11 +188,6 @@ impl Cost {
         self.usage.add(other.usage);
     }
 
-    /// Adds one call's usage.
-    pub fn add_call(&mut self, usage: Usage) {
-        self.usage.add(usage);
-    }
-
     pub fn recorded(&self) -> Spent {
         let (calls, ms) = (Some(self.calls.into()), Some(millis(self.took)));
         Spent { calls, ms, ..Spent::from(&self.usage) }

@@ -617,7 +617,7 @@ impl CallState {
                 ended.refused_tools.push(tool);
             }
         }
-        ended.spent.add_call(usage);
+        ended.spent.usage.add(usage);
         ended.model = attempt.model.clone().or(ended.model.take());
         ended.version = attempt.version.clone().or(ended.version.take());
         let (status, raw, failed) = match replied {

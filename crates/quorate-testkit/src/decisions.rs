@@ -111,22 +111,12 @@ impl DecisionServer {
 /// The path and the body of a request.
 fn read_request(stream: &TcpStream) -> Option<(String, Json)> {
     let mut reader = BufReader::new(stream);
-    let mut line = String::new();
-    reader.read_line(&mut line).ok()?;
-    let path = line.split(' ').nth(1)?.to_owned();
-    let mut length = 0;
-    loop {
-        let mut header = String::new();
-        reader.read_line(&mut header).ok()?;
-        let header = header.trim().to_ascii_lowercase();
-        if header.is_empty() {
-            break;
-        }
-        if let Some(value) = header.strip_prefix("content-length:") {
-            length = value.trim().parse().ok()?;
-        }
-    }
-    let mut body = vec![0; length];
+    let head = (&mut reader).lines().map_while(Result::ok).take_while(|line| !line.is_empty());
+    let head: Vec<String> = head.collect();
+    let path = head.first()?.split(' ').nth(1)?.to_owned();
+    let length =
+        |header: &String| header.to_ascii_lowercase().strip_prefix("content-length:")?.trim().parse().ok();
+    let mut body = vec![0; head.iter().find_map(length).unwrap_or(0)];
     reader.read_exact(&mut body).ok()?;
     Some((path, serde_json::from_slice(&body).ok()?))
 }
