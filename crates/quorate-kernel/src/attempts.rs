@@ -335,7 +335,7 @@ impl Consultation {
     }
 }
 
-/// What is known of an invocation without an answer only from its attempts.
+/// The details of an invocation without an answer that only its attempts have.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FailedAttempts {
     /// Calls after the first that repeat one that failed. Re-prompts do not count, nor do calls after a wait that the service
@@ -393,7 +393,7 @@ pub struct Substitution {
     pub tried: Vec<record::Tried>,
 }
 
-/// An executor that is asked where the service of those before it failed.
+/// An executor that is asked after the services of the executors before it have failed.
 #[derive(Clone)]
 pub struct StandIn {
     pub executor: Arc<dyn Executor>,
@@ -496,7 +496,7 @@ mod tests {
         );
         assert_eq!(ask.next_call(), NextStep::Call(CallReason::Wait), "it is not counted as a retry");
         let mut fail = |retry| ask.record_result(&AttemptResult::Failed(retry), &[]).0;
-        // The wait that was asked for took none of the two retries, and a wait of no time is none.
+        // The wait that was asked for took none of the two retries, and a wait of zero is not counted.
         let no_wait = Retry::After(Duration::ZERO);
         assert_eq!(fail(no_wait), NextStep::Wait { at_least_ms: 0, spread_ms: 500, retry: Some(2) });
         assert_eq!(fail(no_wait), NextStep::Done(Err(AbsenceReason::Failed)));

@@ -105,7 +105,7 @@ impl Recorder {
         Recorder { at_tail: true, ..Recorder::new(ledger, run, next) }
     }
 
-    /// Whether a stand-in answers for an executor for the first time in this run: the same outage is told once.
+    /// Whether a stand-in answers for an executor for the first time in this run: an outage is reported once.
     fn is_new_stand_in(&self, own: &str, by: &str) -> bool {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.insert([own.to_owned(), by.to_owned()])
@@ -242,12 +242,12 @@ pub(crate) async fn call(
                 NextStep::Done(result) => {
                     if state.service_failed
                         && matches!(result, Err(AbsenceReason::Failed | AbsenceReason::TimedOut))
-                        // A question without a recording is put to other recordings alone, and to no model.
+                        // A question without a recording goes to other recordings only, never to a model.
                         && let Some(stand_in) = stand_ins
                             .find(|stand_in| !state.ended.recorded || stand_in.executor.recordings().is_some())
                     {
                         state.give_up_on(&member, last.as_ref());
-                        // The room that it has is free for other members while the stand-in is asked.
+                        // Its place in the pool is free for other members while the stand-in is asked.
                         drop(admitted.take());
                         member = member.with_stand_in(stand_in);
                         admitted = Some(member.executor.admit().await);
@@ -491,7 +491,7 @@ fn progress(context: &Arc<CallContext>, invoke: &Invoke, waited: &Waited) -> Pro
 /// How long an invocation has waited, in all.
 type Waited = Arc<Shared<Duration>>;
 
-/// Tells the observer of a wait that a person would notice, by itself or with the shorter ones before it.
+/// Reports a wait of more than two seconds to the observer, alone or added to shorter ones before it.
 fn tell_wait(
     context: &CallContext,
     invoke: &Invoke,
@@ -588,7 +588,7 @@ struct CallState {
 }
 
 impl CallState {
-    /// Completes the record of an attempt. Returns what is next, and what the attempt cost.
+    /// Completes the record of an attempt. Returns the next step and the attempt's cost.
     async fn on_reply(
         &mut self,
         context: &CallContext,
@@ -655,7 +655,7 @@ impl CallState {
         (next, usage)
     }
 
-    /// Keeps why the member's present executor gave no answer, and forgets what is known of it.
+    /// Records why the member's present executor gave no answer, and clears its state.
     fn give_up_on(&mut self, member: &MemberConfig, last: Option<&Attempt>) {
         let last = last.filter(|last| self.is_by(member, last));
         self.tried.push(Tried {

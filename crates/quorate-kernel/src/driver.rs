@@ -579,7 +579,7 @@ impl RunLoop {
         granted
     }
 
-    /// How many samples of an invocation are asked, where it has several.
+    /// The samples of an invocation; `None` if its member is asked once.
     fn sampled(&self, invoke: &Invoke) -> Option<SampledInvocation> {
         let samples = samples::count(self.config.members.get(&invoke.member)?, invoke.schema);
         let answered = self.answered_samples.get(&invoke.id).map_or(0, BTreeMap::len);

@@ -172,7 +172,7 @@ impl Llm {
         (http, Prepared { form, sent, tokens_field, max_tokens })
     }
 
-    /// How the service is told of the form of an answer, after what it has refused.
+    /// How a request states the form of an answer, without the parts that the service has refused.
     fn format(
         &self,
         answer: answers::Schema,
@@ -323,7 +323,7 @@ impl Llm {
         other.map(|other| format!("the address may be `{other}`"))
     }
 
-    /// Keeps what a request needed to be answered, for the next calls, and notes it.
+    /// Remembers the changes that a request needed, for later calls, and notes them.
     fn learn(&self, changes: &[Change], notes: &Notes) {
         let mut learned = self.learned.lock().unwrap_or_else(PoisonError::into_inner);
         let new: Vec<Change> = changes.iter().filter(|change| !learned.contains(change)).copied().collect();
@@ -471,7 +471,7 @@ impl Executor for Llm {
     }
 }
 
-/// Notes what is known of a call that failed, and says whether and when it is made again.
+/// Notes the details of a failed call, and returns whether and when it may be repeated.
 async fn settle(
     failure: CallFailure,
     under_way: UnderWay,

@@ -403,7 +403,7 @@ async fn waits_over_two_seconds_are_reported_and_retries_are_counted() {
     let why = || "no network".to_owned();
     assert_eq!(waits(&patient.events), [(why(), 8, None), (why(), 3, None)]);
     assert_eq!(patient.asked.consultation.attempts.retries, 1, "a wait that the service asks for is none");
-    // Short waits are told once, when they are long together.
+    // Short waits are reported once, when they add up.
     let slow = came(vec![asked(1), asked(1), asked(1), asked(1), reply(ANSWER)], PLAIN).await;
     assert_eq!(waits(&slow.events), [(why(), 1, None)]);
     let none = came(vec![asked(0), reply(ANSWER)], PLAIN).await;

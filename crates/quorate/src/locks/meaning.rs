@@ -296,7 +296,7 @@ impl MeaningTest {
         }
     }
 
-    /// The scores, and what they say about the threshold.
+    /// The scores, and the threshold that they suggest.
     pub fn doc(&self) -> Doc {
         let mut doc = Doc::new();
         let way = if self.way == QUESTION { "a question to" } else { "vectors of" };

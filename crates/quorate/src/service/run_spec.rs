@@ -84,7 +84,7 @@ pub(crate) struct PreparedMember {
 impl PreparedMember {
     fn config(&self, permit: Permit) -> MemberConfig {
         let mut executor = self.executor.clone();
-        // A deadline of the member's own holds for each stand-in.
+        // The member's own deadline applies to each stand-in.
         if self.timeout != executor.timeout {
             executor.limit_time(Some(self.timeout));
         }

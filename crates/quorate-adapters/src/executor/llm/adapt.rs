@@ -20,7 +20,7 @@ use super::wire::{HttpRequest, Wire};
 pub(super) const TOKENS_FIELDS: [&str; 4] =
     ["max_completion_tokens", "max_tokens", "max_output_tokens", "max_new_tokens"];
 
-/// The smallest cap that a server's word is taken for: a smaller one has no room for an answer.
+/// The smallest cap that is taken from a server's message: a smaller one has no room for an answer.
 const LEAST_TOKENS: u32 = 256;
 
 /// A part of a request that a server may refuse.
@@ -148,7 +148,7 @@ pub(super) fn learned(service: &str, model: &str, wire: Wire) -> Learned {
     Arc::clone(all.entry((service.to_owned(), model.to_owned(), wire.as_str())).or_default())
 }
 
-/// The words with which a server refuses a field as such, separated by `|` like all lists here.
+/// The words with which a server refuses a field itself, separated by `|` like all lists here.
 const REFUSES_FIELD: &str = "unsupported|not support|unrecognized|unrecognised|not recogni|unknown|unexpected|not permitted|\
     forbidden|extra fields|extra inputs|additional propert|not allowed|unavailable|not available|\
     not enabled|not implemented|no such|instead|deprecated|cannot be used|can't be used|must alternate|\
@@ -213,7 +213,7 @@ pub(super) fn refused_field(fault: &Fault, sent: &[Field]) -> Option<Field> {
         Field::Tokens => says(REFUSES_FIELD) || says(TOO_LARGE) || says(REFUSES_VALUE),
         _ => says(REFUSES_FIELD) || says(REFUSES_VALUE),
     };
-    // The field that is named first: others may follow as those that the server does take.
+    // The field that is named first: the message may go on to name fields that the server accepts.
     let place = |field: Field| names(field).split('|').filter_map(|name| position(text, name)).min();
     let named = sent.iter().filter_map(|field| Some((place(*field)?, *field)));
     named.min_by_key(|(place, _)| *place).map(|(_, field)| field).filter(|field| refuses(*field))
@@ -250,7 +250,7 @@ fn is_too_long_a_prompt(text: &str) -> bool {
     parts.iter().any(|part| text.contains(part))
 }
 
-/// Where a name stands as a word of its own.
+/// The place where a name occurs as a whole word.
 fn position(text: &str, name: &str) -> Option<usize> {
     let is_part = |letter: char| letter.is_alphanumeric() || letter == '_';
     text.match_indices(name).map(|(at, _)| at).find(|at| {
@@ -366,7 +366,7 @@ fn check_entries(entries: &Map<String, Json>, above: &str, shown: &str) -> Resul
         let all = RESERVED.iter().flat_map(|(paths, why)| paths.split('|').map(move |path| (path, *why)));
         let inside = format!("{path}.");
         for (reserved, why) in all {
-            // What is not a table would take the place of the whole one.
+            // Another value would replace the whole table.
             if reserved == path || (reserved.starts_with(&inside) && !value.is_object()) {
                 return Err(ConfigError::for_key("extra", format!("`{shown}` cannot be set: {why}")));
             }

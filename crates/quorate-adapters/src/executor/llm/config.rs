@@ -72,7 +72,7 @@ pub(super) struct Config {
     pub(super) service: Service,
     pub(super) schema: SchemaMode,
     pub(super) max_tokens: u32,
-    /// The name of the cap on output tokens in a request, where it has one of several.
+    /// The name of the cap on output tokens in a request; `None` if the wire has only one.
     pub(super) tokens_field: Option<String>,
     /// Whether a stream is asked for its usage.
     pub(super) usage: bool,
@@ -226,7 +226,7 @@ impl Config {
         Ok(())
     }
 
-    /// The address that was perhaps meant, for the message of a call that found no API at this one.
+    /// A similar address, for the message of a call that found no API at this one.
     pub(super) fn other_address(&self) -> Option<String> {
         let (url, path) = (self.service.base_url.as_str(), self.service.base_url.path());
         let url = url.trim_end_matches('/');
@@ -509,7 +509,7 @@ pub struct ServicePreset {
     /// The value of the key `preset`.
     pub name: &'static str,
     pub(super) wire: Wire,
-    /// The wire of its decision models, where it is for these alone.
+    /// The wire of its decision models, if it has no others.
     pub(super) decides: Option<Api>,
     /// The base URL; `{}` stands for the value of `host_variable`.
     pub(super) base_url: &'static str,

@@ -151,7 +151,7 @@ impl Answer {
         }
     }
 
-    /// Takes the model's name, where the event gives one.
+    /// Takes the model's name from an event that has one.
     pub(super) fn name_model(&mut self, name: Option<&Json>) {
         if let Some(name) = name.and_then(Json::as_str).filter(|name| !name.is_empty()) {
             self.model = Some(quoted(name));
