@@ -578,16 +578,10 @@ fn check_standalone(
             ..config::Configuration::default()
         })
     });
-    let of_council = council.as_ref().zip(surrounding.as_ref());
-    let built = executor::build_errors(registry, configuration.as_ref(), of_council);
-    built.into_iter().for_each(|error| report.absorb(*error.report));
-    let of_council = of_council
-        .map(|(council, config)| executor::stand_in_warnings(registry, config, council.stand_ins()));
-    let of_tables = configuration
-        .as_ref()
-        .map(|config| executor::stand_in_warnings(registry, config, config.stand_ins()));
-    for body in of_council.into_iter().chain(of_tables).flatten() {
-        report.warn(codes::FIELD_WITHOUT_EFFECT, body);
+    if let Some(config) = configuration.as_ref().or(surrounding.as_ref()) {
+        let (errors, warnings) = executor::build_errors(registry, config, council.as_ref());
+        errors.into_iter().for_each(|error| report.absorb(*error.report));
+        warnings.into_iter().for_each(|body| report.warn(codes::FIELD_WITHOUT_EFFECT, body));
     }
     let written = path.parent().unwrap_or(root);
     if let Some(body) = configuration.as_ref().and_then(|config| unread_tiers(environment, config, written)) {

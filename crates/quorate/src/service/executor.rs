@@ -738,49 +738,41 @@ fn refuse(code: RefusalCode, body: Body, block: &Block) -> Error {
     refuse_in(code, body, &block.source)
 }
 
-/// Builds every executor that a configuration or a council names, without calling any, and returns the errors,
-/// including those of MCP server tables and the embedder.
+/// Builds every executor that a council names, or else a configuration, without calling any. Returns the errors, including
+/// those of MCP server tables and the embedder, and warnings about stand-ins that cannot be asked here, since a program or a
+/// key is missing.
 pub(crate) fn build_errors(
     registry: &Registry,
-    configuration: Option<&Configuration>,
-    council: Option<(&Council, &Configuration)>,
-) -> Vec<Error> {
-    let mut errors = Vec::new();
-    if let Some(configuration) = configuration {
-        let tables = configuration.executors.keys().map(|name| (name, None));
-        let named = configuration.named_executors().map(|(name, place)| (name, Some(place)));
-        let build = |(name, place): (&String, Option<&Place>)| {
-            alone(registry, configuration, name, place, SelectedBy::Person, Map::new())
-        };
-        errors.extend(tables.chain(named).map(build).filter_map(Result::err));
-        errors.extend(server_errors(configuration));
-        errors.extend(configured_meaning(registry, configuration).err());
-    }
-    if let Some((council, config)) = council {
-        let runtimes = council.runtimes();
-        errors.extend(
-            runtimes.filter_map(|table| by_runtime(registry, table, &council.dir, &council.dir).err()),
-        );
-        errors.extend(council.stand_ins().filter_map(|(name, place)| {
-            alone(registry, config, name, Some(place), SelectedBy::Person, Map::new()).err()
-        }));
-    }
-    errors
-}
-
-/// Warnings about stand-ins that cannot be asked here, since a program or a key is missing.
-pub(crate) fn stand_in_warnings<'c>(
-    registry: &Registry,
     config: &Configuration,
-    stand_ins: impl IntoIterator<Item = &'c (String, Place)>,
-) -> Vec<Body> {
+    council: Option<&Council>,
+) -> (Vec<Error>, Vec<Body>) {
+    let build = |name: &String, place: Option<&Place>| {
+        alone(registry, config, name, place, SelectedBy::Person, Map::new())
+    };
+    let error = |(name, place): (&String, &Place)| build(name, Some(place)).err();
+    let (mut errors, stand_ins): (Vec<Error>, Vec<&(String, Place)>);
+    match council {
+        Some(council) => {
+            let dir = &council.dir;
+            errors =
+                council.runtimes().filter_map(|table| by_runtime(registry, table, dir, dir).err()).collect();
+            stand_ins = council.stand_ins().collect();
+            errors.extend(stand_ins.iter().filter_map(|(name, place)| error((name, place))));
+        }
+        None => {
+            errors = config.executors.keys().filter_map(|name| build(name, None).err()).collect();
+            errors.extend(config.named_executors().filter_map(error));
+            errors.extend(server_errors(config));
+            errors.extend(configured_meaning(registry, config).err());
+            stand_ins = config.stand_ins().collect();
+        }
+    }
     let warning = |(name, place): &(String, Place)| {
-        let stand_in = alone(registry, config, name, Some(place), SelectedBy::Person, Map::new()).ok()?;
-        let refused = stand_in.executor.check_installed().err()?;
+        let refused = build(name, Some(place)).ok()?.executor.check_installed().err()?;
         let body = Body::new(format!("`{name}` cannot stand in here: {}", refused.message));
         Some(with_help(body.at(place.clone()), refused.help))
     };
-    stand_ins.into_iter().filter_map(warning).collect()
+    (errors, stand_ins.into_iter().filter_map(warning).collect())
 }
 
 /// Misspellings in the executors and MCP servers of a `quorate.toml`: unknown keys, kinds or executor names, and
