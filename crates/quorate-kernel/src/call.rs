@@ -229,7 +229,6 @@ pub(crate) async fn call(
                 ..attempts::Consultation::without_answer(AbsenceReason::Failed, Cost::default())
             },
             last_reason: String::new(),
-            service_failed: false,
             no_stand_in: false,
             tried: Vec::new(),
         };
@@ -240,7 +239,8 @@ pub(crate) async fn call(
         loop {
             match next {
                 NextStep::Done(result) => {
-                    if state.service_failed
+                    if !state.no_stand_in
+                        && last.as_ref().is_some_and(|last| last.status != "said")
                         && matches!(result, Err(AbsenceReason::Failed | AbsenceReason::TimedOut))
                         // A question without a recording goes to other recordings only, never to a model.
                         && let Some(stand_in) = stand_ins
@@ -579,8 +579,6 @@ struct CallState {
     ended: attempts::Consultation,
     /// Why the last attempt failed, in a few words: the HTTP status, or the beginning of the message.
     last_reason: String,
-    /// Whether the last attempt failed for a reason of the service.
-    service_failed: bool,
     /// Whether an attempt ruled out every stand-in.
     no_stand_in: bool,
     /// The executors whose services failed.
@@ -598,7 +596,6 @@ impl CallState {
         attempt: &mut Attempt,
     ) -> (NextStep, Usage) {
         self.no_stand_in |= noted.no_stand_in;
-        self.service_failed = replied.is_err() && !self.no_stand_in;
         let ended = &mut self.ended;
         ended.recorded = noted.recorded;
         ended.probabilities = noted.probabilities;
