@@ -296,6 +296,17 @@ mod tests {
     }
 
     #[test]
+    fn a_long_value_does_not_cut_off_the_reason() {
+        for long in ["x", "ж", "a b ", "\u{1f600}"].map(|text| text.repeat(300)) {
+            let complaints = first(&json!({"would_block": long}).to_string()).unwrap_err();
+            assert!(complaints[0].ends_with("is not of type \"boolean\""), "{complaints:?}");
+            assert!(complaints[0].chars().count() < 230, "{complaints:?}");
+        }
+        assert_eq!(without_middle(&"x".repeat(200)), "x".repeat(200));
+        assert_eq!(without_middle(&"x".repeat(201)).chars().count(), 200);
+    }
+
+    #[test]
     fn an_input_that_is_too_long_is_refused_with_its_length() {
         let finding = |n: usize| json!({"quote": format!("q{n}"), "issue": "i"});
         let answer = |findings: usize, brief: usize| {

@@ -125,7 +125,10 @@ const DOWN: Reply = Reply::Error(503, r#"{"error": {"message": "no capacity"}}"#
 fn a_stand_in_answers_for_a_service_that_is_down_and_every_view_says_so() {
     let (down, good) = (Server::start(DOWN), Server::start(Reply::Answer));
     let place = place(&down.table("opus", "fallback = [\"local\"]"), &good.table("local", ""), "");
-    let report = review(&place, &[]).assert_code(0).json();
+    let reviewed = review(&place, &[]);
+    let told = reviewed.stderr.matches("`local` stands in for `opus`").count();
+    assert_eq!(told, 1, "{}", reviewed.stderr);
+    let report = reviewed.assert_code(0).json();
     assert_eq!(
         (&report["verdict"], &report["model_asked"], &report["executor"]),
         (&json!("SHIP"), &json!(true), &json!("local"))
@@ -159,6 +162,36 @@ fn a_stand_in_answers_for_a_service_that_is_down_and_every_view_says_so() {
     shown.assert_stdout_contains("answered by local, standing in for opus: ");
     let audit = place.run(&["audit", "--format", "json"]).assert_code(0).json();
     assert!(audit.to_string().contains("\"local\""), "{audit}");
+}
+
+#[test]
+fn doctor_fails_for_answers_of_another_form_and_asks_again_after_a_limit() {
+    for (reply, retries, works) in [
+        (Reply::Answer, 0, true),
+        (Reply::Error(429, "{}"), 1, true),
+        (Reply::Error(503, "{}"), 1, true),
+        (Reply::Error(529, "{}"), 1, true),
+        (Reply::Error(429, "{}"), 0, false),
+        (Reply::Error(401, "{}"), 1, false),
+        (Reply::Text("I would not block it."), 1, false),
+        (Reply::Text("{\"would_block\": \"maybe\"}"), 1, false),
+        (Reply::Text("{\"would_block\": false}, and more prose"), 1, false),
+    ] {
+        let server = Server::start(reply);
+        let table = server.table("opus", "").replace("retries = 0", &format!("retries = {retries}"));
+        let place = place(&table, "", "");
+        let diagnosed = std::thread::scope(|scope| {
+            if matches!(reply, Reply::Error(..)) {
+                scope.spawn(|| {
+                    wait_until(Duration::from_secs(30), "the first question", || server.calls() == 1);
+                    *server.reply.lock().unwrap() = Reply::Answer;
+                });
+            }
+            place.run(&["doctor", "--ask"])
+        });
+        let diagnosed = diagnosed.assert_code(if works { 0 } else { 5 });
+        assert_eq!(diagnosed.stdout.contains("Everything works."), works, "{reply:?}: {}", diagnosed.stdout);
+    }
 }
 
 #[test]
@@ -260,6 +293,9 @@ fn without_an_answer_every_reason_is_given() {
         (Server::start(DOWN), Server::start(Reply::Error(401, r#"{"error": {"message": "who?"}}"#)));
     let place = place(&one.table("opus", "fallback = [\"local\"]"), &two.table("local", ""), "");
     let report = review(&place, &[]).assert_code(3).json();
+    let shown = place.run(&["show", report["run"].as_str().unwrap()]).stdout;
+    assert!(shown.contains("no answer from local, standing in for opus"), "{shown}");
+    assert!(!shown.contains("answered by"), "{shown}");
     let message = report["deliberators"][0]["round1"]["failure"]["message"].as_str().unwrap().to_owned();
     for part in ["`opus`: ", "no capacity", "`local`: ", "who?"] {
         assert!(message.contains(part), "{message}");

@@ -52,6 +52,9 @@ fn a_table_of_another_tool_is_refused_with_keys_that_work() {
         ("kind = \"vllm\"\nmodel = \"m\"", "base_url = \"http://localhost:8000/v1\""),
         ("provider = \"openai\"\nmodel = \"m\"", "preset = \"openai\""),
         ("provider = \"ollama\"\nmodel = \"m\"", "preset = \"ollama\""),
+        ("preset = \"opnai\"\nmodel = \"m\"", "write `preset = \"openai\"`"),
+        ("preset = \"zzz\"\nmodel = \"m\"", "unknown preset `zzz`"),
+        ("preset = \"ollama\"\nmodel = \"m\"\nsamples = 3", "[council.members.<id>]"),
         ("model = \"m\"", "preset = \"NAME\""),
         ("url = \"http://localhost:8080/v1\"\nmodel = \"m\"", "kind = \"llm\""),
         ("preset = \"openai\"\napi_key = \"sk-canary-1234567890\"", "key = { env = \"OPENAI_API_KEY\" }"),
@@ -79,6 +82,7 @@ fn the_models_command_ends_with_one_that_works() {
         assert!(listed.stdout.contains(name), "{}", listed.stdout);
     }
     assert!(listed.stdout.contains("`quorate models own` lists its models"), "{}", listed.stdout);
+    assert!(listed.stdout.contains("connects to no service"), "{}", listed.stdout);
     place.run(&["models", "own"]).assert_code(0);
     let listed = place.run(&["models", "--format", "json"]).assert_code(0).json();
     assert!(listed["executors"].as_array().unwrap().iter().any(|one| one["name"] == "own"), "{listed}");

@@ -377,6 +377,16 @@ fn both_ways_at_once_and_unknown_keys_are_refused() {
         ("[meaning]\nexecutor = \"script\"\nthreshold = 0\n".to_owned(), "above 0 and at most 1"),
         ("[meaning]\nexecutor = \"script\"\nthreshold = 1.01\n".to_owned(), "above 0 and at most 1"),
         ("[meaning]\nexecutor = \"script\"\ntreshold = 0.5\n".to_owned(), "did you mean `threshold`"),
+        (
+            "[meaning]\nexecutor = \"script\"\nmodel = \"m\"\n".to_owned(),
+            "`model` is not a key of `[meaning]`",
+        ),
+        (
+            "[meaning]\nexecutor = \"script\"\nwire = \"chat\"\n".to_owned(),
+            "`wire` is not a key of `[meaning]`",
+        ),
+        ("[meaning]\nexecutor = \"script\"\nkey = \"K\"\n".to_owned(), "`key` is not a key of `[meaning]`"),
+        ("[meaning]\nexector = \"script\"\n".to_owned(), "did you mean `executor`"),
         ("[meaning]\nexecutor = \"nowhere\"\n".to_owned(), "unknown executor `nowhere`"),
         ("[meaning]\nexecutor = \"rubric\"\n".to_owned(), "the rubric cannot"),
         (

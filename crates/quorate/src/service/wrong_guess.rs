@@ -342,7 +342,7 @@ mod tests {
             ("gpt5", "gpt"),
             ("reviewer-2", "Reviewer-2"),
             // No table is meant.
-            ("opus/claude", "claude"),
+            ("ollama/qwen3", "ollama:qwen3"),
             ("qwen3:8b", "ollama:qwen3:8b"),
             ("claude-opus-4-8", "anthropic:claude-opus-4-8"),
             ("lm-studio", "lmstudio"),

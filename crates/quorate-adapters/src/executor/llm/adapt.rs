@@ -379,10 +379,24 @@ fn check_entries(entries: &Map<String, Json>, above: &str, shown: &str) -> Resul
 }
 
 #[cfg(test)]
-mod seed_tests {
+mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn an_address_or_a_preset_has_a_table_to_write() {
+        for (name, says) in [
+            ("own", "[executors.own] of quorate.toml"),
+            ("http://127.0.0.1:1/v1#m", "`base_url = \"http://127.0.0.1:1/v1\"` and `model = \"m\"`"),
+            ("https://x.example/v1", "`base_url = \"https://x.example/v1\"` and `model = \"MODEL\"`"),
+            ("http://127.0.0.1:1/v1#org/m:tag", "and `model = \"org/m:tag\"`"),
+            ("ollama:qwen3:8b", "`preset = \"ollama\"` and `model = \"qwen3:8b\"`"),
+            ("openrouter:openai/gpt", "`preset = \"openrouter\"` and `model = \"openai/gpt\"`"),
+        ] {
+            assert!(table(name).contains(says), "{name}: {}", table(name));
+        }
+    }
 
     #[test]
     fn each_sample_has_a_seed_of_its_own() {

@@ -29,6 +29,11 @@ const MAX_REASON_CHARS: usize = 300;
 /// The usual ports of local servers, and the commands that start them.
 const STARTS: [(u16, &str); 2] = [(11434, "ollama serve"), (1234, "lms server start")];
 
+/// The command that starts the server at an address.
+fn start_command(url: &Url) -> Option<&'static str> {
+    STARTS.iter().find(|(port, _)| url.port() == Some(*port)).map(|(_, start)| *start)
+}
+
 /// How long a complete answer waits for the final event of its wire.
 const FINAL_EVENT_WAIT: Duration = Duration::from_secs(3);
 
@@ -300,8 +305,7 @@ impl Call<'_> {
         if cause.to_ascii_lowercase().contains("certificate") {
             message.push_str("; `ca` names a file of authorities that are trusted beside the system's");
         }
-        let start = STARTS.iter().find(|(port, _)| self.service.base_url.port() == Some(*port));
-        if let Some((_, start)) = start.filter(|_| error.is_connect()) {
+        if let Some(start) = start_command(&self.service.base_url).filter(|_| error.is_connect()) {
             message.push_str(&format!("; start it with `{start}`"));
         }
         // A connection that one side does not trust, or that the other side does not encrypt, fails again the same way.
@@ -437,6 +441,20 @@ mod tests {
     use super::*;
 
     const CAP: u32 = 1_000;
+
+    #[test]
+    fn the_usual_port_of_a_local_server_has_the_command_that_starts_it() {
+        for (address, command) in [
+            ("http://localhost:11434", Some("ollama serve")),
+            ("http://127.0.0.1:11434/v1", Some("ollama serve")),
+            ("http://localhost:1234/v1", Some("lms server start")),
+            ("http://localhost:8080/v1", None),
+            ("https://api.example.com/v1", None),
+            ("http://localhost/11434", None),
+        ] {
+            assert_eq!(start_command(&Url::parse(address).unwrap()), command, "{address}");
+        }
+    }
 
     #[test]
     fn a_number_below_that_of_words_is_of_a_cut_prompt() {

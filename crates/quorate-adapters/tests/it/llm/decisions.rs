@@ -167,6 +167,30 @@ fn an_invalid_answer_to_a_yes_or_no_question_is_a_fault() {
 }
 
 #[test]
+fn a_wrong_probability_is_named_by_its_field() {
+    for api in Api::ALL {
+        let (kind, field) = match api {
+            Api::SystemOne => ("noul", "noul"),
+            Api::Decisions => ("predicate", "probability"),
+        };
+        let wrong =
+            |value: &str| format!("the `{field}` of its answer is {value}, and not a number from 0 to 1");
+        let options = [("o0", json!(0.4)), ("o1", json!("much"))];
+        let said = "the probability of `o1` of its answer is \"much\", and not a number from 0 to 1";
+        for (body, question, said) in [
+            (response(api, json!({"type": kind})), yes_or_no(), format!("its answer has no `{field}`")),
+            (yes(api, json!(null)), yes_or_no(), wrong("null")),
+            (yes(api, json!(1.5)), yes_or_no(), wrong("1.5")),
+            (yes(api, json!("0.9")), yes_or_no(), wrong("\"0.9\"")),
+            (yes(api, json!(true)), yes_or_no(), wrong("true")),
+            (chosen(api, json!("o0"), &options), choice(2), said.to_owned()),
+        ] {
+            assert_eq!(api.decode(&body, &question).unwrap_err().said, said, "{api:?}");
+        }
+    }
+}
+
+#[test]
 fn an_answer_outside_of_the_options_is_a_fault() {
     let half = || json!(0.5);
     for api in Api::ALL {
