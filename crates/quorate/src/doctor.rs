@@ -689,8 +689,7 @@ async fn call(
             _ => None,
         };
         let wait = wait.filter(|_| matches!(notes.read().http_status, Some(429 | 503 | 529)));
-        let wait =
-            wait.filter(|wait| !has_waited && chosen.retries > 0 && started.elapsed() + *wait < timeout);
+        let wait = wait.filter(|wait| !has_waited && started.elapsed() + *wait < timeout);
         let Some(wait) = wait else { break (reserved, notes, replied) };
         has_waited = true;
         tokio::time::sleep(wait).await;
