@@ -15,7 +15,6 @@ use serde_json::{Map, json};
 use crate::answer;
 use crate::conversation::ConversationContext;
 use crate::ports::executor::{About, Executor, Retry, Usage};
-use crate::ports::ledger::Entry;
 use crate::record::{self, Spent, Status};
 
 /// The longest first pause before a retry; it doubles.
@@ -264,17 +263,6 @@ impl Consultation {
     /// The executor that was asked last: the member's own, or the one that stands in for it.
     pub fn asked_last<'c>(&'c self, own: (&'c str, &'c About)) -> (&'c str, &'c About) {
         self.stand_in.as_ref().map_or(own, |stand_in| (&*stand_in.executor_name, &stand_in.about))
-    }
-
-    pub fn into_entry(
-        self,
-        invoke: &Invoke,
-        executor: &str,
-        about: &About,
-        weight: Option<f64>,
-        at_ms: i64,
-    ) -> Entry {
-        Entry::from_data(self.into_record(invoke, executor, about, weight), at_ms)
     }
 
     pub fn into_record(

@@ -123,7 +123,8 @@ impl SingleCall {
         let at_ms = self.clock.now_ms();
         let mut entries: Vec<_> =
             finished.attempt.into_iter().map(|attempt| Entry::from_data(attempt, at_ms)).collect();
-        entries.push(finished.consultation.clone().into_entry(&invoke, &name, &about, weight, at_ms));
+        let ended = finished.consultation.clone().into_record(&invoke, &name, &about, weight);
+        entries.push(Entry::from_data(ended, at_ms));
         recorder.append(entries, Vec::new(), Durability::Synced).await?;
         let (executor, about) = finished.consultation.asked_last((&name, &about));
         let (name, about) = (Arc::from(executor), about.clone());

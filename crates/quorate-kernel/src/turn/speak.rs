@@ -139,7 +139,8 @@ impl TurnQuestion {
         let mut entries: Vec<_> =
             asked.attempt.into_iter().map(|attempt| ledger::Entry::from_data(attempt, at_ms)).collect();
         let (name, about) = (&speaker.member.executor_name, speaker.member.executor.about());
-        entries.push(asked.consultation.clone().into_entry(&invoke, name, &about, None, at_ms));
+        let ended = asked.consultation.clone().into_record(&invoke, name, &about, None);
+        entries.push(ledger::Entry::from_data(ended, at_ms));
         Ok(SpeakerResult {
             participant: id.clone(),
             result: read_response(asked.consultation, &speaker.member),
