@@ -270,13 +270,14 @@ pub fn gitlab(reports: &[&Review]) -> String {
 fn gitlab_entries(report: &Review) -> Vec<Value> {
     let mut entries: Vec<Value> =
         report.findings.iter().map(|finding| gitlab_entry(report, finding)).collect();
-    if report.verdict != Some(Verdict::Ship) {
+    if report.verdict != Some(Verdict::Ship) || !report.notes.is_empty() {
         let because = match report.verdict {
             Some(_) => report.because.clone(),
             None => undecided(&report.run, report.imported, report.queued),
         };
+        let notes: String = report.notes.iter().map(|note| format!(" {note}")).collect();
         entries.push(json!({
-            "description": format!("{}: {because} (run {})", report.verdict_word(), report.run),
+            "description": format!("{}: {because}{notes} (run {})", report.verdict_word(), report.run),
             "check_name": "council",
             "fingerprint": fingerprint_of_verdict(report),
             "severity": gitlab_severity(level_of_verdict(report.verdict)),

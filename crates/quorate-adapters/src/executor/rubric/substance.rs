@@ -89,10 +89,6 @@ fn hides_letters(text: &str) -> bool {
     let ends_with_letter =
         |before: &str| is_letter(before.trim_end_matches(is_invisible).chars().next_back());
     let begins_with_letter = |after: &str| is_letter(after.trim_start_matches(is_invisible).chars().next());
-    let is_hidden = |(at, found): (usize, char)| {
-        let is_tag = ('\u{e0000}'..='\u{e007f}').contains(&found);
-        is_tag || ends_with_letter(&text[..at]) && begins_with_letter(&text[at..])
-    };
     let is_reference = |(at, _): (usize, &str)| {
         let end = text[at..].find(';').filter(|end| *end <= MAX_REFERENCE_BYTES).map(|end| at + end + 1);
         let letter = end.and_then(|end| {
@@ -106,7 +102,30 @@ fn hides_letters(text: &str) -> bool {
         is_letter(letter)
             && (ends_with_letter(&text[..at]) || end.is_some_and(|end| begins_with_letter(&text[end..])))
     };
-    find_invisible(text).any(is_hidden) || text.match_indices("&#").any(is_reference)
+    hides_between_letters(text) || text.match_indices("&#").any(is_reference)
+}
+
+/// Whether a text has a tag character, or an unexpected invisible character in a run between two letters. Reads each
+/// character once, however long the runs are.
+fn hides_between_letters(text: &str) -> bool {
+    let mut unexpected = find_invisible(text).peekable();
+    let (mut after_letter, mut hidden) = (false, false);
+    for (at, c) in text.char_indices() {
+        let found = unexpected.next_if(|(found, _)| *found == at).is_some();
+        if is_invisible(c) {
+            if found && ('\u{e0000}'..='\u{e007f}').contains(&c) {
+                return true;
+            }
+            hidden |= found;
+            continue;
+        }
+        let letter = c.is_ascii_alphabetic();
+        if hidden && after_letter && letter {
+            return true;
+        }
+        (after_letter, hidden) = (letter, false);
+    }
+    false
 }
 
 /// The places of an English text that are in another language.
@@ -247,6 +266,22 @@ mod tests {
                                 with its reasons, so that anyone can see later why it fell as it did.";
     const GERMAN: &str = "Der Rat liest jeden Entwurf, bevor er das Haus verlässt, und jedes Urteil steht mit seinen Gründen im \
                           Buch, damit später alle sehen können, warum es so gefallen ist.";
+
+    // C15: each character is looked at once. A quadratic search would take minutes here.
+    #[test]
+    fn long_runs_of_invisible_characters_take_linear_time() {
+        let run = "\u{e0101}\u{e0199}\u{200b}".repeat(100_000);
+        for (text, hides) in [
+            (format!("coun{run}cil"), true),
+            (format!("council{run} of"), false),
+            (format!("council {run}of"), false),
+            (run.clone(), false),
+            (format!("council\u{1f600}{run}of"), false),
+            (format!("{run}\u{e0049}"), true),
+        ] {
+            assert_eq!(hides_letters(&text), hides, "{:?}", text.chars().take(12).collect::<String>());
+        }
+    }
 
     /// C15.
     #[test]
