@@ -560,6 +560,7 @@ fn usage(member: &str, executor: &str, model: Option<&str>, usage: Usage) -> Mem
         executor: executor.to_owned(),
         kind: "llm".to_owned(),
         model: model.map(str::to_owned),
+        is_answered: true,
         spent: Cost { calls: 2, usage, took: Duration::from_millis(12_345) },
         ..MemberUsage::default()
     }
