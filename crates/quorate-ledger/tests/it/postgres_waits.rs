@@ -99,7 +99,13 @@ async fn a_write_without_an_answer_is_in_doubt_until_it_is_read() {
             );
             assert!(refused.to_string().contains("cannot tell whether the ledger"), "{refused}");
             proxy.set_forwarding(Forwarding::All);
-            // The first append was written, the second was not.
+            // The first append was written, the second was not. A busy server may still be writing the first one.
+            let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+            while store.records(&run.into()).await.unwrap().len() < 2
+                && tokio::time::Instant::now() < deadline
+            {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
             assert_eq!(store.records(&run.into()).await.unwrap().len(), 2, "{lets:?}");
         }
         assert_eq!(store.append(append(run, 2)).await.unwrap(), 3);
