@@ -37,7 +37,7 @@ fn bases() -> impl Strategy<Value = &'static str> {
 }
 
 fn config() -> ProptestConfig {
-    ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() }
+    ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() }
 }
 
 proptest! {

@@ -12,7 +12,7 @@ use crate::ledger_faults::points::{Repeat, Sort, chosen, each, fault, number, so
 use crate::support::{CommandOutput, TestDir};
 
 /// What CI tries.
-const ERRORS: usize = 30;
+const ERRORS: usize = 16;
 
 /// What can happen to a call of a kind.
 fn deeds(call: Call) -> &'static [FaultAction] {

@@ -9,7 +9,7 @@ use crate::ledger_faults::points::{Repeat, chosen, each, fault, number, sorts};
 use crate::ledger_faults::records::{execute_sql, of_kind, records};
 
 /// What CI tries.
-const KILLS: usize = 35;
+const KILLS: usize = 20;
 
 fn groups(events: &[Event]) -> Vec<Vec<Fault>> {
     let deeds = |call| match call {

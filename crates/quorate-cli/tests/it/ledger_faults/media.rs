@@ -15,8 +15,8 @@ use crate::ledger_faults::records::{execute_sql, records, text};
 use crate::support::{CommandOutput, TestDir, finish};
 
 /// What CI tries, and how many of these in one place.
-const DAMAGES: usize = 20;
-const OF_ONE: u64 = 20;
+const DAMAGES: usize = 10;
+const OF_ONE: u64 = 5;
 
 const PAGE: usize = 4096;
 const VERIFY: [&str; 2] = ["ledger", "verify"];

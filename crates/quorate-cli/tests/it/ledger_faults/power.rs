@@ -14,7 +14,7 @@ use crate::ledger_faults::points::{Repeat, each, number, one_by_one, seed};
 use crate::support::TestDir;
 
 /// What CI tries, and how many of these are of one recording.
-const LOSSES: usize = 40;
+const LOSSES: usize = 20;
 const OF_ONE: u64 = 20;
 
 /// A process that was recorded, or several.
