@@ -15,7 +15,7 @@ use crate::support::TestDir;
 
 /// What CI tries, and how many of these are of one recording.
 const LOSSES: usize = 20;
-const OF_ONE: u64 = 20;
+const OF_ONE: u64 = 10;
 
 /// A process that was recorded, or several.
 struct Recorded {
