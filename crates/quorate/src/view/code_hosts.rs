@@ -270,7 +270,8 @@ pub fn gitlab(reports: &[&Review]) -> String {
 fn gitlab_entries(report: &Review) -> Vec<Value> {
     let mut entries: Vec<Value> =
         report.findings.iter().map(|finding| gitlab_entry(report, finding)).collect();
-    if report.verdict != Some(Verdict::Ship) || !report.notes.is_empty() {
+    // If no model was asked, that is the first note. It alone adds no entry to a SHIP.
+    if report.verdict != Some(Verdict::Ship) || report.notes.len() > usize::from(!report.model_asked) {
         let because = match report.verdict {
             Some(_) => report.because.clone(),
             None => undecided(&report.run, report.imported, report.queued),

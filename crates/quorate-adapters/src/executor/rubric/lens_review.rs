@@ -429,6 +429,8 @@ mod tests {
             "we are the best, so sales rose. ",
             "(n ",
             "http://a ",
+            "http://&amp;",
+            "\u{feff}\u{fe00}",
             "| a | b |\n",
             "- studies show\n",
             "# all users say\n",

@@ -299,6 +299,28 @@ mod tests {
         })
     }
 
+    // A search that reads the text again for each place would take minutes.
+    #[test]
+    fn places_of_a_long_text_are_counted_and_named() {
+        let (many, lines) = ("We deploy on Friday. ".repeat(20_000), "It rains.\n".repeat(20_000));
+        for (proposal, place) in [
+            (many.clone(), "Line 1 of the proposal (and 19999 more)"),
+            (many.replace(". ", ".\n"), "Line 1 of the proposal (and 19999 more)"),
+            (format!("{lines}We deploy on Friday."), "Line 20001 of the proposal"),
+            (
+                format!("{lines}\r\nWe deploy on Friday.\n{many}"),
+                "Line 20002 of the proposal (and 20000 more)",
+            ),
+        ] {
+            let vote = vote(&security(), &proposal);
+            let expected = format!("{place} has “deploys without rollback”, a thing to refuse.");
+            assert_eq!((&vote["vote"], &vote["rationale"]), (&json!("no"), &json!(expected)));
+            assert_eq!(vote["evidence"], json!(["We deploy on Friday"]));
+        }
+        let mentioned = format!("{many}Rollbacks are dear.");
+        assert_eq!(vote(&security(), &mentioned)["vote"], "abstain");
+    }
+
     #[test]
     fn advice_weighs_and_names_what_was_found_and_where() {
         for (talk, severity, concern, quote) in [

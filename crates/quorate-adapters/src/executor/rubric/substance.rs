@@ -90,7 +90,8 @@ fn hides_letters(text: &str) -> bool {
         |before: &str| is_letter(before.trim_end_matches(is_invisible).chars().next_back());
     let begins_with_letter = |after: &str| is_letter(after.trim_start_matches(is_invisible).chars().next());
     let is_reference = |(at, _): (usize, &str)| {
-        let end = text[at..].find(';').filter(|end| *end <= MAX_REFERENCE_BYTES).map(|end| at + end + 1);
+        let mut reference = text.as_bytes()[at..].iter().take(MAX_REFERENCE_BYTES + 1);
+        let end = reference.position(|byte| *byte == b';').map(|end| at + end + 1);
         let letter = end.and_then(|end| {
             let number = &text[at + 2..end - 1];
             let code = match number.strip_prefix(['x', 'X']) {
@@ -278,6 +279,10 @@ mod tests {
             (run.clone(), false),
             (format!("council\u{1f600}{run}of"), false),
             (format!("{run}\u{e0049}"), true),
+            (format!("council {} of", "&#".repeat(500_000)), false),
+            (format!("council {} of", "&#8212;".repeat(100_000)), false),
+            (format!("{run}&#99;{run}").repeat(2), false),
+            (format!("{run}&#99;{run}l"), true),
         ] {
             assert_eq!(hides_letters(&text), hides, "{:?}", text.chars().take(12).collect::<String>());
         }

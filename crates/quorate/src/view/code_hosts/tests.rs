@@ -136,6 +136,37 @@ fn every_entry_is_what_gitlab_requires() {
 }
 
 #[test]
+fn gitlab_has_the_notes_of_every_verdict() {
+    let model =
+        "No model was asked: the answers come from the `rubric` executor, which does not judge content.";
+    let unread = "Not judged: lines 5-8 (a code block that does not end).";
+    let hidden = "The draft has 250 invisible characters that no script needs, most of them from line 7 on; members see them.";
+    for (model_asked, notes, is_shown) in [
+        (true, vec![], false),
+        (false, vec![model], false),
+        (true, vec![unread], true),
+        (true, vec![hidden], true),
+        (false, vec![model, hidden], true),
+        (false, vec![model, unread, hidden], true),
+    ] {
+        let notes: Vec<String> = notes.into_iter().map(str::to_owned).collect();
+        for (verdict, severity) in
+            [(Verdict::Ship, "info"), (Verdict::Revise, "major"), (Verdict::Hold, "critical")]
+        {
+            let report = Review { verdict: Some(verdict), model_asked, notes: notes.clone(), ..ship() };
+            let list: Vec<Value> = serde_json::from_str(&gitlab(&[&report])).unwrap();
+            let is_expected = is_shown || verdict != Verdict::Ship;
+            assert_eq!(list.len(), usize::from(is_expected), "{verdict:?} {notes:?}");
+            for entry in list {
+                let description = entry["description"].as_str().unwrap();
+                assert!(notes.iter().all(|note| description.contains(note.as_str())), "{description}");
+                assert_eq!((&entry["severity"], &entry["check_name"]), (&json!(severity), &json!("council")));
+            }
+        }
+    }
+}
+
+#[test]
 fn github_has_an_annotation_for_each_finding_and_the_verdict() {
     insta::assert_snapshot!(github(&[&hold()]), @r#"
     ::error file=drafts/launch.md,title=council%3A HOLD::3 of 4 block, 3 of them irreducibly; the adjudicator asks for HOLD; policy seed/2 makes that HOLD.%0AA person (ana) decided SHIP: The embargo ends today.%0AUngrounded: voice_identity blocks without a quote from the text.%0ARun r7k2m9q4xa1bc

@@ -288,8 +288,10 @@ fn assemble(
     marks: &mut Vec<usize>,
     links: &mut Vec<usize>,
 ) -> String {
+    // The end of the last URL, which may reach over several spans: none of them is searched again for it.
+    let mut filled = 0;
     for span in kept {
-        let mut from = span.start;
+        let mut from = span.start.max(filled).min(span.end);
         while let Some(found) = text[from..span.end].find("http").map(|at| from + at) {
             from = found + 4;
             if ["s://", "://"].iter().any(|rest| text[from..].starts_with(rest)) {
@@ -299,6 +301,7 @@ fn assemble(
                 fills.push(found..end);
                 marks.push(found);
                 links.push(found);
+                filled = end;
                 from = end.min(span.end).max(from.min(span.end));
             }
         }
@@ -374,7 +377,8 @@ pub(super) fn read_html(block: &str) -> HtmlBlock {
                 Some(length)
             }
         } else {
-            let length = rest[1..].find('<').map_or(rest.len(), |next| next + 1);
+            let next = rest.char_indices().skip(1).find(|(_, c)| *c == '<');
+            let length = next.map_or(rest.len(), |(next, _)| next);
             if rest[..length].contains(char::is_alphanumeric) {
                 html.texts.push(at..at + length);
             }
@@ -602,6 +606,26 @@ mod tests {
         ] {
             assert_eq!(parse("draft.md", text).prose.len(), text.len(), "{text:?}");
         }
+    }
+
+    #[test]
+    fn text_in_html_may_begin_with_any_character() {
+        for words in ["é too", "“so”", "\u{200b}so", "中", "🎉 so", "<3 é", "é"] {
+            let html = format!("<div>{words}</div>");
+            let parsed = parse("draft.md", &html);
+            assert_eq!(parsed.prose.trim(), words, "{html}");
+        }
+    }
+
+    #[test]
+    fn a_url_of_many_spans_is_read_once() {
+        for piece in ["http://&amp;", "http://a&amp;", "https://*a*", "http://\\_"] {
+            let text = piece.repeat(1_000);
+            let parsed = parse("draft.md", &text);
+            assert_eq!((parsed.links.len(), parsed.source_marks.len()), (1, 1), "{piece}");
+            assert_eq!(parsed.prose.trim_matches(CODE_FILL).trim(), "", "{piece}");
+        }
+        assert_eq!(parse("draft.md", "http://a&amp;b http://c&amp;d\nhttp://e").links.len(), 3);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 //! "Watches for", "Values" and "Asks". The subject is the turns of a conversation or the lines of a text; its markup is
 //! read as text, so that nothing is passed over because it looks like code or a quotation.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -247,7 +248,7 @@ impl Pattern {
                     return None;
                 }
                 if !lacking.is_empty() {
-                    let mentioned = || passage.words.iter().any(|word| lacking.contains(&word.stem));
+                    let mentioned = || lacking.iter().any(|stem| passage.stems.contains(stem));
                     match said_lacking() {
                         Some(said) => found.extend(said),
                         None if found.is_empty() || mentioned() => return None,
@@ -282,6 +283,9 @@ pub(super) struct Passage {
     pub(super) words: Vec<Word>,
     /// As ranges of words.
     pub(super) sentences: Vec<Range<usize>>,
+    /// Those of all words.
+    stems: HashSet<String>,
+    line_ends: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -324,11 +328,8 @@ impl Subject {
 
     /// The place of some words of a passage.
     pub(super) fn place(&self, passage: &Passage, span: Range<usize>) -> Place {
-        let before = &passage.text[..span.start];
-        let name = passage
-            .turn
-            .clone()
-            .unwrap_or_else(|| format!("Line {} of {}", before.matches('\n').count() + 1, self.name));
+        let line = passage.line_ends.partition_point(|end| *end < span.start) + 1;
+        let name = passage.turn.clone().unwrap_or_else(|| format!("Line {line} of {}", self.name));
         Place { name, quote: passage.quote(span) }
     }
 }
@@ -352,7 +353,9 @@ fn passages(part: &Part) -> Vec<Passage> {
 impl Passage {
     pub(super) fn read(text: String, turn: Option<String>) -> Passage {
         let (words, sentences) = split_passage(&text);
-        Passage { text, turn, words, sentences }
+        let stems = words.iter().map(|word| word.stem.clone()).collect();
+        let line_ends = text.match_indices('\n').map(|(at, _)| at).collect();
+        Passage { text, turn, words, sentences, stems, line_ends }
     }
 
     /// The bytes of a range of words.
@@ -365,11 +368,12 @@ impl Passage {
         let at = self.words.partition_point(|word| word.end <= span.start);
         let sentence = self.sentences.partition_point(|sentence| sentence.end <= at);
         let whole = self.sentences.get(sentence).map_or(span.clone(), |sentence| self.span(sentence.clone()));
+        // Only the sentence is searched: a text of one line may have many places.
+        let (first, last) = (whole.start.min(span.start), whole.end.max(span.end));
         let breaks = ['\n', '\r'];
-        let start = self.text[..span.start].rfind(breaks).map_or(0, |at| at + 1).max(whole.start);
-        let line_end = self.text[span.start..].find(breaks).map_or(self.text.len(), |at| span.start + at);
-        let end = line_end.min(whole.end.max(span.end));
-        let line = &self.text[start.min(span.start)..end];
+        let start = self.text[first..span.start].rfind(breaks).map_or(first, |at| first + at + 1);
+        let end = self.text[span.start..last].find(breaks).map_or(last, |at| span.start + at);
+        let line = &self.text[start..end];
         let quote = if line.chars().count() > MAX_QUOTE { &self.text[span.start..end] } else { line };
         quote.chars().take(MAX_QUOTE).collect::<String>().trim().to_owned()
     }
