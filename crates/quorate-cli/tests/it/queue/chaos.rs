@@ -22,7 +22,7 @@ use crate::support::own_postgres::Server;
 use crate::support::said::Said;
 use crate::support::{CommandOutput, TestDir, finish, wait_until};
 
-const DRAFTS: usize = 80;
+const DRAFTS: usize = 200;
 /// Drafts about which the model says nothing that counts.
 const HOPELESS: usize = 5;
 const WORKERS: usize = 4;
