@@ -72,26 +72,16 @@ const MAX_APPEND_RETRIES: u32 = 32;
 
 impl Recorder {
     pub(crate) fn new(ledger: Arc<dyn Ledger>, run: Name, next: u64) -> Self {
-        Recorder {
-            ledger: Ok(ledger),
-            run,
-            next: Mutex::new(next),
-            kept: None,
-            at_tail: false,
-            told: Shared::default(),
-        }
+        Recorder::with(Ok(ledger), run, next)
     }
 
     /// The recorder of a call that appends nothing.
     pub(crate) fn unrecorded(fence: Fence, run: Name) -> Self {
-        Recorder {
-            ledger: Err(fence),
-            run,
-            next: Mutex::new(0),
-            kept: None,
-            at_tail: false,
-            told: Shared::default(),
-        }
+        Recorder::with(Err(fence), run, 0)
+    }
+
+    fn with(ledger: Result<Arc<dyn Ledger>, Fence>, run: Name, next: u64) -> Self {
+        Recorder { ledger, run, next: Mutex::new(next), kept: None, at_tail: false, told: Shared::default() }
     }
 
     /// The recorder of a new run, which keeps what it appends.

@@ -280,17 +280,17 @@ impl Quorate {
         let admitted = trust::admit(environment, chosen.needs())?;
         let deadline = tokio::time::Instant::now() + timeout;
         let failed = |why: String| {
-            let first = [
-                (NO_LIST, ""),
-                ("cannot reach", "start the server or correct its address"),
-                ("the service is overloaded", "wait until the server has started or has capacity"),
-                ("the service limits", "wait until the service takes requests again"),
-                ("", "correct the key, `base_url` or `wire` of the executor"),
-            ];
-            let first = first.iter().find(|(begins, _)| why.starts_with(begins));
-            let help = match first.map_or("", |(_, first)| first) {
-                "" => "`quorate models` lists the executors that have models".to_owned(),
-                first => format!("{first}, and run `quorate models {executor}` again"),
+            let help = match &*why {
+                NO_LIST => "`quorate models` lists the executors that have models".to_owned(),
+                why => {
+                    let is_away = why.starts_with("cannot reach");
+                    let first = if is_away {
+                        "start the server or correct its address"
+                    } else {
+                        "fix what the message names"
+                    };
+                    format!("{first}, and run `quorate models {executor}` again")
+                }
             };
             let body = Body::new(format!("cannot list the models of `{executor}`: {why}")).help(help);
             Error::new(ErrorKind::Configuration, codes::EXECUTOR_INVALID, body)
