@@ -268,7 +268,7 @@ pub struct EmbedderTable {
 pub struct MeaningTable {
     /// `executor`.
     pub executor: (String, Place),
-    /// `threshold`: the probability from which on a text is a hit, where the executor's own does not decide.
+    /// `threshold`: the lowest probability at which a text is a hit, where the executor's own does not decide.
     pub threshold: Option<f64>,
 }
 

@@ -86,7 +86,7 @@ impl ExtensionError {
 ///
 /// - One vector for each text, all of one length, in the order of the texts; the same text gives the same vector.
 /// - A failure is reported, never replaced with zeros: a text that could not be compared is not persisted.
-/// - [`Embedder::threshold`] is the cosine from which on two texts of this model count as similar.
+/// - [`Embedder::threshold`] is the lowest cosine at which two texts of this model count as similar.
 /// - The kernel asks once for each comparison, and drops the future after [`Embedder::timeout`]; an adapter that tries again
 ///   does so within it. - Where texts leave this process, [`Embedder::side_effects`] lists the addresses, and a person is
 ///   asked first.
@@ -97,7 +97,7 @@ pub trait Embedder: Send + Sync {
     /// The model, as records name it.
     fn model(&self) -> &str;
 
-    /// The cosine similarity, between -1 and 1, from which on two texts count as near.
+    /// The cosine similarity, between -1 and 1, at or above which two texts count as near.
     fn threshold(&self) -> f32;
 
     /// How long one comparison may take.

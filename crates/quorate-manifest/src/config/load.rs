@@ -177,7 +177,7 @@ fn meaning(field: &Field<'_>, has_embedder: bool) -> Option<MeaningTable> {
         threshold if threshold > 0.0 && threshold <= 1.0 => Some(threshold),
         other => {
             let message = format!("`{}` must be above 0 and at most 1, not {other}", field.path());
-            field.reject(message, "write the probability from which on a text is a hit, such as 0.5")
+            field.reject(message, "write the lowest probability at which a text is a hit, such as 0.5")
         }
     });
     fields.finish_with(|key| {

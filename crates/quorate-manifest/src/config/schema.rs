@@ -303,7 +303,7 @@ pub(crate) struct Meaning {
     /// The name of the executor.
     #[schemars(regex(pattern = crate::pattern::SOMETHING))]
     pub executor: String,
-    /// The probability from which on a text is a hit; the default is the executor's. A model that gives no probability
+    /// The lowest probability at which a text is a hit; the default is the executor's. A model that gives no probability
     /// answers yes or no.
     #[schemars(range(max = 1), extend("exclusiveMinimum" = 0))]
     pub threshold: Option<f64>,
