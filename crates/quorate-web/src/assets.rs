@@ -1,6 +1,7 @@
 //! The style sheet, the scripts and the icon, under addresses that change with their content.
 
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderValue, StatusCode};
@@ -13,7 +14,7 @@ use crate::failure::Failure;
 struct Asset {
     name: &'static str,
     content_type: &'static str,
-    bytes: &'static [u8],
+    text: String,
 }
 
 /// The module that checks a report, embedded in it.
@@ -27,29 +28,40 @@ const VERIFY: &str = concat!(
     include_str!("assets/drop.js")
 );
 
-const ASSETS: [Asset; 5] = [
-    Asset {
-        name: "style.css",
-        content_type: "text/css; charset=utf-8",
-        bytes: concat!(include_str!("assets/style.css"), include_str!("assets/server.css")).as_bytes(),
-    },
-    Asset {
-        name: "app.js",
-        content_type: "text/javascript; charset=utf-8",
-        bytes: include_bytes!("assets/app.js"),
-    },
-    Asset { name: "verify.js", content_type: "text/javascript; charset=utf-8", bytes: VERIFY.as_bytes() },
-    Asset {
-        name: "live.js",
-        content_type: "text/javascript; charset=utf-8",
-        bytes: include_bytes!("assets/live.js"),
-    },
-    Asset { name: "icon.svg", content_type: "image/svg+xml", bytes: include_bytes!("assets/icon.svg") },
-];
+static ASSETS: LazyLock<[Asset; 5]> = LazyLock::new(|| {
+    let style = concat!(include_str!("assets/style.css"), include_str!("assets/server.css"));
+    let script =
+        |name, source| Asset { name, content_type: "text/javascript; charset=utf-8", text: compact(source) };
+    [
+        Asset { name: "style.css", content_type: "text/css; charset=utf-8", text: compact_style(style) },
+        script("app.js", include_str!("assets/app.js")),
+        script("verify.js", VERIFY),
+        script("live.js", include_str!("assets/live.js")),
+        Asset {
+            name: "icon.svg",
+            content_type: "image/svg+xml",
+            text: include_str!("assets/icon.svg").to_owned(),
+        },
+    ]
+});
+
+/// A source without indentation and lines that are comments. No text in it has several lines.
+pub(crate) fn compact(source: &str) -> String {
+    let lines = source.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A style sheet without the blanks that separate nothing.
+pub(crate) fn compact_style(source: &str) -> String {
+    let compacted = compact(source);
+    [(": ", ":"), ("; ", ";"), (", ", ","), (" {", "{"), ("{ ", "{"), (" }", "}")]
+        .iter()
+        .fold(compacted, |style, (spaced, close)| style.replace(spaced, close))
+}
 
 impl Asset {
     fn hash(&self) -> String {
-        let mut hash = sha256_hex(self.bytes);
+        let mut hash = sha256_hex(self.text.as_bytes());
         hash.truncate(16);
         hash
     }
@@ -66,9 +78,8 @@ pub(crate) fn get(path: &BTreeMap<String, String>) -> Response {
     let part = |name: &str| path.get(name).map_or("", String::as_str);
     let found = ASSETS.iter().find(|asset| asset.name == part("name") && asset.hash() == part("hash"));
     match found {
-        Some(asset) => {
-            ([(CONTENT_TYPE, HeaderValue::from_static(asset.content_type))], asset.bytes).into_response()
-        }
+        Some(asset) => ([(CONTENT_TYPE, HeaderValue::from_static(asset.content_type))], asset.text.as_str())
+            .into_response(),
         None => {
             let help = "load the page again: it names the assets of this version";
             Failure::new(StatusCode::NOT_FOUND, codes::USAGE, "there is no such asset", help).into_response()

@@ -20,7 +20,7 @@ use quorate::view::wording::dollars;
 use quorate::{Finding, Money};
 use serde_json::Value;
 
-use crate::assets::REPORT_CHECK;
+use crate::assets::{REPORT_CHECK, compact, compact_style};
 use crate::pages::assembly_run::{self, Board, Reason};
 use crate::pages::at::{At, Form, pointer_part};
 use crate::pages::document::{self, Line};
@@ -36,20 +36,8 @@ const GENERATOR: &str = "<meta name=\"generator\" content=\"";
 const SCRIPT_END: &str = "</script>";
 
 /// The style and the script of a report.
-static STYLE: LazyLock<String> = LazyLock::new(|| {
-    let style = compact(include_str!("assets/style.css"));
-    // Blanks that separate nothing.
-    [(": ", ":"), ("; ", ";"), (", ", ","), (" {", "{"), ("{ ", "{"), (" }", "}")]
-        .iter()
-        .fold(style, |style, (spaced, close)| style.replace(spaced, close))
-});
+static STYLE: LazyLock<String> = LazyLock::new(|| compact_style(include_str!("assets/style.css")));
 static SCRIPT: LazyLock<String> = LazyLock::new(|| compact(REPORT_CHECK));
-
-/// A source without indentation and lines that are comments. No text in it has several lines.
-fn compact(source: &str) -> String {
-    let lines = source.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
-    lines.collect::<Vec<_>>().join("\n")
-}
 
 /// The placeholder for the number of facts, which is known after drawing all of them.
 const COUNT: &str = " data-facts=\"\"";

@@ -112,7 +112,10 @@ impl Quorate {
     }
 
     /// A path that the caller names. A confined workspace refuses one that leads out.
-    pub(crate) fn named_path(&self, path: PathBuf) -> Result<PathBuf, Error> {
+    ///
+    /// # Errors
+    /// If the path leads out of a confined workspace.
+    pub fn named_path(&self, path: PathBuf) -> Result<PathBuf, Error> {
         self.root.as_ref().map_or(Ok(path.clone()), |root| root.path(&path))
     }
 

@@ -112,9 +112,16 @@ pub(crate) struct Limits {
 }
 
 impl Limits {
-    /// These limits as options of a run.
-    fn options(&self) -> Result<RunOptions, Failure> {
-        Ok(RunOptions { caps: self.given()?, default_calls: Some(DEFAULT_CALLS), ..RunOptions::default() })
+    /// These limits as options of a run that asks through `executor`.
+    fn options(&self, executor: Option<&String>) -> Result<RunOptions, Failure> {
+        if let Some(address) = executor.filter(|name| name.contains("//")) {
+            return Err(Failure::usage(
+                format!("`executor` is the address {address}"),
+                "name a table of `[executors]` in quorate.toml, or a preset",
+            ));
+        }
+        let (caps, executor) = (self.given()?, executor.cloned());
+        Ok(RunOptions { caps, executor, default_calls: Some(DEFAULT_CALLS), ..RunOptions::default() })
     }
 
     /// These limits; those that are configured where there are some; else a number of calls.
@@ -167,7 +174,7 @@ where
     Ok((status, Json(started)).into_response())
 }
 
-/// A review that is asked for. Who is asked is configured in quorate.toml and council.yaml.
+/// A review that is asked for. By default quorate.toml and council.yaml say who is asked.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(extend("oneOf" = [
@@ -186,6 +193,10 @@ pub(crate) struct ReviewBody {
     artifact_type: Option<String>,
     /// Its tier, in place of the tier rules
     tier: Option<Whole<1, 3>>,
+    /// The council's file, from the workspace's root, in place of the configured one
+    council: Option<PathBuf>,
+    /// The executor of all members, in place of the configured ones: a table of quorate.toml, or a preset
+    executor: Option<String>,
     #[serde(default)]
     budget: Limits,
 }
@@ -204,21 +215,23 @@ impl ReviewBody {
         Ok(ReviewRequest {
             artifact_type: self.artifact_type.clone(),
             tier: self.tier.and_then(|number| Tier::from_number(number.get())),
-            options: self.budget.options()?,
+            options: self.budget.options(self.executor.as_ref())?,
             ..ReviewRequest::default()
         })
     }
 }
 
 async fn post_reviews(server: Arc<Server>, call: Call<Nothing, ReviewBody>) -> Result<Response, Failure> {
-    let reviewing = server.quorate.review(call.body.draft()?).request(call.body.request()?).load()?;
+    let council = call.body.council.clone().map(|path| server.quorate.named_path(path)).transpose()?;
+    let quorate = server.quorate.with_paths(council, None);
+    let reviewing = quorate.review(call.body.draft()?).request(call.body.request()?).load()?;
     let work = |observer: Arc<Reporter<Failure>>| async move {
         Ok(json!(*reviewing.start().finish_with(observer).await?))
     };
     start(&server, &call, "/api/v1/reviews", work).await
 }
 
-/// What an assembly is asked for. Who its members are, and who answers for them, is configured in its files.
+/// What an assembly is asked for. Who its members are is configured in its files, and by default who answers for them.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ConveneBody {
@@ -238,6 +251,8 @@ pub(crate) struct ConveneBody {
     rounds: Option<Whole<1, 100>>,
     /// Hierarchy: the matter to assess
     request: Option<Subject>,
+    /// The executor of all members, in place of the configured ones: a table of quorate.toml, or a preset
+    executor: Option<String>,
     #[serde(default)]
     budget: Limits,
 }
@@ -278,7 +293,7 @@ impl ConveneBody {
                 request: self.request.map(Draft::from),
                 ..Inputs::default()
             },
-            options: self.budget.options()?,
+            options: self.budget.options(self.executor.as_ref())?,
             ..ConveneRequest::default()
         })
     }
@@ -315,7 +330,7 @@ async fn post_resume(server: Arc<Server>, call: Call<Nothing, ResumeBody>) -> Re
             ));
         }
         observer.continues(&run);
-        let options = body.budget.map(|budget| budget.options()).transpose()?.unwrap_or_default();
+        let options = body.budget.map(|budget| budget.options(None)).transpose()?.unwrap_or_default();
         let request = ResumeRequest { run: run.to_string(), options, ..ResumeRequest::default() };
         Ok(json!(*within.quorate.resume(request).finish_with(observer).await?))
     };

@@ -43,26 +43,37 @@ function submits(form, send) {
   });
 }
 
-const fields = (form) =>
-  Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== ""));
+// The filled-in fields of a form: `budget.calls` is a part of `budget`, and a select can name a field's text.
+function fields(form) {
+  const body = {};
+  for (const field of form.elements) {
+    if (!field.name || field.value === "") continue;
+    const [outer, inner] = field.name.split(".");
+    const value = field.type === "number" ? Number(field.value) : field.value;
+    if (inner) (body[outer] ??= {})[inner] = value;
+    else body[outer] = value;
+  }
+  const kind = $("[data-names]", form);
+  if (kind) {
+    body[kind.value] = { text: body.text };
+    delete body.text;
+  }
+  return body;
+}
 
 for (const form of document.querySelectorAll("form.act")) {
   submits(form, async (key) => {
-    await post(form.dataset.post, fields(form), key);
+    const done = await post(form.dataset.post, fields(form), key);
     if (form.dataset.then === "stay") {
       form.reset();
       $("output", form).textContent = "";
-    } else location.reload();
+    } else if (done.job && done.run) location.href = `/runs/${encodeURIComponent(done.run)}`;
+    else location.reload();
   });
 }
 
-const review = $("#review");
-if (review) {
-  submits(review, async (key) => {
-    const started = await post("/api/v1/reviews", fields(review), key);
-    location.href = started.run ? `/runs/${encodeURIComponent(started.run)}` : "/";
-  });
-  const text = $("textarea", review);
+const text = $("#review textarea");
+if (text) {
   const take = (event, over) => {
     event.preventDefault();
     text.classList.toggle("dropping", over);
@@ -74,8 +85,18 @@ if (review) {
     const file = event.dataTransfer.files[0];
     if (!file) return;
     text.value = await file.text();
-    $("[name=name]", review).value = file.name;
+    $("[name=name]", text.form).value = file.name;
   });
+}
+
+// Times are relative; the exact one is their title.
+const UNITS = [["day", 86_400], ["hour", 3_600], ["minute", 60], ["second", 1]];
+const relative = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
+for (const time of document.querySelectorAll("time.ago")) {
+  const seconds = (Date.now() - Date.parse(time.dateTime)) / 1_000;
+  const [unit, length] = UNITS.find(([, length]) => seconds >= length) ?? UNITS.at(-1);
+  time.title = time.textContent;
+  if (seconds < 30 * 86_400) time.textContent = relative.format(-Math.floor(seconds / length), unit);
 }
 
 // Keys.
@@ -90,7 +111,9 @@ document.addEventListener("keydown", (event) => {
   else if (event.key === "?") keys.showModal();
   else if (event.key === "/" && $(".filter select, .filter input")) {
     event.preventDefault();
-    $(".filter select, .filter input").focus();
+    const field = $(".filter select, .filter input");
+    field.closest("details")?.setAttribute("open", "");
+    field.focus();
   } else if ((event.key === "n" || event.key === "p") && findings.length) {
     at = Math.min(Math.max(at + (event.key === "n" ? 1 : -1), 0), findings.length - 1);
     findings[at].focus();

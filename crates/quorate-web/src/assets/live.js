@@ -22,9 +22,14 @@ function follow(open) {
 const live = $("#live");
 if (live) {
   const run = encodeURIComponent(live.dataset.run);
+  const clock = (ms) => (ms < 60_000 ? `${(Math.floor(ms / 100) / 10).toFixed(1)} s` : `${Math.floor(ms / 60_000)} min ${String(Math.floor(ms / 1_000) % 60).padStart(2, "0")} s`);
+  let last = null;
   const words = (question) => {
     let text = question.state;
     if (text === "retrying") text = `retrying after ${question.attempts} attempts`;
+    const open = question.since && ["asked", "retrying"].includes(question.state);
+    const took = open ? Date.now() - Date.parse(question.since) : question.took_ms;
+    if (took >= 1_000) text += ` ${open ? "for" : "after"} ${clock(took)}`;
     if (question.bytes !== null) text += `, ${grouped(question.bytes)} bytes so far`;
     return question.why === null ? text : `${text}: ${question.why}`;
   };
@@ -46,6 +51,7 @@ if (live) {
     return line;
   };
   const show = (state) => {
+    last = state;
     // Another process took the run up, or none works on it any more: the page says what can be done then.
     if (state.state !== live.dataset.state && state.state !== "ended") {
       location.reload();
@@ -78,6 +84,8 @@ if (live) {
     const cancel = $("#live-cancel");
     if (cancel) cancel.hidden = state.job === null;
   };
+  // The time that each question has waited goes on between the events.
+  setInterval(() => last && show(last), 1_000);
   follow(() => {
     const source = new EventSource(`/api/v1/runs/${run}/live/events`);
     source.addEventListener("state", (event) => show(JSON.parse(event.data)));

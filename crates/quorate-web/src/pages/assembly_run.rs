@@ -30,6 +30,8 @@ pub(super) struct AssemblyPage {
     instant: String,
     because: Option<String>,
     reasons: Vec<Reason>,
+    /// Whether a member votes on some classes of proposals alone.
+    has_classes: bool,
     can_resume: bool,
     board: Option<Board>,
     marks: Vec<Threshold>,
@@ -48,6 +50,19 @@ pub(super) struct AssemblyPage {
     rules: String,
     /// The table of members, as HTML.
     members: String,
+}
+
+impl AssemblyPage {
+    /// Why a member votes as it does, in its words.
+    fn reason(&self, member: &str) -> &str {
+        self.reasons.iter().find(|given| given.member == member).map_or("", |given| &given.reason)
+    }
+
+    /// The classes of proposals that a member votes on; empty for all.
+    fn classes(&self, member: &str) -> String {
+        let found = self.decision.members.iter().find(|one| one.id == member);
+        found.and_then(|one| one.classes.as_ref()).map_or_else(String::new, |classes| classes.join(", "))
+    }
 }
 
 /// A vote: what its record says.
@@ -85,6 +100,7 @@ pub(super) fn page(server: &Arc<Server>, report: Decision, around: Surroundings)
         instant: instant(report.opened_ms),
         because: report.verdict().map(|_| report.reason()),
         reasons: reasons(&report),
+        has_classes: report.members.iter().any(|member| member.classes.is_some()),
         can_resume: !server.read_only
             && !report.imported
             && !report.queued

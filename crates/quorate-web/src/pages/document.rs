@@ -2,6 +2,15 @@
 
 use quorate::Finding;
 
+/// A place in a text about which there are findings.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Spot {
+    pub(crate) line: Option<u64>,
+    /// In bytes.
+    pub(crate) span: Option<(usize, usize)>,
+    pub(crate) is_blocking: bool,
+}
+
 /// A line of a text.
 pub(crate) struct Line {
     pub(crate) number: usize,
@@ -10,28 +19,44 @@ pub(crate) struct Line {
     pub(crate) findings: Vec<usize>,
 }
 
+impl Line {
+    /// Whether it looks like a heading of Markdown.
+    pub(crate) fn is_heading(&self) -> bool {
+        let begin = self.pieces.first().map_or("", |piece| &*piece.text);
+        let after = begin.trim_start_matches('#');
+        (1..=6).contains(&(begin.len() - after.len())) && after.starts_with(' ')
+    }
+}
+
 /// A part of a line: text, or a quote that was found there.
 pub(crate) struct Piece {
     pub(crate) text: String,
     pub(crate) is_marked: bool,
+    /// Whether a finding about it blocks.
+    pub(crate) is_blocking: bool,
 }
 
 /// The lines of a text. `findings` is in the order of the text.
 pub(crate) fn lines<'f>(text: &str, findings: impl Iterator<Item = &'f Finding> + Clone) -> Vec<Line> {
-    let marked = merged(findings.clone().filter_map(|finding| finding.span), text.len());
+    spotted(text, findings.map(|one| Spot { line: one.line, span: one.span, is_blocking: false }))
+}
+
+/// As [`lines`], with places of findings.
+pub(crate) fn spotted(text: &str, spots: impl Iterator<Item = Spot> + Clone) -> Vec<Line> {
+    let marked = merged(spots.clone(), text.len());
     let mut marks = marked.iter().peekable();
-    let mut starts = findings.enumerate().filter_map(|(at, finding)| Some((finding.line?, at))).peekable();
+    let mut starts = spots.enumerate().filter_map(|(at, spot)| Some((spot.line?, at))).peekable();
     let mut lines = Vec::new();
     let mut start = 0;
     for (number, line) in (1..).zip(text.split_inclusive('\n')) {
         let end = start + line.trim_end_matches(['\n', '\r']).len();
         let mut pieces = Vec::new();
         let mut at = start;
-        while let Some((from, to)) = marks.peek().copied().copied() {
+        while let Some((from, to, is_blocking)) = marks.peek().copied().copied() {
             let (from, until) = (from.clamp(at, end), to.clamp(at, end));
             if from < until {
-                push(&mut pieces, text, at..from, false);
-                push(&mut pieces, text, from..until, true);
+                push(&mut pieces, text, at..from, None);
+                push(&mut pieces, text, from..until, Some(is_blocking));
                 at = until;
             }
             // What goes on in the next line stays.
@@ -40,7 +65,7 @@ pub(crate) fn lines<'f>(text: &str, findings: impl Iterator<Item = &'f Finding> 
             }
             marks.next();
         }
-        push(&mut pieces, text, at..end, false);
+        push(&mut pieces, text, at..end, None);
         let mut here = Vec::new();
         while let Some((_, finding)) = starts.next_if(|(line, _)| *line <= number as u64) {
             here.push(finding);
@@ -51,21 +76,24 @@ pub(crate) fn lines<'f>(text: &str, findings: impl Iterator<Item = &'f Finding> 
     lines
 }
 
-fn push(pieces: &mut Vec<Piece>, text: &str, range: std::ops::Range<usize>, is_marked: bool) {
+/// Adds a piece. `mark` says of a quote whether a finding about it blocks.
+fn push(pieces: &mut Vec<Piece>, text: &str, range: std::ops::Range<usize>, mark: Option<bool>) {
     if let Some(text) = text.get(range).filter(|text| !text.is_empty()) {
-        pieces.push(Piece { text: text.to_owned(), is_marked });
+        let is_blocking = mark == Some(true);
+        pieces.push(Piece { text: text.to_owned(), is_marked: mark.is_some(), is_blocking });
     }
 }
 
-/// The spans in order, those that touch each other as one.
-fn merged(spans: impl Iterator<Item = (usize, usize)>, length: usize) -> Vec<(usize, usize)> {
-    let mut spans: Vec<_> = spans.filter(|(from, to)| from < to && *to <= length).collect();
+/// The spans in order, those that touch each other as one, each with whether a finding about it blocks.
+fn merged(spots: impl Iterator<Item = Spot>, length: usize) -> Vec<(usize, usize, bool)> {
+    let spans = spots.filter_map(|spot| spot.span.map(|(from, to)| (from, to, spot.is_blocking)));
+    let mut spans: Vec<_> = spans.filter(|(from, to, _)| from < to && *to <= length).collect();
     spans.sort_unstable();
-    let mut merged: Vec<(usize, usize)> = Vec::new();
-    for (from, to) in spans {
+    let mut merged: Vec<(usize, usize, bool)> = Vec::new();
+    for (from, to, is_blocking) in spans {
         match merged.last_mut() {
-            Some(last) if from <= last.1 => last.1 = last.1.max(to),
-            _ => merged.push((from, to)),
+            Some(last) if from <= last.1 => *last = (last.0, last.1.max(to), last.2 || is_blocking),
+            _ => merged.push((from, to, is_blocking)),
         }
     }
     merged

@@ -21,7 +21,8 @@ use crate::{Server, assets};
 #[template(path = "ledger.html")]
 struct LedgerPage {
     frame: Frame,
-    ledger: String,
+    /// Its address; `None` before the first run.
+    ledger: Option<String>,
     counts: Vec<(&'static str, String)>,
     checkpoint: Option<Checkpoint>,
     unsealed: u64,
@@ -33,7 +34,13 @@ pub(super) async fn show(server: &Arc<Server>) -> Response {
 }
 
 async fn page(server: &Arc<Server>) -> Result<LedgerPage, Failure> {
-    let held = load(server).await?;
+    let frame = Frame::new(server, "Ledger", "ledger", "quorate ledger stats".to_owned());
+    let held = match load(server).await {
+        Err(failure) if failure.problem.code == codes::RUN_UNKNOWN.as_str() => {
+            return Ok(LedgerPage { frame, ledger: None, counts: Vec::new(), checkpoint: None, unsealed: 0 });
+        }
+        held => held?,
+    };
     let counts = [
         ("Records", held.records),
         ("of them erased", held.erased),
@@ -44,10 +51,9 @@ async fn page(server: &Arc<Server>) -> Result<LedgerPage, Failure> {
         ("held", held.held),
         ("Bytes", held.bytes),
     ];
-    let frame = Frame::new(server, "Ledger", "ledger", "quorate ledger stats".to_owned());
     Ok(LedgerPage {
         frame: frame.with_json("/api/v1/ledger".to_owned()),
-        ledger: held.ledger,
+        ledger: Some(held.ledger),
         counts: counts.into_iter().map(|(name, count)| (name, digit_groups(count))).collect(),
         checkpoint: held.checkpoint,
         unsealed: held.unsealed,

@@ -2,10 +2,12 @@
 //! an open run shows the same.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use askama::Template;
 use axum::response::Response;
 use quorate::runs::{Amounts, Live, LiveMember, LiveState, Question, QuestionState};
+use quorate::view::wording::duration;
 
 use super::wording::{Mark, digit_groups};
 use super::{Frame, respond};
@@ -87,11 +89,17 @@ fn advice(live: &Live) -> String {
     }
 }
 
-/// The state of a question, in the same words as `live.js`.
+/// The shortest time of an answer that is shown, in milliseconds.
+const NOTABLE_MS: u64 = 1_000;
+
+/// The state of a question, in the same words as `live.js`, which adds the time since it was asked.
 fn question_words(question: &Question) -> String {
     let mut text = question.state.as_str().to_owned();
     if question.state == QuestionState::Retrying {
         text = format!("retrying after {} attempts", question.attempts);
+    }
+    if let Some(took) = question.took_ms.filter(|ms| *ms >= NOTABLE_MS) {
+        text = format!("{text} after {}", duration(Duration::from_millis(took)));
     }
     if let Some(bytes) = question.bytes {
         text = format!("{text}, {} bytes so far", digit_groups(bytes));
@@ -163,6 +171,8 @@ mod tests {
             why: why.map(str::to_owned),
             attempts: 2,
             bytes,
+            since: None,
+            took_ms: (state == QuestionState::Missing).then_some(4_200),
         };
         assert_eq!(
             question_words(&question(QuestionState::Asked, None, Some(1_234))),
@@ -174,7 +184,7 @@ mod tests {
         );
         assert_eq!(
             question_words(&question(QuestionState::Missing, Some("timed out"), None)),
-            "missing: timed out"
+            "missing after 4.2 s: timed out"
         );
     }
 }

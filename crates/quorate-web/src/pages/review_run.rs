@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use askama::Template;
-use quorate::review::{self, Deliberator, Finding, Piece, Review};
+use quorate::review::{self, Deliberator, Piece, Review};
 use quorate::view::wording::{cost, duration};
+use quorate::view::{Move, Problem, Tone};
 
 use super::Frame;
-
 use super::Surroundings;
 use super::at::{At, Form};
-use super::document::{self, Line};
+use super::document::{self, Line, Spot};
 use super::live_run::LiveView;
 use super::wording::{Mark, instant, minute, plain};
 use crate::Server;
@@ -22,6 +22,8 @@ pub(super) struct ReviewPage {
     review: Review,
     run: String,
     mark: Mark,
+    /// The reason of the verdict in plain words.
+    answer: String,
     live: Option<LiveView>,
     previous: Option<String>,
     facts: Vec<(&'static str, String)>,
@@ -29,16 +31,37 @@ pub(super) struct ReviewPage {
     instant: String,
     can_resume: bool,
     can_override: bool,
+    can_review: bool,
+    chips: Vec<Chip>,
     lines: Vec<Line>,
     has_text: bool,
-    /// Only reports say which text it is.
-    input: Option<usize>,
-    findings: Vec<(At, Finding)>,
+    problems: Vec<Problem>,
+    /// The heights of the problems beside the text, of 1,000, and whether each blocks.
+    rail: Vec<(u64, bool)>,
+    moves: Vec<Move>,
+    /// How the moves changed the number of blocks.
+    effect: String,
     positions: Vec<Position>,
     /// How a deliberator's words differ between the rounds.
     rewordings: Vec<(String, Vec<Piece>)>,
     /// The table of members, as HTML.
     members: String,
+}
+
+/// A deliberator's position in short.
+struct Chip {
+    id: String,
+    /// `3 → 4` if it changed between the rounds.
+    score: String,
+    does: String,
+    blocks: bool,
+    has_changed: bool,
+}
+
+impl ReviewPage {
+    fn is_blocking(&self, problem: &Problem) -> bool {
+        problem.tone == Tone::Bad
+    }
 }
 
 /// A deliberator's answers, and how they changed.
@@ -72,6 +95,15 @@ pub(super) fn page(server: &Arc<Server>, report: Review, around: Surroundings) -
     let is_incomplete = report.verdict.is_some_and(|verdict| verdict.as_str() == "INCOMPLETE");
     let can_write = !server.read_only && !report.imported;
     let text = report.text.clone().unwrap_or_default();
+    let problems = problems(&report);
+    let spots = problems.iter().map(|problem| Spot {
+        line: problem.at.map(|(line, _)| line),
+        span: problem.span.as_ref().map(|span| (span.start, span.end)),
+        is_blocking: problem.tone == Tone::Bad,
+    });
+    let lines = document::spotted(&text, spots);
+    let of_all = |line: u64| line.saturating_mul(1_000) / (lines.len() as u64).max(1);
+    let rail = problems.iter().filter_map(|one| Some((of_all(one.at?.0), one.tone == Tone::Bad)));
     let frame = Frame::new(
         server,
         format!("{word} {}", report.artifact),
@@ -86,6 +118,7 @@ pub(super) fn page(server: &Arc<Server>, report: Review, around: Surroundings) -
     ReviewPage {
         frame: frame.with_json(format!("/api/v1/runs/{}", report.run)),
         mark: Mark::of((word != "OPEN").then_some(word)),
+        answer: report.answer(),
         live: around.live,
         previous: around.previous,
         facts: facts(&report),
@@ -93,10 +126,16 @@ pub(super) fn page(server: &Arc<Server>, report: Review, around: Surroundings) -
         instant: instant(report.opened_ms),
         can_resume: can_write && !report.queued && (is_open || is_incomplete) && !around.is_driven,
         can_override: can_write && report.verdict.is_some(),
-        lines: document::lines(&text, report.findings.iter()),
+        can_review: can_write
+            && report.verdict.is_some()
+            && server.quorate.root().join(&report.artifact).is_file(),
+        chips: report.deliberators.iter().map(|one| chip(report.rounds, one)).collect(),
+        rail: rail.collect(),
+        lines,
         has_text: report.text.is_some(),
-        input: None,
-        findings: report.findings.iter().map(|finding| (At::default(), finding.clone())).collect(),
+        problems,
+        moves: report.moves(),
+        effect: effect(&report),
         positions,
         rewordings,
         members: quorate::view::members(report.usage()).html(),
@@ -105,11 +144,52 @@ pub(super) fn page(server: &Arc<Server>, report: Review, around: Surroundings) -
     }
 }
 
+/// The problems in the order of the text, those without a place last.
+fn problems(report: &Review) -> Vec<Problem> {
+    let mut problems = report.problems();
+    problems.sort_by_key(|problem| (problem.at.is_none(), problem.at));
+    problems
+}
+
+fn chip(rounds: u8, deliberator: &Deliberator) -> Chip {
+    let held = deliberator.position(rounds);
+    let read = held.second.read.as_ref().or(held.first.read.as_ref());
+    let [first, second] = [&held.first, &held.second].map(|stance| stance.read.as_ref()?.score.map(grade));
+    let score = match (first, second) {
+        (Some(first), Some(second)) if first != second => format!("{first} → {second}"),
+        (first, second) => second.or(first).unwrap_or_default(),
+    };
+    let lean = read.and_then(|read| read.verdict).map(|verdict| verdict.as_str());
+    let does = match (deliberator.blocks, lean) {
+        (true, _) => "blocks",
+        (false, _) if read.is_none() => "no answer",
+        (false, Some("REVISE")) => "would revise it",
+        (false, Some("HOLD")) => "would hold it",
+        (false, _) => "would ship it",
+    };
+    let (blocks, has_changed) = (deliberator.blocks, held.has_changed);
+    Chip { id: held.id, score, does: does.to_owned(), blocks, has_changed }
+}
+
+fn grade(score: f64) -> String {
+    format!("{score:.1}").trim_end_matches(".0").to_owned()
+}
+
+/// The number of blocks before and after the reviewers read each other.
+fn effect(report: &Review) -> String {
+    let count =
+        |blocks: fn(&Deliberator) -> bool| report.deliberators.iter().filter(|one| blocks(one)).count();
+    let before = count(|one| one.round1.flag("would_block"));
+    let after = count(|one| one.blocks);
+    let all = report.deliberators.len();
+    format!("Blocks in round 1: {before} of {all}. Blocks that count: {after} of {all}.")
+}
+
 fn facts(report: &Review) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         ("Type", plain(&report.artifact_type)),
         ("Tier", report.tier.to_string()),
-        ("Policy", report.policy.clone()),
+        ("Decided by", report.rule.clone()),
         ("Executor", report.executor.clone()),
         ("Calls", report.spent.calls.to_string()),
         ("Time", duration(report.spent.took)),

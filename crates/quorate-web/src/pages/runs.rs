@@ -7,12 +7,17 @@ use axum::response::Response;
 use quorate::AssemblyVerdict;
 use quorate::Verdict;
 use quorate::runs::{ListedRun, MODES, Recorded, VERDICTS};
+use quorate::view::wording::{day, list_limited};
 
 use super::live_run::LiveView;
+use super::wording::Mark;
 use super::{Frame, Surroundings, assembly_run, query, respond, review_run};
 use crate::Server;
 use crate::api::runs::{Query, list, load_live, load_report};
 use crate::failure::Failure;
+
+/// The most members that a row names.
+const MAX_NAMES: usize = 3;
 
 #[derive(Template)]
 #[template(path = "runs.html")]
@@ -21,8 +26,17 @@ struct RunsPage {
     filter: Query,
     verdicts: Vec<(&'static str, bool)>,
     modes: Vec<(&'static str, bool)>,
-    rows: Vec<ListedRun>,
+    /// The filter in words.
+    selection: String,
+    /// The runs, each with the reason of its verdict in a few words.
+    rows: Vec<(ListedRun, String)>,
+    has_makers: bool,
+    has_overrides: bool,
     is_filtered: bool,
+    /// The verdicts of the last seven days.
+    week: Vec<Bar>,
+    /// The same in words.
+    about: String,
     /// The address of the next page.
     next: Option<String>,
 }
@@ -58,15 +72,99 @@ async fn page(server: &Arc<Server>, text: &str) -> Result<RunsPage, Failure> {
     });
     let flags: String = given.iter().map(|(key, value)| format!(" --{key} {value}")).collect();
     let frame = Frame::new(server, "Runs", "runs", format!("quorate runs{flags}"));
+    let selection = match given.is_empty() {
+        true => "All runs".to_owned(),
+        false => given.iter().map(|(key, value)| format!("{key} {value}")).collect::<Vec<_>>().join(", "),
+    };
+    let (week, about) = week(&listed.runs, server.quorate.now_ms());
     Ok(RunsPage {
+        selection,
+        week,
+        about,
+        has_makers: listed.runs.iter().any(|run| run.producer.is_some()),
+        has_overrides: listed.runs.iter().any(|run| run.overridden.is_some()),
         frame: frame.with_json(format!("/api/v1/runs?{}", text)),
         is_filtered: !given.is_empty() || filter.before.is_some(),
         verdicts: VERDICTS.iter().map(|word| (*word, *word == verdict)).collect(),
         modes: MODES.iter().map(|word| (*word, *word == mode)).collect(),
         filter,
-        rows: listed.runs,
+        rows: listed.runs.into_iter().map(with_reason).collect(),
         next,
     })
+}
+
+/// A run with [`why`].
+fn with_reason(run: ListedRun) -> (ListedRun, String) {
+    let why = why(&run);
+    (run, why)
+}
+
+/// The reason of a listed verdict in a few words: who objects, and whose answer is missing.
+fn why(run: &ListedRun) -> String {
+    if let Some(what) = run.difference() {
+        return what.to_owned();
+    }
+    let names = |all: &[String]| list_limited(&all.iter().map(String::as_str).collect::<Vec<_>>(), MAX_NAMES);
+    let verb = match (&*run.mode, run.blockers.len()) {
+        ("council", 1) => "blocks",
+        ("council", _) => "block",
+        ("voting", 1) => "votes no",
+        ("voting", _) => "vote no",
+        (_, 1) => "objects",
+        _ => "object",
+    };
+    let blocked = (!run.blockers.is_empty()).then(|| format!("{} {verb}", names(&run.blockers)));
+    let missing = (!run.missing.is_empty()).then(|| format!("no answer from {}", names(&run.missing)));
+    let parts = [blocked, missing].into_iter().flatten().collect::<Vec<_>>();
+    match (parts.is_empty(), run.open, run.verdict.as_deref()) {
+        (false, ..) => parts.join("; "),
+        (true, true, _) => "not decided yet".to_owned(),
+        (true, false, Some("SHIP" | "pass")) => "nobody objects".to_owned(),
+        _ => String::new(),
+    }
+}
+
+/// The verdicts of one kind on one day.
+struct Bar {
+    class: &'static str,
+    /// Of 700, with 100 for each day.
+    x: usize,
+    /// Of 100.
+    y: usize,
+    height: usize,
+}
+
+/// The verdicts of these runs on the last seven days, as stacked bars and in words; nothing without one.
+fn week(runs: &[ListedRun], now_ms: i64) -> (Vec<Bar>, String) {
+    const DAY_MS: i64 = 24 * 3_600_000;
+    let today = now_ms.div_euclid(DAY_MS);
+    let counted = |date: &str| {
+        ["good", "fair", "bad", "none"].map(|class| {
+            let is_counted = |run: &&ListedRun| {
+                run.opened.starts_with(date) && Mark::of(run.verdict.as_deref()).class == class
+            };
+            (class, runs.iter().filter(is_counted).count())
+        })
+    };
+    let days: Vec<_> =
+        (today - 6..=today).map(|number| day(number)).map(|date| (counted(&date), date)).collect();
+    let most = days.iter().map(|(counts, _)| counts.iter().map(|(_, count)| count).sum()).max().unwrap_or(0);
+    let (mut bars, mut about) = (Vec::new(), Vec::new());
+    for (place, (counts, date)) in days.iter().enumerate() {
+        let mut y = 100;
+        for (class, count) in counts.iter().filter(|(_, count)| *count > 0) {
+            let height = count * 100 / most;
+            y -= height;
+            bars.push(Bar { class, x: place * 100 + 3, y, height });
+        }
+        let [ship, revise, stop, other] = counts.map(|(_, count)| count);
+        if ship + revise + stop + other > 0 {
+            about.push(format!(
+                "{date}: {ship} ship or pass, {revise} revise, {stop} hold or fail, {other} other"
+            ));
+        }
+    }
+    (bars, format!("These runs by day. {}.", about.join("; ")))
 }
 
 /// The page.

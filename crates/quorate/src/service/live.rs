@@ -220,6 +220,10 @@ pub struct Question {
     pub attempts: u32,
     /// The bytes of the answer so far, of a member that streams to this server
     pub bytes: Option<u64>,
+    /// When it was asked, RFC 3339 in UTC; null before
+    pub since: Option<String>,
+    /// How long it took, in milliseconds; null before its end
+    pub took_ms: Option<u64>,
 }
 
 /// How far a question is
@@ -255,6 +259,8 @@ impl QuestionState {
 struct Asked {
     member: String,
     question: Question,
+    /// When it was asked, in milliseconds since the Unix epoch.
+    asked_ms: i64,
 }
 
 /// A run from all its records so far. `driver` is the result of [`driver`].
@@ -340,7 +346,7 @@ impl Live {
 
 impl Question {
     fn new(step: String, state: QuestionState) -> Question {
-        Question { step, state, why: None, attempts: 0, bytes: None }
+        Question { step, state, why: None, attempts: 0, bytes: None, since: None, took_ms: None }
     }
 }
 
@@ -355,9 +361,10 @@ fn fold(record: &Record, asked: &mut Vec<(Name, Asked)>) {
         asked.retain(|(id, _)| !intent.supersedes.contains(id));
         for id in intent.invocations {
             let (step, member) = step_and_member(&id);
-            let question = Question::new(step, QuestionState::Asked);
+            let since = Some(timestamp::format(record.at_ms));
+            let question = Question { since, ..Question::new(step, QuestionState::Asked) };
             asked.retain(|(known, _)| *known != id);
-            asked.push((id, Asked { member, question }));
+            asked.push((id, Asked { member, question, asked_ms: record.at_ms }));
         }
     } else if let Ok(Some(attempt)) = record.read::<Attempt>() {
         let Some((_, asked)) = asked.iter_mut().find(|(id, _)| *id == attempt.invocation) else { return };
@@ -369,11 +376,11 @@ fn fold(record: &Record, asked: &mut Vec<(Name, Asked)>) {
             asked.question.why = complaint.or(Some(attempt.text).filter(|text| failed && !text.is_empty()));
         }
     } else if let Ok(Some(ended)) = record.read::<Consultation>() {
-        consulted(ended, asked);
+        consulted(ended, record.at_ms, asked);
     }
 }
 
-fn consulted(ended: Consultation, asked: &mut Vec<(Name, Asked)>) {
+fn consulted(ended: Consultation, at_ms: i64, asked: &mut Vec<(Name, Asked)>) {
     let has_answered = ended.status == Status::Answered;
     let mut question = Question::new(ended.step.to_string(), QuestionState::Missing);
     question.attempts = ended.attempts;
@@ -385,9 +392,14 @@ fn consulted(ended: Consultation, asked: &mut Vec<(Name, Asked)>) {
             question.why = Some(text.map_or(status.clone(), |text| format!("{status}: {text}")));
         }
     }
-    let known = Asked { member: ended.member.to_string(), question };
+    let mut known = Asked { member: ended.member.to_string(), question, asked_ms: at_ms };
     match asked.iter_mut().find(|(id, _)| *id == ended.invocation) {
-        Some((_, asked)) => *asked = known,
+        Some((_, asked)) => {
+            known.asked_ms = asked.asked_ms;
+            known.question.since = asked.question.since.take();
+            known.question.took_ms = at_ms.checked_sub(asked.asked_ms).and_then(|ms| ms.try_into().ok());
+            *asked = known;
+        }
         None => asked.push((ended.invocation, known)),
     }
 }
