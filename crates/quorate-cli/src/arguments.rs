@@ -139,7 +139,7 @@ impl ExecutorArguments {
 /// The options of a review.
 #[derive(Debug, Clone, Args)]
 pub(super) struct ReviewArguments {
-    /// The verdict policy; by default council.yaml's, else seed
+    /// The verdict policy; by default council.yaml's, else lenient
     #[arg(long, value_parser = policy_parser())]
     policy: Option<VerdictPolicy>,
     #[command(flatten)]
@@ -222,13 +222,19 @@ pub(super) fn duration(text: &str) -> Result<Duration, String> {
 
 /// The parser of a verdict policy.
 fn policy_parser() -> impl TypedValueParser<Value = VerdictPolicy> {
-    one_of(VerdictPolicy::ALL.map(|policy| {
-        let help = match policy {
-            VerdictPolicy::Seed => "HOLD for 3+ blocks, unless none is irreducible and the adjudicator asks for REVISE; else SHIP with the brief",
-            VerdictPolicy::Strict => "HOLD for any irreducible objection, and for 3+ blocks unless the adjudicator asks for REVISE; REVISE for 1 or 2; else SHIP",
-        };
-        (policy.as_str(), policy, help)
-    }))
+    one_of([
+        (
+            "lenient",
+            VerdictPolicy::Seed,
+            "HOLD for 3+ blocks, unless none is irreducible and the adjudicator asks for REVISE; else SHIP with the brief",
+        ),
+        (
+            "strict",
+            VerdictPolicy::Strict,
+            "HOLD for any irreducible objection, and for 3+ blocks unless the adjudicator asks for REVISE; REVISE for 1 or 2; else SHIP",
+        ),
+        ("seed", VerdictPolicy::Seed, "The name of `lenient` in records"),
+    ])
 }
 
 /// The parser of a verdict: these, in lower case, each with its help.

@@ -140,6 +140,7 @@ codes! {
     refusal FILE_UNREADABLE = "quorate:file_unreadable", "quorate/file_unreadable.md";
     refusal SYNTAX = "quorate:syntax", "quorate/syntax.md";
     refusal COUNCIL_INVALID = "quorate:council_invalid", "quorate/council_invalid.md";
+    refusal POLICY_NOT_MONOTONE = "quorate:policy_not_monotone", "quorate/policy_not_monotone.md";
     refusal HOST_INVALID = "quorate:host_invalid", "quorate/host_invalid.md";
     refusal DURATION = "quorate:duration", "quorate/duration.md";
     refusal KIND_UNKNOWN = "quorate:kind_unknown", "quorate/kind_unknown.md";
@@ -255,6 +256,7 @@ codes! {
     warning TERMINAL_REPLACED = "quorate:terminal_replaced", "quorate/terminal_replaced.md";
     warning RULE_WITHOUT_EFFECT = "quorate:rule_without_effect", "quorate/rule_without_effect.md";
     warning FIELD_WITHOUT_EFFECT = "quorate:field_without_effect", "quorate/field_without_effect.md";
+    warning WEIGHT_UNCOUNTED = "quorate:weight_uncounted", "quorate/weight_uncounted.md";
     warning STATE_UNREAD = "quorate:state_unread", "quorate/state_unread.md";
     warning CONVERSATION_DOUBTFUL = "quorate:conversation_doubtful", "quorate/conversation_doubtful.md";
     warning DISPATCH_AMBIGUOUS = "quorate:dispatch_ambiguous", "quorate/dispatch_ambiguous.md";

@@ -3,6 +3,7 @@
 
 pub mod files;
 mod load;
+mod policy;
 pub(crate) mod schema;
 pub mod tiers;
 
@@ -10,7 +11,6 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 use quorate_diagnostics::{Body, Place, codes};
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::config::{ExecutorTable, Fallback, parse_secret_pattern};
@@ -20,6 +20,7 @@ use tiers::TierRules;
 
 pub use files::FileAccess;
 pub use load::{load, load_in};
+pub use policy::{Condition, Exception, OwnPolicy, Policy, Row, Verdict, VerdictPolicy};
 
 /// A valid council, with the text of its prompts and context files.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,7 +42,9 @@ pub struct Council {
     pub watch: Watch,
     /// The `runtime` block, which configures the executor of members without a block of their own; its `type` is the kind.
     pub runtime: Option<ExecutorTable>,
-    pub policy: Option<VerdictPolicy>,
+    pub policy: Option<Policy>,
+    /// The places of the rows of its own policy.
+    pub policy_rows: Vec<Place>,
     /// Path as written and SHA-256 (hex) of the file itself and of every file that it names.
     pub files: Vec<(String, String)>,
 }
@@ -94,7 +97,7 @@ pub struct Deliberator {
     /// Unique in the council.
     pub id: Arc<str>,
     pub prompt: Prompt,
-    /// Recorded with the answers; the policies ignore it and count members.
+    /// Recorded with the answers. Only a policy with `block_weight` counts it.
     pub weight: f64,
     pub context: Vec<ContextFile>,
     /// Its own `runtime` block.
@@ -162,18 +165,6 @@ pub enum OnFailure {
     Continue,
 }
 
-/// The rule that turns positions into a verdict: `verdict_policy` of a council. `seed` is the policy of the published
-/// architecture; `strict` is the policy of the public tool, which is never milder.
-// Comments on the words would make a `oneOf` of their `enum` in the schemas of MCP tools.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum VerdictPolicy {
-    Seed,
-    Strict,
-}
-
-words!(VerdictPolicy { Seed = "seed", Strict = "strict" });
-
 /// The log of verdicts, and the patterns to redact.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Logging {
@@ -223,6 +214,7 @@ fn assemble_built_in() -> Council {
         watch: Watch::default(),
         runtime: None,
         policy: None,
+        policy_rows: Vec::new(),
         files: built_in_prompts()
             .map(|(name, text)| (built_in_label(name), sha256_hex(text.as_bytes())))
             .collect(),

@@ -1,59 +1,27 @@
-//! Verdict policies: compute SHIP, REVISE, HOLD or INCOMPLETE from typed answers, never from prose (C3, C4).
-//!
-//! `seed`: [`BLOCKS_TO_HOLD`] blocks hold; if all of them are reducible, the adjudicator can lower the verdict to REVISE; fewer
-//! blocks ship, with the brief. It deviates from a literal "otherwise SHIP": that many blocks without a downgrade, or with an
-//! irreducible one among them, are a HOLD.
-//!
-//! `strict`: any irreducible objection holds, blocking or not; [`BLOCKS_TO_HOLD`] blocks hold unless the adjudicator lowers the
-//! verdict to REVISE; one block or more revises; no block ships.
+//! Verdict policies: compute SHIP, REVISE, HOLD or INCOMPLETE from typed answers, never from prose (C3, C4, C14). Each policy,
+//! also a built-in one, is a table of `quorate_manifest::council`. This file decides which row holds, and [`check`] proves that
+//! a table is monotone.
 
-use quorate_manifest::council::VerdictPolicy;
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use quorate_manifest::council::{Condition, Policy, Row};
+use quorate_manifest::decimal::Decimal;
+use serde_json::Number;
+use sha2::{Digest, Sha256};
 
-/// From this number of blocks the verdict is HOLD, under each policy, unless the adjudicator lowers it.
-pub const BLOCKS_TO_HOLD: usize = 3;
+use crate::Name;
+use crate::tally::Weight;
 
-/// A council's verdict: SHIP, the text may be published; REVISE, it may be published after changes; HOLD, it must not be
-/// published; INCOMPLETE, too few answers to decide. The variants are in the order of their strictness: INCOMPLETE is the
-/// strictest, since it lets no text pass.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "UPPERCASE")]
-pub enum Verdict {
-    Ship,
-    Revise,
-    Hold,
-    Incomplete,
-}
+pub use quorate_manifest::council::{Verdict, VerdictPolicy};
 
-quorate_manifest::words!(Verdict { Ship = "SHIP", Revise = "REVISE", Hold = "HOLD", Incomplete = "INCOMPLETE" });
-
-impl Verdict {
-    /// The verdict that an adjudicator asks for, in any case; it cannot ask for INCOMPLETE.
-    pub fn read(word: &str) -> Option<Verdict> {
-        Verdict::parse(&word.trim().to_ascii_uppercase()).filter(|verdict| *verdict != Verdict::Incomplete)
-    }
-}
-
-/// The id and version of a policy, which every record carries.
-pub fn policy_id(policy: VerdictPolicy) -> &'static str {
+/// The id and version of a policy, which every record carries. The id of a council's own table is derived from its content.
+pub fn policy_id(policy: &Policy) -> String {
     match policy {
-        VerdictPolicy::Seed => "seed/2",
-        VerdictPolicy::Strict => "strict/1",
-    }
-}
-
-/// The policy of an id, of any version, or of a name; `None` if this version of the program does not have it.
-pub fn policy_of_id(id: &str) -> Option<VerdictPolicy> {
-    let name = id.split('/').next();
-    VerdictPolicy::ALL.into_iter().find(|policy| name == Some(policy.as_str()))
-}
-
-/// The fewest blocks that prevent SHIP under a policy, whatever the adjudicator asks for.
-pub fn blocks_against_ship(policy: VerdictPolicy) -> usize {
-    match policy {
-        VerdictPolicy::Seed => BLOCKS_TO_HOLD,
-        VerdictPolicy::Strict => 1,
+        Policy::Named(VerdictPolicy::Seed) => "seed/2".to_owned(),
+        Policy::Named(VerdictPolicy::Strict) => "strict/1".to_owned(),
+        Policy::Own(own) => {
+            let hash = Sha256::digest(serde_json::to_vec(own).unwrap_or_default());
+            let short: String = hash.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+            format!("table/{short}")
+        }
     }
 }
 
@@ -65,6 +33,11 @@ pub struct Position {
     /// It says that no revision could repair it.
     pub irreducible: bool,
 }
+
+const PASS: Position = Position { block: false, irreducible: false };
+const DISSENT: Position = Position { block: false, irreducible: true };
+const BLOCK: Position = Position { block: true, irreducible: false };
+const IRREDUCIBLE_BLOCK: Position = Position { block: true, irreducible: true };
 
 /// A deliberator's positions in both rounds; `None` without a valid answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -128,64 +101,34 @@ pub struct Tally {
 pub struct Judgement {
     /// The verdict, or why it is undecided.
     pub verdict: Result<Verdict, Incomplete>,
+    /// The row that decided, from 0.
+    pub row: Option<usize>,
     /// How each deliberator was counted, in the order given.
     pub counted: Vec<CountedPosition>,
     pub tally: Tally,
 }
 
-/// Judges. `asked` is what a valid adjudication asks for.
+/// Judges. `given` has the positions of `members`, and `asked` is what a valid adjudication asks for.
 pub fn judge(
-    policy: VerdictPolicy,
+    policy: &Policy,
+    members: &[Name],
     given: &[Positions],
     minimum: usize,
     asked: Option<Verdict>,
 ) -> Judgement {
-    let counted: Vec<CountedPosition> = given.iter().map(|positions| count(policy, positions)).collect();
-    let tally = tally(&counted, Tally::default());
-    let verdict = verdict(policy, given, &counted, tally, minimum, asked);
-    Judgement { verdict, counted, tally }
-}
-
-fn verdict(
-    policy: VerdictPolicy,
-    given: &[Positions],
-    counted: &[CountedPosition],
-    tally: Tally,
-    minimum: usize,
-    asked: Option<Verdict>,
-) -> Result<Verdict, Incomplete> {
-    if given.iter().filter(|positions| positions.first.is_some()).count() < minimum {
-        return Err(Incomplete::FirstRound);
-    }
-    if given.iter().filter(|positions| positions.last.is_some()).count() < minimum {
-        return Err(Incomplete::SecondRound);
-    }
-    let asked_verdict =
-        asked.filter(|verdict| *verdict != Verdict::Incomplete).ok_or(Incomplete::NoAdjudication)?;
-    let verdict = apply(policy, tally, asked_verdict);
-    let missing = counted.iter().filter(|position| matches!(position, CountedPosition::Missing)).count();
-    let worst = Tally { blocks: tally.blocks + missing, ..tally };
-    if verdict == Verdict::Ship && apply(policy, worst, asked_verdict) != Verdict::Ship {
-        return Err(Incomplete::MissingCouldBlock);
-    }
-    Ok(verdict)
-}
-
-/// C4: without a valid last answer the first one's block still counts and its pass does not.
-fn count(policy: VerdictPolicy, given: &Positions) -> CountedPosition {
-    match (given.last, given.first) {
-        (Some(last), _) => CountedPosition::Last(last),
-        (None, Some(first)) if is_objection(policy, first) => CountedPosition::FirstBlock(first),
-        (None, _) => CountedPosition::Missing,
+    let table = PolicyTable::new(policy, members);
+    let counted: Vec<CountedPosition> = given.iter().map(|positions| table.count(positions)).collect();
+    let decided = table.judge(given, &counted, minimum, asked);
+    Judgement {
+        verdict: decided.map(|(_, verdict)| verdict),
+        row: decided.ok().map(|(row, _)| row),
+        tally: tally(&counted),
+        counted,
     }
 }
 
-/// Under `strict` an irreducible dissent counts without a block too.
-fn is_objection(policy: VerdictPolicy, position: Position) -> bool {
-    position.block || (policy == VerdictPolicy::Strict && position.irreducible)
-}
-
-fn tally(counted: &[CountedPosition], mut tally: Tally) -> Tally {
+fn tally(counted: &[CountedPosition]) -> Tally {
+    let mut tally = Tally::default();
     for counted_position in counted {
         let (CountedPosition::Last(position) | CountedPosition::FirstBlock(position)) = counted_position
         else {
@@ -198,31 +141,276 @@ fn tally(counted: &[CountedPosition], mut tally: Tally) -> Tally {
     tally
 }
 
-/// What a policy makes of the counted positions and of the adjudicator's request: never a milder verdict than requested.
-fn apply(policy: VerdictPolicy, tally: Tally, asked: Verdict) -> Verdict {
-    let verdict = match policy {
-        VerdictPolicy::Seed => seed(tally, asked),
-        VerdictPolicy::Strict => strict(tally, asked),
-    };
-    verdict.max(asked)
+/// A policy's table and the council that it judges for.
+#[derive(Debug)]
+pub struct PolicyTable<'p> {
+    rows: &'p [Row],
+    members: &'p [Name],
+    /// The members' weights, each 1 if no row counts them.
+    weights: Vec<Weight>,
+    /// For each row its `block_weight`.
+    limits: Vec<Option<Weight>>,
 }
 
-fn seed(tally: Tally, asked: Verdict) -> Verdict {
-    match tally {
-        Tally { blocks: BLOCKS_TO_HOLD.., irreducible_blocks: 0, .. } if asked == Verdict::Revise => {
-            Verdict::Revise
+impl<'p> PolicyTable<'p> {
+    pub fn new(policy: &'p Policy, members: &'p [Name]) -> Self {
+        let written = |member: &Name| match policy {
+            Policy::Named(_) => None,
+            Policy::Own(own) => own.weights.get(member),
+        };
+        let weight = |member| written(member).map_or_else(|| Decimal::ONE.into(), exact);
+        let limit = |row: &Row| row.condition.block_weight.as_ref().map(exact);
+        PolicyTable {
+            rows: policy.rows(),
+            members,
+            weights: members.iter().map(weight).collect(),
+            limits: policy.rows().iter().map(limit).collect(),
         }
-        Tally { blocks: BLOCKS_TO_HOLD.., .. } => Verdict::Hold,
-        _ => Verdict::Ship,
+    }
+
+    /// The first row that holds, from 0, and its verdict. `positions` has one for each member.
+    pub fn decide(&self, positions: &[Position], asked: Verdict) -> (usize, Verdict) {
+        let mut rows = self.rows.iter().zip(&self.limits).enumerate();
+        let holds = |row: &Row, limit: &Option<Weight>| {
+            self.holds(&row.condition, positions, asked)
+                && limit.as_ref().is_none_or(|limit| self.block_weight(positions) >= *limit)
+        };
+        let Some((at, (row, _))) = rows.find(|(_, (row, limit))| holds(row, limit)) else {
+            // The last row of a valid table has no condition.
+            return (self.rows.len(), Verdict::Hold);
+        };
+        let exception = row.or.filter(|exception| exception.adjudicator == asked);
+        (at, exception.map_or(row.then, |exception| exception.then))
+    }
+
+    /// Whether all conditions but `block_weight` hold.
+    fn holds(&self, condition: &Condition, positions: &[Position], asked: Verdict) -> bool {
+        let at_least = |least: Option<usize>, counts: fn(&Position) -> bool| {
+            least.is_none_or(|least| positions.iter().filter(|position| counts(position)).count() >= least)
+        };
+        let any_of = |ids: &[Name], counts: fn(&Position) -> bool| {
+            let mut taken = self.members.iter().zip(positions);
+            ids.is_empty() || taken.any(|(id, position)| ids.contains(id) && counts(position))
+        };
+        let is_irreducible_block = |position: &Position| *position == IRREDUCIBLE_BLOCK;
+        at_least(condition.block, |position| position.block)
+            && at_least(condition.irreducible, is_irreducible_block)
+            && at_least(condition.reducible, |position| *position == BLOCK)
+            && at_least(condition.says_irreducible, |position| position.irreducible)
+            && any_of(&condition.block_by, |position| position.block)
+            && any_of(&condition.irreducible_by, is_irreducible_block)
+            && condition.adjudicator.is_none_or(|verdict| verdict == asked)
+    }
+
+    fn block_weight(&self, positions: &[Position]) -> Weight {
+        let mut sum = Weight::default();
+        for (weight, _) in self.weights.iter().zip(positions).filter(|(_, position)| position.block) {
+            sum += weight;
+        }
+        sum
+    }
+
+    /// Whether a row counts irreducible dissent without a block.
+    fn counts_dissent(&self) -> bool {
+        self.rows.iter().any(|row| row.condition.says_irreducible.is_some())
+    }
+
+    /// C4: without a valid last answer the first one's objection still counts and its pass does not.
+    fn count(&self, given: &Positions) -> CountedPosition {
+        let objects = |position: &Position| position.block || (position.irreducible && self.counts_dissent());
+        match (given.last, given.first) {
+            (Some(last), _) => CountedPosition::Last(last),
+            (None, Some(first)) if objects(&first) => CountedPosition::FirstBlock(first),
+            (None, _) => CountedPosition::Missing,
+        }
+    }
+
+    /// C4: the deciding row and its verdict, or why there is none.
+    fn judge(
+        &self,
+        given: &[Positions],
+        counted: &[CountedPosition],
+        minimum: usize,
+        asked: Option<Verdict>,
+    ) -> Result<(usize, Verdict), Incomplete> {
+        if given.iter().filter(|positions| positions.first.is_some()).count() < minimum {
+            return Err(Incomplete::FirstRound);
+        }
+        if given.iter().filter(|positions| positions.last.is_some()).count() < minimum {
+            return Err(Incomplete::SecondRound);
+        }
+        let asked =
+            asked.filter(|verdict| *verdict != Verdict::Incomplete).ok_or(Incomplete::NoAdjudication)?;
+        let decide = |missing: Position| {
+            let position = |counted: &CountedPosition| match counted {
+                CountedPosition::Last(position) | CountedPosition::FirstBlock(position) => *position,
+                CountedPosition::Missing => missing,
+            };
+            self.decide(&counted.iter().map(position).collect::<Vec<_>>(), asked)
+        };
+        let decided = decide(PASS);
+        match decided.1 == Verdict::Ship && decide(BLOCK).1 != Verdict::Ship {
+            true => Err(Incomplete::MissingCouldBlock),
+            false => Ok(decided),
+        }
     }
 }
 
-fn strict(tally: Tally, asked: Verdict) -> Verdict {
-    match tally {
-        Tally { irreducible: 1.., .. } => Verdict::Hold,
-        Tally { blocks: BLOCKS_TO_HOLD.., .. } if asked == Verdict::Revise => Verdict::Revise,
-        Tally { blocks: BLOCKS_TO_HOLD.., .. } => Verdict::Hold,
-        Tally { blocks: 1.., .. } => Verdict::Revise,
-        _ => Verdict::Ship,
+/// A weight of a table, whose reader refuses those that are no decimals.
+fn exact(number: &Number) -> Weight {
+    number.to_string().parse().unwrap_or(Decimal::ONE).into()
+}
+
+/// The most cases that [`check`] enumerates; eight deliberators with different weights have 6,561.
+const MAX_CASES: usize = 10_000;
+
+/// A reason to refuse a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicyFlaw {
+    /// The row with the looser verdict, from 0.
+    pub row: usize,
+    /// The counter-example, in a sentence without its full stop.
+    pub message: String,
+    pub help: &'static str,
+}
+
+/// Proves that one more block, or an objection made irreducible, never gives a looser verdict, and returns the rows that decide
+/// no case. A missing answer never gives a looser verdict than a pass either: it counts as a pass, and if its block could
+/// change a SHIP, the review is INCOMPLETE.
+///
+/// # Errors
+/// The first counter-example, or too many cases. Deliberators whom the table does not tell apart add few cases.
+pub fn check(policy: &Policy, members: &[Name]) -> Result<Vec<usize>, PolicyFlaw> {
+    let table = PolicyTable::new(policy, members);
+    let alike = table.alike();
+    let states: &[Position] = match table.counts_dissent() {
+        true => &[PASS, DISSENT, BLOCK, IRREDUCIBLE_BLOCK],
+        false => &[PASS, BLOCK, IRREDUCIBLE_BLOCK],
+    };
+    let mut is_reached = vec![false; table.rows.len()];
+    let mut case = vec![0; members.len()];
+    let mut counted = case.clone();
+    if (0..MAX_CASES).all(|_| advance(&mut counted, &alike, states.len() - 1)) {
+        return Err(PolicyFlaw {
+            row: 0,
+            message: format!("the policy has more than {MAX_CASES} cases, too many to prove it monotone"),
+            help: "give deliberators with the same role the same weight, or name fewer of them in rows",
+        });
+    }
+    loop {
+        table.check_case(&case, &alike, states, &mut is_reached)?;
+        if !advance(&mut case, &alike, states.len() - 1) {
+            return Ok((0..is_reached.len()).filter(|row| !is_reached[*row]).collect());
+        }
+    }
+}
+
+/// Sets the next case; `false` after the last. Of members who are alike a later one never objects less than an earlier one, so
+/// that their combinations occur once.
+fn advance(case: &mut [usize], alike: &[Option<usize>], last: usize) -> bool {
+    let Some(at) = case.iter().rposition(|state| *state < last) else { return false };
+    case[at] += 1;
+    for (member, earlier) in alike.iter().enumerate().skip(at + 1) {
+        case[member] = earlier.map_or(0, |earlier| case[earlier]);
+    }
+    true
+}
+
+impl PolicyTable<'_> {
+    /// For each member the nearest earlier one whom no row tells apart from it.
+    fn alike(&self) -> Vec<Option<usize>> {
+        let listed = |at: usize| {
+            let lists =
+                self.rows.iter().flat_map(|row| [&row.condition.block_by, &row.condition.irreducible_by]);
+            lists.map(|ids| ids.contains(&self.members[at])).collect::<Vec<bool>>()
+        };
+        let is_alike = |a: usize, b: usize| self.weights[a] == self.weights[b] && listed(a) == listed(b);
+        (0..self.members.len()).map(|at| (0..at).rev().find(|earlier| is_alike(at, *earlier))).collect()
+    }
+
+    /// Compares a case with each case in which one member objects more.
+    fn check_case(
+        &self,
+        case: &[usize],
+        alike: &[Option<usize>],
+        states: &[Position],
+        is_reached: &mut [bool],
+    ) -> Result<(), PolicyFlaw> {
+        let positions: Vec<Position> = case.iter().map(|state| states[*state]).collect();
+        for asked in [Verdict::Ship, Verdict::Revise, Verdict::Hold] {
+            let before = self.decide(&positions, asked);
+            if let Some(is_reached) = is_reached.get_mut(before.0) {
+                *is_reached = true;
+            }
+            for (member, earlier) in alike.iter().enumerate() {
+                if earlier.is_some_and(|earlier| case[earlier] == case[member]) {
+                    continue;
+                }
+                let mut objecting = positions.clone();
+                for more in states.iter().filter(|more| objects_more(**more, positions[member])) {
+                    objecting[member] = *more;
+                    let after = self.decide(&objecting, asked);
+                    if after.1 < before.1 {
+                        return Err(self.counter_example(
+                            &positions,
+                            (member, *more),
+                            asked,
+                            [before, after],
+                        ));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn counter_example(
+        &self,
+        positions: &[Position],
+        (member, more): (usize, Position),
+        asked: Verdict,
+        [before, after]: [(usize, Verdict); 2],
+    ) -> PolicyFlaw {
+        let objections = self.members.iter().zip(positions).filter(|(_, position)| **position != PASS);
+        let objections: Vec<String> =
+            objections.map(|(id, position)| format!("{id} {}", verb(*position))).collect();
+        let case = match objections.is_empty() {
+            true => "no deliberator blocks".to_owned(),
+            false => objections.join(" and "),
+        };
+        let also = match positions[member] {
+            PASS if objections.is_empty() => "",
+            PASS => " too",
+            _ => " instead",
+        };
+        PolicyFlaw {
+            row: after.0,
+            message: format!(
+                "the policy is not monotone: if {case} and the adjudicator asks for {}, the verdict is {} (row {}); if {} \
+                 {}{also}, it is {} (row {})",
+                asked.as_str(),
+                before.1.as_str(),
+                before.0 + 1,
+                self.members[member],
+                verb(more),
+                after.1.as_str(),
+                after.0 + 1,
+            ),
+            help: "move the row with the stricter verdict up, or give the other row a verdict that is at least as strict",
+        }
+    }
+}
+
+/// Whether a position differs from another only by objecting more.
+fn objects_more(more: Position, than: Position) -> bool {
+    more != than && more.block >= than.block && more.irreducible >= than.irreducible
+}
+
+fn verb(position: Position) -> &'static str {
+    match (position.block, position.irreducible) {
+        (true, true) => "blocks irreducibly",
+        (true, false) => "blocks",
+        (false, true) => "says irreducible without a block",
+        (false, false) => "passes",
     }
 }

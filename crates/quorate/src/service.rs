@@ -27,6 +27,7 @@ pub(crate) mod member_usage;
 pub(crate) mod open_session;
 pub(crate) mod operate;
 pub(crate) mod overlays;
+pub(crate) mod policy;
 pub(crate) mod redaction;
 pub(crate) mod registries;
 pub(crate) mod report;

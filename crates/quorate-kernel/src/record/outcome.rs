@@ -286,6 +286,7 @@ record_data! {
         /// Which of its answers counts.
         pub counted: String,
         pub would_block: bool,
+        pub irreducible: bool,
         /// Whether its block rests on words that the text does not have.
         pub ungrounded: bool,
     }

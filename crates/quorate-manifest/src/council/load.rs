@@ -10,13 +10,12 @@ use quorate_diagnostics::{Body, Place, codes};
 
 use super::files::{CouncilFiles, FileAccess};
 use super::{
-    ADJUDICATOR, Council, CrossRead, Deliberator, OnFailure, Prompt, Protocol, Rounds, VerdictPolicy, Watch,
-    tiers,
+    ADJUDICATOR, Council, CrossRead, Deliberator, OnFailure, Policy, Prompt, Protocol, Rounds, VerdictPolicy,
+    Watch, policy, tiers,
 };
 use crate::config::load::{parse_fallback, parse_retries, parse_samples, rest_block};
 use crate::config::{ExecutorTable, Fallback};
 use crate::duration::MAX_DURATION;
-use crate::tree::reader::meant_or;
 use crate::tree::{Field, Fields, Format, Kind, ParsedFile, open};
 use crate::{Loaded, Source};
 
@@ -50,9 +49,13 @@ fn read(opened: &ParsedFile, path: &Path, dir: PathBuf, files: &mut CouncilFiles
 
     version(fields.optional("version"));
     let runtime = fields.read("runtime", parse_runtime);
-    let deliberators = fields
-        .required("deliberators", "a list of three or more, each with `id` and `prompt`")
-        .and_then(|field| deliberators(&field, files));
+    let roster = fields.required("deliberators", "a list of three or more, each with `id` and `prompt`");
+    let policy = read_policy(&mut fields, roster.as_ref());
+    let weights = match policy.as_ref().is_some_and(|written| written.policy.counts_weights()) {
+        true => WeightUse::Counted,
+        false => WeightUse::Recorded,
+    };
+    let deliberators = roster.and_then(|field| deliberators(&field, files, weights));
     let adjudicator = fields
         .required("adjudicator", "a mapping with `prompt`")
         .and_then(|field| adjudicator(&field, files));
@@ -62,10 +65,22 @@ fn read(opened: &ParsedFile, path: &Path, dir: PathBuf, files: &mut CouncilFiles
     let logging = super::parse_logging(fields.optional("logging"));
     fields.finish();
 
-    let adjudicator = adjudicator?;
+    let (adjudicator, deliberators) = (adjudicator?, deliberators?.deliberators);
+    let (policy, policy_rows) = match (policy, adjudicator.policy) {
+        (Some(written), Some(_)) => {
+            let body =
+                Body::new("`policy` and `adjudicator.verdict_policy` exclude each other").at(written.key);
+            opened.source_file.refuse(codes::COUNCIL_INVALID, body.help("keep `policy`"));
+            return None;
+        }
+        (Some(written), None) => (Some(written.policy.with_weights(&deliberators)), written.rows),
+        (None, named) => (named.map(Policy::Named), Vec::new()),
+    };
     Some(Council {
+        policy,
+        policy_rows,
         dir,
-        deliberators: deliberators?.deliberators,
+        deliberators,
         adjudicator: adjudicator.prompt?,
         adjudicator_runtime: adjudicator.runtime.map(Box::new),
         adjudicator_fallback: adjudicator.fallback,
@@ -75,7 +90,6 @@ fn read(opened: &ParsedFile, path: &Path, dir: PathBuf, files: &mut CouncilFiles
         logging,
         watch,
         runtime,
-        policy: adjudicator.policy,
         files: Vec::new(),
     })
 }
@@ -208,7 +222,11 @@ pub(super) struct Adjudicator {
 }
 
 /// Reads `deliberators`.
-pub(super) fn deliberators(field: &Field<'_>, files: &mut CouncilFiles<'_>) -> Option<Roster> {
+pub(super) fn deliberators(
+    field: &Field<'_>,
+    files: &mut CouncilFiles<'_>,
+    weights: WeightUse,
+) -> Option<Roster> {
     let items = field.list()?;
     let listed = items.len();
     if listed < MIN_DELIBERATORS {
@@ -216,13 +234,14 @@ pub(super) fn deliberators(field: &Field<'_>, files: &mut CouncilFiles<'_>) -> O
         field.invalid_with(message, "with fewer, one failure leaves no verdict");
     }
     let mut seen = BTreeMap::new();
-    let deliberators = items.iter().filter_map(|item| deliberator(item, files, &mut seen)).collect();
+    let deliberators = items.iter().filter_map(|item| deliberator(item, files, weights, &mut seen)).collect();
     Some(Roster { deliberators, listed })
 }
 
 fn deliberator<'d>(
     item: &Field<'d>,
     files: &mut CouncilFiles<'_>,
+    weights: WeightUse,
     seen: &mut BTreeMap<&'d str, Place>,
 ) -> Option<Deliberator> {
     let mut fields = item.fields()?;
@@ -230,7 +249,7 @@ fn deliberator<'d>(
     let prompt = fields
         .required("prompt", "the path of a Markdown file, or `builtin:skeptic`")
         .and_then(|field| files.prompt(&field));
-    let weight = fields.read("weight", weight);
+    let weight = fields.read("weight", |field| weight(field, weights));
     let context = fields.read("context_refs", Field::list).unwrap_or_default();
     let context = context.iter().filter_map(|field| files.context(field)).collect();
     let runtime = fields.read("runtime", parse_runtime);
@@ -265,19 +284,43 @@ fn id<'d>(field: &Field<'d>, seen: &mut BTreeMap<&'d str, Place>) -> Option<Arc<
     Some(id.into())
 }
 
-/// Reads `weight`, which is recorded, but does not change verdicts.
-fn weight(field: &Field<'_>) -> Option<f64> {
+/// The effect of the deliberators' weights.
+#[derive(Clone, Copy)]
+pub(super) enum WeightUse {
+    /// The policy counts them.
+    Counted,
+    /// They are recorded with the answers.
+    Recorded,
+}
+
+/// Reads `weight`.
+fn weight(field: &Field<'_>, weights: WeightUse) -> Option<f64> {
     let weight = field.number()?;
     if weight < 0.0 {
         field.invalid(format!("`{}` is less than 0", field.path()));
         return None;
     }
     #[expect(clippy::float_cmp, reason = "only exactly 1 needs no warning")]
-    if weight != 1.0 {
-        let body = Body::new("a weight does not change the verdict: the policies count members");
-        field.warn(codes::FIELD_WITHOUT_EFFECT, body.help("remove it, or keep it as a note"));
+    match weights {
+        WeightUse::Counted => drop(policy::weight(field, weight)?),
+        WeightUse::Recorded if weight != 1.0 => {
+            let body = Body::new("a weight does not change the verdict: the policy counts members");
+            let help =
+                "count weights with a row such as `- {if: {block_weight: 2}, then: REVISE}` in `policy`";
+            field.warn(codes::WEIGHT_UNCOUNTED, body.help(help));
+        }
+        WeightUse::Recorded => {}
     }
     Some(weight)
+}
+
+/// Reads `policy`. The table may name the deliberators of `roster`.
+fn read_policy(fields: &mut Fields<'_>, roster: Option<&Field<'_>>) -> Option<policy::WrittenPolicy> {
+    let ids: Vec<&str> = match roster.map(Field::kind) {
+        Some(Kind::Seq(items)) => items.iter().filter_map(|item| item.text_of("id")).collect(),
+        _ => Vec::new(),
+    };
+    fields.read("policy", |field| policy::read(field, &ids))
 }
 
 /// Reads `adjudicator`.
@@ -286,7 +329,7 @@ pub(super) fn adjudicator(field: &Field<'_>, files: &mut CouncilFiles<'_>) -> Op
     let prompt = fields
         .required("prompt", "the path of a Markdown file, or `builtin:adjudicator`")
         .and_then(|field| files.prompt(&field));
-    let policy = fields.read("verdict_policy", policy);
+    let policy = fields.read("verdict_policy", verdict_policy);
     let runtime = fields.read("runtime", parse_runtime);
     let fallback = fields.read("fallback", parse_fallback);
     let samples = fields.read("samples", parse_samples);
@@ -296,18 +339,19 @@ pub(super) fn adjudicator(field: &Field<'_>, files: &mut CouncilFiles<'_>) -> Op
 
 /// Reads `verdict_policy`: a policy's name; or a mapping, as in the public tool, which only documents the tool's code. That
 /// code behaves like `strict`, and `strict` is never milder than `seed` (C13).
-fn policy(field: &Field<'_>) -> Option<VerdictPolicy> {
-    if matches!(field.kind(), Kind::Map(_)) {
-        let body = Body::new("a mapping as `verdict_policy` means `strict`; its content has no effect")
-            .help("write `verdict_policy: strict`, which behaves like the public tool, or `seed`");
-        field.warn(codes::FIELD_WITHOUT_EFFECT, body);
-        return Some(VerdictPolicy::Strict);
+fn verdict_policy(field: &Field<'_>) -> Option<VerdictPolicy> {
+    match field.kind() {
+        Kind::Map(_) => {
+            let body = Body::new("a mapping as `verdict_policy` means `strict`; its content has no effect")
+                .help("write `policy: strict`, which behaves like the public tool, `lenient`, or a table");
+            field.warn(codes::FIELD_WITHOUT_EFFECT, body);
+            Some(VerdictPolicy::Strict)
+        }
+        Kind::Seq(_) => {
+            field.reject("`verdict_policy` has no table", "move the list to `policy`, beside `adjudicator`")
+        }
+        _ => policy::name(field, field.text()?),
     }
-    let word = field.text()?;
-    VerdictPolicy::parse(word).or_else(|| {
-        let help = meant_or(word, &["seed", "strict"], || "the policies are `seed` and `strict`".to_owned());
-        field.reject(format!("unknown verdict policy `{word}`"), help)
-    })
 }
 
 #[cfg(test)]

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde_json::{Map, Value};
 
+use super::policy::Row;
+
 /// The members and protocol of a council.
 #[derive(JsonSchema)]
 #[schemars(title = "council.yaml", deny_unknown_fields)]
@@ -19,6 +21,8 @@ pub(crate) struct Council {
     /// At least three. Each judges independently first, then after reading the others' answers.
     #[schemars(extend("minItems" = 3))]
     pub deliberators: Vec<Deliberator>,
+    /// The policy that derives the verdict from the deliberators' positions.
+    pub policy: Option<Policy>,
     /// The member that closes the deliberation.
     pub adjudicator: Adjudicator,
     /// The number of rounds, and the input of round 2.
@@ -31,6 +35,16 @@ pub(crate) struct Council {
     pub logging: Option<Logging>,
     /// The paths that a sweep walks.
     pub watch: Option<Watch>,
+}
+
+/// The name of a policy, or a table.
+#[derive(JsonSchema)]
+#[schemars(untagged, inline)]
+pub(crate) enum Policy {
+    /// `lenient`, which is also called `seed`, or `strict`.
+    Named(#[schemars(extend("enum" = ["lenient", "seed", "strict"]))] String),
+    /// A table. The first row whose conditions hold decides.
+    Own(#[schemars(length(min = 1))] Vec<Row>),
 }
 
 fn version(_: &mut SchemaGenerator) -> Schema {
@@ -75,7 +89,7 @@ pub(crate) struct Deliberator {
     /// The path of the prompt, or a built-in prompt such as `builtin:skeptic`.
     #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = ["prompts/skeptic.md", "builtin:skeptic"]))]
     pub prompt: String,
-    /// A note without effect on verdicts.
+    /// The weight of its block, for policies with `block_weight`.
     #[schemars(range(min = 0.0))]
     pub weight: Option<f64>,
     /// Documents with criteria for the deliberator.
@@ -98,8 +112,8 @@ pub(crate) struct Adjudicator {
     /// The path of the prompt, or `builtin:adjudicator`.
     #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = ["builtin:adjudicator"]))]
     pub prompt: String,
-    /// The policy that derives the verdict: `seed` or `strict`; a mapping, as in the public tool, means `strict`.
-    #[schemars(schema_with = "policy", default)]
+    /// The name of the policy, in place of the top-level key; a mapping, as in the public tool, means `strict`.
+    #[schemars(schema_with = "verdict_policy", default)]
     pub verdict_policy: Option<Value>,
     /// The executor of the adjudicator.
     pub runtime: Option<Runtime>,
@@ -111,8 +125,8 @@ pub(crate) struct Adjudicator {
     pub samples: Option<u8>,
 }
 
-fn policy(_: &mut SchemaGenerator) -> Schema {
-    json_schema!({ "anyOf": [{ "enum": ["seed", "strict", null] }, { "type": "object" }] })
+fn verdict_policy(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "anyOf": [{ "enum": ["lenient", "seed", "strict", null] }, { "type": "object" }] })
 }
 
 /// The number of rounds, and the input of round 2.

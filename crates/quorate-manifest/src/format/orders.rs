@@ -57,9 +57,10 @@ pub const OPERATOR: Order =
 
 /// `council.yaml`.
 pub const COUNCIL: Order = Order::new(&[
-    ("", "version runtime deliberators adjudicator protocol tier_classifier tier_rules watch logging"),
+    ("", "version runtime deliberators adjudicator policy protocol tier_classifier tier_rules watch logging"),
     ("deliberators[]", "id prompt weight context_refs"),
     ("adjudicator", "prompt verdict_policy"),
+    ("policy[]", "if then or"),
     ("protocol", "rounds cross_read fail_fast_on_runtime_error min_deliberators_for_verdict"),
     ("tier_classifier", "type default_tier"),
     ("tier_rules", "tier_1 tier_2 tier_3"),

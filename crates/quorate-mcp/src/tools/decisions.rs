@@ -36,7 +36,7 @@ pub(super) struct CouncilReview {
     tier: Option<Whole<1, 3>>,
     /// The executor: a table of quorate.toml, rubric, claude, codex, anthropic, openai, gemini, ollama …, each with `:MODEL`
     executor: Option<String>,
-    /// The verdict policy; by default council.yaml's, else seed
+    /// The verdict policy; by default council.yaml's, else seed (lenient)
     policy: Option<VerdictPolicy>,
     /// The most calls of the run
     max_calls: Option<MaxCalls>,
@@ -153,7 +153,7 @@ pub(super) struct CouncilSweep {
     jobs: Option<Whole<1, MAX_JOBS>>,
     /// The executor: a table of quorate.toml, rubric, claude, codex, anthropic, openai, gemini, ollama …, each with `:MODEL`
     executor: Option<String>,
-    /// The verdict policy; by default council.yaml's, else seed
+    /// The verdict policy; by default council.yaml's, else seed (lenient)
     policy: Option<VerdictPolicy>,
     /// The most calls of each review
     max_calls: Option<MaxCalls>,

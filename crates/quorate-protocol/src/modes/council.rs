@@ -6,7 +6,7 @@ pub mod findings;
 
 use std::sync::Arc;
 
-use quorate_manifest::council::{Council as CouncilManifest, CrossRead, OnFailure, Rounds, VerdictPolicy};
+use quorate_manifest::council::{Council as CouncilManifest, CrossRead, OnFailure, Policy, Rounds};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, json};
 
@@ -278,10 +278,10 @@ impl Council {
         };
         let adjudication = self.adjudication.answer().and_then(Adjudication::read);
         let asked_verdict = adjudication.as_ref().map(|adjudication| adjudication.verdict);
-        let mut judgement =
-            judge(self.setup.policy, &self.positions(), self.setup.min_deliberators, asked_verdict);
+        let Setup { policy, deliberators, min_deliberators, .. } = &self.setup;
+        let mut judgement = judge(policy, deliberators, &self.positions(), *min_deliberators, asked_verdict);
         if let Some(why) = cut_short {
-            judgement.verdict = Err(why);
+            (judgement.verdict, judgement.row) = (Err(why), None);
         }
         commands.extend(facts(self, &judgement, adjudication.as_ref()).map(Command::Record));
         commands.push(Command::Finish);
@@ -339,12 +339,12 @@ pub struct Setup {
     /// Fewer valid answers than this give INCOMPLETE.
     pub min_deliberators: usize,
     /// The policy that derives the verdict.
-    pub policy: VerdictPolicy,
+    pub policy: Policy,
 }
 
 impl Setup {
     /// The setup that a council's manifest asks for.
-    pub fn from_manifest(council: &CouncilManifest, policy: VerdictPolicy) -> Setup {
+    pub fn from_manifest(council: &CouncilManifest, policy: Policy) -> Setup {
         let protocol = &council.protocol;
         Setup {
             deliberators: council.deliberators.iter().map(|deliberator| deliberator.id.clone()).collect(),
@@ -361,22 +361,26 @@ impl Setup {
 fn facts(council: &Council, judgement: &Judgement, adjudication: Option<&Adjudication>) -> [Fact; 2] {
     let verdict = verdict_of(judgement);
     let because = summary(council, judgement, adjudication);
-    let rule = json!({
+    let policy = policy_id(&council.setup.policy);
+    let mut rule = json!({
         "rule": "verdict_policy",
-        "policy": policy_id(council.setup.policy),
+        "policy": policy,
         "blocks": judgement.tally.blocks,
         "irreducible": judgement.tally.irreducible,
         "adjudicator": adjudication.map(|adjudication| adjudication.verdict.as_str()),
         "verdict": verdict.as_str(),
         "because": because,
     });
+    if let Some(row) = own_row(council, judgement) {
+        rule["row"] = row.into();
+    }
     let findings = located_findings(council);
     let missing = missing_members(council);
     let outcome = json!({
         "kind": "verdict",
         "verdict": verdict.as_str(),
         "incomplete": judgement.verdict.err().map(|why| why.as_str()),
-        "policy": policy_id(council.setup.policy),
+        "policy": policy,
         "because": because,
         "reasoning": adjudication.map_or_else(|| because.clone(), |adjudication| adjudication.reasoning.clone()),
         "revision_brief": adjudication.and_then(|adjudication| adjudication.revision_brief.clone()).or_else(|| requested_revision(council, judgement)),
@@ -410,6 +414,11 @@ fn requested_revision(council: &Council, judgement: &Judgement) -> Option<String
     (!all.is_empty()).then(|| all.join("\n"))
 }
 
+/// The deciding row of a council's own table, from 1. The row of a built-in policy follows from the other fields of its record.
+fn own_row(council: &Council, judgement: &Judgement) -> Option<usize> {
+    judgement.row.filter(|_| matches!(council.setup.policy, Policy::Own(_))).map(|row| row + 1)
+}
+
 /// One sentence: what the policy saw and what follows.
 fn summary(council: &Council, judgement: &Judgement, adjudication: Option<&Adjudication>) -> String {
     let total = council.setup.deliberators.len();
@@ -418,11 +427,12 @@ fn summary(council: &Council, judgement: &Judgement, adjudication: Option<&Adjud
     match judgement.verdict {
         Ok(verdict) => {
             let asked_verdict = adjudication.map_or("nothing", |adjudication| adjudication.verdict.as_str());
+            let row = own_row(council, judgement).map_or_else(String::new, |row| format!(", row {row},"));
             format!(
-                "{} of {total} block, {} of them irreducibly; the adjudicator asks for {asked_verdict}; policy {} makes that {}.",
+                "{} of {total} block, {} of them irreducibly; the adjudicator asks for {asked_verdict}; policy {}{row} makes that {}.",
                 tally.blocks,
                 tally.irreducible_blocks,
-                policy_id(council.setup.policy),
+                policy_id(&council.setup.policy),
                 verdict.as_str()
             )
         }

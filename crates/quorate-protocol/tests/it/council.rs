@@ -17,7 +17,7 @@ fn council(fail_fast: OnFailure) -> Council {
         cross_read: CrossRead::Verdicts,
         fail_fast,
         min_deliberators: 3,
-        policy: VerdictPolicy::Seed,
+        policy: VerdictPolicy::Seed.into(),
     });
     let inputs = vec![Part::new(PartKind::Artifact, "draft.md", "A draft.")];
     let opened = Event::Opened { run: "r".into(), inputs, priors: Vec::new(), overlays: Vec::new() };

@@ -22,7 +22,7 @@ impl Review {
             cross_read: CrossRead::Findings,
             fail_fast: OnFailure::Continue,
             min_deliberators: 3,
-            policy,
+            policy: policy.into(),
         }))
     }
 

@@ -12,6 +12,7 @@ mod council_review;
 mod evasion;
 mod hierarchy;
 mod outcomes;
+mod own_policy;
 mod peer;
 mod policy;
 mod records;

@@ -3,12 +3,21 @@
 use quorate_manifest::council::{CrossRead, OnFailure, Rounds, VerdictPolicy};
 use quorate_protocol::modes::council;
 use quorate_protocol::modes::council::{Council, Setup};
-use quorate_protocol::policy::{CountedPosition, Position, Positions, Verdict, judge};
+use quorate_protocol::policy::{self, CountedPosition, Judgement, Position, Positions, Verdict};
 use quorate_protocol::{
     AbsenceReason, Command, ConsultationResult, Event, FactKind, Json, Name, Part, PartKind, Protocol,
     TimedEvent,
 };
 use serde_json::json;
+
+/// Judges under a built-in policy.
+fn judge(policy: VerdictPolicy, given: &[Positions], minimum: usize, asked: Option<Verdict>) -> Judgement {
+    policy::judge(&policy.into(), &names(given.len()), given, minimum, asked)
+}
+
+fn names(count: usize) -> Vec<Name> {
+    (0..count).map(|at| format!("m{at}").into()).collect()
+}
 
 const MEMBERS: usize = 4;
 const MINIMUM: usize = 3;
@@ -194,14 +203,13 @@ fn convene(
     members: &[(MemberBehavior, MemberBehavior); MEMBERS],
     adjudication: &Result<Verdict, AbsenceReason>,
 ) -> Verdict {
-    let names: Vec<Name> = (0..MEMBERS).map(|at| format!("m{at}").into()).collect();
     let mut council = Council::new(Setup {
-        deliberators: names,
+        deliberators: names(MEMBERS),
         rounds: Rounds::Two,
         cross_read: CrossRead::None,
         fail_fast: OnFailure::Continue,
         min_deliberators: MINIMUM,
-        policy,
+        policy: policy.into(),
     });
     let opened = Event::Opened {
         run: "r".into(),
@@ -313,12 +321,12 @@ fn a_missing_second_answer_leaves_the_first_block_standing() {
 #[test]
 fn strings_for_booleans_never_ship() {
     let mut council = Council::new(Setup {
-        deliberators: (0..4).map(|at| Name::from(format!("m{at}"))).collect(),
+        deliberators: names(4),
         rounds: Rounds::Two,
         cross_read: CrossRead::Verdicts,
         fail_fast: OnFailure::Continue,
         min_deliberators: 3,
-        policy: VerdictPolicy::Seed,
+        policy: VerdictPolicy::Seed.into(),
     });
     let opened = Event::Opened { run: "r".into(), inputs: vec![], priors: vec![], overlays: vec![] };
     council.advance(&TimedEvent { at_ms: 0, event: opened });

@@ -2,6 +2,7 @@
 
 use quorate_manifest::council::VerdictPolicy;
 use quorate_manifest::decimal::Decimal;
+use quorate_protocol::Name;
 use quorate_protocol::modes::council;
 use quorate_protocol::overlay::{EvictionReason, Overlay, OverlaySet};
 use quorate_protocol::policy::{CountedPosition, Incomplete, Position, Positions, Verdict, judge, policy_id};
@@ -15,7 +16,7 @@ fn weight(text: &str) -> Weight {
 #[test]
 fn the_words_of_policies_and_verdicts() {
     // C3: the id and the version are in every record.
-    assert_eq!(VerdictPolicy::ALL.map(policy_id), ["seed/2", "strict/1"]);
+    assert_eq!(VerdictPolicy::ALL.map(|policy| policy_id(&policy.into())), ["seed/2", "strict/1"]);
     let verdicts = [Verdict::Ship, Verdict::Revise, Verdict::Hold, Verdict::Incomplete];
     assert_eq!(verdicts.map(Verdict::as_str), ["SHIP", "REVISE", "HOLD", "INCOMPLETE"]);
     assert_eq!(verdicts.map(|verdict| council::read_verdict(verdict.as_str())), verdicts.map(Some));
@@ -40,7 +41,8 @@ fn a_first_objection_counts_as_its_policy_says() {
     let dissent = Position { block: false, irreducible: true };
     let block = Position { block: true, irreducible: false };
     let given = [dissent, block].map(|first| Positions { first: Some(first), last: None });
-    let counted = |policy| judge(policy, &given, 3, None).counted;
+    let members: [Name; 2] = ["a", "b"].map(Name::from);
+    let counted = |policy: VerdictPolicy| judge(&policy.into(), &members, &given, 3, None).counted;
     assert_eq!(counted(VerdictPolicy::Seed), [CountedPosition::Missing, CountedPosition::FirstBlock(block)]);
     assert_eq!(
         counted(VerdictPolicy::Strict),

@@ -35,7 +35,7 @@ fn council(ledger: &Arc<Memory>, script: &'static str, caps: Caps, log: &Log) ->
         cross_read: CrossRead::None,
         fail_fast: OnFailure::Continue,
         min_deliberators: 3,
-        policy: VerdictPolicy::Strict,
+        policy: VerdictPolicy::Strict.into(),
     };
     let log = log.clone();
     let answer = move |invocation: &Invocation| {

@@ -102,7 +102,7 @@ impl World {
             cross_read: [CrossRead::Verdicts, CrossRead::Findings, CrossRead::None][rng.below(3) as usize],
             fail_fast: if rng.percent(10) { OnFailure::End } else { OnFailure::Continue },
             min_deliberators: 3,
-            policy: VerdictPolicy::ALL[rng.below(2) as usize],
+            policy: VerdictPolicy::ALL[rng.below(2) as usize].into(),
         };
         let cap = rng.percent(20).then(|| u32::try_from(rng.below(14)).unwrap_or(0) + 1);
         World { seed, rng, setup, cap, run: "rsimulated".into(), processes: 0 }

@@ -221,7 +221,7 @@ fn council(ledger: &Arc<SlowLedger>, wall: Option<Duration>, executor: ScriptedE
         cross_read: CrossRead::None,
         fail_fast: OnFailure::Continue,
         min_deliberators: 3,
-        policy: VerdictPolicy::Seed,
+        policy: VerdictPolicy::Seed.into(),
     };
     let executor = Arc::new(executor);
     let members = setup.deliberators.iter().cloned().chain([Name::from(ADJUDICATOR)]);

@@ -7,16 +7,17 @@ use std::sync::Arc;
 use quorate_adapters::executor::{llm, rubric};
 use quorate_kernel::attempts::Cost;
 use quorate_kernel::history::History;
-use quorate_kernel::ports::ledger::Ledger as _;
+use quorate_kernel::ports::ledger::{Kind, Ledger as _};
 use quorate_kernel::record::{Consultation, CountedAnswer, HiddenText, Outcome, RunOpened, Samples, Status};
 use quorate_kernel::redact::REDACTED;
 use quorate_ledger::council_log::line::SUPERSEDED;
+use quorate_manifest::council::Policy;
 use quorate_protocol::answers::deliberator::NOT_JUDGED;
-use quorate_protocol::modes::council::{self, ADJUDICATOR};
-use quorate_protocol::policy::{Verdict, blocks_against_ship, policy_id, policy_of_id};
+use quorate_protocol::modes::council::{self, ADJUDICATOR, Setup};
+use quorate_protocol::policy::{PolicyTable, Position, Verdict, policy_id};
 use quorate_protocol::{Json, Name, PartKind};
 use schemars::JsonSchema;
-use serde::{Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, json};
 
 use super::artifact::repository_path;
@@ -85,8 +86,11 @@ pub struct Review {
     /// The tier, from 1 (strictest) to 3.
     #[schemars(range(min = 1, max = 3))]
     pub tier: u64,
-    /// `seed/2` or `strict/1`.
+    /// `seed/2`, `strict/1`, or `table/` and a hash of the council's own table.
     pub policy: String,
+    /// The policy's name for people, with the row that decided, from 1: `lenient policy, row 2: {if: …}`.
+    #[serde(skip)]
+    pub rule: String,
     /// The number of the council's rounds.
     #[serde(skip)]
     pub rounds: u8,
@@ -304,6 +308,7 @@ impl Review {
             artifact_type: opened.artifact_type.clone().unwrap_or_default(),
             tier: opened.tier.unwrap_or(0),
             policy: policy(opened),
+            rule: deciding_rule(history, &outcome),
             rounds: if opened.setup["rounds"] == json!("one") { 1 } else { 2 },
             verdict: outcome.verdict.as_deref().and_then(council::read_verdict),
             exit: 0,
@@ -490,15 +495,11 @@ impl Review {
         self.deliberators.iter().filter(|deliberator| deliberator.blocks).count()
     }
 
-    /// The blocks that a SHIP overrides, and how many the policy requires.
+    /// The blocks that a SHIP overrides.
     pub fn ship_over_blocks(&self) -> Option<String> {
         let blocks = self.blocks();
-        let known = policy_of_id(&self.policy);
-        let policy = known.map_or(&*self.policy, |policy| policy.as_str());
-        let needed = known.map_or(1, blocks_against_ship);
         let noun = if blocks == 1 { "block" } else { "blocks" };
-        (self.verdict == Some(Verdict::Ship) && blocks > 0)
-            .then(|| format!("over {blocks} {noun} (policy {policy}: {needed} are needed)"))
+        (self.verdict == Some(Verdict::Ship) && blocks > 0).then(|| format!("over {blocks} {noun}"))
     }
 
     /// The basis of a verdict without a model: rules only, no judgement of the content.
@@ -560,10 +561,32 @@ fn is_some<S: Serializer>(span: &Option<(usize, usize)>, serializer: S) -> Resul
 }
 
 fn policy(opened: &RunOpened) -> String {
-    let name = opened.setup["policy"].as_str().unwrap_or_default();
-    match policy_of_id(name) {
-        Some(known) => policy_id(known).to_owned(),
-        None => name.to_owned(),
+    let written = &opened.setup["policy"];
+    let known = Policy::deserialize(written).map(|policy| policy_id(&policy));
+    known.unwrap_or_else(|_| written.as_str().unwrap_or_default().to_owned())
+}
+
+/// The policy, and the row that the recorded positions and the adjudicator's request lead to; the policy alone without a
+/// verdict.
+fn deciding_rule(history: &History, outcome: &Outcome) -> String {
+    let Ok(setup) = Setup::deserialize(&history.opened.setup) else { return policy(&history.opened) };
+    let name = format!("{} policy", setup.policy.shown());
+    let recorded = history.facts.iter().rev().find(|(kind, _)| kind == Kind::Rule.as_str());
+    let asked = recorded.and_then(|(_, rule)| Verdict::read(rule.get("adjudicator")?.as_str()?));
+    let decided = outcome.verdict.as_deref().and_then(Verdict::read);
+    let (Some(asked), Some(_)) = (asked, decided) else { return name };
+    let position = |id: &Name| {
+        let counted = outcome.deliberators.iter().find(|counted| *counted.id == **id);
+        Position {
+            block: counted.is_some_and(|counted| counted.would_block),
+            irreducible: counted.is_some_and(|counted| counted.irreducible),
+        }
+    };
+    let positions: Vec<Position> = setup.deliberators.iter().map(position).collect();
+    let (at, _) = PolicyTable::new(&setup.policy, &setup.deliberators).decide(&positions, asked);
+    match setup.policy.rows().get(at) {
+        Some(row) => format!("{name}, row {}: {row}", at + 1),
+        None => name,
     }
 }
 

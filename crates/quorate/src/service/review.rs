@@ -19,7 +19,7 @@ use quorate_ledger::council_log::IndexedLog;
 use quorate_ledger::store::lease::{LockOutcome, RunGuard};
 use quorate_manifest::config::{CouncilMember, ExecutorTable, Fallback};
 use quorate_manifest::council::tiers::{self, UNCLASSIFIED};
-use quorate_manifest::council::{self, ContextFile, VerdictPolicy};
+use quorate_manifest::council::{self, ContextFile, Policy, VerdictPolicy};
 use quorate_manifest::tree::reader::meant_or;
 use quorate_protocol::modes::council::{ADJUDICATOR, Council, Setup};
 use quorate_protocol::{Json, Name, Part, PartKind, Protocol, answers};
@@ -527,7 +527,8 @@ pub(crate) fn build(
         let (root, scope) = manifests::root_and_scope(environment, None);
         check_producer(producer, environment, &root, &[scope])?;
     }
-    let policy = policy.or(council.policy).unwrap_or(VerdictPolicy::Seed);
+    let chosen = policy.map(Policy::Named).or_else(|| council.policy.clone());
+    let policy = chosen.unwrap_or(Policy::Named(VerdictPolicy::Seed));
     let setup = Setup::from_manifest(council, policy);
     let settings: Json =
         executors.iter().map(|(id, executor)| json!([id, executor.recorded_settings()])).collect();

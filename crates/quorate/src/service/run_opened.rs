@@ -10,7 +10,6 @@ use quorate_manifest::assembly::Mode;
 use quorate_manifest::council::VerdictPolicy;
 use quorate_protocol::modes::assembly::version;
 use quorate_protocol::modes::council::VERSION;
-use quorate_protocol::policy::policy_of_id;
 use quorate_protocol::{Json, assembly};
 
 use super::error::{Error, ErrorKind};
@@ -45,7 +44,7 @@ pub(crate) fn start_options(history: &History) -> StartOptions {
         config: opened.config.as_ref().map(PathBuf::from),
         host: opened.host.as_ref().map(PathBuf::from),
         executor: opened.executor.clone().flatten(),
-        policy: policy.and_then(policy_of_id),
+        policy: policy.and_then(VerdictPolicy::parse),
     }
 }
 

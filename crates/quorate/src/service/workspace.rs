@@ -23,7 +23,7 @@ use super::guard::{Guard, GuardedPlaces};
 use super::redaction::Redaction;
 use super::trust::requests::{Trust, TrustRequest};
 use super::witness::Witness;
-use super::{executor, trust};
+use super::{executor, policy, trust};
 
 /// Paths given by the user.
 #[derive(Debug, Clone, Default)]
@@ -85,7 +85,10 @@ pub(crate) fn load(
             // A person may name a link.
             let source: &dyn Source = if named.config.is_some() { &Disk } else { &found };
             let shown = display_path(environment, path);
-            council = accept(load_council(environment, path, &shown, root, source), &mut report)?;
+            let mut loaded = load_council(environment, path, &shown, root, source);
+            // `check` reports it; repeated by each command, it would hide other warnings.
+            loaded.report.warnings.retain(|warning| warning.code != codes::WEIGHT_UNCOUNTED);
+            council = accept(loaded, &mut report)?;
         }
         None => council.dir = root.unwrap_or(&environment.directory).to_owned(),
     }
@@ -276,7 +279,7 @@ pub(crate) fn load_council(
         may_read: &may_be_shown,
         is_in_workspace: &is_within,
     };
-    council::load_in(path, shown, source, surroundings)
+    policy::checked(council::load_in(path, shown, source, surroundings))
 }
 
 fn explicit_config(environment: &Environment, named: &Path) -> Result<PathBuf, Error> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::super::tiers::{Classification, Tier};
-use super::super::{CrossRead, OnFailure, Rounds, VerdictPolicy, built_in_council};
+use super::super::{CrossRead, OnFailure, Policy, Rounds, VerdictPolicy, built_in_council};
 use super::*;
 use crate::workspace::SourceError;
 
@@ -101,7 +101,7 @@ logging: {log_path: log.jsonl, redact_patterns: ['sk-\\w+']}
     );
     assert_eq!(&runtime.block.source[runtime.block.place_of(Some("model")).span], "model");
     assert_eq!(&runtime.block.source[runtime.block.place_of(None).span], "runtime");
-    assert_eq!(council.policy, Some(VerdictPolicy::Strict));
+    assert_eq!(council.policy, Some(Policy::Named(VerdictPolicy::Strict)));
     assert_eq!((council.protocol.rounds, council.protocol.cross_read), (Rounds::One, CrossRead::Findings));
     assert_eq!((council.protocol.fail_fast, council.protocol.min_deliberators), (OnFailure::End, 2));
     let classified = |path| council.tiers.classify(path);

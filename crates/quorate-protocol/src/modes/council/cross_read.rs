@@ -124,7 +124,7 @@ mod tests {
             cross_read: CrossRead::Verdicts,
             fail_fast: super::super::OnFailure::Continue,
             min_deliberators: 1,
-            policy: VerdictPolicy::Seed,
+            policy: VerdictPolicy::Seed.into(),
         }
     }
 

@@ -84,6 +84,7 @@ pub(crate) fn ship() -> Review {
         artifact_type: "blog_post".to_owned(),
         tier: 2,
         policy: "seed/2".to_owned(),
+        rule: "lenient policy, row 5: {then: SHIP}".to_owned(),
         rounds: 2,
         verdict: Some(Verdict::Ship),
         exit: 0,

@@ -64,6 +64,8 @@ use quorate_manifest::workspace::{self, DirEntry, EntryKind, WorkspacePath};
 use quorate_manifest::{Capabilities, Source, Workspace, assembly, config, council, persona};
 use serde_json::{Value, json};
 
+use crate::service::policy;
+
 use document::{Document, Test};
 
 /// The documents below a directory, sorted.
@@ -451,7 +453,7 @@ impl LoadResult<'_> {
 /// The report of a doctype's loader that depends on the path alone; `None` for other doctypes.
 fn by_path(doctype: Option<Doctype>, path: &str, source: &dyn Source) -> Option<Report> {
     match doctype? {
-        Doctype::Council => Some(council::load(Path::new(path), path, source).report),
+        Doctype::Council => Some(policy::checked(council::load(Path::new(path), path, source)).report),
         Doctype::Config => Some(config::load(Path::new(path), path, source).report),
         _ => None,
     }
