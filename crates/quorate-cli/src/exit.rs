@@ -56,12 +56,14 @@ pub(super) fn exit_with_error(error: &Error, format: Format, terminal: &Terminal
     warn(error.warnings(), terminal);
     let report = error.report();
     if error.exit_code() == Exit::INTERRUPTED.code() {
-        let message = report.refusals.first().map_or("", |refusal| &refusal.body.message);
-        terminal.status(message);
+        let body = report.refusals.first().map(|refusal| &refusal.body);
+        terminal.status(body.map_or("", |body| &body.message));
+        // The last line is the command that continues the run.
+        terminal.status(body.and_then(|body| body.help.as_deref()).unwrap_or_default());
         return Exit::INTERRUPTED;
     }
     match format {
-        Format::Human | Format::Markdown => warn(report, terminal),
+        Format::Human | Format::Short | Format::Markdown => warn(report, terminal),
         // Each entry of a report needs a place in the repository, which an error lacks.
         Format::Gitlab => {
             warn(report, terminal);

@@ -20,6 +20,8 @@ pub(crate) use quorate::view::code_hosts::{github, gitlab, sarif};
 pub(crate) enum Format {
     /// For people
     Human,
+    /// A line for each issue: path:line:column: severity: issue (reviewers)
+    Short,
     /// One JSON object
     Json,
     /// Markdown for a pull request
@@ -32,10 +34,16 @@ pub(crate) enum Format {
     Gitlab,
 }
 
+/// The extent that `--full` asks for.
+pub(crate) fn extent(full: bool) -> Extent {
+    if full { Extent::Full } else { Extent::Screen }
+}
+
 /// A report in a format, ending with one line break.
 pub(crate) fn report(report: &Review, format: Format, extent: Extent, options: TextOptions) -> String {
     match format {
         Format::Human => report.doc(extent).text(options),
+        Format::Short => report.short(usize::MAX),
         Format::Json => json_text(report),
         Format::Markdown => report.doc(extent).markdown(),
         Format::Sarif => sarif(&[report]),
@@ -53,7 +61,7 @@ pub(crate) fn json_text(value: &impl Serialize) -> String {
 /// Diagnostics in a format; empty without diagnostics, if the format has no frame.
 pub(crate) fn diagnostics(report: &Diagnostics, format: Format, options: TextOptions) -> String {
     match format {
-        Format::Human | Format::Gitlab => diagnostic::full(report, options),
+        Format::Human | Format::Short | Format::Gitlab => diagnostic::full(report, options),
         Format::Json => diagnostic::json(report),
         Format::Sarif => diagnostic::sarif(report),
         Format::Github => diagnostic::github(report),

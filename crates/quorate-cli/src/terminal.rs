@@ -87,9 +87,12 @@ impl Terminal {
     pub(super) fn data_as(&self, format: Format, text: &str) {
         match format {
             Format::Github => self.write(&workflow_commands(&self.quorate.redact_text(text))),
-            Format::Human | Format::Markdown | Format::Json | Format::Sarif | Format::Gitlab => {
-                self.data(text)
-            }
+            Format::Human
+            | Format::Short
+            | Format::Markdown
+            | Format::Json
+            | Format::Sarif
+            | Format::Gitlab => self.data(text),
         }
     }
 
@@ -201,7 +204,7 @@ pub(super) fn read_stdin(limit: usize) -> std::io::Result<Vec<u8>> {
 }
 
 /// The terminal's width; 100 without a terminal.
-fn width() -> usize {
+pub(super) fn width() -> usize {
     terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0).clamp(40, 120))
 }
 

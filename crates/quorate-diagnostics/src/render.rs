@@ -15,7 +15,7 @@ use crate::text::{LineIndex, Position};
 use crate::{Body, Report};
 
 pub use machine::{github, json, sarif};
-pub use terminal::{concise, full, underline};
+pub use terminal::{concise, full};
 
 /// Whether output carries terminal colours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

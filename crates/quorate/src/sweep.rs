@@ -153,6 +153,8 @@ pub enum SweptOutcome {
         run: String,
         /// The verdict.
         verdict: Verdict,
+        /// The reason in a few words; empty for a SHIP without suggestions.
+        why: String,
         /// The first thing to change, if any.
         fix: Option<String>,
         /// Whether a stand-in gave one of the answers, so that the next sweep judges the file again.
@@ -188,8 +190,8 @@ impl SweptOutcome {
         let run = review.run.clone();
         match review.verdict {
             Some(verdict) => {
-                let (fix, has_stand_ins) = (review.first_fix(), review.has_stand_ins);
-                SweptOutcome::Judged { run, verdict, fix, has_stand_ins }
+                let (why, fix) = (review.short_reason(), review.first_fix());
+                SweptOutcome::Judged { run, verdict, why, fix, has_stand_ins: review.has_stand_ins }
             }
             None => SweptOutcome::Failed { why: format!("run {run} has no verdict") },
         }

@@ -14,8 +14,8 @@ pub(crate) mod review;
 mod sweep;
 pub mod wording;
 
-pub use doc::{Doc, Entry, Excerpt, Medium, Table, Text, Tone};
-pub use review::members;
+pub use doc::{Doc, Entry, Issue, Medium, Problem, Table, Text, Tone};
+pub use review::{Move, members};
 pub use sweep::ESTIMATE_NOTE;
 
 /// How much of an outcome a document shows.

@@ -1,6 +1,5 @@
 //! `quorate hook`: reviews for the hooks of other tools, in the exit codes that each of them understands.
 
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -12,8 +11,8 @@ use serde_json::json;
 use crate::arguments::{FailOnArguments, PathArguments, ReviewArguments};
 use crate::exit::{Exit, end, exit_with_error, warn};
 use crate::progress::Progress;
+use crate::render::Format;
 use crate::render::layout::one_line;
-use crate::render::{Extent, Format};
 use crate::terminal::{Terminal, read_stdin};
 
 /// Review what a tool has just written, and answer as its hooks do
@@ -87,12 +86,7 @@ async fn answer(
     let Some(path) = tool.written_file(&event)? else { return Ok(Exit::DONE) };
     let reviewed = Box::pin(review(&path, WrittenScope::Watched, settings, quorate, terminal)).await?;
     let Some(review) = reviewed else { return Ok(Exit::DONE) };
-    let mut brief = review.doc(Extent::Screen).markdown();
-    if review.overridden.is_some() {
-        // The brief comes from the council, not from an override.
-        brief =
-            format!("{}: {}\n\n{brief}", one_line(&review.decided()), one_line(&review.decisive_reason()));
-    }
+    let brief = brief(&review);
     Ok(match (review.passing(), tool) {
         (Passing::Passes, _) => Exit::DONE,
         (Passing::Fails, Tool::Cursor) => {
@@ -113,12 +107,12 @@ async fn pre_commit(files: &[PathBuf], settings: &Settings, quorate: &Quorate, t
         let passing = match review(file, WrittenScope::Named, settings, quorate, terminal).await {
             Ok(Some(review)) => {
                 let passing = review.passing();
-                let mut line = format!("{} {}", one_line(&review.decided()), one_line(&review.artifact));
-                if passing != Passing::Passes {
-                    let why = one_line(&review.decisive_reason());
-                    let _ = write!(line, ": {why}\n  quorate show {}", review.run);
-                }
-                terminal.data(&format!("{line}\n"));
+                terminal.data(&match passing {
+                    Passing::Passes => {
+                        format!("{} {}\n", one_line(&review.decided()), one_line(&review.artifact))
+                    }
+                    _ => brief(&review),
+                });
                 passing
             }
             Ok(None) => Passing::Passes,
@@ -133,6 +127,18 @@ async fn pre_commit(files: &[PathBuf], settings: &Settings, quorate: &Quorate, t
         worst = worst.max(passing);
     }
     if worst == Passing::Passes { Exit::DONE } else { Exit::CHECK_FAILED }
+}
+
+/// The most issues that a hook prints.
+const MAX_ISSUES: usize = 10;
+
+/// A line for each issue, the verdict and the command that shows the fixes. A person's decision comes first.
+fn brief(review: &Review) -> String {
+    let person = match &review.overridden {
+        Some(decision) => format!("{}: {}\n", one_line(&review.decided()), one_line(&decision.reason)),
+        None => String::new(),
+    };
+    format!("{person}{}`quorate show {}` shows the fixes.\n", review.short(MAX_ISSUES), review.run)
 }
 
 /// Reviews one file; `None` if it is not due.

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use clap::builder::NonEmptyStringValueParser;
+use quorate::init::EXAMPLE_DRAFT;
 use quorate::review::{Estimates, ReviewOutcome, ReviewedDraft, Reviewing, Reviews, TierPolicy};
 use quorate::{Error, ErrorKind, Outcome, Quorate, Review, ReviewRequest, RunOptions, Tier};
 use quorate_diagnostics::{Body, codes};
@@ -30,12 +31,15 @@ use crate::terminal::Terminal;
 /// input, 6 skipped by its tier (with --tiered), 64 wrong command line. With --fail-on, milder verdicts exit with 0.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  quorate review draft.md\n  quorate review draft.md --executor claude --timeout 5m\n  quorate review draft.md --executor anthropic --dry-run\n  quorate review 'posts/**/*.md' --fail-on hold\n  git show HEAD:post.md | quorate review - --type blog_post --format json\n  quorate review draft.md --format sarif > quorate.sarif"
+    after_help = "Examples:\n  quorate review --example\n  quorate review draft.md\n  quorate review draft.md --executor claude --timeout 5m\n  quorate review draft.md --executor anthropic --dry-run\n  quorate review 'posts/**/*.md' --fail-on hold\n  git show HEAD:post.md | quorate review - --type blog_post --format json\n  quorate review draft.md --format short\n  quorate review draft.md --format sarif > quorate.sarif"
 )]
 pub(super) struct Arguments {
     /// The texts: files, patterns such as 'posts/*.md', or - for standard input
-    #[arg(value_name = "FILE", required = true)]
+    #[arg(value_name = "FILE", required_unless_present = "example")]
     files: Vec<PathBuf>,
+    /// Review a text that comes with the program
+    #[arg(long, conflicts_with = "files")]
+    example: bool,
     /// The artifact's type, under which verdicts are remembered; by default from the tier rules
     #[arg(long = "type", value_name = "TYPE", value_parser = NonEmptyStringValueParser::new())]
     artifact_type: Option<String>,
@@ -51,7 +55,7 @@ pub(super) struct Arguments {
     /// How the verdict is printed
     #[arg(long, value_enum, default_value_t = Format::Human)]
     format: Format,
-    /// Show all details also for a SHIP: every answer, every place with its line, and the reasoning
+    /// Show all details: every issue, every answer, and the reasoning
     #[arg(long)]
     full: bool,
     #[command(flatten)]
@@ -92,7 +96,7 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
         if let Ok(ReviewOutcome::Judged(review)) = &result
             && (is_single || !matches!(format, Format::Json | Format::Sarif | Format::Gitlab))
         {
-            if !done.is_empty() {
+            if !done.is_empty() && format != Format::Short {
                 terminal.data("\n");
             }
             let text = render::report(review, format, settings.extent, terminal.stdout);
@@ -137,10 +141,14 @@ fn prepare(
     };
     let settings = Settings {
         format: arguments.format,
-        extent: if arguments.full { Extent::Full } else { Extent::Screen },
+        extent: render::extent(arguments.full),
         is_dry_run: arguments.dry_run,
         has_executor: request.options.executor.is_some(),
     };
+    if arguments.example {
+        let reviewing = quorate.review_text(EXAMPLE_DRAFT.0, EXAMPLE_DRAFT.1).request(request);
+        return Ok((settings, true, vec![reviewing.load()?]));
+    }
     let named = quorate.drafts(&arguments.files)?;
     warn(&named.warnings, terminal);
     let reviewing = |draft| quorate.review(draft).request(request.clone()).load();
@@ -161,7 +169,7 @@ fn end_single(done: Vec<ReviewedDraft>, settings: &Settings, terminal: &Terminal
                 Format::Json => terminal.data(&render::json_text(&Reviews::of(&done))),
                 Format::Sarif => terminal.data(&render::sarif(&[])),
                 Format::Gitlab => terminal.data(&render::gitlab(&[])),
-                Format::Human | Format::Markdown | Format::Github => {}
+                Format::Human | Format::Short | Format::Markdown | Format::Github => {}
             }
             let by_model = reason.as_ref().map_or(String::new(), |reason| {
                 format!(" (a model said: {})", render::layout::one_line(reason))
@@ -203,16 +211,17 @@ fn end_several(names: &[String], done: &[ReviewedDraft], format: Format, termina
                 None => {}
             }
         }
-        Format::Human | Format::Markdown | Format::Github => {
-            if let Some(error) = failed {
-                exit_with_error(error, format, terminal);
-            }
+        Format::Human | Format::Short | Format::Markdown | Format::Github => {
             let mut summary = String::from("\n");
             for (at, name) in names.iter().enumerate() {
                 let word = done.get(at).map_or("not reached", ReviewedDraft::word);
                 summary.push_str(&format!("{word:<10}  {name}\n"));
             }
             terminal.hint(&summary);
+            // Last, since it names the command that continues.
+            if let Some(error) = failed {
+                exit_with_error(error, format, terminal);
+            }
         }
     }
     worst(done)

@@ -20,7 +20,7 @@ use crate::events::{Events, Role};
 use crate::exit::{Exit, end, exit_with_error, print_outcome, show};
 use crate::interrupt::{Interrupted, until_interrupted};
 use crate::progress::Progress;
-use crate::render::{Extent, Format};
+use crate::render::{Extent, Format, extent};
 use crate::terminal::Terminal;
 
 /// List the runs of the ledger: open ones first, in each part the newest first
@@ -162,11 +162,11 @@ pub(super) async fn run_resume(arguments: ResumeArguments, quorate: &Quorate, te
 /// With one run, compares the run before it on the same artifact with it. `quorate schema compare` describes the JSON.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  quorate compare latest\n  quorate compare r7k2 r9m4\n  quorate compare r7k2 latest --format json"
+    after_help = "Examples:\n  quorate compare draft.md\n  quorate compare r7k2 r9m4\n  quorate compare r7k2 latest --format json"
 )]
 pub(super) struct CompareArguments {
-    /// One run: its id, a prefix of it, or `latest`. Two runs: the earlier one, then the later one
-    #[arg(value_name = "RUN", num_args = 1..=2, required = true)]
+    /// One run: its id, a prefix of it, `latest`, or a file for the newest run about it. Two runs: the earlier one first
+    #[arg(value_name = "RUN|FILE", num_args = 1..=2, required = true)]
     runs: Vec<String>,
     /// Output format
     #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
@@ -254,14 +254,19 @@ pub(super) async fn run_watch(arguments: WatchArguments, quorate: &Quorate, term
 /// Exits with 0 for every verdict: only `review`, `convene` and `resume` exit with the verdict. Exits with 1 if the run differs
 /// from what was recorded.
 #[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  quorate show r7k2\n  quorate show r7k2 --format markdown | pbcopy")]
+#[command(
+    after_help = "Examples:\n  quorate show draft.md\n  quorate show r7k2 --full\n  quorate show r7k2 --format markdown | pbcopy"
+)]
 pub(super) struct ShowArguments {
-    /// The run's id, a prefix of it, or `latest`
-    #[arg(value_name = "RUN")]
+    /// The run's id, a prefix of it, `latest`, or a file for the newest run about it
+    #[arg(value_name = "RUN|FILE")]
     run: String,
     /// Output format
     #[arg(long, value_parser = one_of(SHOWN_FORMATS), default_value = "human")]
     format: ShownFormat,
+    /// Show all details: every issue, every answer, the reasoning, the rules and the cost
+    #[arg(long)]
+    full: bool,
     #[command(flatten)]
     places: PathArguments,
 }
@@ -274,8 +279,9 @@ enum ShownFormat {
 }
 
 /// The formats of `--format`, with their help.
-const SHOWN_FORMATS: [(&str, ShownFormat, &str); 7] = [
+const SHOWN_FORMATS: [(&str, ShownFormat, &str); 8] = [
     ("human", ShownFormat::Outcome(Format::Human), "For people"),
+    ("short", ShownFormat::Outcome(Format::Short), "A line for each issue"),
     ("json", ShownFormat::Outcome(Format::Json), "One JSON object"),
     ("markdown", ShownFormat::Outcome(Format::Markdown), "Markdown for a pull request"),
     ("sarif", ShownFormat::Outcome(Format::Sarif), "SARIF 2.1.0, for code scanning tools"),
@@ -292,7 +298,7 @@ pub(super) async fn run_show(arguments: ShowArguments, quorate: &Quorate, termin
         Ok(shown) => shown,
         Err(error) => return exit_with_error(&error, format, terminal),
     };
-    match print_report::text(&shown, format, Extent::Full, terminal) {
+    match print_report::text(&shown, format, extent(arguments.full), terminal) {
         Some(text) => print_outcome(&shown, format, &text, terminal),
         None => exit_with_error(&unsupported_format(&arguments.run), Format::Human, terminal),
     }

@@ -9,6 +9,7 @@ use quorate::{Error, Quorate};
 use crate::arguments::{HumanOrJson, PathArguments, QueueArguments, ReviewArguments, since};
 use crate::exit::{Exit, end, warn};
 use crate::progress::{Progress, Shown, SweepProgress};
+use crate::render::extent;
 use crate::terminal::Terminal;
 
 /// Review every due file below watch.paths that was not judged yet
@@ -31,6 +32,9 @@ pub(super) struct Arguments {
     /// Only list what would be reviewed, and what that would cost
     #[arg(long, conflicts_with = "enqueue")]
     dry_run: bool,
+    /// Show also the type, the tier and the run of each file
+    #[arg(long)]
+    full: bool,
     /// The number of concurrent reviews
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=64))]
     jobs: u16,
@@ -81,7 +85,7 @@ async fn sweep(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> 
     }
     if !swept.is_interrupted || !swept.files.is_empty() {
         terminal.data(&match arguments.format {
-            HumanOrJson::Human => swept.doc().text(terminal.stdout),
+            HumanOrJson::Human => swept.doc(extent(arguments.full)).text(terminal.stdout),
             HumanOrJson::Json => format!("{:#}\n", swept.to_json()),
         });
     }
@@ -89,7 +93,7 @@ async fn sweep(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> 
         terminal.status(match arguments.queue.enqueue {
             true => "interrupted; what is queued stays queued, and `quorate queue status` shows it",
             false => {
-                "interrupted; `quorate runs` lists the open runs, and the next sweep continues with the rest"
+                "interrupted; the answers so far are recorded, and the same command continues with the rest"
             }
         });
     }

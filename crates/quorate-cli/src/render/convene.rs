@@ -17,6 +17,7 @@ pub(crate) fn report(
 ) -> Option<String> {
     match format {
         Format::Human => Some(text(&decision.doc(extent), options)),
+        Format::Short => Some(decision.short()),
         Format::Json => Some(super::json_text(decision)),
         Format::Markdown => Some(decision.doc(extent).markdown()),
         Format::Sarif | Format::Github | Format::Gitlab => None,
@@ -25,7 +26,7 @@ pub(crate) fn report(
 
 pub(crate) fn plan(plan: &Plan, format: Format, options: TextOptions) -> String {
     match format {
-        Format::Human => text(&plan.doc(), options),
+        Format::Human | Format::Short => text(&plan.doc(), options),
         Format::Markdown => plan.doc().markdown(),
         Format::Json | Format::Sarif | Format::Github | Format::Gitlab => super::json_text(plan),
     }

@@ -14,13 +14,13 @@ fn a_ship_of_the_rubric_says_first_that_the_content_was_not_judged() {
     place.write("draft.md", HARMFUL);
     let said = place.run(&["review", "draft.md"]).assert_code(0).stdout;
     let first = said.lines().next().unwrap_or_default();
-    assert!(first.starts_with("SHIP  (rubric: none of ") && first.contains("content not judged"), "{first}");
+    assert!(first.starts_with("No model was asked: the built-in rubric checks how"), "{first}");
+    assert!(said.contains("\nSHIP  (rubric: content not judged)  0 of 4 reviewers object."), "{said}");
     assert!(!said.contains("othing stands against"), "{said}");
     let colourful =
         place.command(&["review", "draft.md"]).env_remove("NO_COLOR").env("CLICOLOR_FORCE", "1").output();
     let colourful = String::from_utf8_lossy(&colourful.unwrap().stdout).into_owned();
-    let first = colourful.lines().next().unwrap_or_default();
-    assert!(first.contains("\u{1b}[33mSHIP") && !first.contains("\u{1b}[32m"), "{first:?}");
+    assert!(colourful.contains("\u{1b}[33mSHIP") && !colourful.contains("\u{1b}[32m"), "{colourful:?}");
     for format in ["markdown", "github"] {
         let said = place.run(&["review", "draft.md", "--format", format]).assert_code(0).stdout;
         assert!(said.contains("content not judged"), "{said}");
@@ -65,8 +65,7 @@ fn the_headline_says_what_a_ship_goes_over() {
     let block = json!({"would_block": true, "irreducible": false, "score": 2});
     let place = TestDir::scripted(&all_ship_except(json!({"r2/skeptic": block, "r2/evidence": block})));
     let said = place.run(&["review", "draft.md"]).assert_code(0).stdout;
-    let first = said.lines().next().unwrap_or_default();
-    assert!(first.starts_with("SHIP over 2 blocks (policy seed: 3 are needed)"), "{first}");
+    assert!(said.contains("SHIP  2 of 4 reviewers object (skeptic and evidence); the policy"), "{said}");
     // The exit code is what is asked for.
     for (threshold, code) in [("ship-with-blocks", 1), ("revise", 0), ("hold", 0), ("incomplete", 0)] {
         let report = place
@@ -108,13 +107,9 @@ fn a_text_that_the_rubric_cannot_judge_is_incomplete() {
         place.write("drafts/a_blog_post.md", text);
         let reason = format!("The rubric cannot judge this text: {why}; choose another `--executor`.");
         let said = place.run(&["review", "drafts/a_blog_post.md"]).assert_code(3).stdout;
-        let lines: Vec<&str> = said.lines().collect();
-        assert_eq!(
-            lines[..2],
-            ["INCOMPLETE  (rubric: content not judged)  drafts/a_blog_post.md", reason.as_str()],
-            "{said}"
-        );
-        assert!(lines.len() == 3 && lines[2].contains("quorate show "), "{said}");
+        let words = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        let verdict = format!("INCOMPLETE (rubric: content not judged) {reason}");
+        assert!(words.starts_with(&verdict) && words.contains("quorate show "), "{said}");
         let json = place.review(&["drafts/a_blog_post.md"]);
         assert_eq!(
             (&json["verdict"], &json["exit"], &json["because"], &json["reasoning"]),
@@ -127,10 +122,11 @@ fn a_text_that_the_rubric_cannot_judge_is_incomplete() {
             assert!(said.contains(&format!("cannot judge this text: {why};")), "{format}: {said}");
         }
         place.run(&["review", "drafts/a_blog_post.md", "--fail-on", "hold"]).assert_code(3);
-        let shown = place.run(&["show", "latest"]).stdout;
+        let shown = place.run(&["show", "latest", "--full"]).stdout;
+        let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(shown.contains(&reason) && shown.contains("skeptic"), "{shown}");
         let swept = place.run(&["sweep", "--since", "all", "--force"]).stdout;
-        assert!(swept.contains(&format!("INCOMPLETE drafts/a_blog_post.md: {}", &reason[..40])), "{swept}");
+        assert!(swept.contains("INCOMPLETE  drafts/a_blog_post.md  The rubric cannot judge"), "{swept}");
         let hooked = place.run(&["hook", "pre-commit", "drafts/a_blog_post.md"]);
         assert!(hooked.code != 0 && (hooked.stdout + &hooked.stderr).contains(&reason), "{}", hooked.code);
     }
@@ -141,7 +137,7 @@ fn parts_that_were_not_judged_are_named_in_every_format() {
     let place = TestDir::new();
     place.write("open.md", format!("{HARMFUL}\n```sh\nlamp 4\n\nIt is free for ever.\n"));
     place.write("open.mdx", format!("import Box from './box'\n\n{HARMFUL}\n<Box>\n  We guarantee that it stays free for ever.\n</Box>\n"));
-    for format in ["human", "markdown", "json", "sarif", "github"] {
+    for format in ["human", "markdown", "json", "sarif", "github", "gitlab"] {
         let said = place.run(&["review", "open.md", "--format", format]).assert_code(0).stdout;
         assert!(said.contains("Not judged: lines 5-8 (a code block that does not end)."), "{format}: {said}");
         let said = place.run(&["review", "open.mdx", "--format", format]).stdout;

@@ -103,25 +103,6 @@ const MAX_BYTES: usize = 2_000;
 /// The bytes of a line that go to the renderer before and after the spans; more than any terminal's width.
 const MAX_CONTEXT_BYTES: usize = 4_000;
 
-/// Quotes the lines of `text` that contain `span`, underlines the span, and puts `label` beside it, below a line with
-/// `file`, line and column. A span of more than three lines is cut to its first line.
-pub fn underline(
-    text: &str,
-    span: Range<usize>,
-    label: &str,
-    level: Level,
-    file: &str,
-    options: TextOptions,
-) -> String {
-    let span = LabeledSpan {
-        span: visible_span(text, &span),
-        label: one_line(label),
-        kind: AnnotationKind::Primary,
-    };
-    let group = Group::with_level(snippet_level(level)).elements(quoted_lines(text, file, vec![span]));
-    renderer(options).render(&[group])
-}
-
 /// A span to underline.
 pub(super) struct LabeledSpan {
     /// The result of [`visible_span`].
@@ -293,78 +274,20 @@ mod concise_tests {
 }
 
 #[cfg(test)]
-mod underline_tests {
+mod span_tests {
     use super::*;
 
-    #[track_caller]
-    fn check(text: &str, part: &str, expected: &str) {
-        let start = text.find(part).expect("a part of the text");
-        let look = TextOptions { width: 60, ..TextOptions::default() };
-        let out = underline(text, start..start + part.len(), "why", Level::Error, "draft.md", look);
-        let out: String = out.lines().map(|line| line.trim_end().to_owned() + "\n").collect();
-        assert_eq!(out, expected, "\n{out}");
-    }
-
     #[test]
-    fn one_line_is_underlined() {
-        check(
-            "First.\r\nÜber 90% grew.\r\nLast.\r\n",
-            "90%",
-            " --> draft.md:2:6\n  |\n2 | Über 90% grew.\n  |      ^^^ why\n",
-        );
-        check("\u{feff}90% grew.", "90%", " --> draft.md:1:1\n  |\n1 | 90% grew.\n  | ^^^ why\n");
-    }
-
-    #[test]
-    fn a_long_line_is_cut_around_the_span() {
-        check(
-            &format!("{} 90% {}", "word ".repeat(60), "more ".repeat(60)),
-            "90%",
-            " --> draft.md:1:302\n  |\n1 | ...word word word word  90% more more more more more ...\n  |                         ^^^ why\n",
-        );
-    }
-
-    #[test]
-    #[expect(clippy::disallowed_methods, reason = "the test measures time")]
-    fn the_cost_of_a_huge_line_is_bounded() {
-        let text = format!("{}90% {}", "wörd ".repeat(200_000), "more ".repeat(200_000));
-        let at = text.find("90%").expect("a part of the text");
-        let started = std::time::Instant::now();
-        for _ in 0..20 {
-            let look = TextOptions { width: 60, ..TextOptions::default() };
-            let out = underline(&text, at..at + 3, "why", Level::Error, "draft.md", look);
-            assert!(out.starts_with(" --> draft.md:1:1000001\n"), "{out}");
-            let (above, below) = (out.find("90% more").expect("shown"), out.find("^^^ why").expect("marked"));
-            let column = |at: usize| out[out[..at].rfind('\n').map_or(0, |end| end + 1)..at].chars().count();
-            assert_eq!(column(above), column(below), "{out}");
-            assert!(out.contains("...") && out.len() < 400, "{out}");
-            // A span of the whole line is underlined at its beginning.
-            let out = underline(&text, 0..text.len(), "", Level::Error, "draft.md", look);
-            assert!(out.len() < 10_000 && out.contains("draft.md:1:1"), "{}", out.len());
-        }
-        assert!(started.elapsed() < std::time::Duration::from_secs(5), "{:?}", started.elapsed());
-    }
-
-    #[test]
-    fn several_lines() {
-        check(
-            "a b\nc d\ne f\n",
-            "b\nc",
-            " --> draft.md:1:3\n  |\n1 |   a b\n  |  ___^\n2 | | c d\n  | |_^ why\n",
-        );
-        check("a b\nc d\ne f\ng h\ni", "b\nc d\ne f\ng h", " --> draft.md:1:3\n  |\n1 | a b\n  |   ^ why\n");
-    }
-
-    #[test]
-    fn odd_spans_do_not_panic() {
+    fn odd_spans_stay_in_the_text() {
         for text in ["", "\n", "ä", "\u{feff}x", "\u{feff}", "a\r\n", "\r", "\r\n\r\n", "\t日本\u{1b}[31m"]
         {
             for start in 0..=text.len() + 1 {
                 for end in 0..=text.len() + 1 {
-                    let _ =
-                        underline(text, start..end, "l\nl", Level::Note, "f\u{7}", TextOptions::default());
+                    let span = visible_span(text, &(start..end));
+                    assert!(text.get(span.clone()).is_some(), "{span:?} of {text:?}");
                 }
             }
         }
+        assert_eq!(visible_span("a b\nc d\ne f\ng h\ni", &(2..15)), 2..3);
     }
 }

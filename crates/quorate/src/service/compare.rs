@@ -19,7 +19,7 @@ use super::report::{self, Answer, Deliberator, Review, erased_note};
 use super::runs::outcome_word;
 use super::session::LedgerSession;
 use super::{convene, run_opened};
-use crate::view::{Doc, Entry, Table, Text};
+use crate::view::{Doc, Entry, Medium, Table, Text};
 
 /// The version of a comparison's JSON.
 pub(crate) const SCHEMA: &str = "quorate.compare/v1";
@@ -150,9 +150,9 @@ struct Content {
 /// either run.
 #[crate::boxed]
 pub(crate) async fn compare(session: &LedgerSession, request: &CompareRequest) -> Result<Comparison, Error> {
-    let b = session.find_run(&request.b).await?.run;
+    let b = session.find_run_or_file(&request.b).await?.run;
     let a = match request.a.as_deref().filter(|a| !a.is_empty()) {
-        Some(a) => session.find_run(a).await?.run,
+        Some(a) => session.find_run_or_file(a).await?.run,
         None => session.store.previous_run(&b).await?.ok_or_else(|| {
             let body = Body::new(format!("the ledger has no decided run before {b} on the same artifact"));
             Error::not_found(codes::RUN_UNKNOWN, body.help("name two runs; `quorate runs` lists them"))
@@ -191,10 +191,35 @@ pub struct CompareRequest {
 }
 
 impl Comparison {
-    /// Both runs, what changed between them, and what each found.
+    /// What changed between the runs, and what each found. A terminal shows the verdicts at the end.
     pub fn doc(&self) -> Doc {
+        let Findings { kept, new, gone } = &self.findings;
+        let text = if self.same_text { "the text is the same" } else { "the text changed" };
+        let counts = format!("  {} gone, {} new, {} kept; {text}.", gone.len(), new.len(), kept.len());
+        let verdict = |run: &ComparedRun| outcome_word(run.verdict.as_deref());
+        let headline = match self.verdict_changed {
+            true => verdict(&self.a).and(" → ").and(verdict(&self.b)),
+            false => verdict(&self.b).and(" as before"),
+        };
+        let headline = headline.and(counts);
+        let mut end = Doc::new();
+        let runs = Text::code(&self.a.run).and(" → ").and(Text::code(&self.b.run));
+        end.split(headline.clone(), Text::code(&self.artifact).and(" · ").and(runs));
+        let changes = self.changes();
+        let mut doc = Doc::new();
+        doc.concluded(&headline, vec![(0, changes.clone())], &end);
+        let mut page = self.runs(headline);
+        page.append(changes);
+        doc.only(Medium::Markdown, page.clone());
+        doc.only(Medium::Html, page);
+        doc
+    }
+
+    /// Both runs.
+    fn runs(&self, headline: Text) -> Doc {
         let mut doc = Doc::new();
         doc.title(Text::strong(&self.artifact));
+        doc.line(headline);
         let run = |name: &str, run: &ComparedRun| {
             let because = run.because.as_deref().unwrap_or_default();
             [
@@ -207,12 +232,12 @@ impl Comparison {
         };
         let runs = [run("a", &self.a), run("b", &self.b)];
         doc.table(Table::new(["", "run", "opened", "verdict", "why"]).with_rows(runs));
-        let verdict = if self.verdict_changed { "The verdict changed" } else { "The verdict is the same" };
-        let text = if self.same_text { "the text is the same" } else { "the text changed" };
-        doc.line(format!("{verdict}, and {text}."));
-        for note in &self.notes {
-            doc.line(note);
-        }
+        doc
+    }
+
+    /// The findings by what became of them, the positions, and what limits the comparison.
+    fn changes(&self) -> Doc {
+        let mut doc = Doc::new();
         let Findings { kept, new, gone } = &self.findings;
         let kept =
             kept.iter().map(|kept| kept.b.entry(Some(&kept.a.issue).filter(|issue| **issue != kept.b.issue)));
@@ -233,6 +258,10 @@ impl Comparison {
                 [Text::from(&position.member), word(&position.a), word(&position.b), changed]
             };
             doc.table(Table::new(["member", "a", "b", ""]).with_rows(self.positions.iter().map(row)));
+        }
+        doc.end_section();
+        for note in &self.notes {
+            doc.line(note);
         }
         doc
     }
@@ -714,7 +743,7 @@ mod tests {
         };
         let text = compared.doc().text(TextOptions::default());
         for shown in [
-            "The verdict changed, and the text changed.",
+            "REVISE → SHIP  0 gone, 1 new, 1 kept; the text changed.",
             "New (1)\n  - facts: no source",
             "Kept (1)\n  - tone, line 3: “q” dull\n    before: old",
             "passes",

@@ -14,9 +14,9 @@ use quorate_manifest::assembly::Mode;
 use quorate_protocol::Json;
 use quorate_protocol::assembly::{AssemblyRequest, describe_operators};
 
-use super::layout::truncate;
+use super::layout::{one_line, truncate};
 use super::review::members;
-use super::wording::{amount, cost, duration, list_limited, minute, status, undecided};
+use super::wording::{KEPT, amount, continuation, cost, duration, list_limited, minute, status, undecided};
 use super::{Doc, Entry, Extent, Medium, Table, Text, Tone};
 use crate::service::convene::report::{AssemblyVerdict, Decision, Fragment, Member, Violation};
 
@@ -30,24 +30,93 @@ const TEXT: usize = 4000;
 const NAMED: usize = 40;
 /// The most rows of a table.
 const ROWS: usize = 60;
+/// The most fragments, messages or votes on one screen.
+const SCREEN_ENTRIES: usize = 8;
+/// The longest text of a fragment, a message or a decision on one screen, in characters.
+const SCREEN_TEXT: usize = 300;
 
 impl Decision {
-    /// The decision for readers: the outcome, the facts of its mode, the rules, refusals, missing answers and notes;
-    /// with [`Extent::Full`] also each member's executor and usage.
+    /// The decision for readers. On a terminal [`Extent::Screen`] shows what decided, and the verdict at the end; otherwise
+    /// the document has the facts of its mode, the rules, refusals, missing answers and notes; with [`Extent::Full`] also
+    /// each member's executor and usage.
     pub fn doc(&self, extent: Extent) -> Doc {
+        let details = self.details(extent);
+        let body = match extent {
+            Extent::Screen => self.screen(),
+            Extent::Full => details.clone(),
+        };
         let mut doc = Doc::new();
+        doc.concluded(&self.headline(), vec![(0, body)], &self.end());
+        let mut page = Doc::new();
         let title = truncate(&self.title, TITLE);
-        doc.title(Text::toned(self.tone(), self.word()).and("  ").and(Text::strong(title)));
-        let because = self.reason();
-        if !because.is_empty() {
-            doc.line(because);
+        page.title(Text::toned(self.tone(), self.word()).and("  ").and(Text::strong(title)));
+        page.line(self.reason());
+        page.append(details);
+        doc.only(Medium::Markdown, page.clone());
+        doc.only(Medium::Html, page);
+        doc
+    }
+
+    /// The outcome and its reason, on one line.
+    pub fn short(&self) -> String {
+        format!("{}: {}: {}\n", one_line(&self.subject), self.word(), one_line(&self.reason()))
+    }
+
+    fn headline(&self) -> Text {
+        let basis = if self.model_asked { "" } else { "  (no model was asked)" };
+        Text::toned(self.tone(), self.word()).and(basis).and("  ").and(self.reason())
+    }
+
+    /// The verdict with the run, and the next commands.
+    fn end(&self) -> Doc {
+        let mut doc = Doc::new();
+        let calls = amount(u64::from(self.spent.calls), "call");
+        let took = duration(self.spent.took);
+        let spent = format!(" · {calls} · {took}{}", cost(&self.spent.usage));
+        let title = truncate(&self.title, TITLE);
+        doc.split(self.headline(), Text::from(title).and(" · ").and(Text::code(&*self.run)).and(spent));
+        let run = format!("{}{}", self.run, self.ledger_flag);
+        let continuation =
+            continuation(&self.notes).map_or_else(String::new, |command| format!("{command} "));
+        doc.line(format!(
+            "Next: {continuation}`quorate show {run} --full` shows the rules and every answer."
+        ));
+        doc
+    }
+
+    /// What decided, and then what is missing.
+    fn screen(&self) -> Doc {
+        let mut doc = Doc::new();
+        doc.begin_section();
+        match self.mode {
+            Mode::Voting => self.add_vote(&mut doc, Extent::Screen),
+            Mode::Advisory => self.add_guidance(&mut doc, Extent::Screen),
+            Mode::Peer => self.add_discussion(&mut doc, Extent::Screen),
+            Mode::Hierarchy => doc.append(hierarchy::root(self)),
         }
+        doc.end_section();
+        for line in self.refusals().into_iter().map(|(line, _)| format!("Refused: {line}")) {
+            doc.line(truncate(&line, REASON));
+        }
+        for (members, why) in self.absences() {
+            doc.line(Text::strong(members).and(format!("  no answer: {}", truncate(&why, REASON))));
+        }
+        for note in
+            self.unrepeated_notes().filter(|note| !note.starts_with("Partial: ") && !note.starts_with(KEPT))
+        {
+            doc.line(truncate(note, REASON));
+        }
+        doc
+    }
+
+    fn details(&self, extent: Extent) -> Doc {
+        let mut doc = Doc::new();
         doc.begin_section();
         doc.facts(self.facts());
         match self.mode {
-            Mode::Voting => self.add_vote(&mut doc),
-            Mode::Advisory => self.add_guidance(&mut doc),
-            Mode::Peer => self.add_discussion(&mut doc),
+            Mode::Voting => self.add_vote(&mut doc, Extent::Full),
+            Mode::Advisory => self.add_guidance(&mut doc, Extent::Full),
+            Mode::Peer => self.add_discussion(&mut doc, Extent::Full),
             Mode::Hierarchy => doc.append(hierarchy::doc(self)),
         }
         let rules = self.rules_doc();
@@ -55,18 +124,29 @@ impl Decision {
             doc.heading("Rules, in order");
             doc.append(rules);
         }
-        self.add_refusals(&mut doc);
-        self.add_absences(&mut doc);
-        self.add_notes(&mut doc);
+        if !self.violations.is_empty() {
+            doc.heading("Refused");
+            doc.items(self.refusals().into_iter().map(|(line, excerpt)| {
+                let mut entry = Entry::from(line);
+                if let Some(excerpt) = excerpt.filter(|words| !words.trim().is_empty()) {
+                    entry.body.quote(truncate(excerpt, REASON));
+                }
+                entry
+            }));
+        }
+        let absences = self.absences();
+        if !absences.is_empty() {
+            doc.heading("No answer");
+            doc.items(absences.into_iter().map(|(members, why)| format!("{members}: {why}")));
+        }
+        let notes: Vec<&String> = self.unrepeated_notes().collect();
+        if !notes.is_empty() {
+            doc.heading("Notes");
+            doc.items(notes);
+        }
         if extent == Extent::Full {
             doc.append(members(self.usage()));
         }
-        let run = format!("{}{}", self.run, self.ledger_flag);
-        let more = format!("More: `quorate show {run} --format markdown`, `quorate replay {run}`");
-        let mut foot = Doc::new();
-        foot.end_section();
-        foot.line(Text::faint(more));
-        doc.only(Medium::Terminal, foot);
         doc
     }
 
@@ -81,7 +161,9 @@ impl Decision {
 
     /// The reason for the verdict, in a sentence or two.
     pub fn reason(&self) -> String {
-        let Some(verdict) = self.verdict() else { return undecided(&self.run, self.imported, self.queued) };
+        if self.verdict().is_none() {
+            return undecided(&self.run, self.imported, self.queued);
+        }
         if let Some(because) = &self.outcome.because {
             let code = self.outcome.code.as_deref().map_or_else(String::new, |code| format!(" ({code})"));
             return format!("{}{code}.", capital(because.trim().trim_end_matches('.')));
@@ -89,12 +171,19 @@ impl Decision {
         match self.mode {
             Mode::Voting => match &self.decision {
                 Some(count) => {
-                    let decided_by = self
-                        .deciding_rule()
-                        .map_or_else(String::new, |rule| format!("{} ({}) decides ", rule.id, rule.kind));
                     let warnings: String =
                         self.class_warnings().into_iter().map(|text| format!("{text} ")).collect();
-                    format!("{warnings}{decided_by}{}: {}.", verdict.as_str(), self.ratio(count))
+                    let votes = format!("{} of {} in favour", count.exact.yes, count.exact.total);
+                    warnings
+                        + &match self.deciding_rule() {
+                            Some(rule) => match rules::decision_reason(self, rule) {
+                                Some(why) if rule.kind == "terminal" => {
+                                    format!("{why} (rule {}). The votes: {votes}.", rule.id)
+                                }
+                                why => format!("{} (rule {}).", why.unwrap_or(votes), rule.id),
+                            },
+                            None => format!("{}.", self.ratio(count)),
+                        }
                 }
                 None => String::new(),
             },
@@ -186,22 +275,14 @@ impl Decision {
         doc
     }
 
-    fn add_refusals(&self, doc: &mut Doc) {
-        let entry = |violation: &Violation| {
-            let mut entry = Entry::from(format!("{} {}", refused_candidate(violation), refusal(violation)));
-            if let Some(excerpt) = violation.excerpt.as_deref().filter(|words| !words.trim().is_empty()) {
-                entry.body.quote(truncate(excerpt, REASON));
-            }
-            entry
-        };
-        if !self.violations.is_empty() {
-            doc.heading("Refused");
-            doc.items(self.violations.iter().map(entry));
-        }
+    /// Each refusal, with the refused words.
+    fn refusals(&self) -> Vec<(String, Option<&str>)> {
+        let line = |violation: &Violation| format!("{} {}", refused_candidate(violation), refusal(violation));
+        self.violations.iter().map(|one| (line(one), one.excerpt.as_deref())).collect()
     }
 
-    /// Adds the members without an answer, by reason. The rounds of a discussion list them again, without reasons.
-    fn add_absences(&self, doc: &mut Doc) {
+    /// The members without an answer, by reason. The rounds of a discussion list them again, without reasons.
+    fn absences(&self) -> Vec<(String, String)> {
         let mut by_reason: Vec<(String, Vec<String>)> = Vec::new();
         for member in &self.members {
             let unanswered = member.consultations.iter().filter(|asked| asked.status != Status::Answered);
@@ -217,15 +298,12 @@ impl Decision {
                 }
             }
         }
-        if !by_reason.is_empty() {
-            doc.heading("No answer");
-            doc.items(by_reason.iter().map(|(why, members)| format!("{}: {why}", names(members, NAMED))));
-        }
+        by_reason.into_iter().map(|(why, members)| (names(&members, NAMED), why)).collect()
     }
 
-    /// Adds the notes, without those that repeat a refusal, and without the one on models, which the facts have.
-    fn add_notes(&self, doc: &mut Doc) {
-        let is_repeated = |note: &String| {
+    /// The notes, without those that repeat a refusal, and without the one on models, which the facts have.
+    fn unrepeated_notes(&self) -> impl Iterator<Item = &String> {
+        let is_repeated = move |note: &String| {
             self.violations.iter().any(|violation| {
                 let of = |verb| format!("`{}` was {verb}:", violation.candidate);
                 let withheld = violation.member.as_deref().zip(violation.what.as_deref());
@@ -241,12 +319,7 @@ impl Decision {
                             .is_some_and(|id| note.starts_with(&format!("a message of `{id}`"))))
             })
         };
-        let notes = self.notes.iter().filter(|note| !is_repeated(note));
-        let notes: Vec<&String> = notes.skip(usize::from(!self.model_asked)).collect();
-        if !notes.is_empty() {
-            doc.heading("Notes");
-            doc.items(notes);
-        }
+        self.notes.iter().filter(move |note| !is_repeated(note)).skip(usize::from(!self.model_asked))
     }
 
     /// A line about rows that are left out; nothing if all are shown.
@@ -294,8 +367,17 @@ impl Decision {
 }
 
 impl Decision {
-    fn add_guidance(&self, doc: &mut Doc) {
+    fn add_guidance(&self, doc: &mut Doc, extent: Extent) {
         let fragments = self.fragments.as_deref().unwrap_or_default();
+        if extent == Extent::Screen {
+            for fragment in fragments.iter().take(SCREEN_ENTRIES) {
+                let member = Text::strong(&fragment.member).and("  severity ");
+                doc.line(member.and(severity_text(fragment.severity)));
+                doc.passage(truncate(&fragment.text, SCREEN_TEXT));
+            }
+            self.add_more(doc, fragments.len().saturating_sub(SCREEN_ENTRIES), "more fragment");
+            return;
+        }
         if !fragments.is_empty() {
             doc.heading(format!("Guidance: {}", amount(fragments.len() as u64, "fragment")));
             doc.numbered(1, fragments.iter().take(ROWS).map(|fragment| self.fragment_entry(fragment)));
@@ -490,11 +572,6 @@ fn names<S: AsRef<str>>(all: &[S], most: usize) -> String {
     list_limited(&all.iter().map(AsRef::as_ref).collect::<Vec<_>>(), most)
 }
 
-const FULL: &str = "█";
-const EMPTY: &str = "░";
-/// The cells of a severity's bar: one for each step.
-const STEPS: usize = 10;
-
 fn severity_tone(severity: u64) -> Tone {
     match severity {
         9.. => Tone::Bad,
@@ -503,15 +580,8 @@ fn severity_tone(severity: u64) -> Tone {
     }
 }
 
-/// A severity, on terminals with its bar: `7 ███████░░░`.
 fn severity_text(severity: u64) -> Text {
-    let tone = severity_tone(severity);
-    let full = usize::try_from(severity).unwrap_or(STEPS).min(STEPS);
-    let bar = Text::from(" ")
-        .and(Text::toned(tone, FULL.repeat(full)))
-        .and(Text::faint(EMPTY.repeat(STEPS - full)))
-        .only(Medium::Terminal);
-    Text::toned(tone, severity.to_string()).and(bar)
+    Text::toned(severity_tone(severity), severity.to_string())
 }
 
 #[cfg(test)]

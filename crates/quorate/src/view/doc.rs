@@ -9,7 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use quorate_diagnostics::invisible::escape_invisible_except;
-use quorate_diagnostics::render::{Level, TextOptions, underline};
+use quorate_diagnostics::render::TextOptions;
 
 use super::layout;
 use super::markdown;
@@ -272,15 +272,15 @@ impl<T: Into<Text>> From<T> for Entry {
     }
 }
 
-/// The longest quote of an excerpt, in characters.
+/// The longest quote of a problem, in characters.
 const MAX_QUOTE_CHARS: usize = 300;
 
-/// A place in a text, quoted.
+/// A problem of a text: its place, and what is wrong there.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Excerpt {
+pub struct Problem {
     /// The text's name.
     pub file: String,
-    /// The text, if it is available.
+    /// The text; a terminal shows the line of the place if it has the text.
     pub text: Option<Arc<str>>,
     /// The place in the text, in bytes; `None` if the quote does not occur there.
     pub span: Option<Range<usize>>,
@@ -288,31 +288,91 @@ pub struct Excerpt {
     pub at: Option<(u64, u64)>,
     /// The words.
     pub quote: String,
-    /// Determines the colour of the underline.
-    pub level: Level,
+    /// The tone of the underline.
+    pub tone: Tone,
+    /// What is wrong, with at least one entry.
+    pub issues: Vec<Issue>,
 }
 
-impl Excerpt {
-    /// The lines of the place, underlined; only the quote if the text is unavailable.
-    fn text(&self, indent: usize, options: TextOptions) -> String {
-        if let (Some(text), Some(span)) = (&self.text, &self.span) {
-            let options = TextOptions { width: options.width.saturating_sub(indent), ..options };
-            let lines = underline(text, span.clone(), "", self.level, &self.file, options);
-            return layout::indented(&lines, indent);
+/// What is wrong at a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Issue {
+    /// In a sentence.
+    pub text: String,
+    /// Its weight, and the members that raised it.
+    pub by: Text,
+    /// How to mend it.
+    pub fix: Option<String>,
+}
+
+impl Problem {
+    /// A block of lines: each issue with its fix, the first one with the place and its line.
+    fn text(&self, indent: usize, width: usize) -> String {
+        let mut out = String::new();
+        for (at, issue) in self.issues.iter().enumerate() {
+            let place = if at == 0 { Text::code(self.place()) } else { Text::default() };
+            let line = place.and("  ").and(Text::strong(&*issue.text));
+            out.push_str(&layout::split(&line.marked(), &issue.by.marked(), indent, width));
+            if at == 0 {
+                out.push_str(&self.source(indent, width));
+            }
+            if let Some(fix) = &issue.fix {
+                out.push_str(&layout::wrap_marked(&layout::one_line(fix), indent + 4, width));
+            }
         }
-        let at = match self.at {
-            Some((line, column)) => format!("line {line}, column {column}:"),
-            None => "quoted:".to_owned(),
+        out
+    }
+
+    /// The underlined line of the place, or a quote that the text lacks.
+    fn source(&self, indent: usize, width: usize) -> String {
+        let Some((line, _)) = self.at else {
+            let quote = format!("“{}” is not in the text.", self.short_quote());
+            return layout::wrap_marked(&quote, indent + 4, width);
         };
-        layout::hanging(&at, &format!("“{}”", self.short_quote()), indent, options.width)
+        let place = self.text.as_deref().zip(self.span.clone());
+        let shown =
+            place.and_then(|(text, span)| layout::underlined(text, span, line, self.tone, indent, width));
+        shown.unwrap_or_default()
+    }
+
+    fn markdown(&self) -> String {
+        let mut out = String::new();
+        for (at, issue) in self.issues.iter().enumerate() {
+            let place = if at == 0 { markdown::code(&self.place()) + " " } else { "\n".to_owned() };
+            let _ =
+                writeln!(out, "{place}{} · {}", Text::strong(&*issue.text).markdown(), issue.by.markdown());
+            if at == 0 {
+                let _ = writeln!(out, "\n> {}", markdown::inline(&self.short_quote()));
+            }
+            if let Some(fix) = &issue.fix {
+                let _ = writeln!(out, "\nFix: {}", markdown::inline(fix));
+            }
+        }
+        out
+    }
+
+    fn html(&self) -> String {
+        let mut out = format!("<div class=\"problem\"><code>{}</code>", html_text(&self.place()));
+        let _ = write!(out, "<blockquote>{}</blockquote>", html_text(&self.quote));
+        for issue in &self.issues {
+            let fix =
+                issue.fix.as_ref().map_or_else(String::new, |fix| format!("<br>Fix: {}", html_text(fix)));
+            let text = html_text(&issue.text);
+            let _ = write!(out, "<p><strong>{text}</strong> {}{fix}</p>", issue.by.html());
+        }
+        out + "</div>"
     }
 
     fn short_quote(&self) -> String {
         layout::truncate(&layout::one_line(&self.quote), MAX_QUOTE_CHARS)
     }
 
-    fn place(&self) -> Option<String> {
-        self.at.map(|(line, column)| format!("{}:{line}:{column}", self.file))
+    /// `path:line:column`, or the path alone.
+    fn place(&self) -> String {
+        match self.at {
+            Some((line, column)) => format!("{}:{line}:{column}", self.file),
+            None => self.file.clone(),
+        }
     }
 }
 
@@ -324,16 +384,32 @@ enum Block {
     Prose(String),
     Facts(Vec<(String, Text)>),
     Table(Table),
-    List { is_ordered: bool, start: usize, entries: Vec<Entry> },
+    List {
+        is_ordered: bool,
+        start: usize,
+        entries: Vec<Entry>,
+    },
     Quote(String),
-    Excerpt(Excerpt),
-    Section { is_indented: bool },
+    Problem(Problem),
+    /// A text, and another at the end of its line.
+    Split(Text, Text),
+    /// Documents with their most lines, of which the first that fits is shown, or the last.
+    Fitting(Vec<(usize, Doc)>),
+    Section {
+        is_indented: bool,
+    },
     Passage(String),
-    Verbatim { language: &'static str, text: String },
+    Verbatim {
+        language: &'static str,
+        text: String,
+    },
     Tree(Vec<Entry>),
     Fold(Text, Doc),
     Only(Medium, Box<Block>),
 }
+
+/// The lines of a terminal that most readers see at once.
+const SCREEN_LINES: usize = 24;
 
 /// A document, built from top to bottom.
 ///
@@ -447,9 +523,34 @@ impl Doc {
         }
     }
 
-    /// A place in a text.
-    pub fn excerpt(&mut self, excerpt: Excerpt) {
-        self.0.push(Block::Excerpt(excerpt));
+    /// A problem of a text.
+    pub fn problem(&mut self, problem: Problem) {
+        self.0.push(Block::Problem(problem));
+    }
+
+    /// A line with a second text at its end.
+    pub fn split(&mut self, line: impl Into<Text>, end: impl Into<Text>) {
+        self.0.push(Block::Split(line.into(), end.into()));
+    }
+
+    /// For terminals: a body and the verdict at its end; a document longer than a screen has the verdict at both ends. Of
+    /// several bodies, each with the most lines of its document, the first that fits is shown, or the last.
+    pub fn concluded(&mut self, headline: &Text, bodies: Vec<(usize, Doc)>, end: &Doc) {
+        let document = |is_long: bool, body: &Doc| {
+            let mut doc = Doc::new();
+            if is_long {
+                doc.line(headline.clone());
+            }
+            for part in [body, end] {
+                doc.end_section();
+                doc.append(part.clone());
+            }
+            doc
+        };
+        let short = bodies.first().map(|(_, body)| (SCREEN_LINES, document(false, body)));
+        let long = bodies.iter().map(|(most, body)| (*most, document(true, body)));
+        let fitting = Block::Fitting(short.into_iter().chain(long).collect());
+        self.0.push(Block::Only(Medium::Terminal, Box::new(fitting)));
     }
 
     /// Begins a section without a heading, which is indented on a terminal.
@@ -567,7 +668,20 @@ impl Doc {
                         out.push_str(&layout::wrap_prefixed(&bar, &bar, &line, usize::MAX, width));
                     }
                 }
-                Block::Excerpt(excerpt) => out.push_str(&excerpt.text(inner, options)),
+                Block::Problem(problem) => out.push_str(&problem.text(inner, width)),
+                Block::Split(line, end) => {
+                    out.push_str(&layout::split(&line.marked(), &end.marked(), inner, width));
+                }
+                Block::Fitting(choices) => {
+                    let mut shown = String::new();
+                    for (most, doc) in choices {
+                        shown = doc.marked(inner, options);
+                        if shown.lines().count() <= *most {
+                            break;
+                        }
+                    }
+                    out.push_str(&shown);
+                }
                 Block::Verbatim { text, .. } => {
                     out.push_str(&layout::indented(&layout::sanitize(text), inner))
                 }
@@ -638,11 +752,8 @@ impl Doc {
                     list
                 }
                 Block::Quote(text) => format!("> {}\n", markdown::inline(text)),
-                Block::Excerpt(excerpt) => {
-                    let place = excerpt.place().map(|place| format!("{}\n\n", markdown::code(&place)));
-                    let quote = markdown::inline(&excerpt.short_quote());
-                    format!("{}> {quote}\n", place.unwrap_or_default())
-                }
+                Block::Problem(problem) => problem.markdown(),
+                Block::Split(line, end) => format!("{}  {}\n", line.markdown(), end.markdown()),
                 Block::Passage(text) => {
                     let lines = markdown::paragraphs(text);
                     lines.lines().map(|line| format!("> {line}").trim_end().to_owned() + "\n").collect()
@@ -659,7 +770,7 @@ impl Doc {
                     markdown_tree(entries, 0, &mut list);
                     list
                 }
-                Block::Section { .. } | Block::Only(..) => String::new(),
+                Block::Section { .. } | Block::Only(..) | Block::Fitting(_) => String::new(),
             };
             for line in text.lines() {
                 let _ = if line.is_empty() { writeln!(out) } else { writeln!(out, "{indent}{line}") };
@@ -694,11 +805,8 @@ impl Doc {
                     writeln!(out, "{open}{entries}{close}")
                 }
                 Block::Quote(text) => writeln!(out, "<blockquote>{}</blockquote>", html_text(text)),
-                Block::Excerpt(excerpt) => {
-                    let place = excerpt.place().map(|place| format!("<code>{}</code>", html_text(&place)));
-                    let quote = html_text(&excerpt.quote);
-                    writeln!(out, "{}<blockquote>{quote}</blockquote>", place.unwrap_or_default())
-                }
+                Block::Problem(problem) => writeln!(out, "{}", problem.html()),
+                Block::Split(line, end) => writeln!(out, "<p>{}  {}</p>", line.html(), end.html()),
                 Block::Passage(text) => {
                     writeln!(out, "<blockquote class=\"prose\">{}</blockquote>", html_text(text.trim()))
                 }
@@ -714,7 +822,7 @@ impl Doc {
                         entries.iter().map(html_entry).collect::<String>()
                     )
                 }
-                Block::Section { .. } | Block::Only(..) => Ok(()),
+                Block::Section { .. } | Block::Only(..) | Block::Fitting(_) => Ok(()),
             };
         }
         out
@@ -729,6 +837,8 @@ fn are_close(before: &Block, block: &Block) -> bool {
             | (Block::Line(_) | Block::Title(_), Block::Line(_) | Block::Facts(_) | Block::List { .. })
             | (Block::Quote(_) | Block::Passage(_), Block::Line(_) | Block::List { .. } | Block::Facts(_))
             | (Block::Line(_), Block::Quote(_) | Block::Passage(_))
+            | (Block::Split(..), Block::Line(_))
+            | (Block::Problem(Problem { text: None, .. }), Block::Problem(_) | Block::Line(_))
     )
 }
 

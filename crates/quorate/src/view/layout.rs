@@ -5,6 +5,7 @@
 //! Foreign text is [`sanitize`]d first.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width, presets};
@@ -12,7 +13,7 @@ use quorate_diagnostics::invisible::escape_invisible;
 use quorate_diagnostics::render::{Colour, TextOptions};
 use quorate_protocol::policy::Verdict;
 use textwrap::{Options, WordSeparator, WordSplitter, WrapAlgorithm};
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr};
 
 /// Lines longer than this are hard to read, however wide the terminal is.
 const MAX_WIDTH: usize = 100;
@@ -93,7 +94,65 @@ pub fn wrap_marked(text: &str, indent: usize, width: usize) -> String {
     wrap("", "", text, indent, width)
 }
 
-/// A table with its headings underlined and two spaces between columns. Columns narrow to their longest words; where
+/// Two texts at both ends of a line, or one after the other if they do not fit on it. Both are marked already.
+pub fn split(text: &str, end: &str, indent: usize, width: usize) -> String {
+    let room = available_width(indent, width.min(MAX_WIDTH));
+    let gap = room.saturating_sub(columns_of(text) + columns_of(end));
+    let gap = if gap < 2 || end.is_empty() { 2 } else { gap };
+    wrap("", "  ", format!("{text}{}{end}", " ".repeat(gap)).trim_end(), indent, width)
+}
+
+/// The line of a place, and a line that underlines the place; `None` if the text does not have the place.
+pub fn underlined(
+    text: &str,
+    place: Range<usize>,
+    number: u64,
+    tone: Tone,
+    indent: usize,
+    width: usize,
+) -> Option<String> {
+    let gutter = format!("{number:>3} │ ");
+    let room = available_width(indent + columns_of(&gutter), width.min(MAX_WIDTH));
+    let words = text.get(place.clone())?;
+    let first = words.lines().next().unwrap_or_default();
+    let before = text.get(..place.start)?.rsplit('\n').next().unwrap_or_default();
+    let after = if first.len() < words.len() {
+        ""
+    } else {
+        text.get(place.end..)?.lines().next().unwrap_or_default()
+    };
+    // Characters beyond a line's width are not shown, however long the line of the text is.
+    let near: String = before.chars().rev().take(room + 1).collect();
+    let before: String = near.chars().rev().collect();
+    let start = |text: &str| sanitize(&text.chars().take(room + 1).collect::<String>());
+    let (before, words, after) = (sanitize(&before), start(first), start(after));
+    let words = cut(&words, room);
+    let left = room - columns_of(&words);
+    let before = match columns_of(&before) <= left {
+        true => before,
+        false => cut(&before.chars().rev().collect::<String>(), left / 2).chars().rev().collect(),
+    };
+    let after = cut(&after, left.saturating_sub(columns_of(&before)));
+    let marks = tone.on(&"^".repeat(columns_of(&words).max(1)));
+    let rail = format!("{}│ {}{marks}", " ".repeat(columns_of(&gutter) - 2), " ".repeat(columns_of(&before)));
+    Some(indented_lines([format!("{gutter}{before}{words}{after}"), rail], indent))
+}
+
+/// The beginning of a text, with an ellipsis if it exceeds a number of columns.
+fn cut(text: &str, columns: usize) -> String {
+    if columns_of(text) <= columns {
+        return text.to_owned();
+    }
+    let mut used = 1;
+    let fits = |c: &char| {
+        used += c.width().unwrap_or(0);
+        used <= columns
+    };
+    let kept: String = text.chars().take_while(fits).collect();
+    if columns == 0 { kept } else { kept + "…" }
+}
+
+/// A table with its headings, if there are any, underlined and two spaces between columns. Columns narrow to their longest words; where
 /// even those do not fit, each row becomes a list of its cells.
 pub fn table(headings: &[&str], rows: Vec<Vec<String>>, indent: usize, width: usize) -> String {
     let least = min_widths(headings, &rows);
@@ -103,8 +162,10 @@ pub fn table(headings: &[&str], rows: Vec<Vec<String>>, indent: usize, width: us
         return rows_as_lists(headings, &rows, indent, width);
     }
     let mut table = new_table(indent, width);
-    table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─')));
-    table.set_header(headings.iter().map(|heading| Tone::Strong.on(heading)));
+    if headings.iter().any(|heading| !heading.is_empty()) {
+        table.load_style(TableStyle::new().header_separator(LineStyle::none().fill('─')));
+        table.set_header(headings.iter().map(|heading| Tone::Strong.on(heading)));
+    }
     table.add_rows(rows.iter().map(|row| row.iter().map(|cell| split_huge_words(cell, width))));
     let last = headings.len().saturating_sub(1);
     for ((at, column), least) in table.column_iter_mut().enumerate().zip(least) {
@@ -201,6 +262,7 @@ pub fn ascii(text: &str) -> String {
         '≈' => '=',
         '“' | '”' => '"',
         '•' => '*',
+        '·' => '-',
         c => c,
     };
     text.chars().map(plain).collect()
@@ -425,6 +487,37 @@ mod tests {
             prose("日本語 日本語 日本語 日本語 日本語", 0, 24),
             "日本語 日本語 日本語\n日本語 日本語\n"
         );
+    }
+
+    #[test]
+    fn a_place_is_underlined_in_its_line() {
+        let shown = |text: &str, part: &str| {
+            let start = text.find(part).expect("a part of the text");
+            let lines = underlined(text, start..start + part.len(), 3, Tone::Plain, 0, 40).expect("a place");
+            assert!(lines.lines().all(|line| columns_of(line) <= 40), "{lines}");
+            lines
+        };
+        assert_eq!(shown("Über 90% grew.\r\nx", "90%"), "  3 │ Über 90% grew.\n    │      ^^^\n");
+        assert_eq!(shown("日本 90%\n", "90%"), "  3 │ 日本 90%\n    │      ^^^\n");
+        assert_eq!(shown("a b\nc d\n", "b\nc"), "  3 │ a b\n    │   ^\n");
+        let long = format!("{} 90% {}", "wörd ".repeat(200_000), "more ".repeat(200_000));
+        let cut = shown(&long, "90%");
+        assert!(cut.contains("…") && cut.contains("90% more"), "{cut}");
+        let at = |what: &str, line: &str| line.find(what).map(|at| line[..at].chars().count());
+        let (text, marks) = cut.split_once('\n').expect("two lines");
+        assert_eq!(at("90%", text), at("^^^", marks), "{cut}");
+    }
+
+    #[test]
+    fn odd_places_are_not_underlined() {
+        for text in ["", "\n", "ä", "a\r\n", "\r\n\r\n", "\t日本\u{1b}[31m"] {
+            for start in 0..=text.len() + 1 {
+                for end in 0..=text.len() + 1 {
+                    let lines = underlined(text, start..end, 1, Tone::Bad, 2, 24);
+                    assert!(lines.is_none_or(|lines| lines.lines().count() == 2), "{text:?} {start} {end}");
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,23 +1,26 @@
-//! The document of a review: the verdict, then the answers, then what to change.
+//! The document of a review: every problem once, then what was not judged, then the verdict and the next command.
 //!
-//! On a terminal a SHIP fits one screen: it needs no action, so each possible fix is shown once, with a command for the
-//! rest. A text that no rule judges takes three lines.
+//! A terminal shows as much of each problem as the number of problems allows: with 3 of them at most 30 lines of 80
+//! columns, with 10 of them 45, with more 60.
 
 use std::collections::HashMap;
 use std::collections::hash_map;
+use std::fmt::Write as _;
 use std::ops::Range;
 
-use quorate_diagnostics::render::Level;
+use quorate_adapters::executor::rubric;
 use quorate_protocol::Json;
-use quorate_protocol::answers::deliberator::{Answer as Position, issues};
+use quorate_protocol::answers::deliberator::{Answer as Position, Leaning, issues};
 use quorate_protocol::policy::Verdict;
 
 use super::Extent;
-use super::code_hosts::level_of_member;
-use super::doc::{Doc, Entry, Excerpt, Medium, Table, Text, Tone};
+use super::doc::{Doc, Issue, Medium, Problem, Table, Text, Tone};
 use super::layout::{one_line, truncate};
-use super::wording::{DASH, amount, cost, digit_groups, dollars, duration, list, minute, status, undecided};
+use super::wording::{
+    DASH, KEPT, amount, continuation, cost, digit_groups, dollars, duration, list, minute, status, undecided,
+};
 use crate::service::compare::Stance;
+use crate::service::disk::shell_quoted;
 use crate::service::member_usage::MemberUsage;
 use crate::service::report::{Answer, Deliberator, Finding, Review};
 
@@ -27,14 +30,56 @@ const MAX_REACTION_CHARS: usize = 160;
 const MAX_ABSENCE_CHARS: usize = 240;
 /// The longest shown request of a member, in characters.
 const MAX_REQUEST_CHARS: usize = 600;
-/// The most places on one screen.
-const SCREEN_PLACES: usize = 5;
-/// The longest quote on one screen, in characters.
-const SCREEN_QUOTE_CHARS: usize = 40;
-/// The longest point on one screen, in characters.
-const SCREEN_POINT_CHARS: usize = 200;
+/// The longest shown note, brief or reason on one screen, in characters.
+const MAX_NOTE_CHARS: usize = 300;
 /// The most members in the table of usage; the JSON of a report has all.
 const MAX_MEMBERS: usize = 40;
+/// The most members named together on one screen.
+const MAX_NAMED: usize = 2;
+
+/// How much a list of problems shows.
+#[derive(Clone, Copy)]
+struct Density {
+    extent: Extent,
+    /// Whether each place has its line of the text.
+    has_lines: bool,
+    /// The longest issue or fix, in characters.
+    characters: usize,
+    /// The most issues.
+    issues: usize,
+}
+
+/// All details.
+const FULL: Density = Density { extent: Extent::Full, has_lines: true, characters: usize::MAX, issues: 200 };
+/// With the lines of the text.
+const SPACIOUS: Density =
+    Density { extent: Extent::Screen, has_lines: true, characters: 300, issues: SCREEN_ISSUES };
+/// Without them.
+const COMPACT: Density = Density { has_lines: false, characters: 160, ..SPACIOUS };
+/// A line for each issue, and a line for its fix.
+const TERSE: Density = Density { characters: 56, ..COMPACT };
+/// The most issues on one screen.
+const SCREEN_ISSUES: usize = 15;
+
+/// The most lines of a terminal for a number of issues.
+fn max_lines(issues: usize) -> usize {
+    match issues {
+        0..=3 => 30,
+        4..=10 => 45,
+        _ => 60,
+    }
+}
+
+/// A deliberator's change of position between the rounds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Move {
+    /// The deliberator.
+    pub member: String,
+    /// What changed: `REVISE → SHIP, score 3 → 4, no longer blocks`.
+    pub change: String,
+    /// Its concessions and escalations, each with the deliberator that it names.
+    pub read: Vec<(Option<String>, String)>,
+}
 
 /// The keys of an answer's reactions, and their verbs.
 const REACTIONS: [(&str, &str); 2] = [("concessions", "concedes"), ("escalations", "escalates")];
@@ -42,73 +87,169 @@ const REACTIONS: [(&str, &str); 2] = [("concessions", "concedes"), ("escalations
 impl Review {
     /// The review as people read it.
     pub fn doc(&self, extent: Extent) -> Doc {
-        let mut doc = self.head();
-        if extent == Extent::Screen && self.unjudged.is_some() {
-            doc.line(format!("Run {}: `quorate show {0}{}` shows all of it.", self.run, self.ledger_flag()));
-            self.add_override(&mut doc);
-            return doc;
-        }
-        doc.begin_section();
-        doc.facts(self.facts());
-        match extent {
-            Extent::Screen if self.verdict == Some(Verdict::Ship) => {
-                let details = self.details(extent);
-                doc.only(Medium::Terminal, self.screen());
-                doc.only(Medium::Markdown, details.clone());
-                doc.only(Medium::Html, details);
+        let places = places(self);
+        let most = max_lines(count(&places));
+        let body = |density| self.body(&places, density);
+        let (bodies, page) = match extent {
+            Extent::Full => (vec![(0, body(FULL))], body(FULL)),
+            Extent::Screen => {
+                (vec![(most, body(SPACIOUS)), (most, body(COMPACT)), (most, body(TERSE))], body(SPACIOUS))
             }
-            Extent::Screen | Extent::Full => doc.append(self.details(extent)),
-        }
+        };
+        let mut doc = Doc::new();
+        doc.concluded(&self.headline(), bodies, &self.end(extent));
+        let mut headed = Doc::new();
+        headed.title(self.headline());
+        headed.line(self.run_text());
+        headed.append(self.person());
+        headed.append(page);
+        doc.only(Medium::Markdown, headed.clone());
+        doc.only(Medium::Html, headed);
         doc
     }
 
-    /// The verdict, its basis and its reason.
-    fn head(&self) -> Doc {
+    /// The verdict, and its reason in plain words. Without a model, it says so before the reason.
+    fn headline(&self) -> Text {
         let tone = match self.verdict.map(|verdict| Tone::of_word(verdict.as_str())) {
             // Green would suggest that a model approved of the text.
             Some(Tone::Good) if !self.model_asked || self.blocks() > 0 => Tone::Fair,
             tone => tone.unwrap_or(Tone::Absent),
         };
-        let over_blocks = self.ship_over_blocks().map_or_else(String::new, |blocks| format!(" {blocks}"));
-        let basis =
-            self.basis().map_or_else(Text::default, |basis| Text::from("  ").and(format!("({basis})")));
+        let basis = match &self.recorded {
+            Some(recorded) => format!("  ({})", recorded.to_lowercase()),
+            None if self.model_asked => String::new(),
+            None => format!("  ({}: content not judged)", self.kind),
+        };
+        Text::toned(tone, self.verdict_word()).and(basis).and("  ").and(self.answer())
+    }
+
+    /// The reason of the verdict in plain words: the reviewers who object, and whether an edit can help.
+    pub fn answer(&self) -> String {
+        if let Some(reason) = &self.unjudged {
+            return reason.clone();
+        }
+        let Some(verdict) = self.verdict.filter(|verdict| *verdict != Verdict::Incomplete) else {
+            return match self.because.is_empty() {
+                true => undecided(&self.run, self.imported, self.queued),
+                false => self.because.replace("deliberators", "reviewers"),
+            };
+        };
+        let blocking: Vec<&Deliberator> = self.deliberators.iter().filter(|one| one.blocks).collect();
+        let is_final = |one: &&&Deliberator| counted(self, one).is_some_and(|answer| answer.irreducible);
+        let (blocks, finals) = (blocking.len(), blocking.iter().filter(is_final).count());
+        let answered = self.deliberators.iter().filter(|one| one.counted != "missing").count();
+        let all = match self.missing.is_empty() {
+            true => format!("{} reviewers", self.deliberators.len()),
+            false => format!("the {answered} who answered"),
+        };
+        let missing = self.missing.iter().map(String::as_str).collect::<Vec<_>>();
+        let missing = match missing[..] {
+            [] => String::new(),
+            _ => format!(" No answer from {}.", list(&missing)),
+        };
+        let names: Vec<&str> = blocking.iter().map(|one| &*one.id).collect();
+        let names = if blocks > MAX_NAMED { String::new() } else { format!(" ({})", list(&names)) };
+        let object = if blocks == 1 { "objects" } else { "object" };
+        let objections = format!("{blocks} of {all} {object}{names}");
+        let answer = match verdict {
+            Verdict::Ship if blocks == 0 => match count(&places(self)) {
+                0 => format!("0 of {all} object."),
+                issues => format!("0 of {all} object; {}.", amount(issues as u64, "suggestion")),
+            },
+            Verdict::Ship => format!("{objections}; the policy lets it pass."),
+            // Something else than a block decided, such as a row of the council's policy.
+            _ if blocks == 0 => return self.because.clone(),
+            _ if finals == 0 => format!("{objections}. Fixable."),
+            _ if finals == blocks && blocks == 1 => {
+                format!("{objections}, and says that no edit repairs it.")
+            }
+            _ if finals == blocks => format!("{objections}, and say that no edit repairs it."),
+            _ => format!("{objections}; {finals} of them say that no edit repairs it."),
+        };
+        answer + &missing
+    }
+
+    /// The problems of the text by place, those that block first.
+    pub fn problems(&self) -> Vec<Problem> {
+        places(self).iter().map(|place| place.problem(self, FULL, usize::MAX)).collect()
+    }
+
+    /// The deliberators whose position changed after they read each other's first answers.
+    pub fn moves(&self) -> Vec<Move> {
+        let names = |text: &String| {
+            let named = self.deliberators.iter().find(|one| text.contains(&*one.id));
+            (named.map(|one| one.id.clone()), truncate(text, MAX_REACTION_CHARS))
+        };
+        let moved = |one: &Deliberator| {
+            let [first, second] = one.stances(self.rounds);
+            let change = position_changes(&first.read?, &second.read?).join(", ");
+            let read = REACTIONS.iter().flat_map(|(key, _)| reactions_of(&one.round2, key));
+            let read = read.map(|text| names(&text)).collect();
+            (!change.is_empty()).then(|| Move { member: one.id.clone(), change, read })
+        };
+        self.deliberators.iter().filter_map(moved).collect()
+    }
+
+    /// The text, the run and its cost.
+    fn run_text(&self) -> Text {
+        let calls = amount(self.spent.calls.into(), "call");
+        let spent = format!(" · {calls} · {}{}", duration(self.spent.took), cost(&self.spent.usage));
+        Text::code(&*self.artifact).and(" · ").and(Text::code(&*self.run)).and(spent)
+    }
+
+    /// The verdict with the run, a person's decision, and the next command.
+    fn end(&self, extent: Extent) -> Doc {
         let mut doc = Doc::new();
-        let title = Text::toned(tone, format!("{}{over_blocks}", self.verdict_word()));
-        doc.title(title.and(basis).and("  ").and(Text::code(&*self.artifact)));
-        doc.line(match self.because.is_empty() {
-            false => self.because.clone(),
-            true => undecided(&self.run, self.imported, self.queued),
-        });
+        doc.split(self.headline(), self.run_text());
+        doc.append(self.person());
+        let (run, file) = (format!("{}{}", self.run, self.ledger_flag()), shell_quoted(&self.artifact));
+        let is_file = self.artifact != "-";
+        let all = match extent {
+            Extent::Screen => Some(format!("`quorate show {run} --full` shows every answer.")),
+            Extent::Full => None,
+        };
+        let next = match self.verdict {
+            _ if self.unjudged.is_some() && is_file => {
+                Some(format!("`quorate review {file} --executor anthropic` asks a model."))
+            }
+            // The reason names the command.
+            None => None,
+            Some(Verdict::Incomplete) => continuation(&self.notes).map(str::to_owned),
+            Some(Verdict::Revise | Verdict::Hold) if is_file => {
+                Some(format!("edit {file} and review it again."))
+            }
+            _ => None,
+        };
+        let next = [next, all].into_iter().flatten().collect::<Vec<_>>();
+        if !next.is_empty() {
+            doc.line(format!("Next: {}", next.join(" ")));
+        }
+        doc
+    }
+
+    /// The decision of a person.
+    fn person(&self) -> Doc {
+        let mut doc = Doc::new();
         if let Some(decision) = &self.overridden {
             let verdict = Text::toned(Tone::of_word(&decision.verdict), &*decision.verdict);
-            doc.line(Text::from("A person decided ").and(verdict).and(": see below."));
+            let text = Text::from(format!("{} decided ", decision.by)).and(verdict);
+            doc.line(text.and(format!(": {}", decision.reason)));
         }
         doc
     }
 
     /// The facts about the run, each with a label.
     fn facts(&self) -> Vec<(&'static str, String)> {
-        // The headline of recorded answers says it.
-        let model_note =
-            if self.model_asked || self.recorded.is_some() { "" } else { " (no model was asked)" };
-        let calls = amount(self.spent.calls.into(), "call");
-        let mut kind = format!("{}, tier {}, policy {}", self.artifact_type, self.tier, self.policy);
+        let mut kind = format!("{}, tier {}", self.artifact_type, self.tier);
         if self.prior_verdicts_consulted > 0 {
             let priors = amount(self.prior_verdicts_consulted, "earlier verdict");
             kind.push_str(&format!(", {priors} consulted"));
         }
         let mut facts = vec![
+            ("decided by", self.rule.clone()),
             ("run", format!("{}, {} UTC", self.run, minute(self.opened_ms))),
             ("type", kind),
-            (
-                "executor",
-                format!(
-                    "{}{model_note}, {calls}, {}{}",
-                    self.executor,
-                    duration(self.spent.took),
-                    cost(&self.spent.usage)
-                ),
-            ),
+            ("executor", self.executor.clone()),
         ];
         if let Some(location) = &self.ledger {
             let council = self.council.as_deref().unwrap_or("built-in");
@@ -121,16 +262,98 @@ impl Review {
         self.ledger.as_ref().map_or("", |location| &location.flag)
     }
 
-    fn details(&self, extent: Extent) -> Doc {
+    /// The problems, in full the details, and then what the verdict does not cover.
+    fn body(&self, places: &[Place<'_>], density: Density) -> Doc {
         let mut doc = Doc::new();
+        let mut left = density.issues;
+        for place in places {
+            let shown = place.points.len().min(left);
+            if shown > 0 {
+                doc.problem(place.problem(self, density, shown));
+            }
+            left -= shown;
+        }
+        let more = count(places) - (density.issues - left);
+        if more > 0 {
+            let option = if density.extent == Extent::Full { "--format json" } else { "--full" };
+            let more = amount(more as u64, "more issue");
+            let run = format!("{}{}", self.run, self.ledger_flag());
+            doc.line(format!("… and {more}: `quorate show {run} {option}` shows all."));
+        }
+        let brief = self.revision_brief.as_deref().unwrap_or_default();
+        match density.extent {
+            Extent::Full => doc.append(self.details()),
+            Extent::Screen if places.is_empty() => doc.prose(truncate(brief, MAX_NOTE_CHARS)),
+            Extent::Screen => {}
+        }
+        doc.end_section();
+        for line in self.limits() {
+            doc.line(line);
+        }
+        doc
+    }
+
+    /// A line for each reviewers' position, for the built-in rubric, for each missing answer, and for each note.
+    fn limits(&self) -> Vec<Text> {
+        let mut lines: Vec<Text> = Vec::new();
+        lines.extend(self.positions_line().map(Text::from));
+        let is_rubric = self.kind == rubric::KIND && !self.model_asked && self.recorded.is_none();
+        if is_rubric && self.unjudged.is_none() {
+            lines.push(RUBRIC_NOTE.into());
+        }
+        if self.unjudged.is_none() {
+            let absences = absences(self).into_iter();
+            lines.extend(
+                absences.map(|(members, why)| Text::strong(members).and(format!("  no answer: {why}"))),
+            );
+        }
+        let is_shown = |note: &&String| !REPEATED_NOTES.iter().any(|known| note.starts_with(known));
+        // The headline says that answers were recorded.
+        let known = is_rubric || (self.recorded.is_some() && !self.model_asked);
+        let notes = self.notes.iter().skip(usize::from(known)).filter(is_shown);
+        lines.extend(notes.map(|note| Text::from(truncate(note, MAX_NOTE_CHARS))));
+        lines
+    }
+
+    /// The counted positions: `evidence (2) blocks; strategy (4) and skeptic (4) would ship it.`
+    fn positions_line(&self) -> Option<String> {
+        let mut groups: Vec<(&str, Vec<String>)> = Vec::new();
+        for one in &self.deliberators {
+            let Some(position) = counted(self, one) else { continue };
+            let does = match (position.would_block, position.verdict) {
+                (true, _) => "block",
+                (false, Some(Leaning::Revise)) => "would revise it",
+                (false, Some(Leaning::Hold)) => "would hold it",
+                (false, _) => "would ship it",
+            };
+            let grade = position.score.map_or_else(String::new, |grade| format!(" ({})", score(grade)));
+            let name = format!("{}{grade}", one.id);
+            match groups.iter_mut().find(|(known, _)| *known == does) {
+                Some((_, names)) => names.push(name),
+                None => groups.push((does, vec![name])),
+            }
+        }
+        groups.sort_by_key(|(does, _)| *does != "block");
+        let group = |(does, names): &(&str, Vec<String>)| {
+            let names: Vec<&str> = names.iter().map(String::as_str).collect();
+            let ending = if *does == "block" && names.len() == 1 { "s" } else { "" };
+            format!("{} {does}{ending}", list(&names))
+        };
+        let groups: Vec<String> = groups.iter().map(group).collect();
+        (!groups.is_empty()).then(|| format!("{}.", groups.join("; ")))
+    }
+
+    /// All answers, what changed between the rounds, and the adjudicator's words.
+    fn details(&self) -> Doc {
+        let mut doc = Doc::new();
+        doc.begin_section();
+        doc.facts(self.facts());
         let rows = self.deliberators.iter().map(|deliberator| row(self, deliberator));
         doc.table(Table::new(headings(self.rounds).iter().copied()).with_rows(rows));
-        let remarks = [reactions(self), absences(self)].concat();
-        doc.items(remarks.into_iter().map(|(member, remark)| format!("{member}: {remark}")));
+        doc.items(reactions(self).into_iter().map(|(member, remark)| format!("{member}: {remark}")));
         if self.reasoning != self.because {
             titled(&mut doc, "Reasoning", Some(&self.reasoning));
         }
-        Brief::of(self).add_to(self, &mut doc);
         let requests = member_requests(self);
         if !requests.is_empty() {
             doc.heading("What each asks for");
@@ -138,61 +361,60 @@ impl Review {
         }
         titled(&mut doc, "Revision brief", self.revision_brief.as_deref());
         titled(&mut doc, "Dissent", self.dissent_summary.as_deref());
-        self.add_override(&mut doc);
-        if extent == Extent::Full {
-            doc.append(members(self.usage()));
-        }
-        doc.only(Medium::Terminal, notes(self.notes.iter().skip(usize::from(!self.model_asked))));
-        // The head has no place for the note on models there.
-        doc.only(Medium::Markdown, notes(&self.notes));
-        doc.only(Medium::Html, notes(&self.notes));
+        doc.append(members(self.usage()));
         doc
     }
 
-    /// A SHIP on one screen.
-    fn screen(&self) -> Doc {
-        let mut doc = Doc::new();
-        doc.items(
-            absences(self)
-                .iter()
-                .map(|(member, text)| truncate(&format!("{member}: {text}"), SCREEN_POINT_CHARS)),
-        );
-        let brief = Brief::of(self);
-        if brief.findings > 0 {
-            doc.heading(format!("Could be better: {}", amount(brief.findings as u64, "finding")));
-            let mut places: Vec<&Place<'_>> = brief.places.iter().chain(&brief.ungrounded).collect();
-            // Places of blocking findings come first.
-            places.sort_by_key(|place| !place.by.iter().any(|member| blocks(self, member)));
-            doc.numbered(1, places.iter().take(SCREEN_PLACES).map(|place| place.point(self)));
-        } else {
-            let short = self.revision_brief.as_deref().map(|brief| truncate(brief, 2 * SCREEN_POINT_CHARS));
-            titled(&mut doc, "Revision brief", short.as_deref());
+    /// A line for each issue, at most `most`, as linters print them: `path:line:column: severity: issue (members)`. The
+    /// last line is the verdict, with the number of further issues.
+    pub fn short(&self, most: usize) -> String {
+        let mut out = String::new();
+        let file = one_line(&self.artifact);
+        let places = places(self);
+        let issues = || places.iter().flat_map(|place| place.points.iter().map(move |point| (place, point)));
+        for (place, point) in issues().take(most) {
+            let at = place.at.map_or_else(String::new, |(line, column)| format!(":{line}:{column}"));
+            let severity = if point.blocking(self).is_empty() { "note" } else { "block" };
+            let _ = writeln!(out, "{file}{at}: {severity}: {} ({})", bare(&point.issue), list(&point.by));
         }
-        self.add_override(&mut doc);
-        doc.append(notes(self.notes.iter().skip(usize::from(!self.model_asked))));
-        let places = brief.places.len() + brief.ungrounded.len();
-        let more = match places.saturating_sub(SCREEN_PLACES) + brief.more {
+        let more = match issues().count().saturating_sub(most) {
             0 => String::new(),
-            more => format!("{} not shown. ", amount(more as u64, "more finding")),
+            more => format!(" (+{more} more)"),
         };
-        doc.end_section();
-        doc.line(format!(
-            "{more}`quorate show {}{}` shows every answer and the reasoning, as `review --full` does.",
-            self.run,
-            self.ledger_flag()
-        ));
-        doc
+        let _ = writeln!(out, "{file}: {}: {}{more}", self.verdict_word(), one_line(&self.answer()));
+        out
     }
 
-    fn add_override(&self, doc: &mut Doc) {
-        let Some(decision) = &self.overridden else { return };
-        let council = self.verdict.map_or("nothing yet", Verdict::as_str);
-        doc.heading("A person's decision");
-        let verdict = Text::toned(Tone::of_word(&decision.verdict), &*decision.verdict);
-        let text = Text::from(format!("{} decided ", decision.by)).and(verdict);
-        doc.line(text.and(format!("; the council's verdict stays {council}.")));
-        doc.prose(&*decision.reason);
+    /// The reason in a few words: the first issue with the number of others (`3:1 no source (+2 more)`), the number of
+    /// suggestions, or why there is no verdict.
+    pub(crate) fn short_reason(&self) -> String {
+        let places = places(self);
+        let first = places.first().and_then(|place| Some((place.at, place.points.first()?)));
+        match (self.verdict, first) {
+            (Some(Verdict::Ship), None) => String::new(),
+            (Some(Verdict::Ship), _) => amount(count(&places) as u64, "suggestion"),
+            (Some(Verdict::Revise | Verdict::Hold), Some((at, point))) => {
+                let at = at.map_or_else(String::new, |(line, column)| format!("{line}:{column} "));
+                let more = match count(&places) - 1 {
+                    0 => String::new(),
+                    more => format!(" (+{more} more)"),
+                };
+                format!("{at}{}{more}", truncate(bare(&point.issue), MAX_NOTE_CHARS))
+            }
+            _ => self.answer(),
+        }
     }
+}
+
+/// The limits of the built-in rubric.
+const RUBRIC_NOTE: &str =
+    "No model was asked: the built-in rubric checks how a text is written, not whether it is true.";
+/// The beginnings of notes whose content a document has already.
+const REPEATED_NOTES: [&str; 2] = ["Partial: ", KEPT];
+
+/// A sentence without its period, for the middle of a line.
+fn bare(sentence: &str) -> &str {
+    sentence.strip_suffix('.').unwrap_or(sentence)
 }
 
 fn titled(doc: &mut Doc, title: &str, text: Option<&str>) {
@@ -200,16 +422,6 @@ fn titled(doc: &mut Doc, title: &str, text: Option<&str>) {
         doc.heading(title);
         doc.prose(text);
     }
-}
-
-fn notes<'r>(notes: impl IntoIterator<Item = &'r String>) -> Doc {
-    let mut doc = Doc::new();
-    let mut notes = notes.into_iter().peekable();
-    if notes.peek().is_some() {
-        doc.heading("Notes");
-        doc.items(notes);
-    }
-    doc
 }
 
 fn headings(rounds: u8) -> &'static [&'static str] {
@@ -226,21 +438,27 @@ fn row(review: &Review, deliberator: &Deliberator) -> Vec<Text> {
     if review.rounds > 1 {
         cells.push(answer_cell(&second));
     }
-    // The last answer counts while the run is undecided.
-    let counted = match &*deliberator.counted {
-        "missing" => None,
-        "round1" | "round1_block" => first.read.as_ref(),
-        "round2" => second.read.as_ref(),
-        _ => second.read.as_ref().or(first.read.as_ref()),
-    };
-    cells.push(counted.and_then(|position| position.score).map_or_else(|| DASH.to_owned(), score).into());
-    let block = flag(counted.map(|position| position.would_block));
+    let counted = counted(review, deliberator);
+    let grade = counted.as_ref().and_then(|position| position.score);
+    cells.push(grade.map_or_else(|| DASH.to_owned(), score).into());
+    let block = flag(counted.as_ref().map(|position| position.would_block));
     cells.push(if deliberator.ungrounded { block.and(", ungrounded") } else { block });
     cells.push(flag(counted.map(|position| position.irreducible)));
     if review.rounds > 1 {
         cells.push(changes(deliberator, &first, &second).join("; ").into());
     }
     cells
+}
+
+/// The answer of a deliberator that counts; the last one while the run is undecided.
+fn counted(review: &Review, deliberator: &Deliberator) -> Option<Position> {
+    let [first, second] = deliberator.stances(review.rounds);
+    match &*deliberator.counted {
+        "missing" => None,
+        "round1" | "round1_block" => first.read,
+        "round2" => second.read,
+        _ => second.read.or(first.read),
+    }
 }
 
 /// Whether the counted answer of a deliberator is a block.
@@ -392,9 +610,9 @@ pub fn members<'r>(members: impl IntoIterator<Item = &'r MemberUsage>) -> Doc {
             format!("{}{}", one.model.as_deref().unwrap_or_default(), asked.unwrap_or_default())
         }),
         ("calls", |one| digit_groups(one.spent.calls.into())),
-        ("tokens in", |one| count(one.spent.usage.tokens_in)),
-        ("cached", |one| count(one.spent.usage.tokens_cached)),
-        ("out", |one| count(one.spent.usage.tokens_out)),
+        ("tokens in", |one| tokens_text(one.spent.usage.tokens_in)),
+        ("cached", |one| tokens_text(one.spent.usage.tokens_cached)),
+        ("out", |one| tokens_text(one.spent.usage.tokens_out)),
         ("US$", |one| one.spent.usage.money.map_or_else(String::new, dollars)),
         ("time", |one| duration(one.spent.took)),
     ];
@@ -424,7 +642,7 @@ fn stand_in(one: &MemberUsage) -> Option<String> {
 }
 
 /// Empty if it is unknown.
-fn count(tokens: Option<u64>) -> String {
+fn tokens_text(tokens: Option<u64>) -> String {
     tokens.map_or_else(String::new, digit_groups)
 }
 
@@ -462,23 +680,9 @@ fn listed_issues(answer: &Answer) -> Vec<String> {
     answer.iter().flat_map(issues).map(|issue| one_line(&issue)).collect()
 }
 
-/// The most places shown; the rest is counted.
-const MAX_PLACES: usize = 20;
 /// The longest quote of a phrase, in bytes; a longer one is a passage, which may contain phrases of findings on other
 /// matters.
 const MAX_PHRASE_BYTES: usize = 160;
-
-/// The findings by place. Findings of several members about the same words are one place with all of their points.
-struct Brief<'r> {
-    /// In the order of the text.
-    places: Vec<Place<'r>>,
-    /// Places whose quote does not occur in the text.
-    ungrounded: Vec<Place<'r>>,
-    /// The number of findings beyond the shown places.
-    more: usize,
-    /// The number of all findings.
-    findings: usize,
-}
 
 /// A place, and the points about it.
 struct Place<'r> {
@@ -488,11 +692,8 @@ struct Place<'r> {
     at: Option<(u64, u64)>,
     /// The words, on one line; the longest of several quotes.
     quote: String,
-    /// The members that raised it.
-    by: Vec<&'r str>,
     /// Without duplicates.
     points: Vec<Point<'r>>,
-    findings: usize,
 }
 
 /// An issue with its fix, each on one line.
@@ -503,49 +704,29 @@ struct Point<'r> {
     fix: Option<String>,
 }
 
-impl<'r> Brief<'r> {
-    /// The brief of a review, cut to the shown size.
-    fn of(review: &'r Review) -> Brief<'r> {
-        let (grounded, floating): (Vec<_>, Vec<_>) =
-            review.findings.iter().partition(|finding| finding.span.is_some());
-        let mut brief = Brief {
-            places: by_place(grounded),
-            ungrounded: by_words(floating),
-            more: 0,
-            findings: review.findings.len(),
-        };
-        for place in brief.places.iter_mut().chain(&mut brief.ungrounded) {
-            place.order(review);
-        }
-        brief.cut();
-        brief
-    }
+/// The number of all issues.
+fn count(places: &[Place<'_>]) -> usize {
+    places.iter().map(|place| place.points.len()).sum()
+}
 
-    fn cut(&mut self) {
-        let count = |places: Vec<Place<'_>>| places.iter().map(|place| place.findings).sum::<usize>();
-        let shown = self.places.len().min(MAX_PLACES);
-        self.more = count(self.places.split_off(shown));
-        self.more += count(self.ungrounded.split_off(self.ungrounded.len().min(MAX_PLACES - shown)));
+/// The findings by place, those of blocking members first, then in the order of the text, then those without a place.
+/// Findings of several members about the same words are one place with all of their points.
+fn places(review: &Review) -> Vec<Place<'_>> {
+    let (grounded, floating): (Vec<_>, Vec<_>) =
+        review.findings.iter().partition(|finding| finding.span.is_some());
+    let mut places = by_place(grounded);
+    places.extend(by_words(floating));
+    let position =
+        |member: &&str| review.deliberators.iter().position(|deliberator| deliberator.id == **member);
+    let is_note = |point: &Point<'_>| point.blocking(review).is_empty();
+    for point in places.iter_mut().flat_map(|place| &mut place.points) {
+        point.by.sort_by_key(position);
     }
-
-    fn add_to(&self, review: &Review, doc: &mut Doc) {
-        if self.findings == 0 {
-            return;
-        }
-        doc.heading(format!("Brief: {}", amount(self.findings as u64, "finding")));
-        doc.numbered(1, self.places.iter().map(|place| place.entry(review)));
-        if !self.ungrounded.is_empty() {
-            doc.heading("Ungrounded: not in the text");
-            doc.numbered(self.places.len() + 1, self.ungrounded.iter().map(|place| place.entry(review)));
-        }
-        if self.more > 0 {
-            doc.line(format!(
-                "… and {} beyond the first {MAX_PLACES} places: `quorate show {} --format json` lists all.",
-                amount(self.more as u64, "more finding"),
-                review.run
-            ));
-        }
+    for place in &mut places {
+        place.points.sort_by_key(|point| (is_note(point), std::cmp::Reverse(point.by.len())));
     }
+    places.sort_by_key(|place| place.points.iter().all(is_note));
+    places
 }
 
 /// Groups findings whose quotes occur in the text, in its order.
@@ -599,16 +780,13 @@ impl<'r> Place<'r> {
             span: finding.span.map(|(start, end)| start..end),
             at: finding.line.zip(finding.column),
             quote: one_line(&finding.quote),
-            by: Vec::new(),
             points: Vec::new(),
-            findings: 0,
         };
         place.add(finding);
         place
     }
 
     fn add(&mut self, finding: &'r Finding) {
-        self.findings += 1;
         if let (Some(span), Some((_, end))) = (&mut self.span, finding.span) {
             span.end = span.end.max(end);
         }
@@ -618,72 +796,58 @@ impl<'r> Place<'r> {
         }
         let fix = finding.fix.as_deref().map(one_line).filter(|fix| !fix.is_empty());
         let issue = one_line(&finding.issue);
-        let member = &*finding.by;
-        push(&mut self.by, member);
         match self.points.iter_mut().find(|point| point.issue == issue && point.fix == fix) {
-            Some(point) => push(&mut point.by, member),
-            None => self.points.push(Point { by: vec![member], issue, fix }),
+            Some(point) => push(&mut point.by, &finding.by),
+            None => self.points.push(Point { by: vec![&finding.by], issue, fix }),
         }
     }
 
-    /// Sorts members by the roster.
-    fn order(&mut self, review: &Review) {
-        let position =
-            |member: &&str| review.deliberators.iter().position(|deliberator| deliberator.id == **member);
-        self.by.sort_by_key(position);
-        for point in &mut self.points {
-            point.by.sort_by_key(position);
-        }
-    }
-
-    /// The members, the place in the text, and the points.
-    fn entry(&self, review: &Review) -> Entry {
-        let mut line = Text::default();
-        for (at, member) in self.by.iter().enumerate() {
-            let separator = match at {
-                0 => "",
-                at if at + 1 == self.by.len() => " and ",
-                _ => ", ",
-            };
-            let suffix = if blocks(review, member) { " (blocks)" } else { "" };
-            line = line.and(separator).and(Text::strong(*member)).and(suffix);
-        }
-        let level = self.by.iter().map(|member| level_of_member(review, member)).min();
-        let mut body = Doc::new();
-        body.excerpt(Excerpt {
+    /// The place with its first issues.
+    fn problem(&self, review: &Review, density: Density, issues: usize) -> Problem {
+        let is_blocking = self.points.iter().any(|point| !point.blocking(review).is_empty());
+        let issue = |point: &Point<'_>| Issue {
+            text: truncate(&point.issue, density.characters),
+            by: point.raised_by(review, density.extent),
+            fix: point.fix.as_ref().map(|fix| truncate(fix, density.characters)),
+        };
+        Problem {
             file: review.artifact.clone(),
-            text: review.text.clone(),
+            text: review.text.clone().filter(|_| density.has_lines),
             span: self.span.clone(),
             at: self.at,
             quote: self.quote.clone(),
-            level: level.unwrap_or(Level::Note),
-        });
-        body.items(self.points.iter().map(|point| {
-            let by = if point.by == self.by { String::new() } else { format!("{}: ", list(&point.by)) };
-            let mut body = Doc::new();
-            if let Some(fix) = &point.fix {
-                body.line(Text::strong("fix:").and(" ").and(fix));
-            }
-            Entry { line: format!("{by}{}", point.issue).into(), body }
-        }));
-        Entry { line, body }
+            tone: if is_blocking { Tone::Bad } else { Tone::Fair },
+            issues: self.points.iter().take(issues).map(issue).collect(),
+        }
+    }
+}
+
+impl<'r> Point<'r> {
+    /// The members that raised it and block.
+    fn blocking(&self, review: &Review) -> Vec<&'r str> {
+        self.by.iter().copied().filter(|member| blocks(review, member)).collect()
     }
 
-    /// The place in one line: its line, the fix (or the issue, without a fix), and the members.
-    fn point(&self, review: &Review) -> String {
-        let at = self.at.map_or_else(|| "not in the text".to_owned(), |(line, _)| format!("line {line}"));
-        let mut texts: Vec<&str> = Vec::new();
-        for point in &self.points {
-            push(&mut texts, point.fix.as_deref().unwrap_or(&point.issue));
-        }
-        let name_of = |member: &&str| match blocks(review, member) {
-            true => format!("{member} blocks"),
-            false => (*member).to_owned(),
+    /// Its weight, and the members that raised it: `blocks (evidence) · raised by 3`.
+    fn raised_by(&self, review: &Review, extent: Extent) -> Text {
+        let named = |members: &[&str]| match extent {
+            Extent::Screen if members.len() > MAX_NAMED => {
+                format!("({} of {})", members.len(), review.deliberators.len())
+            }
+            _ => format!("({})", list(members)),
         };
-        let by: Vec<String> = self.by.iter().map(name_of).collect();
-        let by = list(&by.iter().map(String::as_str).collect::<Vec<_>>());
-        let quote = truncate(&self.quote, SCREEN_QUOTE_CHARS);
-        truncate(&format!("{at}, “{quote}” ({by}): {}", texts.join(" ")), SCREEN_POINT_CHARS)
+        let blocking = self.blocking(review);
+        let verb = match blocking.len() {
+            0 => return Text::faint(format!("suggestion {}", named(&self.by))),
+            1 => "blocks",
+            _ => "block",
+        };
+        let text = Text::toned(Tone::Bad, format!("{verb} {}", named(&blocking)));
+        match self.by.len() - blocking.len() {
+            0 => text,
+            _ if extent == Extent::Full => text.and(format!(" · raised by {}", list(&self.by))),
+            _ => text.and(format!(" · raised by {}", self.by.len())),
+        }
     }
 }
 

@@ -1,28 +1,35 @@
 //! The documents of sweeps, and of the expected cost of reviews.
 
+use std::cmp::Reverse;
+
 use quorate_kernel::ports::executor::Usage;
 use quorate_manifest::money::Money;
 use quorate_protocol::policy::Verdict;
 
+use super::Extent;
 use super::doc::{Doc, Table, Text, Tone};
 use super::wording::{amount, cost, digit_groups, dollars, last_run};
 use crate::service::estimate::{Estimate, Estimates, ExecutorEstimate, SampledMember, StandInEstimate};
 use crate::sweep::{Sweep, SweptFile, SweptOutcome};
-
-/// The most files listed with their fix.
-const MAX_FIX_FIRST: usize = 5;
 
 /// The note below estimates.
 pub const ESTIMATE_NOTE: &str =
     "No member was asked, and nothing was recorded. Each re-prompt or retry is one more call.";
 
 impl Sweep {
-    /// The sweep as people read it. Skipped files are only counted, unless a model said their tier.
-    pub fn doc(&self) -> Doc {
+    /// The sweep as people read it, the most urgent files first. Skipped files are only counted, unless a model said their
+    /// tier. In full, each file has its type, its tier and its run.
+    pub fn doc(&self, extent: Extent) -> Doc {
         let mut doc = Doc::new();
-        let rows = self.files.iter().filter_map(row);
-        doc.table(Table::new(["verdict", "artifact", "type", "tier", "run"]).with_rows(rows));
-        doc.line(summary(&self.files));
+        let mut files: Vec<&SweptFile> = self.files.iter().collect();
+        files.sort_by_key(|file| Reverse(urgency(&file.outcome)));
+        let rows = files.into_iter().filter_map(|file| row(file, extent));
+        doc.table(match extent {
+            Extent::Screen => Table::new(["", "", ""]).with_rows(rows),
+            Extent::Full => {
+                Table::new(["verdict", "artifact", "why", "type", "tier", "run"]).with_rows(rows).filled()
+            }
+        });
         let by_stand_in =
             |file: &SweptFile| matches!(file.outcome, SweptOutcome::Judged { has_stand_ins: true, .. });
         if self.files.iter().any(by_stand_in) {
@@ -33,15 +40,18 @@ impl Sweep {
             doc.end_section();
             doc.line(ESTIMATE_NOTE);
         }
-        let first = fix_first(&self.files);
-        if !first.is_empty() {
-            doc.heading("Fix first");
-        }
-        doc.items(first.into_iter().map(|(file, verdict, fix)| {
-            let word = Text::toned(Tone::of_word(verdict.as_str()), verdict.as_str());
-            word.and(format!(" {}: {fix}", file.path))
-        }));
+        doc.end_section();
+        doc.line(summary(&self.files));
         doc
+    }
+}
+
+/// The strictest verdict first, then what has none.
+fn urgency(outcome: &SweptOutcome) -> Option<Verdict> {
+    match outcome {
+        SweptOutcome::Judged { verdict, .. } => Some(*verdict),
+        SweptOutcome::Failed { .. } => Some(Verdict::Incomplete),
+        _ => None,
     }
 }
 
@@ -74,42 +84,26 @@ impl Estimate {
     }
 }
 
-/// Fixes in order of urgency: HOLD before REVISE, then the order of the files.
-fn fix_first(all: &[SweptFile]) -> Vec<(&SweptFile, Verdict, &str)> {
-    let mut first: Vec<_> = all
-        .iter()
-        .filter_map(|file| match &file.outcome {
-            SweptOutcome::Judged { verdict, fix: Some(fix), .. } => Some((file, *verdict, &**fix)),
-            _ => None,
-        })
-        .collect();
-    first.sort_by_key(|(_, verdict, _)| std::cmp::Reverse(*verdict));
-    first.truncate(MAX_FIX_FIRST);
-    first
-}
-
-fn row(file: &SweptFile) -> Option<Vec<Text>> {
-    let (word, run) = match &file.outcome {
-        SweptOutcome::Judged { run, verdict, has_stand_ins, .. } => {
+fn row(file: &SweptFile, extent: Extent) -> Option<Vec<Text>> {
+    let (word, run, why) = match &file.outcome {
+        SweptOutcome::Judged { run, verdict, why, has_stand_ins, .. } => {
             let word = Text::toned(Tone::of_word(verdict.as_str()), verdict.as_str());
-            (if *has_stand_ins { word.and(" (stand-ins)") } else { word }, &**run)
+            (if *has_stand_ins { word.and(" (stand-ins)") } else { word }, &**run, &**why)
         }
-        SweptOutcome::Due => (Text::faint("due"), ""),
-        SweptOutcome::Queued { run, state, .. } => (Text::faint(*state), &**run),
-        SweptOutcome::Failed { why } => (Text::toned(Tone::Absent, "failed"), &**why),
+        SweptOutcome::Due => (Text::faint("due"), "", ""),
+        SweptOutcome::Queued { run, state, .. } => (Text::faint(*state), &**run, ""),
+        SweptOutcome::Failed { why } => (Text::toned(Tone::Absent, "failed"), "", &**why),
         // A model's decision not to review is shown: the text itself may have persuaded the model.
         SweptOutcome::TierSkipped | SweptOutcome::NotSampled => {
-            (Text::faint("skipped"), file.tier_reason.as_deref()?)
+            (Text::faint("skipped"), "", file.tier_reason.as_deref()?)
         }
         SweptOutcome::AlreadyJudged => return None,
     };
-    Some(vec![
-        word,
-        (&file.path).into(),
-        (&file.artifact_type).into(),
-        file.tier.to_string().into(),
-        run.into(),
-    ])
+    let mut cells = vec![word, (&file.path).into(), why.into()];
+    if extent == Extent::Full {
+        cells.extend([(&file.artifact_type).into(), file.tier.to_string().into(), run.into()]);
+    }
+    Some(cells)
 }
 
 /// One sentence: the number of files, by result.
@@ -197,6 +191,7 @@ mod tests {
         let judged = |verdict, fix: Option<&str>| SweptOutcome::Judged {
             run: "r7k2m9q4xa1bc".to_owned(),
             verdict,
+            why: fix.map_or_else(String::new, |_| "3:1 no source for the main claim (+2 more)".to_owned()),
             fix: fix.map(str::to_owned),
             has_stand_ins: false,
         };
@@ -209,21 +204,17 @@ mod tests {
             file("d.md", SweptOutcome::AlreadyJudged),
         ];
         let report = Sweep { files: all.to_vec(), ..Sweep::default() };
-        insta::assert_snapshot!(report.doc().text(TextOptions::default()), @"
-        verdict  artifact  type  tier  run
-        ────────────────────────────────────────────
-        SHIP     a.md      post  1     r7k2m9q4xa1bc
-        REVISE   aa.md     post  1     r7k2m9q4xa1bc
-        HOLD     ab.md     post  1     r7k2m9q4xa1bc
-        failed   b.md      post  1     not UTF-8
+        insta::assert_snapshot!(report.doc(Extent::Screen).text(TextOptions::default()), @"
+        failed  b.md   not UTF-8
+        HOLD    ab.md  3:1 no source for the main claim (+2 more)
+        REVISE  aa.md  3:1 no source for the main claim (+2 more)
+        SHIP    a.md
 
         6 files: 1 SHIP, 1 REVISE, 1 HOLD, 1 failed, 1 judged before, 1 of an unreviewed tier.
-
-        Fix first
-          - HOLD ab.md: line 9: Say for how long.
-          - REVISE aa.md: line 3: Name the source.
         ");
-        insta::assert_snapshot!(Sweep::default().doc().text(TextOptions::default()), @"0 files.");
+        let full = report.doc(Extent::Full).text(TextOptions::default());
+        assert!(full.contains("post  1     r7k2m9q4xa1bc"), "{full}");
+        insta::assert_snapshot!(Sweep::default().doc(Extent::Screen).text(TextOptions::default()), @"0 files.");
         let object = report.to_json();
         assert_eq!(object["files"][0]["verdict"], "SHIP");
         assert_eq!(object["files"][2]["fix_first"], "line 9: Say for how long.");

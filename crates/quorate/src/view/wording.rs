@@ -58,6 +58,14 @@ pub fn undecided(run: &str, imported: bool, queued: bool) -> String {
     }
 }
 
+/// The note on how to continue a run that lacks answers, without its beginning: the command, and what it does.
+pub fn continuation(notes: &[String]) -> Option<&str> {
+    notes.iter().find_map(|note| note.strip_prefix(KEPT))
+}
+
+/// The beginning of that note.
+pub const KEPT: &str = "Everything answered so far is kept: ";
+
 /// How long the last run took: `The last run took 3 min 20 s.`
 pub fn last_run(ms: u64) -> String {
     format!("The last run took {}.", duration(Duration::from_millis(ms)))

@@ -7,11 +7,11 @@ use quorate_kernel::record::Status;
 use quorate_protocol::Json;
 use serde_json::Map;
 
-use super::{NAMED, TEXT, diagrams, names, round_of};
+use super::{NAMED, SCREEN_ENTRIES, SCREEN_TEXT, TEXT, diagrams, names, round_of};
 use crate::service::convene::report::{Consultation, Decision, Message};
 use crate::view::layout::truncate;
 use crate::view::wording::{amount, status};
-use crate::view::{Doc, Entry, Medium, Text, Tone};
+use crate::view::{Doc, Entry, Extent, Medium, Text, Tone};
 
 /// The most messages shown.
 const MESSAGES: usize = 150;
@@ -56,10 +56,17 @@ impl Decision {
         )
     }
 
-    pub(super) fn add_discussion(&self, doc: &mut Doc) {
-        let rounds = self.message_rounds();
+    /// The rounds; on one screen the last one.
+    pub(super) fn add_discussion(&self, doc: &mut Doc, extent: Extent) {
+        let mut rounds = self.message_rounds();
+        let (mut remaining, longest) = match extent {
+            Extent::Screen => {
+                rounds.drain(..rounds.len().saturating_sub(1));
+                (SCREEN_ENTRIES, SCREEN_TEXT)
+            }
+            Extent::Full => (MESSAGES, TEXT),
+        };
         doc.only(Medium::Markdown, sequence_diagram(self, &rounds));
-        let mut remaining = MESSAGES;
         for (at, round) in rounds.iter().enumerate() {
             if remaining == 0 {
                 let messages = rounds[at..].iter().map(|later| later.turns.len()).sum::<usize>();
@@ -72,7 +79,8 @@ impl Decision {
                 break;
             }
             doc.heading(format!("Round {}", round.number));
-            let mut entries: Vec<Entry> = round.turns.iter().take(remaining).map(Turn::entry).collect();
+            let mut entries: Vec<Entry> =
+                round.turns.iter().take(remaining).map(|turn| turn.entry(longest)).collect();
             if !round.silent.is_empty() {
                 entries.push(Text::faint("passed: ").and(names(&round.silent, NAMED)).into());
             }
@@ -87,7 +95,7 @@ impl Decision {
         for (rule, synthesis) in &self.synthesis {
             doc.heading(format!("Made by {rule}"));
             let text = synthesis.as_str().map_or_else(|| synthesis.to_string(), str::to_owned);
-            doc.passage(truncate(&text, TEXT));
+            doc.passage(truncate(&text, longest));
         }
     }
 
@@ -199,7 +207,8 @@ impl Turn<'_> {
         }
     }
 
-    pub(super) fn entry(&self) -> Entry {
+    /// With at most so many characters of its text.
+    fn entry(&self, longest: usize) -> Entry {
         let to = match &self.to {
             None => "all".to_owned(),
             Some(ids) if ids.is_empty() => "nobody".to_owned(),
@@ -209,7 +218,7 @@ impl Turn<'_> {
             Text::toned(if self.objects { Tone::Fair } else { Tone::Faint }, self.annotations());
         let line = Text::strong(self.from).and(format!(" → {to}")).and(annotations);
         let mut body = Doc::new();
-        body.passage(truncate(self.text, TEXT));
+        body.passage(truncate(self.text, longest));
         if let Some(reason) = &self.kept_back {
             body.line(format!("× {reason}"));
         }

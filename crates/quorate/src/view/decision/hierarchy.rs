@@ -22,7 +22,8 @@ const QUOTES: usize = 12;
 /// Chains of at least this many members without a change are folded.
 const MIN_FOLDED_CHAIN: usize = 4;
 
-pub(super) fn doc(decision: &Decision) -> Doc {
+/// The output of the root.
+pub(super) fn root(decision: &Decision) -> Doc {
     let mut doc = Doc::new();
     if let Some(rollup) = &decision.rollup {
         doc.heading("Passed up by the root");
@@ -41,6 +42,12 @@ pub(super) fn doc(decision: &Decision) -> Doc {
             }
         }
     }
+    doc
+}
+
+/// The output of the root, and the tree.
+pub(super) fn doc(decision: &Decision) -> Doc {
+    let mut doc = root(decision);
     let forest = Forest::of(decision);
     doc.only(Medium::Markdown, tree_diagram(&forest));
     let mut drawing = Drawing { forest: &forest, shown: 0, folded: 0, later: VecDeque::new() };

@@ -84,7 +84,7 @@ fn param<'r>(decision: &'r Decision, rule: &AppliedRule, key: &str) -> Option<&'
 }
 
 /// The reason for the deciding rule's decision.
-fn decision_reason(decision: &Decision, rule: &AppliedRule) -> Option<String> {
+pub(super) fn decision_reason(decision: &Decision, rule: &AppliedRule) -> Option<String> {
     let count = decision.decision.as_ref()?;
     let of_members = match decision.declared_rule(&rule.id).and_then(|rule| rule.applies_to.as_ref()) {
         Some(_) => format!(" (of {})", member_names(rule)),

@@ -6,7 +6,6 @@ use quorate_diagnostics::render::{Colour, TextOptions};
 use serde_json::json;
 
 use self::fixture::{HOSTILE, advice, asked, bare, guidance, talk, tree, unasked, vote};
-use super::vote::{CELLS, bar};
 use super::*;
 use crate::service::convene::plan::{DeferredQuestion, Plan, PlannedRule, PlannedStandIns, Question, SCHEMA};
 use crate::service::convene::report::{Contribution, CountedVote, Message, Node, Rollup};
@@ -723,20 +722,6 @@ fn what_is_open_or_incomplete_says_so() {
     let head =
         "INCOMPLETE  Release Board\nIt would pass, but a missing vote could change that (missing_votes).\n";
     assert!(text.starts_with(head), "{text}");
-}
-
-#[test]
-fn a_cell_for_each_step_and_a_mark_that_only_its_side_reaches() {
-    let severity = |severity| severity_text(severity).plain();
-    assert_eq!(severity(7), "7 ███████░░░");
-    assert_eq!(severity(10), "10 ██████████");
-    assert_eq!(severity(u64::MAX).matches('█').count(), 10);
-    let bar = |part, needs| bar(part, needs, Tone::Plain).plain();
-    assert!(bar(0.66, Some(0.66)).starts_with(&format!("{}┃", "█".repeat(18))));
-    assert!(bar(0.6599, Some(0.66)).starts_with(&format!("{}░┃", "█".repeat(17))));
-    assert_eq!(bar(1.0, Some(1.0)), format!("{}┃", "█".repeat(CELLS)));
-    assert!(bar(0.001, None).starts_with("█░"));
-    assert_eq!(bar(f64::NAN, None), "░".repeat(CELLS));
 }
 
 /// A decision with every text replaced.

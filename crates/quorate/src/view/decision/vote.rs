@@ -1,23 +1,22 @@
-//! A vote: the tally with its bars, each member's vote, the text that was decided, and the sides with their weights.
+//! A vote: the tally, each member's vote, the text that was decided, and the sides with their weights.
 
 use std::fmt::Write as _;
 
 use quorate_protocol::Json;
 use serde_json::Map;
 
-use super::{EMPTY, FULL, REASON, ROWS, TEXT, diagrams, last_status, rules};
+use super::{REASON, ROWS, SCREEN_TEXT, TEXT, diagrams, last_status, rules};
 use crate::service::convene::report::{CountedVote, Decision, Member, VoteCount};
 use crate::view::layout::truncate;
 use crate::view::wording::amount;
-use crate::view::{Doc, Medium, Table, Text, Tone};
+use crate::view::{Doc, Extent, Medium, Table, Text, Tone};
 
-/// Marks the share that a side needs.
-const THRESHOLD_MARK: &str = "┃";
-/// The cells of a side's bar.
-pub(super) const CELLS: usize = 28;
+/// The most votes on one screen.
+const SCREEN_VOTES: usize = 16;
 
 impl Decision {
-    pub(super) fn add_vote(&self, doc: &mut Doc) {
+    /// The votes; in full with their tally, and with the members that were not asked.
+    pub(super) fn add_vote(&self, doc: &mut Doc, extent: Extent) {
         let Some(count) = &self.decision else { return self.add_answers_so_far(doc) };
         if !count.contribution.is_empty() {
             doc.heading("Decided alone");
@@ -26,40 +25,32 @@ impl Decision {
                 Text::strong(&alone.member).and(words)
             }));
         }
-        let full = total_weight(count);
-        if !count.votes.is_empty() && full > 0.0 {
-            doc.heading("Tally");
-            let needs = self.threshold();
-            // The threshold is relative to the total of the ratio, the bars to the total of all sides.
-            let total = count.exact.total.parse::<f64>().unwrap_or(full);
-            let row = |side: Side| {
-                let part =
-                    needs.as_ref().filter(|_| side.word == "yes").map(|needs| needs.part * total / full);
-                // The bar with the mark is one cell longer.
-                let gap = if part.is_none() && needs.is_some() { " " } else { "" };
-                let bar = bar(side.weight / full, part, side.tone).and(gap).and("  ").only(Medium::Terminal);
-                [Text::from(side.word), bar.and(side.text)]
+        if extent == Extent::Screen {
+            let votes = select_votes(&count.votes, SCREEN_VOTES).into_iter();
+            let row = |vote: &CountedVote| {
+                let weight = truncate(&vote.weight, DIGITS);
+                [Text::strong(&vote.member), vote_text(&vote.vote), weight.into(), self.why(vote).into()]
             };
+            doc.table(Table::new([""; 4]).with_rows(votes.map(row)));
+            self.add_more(doc, count.votes.len().saturating_sub(SCREEN_VOTES), "more vote");
+            doc.passage(truncate(count.text.as_deref().unwrap_or_default(), SCREEN_TEXT));
+            return;
+        }
+        if !count.votes.is_empty() && total_weight(count) > 0.0 {
+            doc.heading("Tally");
+            let row = |side: Side| [Text::toned(side.tone, side.word), side.text.into()];
             doc.table(Table::new(["side", "weight"]).with_rows(sides(count).into_iter().map(row)));
-            let mark = needs.as_ref().map_or_else(String::new, |_| format!(" ({THRESHOLD_MARK})"));
-            doc.line(Text::from(self.ratio(count)).and(Text::from(mark).only(Medium::Terminal)));
+            doc.line(self.ratio(count));
             doc.only(Medium::Markdown, diagrams_of(self, count));
         }
-        let selected = select_votes(&count.votes);
+        let selected = select_votes(&count.votes, ROWS);
         let row = |vote: &&CountedVote| {
-            let member = self.member(&vote.member);
-            let answer = member.and_then(Member::answer);
-            let rationale = answer.and_then(|answer| answer.get("rationale")?.as_str()).unwrap_or_default();
-            let why = match &*vote.vote {
-                "missing" | "cancelled" => member.map_or_else(String::new, last_status),
-                _ => truncate(vote.withheld.as_deref().unwrap_or(rationale), REASON),
-            };
             [
                 Text::strong(&vote.member),
-                member.map_or("", |member| &member.role).into(),
+                self.member(&vote.member).map_or("", |member| &member.role).into(),
                 truncate(&vote.weight, DIGITS).into(),
                 vote_text(&vote.vote),
-                why.into(),
+                self.why(vote).into(),
             ]
         };
         if !selected.is_empty() {
@@ -73,6 +64,17 @@ impl Decision {
             doc.heading("Decision");
             let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
             doc.passage(truncate(&lines.join("\n\n"), TEXT));
+        }
+    }
+
+    /// The reason of a vote, or why it is missing.
+    fn why(&self, vote: &CountedVote) -> String {
+        let member = self.member(&vote.member);
+        let answer = member.and_then(Member::answer);
+        let rationale = answer.and_then(|answer| answer.get("rationale")?.as_str()).unwrap_or_default();
+        match &*vote.vote {
+            "missing" | "cancelled" => member.map_or_else(String::new, last_status),
+            _ => truncate(vote.withheld.as_deref().unwrap_or(rationale), REASON),
         }
     }
 
@@ -144,11 +146,11 @@ pub(super) fn total_weight(count: &VoteCount) -> f64 {
 }
 
 /// Selects from many votes: missing ones, no and abstain before yes.
-fn select_votes(votes: &[CountedVote]) -> Vec<&CountedVote> {
+fn select_votes(votes: &[CountedVote], most: usize) -> Vec<&CountedVote> {
     let order = ["missing", "no", "abstain", "cancelled"];
     let mut places: Vec<usize> = (0..votes.len()).collect();
     places.sort_by_key(|at| order.iter().position(|word| *word == votes[*at].vote).unwrap_or(order.len()));
-    places.truncate(ROWS);
+    places.truncate(most);
     places.sort_unstable();
     places.into_iter().map(|at| &votes[at]).collect()
 }
@@ -161,32 +163,6 @@ fn vote_text(vote: &str) -> Text {
         _ => Tone::Plain,
     };
     Text::toned(tone, vote)
-}
-
-/// The bar of a side in a vote: its share, and the share that it needs, if any. A bar reaches the mark only if the side
-/// reaches what it needs.
-pub(super) fn bar(part: f64, needs: Option<f64>, tone: Tone) -> Text {
-    let threshold = needs.map(cell_of);
-    let mut full = cell_of(part).max(usize::from(part > 0.0));
-    if let (Some(needs), Some(threshold)) = (needs, threshold)
-        && part < needs
-    {
-        full = full.min(threshold.saturating_sub(1));
-    }
-    let piece = |start: usize, end: usize| {
-        let to_full = full.clamp(start, end);
-        Text::toned(tone, FULL.repeat(to_full - start)).and(Text::faint(EMPTY.repeat(end - to_full)))
-    };
-    match threshold {
-        Some(threshold) => piece(0, threshold).and(THRESHOLD_MARK).and(piece(threshold, CELLS)),
-        None => piece(0, CELLS),
-    }
-}
-
-/// The number of cells of a share, rounded.
-fn cell_of(part: f64) -> usize {
-    // NaN counts as zero; `as` saturates.
-    ((part.clamp(0.0, 1.0) * CELLS as f64).round() as usize).min(CELLS)
 }
 
 /// The weights of a vote, and the rules that it passed through.

@@ -57,8 +57,8 @@ fn odd_lines_are_quoted() {
         found(text, "evidence", "all\r\nthree", "two lines", Some("one\nline")),
     ];
     let text = terminal(&report, Extent::Full, TextOptions::default());
-    let brief = text.split("Brief: ").nth(1).and_then(|rest| rest.split("Revision brief").next()).unwrap();
-    insta::assert_snapshot!(brief, @"
+    let (problems, _) = text.split_once("\n\n  decided by").expect("the details");
+    insta::assert_snapshot!(problems, @"
     3 findings
 
       1. skeptic (blocks)
@@ -90,20 +90,88 @@ fn odd_lines_are_quoted() {
     ");
 }
 
+/// A review with this number of findings, each at its own place, half of them blocking.
+fn many(findings: usize) -> Review {
+    let place = |number: usize| format!("Sentence {number:03} of the text makes a claim that needs a source");
+    let text: String = (0..findings).map(|number| place(number) + ", and goes on.\n\n").collect();
+    let issue = "A figure without a source near it, which does not say compared with what it is large.";
+    let fix =
+        "Say where the figure is from: link it, name the data and its date, or take it out of the text.";
+    let one = |number: usize| {
+        let by = if number.is_multiple_of(2) { "skeptic" } else { "voice_identity" };
+        found(&text, by, &place(number), &format!("{issue} ({number})"), Some(fix))
+    };
+    Review { text: Some(text.as_str().into()), findings: (0..findings).map(one).collect(), ..revise() }
+}
+
 #[test]
-fn many_findings_are_cut() {
-    let text: String = (0..50).map(|number| format!("word{number:02}\n")).collect();
-    let mut report = revise();
-    report.text = Some(text.as_str().into());
-    report.findings =
-        (0..50).map(|number| found(&text, "skeptic", &format!("word{number:02}"), "No.", None)).collect();
-    let text = terminal(&report, Extent::Full, TextOptions::default());
-    assert!(
-        text.contains("  … and 30 more findings beyond the first 20 places: `quorate show r7k2m9q4xa1bc"),
-        "{text}"
-    );
-    assert!(text.contains(" 20. ") && !text.contains(" 21. "), "{text}");
-    assert!(report.doc(Extent::Screen).markdown().contains("30 more findings"));
+fn outputs_have_limits() {
+    let silent = || {
+        let mut review = incomplete();
+        review.findings = many(3).findings;
+        review
+    };
+    let outputs = [
+        (ship(), 8),
+        (open(), 8),
+        (incomplete(), 11),
+        (silent(), 30),
+        (hold(), 24),
+        (many(3), 30),
+        (many(10), 45),
+        (many(15), 60),
+    ];
+    for (review, most) in outputs {
+        let text = terminal(&review, Extent::Screen, TextOptions::default());
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines.len() <= most, "{} > {most}: {text}", lines.len());
+        let is_verdict = |line: &&&str| line.starts_with(review.verdict_word());
+        let verdicts = lines.iter().filter(is_verdict).count();
+        assert_eq!(verdicts, if lines.len() > 24 { 2 } else { 1 }, "{text}");
+        assert!(lines.iter().rev().take(4).any(|line| line.starts_with(review.verdict_word())), "{text}");
+        for finding in &review.findings {
+            let issue = &finding.issue[..finding.issue.len().min(40)];
+            assert!(text.contains(issue), "{issue}: {text}");
+        }
+    }
+    let cut = terminal(&many(50), Extent::Screen, TextOptions::default());
+    assert!(cut.contains("… and 35 more issues: `quorate show r7k2m9q4xa1bc --full` shows all."), "{cut}");
+    assert!(cut.lines().count() <= 60, "{cut}");
+    let full = terminal(&many(300), Extent::Full, TextOptions::default());
+    assert!(full.contains("… and 100 more issues: `quorate show r7k2m9q4xa1bc --format json`"), "{full}");
+}
+
+#[test]
+fn short_lines_have_place_severity_issue_and_members() {
+    insta::assert_snapshot!(revise().short(2), @"
+    drafts/launch.md:3:1: block: A percentage without a base (evidence and strategy)
+    drafts/launch.md:3:1: block: Another cause is as likely (skeptic)
+    drafts/launch.md: REVISE: 2 of 4 reviewers object (skeptic and evidence). Fixable. (+2 more)
+    ");
+    let mut hostile = hold();
+    hostile.artifact = "a\nb\u{1b}[31m.md".to_owned();
+    assert_eq!(hostile.short(9).lines().count(), 3, "{}", hostile.short(9));
+    assert!(!hostile.short(9).contains('\u{1b}'));
+}
+
+#[test]
+fn the_answer_is_one_sentence_in_plain_words() {
+    let mut over_blocks = revise();
+    over_blocks.verdict = Some(Verdict::Ship);
+    let mut partial = ship();
+    partial.missing = vec!["strategy".to_owned()];
+    partial.deliberators[3].counted = "missing".to_owned();
+    let answers = [
+        (ship(), "0 of 4 reviewers object."),
+        (revise(), "2 of 4 reviewers object (skeptic and evidence). Fixable."),
+        (hold(), "3 of 4 reviewers object, and say that no edit repairs it."),
+        (over_blocks, "2 of 4 reviewers object (skeptic and evidence); the policy lets it pass."),
+        (partial, "0 of the 3 who answered object. No answer from strategy."),
+        (incomplete(), "Fewer than 3 of 4 reviewers gave a valid second answer."),
+    ];
+    for (review, answer) in answers {
+        assert_eq!(review.answer(), answer);
+    }
 }
 
 #[test]
@@ -641,13 +709,13 @@ fn many_findings_are_gathered_in_one_pass() {
     };
     report.findings = (0..40_000).map(finding).collect();
     let started = std::time::Instant::now();
-    let brief = Brief::of(&report);
-    assert_eq!((brief.findings, brief.places.len(), brief.places[0].points.len()), (40_000, MAX_PLACES, 1));
+    let found = places(&report);
+    assert_eq!((found.len(), count(&found)), (30_000, 40_000));
     assert!(started.elapsed() < std::time::Duration::from_secs(10), "{:?}", started.elapsed());
     // Overlapping quotes are one place, and so are equal words.
     report.findings = (0..8_usize)
         .map(|n| Finding { span: n.is_multiple_of(2).then_some((n, n + 12)), ..finding(n) })
         .collect();
-    let brief = Brief::of(&report);
-    assert_eq!((brief.places.len(), brief.places[0].points.len(), brief.ungrounded.len()), (1, 4, 2));
+    let found = places(&report);
+    assert_eq!((found.len(), found[0].points.len()), (3, 4));
 }
