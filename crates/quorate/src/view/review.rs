@@ -108,7 +108,7 @@ impl Review {
         doc
     }
 
-    /// The verdict, and its reason in plain words. Without a model, it says so before the reason.
+    /// The verdict, and its reason in plain words; without a model, the basis of the answers comes first.
     fn headline(&self) -> Text {
         let tone = match self.verdict.map(|verdict| Tone::of_word(verdict.as_str())) {
             // Green would suggest that a model approved of the text.
