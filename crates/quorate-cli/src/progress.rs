@@ -1,121 +1,162 @@
-//! Progress on standard error while members work. It is cleared at the end, so that the verdict stands alone; without a
-//! terminal only long waits are shown, a line for each. A terminal that cannot move its cursor gets a line for each event.
+//! Progress on standard error while members work. On a terminal a display is redrawn in place, and cleared at the end, so
+//! that the verdict stands alone. Without a terminal, and on one that cannot move its cursor, each state of more than two
+//! seconds gets one line.
 
 mod council;
 pub(crate) mod swarm;
 
 use std::io::IsTerminal as _;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use indicatif::ProgressDrawTarget;
-use quorate::sweep::{SweepObserver, SweptFile, SweptOutcome};
+use council::{CouncilBoard, Look, SweepBoard};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use quorate::sweep::{SweepObserver, SweptFile};
 use quorate::{Error, Event, Observer, Run};
 
 use crate::environment;
 use crate::interrupt::{Interrupted, interrupt_next, until_interrupted};
 use crate::render::layout::one_line;
-use crate::render::wording::{duration, status, step};
+use crate::render::wording::step as named;
 pub(crate) use crate::terminal::Shown;
-use crate::terminal::status_text;
+use crate::terminal::{status_text, width};
 
-/// The progress of one review or assembly run: a line for each member of the current step.
+/// A state that lasts this long gets a line where nothing is redrawn.
+const LASTING: Duration = Duration::from_secs(2);
+
+/// The progress of one review or assembly run: a line for each member.
 pub(crate) struct Progress {
-    display: Display<council::Board, CouncilLines>,
+    display: Display<CouncilBoard>,
 }
 
 /// The progress of a sweep: one bar for all drafts.
 pub(crate) struct SweepProgress {
-    display: Display<council::SweepBoard, SweepLines>,
+    display: Display<SweepBoard>,
 }
 
-/// A live display, or lines.
-enum Display<B: Redraw, L> {
-    Nothing,
-    Waits,
-    Lines(L),
-    Live(Live<B>),
+/// The content of a display.
+trait Board: Send + 'static {
+    /// The lines of a terminal of this width.
+    fn screen(&mut self, width: usize, now: Instant) -> Vec<String>;
+
+    /// Lines on the states that last, each once.
+    fn lasting(&mut self, now: Instant) -> Vec<String>;
 }
 
-impl<B: Redraw, L> Display<B, L> {
-    fn new(shown: Shown, lines: L, board: impl FnOnce(Glyphs, ProgressDrawTarget) -> B) -> Self {
-        match Screen::of_stderr(shown == Shown::All) {
-            Screen::Off if shown == Shown::Nothing => Display::Nothing,
-            Screen::Off => Display::Waits,
-            Screen::Lines => Display::Lines(lines),
-            Screen::Live(glyphs) => {
-                let board = Arc::new(Mutex::new(board(glyphs, ProgressDrawTarget::stderr())));
-                Display::Live(Live { board, ticker: Mutex::new(None) })
-            }
+/// A board, and where it is shown. A thread shows its changes from [`Display::start`] on.
+struct Display<B: Board> {
+    shown: Shown,
+    view: Arc<Mutex<View<B>>>,
+    ticker: Mutex<Option<Ticker>>,
+}
+
+struct View<B> {
+    board: B,
+    /// Without one, lines are printed.
+    canvas: Option<Canvas>,
+}
+
+impl<B: Board> View<B> {
+    fn tick(&mut self) {
+        let now = Instant::now();
+        match &mut self.canvas {
+            Some(canvas) => canvas.draw(&self.board.screen(width(), now).join("\n")),
+            None => self.board.lasting(now).iter().for_each(|line| say(line)),
         }
     }
 
-    /// Writes a line on a wait, which stays on the screen.
-    fn say_wait(&self, line: &str) {
-        match self {
-            Display::Nothing => {}
-            Display::Waits | Display::Lines(_) => say(&one_line(line)),
-            Display::Live(live) => live.board().print(&one_line(line)),
+    /// Writes a line that stays on the screen.
+    fn print(&self, line: &str) {
+        match &self.canvas {
+            Some(canvas) => canvas.print(&one_line(line)),
+            None => say(&one_line(line)),
         }
+    }
+}
+
+impl<B: Board> Display<B> {
+    fn new(shown: Shown, board: impl FnOnce(Look) -> B) -> Self {
+        let glyphs = if shown == Shown::All { Glyphs::of_terminal() } else { None };
+        let has_colours = anstream::AutoStream::choice(&std::io::stderr()) != anstream::ColorChoice::Never;
+        let canvas = glyphs.map(|_| Canvas::new(ProgressDrawTarget::stderr()));
+        let board = board(Look { glyphs: glyphs.unwrap_or(Glyphs::Ascii), has_colours, frame: 0 });
+        let view = Arc::new(Mutex::new(View { board, canvas }));
+        Display { shown, view, ticker: Mutex::new(None) }
+    }
+
+    fn is_silent(&self) -> bool {
+        self.shown == Shown::Nothing
+    }
+
+    fn view(&self) -> MutexGuard<'_, View<B>> {
+        lock(&self.view)
+    }
+
+    fn start(&self) {
+        let interval = if self.view().canvas.is_some() { TICK_INTERVAL } else { LINE_INTERVAL };
+        lock(&self.ticker).get_or_insert_with(|| {
+            let view = self.view.clone();
+            Ticker::start(interval, move || lock(&view).tick())
+        });
     }
 
     /// Removes the display from the screen.
     fn clear(&self) {
-        if let Display::Live(live) = self {
-            live.clear();
+        // The ticker ends first, so that nothing is drawn later.
+        let ticker = lock(&self.ticker).take();
+        drop(ticker);
+        if let Some(canvas) = &self.view().canvas {
+            canvas.clear();
         }
     }
 }
 
-/// The content of a screen that is redrawn.
-trait Redraw: Send + 'static {
-    /// Turns the spinners; the first call draws everything.
-    fn tick(&mut self);
-
-    /// Writes a line above the display.
-    fn print(&self, line: &str);
-
-    fn clear(&mut self);
-}
-
-/// A live display: a thread redraws it from [`Live::start`] on.
-struct Live<B: Redraw> {
-    board: Arc<Mutex<B>>,
-    ticker: Mutex<Option<Ticker>>,
-}
-
-impl<B: Redraw> Live<B> {
-    fn board(&self) -> MutexGuard<'_, B> {
-        lock(&self.board)
-    }
-
-    fn start(&self) {
-        let board = &self.board;
-        lock(&self.ticker).get_or_insert_with(|| {
-            let board = board.clone();
-            Ticker::start(move || lock(&board).tick())
-        });
-    }
-
-    fn clear(&self) {
-        // The ticker ends first, so that nothing is drawn later.
-        let ticker = lock(&self.ticker).take();
-        drop(ticker);
-        self.board().clear();
-    }
-}
-
-impl<B: Redraw> Drop for Live<B> {
+impl<B: Board> Drop for Display<B> {
     fn drop(&mut self) {
         self.clear();
     }
 }
 
+/// Lines at the end of a terminal that are redrawn in place.
+struct Canvas {
+    lines: ProgressBar,
+    /// The target of the drawing, until the first drawing.
+    target: Option<ProgressDrawTarget>,
+}
+
+impl Canvas {
+    fn new(target: ProgressDrawTarget) -> Canvas {
+        let lines = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
+        let style = ProgressStyle::with_template("{msg}");
+        let lines = lines.with_style(style.unwrap_or_else(|_| ProgressStyle::default_spinner()));
+        Canvas { lines, target: Some(target) }
+    }
+
+    fn draw(&mut self, text: &str) {
+        if let Some(target) = self.target.take() {
+            self.lines.set_draw_target(target);
+        }
+        self.lines.set_message(text.to_owned());
+    }
+
+    fn print(&self, line: &str) {
+        // Before the first drawing the lines have no target, and would lose it.
+        match self.target {
+            Some(_) => say(line),
+            None => self.lines.println(status_text(line)),
+        }
+    }
+
+    fn clear(&self) {
+        self.lines.finish_and_clear();
+        self.lines.set_draw_target(ProgressDrawTarget::hidden());
+    }
+}
+
 impl Progress {
     pub(crate) fn new(shown: Shown) -> Progress {
-        Progress { display: Display::new(shown, CouncilLines::default(), council::Board::new) }
+        Progress { display: Display::new(shown, CouncilBoard::new) }
     }
 
     /// Shows the progress of an operation until it ends. A signal interrupts it; if its outcome was recorded before, the
@@ -165,38 +206,30 @@ impl Progress {
 
 impl Observer for Progress {
     fn observe(&self, event: Event) {
-        if let Some(line) = event.wait_line() {
-            self.display.say_wait(&line);
+        let display = &self.display;
+        if display.is_silent() {
+            return;
         }
-        match (&self.display, event) {
-            (Display::Lines(lines), Event::Asked { invocation, .. }) => lines.asked(&invocation),
-            (Display::Lines(lines), Event::Retried { invocation, why, .. }) => {
-                lines.asked_again(&invocation, &why);
-            }
-            (Display::Lines(lines), Event::Answered { invocation, status, took, .. }) => {
-                lines.ended(&invocation, status.as_str(), took);
-            }
-            (Display::Live(live), Event::Asked { invocation, member, step }) => {
-                live.board().asked(&invocation, &member, &step);
-                live.start();
-            }
-            (Display::Live(live), Event::Writing { invocation, bytes, .. }) => {
-                live.board().writing(&invocation, bytes);
-            }
-            (Display::Live(live), Event::Retried { invocation, why, .. }) => {
-                live.board().asked_again(&invocation, &why);
-            }
-            (Display::Live(live), Event::Answered { invocation, status, took, .. }) => {
-                live.board().ended(&invocation, status.as_str(), took);
-            }
-            _ => {}
+        if matches!(event, Event::Asked { .. }) {
+            display.start();
+        }
+        let mut view = display.view();
+        view.board.observe(&event);
+        let line = match &event {
+            // A display shows it with the member.
+            Event::Waiting { .. } if view.canvas.is_some() => None,
+            Event::Waiting { step, .. } => event.wait_line().map(|line| format!("{}: {line}", named(step))),
+            _ => event.wait_line(),
+        };
+        if let Some(line) = line {
+            view.print(&line);
         }
     }
 }
 
 impl SweepProgress {
     pub(crate) fn new(shown: Shown) -> SweepProgress {
-        SweepProgress { display: Display::new(shown, SweepLines::default(), council::SweepBoard::new) }
+        SweepProgress { display: Display::new(shown, SweepBoard::new) }
     }
 
     /// Removes the display from the screen.
@@ -207,32 +240,24 @@ impl SweepProgress {
 
 impl SweepObserver for SweepProgress {
     fn planned(&self, reviews: usize) {
-        match &self.display {
-            Display::Nothing | Display::Waits => {}
-            Display::Lines(lines) => lines.planned(reviews),
-            Display::Live(live) => {
-                live.board().planned(reviews);
-                live.start();
-            }
+        self.display.view().board.planned(reviews);
+        if !self.display.is_silent() {
+            self.display.start();
         }
     }
 
     fn started(&self, path: &str) {
-        if let Display::Live(live) = &self.display {
-            live.board().started(path);
-        }
+        self.display.view().board.started(path);
     }
 
     fn waiting(&self, line: &str) {
-        self.display.say_wait(line);
+        if !self.display.is_silent() {
+            self.display.view().print(line);
+        }
     }
 
     fn ended(&self, swept: &SweptFile) {
-        match &self.display {
-            Display::Nothing | Display::Waits => {}
-            Display::Lines(lines) => lines.ended(swept),
-            Display::Live(live) => live.board().ended(&swept.path),
-        }
+        self.display.view().board.ended(&swept.path);
     }
 }
 
@@ -245,6 +270,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 const FIRST_DELAY: Duration = Duration::from_millis(150);
 /// The pace of a spinner.
 const TICK_INTERVAL: Duration = Duration::from_millis(100);
+/// How often states that last are looked for where nothing is redrawn.
+const LINE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Dropping it ends the thread.
 struct Ticker {
@@ -254,7 +281,7 @@ struct Ticker {
 
 impl Ticker {
     /// Starts the thread. If that fails, the command runs without progress.
-    fn start(mut beat: impl FnMut() + Send + 'static) -> Ticker {
+    fn start(interval: Duration, mut beat: impl FnMut() + Send + 'static) -> Ticker {
         let stopped = Arc::new((Mutex::new(false), Condvar::new()));
         let state = stopped.clone();
         let body = move || {
@@ -266,7 +293,7 @@ impl Ticker {
                     return;
                 }
                 beat();
-                wait = TICK_INTERVAL;
+                wait = interval;
             }
         };
         let thread = std::thread::Builder::new().name("progress".to_owned()).spawn(body).ok();
@@ -285,16 +312,6 @@ impl Drop for Ticker {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Screen {
-    /// No terminal.
-    Off,
-    /// A terminal that cannot move its cursor: a line for each event.
-    Lines,
-    /// A terminal whose lines can be redrawn.
-    Live(Glyphs),
-}
-
 /// The characters that a terminal can display.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Glyphs {
@@ -302,60 +319,49 @@ pub(crate) enum Glyphs {
     Ascii,
 }
 
-impl Screen {
-    fn of_stderr(watched: bool) -> Screen {
-        if !watched {
-            return Screen::Off;
+impl Glyphs {
+    /// The characters of standard output; Unicode if it is not a terminal, so that files look the same everywhere.
+    pub(crate) fn of_stdout() -> Glyphs {
+        match std::io::stdout().is_terminal() {
+            true => Glyphs::of_terminal().unwrap_or(Glyphs::Ascii),
+            false => Glyphs::Unicode,
         }
+    }
+
+    /// The characters of the process's terminal; `None` if its lines cannot be redrawn.
+    fn of_terminal() -> Option<Glyphs> {
         let variable = |name| environment::variable(name).filter(|value| !value.is_empty());
         let locale = variable("LC_ALL").or_else(|| variable("LC_CTYPE")).or_else(|| variable("LANG"));
-        Screen::of_terminal(variable("TERM").as_deref(), locale.as_deref())
+        Glyphs::of(variable("TERM").as_deref(), locale.as_deref())
     }
 
-    fn glyphs(self) -> Glyphs {
-        match self {
-            Screen::Live(glyphs) => glyphs,
-            Screen::Off | Screen::Lines => Glyphs::Ascii,
-        }
-    }
-
-    /// The screen of a terminal with this `TERM` and this locale.
-    fn of_terminal(term: Option<&str>, locale: Option<&str>) -> Screen {
+    /// The characters of a terminal with this `TERM` and this locale.
+    fn of(term: Option<&str>, locale: Option<&str>) -> Option<Glyphs> {
         let unicode = cfg!(windows)
             || locale
                 .map(str::to_ascii_lowercase)
                 .is_some_and(|name| name.contains("utf-8") || name.contains("utf8"));
         match term {
-            Some("dumb") => Screen::Lines,
-            Some("linux") => Screen::Live(Glyphs::Ascii),
-            _ if unicode => Screen::Live(Glyphs::Unicode),
-            _ => Screen::Live(Glyphs::Ascii),
-        }
-    }
-}
-
-impl Glyphs {
-    /// The characters of standard output; Unicode if it is not a terminal, so that files look the same everywhere.
-    pub(crate) fn of_stdout() -> Glyphs {
-        match std::io::stdout().is_terminal() {
-            true => Screen::glyphs(Screen::of_stderr(true)),
-            false => Glyphs::Unicode,
+            Some("dumb") => None,
+            Some("linux") => Some(Glyphs::Ascii),
+            _ if unicode => Some(Glyphs::Unicode),
+            _ => Some(Glyphs::Ascii),
         }
     }
 
-    /// The frames of a spinner; the last one is for standstill.
-    fn spinner(self) -> &'static str {
+    /// The frames of a spinner.
+    fn spinner(self) -> &'static [&'static str] {
         match self {
-            Glyphs::Unicode => "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏ ",
-            Glyphs::Ascii => "|/-\\ ",
+            Glyphs::Unicode => &["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"],
+            Glyphs::Ascii => &["|", "/", "-", "\\"],
         }
     }
 
-    /// The cells of a bar: done, current, to do.
-    fn bar(self) -> &'static str {
+    /// The cells of a bar: done, to do.
+    fn bar(self) -> [&'static str; 2] {
         match self {
-            Glyphs::Unicode => "█▌░",
-            Glyphs::Ascii => "=> ",
+            Glyphs::Unicode => ["█", "░"],
+            Glyphs::Ascii => ["=", "."],
         }
     }
 
@@ -376,59 +382,6 @@ impl Glyphs {
     }
 }
 
-#[derive(Default)]
-struct CouncilLines {
-    /// The step whose heading was written last.
-    step: Mutex<String>,
-}
-
-#[derive(Default)]
-struct SweepLines {
-    planned: AtomicUsize,
-    done: AtomicUsize,
-}
-
-impl CouncilLines {
-    fn asked(&self, id: &str) {
-        let word = id.split('/').next().unwrap_or(id);
-        let mut current = lock(&self.step);
-        if *current != word {
-            say(&step(word));
-            *current = word.to_owned();
-        }
-    }
-
-    fn asked_again(&self, id: &str, reason: &str) {
-        say(&format!("  {} asked again: {}", member(id), one_line(reason)));
-    }
-
-    fn ended(&self, id: &str, word: &str, took: Duration) {
-        say(&format!("  {} {} after {}", member(id), status(&one_line(word)), duration(took)));
-    }
-}
-
-impl SweepLines {
-    fn planned(&self, reviews: usize) {
-        self.planned.store(reviews, Ordering::Relaxed);
-    }
-
-    fn ended(&self, swept: &SweptFile) {
-        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
-        let outcome = match &swept.outcome {
-            SweptOutcome::Judged { verdict, .. } => verdict.as_str().to_owned(),
-            SweptOutcome::Failed { why: reason } => one_line(reason),
-            _ => "passed over".to_owned(),
-        };
-        say(&format!("{done}/{} {}: {outcome}", self.planned.load(Ordering::Relaxed), one_line(&swept.path)));
-    }
-}
-
-/// The member of an invocation: `skeptic` of `r1/skeptic`.
-fn member(id: &str) -> String {
-    let name = id.split_once('/').map_or(id, |(_, member)| member);
-    one_line(if name == "adjudicate" { "adjudicator" } else { name })
-}
-
 fn say(text: &str) {
     anstream::eprintln!("{}", status_text(text));
 }
@@ -442,14 +395,10 @@ mod screen_tests {
 
     #[test]
     fn terminals_differ() {
-        assert_eq!(Screen::of_stderr(false), Screen::Off);
-        assert_eq!(Screen::of_terminal(Some("dumb"), Some("en_GB.UTF-8")), Screen::Lines);
-        assert_eq!(
-            Screen::of_terminal(Some("xterm-256color"), Some("en_GB.UTF-8")),
-            Screen::Live(Glyphs::Unicode)
-        );
-        assert_eq!(Screen::of_terminal(Some("linux"), Some("en_GB.UTF-8")), Screen::Live(Glyphs::Ascii));
+        assert_eq!(Glyphs::of(Some("dumb"), Some("en_GB.UTF-8")), None);
+        assert_eq!(Glyphs::of(Some("xterm-256color"), Some("en_GB.UTF-8")), Some(Glyphs::Unicode));
+        assert_eq!(Glyphs::of(Some("linux"), Some("en_GB.UTF-8")), Some(Glyphs::Ascii));
         #[cfg(not(windows))]
-        assert_eq!(Screen::of_terminal(None, Some("C")), Screen::Live(Glyphs::Ascii));
+        assert_eq!(Glyphs::of(None, Some("C")), Some(Glyphs::Ascii));
     }
 }

@@ -171,6 +171,11 @@ impl Budget {
         &self.caps
     }
 
+    /// The calls that were made or reserved, and the price of those that ended.
+    pub(crate) fn spent(&self) -> (u32, Money) {
+        (self.calls.load(Ordering::Relaxed), self.lock().spent.money)
+    }
+
     /// Whether this number of calls is left, and these amounts for all of them.
     pub fn has_left(&self, calls: usize, most: Amount) -> bool {
         let made = usize::try_from(self.calls.load(Ordering::Relaxed)).unwrap_or(usize::MAX);
@@ -265,13 +270,11 @@ impl Reservation {
     }
 
     fn end(&self, took: Amount) {
-        if self.budget.caps.has_amounts() {
-            let mut amounts = self.budget.lock();
-            amounts.reserved.take(self.amount);
-            amounts.spent.add(took);
-            drop(amounts);
-            self.budget.settled.notify_waiters();
-        }
+        let mut amounts = self.budget.lock();
+        amounts.reserved.take(self.amount);
+        amounts.spent.add(took);
+        drop(amounts);
+        self.budget.settled.notify_waiters();
     }
 }
 

@@ -445,7 +445,12 @@ impl RunLoop {
         if late {
             data.status = Status::Late;
         }
-        self.config.observer.observe(RunEvent::answered(invoke, data.status.clone(), took));
+        self.config.observer.observe(RunEvent::answered(
+            invoke,
+            data.status.clone(),
+            took,
+            data.answer.as_ref(),
+        ));
         Ok(data)
     }
 
@@ -498,7 +503,8 @@ impl RunLoop {
         }
         for under_way in taken_back {
             let (invoke, _) = under_way.abort();
-            self.config.observer.observe(RunEvent::answered(&invoke, Status::Cancelled, Duration::ZERO));
+            let cancelled = RunEvent::answered(&invoke, Status::Cancelled, Duration::ZERO, None);
+            self.config.observer.observe(cancelled);
         }
         for host_call in host_calls {
             self.start_host_call(host_call);
@@ -506,6 +512,8 @@ impl RunLoop {
         for invoke in granted {
             self.start_call(invoke)?;
         }
+        let (calls, money) = self.call_context.budget.spent();
+        self.config.observer.observe(RunEvent::Spent { calls, money, caps: self.config.caps });
         Ok(())
     }
 
@@ -589,7 +597,7 @@ impl RunLoop {
 
     fn start_call(&mut self, invoke: Invoke) -> Result<(), DriverError> {
         let config = self.member_config(&invoke.member)?.clone();
-        self.config.observer.observe(RunEvent::asked(&invoke));
+        self.config.observer.observe(RunEvent::asked(&invoke, config.timeout));
         let cost_tracker: Arc<CostTracker> = Arc::default();
         let (context, recorder) = (self.call_context.clone(), self.recorder.clone());
         let (asked, spent) = (invoke.clone(), cost_tracker.clone());

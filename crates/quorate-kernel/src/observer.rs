@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
-use quorate_protocol::{Invoke, Name};
+use quorate_manifest::money::Money;
+use quorate_protocol::{Invoke, Json, Name, answers};
 
+use crate::budget::Caps;
 use crate::record::Status;
 
 /// Something that happened in a run. `step` is what a member is asked for: `r1`, `vote`, …
@@ -28,6 +30,18 @@ pub enum RunEvent {
         member: Name,
         /// What for.
         step: Name,
+        /// The limit for the answer, counted from the time at which its executor has a place for the call. A stand-in has
+        /// its own limit.
+        timeout: Duration,
+    },
+    /// What the run has spent, with its earlier sessions; follows each change.
+    Spent {
+        /// The calls that were made or reserved.
+        calls: u32,
+        /// The price of the calls that ended, as far as it is known.
+        money: Money,
+        /// The limits.
+        caps: Caps,
     },
     /// A part of a member's answer arrived. Executors that stream report this, at most several times a second.
     Writing {
@@ -85,13 +99,15 @@ pub enum RunEvent {
         status: Status,
         /// How long it took, with all attempts.
         took: Duration,
+        /// Where the member stands, by its answer: `blocks`, `ships`, `yes`.
+        position: Option<&'static str>,
     },
 }
 
 impl RunEvent {
-    pub(crate) fn asked(invoke: &Invoke) -> RunEvent {
+    pub(crate) fn asked(invoke: &Invoke, timeout: Duration) -> RunEvent {
         let Invoke { id, member, step, .. } = invoke;
-        RunEvent::Asked { invocation: id.clone(), member: member.clone(), step: step.clone() }
+        RunEvent::Asked { invocation: id.clone(), member: member.clone(), step: step.clone(), timeout }
     }
 
     pub(crate) fn retried(invoke: &Invoke, why: &str) -> RunEvent {
@@ -133,10 +149,17 @@ impl RunEvent {
         RunEvent::Noted { invocation: invoke.id.clone(), member: invoke.member.clone(), line }
     }
 
-    pub(crate) fn answered(invoke: &Invoke, status: Status, took: Duration) -> RunEvent {
+    /// The end of an invocation; `answer` is the valid answer, if there is one.
+    pub(crate) fn answered(
+        invoke: &Invoke,
+        status: Status,
+        took: Duration,
+        answer: Option<&Json>,
+    ) -> RunEvent {
         let Invoke { id, member, step, .. } = invoke;
         let (invocation, member, step) = (id.clone(), member.clone(), step.clone());
-        RunEvent::Answered { invocation, member, step, status, took }
+        let position = answer.and_then(|answer| answers::position(invoke.schema, answer));
+        RunEvent::Answered { invocation, member, step, status, took, position }
     }
 }
 

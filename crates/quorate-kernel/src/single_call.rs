@@ -115,11 +115,15 @@ impl SingleCall {
         let taken_out = in_parts + in_context;
         let about = config.executor.about();
         let (name, weight) = (config.executor_name.clone(), config.weight);
-        self.observer.observe(RunEvent::asked(&invoke));
+        self.observer.observe(RunEvent::asked(&invoke, config.timeout));
         let mut finished = run_call(&call_context, &recorder, invoke.clone(), config).await?;
         finished.consultation.redactions += taken_out;
         let (status, took) = (finished.consultation.status(), finished.consultation.spent.took);
-        self.observer.observe(RunEvent::answered(&invoke, status, took));
+        let answer = match &finished.consultation.result {
+            ConsultationResult::Answered(answer) => Some(answer),
+            ConsultationResult::Absent(_) => None,
+        };
+        self.observer.observe(RunEvent::answered(&invoke, status, took, answer));
         let at_ms = self.clock.now_ms();
         let mut entries: Vec<_> =
             finished.attempt.into_iter().map(|attempt| Entry::from_data(attempt, at_ms)).collect();

@@ -117,6 +117,9 @@ impl CheckpointFiles {
         errors.extend(
             self.origin_paths().iter().filter_map(|pin| self.save_origin(pin, checkpoint.origin()).err()),
         );
+        if is_there(&self.told_path()) {
+            errors.extend(remove(&self.told_path()).err());
+        }
         // Earlier versions kept one file for all ledgers of the directory.
         if errors.is_empty()
             && let Err(error) = self.migrate_legacy()
@@ -196,6 +199,22 @@ impl CheckpointFiles {
     /// it.
     pub fn is_known(&self, origin: &str) -> bool {
         self.known_path(origin).is_none_or(|path| is_there(&path))
+    }
+
+    /// Records that a user was told why the ledger is not sealed; returns `false` if that was recorded before. The next
+    /// saved checkpoint ends it.
+    pub fn note_told(&self) -> bool {
+        let path = self.told_path();
+        let is_new = !is_there(&path);
+        if is_new {
+            // If it cannot be written, the user is told again.
+            let _ = self.replace_if(&path, "", |_| Ok(false));
+        }
+        is_new
+    }
+
+    fn told_path(&self) -> PathBuf {
+        self.origin_paths().pop().unwrap_or_else(|| self.origin_path()).with_extension("told")
     }
 
     fn begun_path(&self) -> Option<PathBuf> {
@@ -304,8 +323,7 @@ impl CheckpointFiles {
                 self.save_at(&file, &note, &checkpoint)?;
             }
         }
-        let removed = files::remove(&path);
-        removed.map_err(|source| keys::KeyFileError::Io { doing: "remove", path, source }.into())
+        remove(&path)
     }
 
     fn save_at(&self, path: &Path, note: &str, new: &Checkpoint) -> Result<(), LocalCheckpointError> {
@@ -361,6 +379,10 @@ impl CheckpointFiles {
 
 fn origin_file_name(name: &str) -> String {
     format!("{}.origin", &sha256_hex(name.as_bytes())[..32])
+}
+
+fn remove(path: &Path) -> Result<(), LocalCheckpointError> {
+    files::remove(path).map_err(|error| io_error("remove", path, error))
 }
 
 fn io_error(doing: &'static str, path: &Path, source: std::io::Error) -> LocalCheckpointError {

@@ -81,6 +81,17 @@ impl Store {
         self.select(sql(runs!("ORDER BY seq DESC LIMIT $1")).bind(i64::from(limit))).await
     }
 
+    /// The newest run on one of the subjects.
+    ///
+    /// # Errors
+    /// When the store does not answer.
+    #[crate::boxed]
+    pub async fn newest_on(&self, subjects: [&str; 3]) -> Result<Option<RunRow>, LedgerError> {
+        let query = sql(runs!("WHERE subject IN ($1, $2, $3) ORDER BY seq DESC LIMIT 1"));
+        let query = subjects.into_iter().fold(query, |query, subject| query.bind(subject));
+        Ok(self.select(query).await?.pop())
+    }
+
     /// Undecided runs on a subject that were recorded here, each with the hash of its input.
     ///
     /// # Errors

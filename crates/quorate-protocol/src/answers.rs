@@ -16,6 +16,21 @@ pub const MAX_BYTES: usize = 1 << 20;
 /// , the members that a message names, alone may have more.
 pub const MAX_ITEMS: usize = 200;
 
+/// Where a member stands, by its valid answer, in one word: `blocks`, `ships`, `yes`; `None` for a form without a position.
+pub fn position(schema: Schema, answer: &Json) -> Option<&'static str> {
+    let blocks = |round| {
+        let answer = deliberator::Answer::read(round, answer)?;
+        Some(if answer.would_block { "blocks" } else { "ships" })
+    };
+    match schema {
+        Schema::FirstAnswer => blocks(deliberator::Round::First),
+        Schema::SecondAnswer => blocks(deliberator::Round::Second),
+        Schema::Adjudication => Some(deliberator::Adjudication::read(answer)?.verdict.as_str()),
+        Schema::Ballot => Some(advice::Ballot::read(answer)?.vote.as_str()),
+        _ => None,
+    }
+}
+
 /// Says of each list of an answer that is longer than it may be where it stands, as a JSON pointer, how many entries it has
 /// and how many it may have. The forms bound the lists that they name; this bounds the others.
 pub fn long_lists(answer: &Json) -> Vec<(String, usize, usize)> {

@@ -30,7 +30,7 @@ use crate::terminal::Terminal;
     after_help = "Examples:\n  quorate convene council/ASSEMBLY.md --phase session --trigger sample --conversation talk.jsonl\n  quorate convene board/ASSEMBLY.md --proposal proposal.md --class budget\n  quorate convene critique/ASSEMBLY.md --topic design.md --rounds 3\n  quorate convene review/ASSEMBLY.md --request incident.md --format json\n  quorate convene board/ASSEMBLY.md --proposal proposal.md --dry-run\n  quorate convene board/ASSEMBLY.md --proposal proposals/ --enqueue"
 )]
 pub(super) struct Arguments {
-    /// The ASSEMBLY.md, or the directory that holds it
+    /// The ASSEMBLY.md, its directory, or the name of its directory in assemblies/
     #[arg(value_name = "ASSEMBLY.md")]
     path: PathBuf,
     /// Advisory: the conversation, as .jsonl or .md, or - for standard input

@@ -77,7 +77,7 @@ struct ListArguments {
     after_help = "Examples:\n  quorate locks test ASSEMBLY.md --text 'Drop the warmth.'\n  quorate locks test operators/lead --file draft.md\n  git show HEAD:draft.md | quorate locks test ASSEMBLY.md --file - --format json\n  quorate locks test ASSEMBLY.md --meaning --text 'Release it today.'\n  quorate locks test ASSEMBLY.md --meaning examples.jsonl"
 )]
 struct TestArguments {
-    /// The ASSEMBLY.md, or the directory that holds it
+    /// The ASSEMBLY.md, its directory, or the name of its directory in assemblies/
     #[arg(value_name = "ASSEMBLY.md")]
     path: PathBuf,
     /// The text

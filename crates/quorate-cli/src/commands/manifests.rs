@@ -220,7 +220,7 @@ fn format_manifests(arguments: FmtArguments, quorate: &Quorate, terminal: &Termi
     after_help = "Examples:\n  quorate resolve operators/lead/ASSEMBLY.md\n  quorate resolve . --explain audit.signing\n  quorate resolve ASSEMBLY.md --explain 'members[ciso]' --format json"
 )]
 pub(super) struct ResolveArguments {
-    /// The ASSEMBLY.md, or the directory that holds it
+    /// The ASSEMBLY.md, its directory, or the name of its directory in assemblies/
     #[arg(value_name = "ASSEMBLY.md")]
     path: PathBuf,
     /// Only this field, with the line that sets it and what that line overrides

@@ -1,260 +1,316 @@
-//! Progress on a live terminal. A review or an assembly run has a line for each member of the current step, within the
-//! terminal's height, and one line for each finished step. A sweep has one bar with the number of finished drafts, the time,
-//! and the current drafts.
+//! The lines of a run, with one for each member, and those of a sweep.
 
-use std::time::Duration;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use anstyle::{AnsiColor, Style};
+use quorate::{Caps, Event, Money, Name, Status};
 
-use super::{Glyphs, Redraw};
+use super::{Board, Glyphs, LASTING};
 use crate::render::layout::{one_line, truncate};
-use crate::render::wording::{duration, status, step as named};
+use crate::render::wording::{amount, dollars, duration, list_limited, status, step as named};
 
-/// The longest shown reason for a re-prompt, in characters.
-const MAX_REASON_CHARS: usize = 60;
-/// The most member lines. Members that have ended give way to pending ones, and are counted in the heading.
+/// The longest reason in a line, in characters.
+const MAX_REASON_CHARS: usize = 80;
+/// The most member lines. Members that have ended give way to pending ones, and are counted in the head line.
 const MAX_MEMBER_LINES: usize = 12;
+/// The most names in a line.
+const MAX_NAMES: usize = 4;
+/// The cells of a bar.
+const BAR_CELLS: usize = 24;
 
-/// A review or an assembly run.
-pub(super) struct Board {
-    lines: MultiProgress,
-    glyphs: Glyphs,
-    /// The target of the drawing, until the first tick draws.
-    target: Option<ProgressDrawTarget>,
-    step: Option<Step>,
-}
-
-struct Step {
-    word: String,
-    heading: ProgressBar,
+/// A review or an assembly run. Each member keeps its line until the end.
+pub(super) struct CouncilBoard {
+    look: Look,
+    began: Instant,
+    /// The current step, in words.
+    step: String,
+    spent: Option<(u32, Money, Caps)>,
     members: Vec<Member>,
 }
 
 struct Member {
-    id: String,
-    /// Its line, which measures time even while it is hidden.
-    bar: ProgressBar,
-    shown: bool,
+    name: String,
+    /// The last invocation, and what it is for, in words.
+    invocation: Name,
+    step: String,
+    asked: Instant,
+    timeout: Duration,
     state: State,
+    /// Why it was asked again.
+    reason: Option<String>,
+    /// When it was asked last, until a line says that it has not answered.
+    unreported: Option<Instant>,
 }
 
-impl Step {
-    fn count(&self, state: State) -> usize {
-        self.members.iter().filter(|member| member.state == state).count()
-    }
-
-    fn shown(&self) -> usize {
-        self.members.iter().filter(|member| member.shown).count()
-    }
-}
-
-#[derive(Clone, Copy, PartialEq, Eq)]
 enum State {
-    Thinking,
-    Answered,
-    Absent,
+    /// Asked, with the bytes of the answer so far if the executor streams.
+    Asked(Option<usize>),
+    /// Waits until it is asked again; the line says why and how long.
+    Pausing(String),
+    Answered(Duration, Option<&'static str>),
+    Absent(String, Duration),
 }
 
-impl Board {
-    pub(super) fn new(glyphs: Glyphs, target: ProgressDrawTarget) -> Board {
-        let lines = MultiProgress::with_draw_target(ProgressDrawTarget::hidden());
-        Board { lines, glyphs, target: Some(target), step: None }
+impl State {
+    fn is_over(&self) -> bool {
+        matches!(self, State::Answered(..) | State::Absent(..))
     }
+}
 
-    pub(super) fn asked(&mut self, id: &str, member: &str, word: &str) {
-        if self.step.as_ref().is_none_or(|step| step.word != word) {
-            self.close();
-            let heading = self.add("{prefix:.bold}{msg}").with_prefix(named(&one_line(word)));
-            self.step = Some(Step { word: word.to_owned(), heading, members: Vec::new() });
-        }
-        let style = self.style("  {spinner:.cyan} {prefix:16} {elapsed:>4} {wide_msg:.dim}");
-        let bar = ProgressBar::hidden().with_style(style).with_prefix(one_line(member));
-        if let Some(step) = &mut self.step {
-            step.members.push(Member { id: id.to_owned(), bar, shown: false, state: State::Thinking });
-        }
-        self.fill();
-    }
-
-    /// Fills the screen with members: pending ones take the lines of those that have ended.
-    fn fill(&mut self) {
-        let Some(step) = &mut self.step else { return };
-        while let Some(next) =
-            step.members.iter().position(|member| !member.shown && member.state == State::Thinking)
-        {
-            if step.shown() >= MAX_MEMBER_LINES {
-                let ended =
-                    step.members.iter_mut().find(|member| member.shown && member.state != State::Thinking);
-                let Some(ended) = ended else { break };
-                ended.shown = false;
-                ended.bar.finish_and_clear();
-                self.lines.remove(&ended.bar);
+impl Member {
+    fn text(&self, now: Instant) -> String {
+        let reason = self.reason.as_deref().map_or_else(String::new, |reason| format!("  {reason}"));
+        let time = format!("{} of {}", clock(now.saturating_duration_since(self.asked)), clock(self.timeout));
+        match &self.state {
+            State::Asked(None) if self.reason.is_some() => format!("asked again  {time}{reason}"),
+            State::Asked(None) => format!("waiting  {time}"),
+            State::Asked(Some(0)) => format!("thinking  {time}"),
+            // A token has about four bytes.
+            State::Asked(Some(bytes)) => format!("writing  {time}  {} tokens so far", bytes / 4 + 1),
+            State::Pausing(line) => line.clone(),
+            State::Answered(took, position) => {
+                format!("answered  {}  {}", duration(*took), position.unwrap_or_default())
+                    .trim_end()
+                    .to_owned()
             }
-            let member = &mut step.members[next];
-            member.shown = true;
-            member.bar = self.lines.add(member.bar.clone());
-        }
-        let hidden = step.members.len() - step.shown();
-        if hidden > 0 {
-            let (answered, absent) = (step.count(State::Answered), step.count(State::Absent));
-            let unanswered = if absent > 0 { format!(", {absent} without an answer") } else { String::new() };
-            step.heading.set_message(format!(": {answered} of {} answered{unanswered}", step.members.len()));
+            State::Absent(status, took) if took.is_zero() => format!("{status}{reason}"),
+            State::Absent(status, took) => format!("{status}  {}{reason}", duration(*took)),
         }
     }
+}
 
-    pub(super) fn asked_again(&self, id: &str, reason: &str) {
-        self.set_message(id, format!("asked again: {}", truncate(&one_line(reason), MAX_REASON_CHARS)));
+impl CouncilBoard {
+    pub(super) fn new(look: Look) -> CouncilBoard {
+        CouncilBoard { look, began: Instant::now(), step: String::new(), spent: None, members: Vec::new() }
     }
 
-    /// Shows how much of an answer came in. A token has about four bytes.
-    pub(super) fn writing(&self, id: &str, bytes: usize) {
-        self.set_message(
-            id,
-            match bytes {
-                0 => "thinks".to_owned(),
-                bytes => format!("{} tokens so far", bytes / 4 + 1),
-            },
-        );
-    }
-
-    fn set_message(&self, id: &str, message: String) {
-        let step = self.step.as_ref();
-        if let Some(member) = step.and_then(|step| step.members.iter().find(|member| member.id == id)) {
-            member.bar.set_message(message);
-        }
-    }
-
-    pub(super) fn ended(&mut self, id: &str, word: &str, took: Duration) {
-        let glyphs = self.glyphs;
-        let members = self.step.as_mut().map(|step| &mut step.members);
-        let Some(member) = members.and_then(|all| all.iter_mut().find(|member| member.id == id)) else {
+    /// Takes note of an event.
+    pub(super) fn observe(&mut self, event: &Event) {
+        let invocation = match event {
+            Event::Asked { invocation, member, step, timeout } => {
+                return self.asked(invocation, member, step, *timeout);
+            }
+            Event::Spent { calls, money, caps } => {
+                self.spent = Some((*calls, *money, *caps));
+                return;
+            }
+            Event::Writing { invocation, .. }
+            | Event::Retried { invocation, .. }
+            | Event::Waiting { invocation, .. }
+            | Event::Noted { invocation, .. }
+            | Event::Answered { invocation, .. } => invocation,
+            _ => return,
+        };
+        let Some(member) = self.members.iter_mut().find(|member| member.invocation == *invocation) else {
             return;
         };
-        let (glyph, colour) = match word {
-            "answered" => (glyphs.success(), "green"),
-            _ => (glyphs.failure(), "red"),
+        match event {
+            Event::Writing { bytes, .. } => member.state = State::Asked(Some(*bytes)),
+            Event::Retried { why, .. } => {
+                member.state = State::Asked(None);
+                member.reason = Some(truncate(&one_line(why), MAX_REASON_CHARS));
+                member.unreported = Some(Instant::now());
+            }
+            Event::Waiting { .. } => {
+                let line = event.wait_line().unwrap_or_default();
+                let line = line.split_once(": ").map_or(&*line, |(_, why)| why);
+                member.state = State::Pausing(one_line(line));
+                member.unreported = None;
+            }
+            // A stand-in has a limit of its own.
+            Event::Noted { .. } => member.asked = Instant::now(),
+            Event::Answered { status: Status::Answered, took, position, .. } => {
+                member.state = State::Answered(*took, *position);
+            }
+            Event::Answered { status: word, took, .. } => {
+                member.state = State::Absent(status(&one_line(word.as_str())), *took);
+            }
+            _ => {}
+        }
+    }
+
+    fn asked(&mut self, invocation: &Name, member: &str, step: &str, timeout: Duration) {
+        let now = Instant::now();
+        self.step = named(&one_line(step));
+        let asked = Member {
+            name: one_line(member),
+            invocation: invocation.clone(),
+            step: self.step.clone(),
+            asked: now,
+            timeout,
+            state: State::Asked(None),
+            reason: None,
+            unreported: Some(now),
         };
-        member.state = if word == "answered" { State::Answered } else { State::Absent };
-        member.bar.set_style(
-            style(&format!("  {{spinner:.{colour}}} {{prefix:16}} {{wide_msg}}"))
-                .tick_strings(&[glyph, glyph]),
-        );
-        let took = if took.is_zero() { String::new() } else { format!(" {}", duration(took)) };
-        member.bar.finish_with_message(format!("{}{took}", status(&one_line(word))));
-        self.fill();
-    }
-
-    /// Replaces the current step by one line.
-    fn close(&mut self) {
-        let Some(step) = self.step.take() else { return };
-        let answered = step.count(State::Answered);
-        for member in step.members.iter().filter(|member| member.shown) {
-            member.bar.finish_and_clear();
-            self.lines.remove(&member.bar);
+        match self.members.iter_mut().find(|known| known.name == asked.name) {
+            Some(known) => *known = asked,
+            None => self.members.push(asked),
         }
-        step.heading.finish_with_message(format!(": {answered} of {} answered", step.members.len()));
     }
 
-    fn add(&self, template: &str) -> ProgressBar {
-        self.lines.add(ProgressBar::no_length()).with_style(self.style(template))
+    /// The step, the elapsed time, calls and money.
+    fn head(&self, now: Instant) -> String {
+        let mut head = self.step.clone();
+        if self.members.len() > MAX_MEMBER_LINES {
+            let current = || self.members.iter().filter(|member| member.step == self.step);
+            let answered = current().filter(|member| matches!(member.state, State::Answered(..))).count();
+            let absent = current().filter(|member| matches!(member.state, State::Absent(..))).count();
+            head.push_str(&format!(": {answered} of {} answered", current().count()));
+            if absent > 0 {
+                head.push_str(&format!(", {absent} without an answer"));
+            }
+        }
+        head.push_str(&format!("   {}", clock(now.saturating_duration_since(self.began))));
+        if let Some((calls, money, caps)) = self.spent {
+            head.push_str(&match caps.calls {
+                Some(cap) => format!("   {calls} of at most {}", amount(cap.into(), "call")),
+                None => format!("   {}", amount(calls.into(), "call")),
+            });
+            head.push_str(&match caps.money {
+                Some(cap) => format!("   ${} of ${}", dollars(money), dollars(cap)),
+                None if money > Money::ZERO => format!("   ${}", dollars(money)),
+                None => String::new(),
+            });
+        }
+        head
     }
 
-    fn style(&self, template: &str) -> ProgressStyle {
-        style(template).tick_chars(self.glyphs.spinner())
+    fn line(&self, member: &Member, now: Instant) -> String {
+        let width = |text: fn(&Member) -> &str| {
+            self.members.iter().map(|member| text(member).chars().count()).max().unwrap_or(0)
+        };
+        let (names, steps) = (width(|member| &member.name), width(|member| &member.step));
+        format!("{:names$}  {:steps$}  {}", member.name, member.step, member.text(now))
+    }
+
+    /// The members with a line, in the order in which they were asked: pending ones first, then the last that ended.
+    fn shown(&self) -> Vec<&Member> {
+        let mut order: Vec<usize> = (0..self.members.len()).collect();
+        order.sort_by_key(|at| {
+            let is_over = self.members[*at].state.is_over();
+            (is_over, is_over.then_some(Reverse(*at)))
+        });
+        order.truncate(MAX_MEMBER_LINES);
+        order.sort_unstable();
+        order.into_iter().map(|at| &self.members[at]).collect()
     }
 }
 
-impl Redraw for Board {
-    fn tick(&mut self) {
-        if let Some(target) = self.target.take() {
-            self.lines.set_draw_target(target);
-        }
-        let Some(step) = &self.step else { return };
-        step.heading.tick();
-        for member in step.members.iter().filter(|member| member.shown && member.state == State::Thinking) {
-            member.bar.tick();
-        }
+impl Board for CouncilBoard {
+    fn screen(&mut self, width: usize, now: Instant) -> Vec<String> {
+        self.look.frame += 1;
+        let look = &self.look;
+        let head = look.paint(Style::new().bold(), &truncate(&self.head(now), width.saturating_sub(1)));
+        let line = |member: &Member| {
+            let mark = match member.state {
+                State::Answered(..) => look.paint(AnsiColor::Green.on_default(), look.glyphs.success()),
+                State::Absent(..) => look.paint(AnsiColor::Red.on_default(), look.glyphs.failure()),
+                _ => look.spinner(),
+            };
+            format!("{mark} {}", truncate(&self.line(member, now), width.saturating_sub(3)))
+        };
+        std::iter::once(head).chain(self.shown().into_iter().map(line)).collect()
     }
 
-    fn print(&self, line: &str) {
-        // Before the first tick the lines have no target, and would lose it.
-        match self.target {
-            Some(_) => anstream::eprintln!("{line}"),
-            None => drop(self.lines.println(line)),
+    fn lasting(&mut self, now: Instant) -> Vec<String> {
+        let mut late: BTreeMap<(&str, Duration), (Duration, Vec<&str>)> = BTreeMap::new();
+        for member in self.members.iter_mut().filter(|member| !member.state.is_over()) {
+            let is_late = |since: &mut Instant| now.saturating_duration_since(*since) >= LASTING;
+            let Some(since) = member.unreported.take_if(is_late) else { continue };
+            let (longest, names) = late.entry((&*member.step, member.timeout)).or_default();
+            *longest = now.saturating_duration_since(since).max(*longest);
+            names.push(&member.name);
         }
-    }
-
-    fn clear(&mut self) {
-        self.close();
-        // If standard error is closed, there is nothing to clear.
-        let _ = self.lines.clear();
-        self.lines.set_draw_target(ProgressDrawTarget::hidden());
+        let mut lines = Vec::new();
+        for ((step, timeout), (waited, names)) in late {
+            let (names, waited, limit) = (list_limited(&names, MAX_NAMES), waited.as_secs(), clock(timeout));
+            lines.push(format!("{step}: still waiting for {names} after {waited} s (limit {limit})"));
+        }
+        lines
     }
 }
 
-/// A style from a valid template of this file; falls back to the default.
-pub(super) fn style(template: &str) -> ProgressStyle {
-    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_spinner())
-}
-
-/// A sweep.
+/// A sweep: one line with a bar, the elapsed time and the drafts under review.
 pub(super) struct SweepBoard {
-    lines: MultiProgress,
-    bar: ProgressBar,
-    target: Option<ProgressDrawTarget>,
-    active_paths: Vec<String>,
+    look: Look,
+    began: Instant,
+    planned: usize,
+    done: usize,
+    /// The drafts under review, each with its beginning until a line names it.
+    active: Vec<(String, Option<Instant>)>,
 }
 
 impl SweepBoard {
-    pub(super) fn new(glyphs: Glyphs, target: ProgressDrawTarget) -> SweepBoard {
-        let lines = MultiProgress::with_draw_target(ProgressDrawTarget::hidden());
-        let style = style("{spinner:.cyan} {bar:24} {pos}/{len} {elapsed} {wide_msg:.dim}");
-        let style = style.tick_chars(glyphs.spinner()).progress_chars(glyphs.bar());
-        let bar = lines.add(ProgressBar::new(0)).with_style(style);
-        SweepBoard { lines, bar, target: Some(target), active_paths: Vec::new() }
+    pub(super) fn new(look: Look) -> SweepBoard {
+        SweepBoard { look, began: Instant::now(), planned: 0, done: 0, active: Vec::new() }
     }
 
-    pub(super) fn planned(&self, reviews: usize) {
-        self.bar.set_length(reviews as u64);
+    pub(super) fn planned(&mut self, reviews: usize) {
+        self.planned = reviews;
     }
 
     pub(super) fn started(&mut self, path: &str) {
-        self.active_paths.push(one_line(path));
-        self.update_message();
+        self.active.push((one_line(path), Some(Instant::now())));
     }
 
     pub(super) fn ended(&mut self, path: &str) {
         let path = one_line(path);
-        if let Some(at) = self.active_paths.iter().position(|active| *active == path) {
-            self.active_paths.remove(at);
+        if let Some(at) = self.active.iter().position(|(active, _)| *active == path) {
+            self.active.remove(at);
         }
-        self.bar.inc(1);
-        self.update_message();
-    }
-
-    fn update_message(&self) {
-        self.bar.set_message(self.active_paths.join(", "));
+        self.done += 1;
     }
 }
 
-impl Redraw for SweepBoard {
-    fn print(&self, line: &str) {
-        match self.target {
-            Some(_) => anstream::eprintln!("{line}"),
-            None => drop(self.lines.println(line)),
-        }
+impl Board for SweepBoard {
+    fn screen(&mut self, width: usize, now: Instant) -> Vec<String> {
+        self.look.frame += 1;
+        let filled = (BAR_CELLS * self.done).checked_div(self.planned).unwrap_or(0).min(BAR_CELLS);
+        let [done, pending] = self.look.glyphs.bar();
+        let bar = done.repeat(filled) + &pending.repeat(BAR_CELLS - filled);
+        let paths: Vec<&str> = self.active.iter().map(|(path, _)| &**path).collect();
+        let time = clock(now.saturating_duration_since(self.began));
+        let text = format!("{bar} {}/{} {time} {}", self.done, self.planned, paths.join(", "));
+        vec![format!("{} {}", self.look.spinner(), truncate(&text, width.saturating_sub(3)))]
     }
 
-    fn clear(&mut self) {
-        self.bar.finish_and_clear();
-        // If standard error is closed, there is nothing to clear.
-        let _ = self.lines.clear();
-        self.lines.set_draw_target(ProgressDrawTarget::hidden());
+    fn lasting(&mut self, now: Instant) -> Vec<String> {
+        let mut late = Vec::new();
+        for (path, began) in &mut self.active {
+            if began.take_if(|began| now.saturating_duration_since(*began) >= LASTING).is_some() {
+                late.push(&**path);
+            }
+        }
+        let line = || {
+            let names = list_limited(&late, MAX_NAMES);
+            format!("reviewing {names} ({} of {} done)", self.done, self.planned)
+        };
+        (!late.is_empty()).then(line).into_iter().collect()
+    }
+}
+
+/// The characters and colours of a terminal, and the number of its present picture.
+pub(super) struct Look {
+    pub(super) glyphs: Glyphs,
+    pub(super) has_colours: bool,
+    pub(super) frame: usize,
+}
+
+impl Look {
+    fn paint(&self, style: Style, text: &str) -> String {
+        if self.has_colours { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 
-    fn tick(&mut self) {
-        if let Some(target) = self.target.take() {
-            self.lines.set_draw_target(target);
-        }
-        self.bar.tick();
+    fn spinner(&self) -> String {
+        let frames = self.glyphs.spinner();
+        self.paint(AnsiColor::Cyan.on_default(), frames[self.frame % frames.len()])
     }
+}
+
+/// A time in minutes and seconds: `0:08`, `12:00`.
+fn clock(time: Duration) -> String {
+    let seconds = time.as_secs();
+    format!("{}:{:02}", seconds / 60, seconds % 60)
 }

@@ -1,15 +1,12 @@
 //! The content of a terminal at each point.
 
 use std::io;
-use std::sync::Arc;
-use std::time::Duration;
 
-use indicatif::{ProgressDrawTarget, TermLike};
-use quorate::Verdict;
-
-use super::Glyphs;
-use super::*;
+use indicatif::TermLike;
 use quorate::sweep::SweptOutcome;
+use quorate::{Caps, Status, Verdict};
+
+use super::*;
 
 const WIDTH: usize = 60;
 
@@ -33,8 +30,7 @@ impl Terminal {
     fn shown(&self) -> String {
         let screen = self.0.lock().unwrap();
         let rows = screen.rows.iter().map(|row| row.iter().collect::<String>().trim_end().to_owned());
-        // On a slow machine a second may pass.
-        rows.collect::<Vec<_>>().join("\n").trim_end().replace(" 1s", " 0s")
+        rows.collect::<Vec<_>>().join("\n").trim_end().to_owned()
     }
 
     fn writes(&self) -> usize {
@@ -114,168 +110,215 @@ impl TermLike for Terminal {
     }
 }
 
-#[test]
-fn a_line_for_each_member_of_the_step_that_is_on() {
-    let terminal = Terminal::default();
-    let mut council = council::Board::new(Glyphs::Ascii, terminal.target());
-    for member in ["skeptic", "evidence"] {
-        council.asked(&format!("r1/{member}"), member, "r1");
+/// A board on a terminal, at the time of its beginning.
+struct Shot<B> {
+    terminal: Terminal,
+    canvas: Canvas,
+    board: B,
+    began: Instant,
+}
+
+impl<B: Board> Shot<B> {
+    fn new(board: impl FnOnce(Look) -> B) -> Shot<B> {
+        let terminal = Terminal::default();
+        let canvas = Canvas::new(terminal.target());
+        let board = board(Look { glyphs: Glyphs::Ascii, has_colours: false, frame: 0 });
+        Shot { terminal, canvas, board, began: Instant::now() }
     }
-    council.tick();
-    insta::assert_snapshot!(terminal.shown(), @"
-    round 1
-      / skeptic            0s
-      / evidence           0s
+
+    fn draw(&mut self) -> String {
+        self.canvas.draw(&self.board.screen(WIDTH, self.began).join("\n"));
+        self.terminal.shown()
+    }
+
+    fn clear(&self) -> String {
+        self.canvas.clear();
+        self.terminal.shown()
+    }
+}
+
+const LIMIT: Duration = Duration::from_secs(120);
+
+fn asked(step: &str, member: &str) -> Event {
+    let invocation = format!("{step}/{member}").into();
+    Event::Asked { invocation, member: member.into(), step: step.into(), timeout: LIMIT }
+}
+
+fn writing(step: &str, member: &str, bytes: usize) -> Event {
+    Event::Writing { invocation: format!("{step}/{member}").into(), member: member.into(), bytes }
+}
+
+fn answered(step: &str, member: &str, status: Status, ms: u64, position: Option<&'static str>) -> Event {
+    let invocation = format!("{step}/{member}").into();
+    let (member, step, took) = (member.into(), step.into(), Duration::from_millis(ms));
+    Event::Answered { invocation, member, step, status, took, position }
+}
+
+fn retried(step: &str, member: &str, why: &str) -> Event {
+    let invocation = format!("{step}/{member}").into();
+    Event::Retried { invocation, member: member.into(), step: step.into(), why: why.to_owned() }
+}
+
+fn waiting(step: &str, member: &str) -> Event {
+    let invocation = format!("{step}/{member}").into();
+    let (why, wait) = ("HTTP 503".to_owned(), Duration::from_secs(8));
+    Event::Waiting { invocation, member: member.into(), step: step.into(), why, wait, retry: Some((2, 3)) }
+}
+
+fn spent(calls: u32, money: &str) -> Event {
+    let caps = Caps { calls: Some(40), money: "1 USD".parse().ok(), ..Caps::default() };
+    Event::Spent { calls, money: money.parse().unwrap(), caps }
+}
+
+#[test]
+fn each_member_keeps_its_line_until_the_end() {
+    let mut shot = Shot::new(CouncilBoard::new);
+    for member in ["skeptic", "evidence"] {
+        shot.board.observe(&asked("r1", member));
+    }
+    insta::assert_snapshot!(shot.draw(), @"
+    round 1   0:00
+    / skeptic   round 1  waiting  0:00 of 2:00
+    / evidence  round 1  waiting  0:00 of 2:00
     ");
-    council.asked_again("r1/skeptic", "`would_block` is\nmissing");
-    council.ended("r1/evidence", "timed_out", Duration::from_secs(90));
-    council.tick();
-    insta::assert_snapshot!(terminal.shown(), @"
-    round 1
-      - skeptic            0s asked again: `would_block` is miss
-      x evidence         timed out 1 min 30 s
+    shot.board.observe(&retried("r1", "skeptic", "`would_block` is\nmissing"));
+    shot.board.observe(&answered("r1", "evidence", Status::TimedOut, 90_000, None));
+    shot.board.observe(&spent(3, "0.02 USD"));
+    insta::assert_snapshot!(shot.draw(), @"
+    round 1   0:00   3 of at most 40 calls   $0.02 of $1.00
+    - skeptic   round 1  asked again  0:00 of 2:00  `would_blo…
+    x evidence  round 1  timed out  1 min 30 s
     ");
-    council.ended("r1/skeptic", "answered", Duration::from_millis(3200));
-    council.asked("adjudicate", "adjudicator", "adjudicate");
-    council.tick();
-    insta::assert_snapshot!(terminal.shown(), @"
-    round 1: 1 of 2 answered
-    adjudication
-      / adjudicator        0s
+    shot.board.observe(&answered("r1", "skeptic", Status::Answered, 3_200, Some("ships")));
+    shot.board.observe(&asked("adjudicate", "adjudicator"));
+    shot.board.observe(&waiting("adjudicate", "adjudicator"));
+    insta::assert_snapshot!(shot.draw(), @r"
+    adjudication   0:00   3 of at most 40 calls   $0.02 of $1.0…
+    + skeptic      round 1       answered  3.2 s  ships
+    x evidence     round 1       timed out  1 min 30 s
+    \ adjudicator  adjudication  HTTP 503, trying again in 8 s…
     ");
-    council.ended("r1/nobody", "late", Duration::ZERO);
-    council.clear();
-    assert_eq!(terminal.shown(), "");
+    shot.board.observe(&answered("r1", "nobody", Status::Late, 0, None));
+    assert_eq!(shot.clear(), "");
 }
 
 #[test]
 fn an_answer_that_comes_in_is_counted() {
-    let terminal = Terminal::default();
-    let mut council = council::Board::new(Glyphs::Ascii, terminal.target());
-    for member in ["skeptic", "evidence"] {
-        council.asked(&format!("r1/{member}"), member, "r1");
+    let mut shot = Shot::new(CouncilBoard::new);
+    for (member, bytes) in [("skeptic", 0), ("evidence", 4_000)] {
+        shot.board.observe(&asked("r1", member));
+        shot.board.observe(&writing("r1", member, bytes));
     }
-    council.writing("r1/skeptic", 0);
-    council.writing("r1/evidence", 4_000);
-    council.tick();
-    insta::assert_snapshot!(terminal.shown(), @"
-    round 1
-      / skeptic            0s thinks
-      / evidence           0s 1001 tokens so far
+    insta::assert_snapshot!(shot.draw(), @"
+    round 1   0:00
+    / skeptic   round 1  thinking  0:00 of 2:00
+    / evidence  round 1  writing  0:00 of 2:00  1001 tokens so…
     ");
 }
 
 #[test]
 fn many_members_take_turns_on_the_screen() {
-    let terminal = Terminal::default();
-    let mut council = council::Board::new(Glyphs::Ascii, terminal.target());
+    let mut shot = Shot::new(CouncilBoard::new);
     for member in 1..=500 {
-        council.asked(&format!("round3/m{member}"), &format!("m{member}"), "round3");
+        shot.board.observe(&asked("round3", &format!("m{member}")));
     }
     for member in 1..=490 {
-        let word = if member % 100 == 0 { "failed" } else { "answered" };
-        council.ended(&format!("round3/m{member}"), word, Duration::from_millis(5));
+        let status = if member % 100 == 0 { Status::Failed } else { Status::Answered };
+        shot.board.observe(&answered("round3", &format!("m{member}"), status, 5, None));
     }
-    council.tick();
-    insta::assert_snapshot!(terminal.shown(), @"
-    round 3: 486 of 500 answered, 4 without an answer
-      / m491               0s
-      / m492               0s
-      / m493               0s
-      / m494               0s
-      / m495               0s
-      / m496               0s
-      / m497               0s
-      / m498               0s
-      / m499               0s
-      / m500               0s
+    insta::assert_snapshot!(shot.draw(), @"
+    round 3: 486 of 500 answered, 4 without an answer   0:00
+    + m489  round 3  answered  5 ms
+    + m490  round 3  answered  5 ms
+    / m491  round 3  waiting  0:00 of 2:00
+    / m492  round 3  waiting  0:00 of 2:00
+    / m493  round 3  waiting  0:00 of 2:00
+    / m494  round 3  waiting  0:00 of 2:00
+    / m495  round 3  waiting  0:00 of 2:00
+    / m496  round 3  waiting  0:00 of 2:00
+    / m497  round 3  waiting  0:00 of 2:00
+    / m498  round 3  waiting  0:00 of 2:00
+    / m499  round 3  waiting  0:00 of 2:00
+    / m500  round 3  waiting  0:00 of 2:00
     ");
-    council.clear();
-    assert_eq!(terminal.shown(), "");
+    assert_eq!(shot.clear(), "");
 }
 
 #[test]
-fn a_hierarchy_is_one_step_that_grows() {
-    let terminal = Terminal::default();
-    let mut council = council::Board::new(Glyphs::Ascii, terminal.target());
-    for member in 1..=14 {
-        council.asked(&format!("node/m{member}"), &format!("m{member}"), "node");
-        council.ended(&format!("node/m{member}"), "answered", Duration::from_millis(5));
+fn a_state_that_lasts_is_said_once() {
+    let mut board = Shot::new(CouncilBoard::new).board;
+    for member in ["skeptic", "evidence", "brand"] {
+        board.observe(&asked("r1", member));
     }
-    council.asked("node/root", "root", "node");
-    council.tick();
-    insta::assert_snapshot!(terminal.shown(), @"
-    reports: 14 of 15 answered
-      / root               0s
-    ");
+    board.observe(&answered("r1", "brand", Status::Answered, 5, Some("blocks")));
+    let began = Instant::now();
+    assert!(board.lasting(began).is_empty());
+    let later = began + Duration::from_secs(30);
+    let line = "round 1: still waiting for skeptic and evidence after 30 s (limit 2:00)";
+    assert_eq!(board.lasting(later), [line]);
+    assert!(board.lasting(later).is_empty());
+    // A second request is a new state.
+    board.observe(&retried("r1", "skeptic", "HTTP 503"));
+    let line = "round 1: still waiting for skeptic after 30 s (limit 2:00)";
+    assert_eq!(board.lasting(later + Duration::from_millis(500)), [line]);
 }
 
 #[test]
-fn what_is_over_before_the_first_beat_is_never_drawn() {
-    let terminal = Terminal::default();
-    let mut council = council::Board::new(Glyphs::Unicode, terminal.target());
-    council.asked("r1/skeptic", "skeptic", "r1");
-    council.ended("r1/skeptic", "answered", Duration::ZERO);
-    council.clear();
-    assert_eq!(terminal.writes(), 0);
+fn work_that_ends_before_the_first_tick_is_never_drawn() {
+    let mut shot = Shot::new(CouncilBoard::new);
+    shot.board.observe(&asked("r1", "skeptic"));
+    shot.board.observe(&answered("r1", "skeptic", Status::Answered, 0, None));
+    shot.clear();
+    assert_eq!(shot.terminal.writes(), 0);
 }
 
 #[test]
-fn a_pulse_ends_with_its_owner() {
+fn a_ticker_ends_with_its_owner() {
     let beats = Arc::new(());
     let beats_of_thread = beats.clone();
-    let pulse = Ticker::start(move || drop(beats_of_thread.clone()));
-    drop(pulse);
+    let ticker = Ticker::start(TICK_INTERVAL, move || drop(beats_of_thread.clone()));
+    drop(ticker);
     assert_eq!(Arc::strong_count(&beats), 1);
+}
+
+fn swept(path: &str) -> SweptFile {
+    let outcome = SweptOutcome::Judged {
+        run: "r7k2m9q4xa1bc".to_owned(),
+        verdict: Verdict::Ship,
+        why: String::new(),
+        fix: None,
+        has_stand_ins: false,
+    };
+    SweptFile { path: path.to_owned(), tier: 1, artifact_type: "post".to_owned(), tier_reason: None, outcome }
 }
 
 #[test]
 fn a_bar_for_a_sweep() {
-    let terminal = Terminal::default();
-    let mut sweep = council::SweepBoard::new(Glyphs::Ascii, terminal.target());
-    sweep.planned(4);
-    sweep.started("a.md");
-    sweep.started("b.md");
-    sweep.ended("a.md");
-    sweep.tick();
-    insta::assert_snapshot!(terminal.shown(), @"- ======>                  1/4 0s b.md");
+    let mut shot = Shot::new(SweepBoard::new);
+    shot.board.planned(4);
+    shot.board.started("a.md");
+    shot.board.started("b.md");
+    shot.board.ended("a.md");
+    insta::assert_snapshot!(shot.draw(), @"/ ======.................. 1/4 0:00 b.md");
     // A line on a wait stays above the bar.
-    sweep.print("skeptic: HTTP 503 from 127.0.0.1:8080, trying again in 8 s");
-    sweep.tick();
-    let shown = terminal.shown();
+    shot.canvas.print("skeptic: HTTP 503 from 127.0.0.1:8080, trying again in 8 s");
+    let shown = shot.draw();
     assert!(shown.starts_with("skeptic: HTTP 503") && shown.ends_with("b.md"), "{shown}");
-    sweep.clear();
-    assert!(terminal.shown().starts_with("skeptic: HTTP 503"), "{}", terminal.shown());
+    let shown = shot.clear();
+    assert!(shown.starts_with("skeptic: HTTP 503"), "{shown}");
+    let later = Instant::now() + LASTING;
+    assert_eq!(shot.board.lasting(later), ["reviewing b.md (1 of 4 done)"]);
+    assert!(shot.board.lasting(later).is_empty());
 }
 
 #[test]
 fn unwatched_progress_shows_nothing() {
     let progress = Progress::new(Shown::Nothing);
-    let (invocation, member, step) = ("r1/skeptic".into(), "skeptic".into(), "r1".into());
-    progress.observe(Event::Asked { invocation, member, step });
-    let (invocation, member, step) = ("r1/skeptic".into(), "skeptic".into(), "r1".into());
-    progress.observe(Event::Answered {
-        invocation,
-        member,
-        step,
-        status: quorate::Status::Answered,
-        took: Duration::ZERO,
-    });
-    progress.display.clear();
+    progress.observe(asked("r1", "skeptic"));
+    progress.observe(answered("r1", "skeptic", Status::Answered, 0, None));
+    assert!(lock(&progress.display.ticker).is_none());
     let sweep = SweepProgress::new(Shown::Nothing);
     sweep.planned(1);
-    let outcome = SweptOutcome::Judged {
-        run: "r7k2m9q4xa1bc".to_owned(),
-        verdict: Verdict::Ship,
-        fix: None,
-        has_stand_ins: false,
-    };
-    sweep.ended(&SweptFile {
-        path: "a.md".to_owned(),
-        tier: 1,
-        artifact_type: "post".to_owned(),
-        tier_reason: None,
-        outcome,
-    });
-    sweep.clear();
+    sweep.ended(&swept("a.md"));
+    assert!(lock(&sweep.display.ticker).is_none());
 }

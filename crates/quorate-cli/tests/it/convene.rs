@@ -34,6 +34,17 @@ fn overlays(place: &TestDir) -> Vec<Value> {
 }
 
 #[test]
+fn an_id_names_an_assembly_without_its_folder() {
+    let place = council("");
+    let manifest = place.read("ASSEMBLY.md");
+    place.write("assemblies/board/ASSEMBLY.md", manifest);
+    let resolved = |name: &str| place.run(&["resolve", name, "--format", "json"]);
+    let by_path = resolved("assemblies/board").assert_code(0).json();
+    assert_eq!(resolved("board").assert_code(0).json(), by_path);
+    resolved("boards").assert_code(4);
+}
+
+#[test]
 fn guidance_becomes_overlays_that_are_woven_until_they_are_taken_away() {
     // A3, A5, A8, B3
     let place = council("");

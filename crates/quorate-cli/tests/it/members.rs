@@ -185,7 +185,8 @@ fn nothing_outlives_a_review_that_was_interrupted() {
         let ran = finish(child).assert_code(130);
         assert!(asked.elapsed() < GONE, "{:?}", asked.elapsed());
         wait_until(GONE, "the end of all members", || running_processes(&long) == 0);
-        ran.assert_stderr_contains(&format!("quorate resume {}", place.only_run()));
+        let command = format!("quorate resume {}", place.only_run());
+        assert_eq!(ran.stderr.lines().last(), Some(&*command), "{ran:?}");
     }
 }
 
@@ -365,7 +366,7 @@ fn a_tool_that_a_cli_refused_is_recorded_and_noted() {
     let report = place.run(&["review", "draft.md", "--format", "json"]).assert_code(0).json();
     let note = "The program of skeptic refused its model these tools: `Bash`.";
     assert!(report["notes"].as_array().expect("notes").contains(&json!(note)), "{report}");
-    let shown = place.run(&["show", &place.only_run()]).assert_code(0).stdout;
+    let shown = place.run(&["show", &place.only_run(), "--full"]).assert_code(0).stdout;
     assert!(shown.contains("The program of skeptic refused its model these tools"), "{shown}");
 }
 
@@ -379,7 +380,7 @@ fn an_error_of_a_cli_is_quoted_with_its_subtype() {
     );
     let report = place.run(&["review", "draft.md", "--format", "json"]).assert_code(0).json();
     assert_eq!(report["deliberators"][2]["round1"]["status"], "failed");
-    let shown = place.run(&["show", &place.only_run()]).assert_code(0).stdout;
+    let shown = place.run(&["show", &place.only_run(), "--full"]).assert_code(0).stdout;
     let words = shown.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains("reports an error: error_max_turns: after 5 turns"), "{shown}");
 }

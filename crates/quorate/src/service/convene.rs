@@ -35,7 +35,7 @@ use report::Decision;
 /// An assembly to convene, and its settings.
 #[derive(Debug, Clone, Default)]
 pub struct ConveneRequest {
-    /// The manifest, or the directory that holds it.
+    /// The manifest, the directory that holds it, or the name of its directory below `assemblies/`.
     pub path: PathBuf,
     /// The workspace's root; `None` searches for it.
     pub root: Option<PathBuf>,

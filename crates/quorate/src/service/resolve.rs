@@ -3,7 +3,7 @@
 //! A flat manifest needs no parent and can replace its leaf. A remark states each difference from the chain; a manifest
 //! that would be less strict is refused.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Report, codes};
@@ -25,7 +25,7 @@ use super::workspace::{find_root, search_start};
 /// The assembly to resolve.
 #[derive(Debug, Clone, Default)]
 pub struct ResolveRequest {
-    /// The manifest, or the directory that holds it.
+    /// The manifest, the directory that holds it, or the name of its directory below `assemblies/`.
     pub path: PathBuf,
     /// The workspace's root; `None` searches for it.
     pub root: Option<PathBuf>,
@@ -84,6 +84,9 @@ pub(crate) fn resolve(
     capabilities: &dyn Capabilities,
 ) -> Result<Resolution, Error> {
     let mut path = absolute(&environment.directory, &request.path);
+    if !path.exists() {
+        path = directory_of_id(environment, request).unwrap_or(path);
+    }
     if path.is_dir() {
         path.push(Doctype::Assembly.file_name().unwrap_or_default());
     }
@@ -114,6 +117,14 @@ pub(crate) fn resolve(
         Some(resolved) => Ok(Resolution { resolved, report: loaded.report, root }),
         None => Err(Error::from_report(ErrorKind::Refused, loaded.report)),
     }
+}
+
+/// The directory `assemblies/<id>` of the workspace, if the request names an assembly by its id alone.
+fn directory_of_id(environment: &Environment, request: &ResolveRequest) -> Option<PathBuf> {
+    let mut parts = request.path.components();
+    let (Some(Component::Normal(id)), None) = (parts.next(), parts.next()) else { return None };
+    let root = find_root(environment, request.root.as_deref(), &environment.directory);
+    Some(root.join("assemblies").join(id)).filter(|directory| directory.is_dir())
 }
 
 impl Resolution {

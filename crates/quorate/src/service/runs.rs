@@ -342,14 +342,14 @@ pub(super) async fn report_of(session: &LedgerSession, history: &History) -> Res
     })
 }
 
-/// The report of the run that an id, a prefix of one or `latest` names, for a view: a run that differs from its records
-/// is a negative answer (exit 1).
+/// The report of the run that an id, a prefix of one, `latest` or a file names, for a view: a run that differs from its
+/// records is a negative answer (exit 1).
 ///
 /// # Errors
 /// As [`load_report()`], and if none or several match.
 #[crate::boxed]
 pub(crate) async fn find_report(session: &LedgerSession, prefix: &str) -> Result<Recorded, Error> {
-    let found = async { load_report(session, &session.find_run(prefix).await?.run).await };
+    let found = async { load_report(session, &session.find_run_or_file(prefix).await?.run).await };
     found.await.map_err(Error::corrupt_as_refused)
 }
 
@@ -382,16 +382,16 @@ pub(crate) async fn decided_before_interruption(
     Ok(Some(shown))
 }
 
-/// The error of an interrupted operation; it says how to resume its run.
+/// The error of an interrupted operation; its help is the command that resumes the run.
 pub(crate) fn interrupted(session: &LedgerSession, run: Option<&Name>) -> Error {
-    let message = match run {
-        None => "interrupted before anything was asked".to_owned(),
+    let body = match run {
+        None => Body::new("interrupted before anything was asked"),
         Some(run) if session.environment.keeps_ledgers => {
-            format!("interrupted; what was answered is kept: {}", session.resume_command(run))
+            Body::new("interrupted; the answers so far are recorded").help(session.resume_command(run))
         }
-        Some(_) => "interrupted".to_owned(),
+        Some(_) => Body::new("interrupted"),
     };
-    Error::new(ErrorKind::Interrupted, codes::RUN_OPEN, Body::new(message))
+    Error::new(ErrorKind::Interrupted, codes::RUN_OPEN, body)
 }
 
 #[cfg(test)]

@@ -146,7 +146,8 @@ impl Sealer<'_> {
         }
     }
 
-    /// Seals the ledger. Failures become warnings, since no record depends on a seal.
+    /// Seals the ledger. Failures become warnings, since no record depends on a seal. The refusal of a ledger is reported
+    /// once, until it is sealed again; `quorate ledger verify` and `checkpoint` repeat it.
     #[crate::boxed]
     pub async fn seal_or_warn(&self) -> Report {
         // A witness over HTTP gets the same time in addition.
@@ -156,6 +157,7 @@ impl Sealer<'_> {
         };
         let (why, help) = match tokio::time::timeout(limit, Box::pin(self.seal())).await {
             Ok(Ok(done)) => return done.report,
+            Ok(Err(error)) if is_refused(&error) && !self.copies().note_told() => return Report::new(),
             Ok(Err(error)) => {
                 let help = error.report.refusals.first().and_then(|refusal| refusal.body.help.clone());
                 let other = || "run `quorate ledger verify` for details".to_owned();
@@ -299,6 +301,11 @@ impl Sealer<'_> {
 #[crate::boxed]
 pub(crate) async fn close(store: Store) {
     let _ = tokio::time::timeout(CLOSE_TIMEOUT, Box::pin(store.close())).await;
+}
+
+/// Whether the ledger does not extend its checkpoints, or differs from its records.
+fn is_refused(error: &Error) -> bool {
+    error.report.refusals.iter().any(|refusal| refusal.code == codes::LEDGER_CORRUPT)
 }
 
 /// The time limits of an interrupted command for sealing and for closing.

@@ -24,7 +24,7 @@ use quorate_protocol::{Json, Name, Part};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::disk::{display_ledger, display_path, is_inside};
+use super::disk::{absolute, display_ledger, display_path, is_inside};
 use super::environment::Environment;
 use super::error::{Error, error_chain};
 use super::guard::{FileRole, Guard, SQLITE_SUFFIXES, with_suffix};
@@ -222,6 +222,22 @@ impl LedgerSession {
                 ))
             }
         }
+    }
+
+    /// As [`find_run`](Self::find_run); the name of a file that a review or an assembly read stands for the newest run
+    /// about it.
+    ///
+    /// # Errors
+    /// As [`find_run`](Self::find_run).
+    #[crate::boxed]
+    pub async fn find_run_or_file(&self, named: &str) -> Result<RunRow, Error> {
+        let missing = match self.find_run(named).await {
+            Err(error) if error.kind() == super::error::ErrorKind::NotFound => error,
+            found => return found,
+        };
+        let path = absolute(&self.environment.directory, Path::new(named));
+        let (path, below) = (path.to_string_lossy(), display_path(&self.environment, &path));
+        self.store.newest_on([named, &below, &path]).await?.ok_or(missing)
     }
 
     /// As [`find_run`](Self::find_run), to append to the run. Only the ledger that a run was recorded in may append to
