@@ -61,7 +61,7 @@ const MAX_BLOCKING_THREADS: usize = 2_048;
     about,
     propagate_version = true,
     help_template = help::template(&Command::augment_subcommands(clap::Command::new(""))),
-    after_help = "Start here:\n  quorate review examples/launch-post.md\n  quorate init council\n\nEvery diagnostic has a page: quorate explain CODE"
+    after_help = "Start here:\n  quorate review --example\n  quorate init council\n\nEvery diagnostic has a page: quorate explain CODE"
 )]
 struct Arguments {
     /// Trust, for this command, what workspace files would run or send; see `quorate trust`

@@ -20,6 +20,9 @@ use super::service::workspace::find_root;
 
 const CONFIGURATION: &str = include_str!("init/quorate.toml");
 
+/// The name and the text of the example that `quorate review --example` reviews and `quorate init council` writes.
+pub const EXAMPLE_DRAFT: (&str, &str) = ("example_blog_post.md", include_str!("init/draft.md"));
+
 /// The operator that receives advice.
 pub const ADVISED_OPERATOR: &str = "assistant";
 
@@ -28,7 +31,8 @@ const MAX_NAME_CHARS: usize = 64;
 /// The kinds of manifests besides a council.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InitTemplate {
-    /// An ASSEMBLY.md and a persona for each member; for advisory mode also the operator that it advises.
+    /// An ASSEMBLY.md, a persona for each member and an example of its subject; for advisory mode also the operator that
+    /// it advises.
     Assembly(Mode),
     /// A PERSONA.md.
     Persona,
@@ -69,7 +73,7 @@ impl Quorate {
         let dir = &self.absolute(dir)?;
         let mut files = vec![
             (dir.join("council.yaml"), include_str!("init/council.yaml").to_owned()),
-            (dir.join("drafts/example_blog_post.md"), include_str!("init/draft.md").to_owned()),
+            (dir.join("drafts/example_blog_post.md"), EXAMPLE_DRAFT.1.to_owned()),
         ];
         let prompts = council::built_in_prompts();
         files.extend(prompts.map(|(name, text)| (dir.join(format!("prompts/{name}.md")), text.to_owned())));
@@ -126,7 +130,13 @@ impl Quorate {
                     let path = format!("operators/{ADVISED_OPERATOR}/OPERATOR.md");
                     file(path, include_str!("init/operator.md"), ADVISED_OPERATOR)
                 });
-                let others = members.iter().map(|slug| persona(slug)).chain(advised).collect();
+                let subject = match mode {
+                    Mode::Advisory => include_str!("init/conversation.md"),
+                    Mode::Voting | Mode::Peer | Mode::Hierarchy => include_str!("init/proposal.md"),
+                };
+                let subject = file(format!("assemblies/{name}/example.md"), subject, name);
+                let others =
+                    members.iter().map(|slug| persona(slug)).chain(advised).chain([subject]).collect();
                 (file(format!("assemblies/{name}/ASSEMBLY.md"), text, name), others)
             }
             InitTemplate::Persona => (persona(name), Vec::new()),

@@ -23,7 +23,7 @@ use super::events::{Interruption, Run};
 use super::jobs::Reporter;
 use super::service::artifact::{self, Artifact, Draft};
 use super::service::disk::{self, FileEntry, display_path};
-use super::service::report::Review;
+use super::service::report::{Review, verdict_exit_code};
 use super::service::resume::ResumeRequest;
 use super::service::review::{self, ReviewInput};
 use super::service::run_spec::{RunOptions, RunSpec};
@@ -482,19 +482,19 @@ impl SweepRun {
 }
 
 impl Sweep {
-    /// 0 if everything due was judged, 3 if something is INCOMPLETE or failed, 130 after an interruption.
-    pub fn exit_code(&self) -> u8 {
-        let is_bad = |file: &SweptFile| match &file.outcome {
-            SweptOutcome::Judged { verdict, .. } => *verdict == Verdict::Incomplete,
+    /// 3 if a file is INCOMPLETE or failed, else the code of the worst verdict of this sweep that is at least `fail_on`, else
+    /// 0; 130 after an interruption.
+    pub fn exit_code(&self, fail_on: Verdict) -> u8 {
+        let (least, incomplete) = (verdict_exit_code(fail_on), verdict_exit_code(Verdict::Incomplete));
+        let code = |file: &SweptFile| match &file.outcome {
+            SweptOutcome::Judged { verdict, .. } => verdict_exit_code(*verdict),
             // It was queued before, and a dead task does not continue by itself.
-            SweptOutcome::Queued { state, .. } => *state == "dead",
-            SweptOutcome::Failed { .. } => true,
-            _ => false,
+            SweptOutcome::Queued { state: "dead", .. } | SweptOutcome::Failed { .. } => incomplete,
+            _ => 0,
         };
-        match () {
-            () if self.is_interrupted => ErrorKind::Interrupted.code(),
-            () if self.files.iter().any(is_bad) => 3,
-            () => 0,
+        match self.is_interrupted {
+            true => ErrorKind::Interrupted.code(),
+            false => self.files.iter().map(code).filter(|code| *code >= least).max().unwrap_or(0),
         }
     }
 

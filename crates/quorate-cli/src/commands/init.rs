@@ -32,7 +32,7 @@ enum InitCommand {
         #[arg(value_name = "DIR", default_value = ".")]
         dir: PathBuf,
     },
-    /// A commented ASSEMBLY.md and a persona for each of its members
+    /// A commented ASSEMBLY.md, a persona for each of its members and an example to convene them on
     Assembly {
         /// How its members decide; without it the terminal asks
         #[arg(long, value_name = "MODE", value_parser = mode)]
@@ -166,8 +166,20 @@ fn manifest(
         terminal.hint(&format!("advice goes to `{advised}`: `quorate weave {advised}` shows its prompt"));
     }
     if let Some(main) = written.done.first() {
-        let next = if matches!(template, InitTemplate::Assembly(_)) { "resolve" } else { "check" };
-        terminal.hint(&format!("next: quorate {next} {}", quorate.display_path(main)));
+        let shown = |path: &Path| quorate.display_path(path);
+        let next = match (template, main.parent()) {
+            (InitTemplate::Assembly(mode), Some(dir)) => {
+                let subject = match mode {
+                    Mode::Advisory => "conversation",
+                    Mode::Voting => "proposal",
+                    Mode::Peer => "topic",
+                    Mode::Hierarchy => "request",
+                };
+                format!("convene {} --{subject} {}", shown(dir), shown(&dir.join("example.md")))
+            }
+            _ => format!("check {}", shown(main)),
+        };
+        terminal.hint(&format!("next: quorate {next}"));
     }
     Ok(())
 }

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use clap::Args;
+use clap::builder::TypedValueParser;
 use quorate::sweep::{JudgedPolicy, SweepMode, SweepRequest};
-use quorate::{Error, Quorate};
+use quorate::{Error, Quorate, Verdict};
 
-use crate::arguments::{HumanOrJson, PathArguments, QueueArguments, ReviewArguments, since};
+use crate::arguments::{HumanOrJson, PathArguments, QueueArguments, ReviewArguments, since, verdict_parser};
 use crate::exit::{Exit, end, warn};
 use crate::progress::{Progress, Shown, SweepProgress};
 use crate::render::extent;
@@ -17,10 +18,11 @@ use crate::terminal::Terminal;
 /// Tier 1 is always reviewed, tier 2 never, tier 3 one in five by a stable hash. Files that this council has judged (same
 /// content, same prompts, executor and policy) are skipped. The number of files is not limited.
 ///
-/// Exits with 0 when every due file was judged, whatever the verdicts, and with 3 when one could not be.
+/// Exits with 0 when every due file was judged, whatever the verdicts, and with 3 when one could not be. With --fail-on, the
+/// worst verdict of this sweep decides: 1 REVISE, 2 HOLD.
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  quorate sweep --since 24h\n  quorate sweep --since all --dry-run\n  quorate sweep --jobs 4 --format json\n  quorate sweep --enqueue --wait --ledger postgres://quorate@db/quorate"
+    after_help = "Examples:\n  quorate sweep --since 24h\n  quorate sweep --since all --dry-run\n  quorate sweep --since all --force --fail-on revise\n  quorate sweep --jobs 4 --format json\n  quorate sweep --enqueue --wait --ledger postgres://quorate@db/quorate"
 )]
 pub(super) struct Arguments {
     /// Only files changed since then: 24h, 7d, a date, or all
@@ -32,6 +34,9 @@ pub(super) struct Arguments {
     /// Only list what would be reviewed, and what that would cost
     #[arg(long, conflicts_with = "enqueue")]
     dry_run: bool,
+    /// Exit with the code of the worst verdict if it is at least this one
+    #[arg(long, value_name = "VERDICT", value_parser = fail_on(), default_value = "incomplete", conflicts_with = "dry_run")]
+    fail_on: Verdict,
     /// Show also the type, the tier and the run of each file
     #[arg(long)]
     full: bool,
@@ -49,12 +54,21 @@ pub(super) struct Arguments {
     places: PathArguments,
 }
 
+fn fail_on() -> impl TypedValueParser<Value = Verdict> {
+    verdict_parser([
+        (Verdict::Revise, "Any verdict but SHIP fails"),
+        (Verdict::Hold, "REVISE passes, too"),
+        (Verdict::Incomplete, "Only INCOMPLETE and unreadable files fail"),
+    ])
+}
+
 pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Exit {
     let format = arguments.format.into();
     end(sweep(arguments, quorate, terminal).await, format, terminal)
 }
 
 async fn sweep(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Result<Exit, Error> {
+    let fail_on = arguments.fail_on;
     let request = SweepRequest {
         since_ms: since(&arguments.since, quorate.now_ms())?,
         judged: if arguments.force { JudgedPolicy::Repeat } else { JudgedPolicy::Skip },
@@ -97,5 +111,5 @@ async fn sweep(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> 
             }
         });
     }
-    Ok(Exit::verdict(swept.exit_code()))
+    Ok(Exit::verdict(swept.exit_code(fail_on)))
 }

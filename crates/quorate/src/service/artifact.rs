@@ -177,7 +177,7 @@ pub(crate) fn from_bytes(
         std::io::ErrorKind::NotFound => Error::not_found(
             codes::ARTIFACT_MISSING,
             Body::new(format!("cannot read {shown}: the file does not exist"))
-                .help("pass a file that exists, or `-` for standard input"),
+                .help("pass a file that exists, or try `quorate review --example`"),
         ),
         _ => Error::configuration(
             codes::ARTIFACT_UNREADABLE,
