@@ -79,7 +79,7 @@ fn prompts() -> Result<Vec<Prompt>, Failure> {
     let text =
         std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/launch-post.md"))?;
     let council = built_in_council();
-    let mut protocol = Council::new(Setup::from_manifest(&council, VerdictPolicy::Seed));
+    let mut protocol = Council::new(Setup::from_manifest(&council, VerdictPolicy::Seed.into()));
     let layout = Layout { nonce: "0".repeat(16) };
     let part = Part::new(PartKind::Artifact, "launch-post.md", text);
     let opened =
