@@ -406,3 +406,21 @@ fn what_members_do_not_see_is_said() {
     }
     assert_eq!(place.runs().len(), 3, "{:?}", place.runs());
 }
+
+/// C14: a council's own table decides, its record names the row, the run replays, and `show` names the row.
+#[test]
+fn a_councils_own_policy_decides_and_replays() {
+    let place = TestDir::scripted(&all_ship_except(
+        json!({"r2/skeptic": {"would_block": true, "irreducible": false}}),
+    ));
+    let policy = "policy:\n  - {if: {block_by: [skeptic]}, then: HOLD}\n  - {then: SHIP}\n";
+    place.write("council.yaml", format!("{COUNCIL}{policy}"));
+    let report = place.run(&["review", "draft.md", "--format", "json"]).assert_code(2).json();
+    let id = report["policy"].as_str().expect("a policy");
+    assert!(id.starts_with("table/"), "{id}");
+    assert!(report["because"].as_str().is_some_and(|because| because.contains(", row 1, makes that HOLD")));
+    place.run(&["replay", "latest"]).assert_code(0);
+    let shown = place.run(&["show", "latest", "--full"]).assert_code(0).stdout;
+    assert!(shown.contains("own policy, row 1"), "{shown}");
+    place.run(&["review", "draft.md", "--policy", "lenient"]).assert_code(0);
+}
