@@ -88,14 +88,14 @@ fn a_class_that_is_mistyped_skips_no_veto() {
         (&report["terminal"], &report["decision"]["contribution"][0]["member"]),
         (&json!(true), &json!("bea"))
     );
-    let shown = place.run(&["show", report["run"].as_str().unwrap()]).assert_code(0);
+    let shown = place.run(&["show", report["run"].as_str().unwrap(), "--full"]).assert_code(0);
     tells(&shown, "Decided alone");
     // Without a class it does not, and that is at the top.
     let report = convene(&place, "--proposal", &[]).assert_code(0).json();
     let note = "No class is said, so these rules do not count: `veto` (security).";
     assert!(report["notes"].as_array().unwrap().contains(&json!(note)), "{report:#}");
     assert_eq!(report["terminal"], false);
-    let shown = place.run(&["show", report["run"].as_str().unwrap()]).assert_code(0).stdout;
+    let shown = place.run(&["show", report["run"].as_str().unwrap(), "--full"]).assert_code(0).stdout;
     assert!(shown.lines().take(4).collect::<Vec<_>>().join(" ").contains("No class is said"), "{shown}");
     let plan = place.run(&["convene", "ASSEMBLY.md", "--proposal", "subject.md", "--dry-run"]).assert_code(0);
     tells(&plan, "these rules do not count: `veto` (security)");
@@ -118,7 +118,7 @@ fn a_veto_of_a_member_that_is_not_asked_is_not_reported_as_withheld() {
         (&["--class", "budget"], "cyd not asked on the class budget"),
     ] {
         let run = convene(&place, "--proposal", more).json()["run"].as_str().unwrap().to_owned();
-        let shown = place.run(&["show", &run]);
+        let shown = place.run(&["show", &run, "--full"]);
         tells(&shown, why);
         // The first lines also report it.
         let top = shown.stdout.lines().take(5).collect::<Vec<_>>().join(" ");

@@ -54,11 +54,11 @@ fn a_call_that_does_not_fit_is_not_made_and_more_money_takes_the_run_up() {
     assert_eq!(calls, 6);
     assert_eq!(review.assert_code(3).json()["spent"]["calls"], json!(calls));
     place
-        .run(&["show", &run])
+        .run(&["show", &run, "--full"])
         .assert_stdout_contains("a call costs up to US$ 0.01")
         .assert_stdout_contains("(`budget.money`)");
     // The suggested command works.
-    let told = place.run(&["show", &run]).stdout;
+    let told = place.run(&["show", &run, "--full"]).stdout;
     assert!(told.contains(&format!("quorate resume {run} --max-money \"0.021 USD\"")), "{told}");
     let resumed = json_of(&place, &["resume", &run, "--max-money", "0.021 USD"]).assert_code(0).json();
     assert_eq!(resumed["spent"]["calls"], json!(model.requests().len()), "earlier calls count");

@@ -247,7 +247,7 @@ fn a_changed_request_fails_and_names_what_differs() {
     let report = player.run(&["review", "draft.md", "--format", "json"]).assert_code(3).json();
     assert_eq!((&report["verdict"], &report["model_asked"]), (&json!("INCOMPLETE"), &json!(false)));
     let run = report["run"].as_str().unwrap();
-    let shown = player.run(&["show", run]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    let shown = player.run(&["show", run, "--full"]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(shown.contains("(4 recorded answers are missing; no model was asked)"), "{shown}");
     assert!(!shown.contains("nothing found") && !shown.contains("judged"), "{shown}");
     assert_eq!(report["notes"][0], "4 recorded answers are missing; no model was asked.");

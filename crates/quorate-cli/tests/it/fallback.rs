@@ -158,7 +158,7 @@ fn a_stand_in_answers_for_a_service_that_is_down_and_every_view_says_so() {
         (&opened["executors"][0]["name"], &opened["stand_ins"][0]["name"]),
         (&json!("opus"), &json!("local"))
     );
-    let shown = place.run(&["show", run]).assert_code(0);
+    let shown = place.run(&["show", run, "--full"]).assert_code(0);
     shown.assert_stdout_contains("answered by local, standing in for opus: ");
     let audit = place.run(&["audit", "--format", "json"]).assert_code(0).json();
     assert!(audit.to_string().contains("\"local\""), "{audit}");
@@ -293,7 +293,7 @@ fn without_an_answer_every_reason_is_given() {
         (Server::start(DOWN), Server::start(Reply::Error(401, r#"{"error": {"message": "who?"}}"#)));
     let place = place(&one.table("opus", "fallback = [\"local\"]"), &two.table("local", ""), "");
     let report = review(&place, &[]).assert_code(3).json();
-    let shown = place.run(&["show", report["run"].as_str().unwrap()]).stdout;
+    let shown = place.run(&["show", report["run"].as_str().unwrap(), "--full"]).stdout;
     assert!(shown.contains("no answer from local, standing in for opus"), "{shown}");
     assert!(!shown.contains("answered by"), "{shown}");
     let message = report["deliberators"][0]["round1"]["failure"]["message"].as_str().unwrap().to_owned();

@@ -99,7 +99,7 @@ fn a_question_decides_what_a_text_says() {
             (&json!("question"), &json!("decide-1"), &json!(0.93), &json!("hit"))
         );
         assert_eq!(records::of_kind(&records, "violation")[0]["probability"], 0.93);
-        assert!(place.run(&["show", &run]).stdout.contains("probability 0.93"));
+        assert!(place.run(&["show", &run, "--full"]).stdout.contains("probability 0.93"));
         let sent = server.requests().len();
         assert_eq!(sent, 2);
         place.run(&["replay", &run]).assert_code(0);

@@ -176,7 +176,7 @@ fn a_review_needs_an_address_and_no_file() {
     );
     assert_eq!((&skeptic["spent"]["calls"], &skeptic["spent"]["tokens_in"]), (&json!(2), &json!(2000)));
     assert_eq!(report["adjudicator"]["spent"]["calls"], 1);
-    let shown = place.run(&["show", "latest"]).assert_code(0).stdout;
+    let shown = place.run(&["show", "latest", "--full"]).assert_code(0).stdout;
     assert!(shown.contains("Who was asked") && shown.contains("2,000"), "{shown}");
     // An estimate states how long that took; for another model, nothing is known.
     let dry = |executor: &str| {

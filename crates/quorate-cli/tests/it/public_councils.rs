@@ -76,7 +76,7 @@ fn what_public_prompts_ask_for_reaches_brief_log_and_output() {
     );
     let run = report["run"].as_str().expect("an id");
     for format in ["human", "markdown"] {
-        let shown = place.run(&["show", run, "--format", format]).assert_code(0).stdout;
+        let shown = place.run(&["show", run, "--full", "--format", format]).assert_code(0).stdout;
         for said in [
             "The price has no source.",
             "A buyer asks for the price list.",
@@ -385,7 +385,7 @@ fn an_open_run_whose_draft_changed_is_closed_as_superseded() {
         listed(&place, &["--verdict", "superseded"]),
         [("draft.md".to_owned(), "SUPERSEDED".to_owned())]
     );
-    let shown = place.run(&["show", &open]).assert_code(0).stdout;
+    let shown = place.run(&["show", &open, "--full"]).assert_code(0).stdout;
     assert!(shown.starts_with("SUPERSEDED") && !shown.contains("resume"), "{shown}");
     place.run(&["resume", &open]).assert_code(5).assert_stderr_contains("SUPERSEDED");
     place.run(&["replay", &open]).assert_code(0);

@@ -64,7 +64,7 @@ fn the_answer_of_most_samples_counts_and_every_view_shows_the_spread() {
     let recorded = consultations(&place, &report["run"], "skeptic");
     assert_eq!((&recorded[1]["samples"], &recorded[1]["attempts"]), (&spread, &json!(3)));
     let run = report["run"].as_str().unwrap();
-    for format in [&["show", run][..], &["show", run, "--format", "markdown"]] {
+    for format in [&["show", run, "--full"][..], &["show", run, "--format", "markdown", "--full"]] {
         place.run(format).assert_code(0).assert_stdout_contains("2 of 3 samples block");
     }
     place.run(&["replay", run]).assert_code(0);

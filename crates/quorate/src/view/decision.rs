@@ -90,7 +90,11 @@ impl Decision {
         doc.begin_section();
         match self.mode {
             Mode::Voting => self.add_vote(&mut doc, Extent::Screen),
-            Mode::Advisory => self.add_guidance(&mut doc, Extent::Screen),
+            Mode::Advisory => {
+                self.add_guidance(&mut doc, Extent::Screen);
+                let operators = self.operators.as_deref().unwrap_or_default();
+                doc.line(format!("Advice {}.", describe_operators(operators)));
+            }
             Mode::Peer => self.add_discussion(&mut doc, Extent::Screen),
             Mode::Hierarchy => doc.append(hierarchy::root(self)),
         }
