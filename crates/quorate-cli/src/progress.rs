@@ -8,12 +8,13 @@ pub(crate) mod swarm;
 use std::io::IsTerminal as _;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use council::{CouncilBoard, Look, SweepBoard};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use quorate::sweep::{SweepObserver, SweptFile};
 use quorate::{Error, Event, Observer, Run};
+use tokio::time::Instant;
 
 use crate::environment;
 use crate::interrupt::{Interrupted, interrupt_next, until_interrupted};

@@ -2,10 +2,11 @@
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anstyle::{AnsiColor, Style};
 use quorate::{Caps, Event, Money, Name, Status};
+use tokio::time::Instant;
 
 use super::{Board, Glyphs, LASTING};
 use crate::render::layout::{one_line, truncate};
