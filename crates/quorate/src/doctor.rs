@@ -26,9 +26,9 @@ use serde_json::{Map, json};
 
 use super::builder::Quorate;
 use super::error::{Error, ErrorKind};
-use super::service::disk::{display_ledger, display_path};
+use super::service::disk::{display_ledger, display_path, shell_quoted};
 use super::service::environment::{Environment, NatsServers};
-use super::service::executor::{self, SelectedBy, SelectedExecutor};
+use super::service::executor::{self, NamedExecutor, SelectedBy, SelectedExecutor};
 use super::service::run_spec::RunOptions;
 use super::service::session::{self, LedgerSession};
 use super::service::trust::{self, Permit};
@@ -289,7 +289,7 @@ impl Quorate {
                     } else {
                         "fix what the message names"
                     };
-                    format!("{first}, and run `quorate models {executor}` again")
+                    format!("{first}, and run `quorate models {}` again", shell_quoted(executor))
                 }
             };
             let body = Body::new(format!("cannot list the models of `{executor}`: {why}")).help(help);
@@ -309,7 +309,8 @@ const NO_LIST: &str = "this kind of executor has no list of models";
 /// The executor that lists models: without its stand-ins, and with any model if it names none.
 fn lister(workspace: &Workspace, name: &str) -> Result<SelectedExecutor, Error> {
     let (registry, config) = (&workspace.registry, &workspace.config);
-    let select = |extra| executor::by_name_with(registry, config, name, None, SelectedBy::Person, extra);
+    let named = NamedExecutor::by_person(name);
+    let select = |extra| executor::by_name_with(registry, config, named, extra);
     let any = Map::from_iter([("model".to_owned(), json!("any"))]);
     let mut built = select(Map::new()).or_else(|refused| select(any).map_err(|_| refused))?;
     built.stand_ins.clear();
@@ -393,8 +394,8 @@ fn playbooks(environment: &Environment, places: &PathOverrides) -> Option<Doctor
     let never_gated: Vec<&str> =
         books.filter(|book| library.gating(book).is_never_gated()).map(|book| &*book.playbook.slug).collect();
     let more = match &*never_gated.join(", ") {
-        "" => "`quorate check` says what to do".to_owned(),
-        slugs => format!("{NEVER_GATED}: {slugs}; `quorate check` says what to do"),
+        "" => "`quorate check .` says what to do".to_owned(),
+        slugs => format!("{NEVER_GATED}: {slugs}; `quorate check .` says what to do"),
     };
     if let Some(refusal) = report.refusals.first() {
         return Some(failed("playbooks", format!("{}; {more}", refusal.body.message)));

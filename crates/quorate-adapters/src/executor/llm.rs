@@ -20,6 +20,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use quorate_diagnostics::text::shell_quoted;
 use quorate_kernel::budget::most_tokens;
 use quorate_kernel::ports::executor::{
     About, Admission, CallLimit, ConfigError, Executor, Failure, Inspection, Invocation, Notes, Reply, Retry,
@@ -90,7 +91,7 @@ impl Llm {
         fixed.retain(|(name, _)| *name != "content-type");
         let call = Call { client, service, key: key.as_ref(), deadline };
         let other = self.config.other_address();
-        let hint = other.map(|other| format!("try `quorate models {other}`"));
+        let hint = other.map(|other| format!("try `quorate models {}`", shell_quoted(&other)));
         let list = call.get(models_path(wire), &fixed).await.map_err(|mut failed| {
             let lacks_api = failed.fault.as_deref().is_some_and(adapt::lacks_api);
             failed.add_hint(hint.clone().filter(|_| lacks_api));
@@ -318,7 +319,7 @@ impl Llm {
         let is_unknown = fault.kind == fault::FaultKind::UnknownModel;
         let other = self.config.other_address().filter(|_| adapt::lacks_api(fault));
         if is_unknown && other.is_none() {
-            return Some(format!("`quorate models {}` lists the models", self.name));
+            return Some(format!("`quorate models {}` lists the models", shell_quoted(&self.name)));
         }
         other.map(|other| format!("the address may be `{other}`"))
     }

@@ -8,6 +8,7 @@ use quorate::doctor::{DoctorRequest, ModelService};
 use quorate::provision::ProvisionRequest;
 use quorate::view::Doc;
 use quorate::{Error, Quorate, Report};
+use quorate_diagnostics::text::shell_quoted;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -228,8 +229,8 @@ pub(super) async fn run_models(arguments: ModelsArguments, quorate: &Quorate, te
         if let Some(model) = models.first().filter(|_| format == HumanOrJson::Human) {
             let service = executor.split('#').next().unwrap_or(&executor);
             let asks = match service.contains("://") {
-                true => format!("'{service}#{model}'"),
-                false => format!("{service} --model '{model}'"),
+                true => shell_quoted(&format!("{service}#{model}")),
+                false => format!("{service} --model {}", shell_quoted(model)),
             };
             terminal.hint(&format!("`quorate review FILE --executor {asks}` asks one of them"));
         }

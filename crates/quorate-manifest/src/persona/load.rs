@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use quorate_diagnostics::codes::{self, WarningCode};
+use quorate_diagnostics::text::shell_quoted;
 use quorate_diagnostics::{Body, Report};
 
 use super::Persona;
@@ -162,7 +163,8 @@ impl Loader<'_> {
                 let first = loaded.report.refusals.first();
                 let related = first
                     .and_then(|refusal| Some((refusal.body.place.clone()?, refusal.body.message.clone())));
-                let help = Some(format!("correct it first: `quorate check {}`", self.display_name(location)));
+                let shown = shell_quoted(&self.display_name(location));
+                let help = Some(format!("correct it first: `quorate check {shown}`"));
                 Err(Box::new(PersonaLookupError {
                     reason: format!("`{}` is refused", self.display_name(location)),
                     help,

@@ -4,6 +4,7 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use quorate_adapters::Resolver;
+pub(crate) use quorate_diagnostics::text::shell_quoted;
 use quorate_ledger::files;
 use quorate_ledger::store::address::StoreAddress;
 use quorate_manifest::{Source, workspace};
@@ -451,15 +452,6 @@ pub(crate) fn find_outermost(start: &Path, name: &str) -> Option<PathBuf> {
 /// it must be refused when it is read, not skipped.
 pub(crate) fn entry_exists(path: &Path) -> bool {
     path.symlink_metadata().is_ok()
-}
-
-/// A path quoted for a shell.
-pub(crate) fn shell_quoted(path: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || matches!(c, '/' | '.' | '_' | '-' | '+' | ',' | ':' | '@');
-    match !path.is_empty() && path.chars().all(plain) && !path.starts_with('-') {
-        true => path.to_owned(),
-        false => format!("'{}'", path.replace('\'', r"'\''")),
-    }
 }
 
 /// Whether a path is below a root by its name, but leads out by a link.

@@ -24,7 +24,7 @@ use quorate_protocol::{Json, Name, Part};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::disk::{absolute, display_ledger, display_path, is_inside};
+use super::disk::{absolute, display_ledger, display_path, is_inside, shell_quoted};
 use super::environment::Environment;
 use super::error::{Error, error_chain};
 use super::guard::{FileRole, Guard, SQLITE_SUFFIXES, with_suffix};
@@ -189,11 +189,8 @@ impl LedgerSession {
     }
 
     /// The run that an id, a unique prefix of one, or [`LATEST`] names.
-    ///
-    /// # Errors
-    /// If none or several match.
     #[crate::boxed]
-    pub async fn find_run(&self, prefix: &str) -> Result<RunRow, Error> {
+    async fn find_by_prefix(&self, prefix: &str) -> Result<RunRow, Error> {
         if prefix == LATEST
             && let Some(run) = self.store.runs(1).await?.pop()
         {
@@ -224,14 +221,14 @@ impl LedgerSession {
         }
     }
 
-    /// As [`find_run`](Self::find_run); the name of a file that a review or an assembly read stands for the newest run
-    /// about it.
+    /// The run that an id, a unique prefix of one, or [`LATEST`] names; the name of a file that a review or an assembly
+    /// read stands for the newest run about it.
     ///
     /// # Errors
-    /// As [`find_run`](Self::find_run).
+    /// If none or several match.
     #[crate::boxed]
-    pub async fn find_run_or_file(&self, named: &str) -> Result<RunRow, Error> {
-        let missing = match self.find_run(named).await {
+    pub async fn find_run(&self, named: &str) -> Result<RunRow, Error> {
+        let missing = match self.find_by_prefix(named).await {
             Err(error) if error.kind() == super::error::ErrorKind::NotFound => error,
             found => return found,
         };
@@ -250,8 +247,7 @@ impl LedgerSession {
         let run = self.find_run(prefix).await?.run;
         if self.store.is_imported(&run).await? {
             let body = Body::new(format!("cannot add to run {run}: it was imported from another ledger"));
-            let help =
-                "add to it in the ledger that recorded it; `quorate show` and `quorate replay` work here";
+            let help = "add to it in the ledger that recorded it; `quorate show RUN` and `quorate replay RUN` work here";
             return Err(Error::configuration(codes::RUN_IMPORTED, body.help(help)));
         }
         Ok(run)
@@ -330,10 +326,8 @@ impl LedgerSession {
                 environment.redactor.set(self.workspace.redaction.redactor.clone());
                 loaded.is_ok_and(|loaded| is_ours(&loaded.ledger))
             };
-            match is_default {
-                true => String::new(),
-                false => format!(" --ledger {}", display_ledger(environment, &self.workspace.ledger)),
-            }
+            let ledger = display_ledger(environment, &self.workspace.ledger);
+            if is_default { String::new() } else { format!(" --ledger {}", shell_quoted(&ledger)) }
         })
     }
 

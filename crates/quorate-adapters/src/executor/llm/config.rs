@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use quorate_diagnostics::text::shell_quoted;
 use quorate_kernel::ports::executor::{ConfigError, Settings};
 use quorate_protocol::Json;
 use serde_json::Map;
@@ -151,7 +152,7 @@ impl Config {
                 Some(preset) => format!("write `{}:MODEL`, or set `model`", preset.name),
                 None => format!("set `model` in `[executors.{name}]`"),
             };
-            let list = preset.filter(|_| own_host).map_or(name, |preset| preset.name);
+            let list = shell_quoted(preset.filter(|_| own_host).map_or(name, |preset| preset.name));
             let help = format!("{write}; `quorate models {list}` lists the models");
             return Err(ConfigError::for_key("model", "no model is named").with_help(help));
         };
