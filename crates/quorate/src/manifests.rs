@@ -640,7 +640,10 @@ fn collect_files(
 ) -> Result<Vec<WorkspaceFiles>, Error> {
     let mut works: BTreeMap<PathBuf, BTreeMap<WorkspacePath, Discovery>> = BTreeMap::new();
     for path in paths {
-        let named = absolute(&environment.directory, path);
+        let mut named = absolute(&environment.directory, path);
+        if !named.exists() {
+            named = workspace::by_name(environment, root, path, &NAMED_MANIFESTS).unwrap_or(named);
+        }
         let (start, files) = match std::fs::metadata(&named) {
             Ok(metadata) if metadata.is_dir() => {
                 let found = disk::walk(&named).map_err(|error| unreadable(path, &error))?;
@@ -666,6 +669,10 @@ fn collect_files(
     }
     Ok(works.into_iter().map(|(root, files)| WorkspaceFiles { root, files }).collect())
 }
+
+/// Where `quorate init` writes a manifest with a name, with `*` in place of the name.
+const NAMED_MANIFESTS: [&str; 5] =
+    ["assemblies/*", "personas/*", "playbooks/*.md", "runtimes/*.yaml", "operators/*"];
 
 fn is_candidate(path: &Path) -> bool {
     path.file_name().is_some_and(|name| check::is_candidate(&name.to_string_lossy()))

@@ -12,7 +12,7 @@ use quorate_diagnostics::{Body, Report, codes};
 use quorate_kernel::entropy::sha256_hex;
 use quorate_kernel::record::HiddenText;
 
-use super::disk::{self, absolute, entry_exists, find_outermost};
+use super::disk::{self, absolute, entry_exists, find_outermost, shell_quoted};
 use super::environment::Environment;
 use super::error::{Error, ErrorKind};
 use super::hidden_text;
@@ -99,11 +99,14 @@ pub(crate) fn read(draft: &Draft, directory: &Path) -> Result<Artifact, Error> {
             }
             let path = directory.join(file);
             refuse_link_out(&path, directory, &file.display().to_string())?;
-            let bytes = match path.is_dir() {
-                true => Err(std::io::Error::other("it is a directory")),
-                false => disk::read_up_to(&path, MAX_BYTES),
-            };
-            (file.display().to_string(), Some(path), bytes)
+            let shown = file.display().to_string();
+            if path.is_dir() {
+                let body = Body::new(format!("cannot read {shown}: it is a directory"));
+                let texts = shell_quoted(&file.join("**/*.md").display().to_string());
+                let help = format!("run `quorate review {texts}` to review the texts in it");
+                return Err(Error::configuration(codes::ARTIFACT_UNREADABLE, body.help(help)));
+            }
+            (shown, Some(path.clone()), disk::read_up_to(&path, MAX_BYTES))
         }
     };
     from_bytes(shown, path, bytes)

@@ -3,7 +3,7 @@
 //! A flat manifest needs no parent and can replace its leaf. A remark states each difference from the chain; a manifest
 //! that would be less strict is refused.
 
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use quorate_diagnostics::{Body, Report, codes};
@@ -20,7 +20,7 @@ use super::disk::absolute;
 use super::environment::Environment;
 use super::error::{Error, ErrorKind};
 use super::manifests::{Manifests, file_not_found};
-use super::workspace::{find_root, search_start};
+use super::workspace::{by_name, find_root, search_start};
 
 /// The assembly to resolve.
 #[derive(Debug, Clone, Default)]
@@ -85,7 +85,8 @@ pub(crate) fn resolve(
 ) -> Result<Resolution, Error> {
     let mut path = absolute(&environment.directory, &request.path);
     if !path.exists() {
-        path = directory_of_id(environment, request).unwrap_or(path);
+        let root = request.root.as_deref();
+        path = by_name(environment, root, &request.path, &["assemblies/*"]).unwrap_or(path);
     }
     if path.is_dir() {
         path.push(Doctype::Assembly.file_name().unwrap_or_default());
@@ -119,14 +120,6 @@ pub(crate) fn resolve(
     }
 }
 
-/// The directory `assemblies/<id>` of the workspace, if the request names an assembly by its id alone.
-fn directory_of_id(environment: &Environment, request: &ResolveRequest) -> Option<PathBuf> {
-    let mut parts = request.path.components();
-    let (Some(Component::Normal(id)), None) = (parts.next(), parts.next()) else { return None };
-    let root = find_root(environment, request.root.as_deref(), &environment.directory);
-    Some(root.join("assemblies").join(id)).filter(|directory| directory.is_dir())
-}
-
 impl Resolution {
     /// Every field with its origin.
     pub fn origins(&self) -> Vec<FieldOrigin> {
@@ -157,7 +150,7 @@ impl Resolution {
         let body = Body::new(format!("`{field}` has no value in this assembly"));
         let body = body.help(match self.nearest(field) {
             Some(near) => format!("did you mean `{near}`?"),
-            None => "`quorate resolve --format json` lists all fields".to_owned(),
+            None => "`quorate resolve FILE --format json` lists all fields".to_owned(),
         });
         Err(Error::new(ErrorKind::NotFound, codes::USAGE, body))
     }

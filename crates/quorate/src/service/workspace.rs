@@ -2,7 +2,7 @@
 //! its workspace: a ledger in a database or elsewhere on the disk, a witness, a log. Files below the root need no
 //! trust, links included.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use quorate_adapters::Resolver;
@@ -575,6 +575,20 @@ pub(crate) fn find_root(environment: &Environment, said: Option<&Path>, start: &
         Some(root) => absolute(&environment.directory, root),
         None => found().unwrap_or_else(|| start.to_owned()),
     }
+}
+
+/// What a name without its folder means: the first of these paths of the workspace that exists, with the name in place of
+/// `*`.
+pub(crate) fn by_name(
+    environment: &Environment,
+    root: Option<&Path>,
+    named: &Path,
+    forms: &[&str],
+) -> Option<PathBuf> {
+    let mut parts = named.components();
+    let (Some(Component::Normal(name)), None) = (parts.next(), parts.next()) else { return None };
+    let (root, name) = (find_root(environment, root, &environment.directory), name.to_str()?);
+    forms.iter().map(|form| root.join(form.replace('*', name))).find(|path| path.exists())
 }
 
 /// The directory where the search for a file's workspace starts: the file's directory if it or a parent has a

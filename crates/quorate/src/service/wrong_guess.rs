@@ -203,10 +203,16 @@ fn mistyped(registry: &Registry, written: &str, tables: &[&str]) -> Option<Strin
 
 /// The name of a model alone.
 fn model(registry: &Registry, written: &str) -> Option<String> {
-    let lower = written.to_ascii_lowercase();
-    let (_, preset) =
-        MODELS.iter().find(|(begins, _)| begins.split('|').any(|begin| lower.starts_with(begin)))?;
-    registry.preset_kind(preset).map(|_| format!("{preset}:{written}"))
+    let right = executor_of(written)?;
+    registry.preset_kind(right.split(':').next()?).map(|_| right)
+}
+
+/// The executor that asks a model, if one service has the models with such names.
+pub(super) fn executor_of(model: &str) -> Option<String> {
+    let lower = model.to_ascii_lowercase();
+    let is_so = |begins: &str| begins.split('|').any(|begin| lower.starts_with(begin));
+    let (_, preset) = MODELS.iter().find(|(begins, _)| is_so(begins)).filter(|(_, one)| !one.is_empty())?;
+    Some(format!("{preset}:{model}"))
 }
 
 fn service(registry: &Registry, plain: &str) -> Option<&'static str> {

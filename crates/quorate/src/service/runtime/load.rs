@@ -70,7 +70,12 @@ pub(super) fn load(
     places: &PathOverrides,
     request: &RuntimeRequest,
 ) -> Result<(LoadedRuntime, Workspace), Error> {
-    let named = absolute(&environment.directory, &request.path);
+    let mut named = absolute(&environment.directory, &request.path);
+    if !named.exists() {
+        let forms = ["runtimes/*.yaml", "runtimes/*"];
+        let known = workspace::by_name(environment, request.root.as_deref(), &request.path, &forms);
+        named = known.unwrap_or(named);
+    }
     let path = match std::fs::metadata(&named) {
         Ok(found) if found.is_dir() => {
             let found = FILE_NAMES.iter().map(|name| named.join(name)).find(|path| path.is_file());
