@@ -347,7 +347,7 @@ impl Conversation {
     pub fn ensure_begun(&self) -> Result<(), Error> {
         let Some(missing) = self.0.runtime.missing_databases.first() else { return Ok(()) };
         let message = format!("the database {} of `{}` does not exist yet", missing.display(), self.id());
-        let help = "run `quorate say` or `quorate run` to begin the conversation";
+        let help = "run `quorate say MANIFEST TEXT` or `quorate run MANIFEST` to begin the conversation";
         Err(Error::new(ErrorKind::NotFound, codes::CONVERSATION_UNKNOWN, Body::new(message).help(help)))
     }
 

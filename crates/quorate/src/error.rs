@@ -120,7 +120,7 @@ impl Error {
     /// A write to a ledger that was opened read-only.
     pub(crate) fn ledger_closed(ledger: &str, why: &str) -> Self {
         let body = Body::new(format!("cannot write to the ledger {ledger}: {why}"));
-        let help = "make it writable or pass another ledger with `--ledger`; `quorate show` and `quorate ledger verify` still read this one";
+        let help = "make it writable or pass another ledger with `--ledger`; `quorate show RUN` and `quorate ledger verify` still read this one";
         Error::configuration(codes::LEDGER_CLOSED, body.help(help))
     }
 

@@ -304,7 +304,7 @@ impl Tool {
         };
         let no_event = |why: String| {
             let body = Body::new(format!("standard input is not an event of {tool}: {why}"));
-            let help = "run `quorate init wiring` to configure the tool's hooks";
+            let help = "run `quorate init wiring TOOL` to configure the tool's hooks";
             Error::new(ErrorKind::InvalidRequest, codes::USAGE, body.help(help))
         };
         if event.len() > Tool::MAX_EVENT_BYTES {

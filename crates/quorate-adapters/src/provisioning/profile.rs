@@ -323,7 +323,7 @@ impl Parser<'_> {
         };
         if items.is_empty() {
             let body = Body::new("`files` is empty, so nothing would be installed");
-            let help = "what is installed already is taken out with `quorate provision uninstall`";
+            let help = "`quorate provision uninstall SLUG` removes what is installed already";
             self.refuse(list.span.clone(), "files", body.help(help));
         }
         if items.len() > MAX_FILES {

@@ -325,7 +325,7 @@ pub(super) async fn repair(writer: &mut LibraryWriter) -> Result<Repairs, Error>
             Error::configuration(codes::PLAYBOOK_UNFINISHED, Body::new(message).help(help))
         };
         let change = PlaybookChange::read(&text, &writer.scope_dir()).map_err(|error| {
-            let help = "if the file is truncated, remove it and run `quorate check`: no part of the change was written";
+            let help = "if the file is truncated, remove it and run `quorate check .`: no part of the change was written";
             unusable(format!("cannot read {plan}: {error}"), help)
         })?;
         // A planted plan must not make another user write files other than playbooks.

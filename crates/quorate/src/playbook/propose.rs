@@ -556,7 +556,8 @@ impl DraftBuilder<'_> {
             let body =
                 Body::new(format!("a proposal must begin in shadow, and this one has `status: {status}`"));
             let body = body.at(document.value_place("status"));
-            let help = "propose it with `status: shadow`, then run `quorate playbook promote`";
+            let help =
+                "propose it with `status: shadow`, then run `quorate playbook promote SLUG --gate GATE`";
             match playbook.status {
                 Status::Active => self.report.refuse(codes::PROMOTION_DENIED, body.help(help)),
                 _ => self.report.refuse(codes::DELTA_INVALID, body),

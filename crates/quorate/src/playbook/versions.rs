@@ -200,7 +200,7 @@ impl VersionedFile {
 
     fn unusable(&self, why: &EditError) -> Error {
         let body = Body::new(format!("cannot edit {}: {why}", self.path.display()));
-        Error::configuration(codes::PLAYBOOK_INVALID, body.help("run `quorate check` to see its errors"))
+        Error::configuration(codes::PLAYBOOK_INVALID, body.help("run `quorate check .` to see its errors"))
     }
 }
 

@@ -128,7 +128,7 @@ async fn try_attest(session: &LedgerSession, run: &Name) -> Result<Attestation, 
     if !replayed.identical {
         return Err(refuse(
             format!("the outcome of run {run} does not follow from its answers"),
-            "see `quorate replay`",
+            "run `quorate replay RUN` to see how they differ",
         ));
     }
     let sealed = ledger::checkpoint(session).await?;
@@ -201,7 +201,7 @@ async fn decided(session: &LedgerSession, history: &History) -> Result<Decided, 
     let undecided = || {
         refuse(
             format!("run {} has no verdict", history.run),
-            "run `quorate resume` to get the missing answers, then attest",
+            "run `quorate resume RUN` to get the missing answers, then attest",
         )
     };
     if is_assembly(history) {

@@ -148,7 +148,7 @@ impl RunList {
             doc.line(match self.is_filtered {
                 true => "No run fits.",
                 false => {
-                    "No runs yet: `quorate review FILE` makes the first. `quorate log` shows conversations."
+                    "No runs yet: `quorate review FILE` makes the first. `quorate log MANIFEST` shows a conversation."
                 }
             });
         }
@@ -241,7 +241,7 @@ pub(crate) async fn open_read_only(
 pub(crate) fn missing_ledger(environment: &Environment, workspace: &Workspace) -> Error {
     let ledger = display_ledger(environment, &workspace.ledger);
     let body = Body::new(format!("the ledger {ledger} does not exist yet"));
-    let help = "run `quorate review` first, or pass a ledger with `--ledger`";
+    let help = "run `quorate review FILE` first, or pass a ledger with `--ledger`";
     Error::not_found(codes::RUN_UNKNOWN, body.help(help))
 }
 
@@ -349,7 +349,7 @@ pub(super) async fn report_of(session: &LedgerSession, history: &History) -> Res
 /// As [`load_report()`], and if none or several match.
 #[crate::boxed]
 pub(crate) async fn find_report(session: &LedgerSession, prefix: &str) -> Result<Recorded, Error> {
-    let found = async { load_report(session, &session.find_run_or_file(prefix).await?.run).await };
+    let found = async { load_report(session, &session.find_run(prefix).await?.run).await };
     found.await.map_err(Error::corrupt_as_refused)
 }
 

@@ -272,7 +272,7 @@ impl OpenRuntime {
         let hold = match self.store.lock_run(&stream).await? {
             LockOutcome::Acquired(held) => held,
             LockOutcome::HeldLocally => {
-                let help = "post to it with `quorate say`, and watch it with `quorate log --follow`";
+                let help = "post to it with `quorate say MANIFEST TEXT`, and watch it with `quorate log MANIFEST --follow`";
                 return Err(busy("process", String::new(), help));
             }
             LockOutcome::HeldRemotely { until_ms } => {
@@ -371,7 +371,8 @@ impl From<turn::TurnError> for Error {
             turn::TurnError::Altered(altered) => conversation::refusal(&altered),
             turn::TurnError::PositionUnknown(message) => Error::configuration(
                 codes::CONVERSATION_LOST,
-                Body::new(message).help("start after the existing turns with `quorate run --from-now`"),
+                Body::new(message)
+                    .help("start after the existing turns with `quorate run MANIFEST --from-now`"),
             ),
         }
     }

@@ -184,7 +184,7 @@ pub(crate) async fn rotate_signing(keys: &WorkspaceKeys) -> Result<KeyRotation, 
         && from != file
     {
         let body = Body::new(format!("the signing key comes from {from}, which this command cannot change"));
-        let help = "put another key there, add it with `quorate keys init`, vouch for it with the old one (`quorate keys vouch`), and revoke the old one";
+        let help = "put another key there, add it with `quorate keys init`, vouch for it with the old one (`quorate keys vouch KEY`), and revoke the old one";
         return Err(Error::configuration(codes::KEY_UNUSABLE, body.help(help)));
     }
     ensure_idle(keys)?;

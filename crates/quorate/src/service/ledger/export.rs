@@ -171,7 +171,7 @@ async fn size_of_note(session: &LedgerSession, since: &str, path: &Path) -> Resu
 }
 
 fn unknown_checkpoint(what: String) -> Error {
-    let help = "run `quorate ledger checkpoint` to print the last one; `quorate ledger verify --since` checks that the ledger extends one";
+    let help = "run `quorate ledger checkpoint` to print the last one; `quorate ledger verify --since CHECKPOINT` checks that the ledger extends one";
     Error::configuration(codes::CHECKPOINT_UNKNOWN, Body::new(what).help(help))
 }
 
@@ -313,8 +313,9 @@ fn import_error(request: &ImportRequest, error: ImportError) -> Error {
         }
         ImportError::Conflict { .. } => Error::configuration(
             codes::IMPORT_CONFLICT,
-            Body::new(format!("cannot import {file}: {error}"))
-                .help("import it into a new ledger with `--ledger`, and compare the run with `quorate show`"),
+            Body::new(format!("cannot import {file}: {error}")).help(
+                "import it into a new ledger with `--ledger`, and compare the run with `quorate show RUN`",
+            ),
         ),
         ImportError::Ledger(error) => error.into(),
     }

@@ -143,7 +143,7 @@ pub(crate) fn author_origin(runtime: &Runtime, by: &str, rule: AuthorRule) -> Re
                     format!("cannot write as `{by}`: it looks like the participant `{id}` of `{runtime}`")
                 }
             };
-            let help = "use another name, or `quorate say --yes` to write in the participant's name and mark the turn";
+            let help = "use another name, or `quorate say MANIFEST TEXT --yes` to write in the participant's name and mark the turn";
             Err(Error::new(
                 ErrorKind::InvalidRequest,
                 codes::AUTHOR_IS_PARTICIPANT,
@@ -321,7 +321,7 @@ pub(crate) async fn state(runtime: &Runtime, participant: &str) -> Result<Map<St
 
 /// What to do about an altered conversation.
 pub(crate) const HELP: &str = "restore the text (`quorate log MANIFEST --records` lists the recorded turns), or continue in a \
-                        conversation at another place, or accept this one with `quorate run --from-now`: then no \
+                        conversation at another place, or accept this one with `quorate run MANIFEST --from-now`: then no \
                         participant sees the existing turns";
 
 /// The refusal of an altered turn.
