@@ -35,7 +35,7 @@ pub struct Configuration {
     /// `early_decision`: end a vote as soon as the missing votes cannot change the result (V7).
     pub early_decision: bool,
     /// `[council.members.*]` by the member's id.
-    pub council_members: BTreeMap<String, CouncilMember>,
+    pub council_members: BTreeMap<String, MemberSettings>,
     /// `[council] tiers`: the executor that says the tier of a text; by default the adjudicator's.
     pub tiers: Option<(String, Place)>,
     /// `[assemblies.*]` by name.
@@ -192,23 +192,6 @@ pub struct Lock {
     pub operators: Option<Vec<String>>,
 }
 
-/// One `[council.members.<id>]` table: what one member of a council is asked through.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CouncilMember {
-    /// The place of the table.
-    pub place: Place,
-    /// `executor`; without it the member has the council's.
-    pub executor: Option<(String, Place)>,
-    /// `model`, in place of the executor's own.
-    pub model: Option<(String, Place)>,
-    /// `fallback`, in place of the executor's own.
-    pub fallback: Option<Fallback>,
-    /// `samples`, in place of the council's own.
-    pub samples: Option<u32>,
-    /// The file's text, which diagnostics quote.
-    pub source: Arc<str>,
-}
-
 /// A `fallback`: the executors that stand in when the service of another one fails, in the order in which they are asked.
 pub type Fallback = Vec<(String, Place)>;
 
@@ -221,15 +204,23 @@ pub struct MemberTable {
     pub own: BTreeMap<String, MemberSettings>,
 }
 
-/// The settings of one member or participant, or of all.
+/// The settings of one member or participant, or of all, in quorate.toml or in the manifest.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct MemberSettings {
     /// `executor`.
     pub executor: Option<(String, Place)>,
-    /// `fallback`.
+    /// `model`, in place of the executor's own; only a council's members have it.
+    pub model: Option<(String, Place)>,
+    /// `runtime`, in place of `executor` and `model`; only in council.yaml.
+    pub runtime: Option<ExecutorTable>,
+    /// `fallback`, in place of the executor's own.
     pub fallback: Option<Fallback>,
-    /// `samples`, of an assembly's members alone.
+    /// `samples`, which participants do not have.
     pub samples: Option<u32>,
+    /// The place of the settings of a council's member.
+    pub place: Place,
+    /// The text of its file, which diagnostics quote.
+    pub source: Arc<str>,
 }
 
 impl MemberTable {

@@ -13,7 +13,7 @@ use std::sync::{Arc, LazyLock};
 use quorate_diagnostics::{Body, Place, codes};
 use serde::{Deserialize, Serialize};
 
-use crate::config::{ExecutorTable, Fallback, parse_secret_pattern};
+use crate::config::{ExecutorTable, MemberSettings, parse_secret_pattern};
 use crate::tree::Field;
 use crate::tree::open::sha256_hex;
 use tiers::TierRules;
@@ -30,12 +30,8 @@ pub struct Council {
     /// At least three, in roster order, with unique ids.
     pub deliberators: Vec<Deliberator>,
     pub adjudicator: Prompt,
-    /// The adjudicator's own `runtime` block.
-    pub adjudicator_runtime: Option<Box<ExecutorTable>>,
-    /// The adjudicator's own `fallback`.
-    pub adjudicator_fallback: Option<Fallback>,
-    /// The adjudicator's `samples`.
-    pub adjudicator_samples: Option<u32>,
+    /// What the adjudicator is asked through.
+    pub adjudicator_settings: Box<MemberSettings>,
     pub protocol: Protocol,
     pub tiers: TierRules,
     pub logging: Logging,
@@ -55,40 +51,21 @@ impl Council {
         self.deliberators.iter().map(|deliberator| &*deliberator.id).chain([ADJUDICATOR])
     }
 
-    /// The `runtime` block of a member alone; `None` where the council's own counts.
-    pub fn runtime_of(&self, member: &str) -> Option<&ExecutorTable> {
-        match member {
-            ADJUDICATOR => self.adjudicator_runtime.as_deref(),
-            _ => self.deliberators.iter().find(|deliberator| &*deliberator.id == member)?.runtime.as_ref(),
-        }
-    }
-
-    /// The `fallback` of a member alone; `None` where its executor's own counts.
-    pub fn fallback_of(&self, member: &str) -> Option<&Fallback> {
-        match member {
-            ADJUDICATOR => self.adjudicator_fallback.as_ref(),
-            _ => self.deliberators.iter().find(|deliberator| &*deliberator.id == member)?.fallback.as_ref(),
-        }
-    }
-
-    /// How many times a member is asked for each answer; `None` for once.
-    pub fn samples_of(&self, member: &str) -> Option<u32> {
-        match member {
-            ADJUDICATOR => self.adjudicator_samples,
-            _ => self.deliberators.iter().find(|deliberator| &*deliberator.id == member)?.samples,
-        }
+    /// The settings of all members, in the order of [`Council::member_ids`].
+    pub fn settings(&self) -> impl Iterator<Item = &MemberSettings> {
+        let own = self.deliberators.iter().map(|deliberator| &deliberator.settings);
+        own.chain([&*self.adjudicator_settings])
     }
 
     /// All executors that stand in for others.
     pub fn stand_ins(&self) -> impl Iterator<Item = &(String, Place)> {
         let of_runtimes = self.runtimes().filter_map(|table| table.fallback.as_ref());
-        of_runtimes.chain(self.member_ids().filter_map(|member| self.fallback_of(member))).flatten()
+        of_runtimes.chain(self.settings().filter_map(|settings| settings.fallback.as_ref())).flatten()
     }
 
     /// All `runtime` blocks: the council's, and those of single members.
     pub fn runtimes(&self) -> impl Iterator<Item = &ExecutorTable> {
-        let own = self.deliberators.iter().filter_map(|deliberator| deliberator.runtime.as_ref());
-        self.runtime.iter().chain(own).chain(self.adjudicator_runtime.as_deref())
+        self.runtime.iter().chain(self.settings().filter_map(|settings| settings.runtime.as_ref()))
     }
 }
 
@@ -100,12 +77,8 @@ pub struct Deliberator {
     /// Recorded with the answers. Only a policy with `block_weight` counts it.
     pub weight: f64,
     pub context: Vec<ContextFile>,
-    /// Its own `runtime` block.
-    pub runtime: Option<ExecutorTable>,
-    /// Its own `fallback`, in place of the executor's.
-    pub fallback: Option<Fallback>,
-    /// How many times it is asked for each answer; `None` for once.
-    pub samples: Option<u32>,
+    /// What it is asked through.
+    pub settings: MemberSettings,
 }
 
 /// A prompt and its path.
@@ -199,15 +172,11 @@ fn assemble_built_in() -> Council {
                 prompt: embedded(id),
                 weight: 1.0,
                 context: Vec::new(),
-                runtime: None,
-                fallback: None,
-                samples: None,
+                settings: MemberSettings::default(),
             })
             .collect(),
         adjudicator: embedded(ADJUDICATOR),
-        adjudicator_runtime: None,
-        adjudicator_fallback: None,
-        adjudicator_samples: None,
+        adjudicator_settings: Box::default(),
         protocol: Protocol::default(),
         tiers: TierRules::default(),
         logging: Logging::default(),
@@ -239,7 +208,7 @@ fn parse_logging(field: Option<Field<'_>>) -> Logging {
     let log_path = fields.read("log_path", Field::non_blank_text).map(PathBuf::from);
     if let Some(field) = fields.optional("archive_dir") {
         let body = Body::new("`archive_dir` has no effect: the ledger keeps every run");
-        let help = "remove `archive_dir`; `quorate show` shows a run";
+        let help = "remove `archive_dir`; `quorate show RUN` shows a run";
         field.warn(codes::FIELD_WITHOUT_EFFECT, body.help(help));
     }
     if let Some(field) = fields.optional("log_format")

@@ -51,13 +51,18 @@ fn reviewed(place: &TestDir, more: &[&str]) -> Vec<String> {
     asked(place, report["run"].as_str().unwrap())
 }
 
+/// The council with more keys for these members.
+fn council_with(members: &[(&str, &str)]) -> String {
+    let add = |council: String, (member, more): &(&str, &str)| {
+        council.replace(&format!("builtin:{member}}}"), &format!("builtin:{member}, {more}}}"))
+    };
+    members.iter().fold(COUNCIL.to_owned(), add)
+}
+
 /// The council with `runtime` blocks for the skeptic and the adjudicator, and one for all.
 fn with_runtimes() -> String {
-    let own = "{type: script, path: answers.json}";
-    let council = COUNCIL
-        .replace("builtin:skeptic}", &format!("builtin:skeptic, runtime: {own}}}"))
-        .replace("builtin:adjudicator}", &format!("builtin:adjudicator, runtime: {own}}}"));
-    format!("{council}runtime: {{type: rubric}}\n")
+    let own = "runtime: {type: script, path: answers.json}";
+    format!("{}runtime: {{type: rubric}}\n", council_with(&[("skeptic", own), ("adjudicator", own)]))
 }
 
 #[test]
@@ -92,6 +97,73 @@ fn each_member_has_the_executor_that_is_nearest_to_it() {
 }
 
 #[test]
+fn an_executor_in_the_council_comes_after_the_members_table_and_before_every_runtime() {
+    // C11
+    let place = place();
+    let named =
+        [("skeptic", "executor: one"), ("evidence", "executor: two"), ("adjudicator", "executor: three")];
+    place.write("council.yaml", format!("{}runtime: {{type: rubric}}\n", council_with(&named)));
+    configure(&place, "[defaults]\nexecutor = \"four\"\n[council.members.evidence]\nexecutor = \"four\"\n");
+    let mixed =
+        ["adjudicator=three", "evidence=four", "skeptic=one", "strategy=rubric", "voice_identity=rubric"];
+    place.run(&["check", "council.yaml"]).assert_code(0);
+    let run = place.review(&["draft.md"])["run"].as_str().unwrap().to_owned();
+    assert_eq!(asked(&place, &run), mixed);
+    place.run(&["replay", &run]).assert_code(0);
+    let estimate = place.run(&["review", "draft.md", "--dry-run", "--format", "json"]).assert_code(0).json();
+    let calls = estimate["total"]["executors"].as_array().unwrap().iter();
+    let calls: Vec<_> = calls.map(|one| (one["executor"].as_str().unwrap(), one["calls"].clone())).collect();
+    assert_eq!(calls, [("one", json!(2)), ("rubric", json!(4)), ("four", json!(2)), ("three", json!(1))]);
+    let doctor = place.run(&["doctor"]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(doctor.contains("skeptic through `one`"), "{doctor}");
+    assert_eq!(
+        reviewed(&place, &["--executor", "four"]),
+        ROSTER_AND_ADJUDICATOR.map(|member| format!("{member}=four"))
+    );
+    // A resumed run asks as it was opened.
+    let stopped = place.review(&["draft.md", "--max-calls", "5"])["run"].as_str().unwrap().to_owned();
+    let council = place.read("council.yaml");
+    place.write("council.yaml", council.replace("executor: one", "executor: two"));
+    let refused = place.run(&["resume", &stopped, "--max-calls", "99"]).assert_code(5);
+    refused.assert_stderr_contains("fingerprint_changed");
+    place.write("council.yaml", council);
+    place.run(&["resume", &stopped, "--max-calls", "99"]);
+    assert_eq!(asked(&place, &stopped), mixed);
+}
+
+#[test]
+fn a_model_in_the_council_counts_unless_a_name_that_comes_before_it_does() {
+    let place = place();
+    let service = |name: &str, model: &str| {
+        format!(
+            "[executors.{name}]\nkind = \"llm\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"{model}\"\nretries = 0\n"
+        )
+    };
+    let services = service("local", "m") + &service("other", "k");
+    let table = |keys: &str| format!("[council.members.evidence]\n{keys}\n");
+    let other = table("executor = \"other\"");
+    for (council, table, more, models) in [
+        ("model: n", String::new(), &[][..], &["m", "n"][..]),
+        ("executor: local, model: n", String::new(), &[], &["m", "n"]),
+        ("executor: other, model: n", String::new(), &[], &["m", "n"]),
+        ("model: n", table("model = \"o\""), &[], &["m", "o"]),
+        ("executor: other", table("model = \"o\""), &[], &["m", "o"]),
+        ("model: n", other.clone(), &[], &["m", "k"]),
+        ("executor: local, model: n", other, &[], &["m", "k"]),
+        ("executor: other, model: n", String::new(), &["--executor", "local"], &["m"]),
+        ("model: n", String::new(), &["--model", "large"], &["large"]),
+    ] {
+        place.write("council.yaml", council_with(&[("evidence", council)]));
+        configure(&place, &format!("{services}[defaults]\nexecutor = \"local\"\n{table}"));
+        let report = place.review(&[&["draft.md", "--timeout", "5s"], more].concat());
+        let all = records::records(&place.path(".quorate/ledger.db"), report["run"].as_str().unwrap());
+        let opened = all[0].data.clone().expect("its data");
+        let asked = opened["executors"].as_array().unwrap().iter().map(|one| one["model"].clone());
+        assert_eq!(asked.collect::<Vec<_>>(), models, "{council} {table} {more:?}");
+    }
+}
+
+#[test]
 fn a_name_that_is_not_there_is_refused_with_its_place_before_anything_is_recorded() {
     let place = place();
     for (table, code, at, said) in [
@@ -121,13 +193,15 @@ fn a_name_that_is_not_there_is_refused_with_its_place_before_anything_is_recorde
     place.run(&["check", "quorate.toml"]).assert_code(1).assert_stdout_contains("no member `skeptik`");
     place.run(&["review", "draft.md", "--executor", "one"]).assert_code(5);
     configure(&place, "");
-    for (runtime, code) in [
-        ("{type: nothing}", "kind_unknown"),
-        ("{path: answers.json}", "council_invalid"),
-        ("{type: script, pth: answers.json}", "executor_invalid"),
+    for (own, code) in [
+        ("runtime: {type: nothing}", "kind_unknown"),
+        ("runtime: {path: answers.json}", "council_invalid"),
+        ("runtime: {type: script, pth: answers.json}", "executor_invalid"),
+        ("runtime: {type: rubric}, executor: one", "council_invalid"),
+        ("executor: nine", "kind_unknown"),
+        ("executor: one, model: large", "council_invalid"),
     ] {
-        let own = format!("builtin:evidence, runtime: {runtime}}}");
-        place.write("council.yaml", COUNCIL.replace("builtin:evidence}", &own));
+        place.write("council.yaml", council_with(&[("evidence", own)]));
         let refused = place.run(&["review", "draft.md"]).assert_code(5);
         refused.assert_stderr_contains(code).assert_stderr_contains("council.yaml:4");
         place.run(&["check", "council.yaml"]).assert_code(1).assert_stdout_contains(code);
@@ -227,6 +301,38 @@ fn trust_covers_every_executor_that_a_member_names() {
     let refused = run(&["review", "draft.md"]).assert_code(5);
     refused.assert_stderr_contains("workspace_untrusted");
     assert!(!place.path("trace").exists());
+}
+
+#[test]
+fn an_executor_or_a_model_in_the_council_needs_trust_as_in_an_assembly() {
+    // X14
+    let gate = "[executors.gate]\nkind = \"llm\"\nbase_url = \"http://127.0.0.1:9/v1\"\nmodel = \"m\"\nretries = 0\n\
+                [defaults]\nexecutor = \"gate\"\n";
+    // An address and a model are the council's choice; a name of quorate.toml is trusted with that file.
+    for (own, act) in [
+        ("executor: gate", None),
+        ("executor: 'http://127.0.0.1:9/v1#x'", Some("send texts to http://127.0.0.1:9/v1")),
+        ("model: x", Some("with the model `x`")),
+        ("executor: gate, model: x", Some("with the model `x`")),
+    ] {
+        let place = TestDir::with("draft.md", DRAFT);
+        place.write("quorate.toml", gate);
+        place.write("council.yaml", council_with(&[("evidence", own)]));
+        let run = |arguments: &[&str]| {
+            support::finish(place.command(arguments).env_remove("QUORATE_TRUST").spawn().unwrap())
+        };
+        let review = ["review", "draft.md", "--timeout", "5s"];
+        run(&review).assert_code(5).assert_stderr_contains("quorate.toml is not trusted");
+        run(&["trust", "quorate.toml"]).assert_code(0);
+        let code = if act.is_some() { 5 } else { 3 };
+        let ran = run(&review).assert_code(code);
+        assert_eq!(ran.stderr.contains("council.yaml is not trusted"), act.is_some(), "{own} {}", ran.stderr);
+        assert!(act.is_none_or(|act| ran.stderr.contains(act)), "{own} {}", ran.stderr);
+        // What a person names needs no trust of the council.
+        run(&["review", "draft.md", "--executor", "rubric"]).assert_code(0);
+        run(&["trust"]).assert_code(0);
+        run(&review).assert_code(3);
+    }
 }
 
 #[test]

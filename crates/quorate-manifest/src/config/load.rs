@@ -10,8 +10,8 @@ use regex::RegexBuilder;
 use serde_json::Map;
 
 use super::{
-    Block, Configuration, CouncilMember, EmbedderTable, ExecutorTable, Fallback, KeySource, Keys, Ledger,
-    Lock, MeaningTable, MemberSettings, MemberTable, Playbooks, Redaction,
+    Block, Configuration, EmbedderTable, ExecutorTable, Fallback, KeySource, Keys, Ledger, Lock,
+    MeaningTable, MemberSettings, MemberTable, Playbooks, Redaction,
 };
 use crate::assembly::Signing;
 use crate::tree::reader::contains_secret_key;
@@ -58,31 +58,37 @@ fn read(opened: &ParsedFile, path: &Path) -> Option<Configuration> {
         governance: fields.read("governance", Field::named),
         redact: fields.read("redact", parse_redaction).unwrap_or_default(),
     };
-    fields.finish();
+    fields.finish_with(misplaced);
     Some(configuration)
 }
 
 /// Reads `[council]`: the tables of its members, and the executor that says tiers.
-fn council(field: &Field<'_>) -> Option<(BTreeMap<String, CouncilMember>, Option<NamedExecutor>)> {
+fn council(field: &Field<'_>) -> Option<(BTreeMap<String, MemberSettings>, Option<NamedExecutor>)> {
     let mut fields = field.fields()?;
     let members = fields.read("members", |field| field.table(|_, field| council_member(field)));
     let tiers = fields.read("tiers", Field::named);
-    fields.finish();
+    fields.finish_with(misplaced);
     Some((members.unwrap_or_default(), tiers))
 }
 
-fn council_member(field: &Field<'_>) -> Option<CouncilMember> {
+fn council_member(field: &Field<'_>) -> Option<MemberSettings> {
     let mut fields = field.fields()?;
-    let member = CouncilMember {
-        place: field.key_place(),
+    let member = member_settings(&mut fields);
+    fields.finish();
+    Some(MemberSettings { place: field.key_place(), ..member })
+}
+
+/// Reads the settings of a council's member.
+pub(crate) fn member_settings(fields: &mut Fields<'_>) -> MemberSettings {
+    MemberSettings {
         executor: fields.read("executor", Field::named),
         model: fields.read("model", Field::named),
+        runtime: None,
         fallback: fields.read("fallback", parse_fallback),
         samples: fields.read("samples", parse_samples),
+        place: Place::default(),
         source: Arc::clone(fields.source_file().text()),
-    };
-    fields.finish();
-    Some(member)
+    }
 }
 
 /// Reads the settings of all members or participants, and those of single ones in the table `each`.
@@ -92,6 +98,7 @@ fn member_table(field: &Field<'_>, each: &'static str) -> Option<MemberTable> {
         fallback: fields.read("fallback", parse_fallback),
         // Participants answer in free text, which has no typed fields to compare.
         samples: (each == MEMBERS).then(|| fields.read("samples", parse_samples)).flatten(),
+        ..MemberSettings::default()
     };
     let mut fields = field.fields()?;
     let common = settings(&mut fields);
@@ -142,8 +149,15 @@ pub(crate) fn parse_fallback(field: &Field<'_>) -> Option<Fallback> {
 fn executor_name(field: &Field<'_>) -> Option<NamedExecutor> {
     let mut fields = field.fields()?;
     let executor = fields.read("executor", Field::named);
-    fields.finish();
+    fields.finish_with(misplaced);
     executor
+}
+
+/// What to write for a key that names a service or a model in a place without it.
+fn misplaced(key: &str) -> Option<(String, String)> {
+    let help = "write `executor = \"SERVICE:MODEL\"` in `[defaults]`, such as `openai:gpt-5.5`";
+    let is_one = matches!(key, "executor" | "model" | "preset" | "provider");
+    is_one.then(|| (format!("`{key}` is not a key here"), help.to_owned()))
 }
 
 fn named_executor(name: &str, field: &Field<'_>) -> Option<ExecutorTable> {

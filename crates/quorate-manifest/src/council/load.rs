@@ -13,8 +13,8 @@ use super::{
     ADJUDICATOR, Council, CrossRead, Deliberator, OnFailure, Policy, Prompt, Protocol, Rounds, VerdictPolicy,
     Watch, policy, tiers,
 };
-use crate::config::load::{parse_fallback, parse_retries, parse_samples, rest_block};
-use crate::config::{ExecutorTable, Fallback};
+use crate::config::load::{member_settings, parse_fallback, parse_retries, rest_block};
+use crate::config::{ExecutorTable, MemberSettings};
 use crate::duration::MAX_DURATION;
 use crate::tree::{Field, Fields, Format, Kind, ParsedFile, open};
 use crate::{Loaded, Source};
@@ -50,11 +50,11 @@ fn read(opened: &ParsedFile, path: &Path, dir: PathBuf, files: &mut CouncilFiles
     version(fields.optional("version"));
     let runtime = fields.read("runtime", parse_runtime);
     let roster = fields.required("deliberators", "a list of three or more, each with `id` and `prompt`");
-    let policy = read_policy(&mut fields, roster.as_ref());
-    let weights = match policy.as_ref().is_some_and(|written| written.policy.counts_weights()) {
-        true => WeightUse::Counted,
-        false => WeightUse::Recorded,
-    };
+    let written = fields.optional("policy");
+    let policy = written.as_ref().and_then(|field| read_policy(field, roster.as_ref()));
+    // A table that cannot be read may have meant to count them.
+    let is_counted = policy.as_ref().map_or(written.is_some(), |written| written.policy.counts_weights());
+    let weights = if is_counted { WeightUse::Counted } else { WeightUse::Recorded };
     let deliberators = roster.and_then(|field| deliberators(&field, files, weights));
     let adjudicator = fields
         .required("adjudicator", "a mapping with `prompt`")
@@ -63,7 +63,12 @@ fn read(opened: &ParsedFile, path: &Path, dir: PathBuf, files: &mut CouncilFiles
     let protocol = parse_protocol(fields.optional("protocol"), members);
     let (tiers, watch) = tiers_and_watch(&mut fields, files);
     let logging = super::parse_logging(fields.optional("logging"));
-    fields.finish();
+    fields.finish_with(|key| {
+        let message = format!("`{key}` is not a key of a council, but of its members");
+        let help =
+            "write it beside the `prompt` of each member; for all, set `[defaults] executor` in quorate.toml";
+        matches!(key, "executor" | "model").then(|| (message, help.to_owned()))
+    });
 
     let (adjudicator, deliberators) = (adjudicator?, deliberators?.deliberators);
     let (policy, policy_rows) = match (policy, adjudicator.policy) {
@@ -82,9 +87,7 @@ fn read(opened: &ParsedFile, path: &Path, dir: PathBuf, files: &mut CouncilFiles
         dir,
         deliberators,
         adjudicator: adjudicator.prompt?,
-        adjudicator_runtime: adjudicator.runtime.map(Box::new),
-        adjudicator_fallback: adjudicator.fallback,
-        adjudicator_samples: adjudicator.samples,
+        adjudicator_settings: Box::new(adjudicator.settings),
         protocol: protocol?,
         tiers,
         logging,
@@ -144,23 +147,18 @@ pub(super) fn parse_protocol(field: Option<Field<'_>>, members: usize) -> Option
 
 /// `cross_read`: the public tool's `true` and `false` are `verdicts` and `none`.
 fn cross_read(field: &Field<'_>) -> Option<CrossRead> {
-    match field.kind() {
-        Kind::Bool(true) => Some(CrossRead::Verdicts),
-        Kind::Bool(false) => Some(CrossRead::None),
+    let message = match field.kind() {
+        Kind::Bool(true) => return Some(CrossRead::Verdicts),
+        Kind::Bool(false) => return Some(CrossRead::None),
         Kind::Str(word) => match word.as_str() {
-            "verdicts" => Some(CrossRead::Verdicts),
-            "findings" => Some(CrossRead::Findings),
-            "none" => Some(CrossRead::None),
-            other => {
-                let message = format!("unknown value `{other}`");
-                field.reject(message, "write true, false, verdicts, findings or none")
-            }
+            "verdicts" => return Some(CrossRead::Verdicts),
+            "findings" => return Some(CrossRead::Findings),
+            "none" => return Some(CrossRead::None),
+            other => format!("unknown value `{other}`"),
         },
-        other => {
-            let message = format!("`{}` is {}", field.path(), other.name());
-            field.reject(message, "write true, false, verdicts, findings or none")
-        }
-    }
+        other => format!("`{}` is {}", field.path(), other.name()),
+    };
+    field.reject(message, "write true, false, verdicts, findings or none")
 }
 
 /// Reads `runtime`.
@@ -216,9 +214,7 @@ pub(super) struct Roster {
 pub(super) struct Adjudicator {
     pub(super) prompt: Option<Prompt>,
     pub(super) policy: Option<VerdictPolicy>,
-    pub(super) runtime: Option<ExecutorTable>,
-    pub(super) fallback: Option<Fallback>,
-    pub(super) samples: Option<u32>,
+    pub(super) settings: MemberSettings,
 }
 
 /// Reads `deliberators`.
@@ -252,12 +248,25 @@ fn deliberator<'d>(
     let weight = fields.read("weight", |field| weight(field, weights));
     let context = fields.read("context_refs", Field::list).unwrap_or_default();
     let context = context.iter().filter_map(|field| files.context(field)).collect();
-    let runtime = fields.read("runtime", parse_runtime);
-    let fallback = fields.read("fallback", parse_fallback);
-    let samples = fields.read("samples", parse_samples);
+    let settings = settings(&mut fields);
     fields.finish();
     let (id, prompt, weight) = (id?, prompt?, weight.unwrap_or(1.0));
-    Some(Deliberator { id, prompt, weight, context, runtime, fallback, samples })
+    Some(Deliberator { id, prompt, weight, context, settings })
+}
+
+/// Reads what a member is asked through: its own `runtime`, or `executor` and `model`.
+fn settings(fields: &mut Fields<'_>) -> MemberSettings {
+    let runtime = fields.read("runtime", parse_runtime);
+    let settings = member_settings(fields);
+    let named = [("executor", &settings.executor), ("model", &settings.model)];
+    let named = named.into_iter().find_map(|(key, named)| Some((key, &named.as_ref()?.1)));
+    if let (Some(runtime), Some((key, place))) = (&runtime, named) {
+        let body = Body::new(format!("`{key}` and `runtime` exclude each other")).at(place.clone());
+        let body = body.related(runtime.block.place.clone(), "here too");
+        let help = "keep `executor` and `model`, or write `model` in `runtime`";
+        fields.source_file().refuse(codes::COUNCIL_INVALID, body.help(help));
+    }
+    MemberSettings { runtime, ..settings }
 }
 
 fn id<'d>(field: &Field<'d>, seen: &mut BTreeMap<&'d str, Place>) -> Option<Arc<str>> {
@@ -302,7 +311,7 @@ fn weight(field: &Field<'_>, weights: WeightUse) -> Option<f64> {
     }
     #[expect(clippy::float_cmp, reason = "only exactly 1 needs no warning")]
     match weights {
-        WeightUse::Counted => drop(policy::weight(field, weight)?),
+        WeightUse::Counted => _ = policy::weight(field, weight)?,
         WeightUse::Recorded if weight != 1.0 => {
             let body = Body::new("a weight does not change the verdict: the policy counts members");
             let help =
@@ -315,12 +324,12 @@ fn weight(field: &Field<'_>, weights: WeightUse) -> Option<f64> {
 }
 
 /// Reads `policy`. The table may name the deliberators of `roster`.
-fn read_policy(fields: &mut Fields<'_>, roster: Option<&Field<'_>>) -> Option<policy::WrittenPolicy> {
+fn read_policy(field: &Field<'_>, roster: Option<&Field<'_>>) -> Option<policy::WrittenPolicy> {
     let ids: Vec<&str> = match roster.map(Field::kind) {
         Some(Kind::Seq(items)) => items.iter().filter_map(|item| item.text_of("id")).collect(),
         _ => Vec::new(),
     };
-    fields.read("policy", |field| policy::read(field, &ids))
+    policy::read(field, &ids)
 }
 
 /// Reads `adjudicator`.
@@ -330,11 +339,9 @@ pub(super) fn adjudicator(field: &Field<'_>, files: &mut CouncilFiles<'_>) -> Op
         .required("prompt", "the path of a Markdown file, or `builtin:adjudicator`")
         .and_then(|field| files.prompt(&field));
     let policy = fields.read("verdict_policy", verdict_policy);
-    let runtime = fields.read("runtime", parse_runtime);
-    let fallback = fields.read("fallback", parse_fallback);
-    let samples = fields.read("samples", parse_samples);
+    let settings = settings(&mut fields);
     fields.finish();
-    Some(Adjudicator { prompt, policy, runtime, fallback, samples })
+    Some(Adjudicator { prompt, policy, settings })
 }
 
 /// Reads `verdict_policy`: a policy's name; or a mapping, as in the public tool, which only documents the tool's code. That

@@ -55,7 +55,7 @@ fn version(_: &mut SchemaGenerator) -> Schema {
 #[derive(JsonSchema)]
 #[schemars(inline)]
 pub(crate) struct Runtime {
-    /// The kind, for example `claude_cli` or `anthropic_api`.
+    /// The kind, for example `claude_cli` or `llm`.
     #[schemars(rename = "type", regex(pattern = crate::pattern::SOMETHING))]
     pub kind: String,
     /// The deadline of a member in seconds.
@@ -95,8 +95,15 @@ pub(crate) struct Deliberator {
     /// Documents with criteria for the deliberator.
     #[schemars(inner(regex(pattern = crate::pattern::SOMETHING)))]
     pub context_refs: Option<Vec<String>>,
-    /// The executor of this deliberator.
+    /// The executor of this deliberator, with its settings; it excludes `executor` and `model`.
     pub runtime: Option<Runtime>,
+    /// The executor of this deliberator by its name: a table of quorate.toml, a preset, a preset with a model, or an address
+    /// with a model. `--executor` and the member's table in quorate.toml come before it, the council's `runtime` after it.
+    #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = ["claude", "openai:gpt-5.5", "http://localhost:8080/v1#qwen3"]))]
+    pub executor: Option<String>,
+    /// The model, in place of the executor's own.
+    #[schemars(regex(pattern = crate::pattern::SOMETHING))]
+    pub model: Option<String>,
     /// Executors that stand in when its service fails, in place of the executor's own list.
     #[schemars(extend("maxItems" = 8, "uniqueItems" = true), inner(regex(pattern = crate::pattern::SOMETHING)))]
     pub fallback: Option<Vec<String>>,
@@ -115,8 +122,15 @@ pub(crate) struct Adjudicator {
     /// The name of the policy, in place of the top-level key; a mapping, as in the public tool, means `strict`.
     #[schemars(schema_with = "verdict_policy", default)]
     pub verdict_policy: Option<Value>,
-    /// The executor of the adjudicator.
+    /// The executor of the adjudicator, with its settings; it excludes `executor` and `model`.
     pub runtime: Option<Runtime>,
+    /// The executor of the adjudicator by its name: a table of quorate.toml, a preset, a preset with a model, or an address
+    /// with a model. `--executor` and the member's table in quorate.toml come before it, the council's `runtime` after it.
+    #[schemars(regex(pattern = crate::pattern::SOMETHING), extend("examples" = ["claude", "openai:gpt-5.5", "http://localhost:8080/v1#qwen3"]))]
+    pub executor: Option<String>,
+    /// The model, in place of the executor's own.
+    #[schemars(regex(pattern = crate::pattern::SOMETHING))]
+    pub model: Option<String>,
     /// Executors that stand in when its service fails, in place of the executor's own list.
     #[schemars(extend("maxItems" = 8, "uniqueItems" = true), inner(regex(pattern = crate::pattern::SOMETHING)))]
     pub fallback: Option<Vec<String>>,

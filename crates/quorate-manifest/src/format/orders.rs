@@ -58,8 +58,8 @@ pub const OPERATOR: Order =
 /// `council.yaml`.
 pub const COUNCIL: Order = Order::new(&[
     ("", "version runtime deliberators adjudicator policy protocol tier_classifier tier_rules watch logging"),
-    ("deliberators[]", "id prompt weight context_refs"),
-    ("adjudicator", "prompt verdict_policy"),
+    ("deliberators[]", "id prompt executor model weight context_refs"),
+    ("adjudicator", "prompt executor model verdict_policy"),
     ("policy[]", "if then or"),
     ("protocol", "rounds cross_read fail_fast_on_runtime_error min_deliberators_for_verdict"),
     ("tier_classifier", "type default_tier"),

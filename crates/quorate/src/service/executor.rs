@@ -17,7 +17,7 @@ use quorate_kernel::ports::executor::{
 use quorate_kernel::ports::extension::Embedder;
 use quorate_kernel::registry::{ExecutorBuilder, Registry, Source};
 use quorate_manifest::config::{
-    Block, Configuration, CouncilMember, EmbedderTable, ExecutorTable, Fallback, MeaningTable,
+    Block, Configuration, EmbedderTable, ExecutorTable, Fallback, MeaningTable, MemberSettings,
 };
 use quorate_manifest::council::Council;
 use quorate_manifest::money::Money;
@@ -32,12 +32,39 @@ use super::trust::requests::TrustRequest;
 use super::wrong_guess;
 
 /// The party that named an executor.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum SelectedBy<'a> {
     /// A person, on the command line or through a client.
     Person,
     /// A file of the workspace.
     File(&'a Path),
+}
+
+/// An executor's name, its place if a file has it, and the party that named it.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NamedExecutor<'a> {
+    pub name: &'a str,
+    pub place: Option<&'a Place>,
+    pub by: SelectedBy<'a>,
+}
+
+/// The same name by the same party, wherever in its file.
+impl PartialEq for NamedExecutor<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.name, self.by) == (other.name, other.by)
+    }
+}
+
+impl<'a> NamedExecutor<'a> {
+    /// The executor of `--executor`.
+    pub(crate) fn by_person(name: &'a str) -> Self {
+        NamedExecutor { name, place: None, by: SelectedBy::Person }
+    }
+
+    /// An executor that a file names.
+    pub(crate) fn by_file((name, place): &'a (String, Place), file: &'a Path) -> Self {
+        NamedExecutor { name, place: Some(place), by: SelectedBy::File(file) }
+    }
 }
 
 /// A selected executor. It can be called once it is admitted.
@@ -96,7 +123,8 @@ impl SelectedExecutor {
                 let body = Body::new(format!("`{name}` cannot stand in for itself")).at(place.clone());
                 return Err(name_another(body));
             }
-            self.stand_ins.push(alone(registry, config, name, Some(place), by, Map::new())?);
+            let named = NamedExecutor { name, place: Some(place), by };
+            self.stand_ins.push(alone(registry, config, named, Map::new())?);
         }
         Ok(self)
     }
@@ -220,6 +248,30 @@ impl SelectedExecutor {
     }
 }
 
+/// Refuses an executor that the configuration does not offer, for a client that may not choose a program or an address: a
+/// preset or an address that a person names needs no trust (X14).
+///
+/// # Errors
+/// [`codes::EXECUTOR_INVALID`].
+pub(crate) fn ensure_offered(
+    registry: &Registry,
+    config: &Configuration,
+    name: Option<&String>,
+) -> Result<(), Error> {
+    let offered = offered(registry, config);
+    let Some(name) = name.filter(|name| !offered.contains(name)) else { return Ok(()) };
+    let body = Body::new(format!("`{name}` is not an executor that this server offers"));
+    let help = format!("name one of {}, or add `[executors.NAME]` to quorate.toml", offered.join(", "));
+    Err(Error::configuration(codes::EXECUTOR_INVALID, body.help(help)))
+}
+
+/// The names of the configured executors, and of the built-in default, which starts no program and sends nothing.
+pub(crate) fn offered(registry: &Registry, config: &Configuration) -> Vec<String> {
+    let default = registry.default_kind.map(str::to_owned);
+    let default = default.filter(|name| !config.executors.contains_key(name));
+    config.executors.keys().cloned().chain(default).collect()
+}
+
 fn name_another(body: Body) -> Error {
     Error::configuration(codes::EXECUTOR_INVALID, body.help("name another executor"))
 }
@@ -275,7 +327,8 @@ pub(crate) fn fallback_with(
     config: &Configuration,
     extra: Map<String, Json>,
 ) -> Result<SelectedExecutor, Error> {
-    by_name_with(registry, config, registry.default_kind.unwrap_or_default(), None, SelectedBy::Person, extra)
+    let named = NamedExecutor::by_person(registry.default_kind.unwrap_or_default());
+    by_name_with(registry, config, named, extra)
 }
 
 /// Builds an executor by name: a table of `quorate.toml`, a preset, or a kind that needs no settings.
@@ -289,7 +342,7 @@ pub(crate) fn by_name(
     place: Option<&Place>,
     by: SelectedBy<'_>,
 ) -> Result<SelectedExecutor, Error> {
-    by_name_with(registry, config, name, place, by, Map::new())
+    by_name_with(registry, config, NamedExecutor { name, place, by }, Map::new())
 }
 
 /// As [`by_name`], with extra keys besides those of the table.
@@ -299,13 +352,11 @@ pub(crate) fn by_name(
 pub(crate) fn by_name_with(
     registry: &Registry,
     config: &Configuration,
-    name: &str,
-    place: Option<&Place>,
-    by: SelectedBy<'_>,
+    named: NamedExecutor<'_>,
     extra: Map<String, Json>,
 ) -> Result<SelectedExecutor, Error> {
-    let selected = alone(registry, config, name, place, by, extra)?;
-    match config.executors.get(name).and_then(|table| table.fallback.as_ref()) {
+    let selected = alone(registry, config, named, extra)?;
+    match config.executors.get(named.name).and_then(|table| table.fallback.as_ref()) {
         Some(list) => selected.with_fallback(list, (registry, config), SelectedBy::File(&config.path())),
         None => Ok(selected),
     }
@@ -315,9 +366,7 @@ pub(crate) fn by_name_with(
 fn alone(
     registry: &Registry,
     config: &Configuration,
-    name: &str,
-    place: Option<&Place>,
-    by: SelectedBy<'_>,
+    NamedExecutor { name, place, by }: NamedExecutor<'_>,
     extra: Map<String, Json>,
 ) -> Result<SelectedExecutor, Error> {
     if let Some(table) = config.executors.get(name) {
@@ -483,19 +532,35 @@ fn known_executors(registry: &Registry, config: &Configuration) -> String {
 /// A named model.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NamedModel<'a> {
-    pub name: &'a str,
-    /// The table that names it; `None` for `--model`.
-    pub table: Option<&'a CouncilMember>,
+    name: &'a str,
+    /// The settings of a file that name it; `None` for `--model`.
+    settings: Option<&'a MemberSettings>,
+    /// The council's file, if it names it.
+    council: Option<&'a Path>,
+}
+
+/// The same model by the same file, wherever in it.
+impl PartialEq for NamedModel<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        (self.name, self.council) == (other.name, other.council)
+    }
 }
 
 impl<'a> NamedModel<'a> {
     /// The model of `--model`.
     pub(crate) fn by_person(name: &'a str) -> Self {
-        NamedModel { name, table: None }
+        NamedModel { name, settings: None, council: None }
+    }
+
+    /// The model that quorate.toml names for a council's member, or the council's file `council`.
+    pub(crate) fn by_file(settings: &'a MemberSettings, council: Option<&'a Path>) -> Option<Self> {
+        let (name, _) = settings.model.as_ref()?;
+        Some(NamedModel { name, settings: Some(settings), council })
     }
 }
 
-/// Builds an executor, with the named model if there is one.
+/// Builds an executor, with the named model if there is one. A council's file that names the model of an executor of
+/// quorate.toml must be trusted as well: behind a gateway the model decides which service gets the text.
 ///
 /// # Errors
 /// As `build`, and if the executor has no model.
@@ -504,22 +569,50 @@ pub(crate) fn with_model(
     build: impl Fn(Map<String, Json>) -> Result<SelectedExecutor, Error>,
 ) -> Result<SelectedExecutor, Error> {
     let Some(model) = model else { return build(Map::new()) };
-    let built = build(Map::from_iter([("model".to_owned(), json!(model.name))]));
+    let mut built = build(Map::from_iter([("model".to_owned(), json!(model.name))]));
+    if let (Ok(built), Some(file)) = (&mut built, model.council) {
+        let others = built.needs.iter().filter(|need| need.file != file).flat_map(|need| &need.acts);
+        let with = |act: &SideEffect| SideEffect {
+            what: format!("{}, with the model `{}`", act.what, model.name),
+            files: act.files.clone(),
+        };
+        let need = TrustRequest { file: file.to_owned(), acts: others.map(with).collect() };
+        built.needs.push(need);
+    }
     match built.is_err().then(|| build(Map::new())) {
         Some(Ok(without)) if !without.about().asks_a_model => Err(asks_no_model(model, &without.name)),
         _ => built,
     }
 }
 
+/// Builds an executor that a council's file names for a member, with the model that it names.
+///
+/// # Errors
+/// As [`by_name`] and [`with_model`].
+fn by_settings(
+    registry: &Registry,
+    config: &Configuration,
+    executor: &(String, Place),
+    (settings, file): (&MemberSettings, &Path),
+) -> Result<SelectedExecutor, Error> {
+    let named = NamedExecutor::by_file(executor, file);
+    let build = |extra| by_name_with(registry, config, named, extra);
+    with_model(NamedModel::by_file(settings, Some(file)), build)
+}
+
 fn asks_no_model(model: NamedModel<'_>, executor: &str) -> Error {
     let body = Body::new(format!("cannot use the model `{}`: `{executor}` asks no model", model.name));
-    let help = "name an executor that asks one: `--executor claude`, anthropic, openai, ollama, or a table of quorate.toml";
-    match model.table {
+    let help = match wrong_guess::executor_of(model.name) {
+        Some(right) => format!("write `--executor {right}` in place of `--model`"),
+        None => "name an executor that asks one: `--executor claude`, anthropic, openai, ollama, or a table of quorate.toml".to_owned(),
+    };
+    match model.settings {
         None => Error::usage(body.help(help)),
-        Some(table) => {
-            let place = table.model.as_ref().map_or(&table.place, |(_, place)| place);
+        Some(settings) => {
+            let place = settings.model.as_ref().map_or(&settings.place, |(_, place)| place);
             let body = body.at(place.clone()).help("remove `model`, or name an executor that asks a model");
-            refuse_in(codes::HOST_INVALID, body, &table.source)
+            let code = model.council.map_or(codes::HOST_INVALID, |_| codes::COUNCIL_INVALID);
+            refuse_in(code, body, &settings.source)
         }
     }
 }
@@ -609,7 +702,13 @@ fn wrapped(
         return Err(refuse_source(message, "name an executor without a source"));
     }
     let place = table.block.place_of(Some("source"));
-    alone(registry, config, source, Some(&place), SelectedBy::File(&config.path()), extra)
+    let file = config.path();
+    alone(
+        registry,
+        config,
+        NamedExecutor { name: source, place: Some(&place), by: SelectedBy::File(&file) },
+        extra,
+    )
 }
 
 /// The kind of a table, which its preset or its command may imply.
@@ -747,7 +846,7 @@ pub(crate) fn build_errors(
     council: Option<&Council>,
 ) -> (Vec<Error>, Vec<Body>) {
     let build = |name: &String, place: Option<&Place>| {
-        alone(registry, config, name, place, SelectedBy::Person, Map::new())
+        alone(registry, config, NamedExecutor { name, place, by: SelectedBy::Person }, Map::new())
     };
     let error = |(name, place): (&String, &Place)| build(name, Some(place)).err();
     let (mut errors, stand_ins): (Vec<Error>, Vec<&(String, Place)>);
@@ -756,6 +855,10 @@ pub(crate) fn build_errors(
             let dir = &council.dir;
             errors =
                 council.runtimes().filter_map(|table| by_runtime(registry, table, dir, dir).err()).collect();
+            let named = council.settings().filter_map(|own| Some((own.executor.as_ref()?, own)));
+            errors.extend(
+                named.filter_map(|(name, own)| by_settings(registry, config, name, (own, dir)).err()),
+            );
             stand_ins = council.stand_ins().collect();
             errors.extend(stand_ins.iter().filter_map(|(name, place)| error((name, place))));
         }
@@ -828,9 +931,9 @@ pub(crate) fn acts_of_tables(registry: &Registry, config: &Configuration) -> Vec
     let file = config.path();
     let tables = config.executors.keys().map(|name| (name, None));
     let chosen = config.named_executors().map(|(name, place)| (name, Some(place)));
-    let built = tables
-        .chain(chosen)
-        .filter_map(|(name, at)| alone(registry, config, name, at, SelectedBy::File(&file), Map::new()).ok());
+    let by = SelectedBy::File(&file);
+    let named = tables.chain(chosen).map(|(name, place)| NamedExecutor { name, place, by });
+    let built = named.filter_map(|named| alone(registry, config, named, Map::new()).ok());
     built.flat_map(|chosen| chosen.needs()).flat_map(|need| need.acts).collect()
 }
 
@@ -842,11 +945,13 @@ pub(crate) fn of_council(
     file: &Path,
 ) -> Vec<TrustRequest> {
     let built = council.runtimes().filter_map(|table| by_runtime(registry, table, &council.dir, file).ok());
-    let by = SelectedBy::File(file);
-    let stand_ins = council
-        .stand_ins()
-        .filter_map(|(name, at)| alone(registry, config, name, Some(at), by, Map::new()).ok());
-    built.chain(stand_ins).flat_map(|chosen| chosen.needs()).collect()
+    // A model without an executor is for the default one.
+    let default = |own: &MemberSettings| config.default_executor.as_ref().filter(|_| own.model.is_some());
+    let named = council.settings().filter_map(|own| Some((own.executor.as_ref().or(default(own))?, own)));
+    let named = named.filter_map(|(name, own)| by_settings(registry, config, name, (own, file)).ok());
+    let stand_ins = council.stand_ins().map(|one| NamedExecutor::by_file(one, file));
+    let stand_ins = stand_ins.filter_map(|named| alone(registry, config, named, Map::new()).ok());
+    built.chain(named).chain(stand_ins).flat_map(|chosen| chosen.needs()).collect()
 }
 
 /// The side effects of executors that a manifest names.

@@ -11,13 +11,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use quorate_adapters::executor::agent_cli::MEMBER_VARIABLE;
-use quorate_diagnostics::{Body, Place, codes};
+use quorate_diagnostics::{Body, codes};
 use quorate_kernel::budget::Caps;
 use quorate_kernel::observer::Observer;
 use quorate_kernel::record::{RunOpened, TierSource};
 use quorate_ledger::council_log::IndexedLog;
 use quorate_ledger::store::lease::{LockOutcome, RunGuard};
-use quorate_manifest::config::{CouncilMember, ExecutorTable, Fallback};
+use quorate_manifest::config::{ExecutorTable, Fallback, MemberSettings};
 use quorate_manifest::council::tiers::{self, UNCLASSIFIED};
 use quorate_manifest::council::{self, ContextFile, Policy, VerdictPolicy};
 use quorate_manifest::tree::reader::meant_or;
@@ -30,7 +30,9 @@ use super::artifact::Artifact;
 use super::environment::Environment;
 use super::error::Error;
 use super::estimate::{self, Estimate};
-use super::executor::{self, NamedModel, SelectedBy, SelectedExecutor, ensure_one_executor, with_model};
+use super::executor::{
+    self, NamedExecutor, NamedModel, SelectedBy, SelectedExecutor, ensure_one_executor, with_model,
+};
 use super::report::{self, FailOn, Review};
 use super::run_spec::{
     Fingerprint, NewRun, PreparedMember, ProtocolSetup, RunOptions, RunSpec, check_producer,
@@ -204,10 +206,14 @@ pub(crate) fn estimate(
     // The model's choice of a tier is not known beforehand.
     let may_be_due = classified.asks_model || is_due(tier, &relative, &artifact.sha256);
     if request.tier_policy == TierPolicy::Obey && !may_be_due {
-        return Ok((Estimate::default(), workspace, spec));
+        let (tier, kind) = (tier.number(), classified.artifact_type);
+        let why = format!("Tier {tier} (type {kind}) is not reviewed with `--tiered`.");
+        return Ok((Estimate { obstacle: Some(why), ..Estimate::default() }, workspace, spec));
     }
     let part = Part::new(PartKind::Artifact, &*artifact.display_name, &*artifact.text);
-    Ok((estimate::estimate(&spec, part)?, workspace, spec))
+    let mut estimate = estimate::estimate(&spec, part)?;
+    estimate.obstacle = spec.obstacle(environment, estimate.calls);
+    Ok((estimate, workspace, spec))
 }
 
 fn load(environment: &Environment, places: &PathOverrides, artifact: &Artifact) -> Result<Workspace, Error> {
@@ -305,21 +311,22 @@ pub(crate) fn select_executors<'w>(
     options: &'w RunOptions,
 ) -> Result<Vec<(&'w str, SelectedExecutor)>, Error> {
     ensure_known_members(workspace)?;
+    executor::ensure_offered(&workspace.registry, &workspace.config, options.client_executor())?;
     let mut built: Vec<(Choice<'w>, SelectedExecutor)> = Vec::new();
     let mut selected = Vec::new();
-    for member in workspace.council.member_ids() {
+    for (member, own) in workspace.council.member_ids().zip(workspace.council.settings()) {
         let table = workspace.config.council_members.get(member);
-        let choice = Choice::of(workspace, options, member);
+        let choice = Choice::of(workspace, options, (member, own));
         let mut executor = match built.iter().find(|(known, _)| known.is_same(&choice)) {
             Some((_, executor)) => executor.clone(),
             None => {
-                let mut executor = choice.build(workspace, table)?;
+                let mut executor = choice.build(workspace)?;
                 executor.limit_time(options.timeout);
                 built.push((choice, executor.clone()));
                 executor
             }
         };
-        let samples = table.and_then(|table| table.samples).or(workspace.council.samples_of(member));
+        let samples = table.and_then(|table| table.samples).or(own.samples);
         executor.samples = samples.unwrap_or(1);
         executor.ensure_answers(match member {
             ADJUDICATOR => answers::Schema::Adjudication,
@@ -394,62 +401,66 @@ pub(crate) fn ensure_known_members(workspace: &Workspace) -> Result<(), Error> {
     Err(executor::refuse_in(codes::HOST_INVALID, body.help(help), &table.source))
 }
 
-/// The source of a member's executor, and the model that replaces the executor's own.
+/// The executor, model and stand-ins of a member.
 #[derive(Clone, Copy)]
 struct Choice<'w> {
     source: Source<'w>,
-    model: Option<&'w str>,
+    /// The model that replaces the executor's own.
+    model: Option<NamedModel<'w>>,
     /// The list of stand-ins of the member or of its `runtime`, and the file that has it.
     fallback: Option<(&'w Fallback, &'w Path)>,
 }
 
 #[derive(Clone, Copy)]
 enum Source<'w> {
-    /// `--executor`.
-    Person(&'w str),
-    /// `[council.members.<id>] executor`.
-    Table(&'w (String, Place)),
+    /// `--executor`, the `executor` of the member's settings, or that of `[defaults]`.
+    Named(NamedExecutor<'w>),
     /// `runtime` of the member, else of the council.
     Runtime(&'w ExecutorTable),
-    /// `[defaults] executor`.
-    Default(&'w (String, Place)),
     /// No executor is named.
     Unnamed,
 }
 
 impl<'w> Choice<'w> {
-    fn of(workspace: &'w Workspace, options: &'w RunOptions, member: &'w str) -> Choice<'w> {
+    /// The choice for a member with its settings in the council's file. A person's choice comes before `quorate.toml`, which
+    /// comes before the council (C11). A model counts unless a place before its file names the executor.
+    fn of(
+        workspace: &'w Workspace,
+        options: &'w RunOptions,
+        (member, own): (&'w str, &'w MemberSettings),
+    ) -> Choice<'w> {
         let (council, config) = (&workspace.council, &workspace.config);
-        let table = config.council_members.get(member);
-        let person = options.executor.as_deref().map(Source::Person);
-        let own = || table?.executor.as_ref().map(Source::Table);
-        let runtime = || council.runtime_of(member).or(council.runtime.as_ref()).map(Source::Runtime);
-        let default = || config.default_executor.as_ref().map(Source::Default);
-        let table_of_file = table.filter(|_| person.is_none());
-        let of_table = table_of_file.and_then(|table| table.model.as_ref());
-        let by_table = || Some((table_of_file?.fallback.as_ref()?, workspace.config_path.as_deref()?));
-        let by_council = || Some((council.fallback_of(member)?, workspace.council_path.as_deref()?));
-        let source = person.or_else(own).or_else(runtime).or_else(default).unwrap_or(Source::Unnamed);
+        let host_file = workspace.config_path.as_deref().unwrap_or(&config.dir);
+        let council_file = workspace.council_path.as_deref().unwrap_or(&council.dir);
+        let person = options.executor.as_deref().map(NamedExecutor::by_person);
+        let host = config.council_members.get(member).map(|table| (table, host_file));
+        let files = || host.into_iter().chain([(own, council_file)]).filter(|_| person.is_none());
+        let by_file =
+            || files().find_map(|(of, file)| Some(NamedExecutor::by_file(of.executor.as_ref()?, file)));
+        let runtime = || own.runtime.as_ref().or(council.runtime.as_ref()).map(Source::Runtime);
+        let default = || config.default_executor.as_ref();
+        let default = || default().map(|named| Source::Named(NamedExecutor::by_file(named, host_file)));
+        let named = person.or_else(by_file).map(Source::Named);
+        let source = named.or_else(runtime).or_else(default).unwrap_or(Source::Unnamed);
+        let first = files().find(|(of, _)| of.executor.is_some() || of.model.is_some());
+        let model = first
+            .and_then(|(of, file)| NamedModel::by_file(of, Some(file).filter(|file| *file == council_file)));
         let by_runtime = || match source {
-            Source::Runtime(ExecutorTable { fallback: Some(list), .. }) => {
-                Some((list, workspace.council_path.as_deref().unwrap_or(&council.dir)))
-            }
-            _ => None,
+            Source::Runtime(table) => Some((table.fallback.as_ref()?, council_file)),
+            Source::Named(_) | Source::Unnamed => None,
         };
-        let by_council = || by_council().filter(|_| options.executor.is_none());
+        let listed = files().find_map(|(of, file)| Some((of.fallback.as_ref()?, file)));
         Choice {
-            fallback: by_table().or_else(by_council).or_else(by_runtime),
             source,
-            model: options.model.as_deref().or(of_table.map(|(name, _)| name.as_str())),
+            model: options.model.as_deref().map(NamedModel::by_person).or(model),
+            fallback: listed.or_else(by_runtime),
         }
     }
 
     /// Whether members with these choices share an executor.
     fn is_same(&self, other: &Choice<'w>) -> bool {
         let has_same_source = match (self.source, other.source) {
-            (Source::Person(one), Source::Person(other)) => one == other,
-            (Source::Table((one, _)), Source::Table((other, _)))
-            | (Source::Default((one, _)), Source::Default((other, _))) => one == other,
+            (Source::Named(one), Source::Named(other)) => one == other,
             (Source::Runtime(one), Source::Runtime(other)) => std::ptr::eq(one, other),
             (Source::Unnamed, Source::Unnamed) => true,
             _ => false,
@@ -460,18 +471,10 @@ impl<'w> Choice<'w> {
         has_same_source && self.model == other.model && names(self) == names(other)
     }
 
-    /// Builds it; `table` is the member's in `quorate.toml`.
-    fn build(self, workspace: &Workspace, table: Option<&CouncilMember>) -> Result<SelectedExecutor, Error> {
+    fn build(self, workspace: &Workspace) -> Result<SelectedExecutor, Error> {
         let (registry, config, council) = (&workspace.registry, &workspace.config, &workspace.council);
-        let config_file = config.path();
-        let by_file = SelectedBy::File(&config_file);
         let build = |extra: Map<String, Json>| match self.source {
-            Source::Person(name) => {
-                executor::by_name_with(registry, config, name, None, SelectedBy::Person, extra)
-            }
-            Source::Table((name, place)) | Source::Default((name, place)) => {
-                executor::by_name_with(registry, config, name, Some(place), by_file, extra)
-            }
+            Source::Named(named) => executor::by_name_with(registry, config, named, extra),
             Source::Runtime(table) => {
                 let mut table = table.clone();
                 table.block.json.extend(extra);
@@ -480,10 +483,7 @@ impl<'w> Choice<'w> {
             }
             Source::Unnamed => executor::fallback_with(registry, config, extra),
         };
-        // `--model` has no place in a file.
-        let of_table = |table: &&CouncilMember| table.model.as_ref().map(|(name, _)| &**name) == self.model;
-        let table = table.filter(of_table);
-        let selected = with_model(self.model.map(|name| NamedModel { name, table }), build)?;
+        let selected = with_model(self.model, build)?;
         match self.fallback {
             Some((list, file)) => selected.with_fallback(list, (registry, config), SelectedBy::File(file)),
             None => Ok(selected),

@@ -78,10 +78,10 @@ fn every_key_arrives() {
         "\
 runtime: {type: claude_cli, model: m, timeout_seconds: 1.5, retries: 2, flags: [--print]}
 deliberators:
-  - {id: a, prompt: builtin:skeptic}
+  - {id: a, prompt: builtin:skeptic, executor: claude, model: opus}
   - {id: b, prompt: builtin:evidence}
   - {id: c, prompt: builtin:strategy}
-adjudicator: {prompt: builtin:adjudicator, verdict_policy: strict}
+adjudicator: {prompt: builtin:adjudicator, verdict_policy: strict, executor: openai}
 protocol: {rounds: 1, cross_read: findings, fail_fast_on_runtime_error: true, min_deliberators_for_verdict: 2}
 tier_classifier: {default_tier: 3}
 tier_rules:
@@ -91,7 +91,7 @@ watch: {paths: [drafts/], tier_overrides: {\"infra/x*\": 1}}
 logging: {log_path: log.jsonl, redact_patterns: ['sk-\\w+']}
 ",
     );
-    let runtime = council.runtime.expect("a runtime");
+    let runtime = council.runtime.clone().expect("a runtime");
     let (kind, place) = runtime.kind.clone().expect("a type");
     assert_eq!((kind.as_str(), place.path.as_str()), ("claude_cli", "runtime.type"));
     assert_eq!((runtime.timeout, runtime.retries), (Some(Duration::from_millis(1_500)), Some(2)));
@@ -101,6 +101,9 @@ logging: {log_path: log.jsonl, redact_patterns: ['sk-\\w+']}
     );
     assert_eq!(&runtime.block.source[runtime.block.place_of(Some("model")).span], "model");
     assert_eq!(&runtime.block.source[runtime.block.place_of(None).span], "runtime");
+    let text = |named: &Option<(String, Place)>| named.clone().map(|(name, _)| name).unwrap_or_default();
+    let named = council.settings().map(|own| format!("{} {}", text(&own.executor), text(&own.model)));
+    assert_eq!(named.collect::<Vec<_>>(), ["claude opus", " ", " ", "openai "]);
     assert_eq!(council.policy, Some(Policy::Named(VerdictPolicy::Strict)));
     assert_eq!((council.protocol.rounds, council.protocol.cross_read), (Rounds::One, CrossRead::Findings));
     assert_eq!((council.protocol.fail_fast, council.protocol.min_deliberators), (OnFailure::End, 2));

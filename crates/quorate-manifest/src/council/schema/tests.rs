@@ -99,7 +99,7 @@ fn the_reader_of_a_council_and_its_schema_agree() {
             {"id": "a", "prompt": "a.md", "weight": 1, "context_refs": ["c.md"],
              "runtime": {"type": "rubric", "timeout_seconds": 3, "retries": 1, "model": "x", "fallback": ["y"]},
              "fallback": ["y"]},
-            {"id": "b", "prompt": "a.md"},
+            {"id": "b", "prompt": "a.md", "executor": "x", "model": "y"},
             {"id": "c", "prompt": "a.md"}
         ],
         "adjudicator": {"prompt": "a.md", "verdict_policy": "strict", "runtime": {"type": "rubric"}, "fallback": ["y"]},
@@ -110,7 +110,7 @@ fn the_reader_of_a_council_and_its_schema_agree() {
         "watch": {"paths": ["drafts"], "tier_overrides": {"a": 1}}
     });
     let mut with_table = whole.clone();
-    with_table["adjudicator"] = json!({"prompt": "a.md"});
+    with_table["adjudicator"] = json!({"prompt": "a.md", "executor": "x", "model": "y"});
     with_table["policy"] = json!([
         {"if": {"block": 1, "irreducible": 1, "reducible": 1, "says_irreducible": 1, "adjudicator": "HOLD"}, "then": "HOLD"},
         {"if": {"block_weight": 2.5, "block_by": ["a"], "irreducible_by": ["b"]}, "then": "HOLD",

@@ -99,14 +99,15 @@ impl Bundle {
     ) -> Result<Bundle, Error> {
         let options = &spec.options;
         let is_council = kind == BundleKind::Council;
-        if is_council && options.executor.is_none() && workspace.council.runtimes().next().is_some() {
+        let by_files = is_council && options.executor.is_none();
+        if by_files && workspace.council.runtimes().next().is_some() {
             return Err(super::invalid(
                 "cannot queue `runtime` of council.yaml: a worker does not run commands of another machine",
                 "name an executor with `--executor NAME` that is a table of quorate.toml, here and on the workers",
             ));
         }
-        let of_member = workspace.config.council_members.values().any(|table| table.model.is_some());
-        if options.model.is_some() || (is_council && of_member) {
+        let mut settings = workspace.config.council_members.values().chain(workspace.council.settings());
+        if options.model.is_some() || (by_files && settings.any(|member| member.model.is_some())) {
             return Err(super::invalid(
                 "cannot name a model for a queued run: a worker asks the models of its own quorate.toml",
                 "name an executor with `--executor NAME` whose table has this `model`, here and on the workers",

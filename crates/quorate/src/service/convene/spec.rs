@@ -31,7 +31,7 @@ use super::super::compose::Sources;
 use super::super::environment::Environment;
 use super::super::error::Error;
 use super::super::executor::{
-    self, NamedModel, SelectedBy, SelectedExecutor, ensure_one_executor, with_model,
+    self, NamedExecutor, NamedModel, SelectedBy, SelectedExecutor, ensure_one_executor, with_model,
 };
 use super::super::manifests::Manifests;
 use super::super::redaction::Redaction;
@@ -205,19 +205,21 @@ pub(crate) fn prepare(
     report: &mut Report,
 ) -> Result<Vec<PreparedMember>, Error> {
     let (configuration, ledger) = (&workspace.config, &workspace.ledger);
+    executor::ensure_offered(&workspace.registry, configuration, options.client_executor())?;
     let manifests = Manifests::open(environment, &input.resolution.root, Refs::Followed)?;
     let loader = manifests.loader(&*environment.registries);
     let resolved = &input.resolution.resolved;
     let runtime = operator_runtime(&loader, &input.resolution.root, resolved);
     let leaf = resolve::disk_path(&input.resolution.root, resolved.chain.leaf());
     let in_manifest = settings_in_metadata(&resolved.metadata, &leaf);
-    let by_host = configuration.assemblies.get(&resolved.name).map(|table| (table, configuration.path()));
-    let tables: Vec<FileSettings<'_>> = by_host.into_iter().chain([(&in_manifest, leaf)]).collect();
+    let host = configuration.path();
+    let by_host = configuration.assemblies.get(&resolved.name).map(|table| (table, &*host));
+    let tables: Vec<FileSettings<'_>> = by_host.into_iter().chain([(&in_manifest, &*leaf)]).collect();
     let mut executors = ExecutorCache {
         registry: workspace.registry.clone(),
         configuration,
         model: options.model.as_deref(),
-        built: BTreeMap::new(),
+        built: Vec::new(),
     };
     let mut personas: BTreeMap<String, LoadedPersona> = BTreeMap::new();
     let mut catalogues: BTreeMap<Scope, Catalogue> = BTreeMap::new();
@@ -256,7 +258,7 @@ pub(crate) fn prepare(
             personas.insert(key.clone(), (text, Arc::new(prompts::json(&persona)), composed));
         }
         let (text, persona, composed) = personas[&key].clone();
-        let named = executor_choice(options, configuration, &tables, &member.id, runtime.as_ref());
+        let named = executor_choice((options, &member.id), (configuration, &host), &tables, runtime.as_ref());
         let mut executor = executors.get(named)?;
         let list = tables
             .iter()
@@ -287,44 +289,35 @@ pub(crate) fn prepare(
     Ok(prepared)
 }
 
-/// An executor's name, and the file that chose it.
-struct ExecutorChoice {
-    name: String,
-    place: Option<Place>,
-    /// The file that names it; `None` if a person named it.
-    file: Option<PathBuf>,
-}
-
 /// The settings of an assembly's members in one file.
-type FileSettings<'f> = (&'f MemberTable, PathBuf);
+type FileSettings<'f> = (&'f MemberTable, &'f Path);
 
-/// The executor of a member; `None` if none is named. A person's choice comes before `quorate.toml`, which comes before the
-/// manifest (Q1).
-fn executor_choice(
-    options: &RunOptions,
-    configuration: &Configuration,
-    tables: &[FileSettings<'_>],
-    member: &str,
-    runtime: Option<&(String, PathBuf)>,
-) -> Option<ExecutorChoice> {
-    if let Some(name) = &options.executor {
-        return Some(ExecutorChoice { name: name.clone(), place: None, file: None });
-    }
-    let host = configuration.path();
-    let choice = |(name, place): &(String, Place), file: &Path| ExecutorChoice {
-        name: name.clone(),
-        place: (file == host).then(|| place.clone()),
-        file: Some(file.to_owned()),
+/// The executor of a member; `None` if none is named. A person's choice comes before `quorate.toml` (`host`), which comes
+/// before the manifest (Q1).
+fn executor_choice<'a>(
+    (options, member): (&'a RunOptions, &str),
+    (configuration, host): (&'a Configuration, &'a Path),
+    tables: &[FileSettings<'a>],
+    runtime: Option<&'a (String, PathBuf)>,
+) -> Option<NamedExecutor<'a>> {
+    let by_person = options.executor.as_deref().map(NamedExecutor::by_person);
+    let by_file = |(name, place): &'a (String, Place), file: &'a Path| NamedExecutor {
+        name,
+        place: (file == host).then_some(place),
+        by: SelectedBy::File(file),
     };
-    let chosen =
-        |(table, file): &FileSettings<'_>| Some(choice(table.of(member, |own| own.executor.as_ref())?, file));
-    if let Some(chosen) = tables.iter().find_map(chosen) {
-        return Some(chosen);
-    }
-    if let Some((name, operator)) = runtime {
-        return Some(ExecutorChoice { name: name.clone(), place: None, file: Some(operator.clone()) });
-    }
-    configuration.default_executor.as_ref().map(|named| choice(named, &host))
+    let of_table = |(table, file): &FileSettings<'a>| {
+        Some(by_file(table.of(member, |own| own.executor.as_ref())?, file))
+    };
+    let of_operator = |(name, operator): &'a (String, PathBuf)| NamedExecutor {
+        name,
+        place: None,
+        by: SelectedBy::File(operator),
+    };
+    by_person
+        .or_else(|| tables.iter().find_map(of_table))
+        .or_else(|| runtime.map(of_operator))
+        .or_else(|| configuration.default_executor.as_ref().map(|named| by_file(named, host)))
 }
 
 /// The settings in an assembly's `metadata.quorate`.
@@ -341,6 +334,7 @@ fn settings_in_metadata(metadata: &Map<String, Json>, file: &Path) -> MemberTabl
             .get("fallback")
             .and_then(|list| Some(list.as_array()?.iter().filter_map(named).collect())),
         samples: of.get("samples").and_then(|samples| u32::try_from(samples.as_u64()?).ok()),
+        ..MemberSettings::default()
     };
     let Some(ours) = metadata.get("quorate") else { return MemberTable::default() };
     let members = ours.get("members").and_then(Json::as_object).into_iter().flatten();
@@ -390,33 +384,22 @@ struct ExecutorCache<'a> {
     configuration: &'a Configuration,
     /// The model that a person named for all.
     model: Option<&'a str>,
-    built: BTreeMap<(String, Option<PathBuf>), SelectedExecutor>,
+    built: Vec<(NamedExecutor<'a>, SelectedExecutor)>,
 }
 
-impl ExecutorCache<'_> {
-    fn get(&mut self, named: Option<ExecutorChoice>) -> Result<SelectedExecutor, Error> {
+impl<'a> ExecutorCache<'a> {
+    fn get(&mut self, named: Option<NamedExecutor<'a>>) -> Result<SelectedExecutor, Error> {
+        let (registry, configuration) = (&*self.registry, self.configuration);
         let model = self.model.map(NamedModel::by_person);
-        let Some(ExecutorChoice { name, place, file }) = named else {
-            let fallback = |extra| executor::fallback_with(&self.registry, self.configuration, extra);
-            return with_model(model, fallback);
+        let Some(named) = named else {
+            return with_model(model, |extra| executor::fallback_with(registry, configuration, extra));
         };
-        let selected_by = file.as_deref().map_or(SelectedBy::Person, SelectedBy::File);
-        let key = (name.clone(), file.clone());
-        if let Some(chosen) = self.built.get(&key) {
+        if let Some((_, chosen)) = self.built.iter().find(|(known, _)| *known == named) {
             return Ok(chosen.clone());
         }
-        let build = |extra| {
-            executor::by_name_with(
-                &self.registry,
-                self.configuration,
-                &name,
-                place.as_ref(),
-                selected_by,
-                extra,
-            )
-        };
-        let chosen = with_model(model, build)?;
-        self.built.insert(key, chosen.clone());
+        let chosen =
+            with_model(model, |extra| executor::by_name_with(registry, configuration, named, extra))?;
+        self.built.push((named, chosen.clone()));
         Ok(chosen)
     }
 }

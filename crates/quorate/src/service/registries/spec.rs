@@ -59,6 +59,7 @@ documents! {
     council_adjudicator = "council/adjudicator.md";
     council_deliberators = "council/deliberators.md";
     council_logging = "council/logging.md";
+    council_policy = "council/policy.md";
     council_protocol = "council/protocol.md";
     council_public_tool = "council/public-tool.md";
     council_runtime = "council/runtime.md";

@@ -31,7 +31,7 @@ use super::{RuntimeRequest, budget};
 use crate::service::compose::Sources;
 use crate::service::environment::Environment;
 use crate::service::error::{Error, ErrorKind};
-use crate::service::executor::{self, Origin, SelectedBy, SelectedExecutor, with_help};
+use crate::service::executor::{self, NamedExecutor, Origin, SelectedBy, SelectedExecutor, with_help};
 use crate::service::trust::requests::TrustRequest;
 use crate::service::workspace::Workspace;
 
@@ -310,8 +310,8 @@ impl PortBuilder<'_> {
         let here = participant_place(self.document, at, "executor");
         let Some(new) = registry.executor_kind(kind) else {
             if configuration.executors.contains_key(kind) || registry.preset_kind(kind).is_some() {
-                let place = Some(&here);
-                return executor::by_name_with(registry, configuration, kind, place, by_manifest, config);
+                let named = NamedExecutor { name: kind, place: Some(&here), by: by_manifest };
+                return executor::by_name_with(registry, configuration, named, config);
             }
             let kinds = registry.executor_kinds().collect::<Vec<_>>().join(", ");
             let body = Body::new(format!("unknown kind of executor: `{kind}`")).at(here);
@@ -474,13 +474,12 @@ impl ExecutorResolver for MemberFactory<'_> {
         let fallback = if block.contains_key(MODEL) { bare() } else { registry.default_kind };
         let chosen_by_host = name.is_none();
         let name = name.or(default).or(fallback).unwrap_or_default();
-        let selected_by = SelectedBy::File(self.manifest);
-        let mut chosen =
-            executor::by_name_with(registry, configuration, name, None, selected_by, block.clone());
+        let named = NamedExecutor { name, place: None, by: SelectedBy::File(self.manifest) };
+        let mut chosen = executor::by_name_with(registry, configuration, named, block.clone());
         if chosen.is_err() && chosen_by_host && block.contains_key(MODEL) {
             // The default executor may not accept a model.
             let without = block.into_iter().filter(|(key, _)| key != MODEL).collect();
-            chosen = executor::by_name_with(registry, configuration, name, None, selected_by, without);
+            chosen = executor::by_name_with(registry, configuration, named, without);
         }
         let chosen = chosen.map_err(|error| ConfigError::for_key("executor", error.first_message()))?;
         let (config, needs) = chosen.into_unadmitted_config();
