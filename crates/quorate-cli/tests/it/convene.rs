@@ -451,6 +451,100 @@ fn a_tenants_overlays_are_woven_into_its_own_agents_alone() {
 }
 
 #[test]
+fn a_plan_gives_the_reason_why_a_member_is_asked_later_or_not_at_all() {
+    let no_class =
+        "it votes only on proposals of the class money or legal; `--class` names the proposal's class";
+    let standing = "its phase is standing, and this run asks the phase session";
+    let sentinel =
+        "its phase is sentinel, and this run asks the phase session; `--sentinel-first` asks it too";
+    let after = "after the sentinels, unless they end the run";
+    let again = "again in each further round, up to round 2, with the messages it has received";
+    for (mode, bob, more, list, why) in [
+        ("voting", "voteClass: [money, legal]", &[][..], "never", no_class),
+        (
+            "voting",
+            "voteClass: [money]",
+            &["--class", "tax"],
+            "never",
+            "it votes only on proposals of the class money, not tax",
+        ),
+        ("voting", "voteClass: []", &[], "never", "its `voteClass` is empty, so it votes on no proposal"),
+        ("advisory", "phase: standing", &[], "never", standing),
+        ("advisory", "phase: sentinel", &[], "never", sentinel),
+        ("advisory", "", &[], "never", "it has no `phase`"),
+        (
+            "advisory",
+            "phase: session, triggers: [sample]",
+            &[],
+            "never",
+            "its triggers are sample, and this run's is manual",
+        ),
+        (
+            "advisory",
+            "phase: session, triggers: []",
+            &[],
+            "never",
+            "its `triggers` are empty, so it is never asked",
+        ),
+        ("advisory", "phase: session", &["--sentinel-first"], "later", after),
+        ("peer", "", &["--rounds", "2"], "later", again),
+        ("hierarchy", "", &[], "later", "when ana has ended"),
+    ] {
+        let (flag, ana) = match mode {
+            "voting" => ("--proposal", "voteClass: [tax]"),
+            "advisory" => ("--conversation", "phase: sentinel"),
+            "peer" => ("--topic", ""),
+            _ => ("--request", "parent: bob"),
+        };
+        let place = TestDir::with("talk.md", "user: hello\n");
+        write(&place, mode, &[("ana", ana), ("bob", bob)], "");
+        let plan = ["convene", "ASSEMBLY.md", flag, "talk.md", "--dry-run", "--format", "json"];
+        let plan = place.run(&[&plan[..], more].concat()).assert_code(0).json();
+        let listed = plan[list].as_array().unwrap().iter().find(|entry| entry["member"] == "bob");
+        assert_eq!(listed.map(|entry| &entry["when"]), Some(&json!(why)), "{mode} {bob} {more:?}\n{plan:#}");
+    }
+    // A talk of one round asks no member again.
+    let place = TestDir::new();
+    write(&place, "peer", &[("ana", ""), ("bob", "")], "");
+    assert_eq!(convene(&place, "--topic", &["--dry-run"]).assert_code(0).json()["later"], json!([]));
+}
+
+#[test]
+fn a_plan_states_what_keeps_its_run_from_asking() {
+    let place = TestDir::new();
+    write(&place, "voting", &[("ana", "voteClass: [tax]"), ("bob", "voteClass: [tax]")], "");
+    let host = place.read("quorate.toml");
+    let gone = "defaults.executor = \"gone\"\n[executors.gone]\ncommand = \"./gone.sh\"\n".to_owned();
+    for (host, class, trust, said) in [
+        (host.clone(), "", "1", "No member votes on it, so the run is refused."),
+        (format!("{host}[budget]\ncalls = 1\n"), "tax", "1", "The budget allows 1 of the 2 calls"),
+        (format!("early_decision = true\n{host}"), "tax", "1", "The vote ends as soon as the missing votes"),
+        (gone.clone(), "tax", "1", "A run is refused now: executor `gone`: "),
+        (gone, "tax", "0", "A run is refused now: quorate.toml is not trusted; it would run "),
+    ] {
+        place.write("subject.md", "# A new region\n");
+        place.write("quorate.toml", &host);
+        let mut arguments = vec!["convene", "ASSEMBLY.md", "--proposal", "subject.md", "--dry-run"];
+        if !class.is_empty() {
+            arguments.extend(["--class", class]);
+        }
+        let mut command = place.command(&arguments);
+        let plan = finish(command.env("QUORATE_TRUST", trust).spawn().unwrap()).assert_code(0).stdout;
+        let plan = plan.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(plan.contains(said), "`{said}` is not in\n{plan}");
+    }
+    // As does the estimate of a review.
+    place.write("quorate.toml", "[budget]\ncalls = 3\n");
+    for (more, said) in [
+        (&[][..], "The budget allows 3 of the 9 calls: the members after them are not asked."),
+        (&["--tiered"], "Tier 2 (type unclassified) is not reviewed with `--tiered`."),
+    ] {
+        let estimate = place.run(&[&["review", "subject.md", "--dry-run"], more].concat()).assert_code(0);
+        estimate.assert_stdout_contains(said);
+    }
+}
+
+#[test]
 fn what_an_escape_hides_is_redacted_too() {
     // X10
     let place = council("");

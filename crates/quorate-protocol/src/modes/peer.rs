@@ -38,6 +38,11 @@ pub(super) struct Peer {
     synthesis: serde_json::Map<String, Json>,
 }
 
+/// The maximum number of rounds of a setup (P1).
+pub fn rounds(setup: &Setup) -> u32 {
+    Exchange::from_setup(setup).rounds
+}
+
 impl Peer {
     pub(super) fn new(setup: &Setup) -> Self {
         Peer {

@@ -194,6 +194,17 @@ impl<S: ProtocolSetup> RunSpec<S> {
         Ok(permit)
     }
 
+    /// The reason why a run would ask no member now, or not all of them: what [`admit`](Self::admit) refuses, or fewer calls
+    /// than it needs. Asks no person.
+    pub(crate) fn obstacle(&self, environment: &Environment, calls: u64) -> Option<String> {
+        let silent = Environment { trust: environment.trust.without_asking(), ..environment.clone() };
+        if let Err(refused) = self.admit(&silent) {
+            return Some(format!("A run is refused now: {}.", refused.first_message()));
+        }
+        let most = self.caps.calls.filter(|most| u64::from(*most) < calls)?;
+        Some(format!("The budget allows {most} of the {calls} calls: the members after them are not asked."))
+    }
+
     /// Runs it to its end, finalizes it, and returns its history.
     ///
     /// # Errors
@@ -513,6 +524,8 @@ fn hash(value: &Json) -> String {
 pub struct RunOptions {
     /// The executor of all members.
     pub executor: Option<String>,
+    /// Whether that executor must be one of [`crate::Choices`]: for clients that may choose neither a program nor an address.
+    pub offered_only: bool,
     /// The executor's model.
     pub model: Option<String>,
     /// The limits on calls, tokens and money.
@@ -583,6 +596,11 @@ macro_rules! run_option_methods {
 pub(crate) use run_option_methods;
 
 impl RunOptions {
+    /// The executor that a client with limited choice has chosen.
+    pub(crate) fn client_executor(&self) -> Option<&String> {
+        self.executor.as_ref().filter(|_| self.offered_only)
+    }
+
     /// The limits of a run in a workspace with these configured ones.
     pub(crate) fn caps_within(&self, configured: Caps) -> Caps {
         match self.caps.or(configured) {

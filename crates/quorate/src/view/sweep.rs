@@ -18,7 +18,7 @@ pub const ESTIMATE_NOTE: &str =
 
 impl Sweep {
     /// The sweep as people read it, the most urgent files first. Skipped files are only counted, unless a model said their
-    /// tier. In full, each file has its type, its tier and its run.
+    /// tier. In full, each file has its type, its tier and its run, and files of a tier that is not reviewed are listed.
     pub fn doc(&self, extent: Extent) -> Doc {
         let mut doc = Doc::new();
         let mut files: Vec<&SweptFile> = self.files.iter().collect();
@@ -75,6 +75,7 @@ impl Estimate {
             false => doc.heading(format!("{name}: {}", amount(self.calls, "call"))),
         }
         self.executors.iter().for_each(|executor| doc.line(line(executor)));
+        self.obstacle.iter().for_each(|obstacle| doc.line(obstacle.clone()));
         if !self.samples.is_empty() {
             doc.line(format!("Counted in these calls: {}.", SampledMember::list(&self.samples)));
         }
@@ -95,7 +96,8 @@ fn row(file: &SweptFile, extent: Extent) -> Option<Vec<Text>> {
         SweptOutcome::Failed { why } => (Text::toned(Tone::Absent, "failed"), "", &**why),
         // A model's decision not to review is shown: the text itself may have persuaded the model.
         SweptOutcome::TierSkipped | SweptOutcome::NotSampled => {
-            (Text::faint("skipped"), "", file.tier_reason.as_deref()?)
+            let reason = file.tier_reason.as_deref().or((extent == Extent::Full).then_some(""));
+            (Text::faint("skipped"), "", reason?)
         }
         SweptOutcome::AlreadyJudged => return None,
     };
@@ -214,6 +216,7 @@ mod tests {
         ");
         let full = report.doc(Extent::Full).text(TextOptions::default());
         assert!(full.contains("post  1     r7k2m9q4xa1bc"), "{full}");
+        assert!(full.contains("skipped  c.md") && !full.contains("d.md"), "{full}");
         insta::assert_snapshot!(Sweep::default().doc(Extent::Screen).text(TextOptions::default()), @"0 files.");
         let object = report.to_json();
         assert_eq!(object["files"][0]["verdict"], "SHIP");

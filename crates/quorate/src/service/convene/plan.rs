@@ -3,14 +3,17 @@
 //!
 //! A rehearsal runs the whole pipeline on made-up answers, without calls or writes, to check that it terminates.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use quorate_kernel::entropy;
 use quorate_kernel::prompt::Layout;
 use quorate_ledger::Store;
 use quorate_manifest::assembly::{Mode, ResolvedAssembly};
-use quorate_protocol::assembly::{AssemblyRequest, Rule, Setup, describe_operators, subject_kind};
+use quorate_protocol::assembly::{
+    AssemblyRequest, Member, Rule, SENTINEL, Setup, describe_operators, subject_kind,
+};
 use quorate_protocol::modes::assembly::Assembly;
+use quorate_protocol::modes::peer;
 use quorate_protocol::{Command, Event, Part, Protocol as _, TimedEvent, rules};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -193,7 +196,7 @@ pub(crate) async fn build(
         mode: spec.setup.mode,
         request: spec.setup.request.clone(),
         subject: input.subject.display_name.clone(),
-        notes: notes(spec),
+        notes: notes(spec, first.is_empty()).chain(spec.obstacle(environment, first.len() as u64)).collect(),
         first,
         later,
         never,
@@ -201,18 +204,23 @@ pub(crate) async fn build(
         last_run_ms,
         stand_ins: stand_ins.map(planned_stand_ins).collect(),
         samples,
-        locked_traits: spec
-            .setup
-            .locked_traits
-            .iter()
-            .map(|locked_trait| locked_trait.text.clone())
-            .collect(),
+        locked_traits: spec.setup.locked_traits.iter().map(|locked| locked.text.clone()).collect(),
     })
 }
 
-/// Notes on the outcome's recipients, on rules without effect, and on questions about locked traits.
-fn notes(spec: &RunSpec<Setup>) -> Vec<String> {
+/// Notes on the outcome's recipients, on rules without effect, on questions about locked traits, and on a run that asks no
+/// member or not all to their end.
+fn notes(spec: &RunSpec<Setup>, asks_none: bool) -> impl Iterator<Item = String> {
     let setup = &spec.setup;
+    let votes = setup.mode == Mode::Voting;
+    let ends = match (votes, asks_none) {
+        (true, true) => Some("No member votes on it, so the run is refused."),
+        (false, true) => Some("No member is asked in the run, so its outcome is empty."),
+        (true, false) => setup.early_decision.then_some(
+            "The vote ends as soon as the missing votes cannot change the result (`early_decision`).",
+        ),
+        (false, false) => None,
+    };
     let asked = spec.meaning.as_ref().and_then(|meaning| meaning.asked.as_ref());
     let asked = asked.map(|asked| {
         let name = &asked.name;
@@ -227,57 +235,73 @@ fn notes(spec: &RunSpec<Setup>) -> Vec<String> {
         .into_iter()
         .chain(advice)
         .chain(asked)
-        .collect()
+        .chain(ends.map(str::to_owned))
 }
 
 /// The members that are not asked first: later, or not at all.
 fn deferred(spec: &RunSpec<Setup>, first: &[Question]) -> (Vec<DeferredQuestion>, Vec<DeferredQuestion>) {
-    let (mut later, mut never) = (Vec::new(), Vec::new());
-    for (member, prepared) in spec.setup.members.iter().zip(&spec.members) {
-        let asked_first = first.iter().any(|question| *question.member == *member.id);
-        let deferred_until = |when: String| DeferredQuestion {
+    let (setup, mut later, mut never) = (&spec.setup, Vec::new(), Vec::new());
+    for (member, prepared) in setup.members.iter().zip(&spec.members) {
+        let is_first = first.iter().any(|question| *question.member == *member.id);
+        let (list, when) = match (&setup.request, is_first) {
+            (AssemblyRequest::Peer { .. }, _) => match peer::rounds(setup) {
+                0 | 1 => continue,
+                last => (
+                    &mut later,
+                    format!(
+                        "again in each further round, up to round {last}, with the messages it has received"
+                    ),
+                ),
+            },
+            (_, true) => continue,
+            (AssemblyRequest::Hierarchy, false) => {
+                let is_child = |candidate: &&Member| candidate.parent.as_ref() == Some(&member.id);
+                let children: Vec<&str> =
+                    setup.members.iter().filter(is_child).map(|child| &*child.id).collect();
+                let have = if children.len() == 1 { "has" } else { "have" };
+                (&mut later, format!("when {} {have} ended", children.join(", ")))
+            }
+            (AssemblyRequest::Voting { class }, false) => (&mut never, why_no_vote(member, class.as_deref())),
+            (AssemblyRequest::Advisory { phase, trigger, sentinel_first }, false) => {
+                match why_no_advice(member, (phase, trigger), *sentinel_first) {
+                    Some(why) => (&mut never, why),
+                    None => (&mut later, "after the sentinels, unless they end the run".to_owned()),
+                }
+            }
+        };
+        list.push(DeferredQuestion {
             member: member.id.to_string(),
             executor: prepared.executor.name.to_string(),
             when,
-        };
-        match (&spec.setup.request, asked_first) {
-            (AssemblyRequest::Peer { .. }, _) => {
-                later.push(deferred_until(
-                    "again in each further round, with the messages it has received".to_owned(),
-                ));
-            }
-            (_, true) => {}
-            (AssemblyRequest::Hierarchy, false) => {
-                let children = spec
-                    .setup
-                    .members
-                    .iter()
-                    .filter(|candidate| candidate.parent.as_ref() == Some(&member.id));
-                let children: Vec<&str> = children.map(|child| &*child.id).collect();
-                let have = if children.len() == 1 { "has" } else { "have" };
-                later.push(deferred_until(format!("when {} {have} ended", children.join(", "))));
-            }
-            (AssemblyRequest::Voting { class }, false) => {
-                never.push(deferred_until(match class {
-                    Some(class) => format!("it does not vote on the class {class}"),
-                    None => "it does not vote on a proposal without a class".to_owned(),
-                }));
-            }
-            (AssemblyRequest::Advisory { phase, trigger, sentinel_first }, false) => {
-                let in_phase = member.phase.as_deref() == Some(phase)
-                    && member.triggers.as_ref().is_none_or(|all| all.contains(trigger));
-                match in_phase && *sentinel_first {
-                    true => {
-                        later.push(deferred_until("after the sentinels, unless they end the run".to_owned()))
-                    }
-                    false => {
-                        never.push(deferred_until(format!("it is not in the phase {phase} for {trigger}")))
-                    }
-                }
-            }
-        }
+        });
     }
     (later, never)
+}
+
+/// Why a member does not vote on a proposal of this class (V1).
+fn why_no_vote(member: &Member, class: Option<&str>) -> String {
+    let classes = member.vote_class.as_deref().unwrap_or_default().join(" or ");
+    match (&*classes, class) {
+        ("", _) => "its `voteClass` is empty, so it votes on no proposal".to_owned(),
+        (classes, Some(class)) => format!("it votes only on proposals of the class {classes}, not {class}"),
+        (classes, None) => {
+            format!("it votes only on proposals of the class {classes}; `--class` names the proposal's class")
+        }
+    }
+}
+
+/// Why a member does not advise in this phase on this trigger (A1); `None` if it does.
+fn why_no_advice(member: &Member, (phase, trigger): (&str, &str), sentinel_first: bool) -> Option<String> {
+    let Some(own) = member.phase.as_deref() else { return Some("it has no `phase`".to_owned()) };
+    if own != phase && !(sentinel_first && own == SENTINEL) {
+        let help = if own == SENTINEL { "; `--sentinel-first` asks it too" } else { "" };
+        return Some(format!("its phase is {own}, and this run asks the phase {phase}{help}"));
+    }
+    let triggers = member.triggers.as_ref().filter(|triggers| !triggers.iter().any(|own| own == trigger))?;
+    Some(match triggers.is_empty() {
+        true => "its `triggers` are empty, so it is never asked".to_owned(),
+        false => format!("its triggers are {}, and this run's is {trigger}", triggers.join(", ")),
+    })
 }
 
 /// The made-up answers, used in turn, so that rules see different ones.
@@ -296,10 +320,8 @@ fn possible_requests(resolved: &ResolvedAssembly) -> Vec<AssemblyRequest> {
     let setup = Setup::from_resolved(resolved, AssemblyRequest::Hierarchy);
     match resolved.mode {
         Mode::Advisory => {
-            let mut phases: Vec<String> =
+            let phases: BTreeSet<String> =
                 setup.members.into_iter().filter_map(|member| member.phase).collect();
-            phases.sort_unstable();
-            phases.dedup();
             let request = |phase: String| AssemblyRequest::Advisory {
                 phase,
                 trigger: "manual".to_owned(),
@@ -308,16 +330,8 @@ fn possible_requests(resolved: &ResolvedAssembly) -> Vec<AssemblyRequest> {
             phases.into_iter().map(request).collect()
         }
         Mode::Voting => {
-            let mut classes: Vec<Option<String>> = setup
-                .members
-                .into_iter()
-                .flat_map(|member| member.vote_class.unwrap_or_default())
-                .map(Some)
-                .collect();
-            classes.sort_unstable();
-            classes.dedup();
-            classes.push(None);
-            classes.into_iter().map(|class| AssemblyRequest::Voting { class }).collect()
+            let classes = setup.classes().into_iter().map(|class| Some(class.to_owned())).chain([None]);
+            classes.map(|class| AssemblyRequest::Voting { class }).collect()
         }
         Mode::Peer => vec![AssemblyRequest::Peer { rounds: None }],
         Mode::Hierarchy => vec![AssemblyRequest::Hierarchy],
