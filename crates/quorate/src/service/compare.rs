@@ -19,7 +19,7 @@ use super::report::{self, Answer, Deliberator, Review, erased_note};
 use super::runs::outcome_word;
 use super::session::LedgerSession;
 use super::{convene, run_opened};
-use crate::view::{Doc, Entry, Medium, Table, Text};
+use crate::view::{Conclusion, Doc, Entry, Table, Text};
 
 /// The version of a comparison's JSON.
 pub(crate) const SCHEMA: &str = "quorate.compare/v1";
@@ -150,9 +150,9 @@ struct Content {
 /// either run.
 #[crate::boxed]
 pub(crate) async fn compare(session: &LedgerSession, request: &CompareRequest) -> Result<Comparison, Error> {
-    let b = session.find_run_or_file(&request.b).await?.run;
+    let b = session.find_run(&request.b).await?.run;
     let a = match request.a.as_deref().filter(|a| !a.is_empty()) {
-        Some(a) => session.find_run_or_file(a).await?.run,
+        Some(a) => session.find_run(a).await?.run,
         None => session.store.previous_run(&b).await?.ok_or_else(|| {
             let body = Body::new(format!("the ledger has no decided run before {b} on the same artifact"));
             Error::not_found(codes::RUN_UNKNOWN, body.help("name two runs; `quorate runs` lists them"))
@@ -201,25 +201,21 @@ impl Comparison {
             true => verdict(&self.a).and(" → ").and(verdict(&self.b)),
             false => verdict(&self.b).and(" as before"),
         };
-        let headline = headline.and(counts);
-        let mut end = Doc::new();
         let runs = Text::code(&self.a.run).and(" → ").and(Text::code(&self.b.run));
-        end.split(headline.clone(), Text::code(&self.artifact).and(" · ").and(runs));
-        let changes = self.changes();
-        let mut doc = Doc::new();
-        doc.concluded(&headline, vec![(0, changes.clone())], &end);
-        let mut page = self.runs(headline);
-        page.append(changes);
-        doc.only(Medium::Markdown, page.clone());
-        doc.only(Medium::Html, page);
-        doc
+        let mut page = self.runs();
+        page.append(self.changes());
+        Doc::concluded(Conclusion {
+            headline: headline.and(counts),
+            run: Text::code(&self.artifact).and(" · ").and(runs),
+            next: Doc::new(),
+            bodies: vec![(0, self.changes())],
+            page,
+        })
     }
 
     /// Both runs.
-    fn runs(&self, headline: Text) -> Doc {
+    fn runs(&self) -> Doc {
         let mut doc = Doc::new();
-        doc.title(Text::strong(&self.artifact));
-        doc.line(headline);
         let run = |name: &str, run: &ComparedRun| {
             let because = run.because.as_deref().unwrap_or_default();
             [

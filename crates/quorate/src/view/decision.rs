@@ -16,8 +16,10 @@ use quorate_protocol::assembly::{AssemblyRequest, describe_operators};
 
 use super::layout::{one_line, truncate};
 use super::review::members;
-use super::wording::{KEPT, amount, continuation, cost, duration, list_limited, minute, status, undecided};
-use super::{Doc, Entry, Extent, Medium, Table, Text, Tone};
+use super::wording::{
+    KEPT, amount, continuation, cost, duration, grouped, list_limited, minute, status, undecided,
+};
+use super::{Conclusion, Doc, Entry, Extent, Medium, Table, Text, Tone};
 use crate::service::convene::report::{AssemblyVerdict, Decision, Fragment, Member, Violation};
 
 /// The longest shown title, in characters.
@@ -36,25 +38,26 @@ const SCREEN_ENTRIES: usize = 8;
 const SCREEN_TEXT: usize = 300;
 
 impl Decision {
-    /// The decision for readers. On a terminal [`Extent::Screen`] shows what decided, and the verdict at the end; otherwise
-    /// the document has the facts of its mode, the rules, refusals, missing answers and notes; with [`Extent::Full`] also
-    /// each member's executor and usage.
+    /// The decision for readers. On a terminal [`Extent::Screen`] shows what decided and what is missing; otherwise the
+    /// document also has the facts, the rules, and each member's executor and usage.
     pub fn doc(&self, extent: Extent) -> Doc {
-        let details = self.details(extent);
-        let body = match extent {
-            Extent::Screen => self.screen(),
-            Extent::Full => details.clone(),
-        };
-        let mut doc = Doc::new();
-        doc.concluded(&self.headline(), vec![(0, body)], &self.end());
-        let mut page = Doc::new();
-        let title = truncate(&self.title, TITLE);
-        page.title(Text::toned(self.tone(), self.word()).and("  ").and(Text::strong(title)));
-        page.line(self.reason());
-        page.append(details);
-        doc.only(Medium::Markdown, page.clone());
-        doc.only(Medium::Html, page);
-        doc
+        let calls = amount(u64::from(self.spent.calls), "call");
+        let spent = format!(" · {calls} · {}{}", duration(self.spent.took), cost(&self.spent.usage));
+        let title = Text::from(truncate(&self.title, TITLE)).and(" · ");
+        let mut next = Doc::new();
+        if let Some(command) = continuation(&self.notes) {
+            next.line(format!("Next: {command}"));
+        }
+        if extent == Extent::Screen {
+            next.line(format!("Rules and answers: `quorate show {}{} --full`", self.run, self.ledger_flag));
+        }
+        Doc::concluded(Conclusion {
+            headline: self.headline(),
+            run: title.and(Text::code(&*self.run)).and(spent),
+            next,
+            bodies: vec![(0, self.body(extent))],
+            page: self.body(Extent::Full),
+        })
     }
 
     /// The outcome and its reason, on one line.
@@ -67,89 +70,40 @@ impl Decision {
         Text::toned(self.tone(), self.word()).and(basis).and("  ").and(self.reason())
     }
 
-    /// The verdict with the run, and the next commands.
-    fn end(&self) -> Doc {
-        let mut doc = Doc::new();
-        let calls = amount(u64::from(self.spent.calls), "call");
-        let took = duration(self.spent.took);
-        let spent = format!(" · {calls} · {took}{}", cost(&self.spent.usage));
-        let title = truncate(&self.title, TITLE);
-        doc.split(self.headline(), Text::from(title).and(" · ").and(Text::code(&*self.run)).and(spent));
-        let run = format!("{}{}", self.run, self.ledger_flag);
-        let continuation =
-            continuation(&self.notes).map_or_else(String::new, |command| format!("{command} "));
-        doc.line(format!(
-            "Next: {continuation}`quorate show {run} --full` shows the rules and every answer."
-        ));
-        doc
-    }
-
-    /// What decided, and then what is missing.
-    fn screen(&self) -> Doc {
+    /// What decided, and then what was refused or is missing.
+    fn body(&self, extent: Extent) -> Doc {
+        let is_full = extent == Extent::Full;
         let mut doc = Doc::new();
         doc.begin_section();
+        doc.facts(self.facts().into_iter().filter(|_| is_full));
         match self.mode {
-            Mode::Voting => self.add_vote(&mut doc, Extent::Screen),
-            Mode::Advisory => {
-                self.add_guidance(&mut doc, Extent::Screen);
-                let operators = self.operators.as_deref().unwrap_or_default();
-                doc.line(format!("Advice {}.", describe_operators(operators)));
-            }
-            Mode::Peer => self.add_discussion(&mut doc, Extent::Screen),
+            Mode::Voting => self.add_vote(&mut doc, extent),
+            Mode::Advisory => self.add_guidance(&mut doc, extent),
+            Mode::Peer => self.add_discussion(&mut doc, extent),
+            Mode::Hierarchy if is_full => doc.append(hierarchy::doc(self)),
             Mode::Hierarchy => doc.append(hierarchy::root(self)),
         }
-        doc.end_section();
-        for line in self.refusals().into_iter().map(|(line, _)| format!("Refused: {line}")) {
-            doc.line(truncate(&line, REASON));
-        }
-        for (members, why) in self.absences() {
-            doc.line(Text::strong(members).and(format!("  no answer: {}", truncate(&why, REASON))));
-        }
-        for note in
-            self.unrepeated_notes().filter(|note| !note.starts_with("Partial: ") && !note.starts_with(KEPT))
-        {
-            doc.line(truncate(note, REASON));
-        }
-        doc
-    }
-
-    fn details(&self, extent: Extent) -> Doc {
-        let mut doc = Doc::new();
-        doc.begin_section();
-        doc.facts(self.facts());
-        match self.mode {
-            Mode::Voting => self.add_vote(&mut doc, Extent::Full),
-            Mode::Advisory => self.add_guidance(&mut doc, Extent::Full),
-            Mode::Peer => self.add_discussion(&mut doc, Extent::Full),
-            Mode::Hierarchy => doc.append(hierarchy::doc(self)),
-        }
         let rules = self.rules_doc();
-        if !rules.is_empty() {
+        if is_full && !rules.is_empty() {
             doc.heading("Rules, in order");
             doc.append(rules);
         }
-        if !self.violations.is_empty() {
-            doc.heading("Refused");
-            doc.items(self.refusals().into_iter().map(|(line, excerpt)| {
-                let mut entry = Entry::from(line);
-                if let Some(excerpt) = excerpt.filter(|words| !words.trim().is_empty()) {
-                    entry.body.quote(truncate(excerpt, REASON));
-                }
-                entry
-            }));
-        }
-        let absences = self.absences();
-        if !absences.is_empty() {
-            doc.heading("No answer");
-            doc.items(absences.into_iter().map(|(members, why)| format!("{members}: {why}")));
-        }
-        let notes: Vec<&String> = self.unrepeated_notes().collect();
-        if !notes.is_empty() {
-            doc.heading("Notes");
-            doc.items(notes);
-        }
-        if extent == Extent::Full {
+        if is_full {
             doc.append(members(self.usage()));
+        }
+        doc.end_section();
+        for violation in &self.violations {
+            let refused = format!("Refused: {} {}", refused_candidate(violation), refusal(violation));
+            doc.line(truncate(&refused, REASON));
+            doc.passage(truncate(violation.excerpt.as_deref().unwrap_or_default(), REASON));
+        }
+        for (why, members) in self.absences() {
+            doc.line(Text::strong(members).and(format!("  no answer: {}", truncate(&why, REASON))));
+        }
+        // The verdict and the next command contain these.
+        let is_known = |note: &&String| note.starts_with("Partial: ") || note.starts_with(KEPT);
+        for note in self.unrepeated_notes().filter(|note| !is_known(note)) {
+            doc.line(truncate(note, REASON));
         }
         doc
     }
@@ -258,11 +212,6 @@ impl Decision {
         Some(Text::toned(tone, text))
     }
 
-    /// The tree of a hierarchy: what its root passes up, and each node's input, answer and output. Empty in other modes.
-    pub fn tree_doc(&self) -> Doc {
-        if self.mode == Mode::Hierarchy { hierarchy::doc(self) } else { Doc::new() }
-    }
-
     /// The effect of each rule, in order.
     pub fn rules_doc(&self) -> Doc {
         let row = |(at, rule): (usize, rules::RuleSummary)| {
@@ -279,30 +228,19 @@ impl Decision {
         doc
     }
 
-    /// Each refusal, with the refused words.
-    fn refusals(&self) -> Vec<(String, Option<&str>)> {
-        let line = |violation: &Violation| format!("{} {}", refused_candidate(violation), refusal(violation));
-        self.violations.iter().map(|one| (line(one), one.excerpt.as_deref())).collect()
-    }
-
     /// The members without an answer, by reason. The rounds of a discussion list them again, without reasons.
     fn absences(&self) -> Vec<(String, String)> {
-        let mut by_reason: Vec<(String, Vec<String>)> = Vec::new();
-        for member in &self.members {
-            let unanswered = member.consultations.iter().filter(|asked| asked.status != Status::Answered);
-            for asked in unanswered {
-                let round = match round_of(&asked.invocation) {
+        let unanswered = self.members.iter().flat_map(|member| {
+            let asked = member.consultations.iter().filter(|asked| asked.status != Status::Answered);
+            asked.map(move |asked| {
+                let name = match round_of(&asked.invocation) {
                     Some(number) => format!("{}, round {number}", member.id),
                     None => member.id.clone(),
                 };
-                let reason = absence(asked.status.as_str(), asked.message.as_deref());
-                match by_reason.iter_mut().find(|(known, _)| *known == reason) {
-                    Some((_, members)) => members.push(round),
-                    None => by_reason.push((reason, vec![round])),
-                }
-            }
-        }
-        by_reason.into_iter().map(|(why, members)| (names(&members, NAMED), why)).collect()
+                (absence(asked.status.as_str(), asked.message.as_deref()), name)
+            })
+        });
+        grouped(unanswered).into_iter().map(|(why, members)| (why, names(&members, NAMED))).collect()
     }
 
     /// The notes, without those that repeat a refusal, and without the one on models, which the facts have.
@@ -373,19 +311,16 @@ impl Decision {
 impl Decision {
     fn add_guidance(&self, doc: &mut Doc, extent: Extent) {
         let fragments = self.fragments.as_deref().unwrap_or_default();
-        if extent == Extent::Screen {
-            for fragment in fragments.iter().take(SCREEN_ENTRIES) {
-                let member = Text::strong(&fragment.member).and("  severity ");
-                doc.line(member.and(severity_text(fragment.severity)));
-                doc.passage(truncate(&fragment.text, SCREEN_TEXT));
-            }
-            self.add_more(doc, fragments.len().saturating_sub(SCREEN_ENTRIES), "more fragment");
-            return;
-        }
+        let most = if extent == Extent::Full { ROWS } else { SCREEN_ENTRIES };
         if !fragments.is_empty() {
             doc.heading(format!("Guidance: {}", amount(fragments.len() as u64, "fragment")));
-            doc.numbered(1, fragments.iter().take(ROWS).map(|fragment| self.fragment_entry(fragment)));
-            self.add_more(doc, fragments.len().saturating_sub(ROWS), "more fragment");
+            doc.numbered(fragments.iter().take(most).map(|fragment| self.fragment_entry(fragment, extent)));
+            self.add_more(doc, fragments.len().saturating_sub(most), "more fragment");
+        }
+        let operators = describe_operators(self.operators.as_deref().unwrap_or_default());
+        if extent == Extent::Screen {
+            doc.end_section();
+            return doc.line(format!("Advice {operators}."));
         }
         doc.only(Medium::Markdown, diagrams::guidance(self));
         let asked = self.asked();
@@ -414,14 +349,17 @@ impl Decision {
         self.add_unasked(doc);
     }
 
-    fn fragment_entry(&self, fragment: &Fragment) -> Entry {
+    fn fragment_entry(&self, fragment: &Fragment, extent: Extent) -> Entry {
         let member = self.member(&fragment.member);
         let role = member.map_or_else(String::new, |member| format!(", {}", member.role));
         let line = Text::strong(&fragment.member)
-            .and(format!("{role}  "))
-            .and("severity ")
-            .and(severity_text(fragment.severity))
-            .and(format!("  priority {}", fragment.priority));
+            .and(format!("{role}  severity "))
+            .and(severity_text(fragment.severity));
+        let mut body = Doc::new();
+        if extent == Extent::Screen {
+            body.passage(truncate(&fragment.text, SCREEN_TEXT));
+            return Entry { line, body };
+        }
         let kind = self.rules.iter().find(|rule| rule.id == fragment.rule);
         let kind = kind.map_or_else(String::new, |rule| format!(" ({})", rule.kind));
         let concern = member.and_then(Assessment::of).map_or("", |assessment| assessment.concern);
@@ -429,13 +367,12 @@ impl Decision {
             true => String::new(),
             false => format!(" on the concern “{}”", truncate(concern, REASON)),
         };
-        let mut body = Doc::new();
         body.passage(truncate(&fragment.text, TEXT));
         body.facts([
             ("why", format!("rule {}{kind}{concern}", fragment.rule)),
             ("holds", self.validity(fragment)),
         ]);
-        Entry { line, body }
+        Entry { line: line.and(format!("  priority {}", fragment.priority)), body }
     }
 
     /// The time for which a fragment holds.

@@ -47,30 +47,15 @@ pub fn hanging(label: &str, text: &str, indent: usize, width: usize) -> String {
     wrap(&first, &" ".repeat(columns_of(&first)), text, indent, width)
 }
 
-/// Wraps a text to at most `most` lines, each after its own prefix: `first`, and `rest` from the second line on.
-pub fn wrap_prefixed(first: &str, rest: &str, text: &str, most: usize, width: usize) -> String {
+/// Wraps a text, each line after its own prefix: `first`, and `rest` from the second line on.
+pub fn wrap_prefixed(first: &str, rest: &str, text: &str, width: usize) -> String {
     let room = width.saturating_sub(columns_of(first).max(columns_of(rest))).max(MIN_WIDTH);
-    // Layout of text beyond the last line would be wasted.
-    let text = truncate(text, most.saturating_mul(room));
-    let wrapped = wrap("", "", &text, 0, room);
-    let lines: Vec<&str> = wrapped.lines().collect();
     let mut out = String::new();
-    for (at, line) in lines.iter().take(most).enumerate() {
-        let more = if at + 1 == most && lines.len() > most && !line.ends_with('…') { " …" } else { "" };
-        let line = if more.is_empty() { (*line).to_owned() } else { shortened(line, room) + more };
+    for (at, line) in wrap("", "", text, 0, room).lines().enumerate() {
         out.push_str(format!("{}{line}", if at == 0 { first } else { rest }).trim_end());
         out.push('\n');
     }
     out
-}
-
-/// A line with room for an ellipsis behind it.
-fn shortened(line: &str, room: usize) -> String {
-    let mut line = line.to_owned();
-    while columns_of(&line) + 2 > room {
-        line.pop();
-    }
-    line.trim_end().to_owned()
 }
 
 /// The width of a one-line text, in columns.
@@ -94,12 +79,18 @@ pub fn wrap_marked(text: &str, indent: usize, width: usize) -> String {
     wrap("", "", text, indent, width)
 }
 
-/// Two texts at both ends of a line, or one after the other if they do not fit on it. Both are marked already.
+/// As [`wrap_marked`], with the lines after the first one further in.
+pub fn wrap_hanging(text: &str, indent: usize, width: usize) -> String {
+    wrap("", "  ", text, indent, width)
+}
+
+/// Two texts at both ends of a line, or on lines of their own if they do not fit on it. Both are marked already.
 pub fn split(text: &str, end: &str, indent: usize, width: usize) -> String {
     let room = available_width(indent, width.min(MAX_WIDTH));
-    let gap = room.saturating_sub(columns_of(text) + columns_of(end));
-    let gap = if gap < 2 || end.is_empty() { 2 } else { gap };
-    wrap("", "  ", format!("{text}{}{end}", " ".repeat(gap)).trim_end(), indent, width)
+    match room.saturating_sub(columns_of(text) + columns_of(end)) {
+        0 | 1 => [text, end].map(|text| wrap_hanging(text, indent, width)).concat(),
+        gap => indented_lines([format!("{text}{}{end}", " ".repeat(gap))], indent),
+    }
 }
 
 /// The line of a place, and a line that underlines the place; `None` if the text does not have the place.

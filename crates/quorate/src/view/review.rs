@@ -9,17 +9,19 @@ use std::fmt::Write as _;
 use std::ops::Range;
 
 use quorate_adapters::executor::rubric;
+use quorate_manifest::council::CrossRead;
 use quorate_protocol::Json;
-use quorate_protocol::answers::deliberator::{Answer as Position, Leaning, issues};
+use quorate_protocol::answers::deliberator::{Answer as Position, Finding as Found, Leaning, issues};
 use quorate_protocol::policy::Verdict;
 
 use super::Extent;
-use super::doc::{Doc, Issue, Medium, Problem, Table, Text, Tone};
+use super::doc::{Conclusion, Doc, Issue, Problem, Table, Text, Tone};
 use super::layout::{one_line, truncate};
 use super::wording::{
-    DASH, KEPT, amount, continuation, cost, digit_groups, dollars, duration, list, minute, status, undecided,
+    DASH, KEPT, amount, continuation, cost, digit_groups, dollars, duration, grouped, joined, minute, status,
+    undecided,
 };
-use crate::service::compare::Stance;
+use crate::service::compare::{Position as Held, Stance};
 use crate::service::disk::shell_quoted;
 use crate::service::member_usage::MemberUsage;
 use crate::service::report::{Answer, Deliberator, Finding, Review};
@@ -40,26 +42,33 @@ const MAX_NAMED: usize = 2;
 /// How much a list of problems shows.
 #[derive(Clone, Copy)]
 struct Density {
-    extent: Extent,
     /// Whether each place has its line of the text.
     has_lines: bool,
     /// The longest issue or fix, in characters.
     characters: usize,
     /// The most issues.
     issues: usize,
+    /// The most members named together.
+    names: usize,
+    /// The option that shows more.
+    option: &'static str,
 }
 
 /// All details.
-const FULL: Density = Density { extent: Extent::Full, has_lines: true, characters: usize::MAX, issues: 200 };
-/// With the lines of the text.
+const FULL: Density = Density {
+    has_lines: true,
+    characters: usize::MAX,
+    issues: 200,
+    names: usize::MAX,
+    option: "--format json",
+};
+/// One screen, with the lines of the text.
 const SPACIOUS: Density =
-    Density { extent: Extent::Screen, has_lines: true, characters: 300, issues: SCREEN_ISSUES };
+    Density { has_lines: true, characters: 300, issues: 15, names: MAX_NAMED, option: "--full" };
 /// Without them.
 const COMPACT: Density = Density { has_lines: false, characters: 160, ..SPACIOUS };
-/// A line for each issue, and a line for its fix.
-const TERSE: Density = Density { characters: 56, ..COMPACT };
-/// The most issues on one screen.
-const SCREEN_ISSUES: usize = 15;
+/// A line for each place, issue and fix.
+const TERSE: Density = Density { characters: 74, ..COMPACT };
 
 /// The most lines of a terminal for a number of issues.
 fn max_lines(issues: usize) -> usize {
@@ -70,42 +79,39 @@ fn max_lines(issues: usize) -> usize {
     }
 }
 
-/// A deliberator's change of position between the rounds.
+/// What a deliberator whose position changed between the rounds took from the others, by its recorded answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Move {
     /// The deliberator.
     pub member: String,
-    /// What changed: `REVISE → SHIP, score 3 → 4, no longer blocks`.
-    pub change: String,
-    /// Its concessions and escalations, each with the deliberator that it names.
-    pub read: Vec<(Option<String>, String)>,
+    /// The findings of others that it read, and raises for the first time in round 2: member and issue.
+    pub taken: Vec<(String, String)>,
+    /// Its concessions and escalations, in its words.
+    pub said: Vec<String>,
 }
 
 /// The keys of an answer's reactions, and their verbs.
 const REACTIONS: [(&str, &str); 2] = [("concessions", "concedes"), ("escalations", "escalates")];
 
 impl Review {
-    /// The review as people read it.
+    /// The review as people read it. On a terminal [`Extent::Screen`] leaves out the answers, and shows as much of each
+    /// problem as fits.
     pub fn doc(&self, extent: Extent) -> Doc {
         let places = places(self);
-        let most = max_lines(count(&places));
-        let body = |density| self.body(&places, density);
-        let (bodies, page) = match extent {
-            Extent::Full => (vec![(0, body(FULL))], body(FULL)),
+        let bodies = match extent {
+            Extent::Full => vec![(0, self.body(&places, FULL, self.details()))],
             Extent::Screen => {
-                (vec![(most, body(SPACIOUS)), (most, body(COMPACT)), (most, body(TERSE))], body(SPACIOUS))
+                let most = max_lines(count(&places));
+                let body = |density| (most, self.body(&places, density, Doc::new()));
+                [SPACIOUS, COMPACT, TERSE].map(body).into()
             }
         };
-        let mut doc = Doc::new();
-        doc.concluded(&self.headline(), bodies, &self.end(extent));
-        let mut headed = Doc::new();
-        headed.title(self.headline());
-        headed.line(self.run_text());
-        headed.append(self.person());
-        headed.append(page);
-        doc.only(Medium::Markdown, headed.clone());
-        doc.only(Medium::Html, headed);
-        doc
+        let mut answers = Doc::new();
+        answers.fold("Every answer", self.details());
+        let mut page = self.person();
+        page.append(self.body(&places, FULL, answers));
+        let (headline, run, next) = (self.headline(), self.run_text(), self.next(extent));
+        Doc::concluded(Conclusion { headline, run, next, bodies, page })
     }
 
     /// The verdict, and its reason in plain words; without a model, the basis of the answers comes first.
@@ -142,31 +148,27 @@ impl Review {
             true => format!("{} reviewers", self.deliberators.len()),
             false => format!("the {answered} who answered"),
         };
-        let missing = self.missing.iter().map(String::as_str).collect::<Vec<_>>();
-        let missing = match missing[..] {
-            [] => String::new(),
-            _ => format!(" No answer from {}.", list(&missing)),
+        let names = match blocks {
+            1..=MAX_NAMED => format!(" ({})", joined(blocking.iter().map(|one| &one.id))),
+            _ => String::new(),
         };
-        let names: Vec<&str> = blocking.iter().map(|one| &*one.id).collect();
-        let names = if blocks > MAX_NAMED { String::new() } else { format!(" ({})", list(&names)) };
         let object = if blocks == 1 { "objects" } else { "object" };
-        let objections = format!("{blocks} of {all} {object}{names}");
-        let answer = match verdict {
-            Verdict::Ship if blocks == 0 => match count(&places(self)) {
-                0 => format!("0 of {all} object."),
-                issues => format!("0 of {all} object; {}.", amount(issues as u64, "suggestion")),
-            },
-            Verdict::Ship => format!("{objections}; the policy lets it pass."),
+        let says = if finals == 1 { "says" } else { "say" };
+        let ending = match (verdict, count(&places(self))) {
+            (Verdict::Ship, 0) if blocks == 0 => ".".to_owned(),
+            (Verdict::Ship, issues) if blocks == 0 => format!("; {}.", amount(issues as u64, "suggestion")),
+            (Verdict::Ship, _) => "; the policy lets it pass.".to_owned(),
             // Something else than a block decided, such as a row of the council's policy.
             _ if blocks == 0 => return self.because.clone(),
-            _ if finals == 0 => format!("{objections}. Fixable."),
-            _ if finals == blocks && blocks == 1 => {
-                format!("{objections}, and says that no edit repairs it.")
-            }
-            _ if finals == blocks => format!("{objections}, and say that no edit repairs it."),
-            _ => format!("{objections}; {finals} of them say that no edit repairs it."),
+            _ if finals == 0 => ". Fixable.".to_owned(),
+            _ if finals == blocks => format!(", and {says} that no edit repairs it."),
+            _ => format!("; {finals} of them {says} that no edit repairs it."),
         };
-        answer + &missing
+        let missing = match self.missing.is_empty() {
+            true => String::new(),
+            false => format!(" No answer from {}.", joined(&self.missing)),
+        };
+        format!("{blocks} of {all} {object}{names}{ending}{missing}")
     }
 
     /// The problems of the text by place, those that block first.
@@ -174,20 +176,44 @@ impl Review {
         places(self).iter().map(|place| place.problem(self, FULL, usize::MAX)).collect()
     }
 
-    /// The deliberators whose position changed after they read each other's first answers.
+    /// The deliberators whose position changed between the rounds.
     pub fn moves(&self) -> Vec<Move> {
-        let names = |text: &String| {
-            let named = self.deliberators.iter().find(|one| text.contains(&*one.id));
-            (named.map(|one| one.id.clone()), truncate(text, MAX_REACTION_CHARS))
+        fn found(stance: &Stance) -> impl Iterator<Item = &Found> + Clone {
+            stance.read.iter().flat_map(|read| read.findings.iter().flatten())
+        }
+        let held = self.positions();
+        let moved = |one: &Held| {
+            let is_new = |new: &&Found| found(&one.first).all(|own| own.quote != new.quote);
+            let new = found(&one.second).filter(is_new);
+            let by = |other: &Held| {
+                let read = found(&other.first).filter(|read| new.clone().any(|new| new.quote == read.quote));
+                read.map(|read| (other.id.clone(), one_line(&read.issue))).collect::<Vec<_>>()
+            };
+            let others = held.iter().filter(|other| other.id != one.id && self.cross_read != CrossRead::None);
+            let answer = self.deliberators.iter().find(|known| known.id == one.id);
+            let said = REACTIONS.iter().flat_map(|(key, _)| {
+                answer.map(|answer| reactions_of(&answer.round2, key)).unwrap_or_default()
+            });
+            Move {
+                member: one.id.clone(),
+                taken: others.flat_map(by).collect(),
+                said: said.map(|text| truncate(&text, MAX_REACTION_CHARS)).collect(),
+            }
         };
-        let moved = |one: &Deliberator| {
-            let [first, second] = one.stances(self.rounds);
-            let change = position_changes(&first.read?, &second.read?).join(", ");
-            let read = REACTIONS.iter().flat_map(|(key, _)| reactions_of(&one.round2, key));
-            let read = read.map(|text| names(&text)).collect();
-            (!change.is_empty()).then(|| Move { member: one.id.clone(), change, read })
-        };
-        self.deliberators.iter().filter_map(moved).collect()
+        held.iter().filter(|one| one.has_changed).map(moved).collect()
+    }
+
+    /// What the deliberators read of each other before round 2, in a sentence.
+    pub fn reading(&self) -> &'static str {
+        match self.cross_read {
+            CrossRead::Verdicts => {
+                "Before round 2 each reviewer read the first positions and findings of all."
+            }
+            CrossRead::Findings => {
+                "Before round 2 each reviewer read the first findings of all, without their positions."
+            }
+            CrossRead::None => "No reviewer read another one's answer before round 2.",
+        }
     }
 
     /// The text, the run and its cost.
@@ -197,17 +223,11 @@ impl Review {
         Text::code(&*self.artifact).and(" · ").and(Text::code(&*self.run)).and(spent)
     }
 
-    /// The verdict with the run, a person's decision, and the next command.
-    fn end(&self, extent: Extent) -> Doc {
-        let mut doc = Doc::new();
-        doc.split(self.headline(), self.run_text());
-        doc.append(self.person());
-        let (run, file) = (format!("{}{}", self.run, self.ledger_flag()), shell_quoted(&self.artifact));
+    /// A person's decision, and the next commands.
+    fn next(&self, extent: Extent) -> Doc {
+        let mut doc = self.person();
+        let file = shell_quoted(&self.artifact);
         let is_file = self.artifact != "-";
-        let all = match extent {
-            Extent::Screen => Some(format!("`quorate show {run} --full` shows every answer.")),
-            Extent::Full => None,
-        };
         let next = match self.verdict {
             _ if self.unjudged.is_some() && is_file => {
                 Some(format!("`quorate review {file} --executor anthropic` asks a model."))
@@ -220,11 +240,17 @@ impl Review {
             }
             _ => None,
         };
-        let next = [next, all].into_iter().flatten().collect::<Vec<_>>();
-        if !next.is_empty() {
-            doc.line(format!("Next: {}", next.join(" ")));
+        next.into_iter().for_each(|next| doc.line(format!("Next: {next}")));
+        if extent == Extent::Screen {
+            doc.line(format!("Every answer: `{} --full`", self.show_command()));
         }
         doc
+    }
+
+    /// The command that shows the run.
+    pub fn show_command(&self) -> String {
+        let flag = self.ledger.as_ref().map_or("", |location| &location.flag);
+        format!("quorate show {}{flag}", self.run)
     }
 
     /// The decision of a person.
@@ -258,12 +284,8 @@ impl Review {
         facts
     }
 
-    fn ledger_flag(&self) -> &str {
-        self.ledger.as_ref().map_or("", |location| &location.flag)
-    }
-
-    /// The problems, in full the details, and then what the verdict does not cover.
-    fn body(&self, places: &[Place<'_>], density: Density) -> Doc {
+    /// The problems, `details`, and then what the verdict does not cover.
+    fn body(&self, places: &[Place<'_>], density: Density, details: Doc) -> Doc {
         let mut doc = Doc::new();
         let mut left = density.issues;
         for place in places {
@@ -273,23 +295,17 @@ impl Review {
             }
             left -= shown;
         }
-        let more = count(places) - (density.issues - left);
-        if more > 0 {
-            let option = if density.extent == Extent::Full { "--format json" } else { "--full" };
-            let more = amount(more as u64, "more issue");
-            let run = format!("{}{}", self.run, self.ledger_flag());
-            doc.line(format!("… and {more}: `quorate show {run} {option}` shows all."));
+        if let more @ 1.. = count(places) - (density.issues - left) {
+            let (more, command) = (amount(more as u64, "more issue"), self.show_command());
+            doc.line(format!("… and {more}: `{command} {}` shows all.", density.option));
         }
-        let brief = self.revision_brief.as_deref().unwrap_or_default();
-        match density.extent {
-            Extent::Full => doc.append(self.details()),
-            Extent::Screen if places.is_empty() => doc.prose(truncate(brief, MAX_NOTE_CHARS)),
-            Extent::Screen => {}
+        if places.is_empty() {
+            let brief = self.revision_brief.as_deref().unwrap_or_default();
+            doc.prose(truncate(brief, density.characters));
         }
+        doc.append(details);
         doc.end_section();
-        for line in self.limits() {
-            doc.line(line);
-        }
+        self.limits().into_iter().for_each(|line| doc.line(line));
         doc
     }
 
@@ -302,10 +318,8 @@ impl Review {
             lines.push(RUBRIC_NOTE.into());
         }
         if self.unjudged.is_none() {
-            let absences = absences(self).into_iter();
-            lines.extend(
-                absences.map(|(members, why)| Text::strong(members).and(format!("  no answer: {why}"))),
-            );
+            let absence = |(why, members)| Text::strong(members).and(format!("  no answer: {why}"));
+            lines.extend(self.absences().into_iter().map(absence));
         }
         let is_shown = |note: &&String| !REPEATED_NOTES.iter().any(|known| note.starts_with(known));
         // The headline says that answers were recorded.
@@ -317,9 +331,8 @@ impl Review {
 
     /// The counted positions: `evidence (2) blocks; strategy (4) and skeptic (4) would ship it.`
     fn positions_line(&self) -> Option<String> {
-        let mut groups: Vec<(&str, Vec<String>)> = Vec::new();
-        for one in &self.deliberators {
-            let Some(position) = counted(self, one) else { continue };
+        let position = |one: &Deliberator| {
+            let position = counted(self, one)?;
             let does = match (position.would_block, position.verdict) {
                 (true, _) => "block",
                 (false, Some(Leaning::Revise)) => "would revise it",
@@ -327,37 +340,57 @@ impl Review {
                 (false, _) => "would ship it",
             };
             let grade = position.score.map_or_else(String::new, |grade| format!(" ({})", score(grade)));
-            let name = format!("{}{grade}", one.id);
-            match groups.iter_mut().find(|(known, _)| *known == does) {
-                Some((_, names)) => names.push(name),
-                None => groups.push((does, vec![name])),
-            }
-        }
+            Some((does, format!("{}{grade}", one.id)))
+        };
+        let mut groups = grouped(self.deliberators.iter().filter_map(position));
         groups.sort_by_key(|(does, _)| *does != "block");
         let group = |(does, names): &(&str, Vec<String>)| {
-            let names: Vec<&str> = names.iter().map(String::as_str).collect();
             let ending = if *does == "block" && names.len() == 1 { "s" } else { "" };
-            format!("{} {does}{ending}", list(&names))
+            format!("{} {does}{ending}", joined(names))
         };
         let groups: Vec<String> = groups.iter().map(group).collect();
         (!groups.is_empty()).then(|| format!("{}.", groups.join("; ")))
     }
 
-    /// All answers, what changed between the rounds, and the adjudicator's words.
+    /// The reasons of missing answers that say more than the status, each with the members.
+    fn absences(&self) -> Vec<(String, String)> {
+        let rounds = self.deliberators.iter().flat_map(|one| {
+            [(format!("{}, round 1", one.id), &one.round1), (format!("{}, round 2", one.id), &one.round2)]
+        });
+        let reason = |(name, answer): (String, &Answer)| {
+            let message = answer.message.as_deref().map(one_line).filter(|message| !message.is_empty())?;
+            let reason = format!("{}: {}", status(&answer.status), truncate(&message, MAX_ABSENCE_CHARS));
+            (answer.status != "answered").then_some((reason, name))
+        };
+        let all = rounds.chain([("adjudicator".to_owned(), &self.adjudicator.given)]).filter_map(reason);
+        grouped(all).into_iter().map(|(reason, names)| (reason, joined(&names))).collect()
+    }
+
+    /// The facts, all answers, what changed between the rounds, and the adjudicator's words.
     fn details(&self) -> Doc {
         let mut doc = Doc::new();
         doc.begin_section();
         doc.facts(self.facts());
         let rows = self.deliberators.iter().map(|deliberator| row(self, deliberator));
-        doc.table(Table::new(headings(self.rounds).iter().copied()).with_rows(rows));
-        doc.items(reactions(self).into_iter().map(|(member, remark)| format!("{member}: {remark}")));
-        if self.reasoning != self.because {
-            titled(&mut doc, "Reasoning", Some(&self.reasoning));
+        let headings = ["deliberator", "round 1", "round 2", "score", "blocks", "what changed"];
+        doc.table(Table::new(headings).with_rows(rows).filled());
+        for (key, verb) in REACTIONS {
+            let of = |one: &Deliberator| {
+                let texts = reactions_of(&one.round2, key).into_iter();
+                let line =
+                    |text: String| format!("{} {verb}: {}", one.id, truncate(&text, MAX_REACTION_CHARS));
+                texts.map(line).collect::<Vec<_>>()
+            };
+            doc.items(self.deliberators.iter().flat_map(of));
         }
-        let requests = member_requests(self);
+        let reasoning = Some(&self.reasoning).filter(|reasoning| **reasoning != self.because);
+        titled(&mut doc, "Reasoning", reasoning.map(String::as_str));
+        // Rubric answers repeat their findings.
+        let asked = self.deliberators.iter().filter(|_| !self.is_by_rule());
+        let requests: Vec<String> = asked.flat_map(|one| requests_of(self, one)).collect();
         if !requests.is_empty() {
             doc.heading("What each asks for");
-            doc.items(requests.into_iter().map(|(member, text)| format!("{member}: {text}")));
+            doc.items(requests);
         }
         titled(&mut doc, "Revision brief", self.revision_brief.as_deref());
         titled(&mut doc, "Dissent", self.dissent_summary.as_deref());
@@ -375,12 +408,9 @@ impl Review {
         for (place, point) in issues().take(most) {
             let at = place.at.map_or_else(String::new, |(line, column)| format!(":{line}:{column}"));
             let severity = if point.blocking(self).is_empty() { "note" } else { "block" };
-            let _ = writeln!(out, "{file}{at}: {severity}: {} ({})", bare(&point.issue), list(&point.by));
+            let _ = writeln!(out, "{file}{at}: {severity}: {} ({})", bare(&point.issue), joined(&point.by));
         }
-        let more = match issues().count().saturating_sub(most) {
-            0 => String::new(),
-            more => format!(" (+{more} more)"),
-        };
+        let more = and_more(issues().count().saturating_sub(most));
         let _ = writeln!(out, "{file}: {}: {}{more}", self.verdict_word(), one_line(&self.answer()));
         out
     }
@@ -395,10 +425,7 @@ impl Review {
             (Some(Verdict::Ship), _) => amount(count(&places) as u64, "suggestion"),
             (Some(Verdict::Revise | Verdict::Hold), Some((at, point))) => {
                 let at = at.map_or_else(String::new, |(line, column)| format!("{line}:{column} "));
-                let more = match count(&places) - 1 {
-                    0 => String::new(),
-                    more => format!(" (+{more} more)"),
-                };
+                let more = and_more(count(&places) - 1);
                 format!("{at}{}{more}", truncate(bare(&point.issue), MAX_NOTE_CHARS))
             }
             _ => self.answer(),
@@ -412,6 +439,11 @@ const RUBRIC_NOTE: &str =
 /// The beginnings of notes whose content a document has already.
 const REPEATED_NOTES: [&str; 2] = ["Partial: ", KEPT];
 
+/// ` (+2 more)`; empty for none.
+fn and_more(number: usize) -> String {
+    if number == 0 { String::new() } else { format!(" (+{number} more)") }
+}
+
 /// A sentence without its period, for the middle of a line.
 fn bare(sentence: &str) -> &str {
     sentence.strip_suffix('.').unwrap_or(sentence)
@@ -424,30 +456,31 @@ fn titled(doc: &mut Doc, title: &str, text: Option<&str>) {
     }
 }
 
-fn headings(rounds: u8) -> &'static [&'static str] {
-    match rounds {
-        1 => &["deliberator", "round 1", "score", "block", "irreducible"],
-        _ => &["deliberator", "round 1", "round 2", "score", "block", "irreducible", "what changed"],
-    }
-}
-
 /// A deliberator's cells, one for each heading.
-fn row(review: &Review, deliberator: &Deliberator) -> Vec<Text> {
+fn row(review: &Review, deliberator: &Deliberator) -> [Text; 6] {
     let [first, second] = deliberator.stances(review.rounds);
-    let mut cells = vec![Text::strong(&*deliberator.id), answer_cell(&first)];
-    if review.rounds > 1 {
-        cells.push(answer_cell(&second));
-    }
     let counted = counted(review, deliberator);
     let grade = counted.as_ref().and_then(|position| position.score);
-    cells.push(grade.map_or_else(|| DASH.to_owned(), score).into());
-    let block = flag(counted.as_ref().map(|position| position.would_block));
-    cells.push(if deliberator.ungrounded { block.and(", ungrounded") } else { block });
-    cells.push(flag(counted.map(|position| position.irreducible)));
-    if review.rounds > 1 {
-        cells.push(changes(deliberator, &first, &second).join("; ").into());
+    let blocks = match &counted {
+        None => DASH.into(),
+        Some(Position { would_block: false, .. }) => "no".into(),
+        Some(Position { irreducible: true, .. }) => Text::toned(Tone::Bad, "yes, and no edit repairs it"),
+        Some(_) => Text::toned(Tone::Bad, "yes"),
+    };
+    let blocks = if deliberator.ungrounded { blocks.and(", ungrounded") } else { blocks };
+    let (name, grade) = (Text::strong(&*deliberator.id), grade.map_or_else(|| DASH.to_owned(), score).into());
+    if review.rounds == 1 {
+        return [name, answer_cell(&first), Text::default(), grade, blocks, Text::default()];
     }
-    cells
+    let change = match (&*deliberator.counted, &first.read, &second.read) {
+        ("round1_block", ..) => "counted by its round-1 block".to_owned(),
+        (_, Some(first), Some(second)) => match position_changes(first, second) {
+            none if none.is_empty() => "nothing".to_owned(),
+            changes => changes.join("; "),
+        },
+        _ => DASH.to_owned(),
+    };
+    [name, answer_cell(&first), answer_cell(&second), grade, blocks, change.into()]
 }
 
 /// The answer of a deliberator that counts; the last one while the run is undecided.
@@ -466,64 +499,6 @@ fn blocks(review: &Review, member: &str) -> bool {
     review.deliberators.iter().any(|deliberator| deliberator.blocks && deliberator.id == member)
 }
 
-/// The first concession and the first escalation of each deliberator, and the number of further ones.
-fn reactions(review: &Review) -> Vec<(String, String)> {
-    let mut all = Vec::new();
-    for deliberator in &review.deliberators {
-        for (key, verb) in REACTIONS {
-            let reactions = reactions_of(&deliberator.round2, key);
-            let Some(first) = reactions.first() else { continue };
-            let more = match reactions.len() {
-                1 => String::new(),
-                several => format!(" (and {} more)", several - 1),
-            };
-            let text = format!("{}{more}", truncate(first, MAX_REACTION_CHARS));
-            all.push((format!("{} {verb}", deliberator.id), text));
-        }
-    }
-    all
-}
-
-/// The reasons of missing answers that say more than the status. A reason that several share is listed once.
-fn absences(review: &Review) -> Vec<(String, String)> {
-    let mut all: Vec<(Vec<String>, String)> = Vec::new();
-    let mut note = |name: String, answer: &Answer| {
-        let message = answer.message.as_deref().map(one_line).filter(|message| !message.is_empty());
-        if let Some(message) = message.filter(|_| answer.status != "answered") {
-            let reason = format!("{}: {}", status(&answer.status), truncate(&message, MAX_ABSENCE_CHARS));
-            match all.iter_mut().find(|(_, known)| *known == reason) {
-                Some((names, _)) => names.push(name),
-                None => all.push((vec![name], reason)),
-            }
-        }
-    };
-    for deliberator in &review.deliberators {
-        note(format!("{}, round 1", deliberator.id), &deliberator.round1);
-        note(format!("{}, round 2", deliberator.id), &deliberator.round2);
-    }
-    note("adjudicator".to_owned(), &review.adjudicator.given);
-    let joined = |names: Vec<String>| list(&names.iter().map(String::as_str).collect::<Vec<_>>());
-    all.into_iter().map(|(names, reason)| (joined(names), reason)).collect()
-}
-
-/// What a deliberator changed from the first of two rounds to the second.
-fn changes(deliberator: &Deliberator, first: &Stance, second: &Stance) -> Vec<String> {
-    match (&*deliberator.counted, &first.read, &second.read) {
-        ("missing", ..) => vec!["missing".to_owned()],
-        ("round1_block", ..) => vec!["counted by its round-1 block".to_owned()],
-        (_, Some(first), Some(second)) => {
-            let mut changes = position_changes(first, second);
-            for (key, verb) in REACTIONS {
-                let count = reactions_of(&deliberator.round2, key).len();
-                changes.extend((count > 0).then(|| format!("{verb} {count}")));
-            }
-            if changes.is_empty() { vec!["nothing".to_owned()] } else { changes }
-        }
-        (_, None, Some(_)) => vec!["answered in round 2 alone".to_owned()],
-        _ => vec![DASH.to_owned()],
-    }
-}
-
 fn position_changes(first: &Position, second: &Position) -> Vec<String> {
     let mut changes = Vec::new();
     if let (Some(before), Some(after)) = (first.verdict, second.verdict)
@@ -536,15 +511,16 @@ fn position_changes(first: &Position, second: &Position) -> Vec<String> {
     {
         changes.push(format!("score {before} → {after}"));
     }
-    match (first.would_block, second.would_block) {
-        (false, true) => changes.push("now blocks".to_owned()),
-        (true, false) => changes.push("no longer blocks".to_owned()),
-        _ => {}
-    }
-    match (first.irreducible, second.irreducible) {
-        (false, true) => changes.push("now irreducible".to_owned()),
-        (true, false) if second.would_block => changes.push("no longer irreducible".to_owned()),
-        _ => {}
+    let flags = [
+        (first.would_block, second.would_block, "blocks"),
+        (first.irreducible, second.irreducible, "says that no edit repairs it"),
+    ];
+    for (before, after, does) in flags {
+        match (before, after) {
+            (false, true) => changes.push(format!("now {does}")),
+            (true, false) => changes.push(format!("no longer {does}")),
+            _ => {}
+        }
     }
     changes
 }
@@ -577,14 +553,6 @@ fn answer_cell(stance: &Stance) -> Text {
             Text::toned(Tone::of_word(lean.as_str()), stance.words())
         }
         Some(_) => stance.words().into(),
-    }
-}
-
-fn flag(flag: Option<bool>) -> Text {
-    match flag {
-        None => DASH.into(),
-        Some(true) => Text::toned(Tone::Bad, "yes"),
-        Some(false) => "no".into(),
     }
 }
 
@@ -646,16 +614,8 @@ fn tokens_text(tokens: Option<u64>) -> String {
     tokens.map_or_else(String::new, digit_groups)
 }
 
-/// What each member asks for besides findings: member and request, in roster order. Rubric answers repeat their
-/// findings, so they have none.
-fn member_requests(review: &Review) -> Vec<(String, String)> {
-    if review.is_by_rule() {
-        return Vec::new();
-    }
-    review.deliberators.iter().flat_map(|deliberator| requests_of(review, deliberator)).collect()
-}
-
-fn requests_of(review: &Review, deliberator: &Deliberator) -> Vec<(String, String)> {
+/// What a member asks for besides findings.
+fn requests_of(review: &Review, deliberator: &Deliberator) -> Vec<String> {
     // A text of the first answer is shown only if the second answer has none.
     let answers = [&deliberator.round2, &deliberator.round1];
     let text = |key: &str| answers.into_iter().find_map(|answer| text_field(answer, key));
@@ -663,12 +623,13 @@ fn requests_of(review: &Review, deliberator: &Deliberator) -> Vec<(String, Strin
         review.revision_brief.as_deref().is_none_or(|of_review| !one_line(of_review).contains(&**brief))
     });
     let listed = answers.into_iter().map(listed_issues).find(|all| !all.is_empty()).unwrap_or_default();
-    let member = &deliberator.id;
-    let mut all = Vec::new();
-    all.extend(brief.map(|brief| (member.clone(), brief)));
-    all.extend(listed.into_iter().map(|issue| (format!("{member}, issue"), issue)));
-    all.extend(text("notes").map(|notes| (format!("{member}, notes"), notes)));
-    all.into_iter().map(|(member, text)| (member, truncate(&text, MAX_REQUEST_CHARS))).collect()
+    let labelled = brief.map(|brief| ("", brief)).into_iter();
+    let labelled = labelled.chain(listed.into_iter().map(|issue| (", issue", issue)));
+    let labelled = labelled.chain(text("notes").map(|notes| (", notes", notes)));
+    let request = |(label, text): (&str, String)| {
+        format!("{}{label}: {}", deliberator.id, truncate(&text, MAX_REQUEST_CHARS))
+    };
+    labelled.map(request).collect()
 }
 
 fn text_field(answer: &Answer, key: &str) -> Option<String> {
@@ -807,7 +768,7 @@ impl<'r> Place<'r> {
         let is_blocking = self.points.iter().any(|point| !point.blocking(review).is_empty());
         let issue = |point: &Point<'_>| Issue {
             text: truncate(&point.issue, density.characters),
-            by: point.raised_by(review, density.extent),
+            by: point.raised_by(review, density.names),
             fix: point.fix.as_ref().map(|fix| truncate(fix, density.characters)),
         };
         Problem {
@@ -828,25 +789,22 @@ impl<'r> Point<'r> {
         self.by.iter().copied().filter(|member| blocks(review, member)).collect()
     }
 
-    /// Its weight, and the members that raised it: `blocks (evidence) · raised by 3`.
-    fn raised_by(&self, review: &Review, extent: Extent) -> Text {
-        let named = |members: &[&str]| match extent {
-            Extent::Screen if members.len() > MAX_NAMED => {
-                format!("({} of {})", members.len(), review.deliberators.len())
-            }
-            _ => format!("({})", list(members)),
+    /// Its weight, and the members that raised it: `blocks (evidence) · raised by 3 of 4`.
+    fn raised_by(&self, review: &Review, most: usize) -> Text {
+        let named = |members: &[&str]| match members.len() > most {
+            true => format!("{} of {}", members.len(), review.deliberators.len()),
+            false => joined(members),
         };
         let blocking = self.blocking(review);
         let verb = match blocking.len() {
-            0 => return Text::faint(format!("suggestion {}", named(&self.by))),
+            0 => return Text::faint(format!("suggestion ({})", named(&self.by))),
             1 => "blocks",
             _ => "block",
         };
-        let text = Text::toned(Tone::Bad, format!("{verb} {}", named(&blocking)));
-        match self.by.len() - blocking.len() {
-            0 => text,
-            _ if extent == Extent::Full => text.and(format!(" · raised by {}", list(&self.by))),
-            _ => text.and(format!(" · raised by {}", self.by.len())),
+        let text = Text::toned(Tone::Bad, format!("{verb} ({})", named(&blocking)));
+        match self.by.len() == blocking.len() {
+            true => text,
+            false => text.and(format!(" · raised by {}", named(&self.by))),
         }
     }
 }

@@ -98,6 +98,24 @@ pub fn list(names: &[&str]) -> String {
     }
 }
 
+/// As [`list`], of any names.
+pub fn joined<S: AsRef<str>>(names: impl IntoIterator<Item = S>) -> String {
+    let names: Vec<S> = names.into_iter().collect();
+    list(&names.iter().map(AsRef::as_ref).collect::<Vec<_>>())
+}
+
+/// The names of each key, in the order of the first ones.
+pub fn grouped<K: PartialEq, N>(all: impl IntoIterator<Item = (K, N)>) -> Vec<(K, Vec<N>)> {
+    let mut groups: Vec<(K, Vec<N>)> = Vec::new();
+    for (key, name) in all {
+        match groups.iter_mut().find(|(known, _)| *known == key) {
+            Some((_, names)) => names.push(name),
+            None => groups.push((key, vec![name])),
+        }
+    }
+    groups
+}
+
 /// As [`list`], with at most `most` names and the number of further ones.
 pub fn list_limited(names: &[&str], most: usize) -> String {
     match names.len().checked_sub(most) {

@@ -10,7 +10,7 @@ use serde_json::Map;
 use super::{NAMED, SCREEN_ENTRIES, SCREEN_TEXT, TEXT, diagrams, names, round_of};
 use crate::service::convene::report::{Consultation, Decision, Message};
 use crate::view::layout::truncate;
-use crate::view::wording::{amount, status};
+use crate::view::wording::{amount, grouped, status};
 use crate::view::{Doc, Entry, Extent, Medium, Text, Tone};
 
 /// The most messages shown.
@@ -173,14 +173,7 @@ pub(super) struct Round<'r> {
 
 impl Round<'_> {
     pub(super) fn absent_by_status(&self) -> Vec<(&str, Vec<&str>)> {
-        let mut by_status: Vec<(&str, Vec<&str>)> = Vec::new();
-        for (member, status) in &self.absent {
-            match by_status.iter_mut().find(|(word, _)| word == status) {
-                Some((_, members)) => members.push(member),
-                None => by_status.push((status, vec![member])),
-            }
-        }
-        by_status
+        grouped(self.absent.iter().map(|(member, status)| (&**status, *member)))
     }
 }
 

@@ -6,7 +6,7 @@ use super::{NAMED, ROWS, TITLE, names, request, subject};
 use crate::service::convene::plan::{DeferredQuestion, Plan, PlannedStandIns, Question};
 use crate::service::estimate::SampledMember;
 use crate::view::layout::truncate;
-use crate::view::wording::{amount, duration, last_run};
+use crate::view::wording::{amount, duration, grouped, last_run};
 use crate::view::{Doc, Table, Text, Tone};
 
 impl Plan {
@@ -64,10 +64,8 @@ impl Plan {
         }
         if !self.rules.is_empty() {
             doc.heading("Rules, in order");
-            doc.numbered(
-                1,
-                self.rules.iter().map(|rule| Text::strong(&rule.id).and(format!(" ({})", rule.kind))),
-            );
+            let rules = self.rules.iter();
+            doc.numbered(rules.map(|rule| Text::strong(&rule.id).and(format!(" ({})", rule.kind))));
         }
         if !self.locked_traits.is_empty() {
             doc.heading("Locked traits: no outcome may contain these");
@@ -88,13 +86,7 @@ impl Plan {
 
 /// Groups members by reason: names, and when or why not.
 fn by_reason(deferred: &[DeferredQuestion]) -> Vec<(String, &str)> {
-    let mut groups: Vec<(Vec<String>, &str)> = Vec::new();
-    for question in deferred {
-        let member = format!("{} ({})", question.member, question.executor);
-        match groups.iter_mut().find(|(_, when)| *when == question.when) {
-            Some((members, _)) => members.push(member),
-            None => groups.push((vec![member], &question.when)),
-        }
-    }
-    groups.into_iter().map(|(members, when)| (names(&members, NAMED), when)).collect()
+    let member = |question: &DeferredQuestion| format!("{} ({})", question.member, question.executor);
+    let groups = grouped(deferred.iter().map(|question| (&*question.when, member(question))));
+    groups.into_iter().map(|(when, members)| (names(&members, NAMED), when)).collect()
 }

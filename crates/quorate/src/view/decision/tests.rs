@@ -719,8 +719,7 @@ fn what_is_open_or_incomplete_says_so() {
     decision.outcome.code = Some("missing_votes".to_owned());
     decision.outcome.because = Some("it would pass, but a missing vote could change that".to_owned());
     let text = text(&decision, 100);
-    let head =
-        "INCOMPLETE  Release Board\nIt would pass, but a missing vote could change that (missing_votes).\n";
+    let head = "INCOMPLETE  It would pass, but a missing vote could change that (missing_votes).\n";
     assert!(text.starts_with(head), "{text}");
 }
 

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use quorate_protocol::Json;
 use serde_json::Map;
 
-use super::{REASON, ROWS, SCREEN_TEXT, TEXT, diagrams, last_status, rules};
+use super::{REASON, ROWS, TEXT, diagrams, last_status, rules};
 use crate::service::convene::report::{CountedVote, Decision, Member, VoteCount};
 use crate::view::layout::truncate;
 use crate::view::wording::amount;
@@ -25,42 +25,36 @@ impl Decision {
                 Text::strong(&alone.member).and(words)
             }));
         }
-        if extent == Extent::Screen {
-            let votes = select_votes(&count.votes, SCREEN_VOTES).into_iter();
-            let row = |vote: &CountedVote| {
-                let weight = truncate(&vote.weight, DIGITS);
-                [Text::strong(&vote.member), vote_text(&vote.vote), weight.into(), self.why(vote).into()]
-            };
-            doc.table(Table::new([""; 4]).with_rows(votes.map(row)));
-            self.add_more(doc, count.votes.len().saturating_sub(SCREEN_VOTES), "more vote");
-            doc.passage(truncate(count.text.as_deref().unwrap_or_default(), SCREEN_TEXT));
-            return;
-        }
-        if !count.votes.is_empty() && total_weight(count) > 0.0 {
+        let is_full = extent == Extent::Full;
+        if is_full && !count.votes.is_empty() && total_weight(count) > 0.0 {
             doc.heading("Tally");
             let row = |side: Side| [Text::toned(side.tone, side.word), side.text.into()];
             doc.table(Table::new(["side", "weight"]).with_rows(sides(count).into_iter().map(row)));
             doc.line(self.ratio(count));
             doc.only(Medium::Markdown, diagrams_of(self, count));
         }
-        let selected = select_votes(&count.votes, ROWS);
+        let selected = select_votes(&count.votes, if is_full { ROWS } else { SCREEN_VOTES });
         let row = |vote: &&CountedVote| {
+            let role = self.member(&vote.member).filter(|_| is_full).map_or("", |member| &member.role);
             [
                 Text::strong(&vote.member),
-                self.member(&vote.member).map_or("", |member| &member.role).into(),
-                truncate(&vote.weight, DIGITS).into(),
+                role.into(),
                 vote_text(&vote.vote),
+                truncate(&vote.weight, DIGITS).into(),
                 self.why(vote).into(),
             ]
         };
-        if !selected.is_empty() {
+        let mut headings = [""; 5];
+        if is_full && !selected.is_empty() {
             doc.heading("Votes");
-            let headings = ["member", "role", "weight", "vote", "why"];
-            doc.table(Table::new(headings).with_rows(selected.iter().map(row)));
-            self.add_more(doc, count.votes.len() - selected.len(), "more vote");
+            headings = ["member", "role", "vote", "weight", "why"];
         }
-        self.add_unasked(doc);
-        if let Some(text) = &count.text {
+        doc.table(Table::new(headings).with_rows(selected.iter().map(row)).filled());
+        self.add_more(doc, count.votes.len() - selected.len(), "more vote");
+        if is_full {
+            self.add_unasked(doc);
+        }
+        if let Some(text) = count.text.as_ref().filter(|_| is_full) {
             doc.heading("Decision");
             let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
             doc.passage(truncate(&lines.join("\n\n"), TEXT));
