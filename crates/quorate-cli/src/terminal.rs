@@ -203,9 +203,11 @@ pub(super) fn read_stdin(limit: usize) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The terminal's width; 100 without a terminal.
+/// The terminal's width; without a terminal that of the variable `COLUMNS`, or 100.
 pub(super) fn width() -> usize {
-    terminal_size::terminal_size().map_or(100, |(width, _)| usize::from(width.0).clamp(40, 120))
+    let terminal = terminal_size::terminal_size().map(|(width, _)| usize::from(width.0));
+    let named = || environment::variable("COLUMNS")?.parse().ok();
+    terminal.or_else(named).map_or(100, |width| width.clamp(40, 120))
 }
 
 /// Whether a runner reads the output.

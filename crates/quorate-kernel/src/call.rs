@@ -22,7 +22,7 @@ use crate::budget::{self, Budget, Exhausted, Reservation, most_tokens};
 use crate::clock::Clock;
 use crate::entropy::sha256_hex;
 use crate::observer::{Observer, RunEvent};
-use crate::ports::executor::{AttemptInfo, Failure, Invocation, Notes, Progress, Reply, Usage};
+use crate::ports::executor::{Admission, AttemptInfo, Failure, Invocation, Notes, Progress, Reply, Usage};
 use crate::ports::ledger::{Append, Body, Durability, Entry, Fence, Ledger, LedgerError, Record};
 use crate::prompt::{Layout, Prompt};
 use crate::record::{Attempt, Reserved, RunIntent, Spent, Tried};
@@ -196,7 +196,7 @@ pub(crate) async fn call(
     let span = of_member(&invoke, &member);
     let asking = async move {
         let (invoke, mut member, redactions) = redact_invocation(&context.redactor, invoke, member).await;
-        let mut admitted = Some(member.executor.admit().await);
+        let mut admitted = Some(admit(&context, &invoke, &member).await);
         let Prompt { text, cuts } = context.layout.prompt(&invoke, &member.context, &member.role);
         let (first_prompt, cuts): (Arc<str>, Arc<[usize]>) = (text.into(), cuts.into());
         let mut reserved = match context.reserve(&member, &invoke, &first_prompt).await {
@@ -240,7 +240,7 @@ pub(crate) async fn call(
                         // Its place in the pool is free for other members while the stand-in is asked.
                         drop(admitted.take());
                         member = member.with_stand_in(stand_in);
-                        admitted = Some(member.executor.admit().await);
+                        admitted = Some(admit(&context, &invoke, &member).await);
                         deadline = Instant::now() + member.timeout;
                         state.ask = Attempts::new(invoke.schema, member.retries);
                         earlier_calls = state.ended.spent.calls;
@@ -482,6 +482,20 @@ fn progress(context: &Arc<CallContext>, invoke: &Invoke, waited: &Waited) -> Pro
 type Waited = Arc<Shared<Duration>>;
 
 /// Reports a wait of more than two seconds to the observer, alone or added to shorter ones before it.
+/// Waits for a place at the member's executor, and reports a wait.
+async fn admit(context: &CallContext, invoke: &Invoke, member: &MemberConfig) -> Admission {
+    let mut place = std::pin::pin!(member.executor.admit());
+    tokio::select! {
+        biased;
+        admission = &mut place => return admission,
+        () = std::future::ready(()) => {}
+    }
+    context.observer.observe(RunEvent::Queued { invocation: invoke.id.clone() });
+    let admission = place.await;
+    context.observer.observe(RunEvent::Admitted { invocation: invoke.id.clone() });
+    admission
+}
+
 fn tell_wait(
     context: &CallContext,
     invoke: &Invoke,

@@ -34,6 +34,16 @@ pub enum RunEvent {
         /// its own limit.
         timeout: Duration,
     },
+    /// The member's executor is busy with other calls: the call waits for a place, and its limit has not begun.
+    Queued {
+        /// The id of the invocation.
+        invocation: Name,
+    },
+    /// A queued call has its place, and its limit begins.
+    Admitted {
+        /// The id of the invocation.
+        invocation: Name,
+    },
     /// What the run has spent, with its earlier sessions; follows each change.
     Spent {
         /// The calls that were made or reserved.

@@ -46,6 +46,8 @@ struct Member {
 }
 
 enum State {
+    /// Waits until its executor has a place; its limit has not begun.
+    Queued,
     /// Asked, with the bytes of the answer so far if the executor streams.
     Asked(Option<usize>),
     /// Waits until it is asked again; the line says why and how long.
@@ -63,8 +65,10 @@ impl State {
 impl Member {
     fn text(&self, now: Instant) -> String {
         let reason = self.reason.as_deref().map_or_else(String::new, |reason| format!("  {reason}"));
-        let time = format!("{} of {}", clock(now.saturating_duration_since(self.asked)), clock(self.timeout));
+        let elapsed = clock(now.saturating_duration_since(self.asked));
+        let time = format!("{elapsed} of {}", clock(self.timeout));
         match &self.state {
+            State::Queued => format!("queued for its executor  {elapsed}"),
             State::Asked(None) if self.reason.is_some() => format!("asked again  {time}{reason}"),
             State::Asked(None) => format!("waiting  {time}"),
             State::Asked(Some(0)) => format!("thinking  {time}"),
@@ -101,6 +105,8 @@ impl CouncilBoard {
             | Event::Retried { invocation, .. }
             | Event::Waiting { invocation, .. }
             | Event::Noted { invocation, .. }
+            | Event::Queued { invocation }
+            | Event::Admitted { invocation }
             | Event::Answered { invocation, .. } => invocation,
             _ => return,
         };
@@ -119,6 +125,12 @@ impl CouncilBoard {
                 let line = line.split_once(": ").map_or(&*line, |(_, why)| why);
                 member.state = State::Pausing(one_line(line));
                 member.unreported = None;
+            }
+            Event::Queued { .. } => member.state = State::Queued,
+            Event::Admitted { .. } => {
+                member.state = State::Asked(None);
+                member.asked = Instant::now();
+                member.unreported = Some(member.asked);
             }
             // A stand-in has a limit of its own.
             Event::Noted { .. } => member.asked = Instant::now(),
@@ -216,18 +228,22 @@ impl Board for CouncilBoard {
     }
 
     fn lasting(&mut self, now: Instant) -> Vec<String> {
-        let mut late: BTreeMap<(&str, Duration), (Duration, Vec<&str>)> = BTreeMap::new();
+        let mut late: BTreeMap<(&str, Option<Duration>), (Duration, Vec<&str>)> = BTreeMap::new();
         for member in self.members.iter_mut().filter(|member| !member.state.is_over()) {
             let is_late = |since: &mut Instant| now.saturating_duration_since(*since) >= LASTING;
             let Some(since) = member.unreported.take_if(is_late) else { continue };
-            let (longest, names) = late.entry((&*member.step, member.timeout)).or_default();
+            let limit = (!matches!(member.state, State::Queued)).then_some(member.timeout);
+            let (longest, names) = late.entry((&*member.step, limit)).or_default();
             *longest = now.saturating_duration_since(since).max(*longest);
             names.push(&member.name);
         }
         let mut lines = Vec::new();
-        for ((step, timeout), (waited, names)) in late {
-            let (names, waited, limit) = (list_limited(&names, MAX_NAMES), waited.as_secs(), clock(timeout));
-            lines.push(format!("{step}: still waiting for {names} after {waited} s (limit {limit})"));
+        for ((step, limit), (waited, names)) in late {
+            let (names, waited) = (list_limited(&names, MAX_NAMES), waited.as_secs());
+            lines.push(match limit.map(clock) {
+                Some(limit) => format!("{step}: still waiting for {names} after {waited} s (limit {limit})"),
+                None => format!("{step}: queued for {waited} s until their executor has a place: {names}"),
+            });
         }
         lines
     }

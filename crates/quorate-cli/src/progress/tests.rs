@@ -257,6 +257,14 @@ fn a_state_that_lasts_is_said_once() {
     let line = "round 1: still waiting for skeptic and evidence after 30 s (limit 2:00)";
     assert_eq!(board.lasting(later), [line]);
     assert!(board.lasting(later).is_empty());
+    // A place in the queue is a state of its own, and does not count against the limit.
+    board.observe(&Event::Queued { invocation: "r1/evidence".into() });
+    let text = board.screen(80, later).join("\n");
+    assert!(text.contains("evidence  round 1  queued for its executor  0:30"), "{text}");
+    board.observe(&Event::Admitted { invocation: "r1/evidence".into() });
+    let text = board.screen(80, Instant::now()).join("\n");
+    assert!(text.contains("evidence  round 1  waiting  0:00 of 2:00"), "{text}");
+    board.observe(&answered("r1", "evidence", Status::Answered, 5, Some("ships")));
     // A second request is a new state.
     board.observe(&retried("r1", "skeptic", "HTTP 503"));
     let line = "round 1: still waiting for skeptic after 30 s (limit 2:00)";
