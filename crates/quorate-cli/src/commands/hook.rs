@@ -132,13 +132,14 @@ async fn pre_commit(files: &[PathBuf], settings: &Settings, quorate: &Quorate, t
 /// The most issues that a hook prints.
 const MAX_ISSUES: usize = 10;
 
-/// A line for each issue, the verdict and the command that shows the fixes. A person's decision comes first.
+/// A line for each issue, the verdict and the command that shows all issues with their fixes. A person's decision comes first.
 fn brief(review: &Review) -> String {
     let person = match &review.overridden {
         Some(decision) => format!("{}: {}\n", one_line(&review.decided()), one_line(&decision.reason)),
         None => String::new(),
     };
-    format!("{person}{}`quorate show {}` shows the fixes.\n", review.short(MAX_ISSUES), review.run)
+    let command = review.show_command();
+    format!("{person}{}Fixes: `{command} --full`\n", review.short(MAX_ISSUES))
 }
 
 /// Reviews one file; `None` if it is not due.

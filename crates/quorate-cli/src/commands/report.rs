@@ -31,8 +31,8 @@ pub(super) const FORMAT: Option<ReportFormat> = None;
     after_help = "Examples:\n  quorate report latest -o report.html\n  quorate report r7k2 --outcome-only -o report.html\n  quorate ledger check-proof report.html --key ledger.pub"
 )]
 pub(super) struct ReportArguments {
-    /// The run's id, a prefix of it, or `latest`
-    #[arg(value_name = "RUN")]
+    /// The run's id, a prefix of it, `latest`, or a file for the newest run about it
+    #[arg(value_name = "RUN|FILE")]
     run: String,
     /// The file, or - for standard output, which is the default unless it is a terminal. It must be a regular file, and not
     /// the ledger, its keys, its log or the configuration
@@ -95,8 +95,8 @@ async fn write(request: ReportRequest, quorate: &Quorate, terminal: &Terminal) -
     after_help = "Examples:\n  quorate attest latest\n  quorate attest r7k2 --out dist\n  quorate attest r7k2 --predicate-only result > predicate.json\n  quorate keys export --format pem > quorate.pub"
 )]
 pub(super) struct AttestArguments {
-    /// The run's id, a prefix of it, or `latest`
-    #[arg(value_name = "RUN")]
+    /// The run's id, a prefix of it, `latest`, or a file for the newest run about it
+    #[arg(value_name = "RUN|FILE")]
     run: String,
     /// The directory to write into
     #[arg(long, value_name = "DIR", default_value = ".")]

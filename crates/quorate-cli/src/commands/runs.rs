@@ -91,8 +91,8 @@ pub(super) async fn run_runs(arguments: RunsArguments, quorate: &Quorate, termin
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  quorate replay r7k2")]
 pub(super) struct ReplayArguments {
-    /// The run's id, a prefix of it, or `latest`
-    #[arg(value_name = "RUN")]
+    /// The run's id, a prefix of it, `latest`, or a file for the newest run about it
+    #[arg(value_name = "RUN|FILE")]
     run: String,
     /// Output format
     #[arg(long, value_enum, default_value_t = HumanOrJson::Human)]
@@ -117,8 +117,8 @@ pub(super) async fn run_replay(arguments: ReplayArguments, quorate: &Quorate, te
     after_help = "Examples:\n  quorate resume r7k2\n  quorate resume r7k2 --timeout 10m --max-calls 30"
 )]
 pub(super) struct ResumeArguments {
-    /// The run's id, a prefix of it, or `latest`
-    #[arg(value_name = "RUN")]
+    /// The run's id, a prefix of it, `latest`, or a file for the newest run about it
+    #[arg(value_name = "RUN|FILE")]
     run: String,
     /// How the verdict is printed
     #[arg(long, value_enum, default_value_t = Format::Human)]
@@ -320,8 +320,8 @@ fn unsupported_format(run: &str) -> Error {
     after_help = "Example:\n  quorate override r7k2 --verdict ship --reason \"legal cleared the price claim\" --by \"Ada <ada@example.org>\""
 )]
 pub(super) struct OverrideArguments {
-    /// The run's id, a prefix of it, or `latest`
-    #[arg(value_name = "RUN")]
+    /// The run's id, a prefix of it, `latest`, or a file for the newest run about it
+    #[arg(value_name = "RUN|FILE")]
     run: String,
     /// The decision
     #[arg(long, ignore_case = true, value_parser = verdict_parser(DECISIONS))]
