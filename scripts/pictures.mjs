@@ -1,12 +1,14 @@
-// Takes the README's pictures in Chromium. Arguments: the folder with playwright-core, the file with the server's address,
-// the output of a review with colours, the folder for the pictures.
+// Takes pictures in Chromium. The first argument is the folder with playwright-core, the second one what is done:
+//   docs SERVER FOLDER PATH=NAME...   pages for the documentation, in light and dark; SERVER is a file with its address
+//   all SERVER FOLDER PATH=NAME...    pages as a whole, at 1280 and 390 pixels, in light and dark
+//   terminal TEXT FOLDER              the output of a review with colours
+//   post SERVER BODY                  no picture: starts a review
 import {readFileSync} from "node:fs";
 import {createRequire} from "node:module";
 import {pathToFileURL} from "node:url";
 
-const [folder, server, review, pictures] = process.argv.slice(2);
+const [folder, what, source, target, ...pages] = process.argv.slice(2);
 const {chromium} = createRequire(pathToFileURL(folder + "/package.json"))("playwright-core");
-const {link, url} = JSON.parse(readFileSync(server, "utf8"));
 
 const COLORS = {31: "#f28b82", 32: "#81c995", 33: "#fdd663", 34: "#8ab4f8", 35: "#c58af9", 36: "#78d9ec", 90: "#9aa0a6",
   91: "#f28b82", 92: "#81c995", 93: "#fdd663", 94: "#8ab4f8", 95: "#c58af9", 96: "#78d9ec"};
@@ -33,21 +35,45 @@ const browser = await chromium.launch({
   executablePath: process.env.QUORATE_TEST_CHROMIUM ?? "/usr/bin/chromium",
   args: ["--no-sandbox"],
 });
-const open = (options) => browser.newContext(options);
-const first = await open({});
-await (await first.newPage()).goto(link);
-const cookies = await first.cookies();
-for (const colorScheme of ["light", "dark"]) {
-  const context = await open({colorScheme, viewport: {width: 1120, height: 1300}});
-  await context.addCookies(cookies);
-  const page = await context.newPage();
-  await page.goto(`${url}/runs/latest`);
-  await page.evaluate(() => document.querySelector("#document")?.scrollIntoView({block: "center"}));
-  await page.screenshot({path: `${pictures}/run-${colorScheme}.png`});
+
+// The pages of a server, each in these sizes and both themes.
+async function shoot(sizes, name, options) {
+  const {link, url} = JSON.parse(readFileSync(source, "utf8"));
+  const first = await browser.newContext();
+  await (await first.newPage()).goto(link);
+  const cookies = await first.cookies();
+  for (const viewport of sizes) {
+    for (const colorScheme of ["light", "dark"]) {
+      const context = await browser.newContext({colorScheme, viewport});
+      await context.addCookies(cookies);
+      const page = await context.newPage();
+      for (const [path, file] of pages.map((one) => one.split(/=(?=[^=]*$)/))) {
+        const answer = await page.goto(url + path);
+        if (answer.status() !== 200) throw new Error(`${path}: ${answer.status()}`);
+        await page.waitForTimeout(1_500 * (what === "all" && path.endsWith("live")));
+        await page.screenshot({path: `${target}/${name(file, viewport.width, colorScheme)}.png`, ...options});
+      }
+      await context.close();
+    }
+  }
 }
-const lines = readFileSync(review, "utf8").split("\n").slice(0, 30).join("\n");
-const terminal = await (await open({viewport: {width: 980, height: 700}})).newPage();
-await terminal.setContent(`<body style="margin:0;background:#1b1d21"><pre style="margin:0;padding:18px 22px;width:max-content;
-  max-width:936px;overflow:hidden;color:#e8eaed;font:14px/1.45 'DejaVu Sans Mono',monospace">$ quorate review examples/launch-post.md\n${html(lines)}</pre></body>`);
-await terminal.locator("pre").screenshot({path: `${pictures}/terminal.png`});
+
+if (what === "docs") await shoot([{width: 1120, height: 1300}], (file, _, theme) => `${file}-${theme}`, {});
+if (what === "all") {
+  const sizes = [{width: 1280, height: 900}, {width: 390, height: 844}];
+  await shoot(sizes, (file, width, theme) => `${file}-${width}-${theme}`, {fullPage: true});
+}
+if (what === "post") {
+  const {url, token} = JSON.parse(readFileSync(source, "utf8"));
+  const headers = {"Content-Type": "application/json", Authorization: `Bearer ${token}`};
+  const answer = await fetch(`${url}/api/v1/reviews`, {method: "POST", headers, body: target});
+  if (answer.status !== 202) throw new Error(await answer.text());
+}
+if (what === "terminal") {
+  const lines = readFileSync(source, "utf8").split("\n").slice(0, 30).join("\n");
+  const terminal = await (await browser.newContext({viewport: {width: 980, height: 700}})).newPage();
+  await terminal.setContent(`<body style="margin:0;background:#1b1d21"><pre style="margin:0;padding:18px 22px;width:max-content;
+    max-width:936px;overflow:hidden;color:#e8eaed;font:14px/1.45 'DejaVu Sans Mono',monospace">$ quorate review examples/launch-post.md\n${html(lines)}</pre></body>`);
+  await terminal.locator("pre").screenshot({path: `${target}/terminal.png`});
+}
 await browser.close();

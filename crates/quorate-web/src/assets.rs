@@ -17,11 +17,15 @@ struct Asset {
     text: String,
 }
 
-/// The module that checks a report, embedded in it.
-pub(crate) const REPORT_CHECK: &str =
-    concat!(include_str!("assets/verify.js"), include_str!("assets/check.js"));
+/// The module that checks a report and draws its page, embedded in it.
+pub(crate) const REPORT: &str = concat!(
+    include_str!("assets/verify.js"),
+    include_str!("assets/check.js"),
+    include_str!("assets/draw.js"),
+    include_str!("assets/report.js")
+);
 
-/// The same with the code of the pages about proofs.
+/// The module of the pages about proofs.
 const VERIFY: &str = concat!(
     include_str!("assets/verify.js"),
     include_str!("assets/check.js"),
@@ -83,6 +87,82 @@ pub(crate) fn get(path: &BTreeMap<String, String>) -> Response {
         None => {
             let help = "load the page again: it names the assets of this version";
             Failure::new(StatusCode::NOT_FOUND, codes::USAGE, "there is no such asset", help).into_response()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The most bytes of style and scripts of one page.
+    const MOST: usize = 40_000;
+
+    fn size(name: &str) -> usize {
+        ASSETS.iter().find(|asset| asset.name == name).map_or(usize::MAX, |asset| asset.text.len())
+    }
+
+    #[test]
+    fn no_page_has_more_than_40_kb_of_style_and_scripts() {
+        for scripts in [&["live.js"][..], &["verify.js"]] {
+            let all = ["style.css", "app.js"].iter().chain(scripts).map(|name| size(name));
+            assert!(all.clone().sum::<usize>() <= MOST, "{scripts:?}: {:?}", all.collect::<Vec<_>>());
+        }
+    }
+
+    /// The colours of a block of tokens, as red, green and blue.
+    fn colours(block: &str) -> BTreeMap<&str, [f64; 3]> {
+        fn token(declaration: &str) -> Option<(&str, [f64; 3])> {
+            let (name, value) = declaration.trim().strip_prefix("--")?.split_once(": #")?;
+            let digit = |at: usize| u32::from_str_radix(&value[at..=at], 16).ok();
+            let channel = |at: usize| match value.len() {
+                3 => digit(at).map(|digit| f64::from(digit * 17)),
+                _ => Some(f64::from(digit(at * 2)? * 16 + digit(at * 2 + 1)?)),
+            };
+            Some((name, [channel(0)?, channel(1)?, channel(2)?]))
+        }
+        block.split(';').filter_map(token).collect()
+    }
+
+    /// The ratio of WCAG 2.
+    fn contrast(one: [f64; 3], other: [f64; 3]) -> f64 {
+        let linear = |channel: f64| match channel / 255.0 {
+            low if low <= 0.040_45 => low / 12.92,
+            high => ((high + 0.055) / 1.055).powf(2.4),
+        };
+        let luminance = |[red, green, blue]: [f64; 3]| {
+            0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue)
+        };
+        let (one, other) = (luminance(one), luminance(other));
+        (one.max(other) + 0.05) / (one.min(other) + 0.05)
+    }
+
+    #[test]
+    fn texts_have_the_contrast_of_aa_in_both_themes() {
+        let style = include_str!("assets/style.css");
+        let blocks: Vec<&str> =
+            style.split(":root {").skip(1).map(|block| block.split('}').next().unwrap()).collect();
+        let [light, dark] = blocks[..] else { panic!("a block for each theme: {blocks:?}") };
+        assert!((contrast([0.0; 3], [255.0; 3]) - 21.0).abs() < 1e-9);
+        for (theme, block) in [("light", light), ("dark", dark)] {
+            let all = colours(block);
+            let ratio = |one: &str, other: &str| contrast(all[one], all[other]);
+            for ground in ["bg", "soft"] {
+                for text in ["text", "mute", "accent", "good", "fair", "bad", "none"] {
+                    assert!(
+                        ratio(text, ground) >= 4.5,
+                        "{theme}: {text} on {ground}: {}",
+                        ratio(text, ground)
+                    );
+                }
+                assert!(ratio("edge", ground) >= 3.0, "{theme}: the edge of a field on {ground}");
+            }
+            for marked in ["mark", "mark-bad"] {
+                assert!(ratio("text", marked) >= 4.5, "{theme}: text on {marked}");
+            }
+            // The hottest severity of a tree.
+            let heat: [f64; 3] = std::array::from_fn(|at| 0.46 * all["bad"][at] + 0.54 * all["soft"][at]);
+            assert!(contrast(all["text"], heat) >= 4.5, "{theme}: text on heat");
         }
     }
 }

@@ -21,7 +21,7 @@ use super::service::registries::Registries;
 use super::service::session::LedgerSession;
 use super::service::trust::requests::Consent;
 use super::service::workspace::{self, PathOverrides, find_root};
-use super::service::{disk, trust};
+use super::service::{disk, executor, trust};
 
 /// Whether Quorate may run commands and hooks, contact servers and send keys that workspace files name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,6 +43,15 @@ pub struct Quorate {
     pub(crate) root: Option<Root>,
     /// The ledger that the caller holds open; `None` if each call opens it.
     pub(crate) held: Option<Arc<LedgerSession>>,
+}
+
+/// The choices of a client that may name neither programs nor addresses.
+#[derive(Debug, Clone, Default)]
+pub struct Choices {
+    /// The executors: tables of `quorate.toml`, and the built-in default.
+    pub executors: Vec<String>,
+    /// The directories of `assemblies/` that hold an assembly.
+    pub assemblies: Vec<String>,
 }
 
 impl Quorate {
@@ -109,6 +118,21 @@ impl Quorate {
     pub fn confined(&self) -> Result<Quorate, Error> {
         let root = Root::open(self.environment.directory.clone())?;
         Ok(Quorate { root: Some(root), ..self.clone() })
+    }
+
+    /// The choices of a client that may name neither programs nor addresses.
+    ///
+    /// # Errors
+    /// If `quorate.toml` or the council's file is refused.
+    pub fn choices(&self) -> Result<Choices, Error> {
+        let workspace = workspace::load(&self.environment, &self.places, &self.environment.directory)?;
+        let found = disk::walk_to_depth(&self.root().join("assemblies"), 2).unwrap_or_default();
+        let manifests = found.iter().filter(|file| file.path.ends_with("ASSEMBLY.md"));
+        let name = |path: &Path| path.parent()?.file_name()?.to_str().map(str::to_owned);
+        Ok(Choices {
+            executors: executor::offered(&workspace.registry, &workspace.config),
+            assemblies: manifests.filter_map(|file| name(&file.path)).collect(),
+        })
     }
 
     /// A path that the caller names. A confined workspace refuses one that leads out.

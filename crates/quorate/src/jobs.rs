@@ -298,7 +298,7 @@ async fn wait_for<F: Failure>(job: &Job<F>, wait: Duration, waiter: &impl Waiter
 fn ended_early(reason: &str, leaves: Residue) -> Error {
     let body = Body::new(format!("the job ended without a result: {reason}"));
     let help = match leaves {
-        Residue::Runs => "run `quorate runs` to find its run, and `quorate resume` to continue it",
+        Residue::Runs => "run `quorate runs` to find its run, and `quorate resume RUN` to continue it",
         Residue::Nothing => "start it again",
     };
     Error::configuration(codes::JOB_ENDED, body.help(help))
@@ -372,6 +372,16 @@ pub struct Progress {
     #[serde(skip)]
     #[schemars(skip)]
     pub writing: Vec<(String, String, u64)>,
+    /// The limits of answers: member, step, and milliseconds.
+    #[serde(skip)]
+    #[schemars(skip)]
+    pub limits: Vec<(String, String, u64)>,
+}
+
+/// Replaces the number of a member's step.
+fn set(all: &mut Vec<(String, String, u64)>, member: &str, step: &str, number: u128) {
+    all.retain(|(known, at, _)| (&**known, &**at) != (member, step));
+    all.push((member.to_owned(), step.to_owned(), number.try_into().unwrap_or(u64::MAX)));
 }
 
 impl Progress {
@@ -415,10 +425,7 @@ impl<F> Reporter<F> {
     fn written(&self, invocation: &str, member: &str, bytes: usize) {
         // An invocation's id is its step and its member.
         let step = invocation.split('/').next().unwrap_or(invocation);
-        self.update(|progress| {
-            progress.writing.retain(|(known, at, _)| (&**known, &**at) != (member, step));
-            progress.writing.push((member.to_owned(), step.to_owned(), bytes as u64));
-        });
+        self.update(|progress| set(&mut progress.writing, member, step, bytes as u128));
     }
 
     fn asked(&self, member: &str, step: &str) {
@@ -440,7 +447,10 @@ impl<F: Send + Sync + 'static> Observer for Reporter<F> {
     fn observe(&self, event: RunEvent) {
         match event {
             RunEvent::Opened { run } => self.update(|progress| progress.run = Some(run.to_string())),
-            RunEvent::Asked { member, step, .. } => self.asked(&member, &step),
+            RunEvent::Asked { member, step, timeout, .. } => {
+                self.update(|progress| set(&mut progress.limits, &member, &step, timeout.as_millis()));
+                self.asked(&member, &step);
+            }
             RunEvent::Writing { invocation, member, bytes } => self.written(&invocation, &member, bytes),
             RunEvent::Retried { invocation, why, .. } => {
                 self.update(|progress| progress.last = Some(format!("{invocation} is asked again: {why}")));

@@ -93,7 +93,7 @@ pub mod trust;
 pub mod view;
 mod worker_thread;
 
-pub use builder::{Builder, Quorate, Trust};
+pub use builder::{Builder, Choices, Quorate, Trust};
 pub use convene::{AssemblyVerdict, Convening, Decision};
 pub use conversation::{Conversation, Turn};
 pub use error::{Error, ErrorKind};

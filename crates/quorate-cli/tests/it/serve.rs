@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::support::serve::Served;
-use super::support::{TestDir, files, wait_until};
+use super::support::{TestDir, assembly, files, wait_until};
 
 const TEXT: &str = "# Launch\n\nWe are the best in the world. Users love it. The hall opens at nine on weekdays, so write to us if the hours do not suit you.\n";
 
@@ -212,7 +212,14 @@ fn bad_requests_are_refused_with_a_code_and_a_place() {
         (json!({}), "nothing to review"),
         (json!({"text": "a", "path": "b"}), "both `path` and `text`"),
         (json!({"text": 1}), "`text`: invalid type"),
-        (json!({"text": "a", "executor": "sh"}), "unknown field `executor`"),
+        (json!({"text": "a", "executor": "sh"}), "not an executor that this server offers"),
+        (json!({"text": "a", "executor": "claude"}), "not an executor that this server offers"),
+        (json!({"text": "a", "executor": "codex:gpt-5"}), "not an executor that this server offers"),
+        (
+            json!({"text": "a", "executor": "http://127.0.0.1:1/v1#m"}),
+            "not an executor that this server offers",
+        ),
+        (json!({"text": "a", "executor": "agent-cli"}), "not an executor that this server offers"),
         (json!({"text": "a", "budget": {"money": "lots"}}), "`budget.money`"),
         (json!({"text": "a", "budget": {"calls": 0}}), "`budget.calls`: it is 0"),
         (json!({"text": "a", "tier": 9}), "`tier`: it is 9"),
@@ -378,31 +385,88 @@ fn pages_say_what_was_decided_and_keep_hostile_text_as_text() {
 }
 
 #[test]
+fn a_page_offers_the_configured_executors_and_no_other_can_be_asked_for() {
+    let place = TestDir::new();
+    assembly::write(&place, "voting", &[("ada", "")], "");
+    place.write(
+        "quorate.toml",
+        "[executors.mine]\ncommand = [\"touch\", \"ran\"]\n[executors.replayed]\nkind = \"cassette\"\ndir = \"tapes\"\n",
+    );
+    place.write("assemblies/board/ASSEMBLY.md", "");
+    place.write("assemblies/notes.md", "");
+    let mut command = place.command(&["serve"]);
+    command.env_remove("QUORATE_TRUST");
+    let served = Served::start_by(command);
+    let page = served.get("/").body;
+    let form = page.split("name=\"executor\">").nth(1).unwrap().split("</select>").next().unwrap();
+    let offered: Vec<&str> =
+        form.split("<option").skip(1).map(|option| option.split(['>', '<']).nth(1).unwrap()).collect();
+    assert_eq!(offered, ["as configured", "mine", "replayed", "rubric"]);
+    assert!(page.contains("value=\"assemblies/board\"") && !page.contains("assemblies/notes"), "{page}");
+    let refused = |executor: &str| {
+        let answered = served.post("/api/v1/reviews", &json!({"text": TEXT, "executor": executor}));
+        assert_eq!(answered.status, 422, "{executor}: {}", answered.body);
+        answered.json()["code"].as_str().unwrap().to_owned()
+    };
+    // A preset would start a program or send the text elsewhere, without trust in any file.
+    for executor in
+        ["claude", "codex", "anthropic", "ollama:llama3.2", "http://127.0.0.1:9/v1#m", "script", "agent-cli"]
+    {
+        assert_eq!(refused(executor), "quorate:executor_invalid", "{executor}");
+    }
+    let trust = served.post("/api/v1/reviews", &json!({"text": TEXT, "executor": "mine"}));
+    assert_eq!(
+        (trust.status, &trust.json()["code"]),
+        (422, &json!("quorate:workspace_untrusted")),
+        "{}",
+        trust.body
+    );
+    assert!(!place.path("ran").exists());
+    let board = json!({"assembly": "ASSEMBLY.md", "proposal": {"text": "Go."}, "executor": "claude"});
+    assert_eq!(served.post("/api/v1/convenings", &board).json()["code"], "quorate:executor_invalid");
+    assert_eq!(served.post("/api/v1/reviews", &json!({"text": TEXT, "executor": "rubric"})).status, 202);
+}
+
+#[test]
 fn no_link_of_the_menu_is_missing_in_a_new_workspace() {
     let served = Served::start(&TestDir::new(), &[]);
     for path in ["/", "/talks", "/playbooks", "/audit", "/ledger", "/verify", "/compare"] {
         assert_eq!(served.get(path).status, 200, "{path}");
     }
     let page = served.get("/").body;
-    assert!(page.contains("id=\"new\" open") && !page.contains("<table"), "the form is open: {page}");
+    assert!(page.contains("id=\"review\"") && !page.contains("<table"), "{page}");
+    assert!(!page.contains("popover"), "the form is open: {page}");
 }
 
 #[test]
 fn assemblies_of_every_mode_have_pages() {
-    let recorded =
-        |example, command: &str, shows| (example, format!("convene {command} --executor recorded"), shows);
-    for (example, command, shows) in [
+    let recorded = |example, command: &str, shows, says| {
+        (example, format!("convene {command} --executor recorded"), shows, says)
+    };
+    for (example, command, shows, says) in [
         recorded(
             "release-board",
             "assemblies/release-board --proposal proposals/calendar-feed.md --class release",
             "board",
+            &["which decided, needs 0.66", "title=\"", "<td data-head=\"Votes on\">"][..],
         ),
-        recorded("design-critique", "assemblies/design-critique --topic topics/lending-page.md", "talk"),
-        recorded("incident-review", "assemblies/incident-review --request incidents/friday-night.md", "tree"),
+        recorded(
+            "design-critique",
+            "assemblies/design-critique --topic topics/lending-page.md",
+            "talk",
+            &["Who reached whom", "Objections"],
+        ),
+        recorded(
+            "incident-review",
+            "assemblies/incident-review --request incidents/friday-night.md",
+            "tree",
+            &["data-heat=\"7\"", "dropped by support", "by the rule support-gravest"],
+        ),
         recorded(
             "council-of-mentors",
             "operators/support-agent --trigger sample --conversation conversations/flattery.jsonl",
             "guidance",
+            &["All answers"],
         ),
     ] {
         let place = TestDir::new();
@@ -414,7 +478,9 @@ fn assemblies_of_every_mode_have_pages() {
         let served = Served::start(&place, &[]);
         let page = served.get("/runs/latest");
         assert_eq!(page.status, 200, "{example}: {}", page.body);
-        assert!(page.body.contains(&format!("<h2 id=\"{shows}\">")), "{example}: {}", page.body);
+        for part in [&*format!("<h2 id=\"{shows}\">")].iter().chain(says) {
+            assert!(page.body.contains(part), "{example}: {part}: {}", page.body);
+        }
         let report = served.get("/api/v1/runs/latest").json();
         let shown = place.run(&["show", "latest", "--format", "json"]).json();
         assert_eq!(report, shown, "{example}");

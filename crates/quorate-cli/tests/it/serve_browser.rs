@@ -66,6 +66,9 @@ pub(super) fn check(seen: &Value) {
     assert_eq!(seen["foreign"], 0, "{path}: markup of a text");
     assert_eq!(seen["overflow"], 0, "{path}: at 320 pixels");
     assert_eq!(seen["keys"], true, "{path}: `?` shows the keys");
+    if let Some(step) = seen["step"].as_array() {
+        assert_eq!((&step[0], &step[2]), (&step[1], &json!(true)), "{path}: `n` goes to a finding");
+    }
     let stops: Vec<&str> = seen["stops"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert_eq!(stops[..3], ["Skip to the content", "Quorate", "Runs"], "{path}");
     assert!(stops.iter().all(|stop| !stop.is_empty()), "{path}: {stops:?}");
@@ -314,6 +317,28 @@ fn every_kind_of_run_can_be_read_by_everyone() {
         seen.iter().for_each(check);
         let bare = seen[0]["bare"].as_str().unwrap();
         assert!(bare.contains(word), "{example} without scripts: {bare}");
+    }
+}
+
+#[test]
+fn new_workspaces_and_open_runs_can_be_read_by_everyone() {
+    let place = TestDir::scripted_slowly(&all_ship(), "delay = \"600s\"\ntimeout = \"10m\"");
+    let themes = ["light", "dark"];
+    let Some(seen) = looked(&Served::start(&place, &[]), &["/", "/ledger"], &themes) else { return };
+    seen.iter().for_each(check);
+    let served = Served::start(&place, &[]);
+    let body = json!({"name": "draft.md", "text": "A draft.\n", "budget": {"calls": 20}});
+    served.post("/api/v1/reviews", &body);
+    let Some(seen) = looked(&served, &["/runs/latest", "/runs/latest/live", "/"], &themes) else { return };
+    seen.iter().for_each(check);
+    for page in &seen[..2] {
+        let text = page["text"].as_str().unwrap();
+        for shown in
+            ["0 of 9 answers", "asked 0:", " of 10:00", "waits for skeptic, voice_identity and 2 more"]
+        {
+            assert!(text.contains(shown), "{shown}: {text}");
+        }
+        assert!(page["bare"].as_str().unwrap().contains("at most 10:00"), "without scripts: {page}");
     }
 }
 

@@ -185,7 +185,12 @@ fn a_proposal_cannot_look_like_the_outcome_and_votes_have_their_reasons() {
     let served = Served::start(&place, &[]);
     let page = served.get("/runs/latest").body;
     let report = place.run(&["show", "latest", "--format", "html"]).assert_code(0).stdout;
-    for html in [&page, &report] {
+    let head = between(&page, "<div class=\"verdict\">", "<h2 id=\"board\">");
+    assert!(head.contains("FAIL") && !head.contains("Result: approved"), "{head}");
+    for reason in ["title=\"It is &#60;b&#62;too&#60;/b&#62; early.\"", ">Outcome PASS</td>"] {
+        assert!(page.contains(reason), "{reason}: {page}");
+    }
+    for html in [&report] {
         let outcome = between(html, "<h2 id=\"outcome\">", "</section>");
         assert!(outcome.contains("FAIL") && !outcome.contains("Result: approved"), "{outcome}");
         let why = between(html, "<h2 id=\"why\">", "</section>");
@@ -193,6 +198,8 @@ fn a_proposal_cannot_look_like_the_outcome_and_votes_have_their_reasons() {
             assert!(why.contains(reason), "{reason}: {why}");
         }
         assert_eq!(why.matches("<blockquote class=\"prose\"").count(), 2, "{why}");
+    }
+    for html in [&page, &report] {
         let vote = between(html, "<h2 id=\"board\">", "</section>");
         let (quoted, after) = vote.split_once("</blockquote>").unwrap_or_else(|| panic!("{vote}"));
         assert!(

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use super::support::council::{all_ship, all_ship_except};
+use super::support::council::{COUNCIL, all_ship, all_ship_except};
 use super::support::serve::Served;
 use super::support::{TestDir, wait_until};
 
@@ -39,7 +39,7 @@ fn question<'s>(state: &'s Value, member: &str, step: &str) -> &'s Value {
 
 #[test]
 fn a_run_of_this_server_is_watched_and_cancelled() {
-    let place = TestDir::scripted_slowly(&all_ship(), "delay = \"600s\"");
+    let place = TestDir::scripted_slowly(&all_ship(), "delay = \"600s\"\ntimeout = \"10m\"");
     let served = Served::start(&place, &[]);
     let body = json!({"name": "draft.md", "text": "A draft.\n", "budget": {"calls": 20}});
     let started = served.post("/api/v1/reviews", &body).json();
@@ -54,7 +54,16 @@ fn a_run_of_this_server_is_watched_and_cancelled() {
     assert_eq!(state["steps"], json!(["r1", "r2", "adjudicate"]));
     assert_eq!(question(state, "skeptic", "r2")["state"], "waiting");
     assert_eq!(question(state, "adjudicator", "adjudicate")["state"], "waiting");
+    assert_eq!(question(state, "skeptic", "r1")["limit_ms"], 600_000);
     let page = served.get(&format!("/runs/{run}")).body;
+    for shown in [
+        "data-of=\" of 10:00\"",
+        "waits for skeptic, voice_identity and 2 more",
+        ">0 of 9 answers<",
+        "of 20 · <time",
+    ] {
+        assert!(page.contains(shown), "{shown}: {page}");
+    }
     assert!(page.contains("Cancel the run") && !page.contains("Continue the run"), "{page}");
     let cancelled = served.post(&format!("/api/v1/runs/{run}/cancel"), &json!({}));
     assert_eq!((cancelled.status, &cancelled.json()["cancelled"]), (200, &json!(true)));
@@ -176,7 +185,7 @@ fn a_member_that_is_asked_again_says_why() {
     assert!(skeptic["why"].as_str().unwrap().starts_with("schema failed"), "{skeptic}");
     assert!(skeptic["attempts"].as_u64().unwrap() > 1, "{skeptic}");
     let page = served.get("/runs/latest/live").body;
-    assert!(page.contains("Members and steps") && page.contains("missing: schema failed"), "{page}");
+    assert!(page.contains("Members and steps") && page.contains("<span class=\"sub\">schema failed"), "{page}");
 }
 
 /// Two reviews of one draft, the second of which finds something else.
@@ -246,6 +255,42 @@ fn two_runs_of_a_text_are_compared_the_same_everywhere() {
     );
     assert!(run.contains("<del>first</del>") && run.contains("<ins>second</ins>"), "{run}");
     assert!(served.get("/compare").body.contains("name=\"b\""));
+}
+
+#[test]
+fn a_page_says_what_a_reviewer_took_from_whom_as_far_as_the_records_do() {
+    let finding = |quote: &str, issue: &str| json!({"quote": quote, "issue": issue, "fix": "Say who."});
+    let answer = |block: bool, findings: &[Value]| json!({"would_block": block, "irreducible": false, "score": 3, "findings": findings});
+    let (best, soon) = (finding("the best", "unproven"), finding("soon", "vague"));
+    let mut answers = all_ship();
+    (answers["r1/evidence"], answers["r2/evidence"]) =
+        (answer(true, &[best.clone()]), answer(true, &[best.clone()]));
+    answers["r1/skeptic"] = answer(false, std::slice::from_ref(&soon));
+    answers["r2/skeptic"] = answer(true, &[soon, finding("the best", "as evidence says")]);
+    answers["r2/skeptic"]["escalations"] = json!(["voice_identity is <b>wrong</b>."]);
+    for (cross_read, sentence, is_taken) in [
+        ("verdicts", "read the first positions and findings of all", true),
+        ("findings", "without their positions", true),
+        ("none", "No reviewer read another one&#39;s answer", false),
+    ] {
+        let place = TestDir::scripted(&answers);
+        place.write("council.yaml", format!("{COUNCIL}protocol: {{cross_read: {cross_read}}}\n"));
+        place.write("draft.md", "We are the best, and it comes soon.\n");
+        place.run(&["review", "draft.md"]);
+        let served = Served::start(&place, &[]);
+        let page = served.get("/runs/latest").body;
+        let flow = page.split("<h2 id=\"moves\">").nth(1).unwrap_or_else(|| panic!("{page}"));
+        let flow = flow.split("</section>").next().unwrap();
+        assert!(flow.contains(sentence), "{cross_read}: {flow}");
+        let taken = flow.contains("from <strong>evidence</strong>: <q>unproven</q>");
+        assert_eq!(taken, is_taken, "{cross_read}: {flow}");
+        // A name in a member's own words proves nothing.
+        assert!(
+            !flow.contains("<strong>voice_identity</strong>")
+                && flow.contains("says <q>voice_identity is &#60;b&#62;")
+        );
+        assert!(flow.contains("blocks: 1 of 4</td>") && flow.contains("blocks: 2 of 4, so"), "{flow}");
+    }
 }
 
 #[test]

@@ -114,14 +114,13 @@ pub(crate) struct Limits {
 impl Limits {
     /// These limits as options of a run that asks through `executor`.
     fn options(&self, executor: Option<&String>) -> Result<RunOptions, Failure> {
-        if let Some(address) = executor.filter(|name| name.contains("//")) {
-            return Err(Failure::usage(
-                format!("`executor` is the address {address}"),
-                "name a table of `[executors]` in quorate.toml, or a preset",
-            ));
-        }
-        let (caps, executor) = (self.given()?, executor.cloned());
-        Ok(RunOptions { caps, executor, default_calls: Some(DEFAULT_CALLS), ..RunOptions::default() })
+        Ok(RunOptions {
+            caps: self.given()?,
+            executor: executor.cloned(),
+            offered_only: true,
+            default_calls: Some(DEFAULT_CALLS),
+            ..RunOptions::default()
+        })
     }
 
     /// These limits; those that are configured where there are some; else a number of calls.
@@ -195,7 +194,7 @@ pub(crate) struct ReviewBody {
     tier: Option<Whole<1, 3>>,
     /// The council's file, from the workspace's root, in place of the configured one
     council: Option<PathBuf>,
-    /// The executor of all members, in place of the configured ones: a table of quorate.toml, or a preset
+    /// The executor of all members, in place of the configured ones: a table of quorate.toml, or rubric
     executor: Option<String>,
     #[serde(default)]
     budget: Limits,
@@ -251,7 +250,7 @@ pub(crate) struct ConveneBody {
     rounds: Option<Whole<1, 100>>,
     /// Hierarchy: the matter to assess
     request: Option<Subject>,
-    /// The executor of all members, in place of the configured ones: a table of quorate.toml, or a preset
+    /// The executor of all members, in place of the configured ones: a table of quorate.toml, or rubric
     executor: Option<String>,
     #[serde(default)]
     budget: Limits,

@@ -117,7 +117,7 @@ const MAX_LIMIT: u32 = 1_000;
 const DEFAULT_LIMIT: u32 = 50;
 
 /// Which runs are listed.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Query {
     /// Only this verdict or outcome, for example hold or pass; open for undecided runs

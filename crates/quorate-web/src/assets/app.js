@@ -99,11 +99,28 @@ for (const time of document.querySelectorAll("time.ago")) {
   if (seconds < 30 * 86_400) time.textContent = relative.format(-Math.floor(seconds / length), unit);
 }
 
-// Keys.
+// Keys, and the buttons and the rail that do the same as `n` and `p`.
 const keys = $("#keys");
 let before = "";
 const findings = [...document.querySelectorAll(".finding")];
+const steps = $(".steps");
 let at = -1;
+const show = (to) => {
+  at = Math.min(Math.max(to, 0), findings.length - 1);
+  findings[at].focus({ preventScroll: true });
+  findings[at].scrollIntoView({ block: "center" });
+  if (steps) $("output", steps).textContent = `${at + 1} of ${findings.length}`;
+};
+if (steps && findings.length) {
+  steps.hidden = false;
+  for (const button of steps.querySelectorAll("button")) {
+    button.addEventListener("click", () => show(at + Number(button.dataset.step)));
+  }
+  $(".rail")?.addEventListener("click", (event) => {
+    const place = [...$(".rail").children].indexOf(event.target);
+    if (place >= 0) show(place);
+  });
+}
 const go = { r: "/", a: "/audit", l: "/ledger", c: "/talks", b: "/playbooks" };
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, textarea, select")) return;
@@ -114,10 +131,7 @@ document.addEventListener("keydown", (event) => {
     const field = $(".filter select, .filter input");
     field.closest("details")?.setAttribute("open", "");
     field.focus();
-  } else if ((event.key === "n" || event.key === "p") && findings.length) {
-    at = Math.min(Math.max(at + (event.key === "n" ? 1 : -1), 0), findings.length - 1);
-    findings[at].focus();
-    findings[at].scrollIntoView({ block: "center" });
-  }
+  } else if (event.key === "n" && findings.length) show(at + 1);
+  else if (event.key === "p" && findings.length) show(at - 1);
   before = event.key;
 });

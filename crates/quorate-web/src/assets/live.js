@@ -1,7 +1,6 @@
-// Follows an open run and a conversation. Texts are set as text alone.
+// Follows an open run and a conversation. Texts are set as text, and drawn parts are taken from the server's own pages.
 
 const $ = (selector) => document.querySelector(selector);
-const grouped = (number) => Number(number).toLocaleString("en-US");
 
 // Browsers allow six streams for each server, so a hidden page keeps none open.
 function follow(open) {
@@ -18,77 +17,57 @@ function follow(open) {
   if (document.visibilityState !== "hidden") begin();
 }
 
-// An open run: each event has the whole state, and the last one reloads the page.
+// An open run: each event has the whole state, which the server draws as well; the page takes the drawn parts.
 const live = $("#live");
 if (live) {
   const run = encodeURIComponent(live.dataset.run);
-  const clock = (ms) => (ms < 60_000 ? `${(Math.floor(ms / 100) / 10).toFixed(1)} s` : `${Math.floor(ms / 60_000)} min ${String(Math.floor(ms / 1_000) % 60).padStart(2, "0")} s`);
-  let last = null;
-  const words = (question) => {
-    let text = question.state;
-    if (text === "retrying") text = `retrying after ${question.attempts} attempts`;
-    const open = question.since && ["asked", "retrying"].includes(question.state);
-    const took = open ? Date.now() - Date.parse(question.since) : question.took_ms;
-    if (took >= 1_000) text += ` ${open ? "for" : "after"} ${clock(took)}`;
-    if (question.bytes !== null) text += `, ${grouped(question.bytes)} bytes so far`;
-    return question.why === null ? text : `${text}: ${question.why}`;
-  };
-  const part = (name, spent, cap) => {
-    if (spent === null && cap === null) return [];
-    return [cap === null ? `${name} ${spent}` : `${name} ${spent ?? 0} of ${cap}`];
-  };
-  const number = (value) => (value === null ? null : grouped(value));
-  const set = (element, text) => {
-    if (element.textContent !== text) element.textContent = text;
-  };
-  const row = (parent, name, steps) => {
-    const line = document.createElement("tr");
-    const head = document.createElement("th");
-    head.scope = "row";
-    head.textContent = name;
-    line.append(head, ...steps.map(() => document.createElement("td")));
-    parent.append(line);
-    return line;
-  };
-  const show = (state) => {
-    last = state;
-    // Another process took the run up, or none works on it any more: the page says what can be done then.
-    if (state.state !== live.dataset.state && state.state !== "ended") {
-      location.reload();
-      return;
-    }
-    const heads = $("#live-members thead tr");
-    while (heads.cells.length <= state.steps.length) {
-      const head = document.createElement("th");
-      head.scope = "col";
-      heads.append(head);
-    }
-    state.steps.forEach((step, at) => set(heads.cells[at + 1], step));
-    const body = $("#live-members tbody");
-    state.members.forEach((member, at) => {
-      const line = body.rows[at] ?? row(body, member.member, state.steps);
-      state.steps.forEach((step, column) => {
-        while (line.cells.length <= column + 1) line.insertCell();
-        const question = member.questions.find((one) => one.step === step);
-        set(line.cells[column + 1], question ? words(question) : "");
-      });
-    });
-    const { spent, budget } = state;
-    const parts = [
-      ...part("calls", number(spent.calls), number(budget.calls)),
-      ...part("tokens", number(spent.tokens), number(budget.tokens)),
-      ...part("US$", spent.usd, budget.usd),
-    ];
-    set($("#live-spent"), parts.join(", "));
-    set($("#live-status"), `${state.done} of ${state.asked} answers`);
-    const cancel = $("#live-cancel");
-    if (cancel) cancel.hidden = state.job === null;
-  };
+  const isDriven = ["here", "elsewhere", "remote"].includes(live.dataset.state);
+  const pad = (number) => String(Math.floor(number)).padStart(2, "0");
   // The time that each question has waited goes on between the events.
-  setInterval(() => last && show(last), 1_000);
+  const tick = () => {
+    if (!isDriven) return;
+    for (const time of document.querySelectorAll("#live time")) {
+      const seconds = Math.max(0, (Date.now() - Date.parse(time.dateTime)) / 1_000);
+      time.textContent = `${Math.floor(seconds / 60)}:${pad(seconds % 60)}${time.dataset.of ?? ""}`;
+    }
+  };
+  let isBusy = false;
+  let isStale = false;
+  const take = (drawn) => {
+    for (const id of ["live-status", "live-spent", "live-members"]) {
+      const [shown, made] = [document.getElementById(id), drawn?.getElementById(id)];
+      // A status is read aloud when it changes, so its element stays.
+      if (made && id !== "live-status") shown.replaceWith(made);
+      else if (made && shown.textContent !== made.textContent) shown.textContent = made.textContent;
+    }
+    tick();
+  };
+  const refresh = () => {
+    isStale = true;
+    if (isBusy) return;
+    [isBusy, isStale] = [true, false];
+    const request = new XMLHttpRequest();
+    request.open("GET", `/runs/${run}/live`);
+    request.responseType = "document";
+    request.addEventListener("loadend", () => {
+      take(request.response);
+      setTimeout(() => {
+        isBusy = false;
+        if (isStale) refresh();
+      }, 500);
+    });
+    request.send();
+  };
+  tick();
+  setInterval(tick, 1_000);
   follow(() => {
     const source = new EventSource(`/api/v1/runs/${run}/live/events`);
-    source.addEventListener("state", (event) => show(JSON.parse(event.data)));
+    source.addEventListener("state", (event) => {
+      const { state } = JSON.parse(event.data);
+      // Another process took the run up, or none works on it any more: the page says what can be done then.
+      if (state !== live.dataset.state && state !== "ended") location.reload();
+      else refresh();
+    });
     source.addEventListener("end", () => {
       source.close();
       location.href = `/runs/${run}`;

@@ -7,11 +7,9 @@ use quorate::convene::{
     AssemblyVerdict, Consultation, Decision, Fragment, Member, Message, Needed, Node, Objection, Violation,
     VoteCount,
 };
-use serde_json::{Map, Value};
 
 use super::Frame;
 use super::Surroundings;
-use super::at::At;
 use super::chart::{self, Segment};
 use super::live_run::LiveView;
 use super::wording::{Mark, instant, minute, plain};
@@ -29,7 +27,6 @@ pub(super) struct AssemblyPage {
     opened: String,
     instant: String,
     because: Option<String>,
-    reasons: Vec<Reason>,
     /// Whether a member votes on some classes of proposals alone.
     has_classes: bool,
     can_resume: bool,
@@ -39,13 +36,11 @@ pub(super) struct AssemblyPage {
     about: String,
     fragments: Vec<Fragment>,
     messages: Vec<Message>,
-    violations: Vec<(At, Violation)>,
-    /// Where the outcome is: nowhere, since a server's pages name no records.
-    outcome: At,
+    violations: Vec<Violation>,
     reach: Vec<(String, Vec<usize>)>,
     objections: Vec<(Objection, &'static str)>,
-    /// The tree of a hierarchy, as HTML.
-    tree: String,
+    /// The nodes of a hierarchy from the root down, each with its depth.
+    tree: Vec<(usize, Node)>,
     /// The rules with their effects, as HTML.
     rules: String,
     /// The table of members, as HTML.
@@ -53,27 +48,45 @@ pub(super) struct AssemblyPage {
 }
 
 impl AssemblyPage {
-    /// Why a member votes as it does, in its words.
+    /// Why a member votes as it does, in its words; a reason that touches a locked trait is withheld (V6).
     fn reason(&self, member: &str) -> &str {
-        self.reasons.iter().find(|given| given.member == member).map_or("", |given| &given.reason)
+        let votes = self.decision.decision.iter().flat_map(|decision| &decision.votes);
+        let withheld = votes.filter(|vote| vote.member == member).find_map(|vote| vote.withheld.as_deref());
+        withheld.unwrap_or_else(|| self.answered(member, "rationale"))
+    }
+
+    fn member(&self, id: &str) -> Option<&Member> {
+        self.decision.members.iter().find(|member| member.id == id)
     }
 
     /// The classes of proposals that a member votes on; empty for all.
     fn classes(&self, member: &str) -> String {
-        let found = self.decision.members.iter().find(|one| one.id == member);
-        found.and_then(|one| one.classes.as_ref()).map_or_else(String::new, |classes| classes.join(", "))
+        let found = self.member(member).and_then(|one| one.classes.as_ref());
+        found.map_or_else(String::new, |classes| classes.join(", "))
+    }
+
+    /// A text of a member's own answer.
+    fn answered(&self, member: &str, key: &str) -> &str {
+        let answer = self.member(member).and_then(Member::answer);
+        answer.and_then(|answer| answer.get(key)?.as_str()).unwrap_or_default()
+    }
+
+    /// The member that left a report out of what it passes up.
+    fn dropped_by(&self, node: &Node) -> Option<&str> {
+        let above = self.tree.iter().find(|(_, above)| Some(&above.member) == node.parent.as_ref());
+        let above = above.map(|(_, above)| above).filter(|above| !above.from.contains(&node.member))?;
+        (node.output.is_some() && !above.from.is_empty()).then_some(&*above.member)
     }
 }
 
 /// A vote: what its record says.
-pub(crate) struct Board {
-    pub(crate) at: At,
-    pub(crate) count: VoteCount,
-    pub(crate) bar: Vec<Segment>,
+struct Board {
+    count: VoteCount,
+    bar: Vec<Segment>,
     /// The text of the proposal in short, and the result.
-    pub(crate) text: Option<(String, String)>,
+    text: Option<(String, String)>,
     /// What the bar shows.
-    pub(crate) weights: [(&'static str, f64); 4],
+    weights: [(&'static str, f64); 4],
 }
 
 /// The page.
@@ -81,7 +94,7 @@ pub(super) fn page(server: &Arc<Server>, report: Decision, around: Surroundings)
     let word = report.verdict().map(AssemblyVerdict::as_str);
     let is_open = word.is_none();
     let is_incomplete = report.verdict() == Some(AssemblyVerdict::Incomplete);
-    let board = report.decision.as_ref().map(|count| board(count.clone(), At::default()));
+    let board = report.decision.as_ref().map(|count| board(count.clone()));
     let marks = report.decision.as_ref().map_or_else(Vec::new, |count| marks(&report, count));
     let shown = word.unwrap_or("open").to_uppercase();
     let frame = Frame::new(
@@ -99,7 +112,6 @@ pub(super) fn page(server: &Arc<Server>, report: Decision, around: Surroundings)
         opened: minute(report.opened_ms),
         instant: instant(report.opened_ms),
         because: report.verdict().map(|_| report.reason()),
-        reasons: reasons(&report),
         has_classes: report.members.iter().any(|member| member.classes.is_some()),
         can_resume: !server.read_only
             && !report.imported
@@ -111,45 +123,37 @@ pub(super) fn page(server: &Arc<Server>, report: Decision, around: Surroundings)
         marks,
         fragments: report.fragments.clone().unwrap_or_default(),
         messages: report.messages.clone().unwrap_or_default(),
-        violations: report.violations.iter().map(|refused| (At::default(), refused.clone())).collect(),
-        outcome: At::default(),
+        violations: report.violations.clone(),
         reach: reach(&report),
         objections: objections(&report),
-        tree: report.tree_doc().html(),
+        tree: tree(report.nodes.as_deref().unwrap_or_default()),
         rules: report.rules_doc().html(),
         members: quorate::view::members(report.usage()).html(),
         decision: report,
     }
 }
 
-/// A decision. `at` is its place.
-pub(crate) fn board(count: VoteCount, at: At) -> Board {
+fn board(count: VoteCount) -> Board {
     let weights =
         [("yes", count.yes), ("no", count.no), ("abstain", count.abstain), ("missing", count.missing)];
     let text = count.text.as_deref().map(split_result);
-    Board { at, bar: chart::stacked(&weights), weights, text, count }
+    Board { bar: chart::stacked(&weights), weights, text, count }
 }
 
-/// The nodes of a hierarchy from the root down, each with its place and its depth. `outcome` is the record that they are in.
-pub(crate) fn tree(nodes: &[Node], outcome: &At) -> Vec<(At, usize, Node)> {
-    fn add(
-        nodes: &[Node],
-        outcome: &At,
-        parent: Option<&str>,
-        depth: usize,
-        tree: &mut Vec<(At, usize, Node)>,
-    ) {
+/// The nodes of a hierarchy from the root down, each with its depth.
+fn tree(nodes: &[Node]) -> Vec<(usize, Node)> {
+    fn add(nodes: &[Node], parent: Option<&str>, depth: usize, tree: &mut Vec<(usize, Node)>) {
         // Each node once, whatever the records say.
         if depth > nodes.len() {
             return;
         }
-        for (place, node) in nodes.iter().enumerate().filter(|(_, node)| node.parent.as_deref() == parent) {
-            tree.push((outcome.item("/nodes", place), depth, node.clone()));
-            add(nodes, outcome, Some(&node.member), depth + 1, tree);
+        for node in nodes.iter().filter(|node| node.parent.as_deref() == parent) {
+            tree.push((depth, node.clone()));
+            add(nodes, Some(&node.member), depth + 1, tree);
         }
     }
     let mut tree = Vec::new();
-    add(nodes, outcome, None, 0, &mut tree);
+    add(nodes, None, 0, &mut tree);
     tree
 }
 
@@ -159,43 +163,6 @@ pub(crate) fn said(asked: &Consultation) -> String {
         Some(answer) => serde_json::to_string_pretty(answer).unwrap_or_default(),
         None => asked.message.clone().unwrap_or_else(|| plain(asked.status.as_str())),
     }
-}
-
-/// A member's vote with its reason, as it gave them; a reason that touches a locked trait is withheld (V6).
-pub(crate) struct Reason {
-    pub(crate) at: At,
-    pub(crate) member: String,
-    pub(crate) word: String,
-    pub(crate) reason: String,
-    pub(crate) reason_at: String,
-}
-
-impl Reason {
-    /// The vote in an answer, if there is one. `at` is the record of the answer, `decided` the decision of the outcome.
-    pub(crate) fn of(
-        member: &str,
-        answer: &Map<String, Value>,
-        at: At,
-        (decision, decided): (&VoteCount, &At),
-    ) -> Option<Reason> {
-        let text = |key: &str| answer.get(key).and_then(Value::as_str).map(str::to_owned);
-        let withheld = decision.votes.iter().enumerate().find(|(_, vote)| vote.member == member);
-        let withheld = withheld.and_then(|(place, vote)| Some((place, vote.withheld.clone()?)));
-        let (reason, reason_at) = match withheld {
-            Some((place, text)) => (text, decided.to(&format!("/votes/{place}/withheld"))),
-            None => (text("rationale").unwrap_or_default(), at.to("/answer/rationale")),
-        };
-        Some(Reason { at, member: member.to_owned(), word: text("vote")?, reason, reason_at })
-    }
-}
-
-/// The votes of a run that has some, in the order of its members.
-fn reasons(report: &Decision) -> Vec<Reason> {
-    let Some(decision) = &report.decision else { return Vec::new() };
-    let nowhere = At::default();
-    let given =
-        |member: &Member| Reason::of(&member.id, member.answer()?, At::default(), (decision, &nowhere));
-    report.members.iter().filter_map(given).collect()
 }
 
 /// What a rule asks of the yes side.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use askama::Template;
 use axum::response::Response;
 use quorate::runs::{Amounts, Live, LiveMember, LiveState, Question, QuestionState};
-use quorate::view::wording::duration;
+use quorate::view::wording::{self, duration, list_limited};
 
 use super::wording::{Mark, digit_groups};
 use super::{Frame, respond};
@@ -33,28 +33,46 @@ pub(super) struct LiveView {
     pub(super) advice: String,
     pub(super) status: String,
     pub(super) spent: String,
+    /// When the first member was asked, while the run is open.
+    pub(super) since: Option<String>,
     pub(super) steps: Vec<String>,
     /// Each member with its cell for each step.
-    pub(super) rows: Vec<(String, Vec<String>)>,
+    pub(super) rows: Vec<(String, Vec<Cell>)>,
     /// Whether a process works on the run.
     pub(super) is_driven: bool,
     pub(super) is_over: bool,
     pub(super) can_cancel: bool,
 }
 
+/// How far a question is.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Cell {
+    /// The name of its style.
+    pub(super) class: &'static str,
+    pub(super) words: String,
+    /// When it was asked, while it is open: the page shows the elapsed time.
+    pub(super) since: Option<String>,
+    /// The limit of that time, if it is known.
+    pub(super) limit: Option<String>,
+    /// What has arrived of the answer, and why there is none.
+    pub(super) more: String,
+}
+
 impl LiveView {
     pub(super) fn of(server: &Server, live: &Live) -> LiveView {
         let row = |member: &LiveMember| {
-            let cell = |step: &String| {
+            let cell = |(at, step): (usize, &String)| {
                 let question = member.questions.iter().find(|question| question.step == *step);
-                question.map(question_words).unwrap_or_default()
+                question.map(|question| cell(question, || waits_for(live, at))).unwrap_or_default()
             };
-            (member.member.clone(), live.steps.iter().map(cell).collect())
+            (member.member.clone(), live.steps.iter().enumerate().map(cell).collect())
         };
+        let asked = live.members.iter().flat_map(|member| &member.questions);
         LiveView {
-            status: format!("{} of {} answers", live.done, live.asked),
+            status: format!("{} of {} answers", live.done, asked.clone().count()),
             spent: spent_of_budget(&live.spent, &live.budget),
-            steps: live.steps.clone(),
+            since: asked.filter_map(|question| question.since.clone()).min().filter(|_| !live.ended),
+            steps: live.steps.iter().map(|step| wording::step(step)).collect(),
             rows: live.members.iter().map(row).collect(),
             state: live.state.as_str(),
             heading: match live.state {
@@ -92,21 +110,45 @@ fn advice(live: &Live) -> String {
 /// The shortest time of an answer that is shown, in milliseconds.
 const NOTABLE_MS: u64 = 1_000;
 
-/// The state of a question, in the same words as `live.js`, which adds the time since it was asked.
-fn question_words(question: &Question) -> String {
-    let mut text = question.state.as_str().to_owned();
-    if question.state == QuestionState::Retrying {
-        text = format!("retrying after {} attempts", question.attempts);
+/// The most members that one waits for by name.
+const MAX_NAMES: usize = 2;
+
+/// The members whose answer to the step before must come first.
+fn waits_for(live: &Live, step: usize) -> String {
+    let before = step.checked_sub(1).map(|before| &live.steps[before]);
+    let is_missing = |question: &Question| {
+        Some(&question.step) == before
+            && !matches!(question.state, QuestionState::Answered | QuestionState::Missing)
+    };
+    let members = live.members.iter().filter(|member| member.questions.iter().any(is_missing));
+    let names: Vec<&str> = members.map(|member| &*member.member).collect();
+    if names.is_empty() {
+        "waiting".to_owned()
+    } else {
+        format!("waits for {}", list_limited(&names, MAX_NAMES))
     }
-    if let Some(took) = question.took_ms.filter(|ms| *ms >= NOTABLE_MS) {
-        text = format!("{text} after {}", duration(Duration::from_millis(took)));
-    }
-    if let Some(bytes) = question.bytes {
-        text = format!("{text}, {} bytes so far", digit_groups(bytes));
-    }
-    match &question.why {
-        Some(why) => format!("{text}: {why}"),
-        None => text,
+}
+
+/// A question in words. `waits_for` names those that it waits for.
+fn cell(question: &Question, waits_for: impl FnOnce() -> String) -> Cell {
+    let took = question.took_ms.filter(|ms| *ms >= NOTABLE_MS);
+    let after =
+        took.map(|took| format!(" after {}", duration(Duration::from_millis(took)))).unwrap_or_default();
+    let (class, words) = match question.state {
+        QuestionState::Waiting => ("faint", waits_for()),
+        QuestionState::Asked => ("open", "asked".to_owned()),
+        QuestionState::Retrying => ("fair", format!("asked again after {} attempts", question.attempts)),
+        QuestionState::Answered => ("good", format!("answered{after}")),
+        QuestionState::Missing => ("bad", format!("missing{after}")),
+    };
+    let bytes = question.bytes.map(|bytes| format!("{} bytes so far", digit_groups(bytes)));
+    let is_open = matches!(question.state, QuestionState::Asked | QuestionState::Retrying);
+    Cell {
+        class,
+        words,
+        since: question.since.clone().filter(|_| is_open),
+        limit: question.limit_ms.map(|ms| format!(" of {}:{:02}", ms / 60_000, ms / 1_000 % 60)),
+        more: bytes.into_iter().chain(question.why.clone()).collect::<Vec<_>>().join("; "),
     }
 }
 
@@ -125,7 +167,7 @@ fn spent_of_budget(spent: &Amounts, budget: &Amounts) -> String {
         part("tokens", tokens(spent), tokens(budget)),
         part("US$", spent.usd.clone(), budget.usd.clone()),
     ];
-    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+    parts.into_iter().flatten().collect::<Vec<_>>().join(" · ")
 }
 
 /// The page.
@@ -155,11 +197,11 @@ mod tests {
         let amounts = |calls, usd: Option<&str>| Amounts { calls, tokens: None, usd: usd.map(str::to_owned) };
         assert_eq!(
             spent_of_budget(&amounts(Some(3), Some("0.5")), &amounts(Some(50), None)),
-            "calls 3 of 50, US$ 0.5"
+            "calls 3 of 50 · US$ 0.5"
         );
         assert_eq!(
             spent_of_budget(&amounts(Some(3), None), &amounts(None, Some("5"))),
-            "calls 3, US$ 0 of 5"
+            "calls 3 · US$ 0 of 5"
         );
     }
 
@@ -171,20 +213,68 @@ mod tests {
             why: why.map(str::to_owned),
             attempts: 2,
             bytes,
-            since: None,
+            since: Some("2026-11-29T09:14:02Z".to_owned()),
+            limit_ms: Some(120_000),
             took_ms: (state == QuestionState::Missing).then_some(4_200),
         };
-        assert_eq!(
-            question_words(&question(QuestionState::Asked, None, Some(1_234))),
-            "asked, 1,234 bytes so far"
-        );
-        assert_eq!(
-            question_words(&question(QuestionState::Retrying, Some("no JSON"), None)),
-            "retrying after 2 attempts: no JSON"
-        );
-        assert_eq!(
-            question_words(&question(QuestionState::Missing, Some("timed out"), None)),
-            "missing after 4.2 s: timed out"
-        );
+        for (state, why, bytes, expected, is_open) in [
+            (QuestionState::Asked, None, Some(1_234), "asked of 2:00|1,234 bytes so far", true),
+            (
+                QuestionState::Retrying,
+                Some("no JSON"),
+                None,
+                "asked again after 2 attempts of 2:00|no JSON",
+                true,
+            ),
+            (
+                QuestionState::Missing,
+                Some("timed out"),
+                None,
+                "missing after 4.2 s of 2:00|timed out",
+                false,
+            ),
+            (QuestionState::Waiting, None, None, "waits for ada of 2:00|", false),
+        ] {
+            let cell = cell(&question(state, why, bytes), || "waits for ada".to_owned());
+            assert_eq!(format!("{}{}|{}", cell.words, cell.limit.unwrap(), cell.more), expected);
+            assert_eq!(cell.since.is_some(), is_open, "{expected}");
+        }
+    }
+
+    #[test]
+    fn a_member_waits_for_the_open_answers_of_the_step_before() {
+        let question = |step: &str, state| Question {
+            step: step.to_owned(),
+            state,
+            why: None,
+            attempts: 0,
+            bytes: None,
+            since: None,
+            limit_ms: None,
+            took_ms: Some(13),
+        };
+        let member = |id: &str, state| LiveMember {
+            member: id.to_owned(),
+            questions: vec![question("r1", state), question("r2", QuestionState::Waiting)],
+        };
+        let live = |states: [QuestionState; 4]| Live {
+            run: "r".to_owned(),
+            verdict: None,
+            ended: false,
+            state: LiveState::Here,
+            steps: vec!["r1".to_owned(), "r2".to_owned()],
+            members: ["a", "b", "c", "d"].iter().zip(states).map(|(id, state)| member(id, state)).collect(),
+            asked: 4,
+            done: 0,
+            spent: Amounts::default(),
+            budget: Amounts::default(),
+            job: None,
+        };
+        use QuestionState::{Answered, Asked, Missing, Retrying};
+        assert_eq!(waits_for(&live([Answered, Asked, Missing, Answered]), 1), "waits for b");
+        assert_eq!(waits_for(&live([Asked, Asked, Retrying, Answered]), 1), "waits for a, b and 1 more");
+        assert_eq!(waits_for(&live([Answered; 4]), 1), "waiting");
+        assert_eq!(waits_for(&live([Asked; 4]), 0), "waiting");
+        assert_eq!(cell(&question("r1", Answered), String::new).words, "answered", "13 ms say nothing");
     }
 }

@@ -9,7 +9,6 @@ use quorate::view::{Move, Problem, Tone};
 
 use super::Frame;
 use super::Surroundings;
-use super::at::{At, Form};
 use super::document::{self, Line, Spot};
 use super::live_run::LiveView;
 use super::wording::{Mark, instant, minute, plain};
@@ -39,8 +38,8 @@ pub(super) struct ReviewPage {
     /// The heights of the problems beside the text, of 1,000, and whether each blocks.
     rail: Vec<(u64, bool)>,
     moves: Vec<Move>,
-    /// How the moves changed the number of blocks.
-    effect: String,
+    /// The number of blocks in round 1.
+    first_blocks: usize,
     positions: Vec<Position>,
     /// How a deliberator's words differ between the rounds.
     rewordings: Vec<(String, Vec<Piece>)>,
@@ -65,27 +64,22 @@ impl ReviewPage {
 }
 
 /// A deliberator's answers, and how they changed.
-pub(crate) struct Position {
-    /// How its answer counts.
-    pub(crate) at: At,
-    pub(crate) id: String,
-    pub(crate) first: Stance,
-    pub(crate) second: Stance,
-    pub(crate) counted: String,
-    pub(crate) has_changed: bool,
-    pub(crate) is_ungrounded: bool,
+struct Position {
+    id: String,
+    first: Stance,
+    second: Stance,
+    counted: String,
+    has_changed: bool,
+    is_ungrounded: bool,
 }
 
 /// An answer in short.
-pub(crate) struct Stance {
-    pub(crate) word: String,
-    pub(crate) class: &'static str,
-    pub(crate) is_irreducible: bool,
-    pub(crate) score: Option<String>,
-    pub(crate) message: Option<String>,
-    pub(crate) word_at: String,
-    pub(crate) score_at: String,
-    pub(crate) message_at: String,
+struct Stance {
+    word: String,
+    class: &'static str,
+    is_irreducible: bool,
+    score: Option<String>,
+    message: Option<String>,
 }
 
 /// The page.
@@ -101,7 +95,7 @@ pub(super) fn page(server: &Arc<Server>, report: Review, around: Surroundings) -
         span: problem.span.as_ref().map(|span| (span.start, span.end)),
         is_blocking: problem.tone == Tone::Bad,
     });
-    let lines = document::spotted(&text, spots);
+    let lines = document::lines(&text, spots);
     let of_all = |line: u64| line.saturating_mul(1_000) / (lines.len() as u64).max(1);
     let rail = problems.iter().filter_map(|one| Some((of_all(one.at?.0), one.tone == Tone::Bad)));
     let frame = Frame::new(
@@ -111,7 +105,7 @@ pub(super) fn page(server: &Arc<Server>, report: Review, around: Surroundings) -
         format!("quorate show {}", report.run),
     );
     let mut positions: Vec<Position> =
-        report.deliberators.iter().map(|one| position(report.rounds, one, Places::default())).collect();
+        report.deliberators.iter().map(|one| position(report.rounds, one)).collect();
     positions.sort_by_key(|position| !position.has_changed);
     let rewordings = report.positions().into_iter().filter(|held| !held.rewording.is_empty());
     let rewordings = rewordings.map(|held| (held.id, held.rewording)).collect();
@@ -135,7 +129,7 @@ pub(super) fn page(server: &Arc<Server>, report: Review, around: Surroundings) -
         has_text: report.text.is_some(),
         problems,
         moves: report.moves(),
-        effect: effect(&report),
+        first_blocks: report.deliberators.iter().filter(|one| one.round1.flag("would_block")).count(),
         positions,
         rewordings,
         members: quorate::view::members(report.usage()).html(),
@@ -175,16 +169,6 @@ fn grade(score: f64) -> String {
     format!("{score:.1}").trim_end_matches(".0").to_owned()
 }
 
-/// The number of blocks before and after the reviewers read each other.
-fn effect(report: &Review) -> String {
-    let count =
-        |blocks: fn(&Deliberator) -> bool| report.deliberators.iter().filter(|one| blocks(one)).count();
-    let before = count(|one| one.round1.flag("would_block"));
-    let after = count(|one| one.blocks);
-    let all = report.deliberators.len();
-    format!("Blocks in round 1: {before} of {all}. Blocks that count: {after} of {all}.")
-}
-
 fn facts(report: &Review) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         ("Type", plain(&report.artifact_type)),
@@ -203,28 +187,19 @@ fn facts(report: &Review) -> Vec<(&'static str, String)> {
     facts
 }
 
-/// The places of a position: both answers, and how it counts.
-#[derive(Default)]
-pub(crate) struct Places {
-    pub(crate) first: At,
-    pub(crate) second: At,
-    pub(crate) counted: At,
-}
-
-pub(crate) fn position(rounds: u8, deliberator: &Deliberator, places: Places) -> Position {
+fn position(rounds: u8, deliberator: &Deliberator) -> Position {
     let held = deliberator.position(rounds);
     Position {
-        at: places.counted,
         id: held.id,
         has_changed: held.has_changed,
         counted: plain(&held.counted),
         is_ungrounded: held.is_ungrounded,
-        first: stance(&held.first, &places.first),
-        second: stance(&held.second, &places.second),
+        first: stance(&held.first),
+        second: stance(&held.second),
     }
 }
 
-fn stance(held: &review::Stance, at: &At) -> Stance {
+fn stance(held: &review::Stance) -> Stance {
     let read = held.read.as_ref();
     Stance {
         word: plain(&held.words()),
@@ -232,12 +207,5 @@ fn stance(held: &review::Stance, at: &At) -> Stance {
         is_irreducible: read.is_some_and(|read| read.irreducible),
         score: read.and_then(|read| read.score).map(|score| format!("{score:.1}")),
         message: held.message.clone().filter(|_| read.is_none()),
-        word_at: match read {
-            Some(_) => at.shown("/answer", Form::Stance),
-            None if held.status == "unreadable" => String::new(),
-            None => at.shown("/status", Form::Plain),
-        },
-        score_at: read.map_or_else(String::new, |_| at.shown("/answer", Form::Score)),
-        message_at: at.to("/text"),
     }
 }

@@ -1,13 +1,13 @@
 //! `/` with the runs of the ledger, and `/runs/{run}`: the page of an ended run by its mode, or of an open one.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use askama::Template;
 use axum::response::Response;
-use quorate::AssemblyVerdict;
-use quorate::Verdict;
 use quorate::runs::{ListedRun, MODES, Recorded, VERDICTS};
 use quorate::view::wording::{day, list_limited};
+use quorate::{AssemblyVerdict, Choices, Verdict};
 
 use super::live_run::LiveView;
 use super::wording::Mark;
@@ -30,9 +30,13 @@ struct RunsPage {
     selection: String,
     /// The runs, each with the reason of its verdict in a few words.
     rows: Vec<(ListedRun, String)>,
+    has_reasons: bool,
     has_makers: bool,
     has_overrides: bool,
     is_filtered: bool,
+    choices: Choices,
+    /// The types of the runs.
+    types: BTreeSet<String>,
     /// The verdicts of the last seven days.
     week: Vec<Bar>,
     /// The same in words.
@@ -76,21 +80,49 @@ async fn page(server: &Arc<Server>, text: &str) -> Result<RunsPage, Failure> {
         true => "All runs".to_owned(),
         false => given.iter().map(|(key, value)| format!("{key} {value}")).collect::<Vec<_>>().join(", "),
     };
-    let (week, about) = week(&listed.runs, server.quorate.now_ms());
+    let (week, about) = match filter.before {
+        None => week(&last_week(server, &filter).await?, server.quorate.now_ms()),
+        Some(_) => Default::default(),
+    };
+    let rows: Vec<_> = listed.runs.into_iter().map(with_reason).collect();
     Ok(RunsPage {
         selection,
         week,
         about,
-        has_makers: listed.runs.iter().any(|run| run.producer.is_some()),
-        has_overrides: listed.runs.iter().any(|run| run.overridden.is_some()),
+        has_makers: rows.iter().any(|(run, _)| run.producer.is_some()),
+        has_overrides: rows.iter().any(|(run, _)| run.overridden.is_some()),
         frame: frame.with_json(format!("/api/v1/runs?{}", text)),
         is_filtered: !given.is_empty() || filter.before.is_some(),
+        // The page of a workspace whose files are refused still lists its runs.
+        choices: server.quorate.choices().unwrap_or_default(),
+        types: rows.iter().map(|(run, _)| run.artifact_type.clone()).collect(),
         verdicts: VERDICTS.iter().map(|word| (*word, *word == verdict)).collect(),
         modes: MODES.iter().map(|word| (*word, *word == mode)).collect(),
         filter,
-        rows: listed.runs.into_iter().map(with_reason).collect(),
+        has_reasons: rows.iter().any(|(_, why)| !why.is_empty()),
+        rows,
         next,
     })
+}
+
+/// The most runs of the strip.
+const MAX_WEEK: u32 = 1_000;
+
+/// The runs of the last seven days that fit a filter; those of a shorter time if that asks for them.
+async fn last_week(server: &Server, filter: &Query) -> Result<Vec<ListedRun>, Failure> {
+    let since = filter.since.clone().filter(|since| !since.is_empty()).or(Some("7d".to_owned()));
+    Ok(list(server, &Query { since, limit: Some(MAX_WEEK), ..filter.clone() }).await?.runs)
+}
+
+/// A name that fits a row, without its middle if it is long.
+fn middle(name: &str) -> String {
+    const MOST: usize = 42;
+    let characters: Vec<char> = name.chars().collect();
+    if characters.len() <= MOST {
+        return name.to_owned();
+    }
+    let part = |range: &[char]| range.iter().collect::<String>();
+    format!("{}…{}", part(&characters[..MOST * 2 / 3]), part(&characters[characters.len() - MOST / 3..]))
 }
 
 /// A run with [`why`].
@@ -119,7 +151,7 @@ fn why(run: &ListedRun) -> String {
     match (parts.is_empty(), run.open, run.verdict.as_deref()) {
         (false, ..) => parts.join("; "),
         (true, true, _) => "not decided yet".to_owned(),
-        (true, false, Some("SHIP" | "pass")) => "nobody objects".to_owned(),
+        (true, false, Some("SHIP" | "pass")) => "no objections".to_owned(),
         _ => String::new(),
     }
 }
@@ -134,7 +166,7 @@ struct Bar {
     height: usize,
 }
 
-/// The verdicts of these runs on the last seven days, as stacked bars and in words; nothing without one.
+/// The verdicts of runs on the last seven days, as stacked bars and in words; nothing without one.
 fn week(runs: &[ListedRun], now_ms: i64) -> (Vec<Bar>, String) {
     const DAY_MS: i64 = 24 * 3_600_000;
     let today = now_ms.div_euclid(DAY_MS);
@@ -147,7 +179,7 @@ fn week(runs: &[ListedRun], now_ms: i64) -> (Vec<Bar>, String) {
         })
     };
     let days: Vec<_> =
-        (today - 6..=today).map(|number| day(number)).map(|date| (counted(&date), date)).collect();
+        (today - 6..=today).map(day).map(|date| (counted(&date), date)).collect();
     let most = days.iter().map(|(counts, _)| counts.iter().map(|(_, count)| count).sum()).max().unwrap_or(0);
     let (mut bars, mut about) = (Vec::new(), Vec::new());
     for (place, (counts, date)) in days.iter().enumerate() {
@@ -164,7 +196,7 @@ fn week(runs: &[ListedRun], now_ms: i64) -> (Vec<Bar>, String) {
             ));
         }
     }
-    (bars, format!("These runs by day. {}.", about.join("; ")))
+    (bars, format!("The verdicts of the last seven days. {}.", about.join("; ")))
 }
 
 /// The page.

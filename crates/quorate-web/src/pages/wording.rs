@@ -11,13 +11,13 @@ pub(crate) struct Mark {
 }
 
 impl Mark {
-    /// The mark of a verdict or status word of the records; `None` for an undecided run.
+    /// The mark of a verdict, a vote or a status of the records; `None` for an undecided run.
     pub(crate) fn of(word: Option<&str>) -> Mark {
         let word = word.unwrap_or("open").to_uppercase();
         let (class, shape) = match word.as_str() {
-            "SHIP" | "PASS" | "DONE" => ("good", "●"),
-            "REVISE" => ("fair", "◆"),
-            "HOLD" | "FAIL" | "REFUSED" => ("bad", "■"),
+            "SHIP" | "PASS" | "DONE" | "YES" => ("good", "●"),
+            "REVISE" | "ABSTAIN" => ("fair", "◆"),
+            "HOLD" | "FAIL" | "REFUSED" | "NO" => ("bad", "■"),
             "OPEN" => ("open", "○"),
             _ => ("none", "▲"),
         };

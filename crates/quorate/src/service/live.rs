@@ -222,6 +222,8 @@ pub struct Question {
     pub bytes: Option<u64>,
     /// When it was asked, RFC 3339 in UTC; null before
     pub since: Option<String>,
+    /// The limit of an answer that is open, in milliseconds, of a member that this server asks
+    pub limit_ms: Option<u64>,
     /// How long it took, in milliseconds; null before its end
     pub took_ms: Option<u64>,
 }
@@ -333,11 +335,11 @@ impl Live {
         for member in &mut self.members {
             for question in &mut member.questions {
                 let is_open = matches!(question.state, QuestionState::Asked | QuestionState::Retrying);
-                let id = |written: &&(String, String, u64)| {
-                    written.0 == member.member && question.step == written.1
+                let of = |all: &[(String, String, u64)]| {
+                    let found = all.iter().find(|(id, at, _)| *id == member.member && *at == question.step);
+                    found.map(|(.., number)| *number).filter(|_| is_open)
                 };
-                question.bytes =
-                    progress.writing.iter().find(id).map(|(.., bytes)| *bytes).filter(|_| is_open);
+                (question.bytes, question.limit_ms) = (of(&progress.writing), of(&progress.limits));
             }
         }
         self
@@ -346,7 +348,8 @@ impl Live {
 
 impl Question {
     fn new(step: String, state: QuestionState) -> Question {
-        Question { step, state, why: None, attempts: 0, bytes: None, since: None, took_ms: None }
+        let (why, bytes, since, limit_ms, took_ms) = (None, None, None, None, None);
+        Question { step, state, why, attempts: 0, bytes, since, limit_ms, took_ms }
     }
 }
 

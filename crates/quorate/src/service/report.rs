@@ -11,7 +11,7 @@ use quorate_kernel::ports::ledger::{Kind, Ledger as _};
 use quorate_kernel::record::{Consultation, CountedAnswer, HiddenText, Outcome, RunOpened, Samples, Status};
 use quorate_kernel::redact::REDACTED;
 use quorate_ledger::council_log::line::SUPERSEDED;
-use quorate_manifest::council::Policy;
+use quorate_manifest::council::{CrossRead, Policy};
 use quorate_protocol::answers::deliberator::NOT_JUDGED;
 use quorate_protocol::modes::council::{self, ADJUDICATOR, Setup};
 use quorate_protocol::policy::{PolicyTable, Position, Verdict, policy_id};
@@ -94,6 +94,9 @@ pub struct Review {
     /// The number of the council's rounds.
     #[serde(skip)]
     pub rounds: u8,
+    /// What its deliberators read of each other before round 2.
+    #[serde(skip)]
+    pub(crate) cross_read: CrossRead,
     /// Whether a member lacks an answer.
     pub partial: bool,
     /// The members without an answer.
@@ -310,6 +313,7 @@ impl Review {
             policy: policy(opened),
             rule: deciding_rule(history, &outcome),
             rounds: if opened.setup["rounds"] == json!("one") { 1 } else { 2 },
+            cross_read: CrossRead::deserialize(&opened.setup["cross_read"]).unwrap_or(CrossRead::None),
             verdict: outcome.verdict.as_deref().and_then(council::read_verdict),
             exit: 0,
             deliberators: deliberators(history, &outcome.deliberators, &mut usage),
@@ -640,12 +644,6 @@ fn answer(history: &History, step: &str, member: &str) -> Answer {
     }
 }
 
-/// The findings of an outcome, each with its place in the record.
-pub(crate) fn numbered_findings(outcome: &Outcome) -> Vec<(usize, Finding)> {
-    let read = |(at, value)| Some((at, finding(value)?));
-    outcome.findings.iter().enumerate().filter_map(read).collect()
-}
-
 fn finding(value: &Json) -> Option<Finding> {
     let object = value.as_object()?;
     let offset = |at: usize| usize::try_from(value["span"].get(at)?.as_u64()?).ok();
@@ -723,7 +721,7 @@ fn withheld_note(text: &str) -> Option<String> {
 
 /// The note of an incomplete run of the queue.
 pub(super) const QUEUED_NOTE: &str = "Everything answered so far is kept, and a worker asks again only for what is missing; once the task is dead, \
-    `quorate queue retry` has it tried again.";
+    `quorate queue retry RUN` has it tried again.";
 
 /// The report of a run.
 ///

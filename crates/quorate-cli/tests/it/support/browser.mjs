@@ -45,6 +45,13 @@ for (const path of paths) {
   await strict.evaluate(() => document.activeElement.blur());
   await strict.keyboard.press("?");
   said.keys = await strict.evaluate(() => document.querySelector("dialog")?.open ?? null);
+  // `n` goes to the first finding.
+  await strict.keyboard.press("Escape");
+  await strict.keyboard.press("n");
+  said.step = await strict.evaluate(() => {
+    const [steps, findings] = [document.querySelector(".steps output"), document.querySelectorAll(".finding")];
+    return steps && [steps.textContent, `1 of ${findings.length}`, document.activeElement === findings[0]];
+  });
   said.bare = await (await open(pages.bare)).locator("main").innerText();
   console.log(JSON.stringify(said));
 }

@@ -25,6 +25,7 @@ export async function launch(folder) {
 }
 
 const WIDE = {width: 1280, height: 900};
+const PHONE = {width: 390, height: 844};
 
 // A page of each context; what happens in them is told to `event` and `request`.
 export async function openPages(contexts, event, request) {
@@ -41,21 +42,37 @@ export async function openPages(contexts, event, request) {
   return pages;
 }
 
-// What axe finds in the themes, and a picture of each at `shot`, a path without its ending.
+// What axe finds in the themes on a desk and on a phone, and a picture of each at `shot`, a path without its ending. What is
+// folded is judged open, and each popover is judged while it is shown.
 export async function judge(page, axe, themes, shot) {
   const found = [];
   if (themes.length > 0) await page.evaluate(axe);
-  for (const theme of themes) {
-    await page.emulateMedia({colorScheme: theme});
-    if (shot) {
-      // The beginning of a very long page is enough: Chromium takes minutes to draw all of it.
-      const clip = {x: 0, y: 0, width: WIDE.width, height: Math.min(8_000, await page.evaluate(() => document.documentElement.scrollHeight))};
-      await page.screenshot({path: `${shot}-${theme}.png`, fullPage: true, clip});
-    }
+  const run = async (where) => {
     const judged = await page.evaluate(() => globalThis.axe.run(document, {resultTypes: ["violations"]}));
     for (const broken of judged.violations) {
-      found.push(`${theme}: ${broken.id}: ${broken.nodes.map((node) => node.target.join(" ")).slice(0, 3).join(", ")}`);
+      found.push(`${where}: ${broken.id}: ${broken.nodes.map((node) => node.target.join(" ")).slice(0, 3).join(", ")}`);
     }
+  };
+  for (const theme of themes) {
+    await page.emulateMedia({colorScheme: theme});
+    for (const viewport of [WIDE, PHONE]) {
+      await page.setViewportSize(viewport);
+      const where = `${theme} ${viewport.width}`;
+      if (shot) {
+        // The beginning of a very long page is enough: Chromium takes minutes to draw all of it.
+        const clip = {x: 0, y: 0, width: viewport.width, height: Math.min(8_000, await page.evaluate(() => document.documentElement.scrollHeight))};
+        await page.screenshot({path: `${shot}-${viewport.width}-${theme}.png`, fullPage: true, clip});
+      }
+      await page.evaluate(() => document.querySelectorAll("details").forEach((fold) => { fold.open = true; }));
+      await run(where);
+      for (const id of await page.evaluate(() => [...document.querySelectorAll("[popover]")].map((form) => form.id))) {
+        await page.evaluate((id) => document.getElementById(id).showPopover(), id);
+        await run(`${where} #${id}`);
+        await page.evaluate((id) => document.getElementById(id).hidePopover(), id);
+      }
+      await page.evaluate(() => document.querySelectorAll("details").forEach((fold) => { fold.open = false; }));
+    }
+    await page.setViewportSize(WIDE);
   }
   return found;
 }

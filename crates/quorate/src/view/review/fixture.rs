@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use quorate_kernel::attempts::Cost;
 use quorate_kernel::ports::executor::Usage;
+use quorate_manifest::council::CrossRead;
 use quorate_protocol::Json;
 use quorate_protocol::policy::Verdict;
 use serde_json::json;
@@ -86,6 +87,7 @@ pub(crate) fn ship() -> Review {
         policy: "seed/2".to_owned(),
         rule: "lenient policy, row 5: {then: SHIP}".to_owned(),
         rounds: 2,
+        cross_read: CrossRead::Verdicts,
         verdict: Some(Verdict::Ship),
         exit: 0,
         partial: false,
