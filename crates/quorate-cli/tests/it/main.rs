@@ -55,6 +55,7 @@ mod ledger_sealed;
 mod ledger_verify;
 mod ledger_witness;
 mod ledger_workspaces;
+mod limits;
 mod locks;
 mod logging;
 mod manifests;
