@@ -1,32 +1,35 @@
 //! MCP over streamable HTTP, by default on the loopback interface.
 //!
 //! `Guard` checks who may send requests: Host must name this server, which prevents DNS rebinding; an Origin, which only
-//! browsers send, must be allowed; and the bearer token must match. Responses to an allowed page carry CORS headers.
-//! `validate_body` answers an invalid body like an invalid line on standard input, and ends the connection of a body that
-//! does not arrive in time. `Sessions` keeps at most `MAX_SESSIONS` sessions, since each takes some fifty kilobytes and
-//! a task: a further one closes the session that was idle longest.
+//! browsers send, must be this server's own or allowed; and the bearer token must match. Responses to such a page carry
+//! CORS headers. `validate_body` answers an invalid body like an invalid line on standard input, and ends the connection of
+//! a body that does not arrive in time. `adapt` makes an answer fit the client's revision of the protocol. `Sessions` keeps
+//! at most `MAX_SESSIONS` sessions, since each takes some fifty kilobytes and a task: a further one closes the session that
+//! was idle longest.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use axum::body::to_bytes;
+use axum::body::{Bytes, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_HEADERS,
-    ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, CONNECTION, CONTENT_TYPE, ORIGIN, VARY, WWW_AUTHENTICATE,
+    ACCESS_CONTROL_REQUEST_METHOD, AUTHORIZATION, CONNECTION, CONTENT_TYPE, HOST, ORIGIN, VARY,
+    WWW_AUTHENTICATE,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use axum::{Router, middleware};
-use futures::{Stream, StreamExt as _};
+use futures::{Stream, StreamExt as _, future};
 use hyper_util::service::TowerToHyperService;
 use quorate::ErrorKind;
-use quorate::http::{TokenHash, accept, bearer_token, bind, is_for};
+use quorate::http::{TokenHash, accept, bearer_token, bind, is_for, single_header};
 use quorate_diagnostics::{Body, codes};
+use rmcp::ServerHandler;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::LocalSessionManager;
 use rmcp::transport::streamable_http_server::session::{
@@ -93,18 +96,18 @@ impl McpListener {
 
     /// Answers requests until the future is dropped.
     pub async fn serve(self, served: &Arc<ServerState>) {
+        self.serve_with(Connection(served.clone())).await;
+    }
+
+    pub(super) async fn serve_with(self, server: impl ServerHandler + Clone) {
         let mut sessions = LocalSessionManager::default();
         sessions.session_config.keep_alive = Some(SESSION_IDLE_TIMEOUT);
         let mut config = StreamableHttpServerConfig::default();
         config.max_request_body_bytes = MAX_MESSAGE_BYTES;
         // Dropping this future also closes open connections.
         let _ends = config.cancellation_token.clone().drop_guard();
-        // `guard` checks Host more precisely than the library and decides alone; both check Origin.
-        let config = config
-            .disable_allowed_hosts()
-            .with_allowed_origins(self.options.origins.iter().map(Origin::to_string))
-            .enforce_origin_validation();
-        let server = Connection(served.clone());
+        // `Guard` checks Host and Origin more precisely than the library and decides alone.
+        let config = config.disable_allowed_hosts();
         let sessions = Arc::new(Sessions { all: sessions, ..Sessions::default() });
         let service = StreamableHttpService::new(move || Ok(server.clone()), sessions, config);
         let token = self.options.token.as_deref().map(TokenHash::of);
@@ -138,9 +141,12 @@ impl Guard {
         if !is_for(self.address, headers, uri) {
             return forbidden("Host is not this server's: ask for it by the address that it listens on\n");
         }
+        // `Host` is this server's. A server without TLS has pages of the scheme `http` only.
+        let own =
+            single_header(headers, HOST).and_then(|host| format!("http://{host}").parse::<Origin>().ok());
         let foreign = |value: &HeaderValue| {
             let origin = value.to_str().ok().and_then(|text| text.parse::<Origin>().ok());
-            !origin.is_some_and(|origin| self.origins.contains(&origin))
+            origin.is_none_or(|origin| own.as_ref() != Some(&origin) && !self.origins.contains(&origin))
         };
         if headers.get_all(ORIGIN).iter().any(foreign) {
             return forbidden("Origin is not allowed: start the server with --allow-origin\n");
@@ -345,10 +351,24 @@ impl SessionManager for Sessions {
     }
 }
 
+const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+/// The revision of a request that names none: the header exists since 2025-06-18.
+const UNNAMED_VERSION: &str = "2025-03-26";
+/// Since this revision the first event of a stream may be empty, so that a client can resume the stream.
+const PRIMING_VERSION: &str = "2025-11-25";
+const EMPTY_EVENT: &[u8] = b"data: \n";
+
 /// Passes valid messages on that arrive within the deadline.
 async fn validate_body(State(deadline): State<Duration>, request: Request, next: Next) -> Response {
+    let named = single_header(request.headers(), PROTOCOL_VERSION).unwrap_or(UNNAMED_VERSION).to_owned();
     if request.method() != Method::POST {
-        return next.run(request).await;
+        let ends = request.method() == Method::DELETE;
+        let answer = adapt(next.run(request).await, &named);
+        // The library answers the end of a session as it answers a notification.
+        return match ends && answer.status() == StatusCode::ACCEPTED {
+            true => StatusCode::OK.into_response(),
+            false => answer,
+        };
     }
     let (head, body) = request.into_parts();
     let bytes = match tokio::time::timeout(deadline, to_bytes(body, MAX_MESSAGE_BYTES)).await {
@@ -365,14 +385,30 @@ async fn validate_body(State(deadline): State<Duration>, request: Request, next:
             return response;
         }
     };
-    match incoming::parse(&bytes) {
-        Ok(Some(_)) => next.run(Request::from_parts(head, axum::body::Body::from(bytes))).await,
+    match incoming::parse(&bytes).map(|message| message.map(|message| incoming::revision(&message, named))) {
+        Ok(Some(Ok(revision))) => {
+            adapt(next.run(Request::from_parts(head, axum::body::Body::from(bytes))).await, &revision)
+        }
+        Ok(Some(Err(refusal))) => invalid_body_response(StatusCode::NOT_FOUND, &refusal),
         Ok(None) if incoming::without_blanks(&bytes).is_empty() => {
             invalid_body_response(StatusCode::BAD_REQUEST, &InvalidMessage::empty())
         }
         Ok(None) => StatusCode::ACCEPTED.into_response(),
         Err(invalid) => invalid_body_response(StatusCode::BAD_REQUEST, &invalid),
     }
+}
+
+/// Makes an answer fit the client's revision: earlier clients take an event without a message for a broken one.
+fn adapt(answer: Response, revision: &str) -> Response {
+    let streams = answer.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream");
+    if !streams || revision >= PRIMING_VERSION {
+        return answer;
+    }
+    // A frame is one event.
+    let has_message = |frame: &Result<Bytes, axum::Error>| {
+        future::ready(!frame.as_ref().is_ok_and(|frame| frame.starts_with(EMPTY_EVENT)))
+    };
+    answer.map(|body| axum::body::Body::from_stream(body.into_data_stream().filter(has_message)))
 }
 
 fn invalid_body_response(status: StatusCode, invalid: &InvalidMessage) -> Response {
@@ -458,8 +494,6 @@ mod tests {
 
 #[cfg(test)]
 mod guard_tests {
-    use axum::http::header::HOST;
-
     use super::*;
 
     fn new_guard(address: SocketAddr, token: Option<&str>, origins: Vec<Origin>) -> Guard {
@@ -503,8 +537,16 @@ mod guard_tests {
         assert_eq!(with("https://app.example.com"), None);
         assert_eq!(with("https://app.example.com:443"), None);
         assert_eq!(with("http://localhost:5173"), None);
-        for bad in ["http://app.example.com", "https://app.example.com:8443", "null", "http://localhost", "x"]
-        {
+        // A page of this server has the origin that `Host` names.
+        assert_eq!(with("http://localhost"), None);
+        for bad in [
+            "http://app.example.com",
+            "https://app.example.com:8443",
+            "null",
+            "https://localhost",
+            "http://127.0.0.1",
+            "x",
+        ] {
             assert_eq!(with(bad), Some(403), "{bad}");
         }
     }

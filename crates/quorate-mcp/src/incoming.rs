@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use rmcp::model::{ErrorData, RequestId};
+use rmcp::model::{ClientRequest, ErrorCode, ErrorData, GetMeta as _, ProtocolVersion, RequestId};
 use rmcp::service::{RoleServer, RxJsonRpcMessage};
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
@@ -36,6 +36,12 @@ impl InvalidMessage {
     pub(super) fn empty() -> InvalidMessage {
         let message = "Parse error: the body is empty; it has to be one JSON-RPC 2.0 message";
         InvalidMessage { error: ErrorData::parse_error(message, None), id: None }
+    }
+
+    fn no_handshake(id: RequestId) -> InvalidMessage {
+        let message = "Method not found: this revision has no `initialize`; send requests with its `_meta`, or name an \
+                       earlier revision";
+        InvalidMessage { error: ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None), id: Some(id) }
     }
 
     fn of_request(message: &str, id: Option<RequestId>) -> InvalidMessage {
@@ -126,6 +132,25 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Option<Message>, InvalidMessage> {
         _ => "it is not a JSON-RPC 2.0 message".to_owned(),
     };
     Err(InvalidMessage::of_request(&message, id))
+}
+
+/// The revision of the protocol of a message: the one that its header names, or that its handshake offers.
+///
+/// # Errors
+/// `initialize` under a revision without it, which the header or the request's `_meta` names. A handshake may offer such a
+/// revision, since the answer names an earlier one.
+pub(super) fn revision(message: &Message, header: String) -> Result<String, InvalidMessage> {
+    let Message::Request(request) = message else { return Ok(header) };
+    let stated = request.request.get_meta().protocol_version();
+    let named = |version: &ProtocolVersion| version.as_str() == header || stated.as_ref() == Some(version);
+    let mut stateless = ProtocolVersion::KNOWN_VERSIONS.iter().filter(|version| !version.has_initialize());
+    if request.request.method() == "initialize" && stateless.any(named) {
+        return Err(InvalidMessage::no_handshake(request.id.clone()));
+    }
+    Ok(match &request.request {
+        ClientRequest::InitializeRequest(handshake) => handshake.params.protocol_version.to_string(),
+        _ => header,
+    })
 }
 
 /// Finds the id of a message that is too long to store: the value of the key `id` of the outermost object.
