@@ -364,10 +364,17 @@ fn a_file_has_no_queue_and_a_command_is_not_queued() {
     let Some(database) = database() else { return };
     let machine = Machine::with_drafts(&database, 1);
     let council = machine.place.read("council.yaml");
-    machine.place.write("council.yaml", format!("{council}runtime: {{type: command, command: /bin/true}}\n"));
-    let refused = machine.run(&["sweep", "--since", "all", "--enqueue"]).assert_code(5);
-    refused.assert_stderr_contains("quorate:");
-    assert_eq!(wait(database.count("task")), 0);
+    let with_model = council.replace("builtin:evidence}", "builtin:evidence, model: m}");
+    assert_ne!(with_model, council);
+    for (council, said) in [
+        (format!("{council}runtime: {{type: rubric}}\n"), "cannot queue `runtime` of council.yaml"),
+        (with_model, "cannot name a model for a queued run"),
+    ] {
+        machine.place.write("council.yaml", council);
+        let refused = machine.run(&["sweep", "--since", "all", "--enqueue"]).assert_code(5);
+        refused.assert_stderr_contains(said);
+        assert_eq!(wait(database.count("task")), 0);
+    }
 }
 
 #[test]

@@ -48,13 +48,6 @@ pub(crate) struct NamedExecutor<'a> {
     pub by: SelectedBy<'a>,
 }
 
-/// The same name by the same party, wherever in its file.
-impl PartialEq for NamedExecutor<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        (self.name, self.by) == (other.name, other.by)
-    }
-}
-
 impl<'a> NamedExecutor<'a> {
     /// The executor of `--executor`.
     pub(crate) fn by_person(name: &'a str) -> Self {
@@ -532,18 +525,11 @@ fn known_executors(registry: &Registry, config: &Configuration) -> String {
 /// A named model.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NamedModel<'a> {
-    name: &'a str,
+    pub name: &'a str,
     /// The settings of a file that name it; `None` for `--model`.
     settings: Option<&'a MemberSettings>,
     /// The council's file, if it names it.
-    council: Option<&'a Path>,
-}
-
-/// The same model by the same file, wherever in it.
-impl PartialEq for NamedModel<'_> {
-    fn eq(&self, other: &Self) -> bool {
-        (self.name, self.council) == (other.name, other.council)
-    }
+    pub council: Option<&'a Path>,
 }
 
 impl<'a> NamedModel<'a> {
@@ -572,12 +558,9 @@ pub(crate) fn with_model(
     let mut built = build(Map::from_iter([("model".to_owned(), json!(model.name))]));
     if let (Ok(built), Some(file)) = (&mut built, model.council) {
         let others = built.needs.iter().filter(|need| need.file != file).flat_map(|need| &need.acts);
-        let with = |act: &SideEffect| SideEffect {
-            what: format!("{}, with the model `{}`", act.what, model.name),
-            files: act.files.clone(),
-        };
-        let need = TrustRequest { file: file.to_owned(), acts: others.map(with).collect() };
-        built.needs.push(need);
+        let what = |act: &SideEffect| format!("{}, with the model `{}`", act.what, model.name);
+        let acts = others.map(|act| SideEffect { what: what(act), ..act.clone() }).collect();
+        built.needs.push(TrustRequest { file: file.to_owned(), acts });
     }
     match built.is_err().then(|| build(Map::new())) {
         Some(Ok(without)) if !without.about().asks_a_model => Err(asks_no_model(model, &without.name)),

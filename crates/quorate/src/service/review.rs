@@ -460,7 +460,7 @@ impl<'w> Choice<'w> {
     /// Whether members with these choices share an executor.
     fn is_same(&self, other: &Choice<'w>) -> bool {
         let has_same_source = match (self.source, other.source) {
-            (Source::Named(one), Source::Named(other)) => one == other,
+            (Source::Named(one), Source::Named(other)) => (one.name, one.by) == (other.name, other.by),
             (Source::Runtime(one), Source::Runtime(other)) => std::ptr::eq(one, other),
             (Source::Unnamed, Source::Unnamed) => true,
             _ => false,
@@ -468,7 +468,8 @@ impl<'w> Choice<'w> {
         let names = |choice: &Choice<'w>| {
             choice.fallback.map(|(list, _)| list.iter().map(|(name, _)| name).collect::<Vec<_>>())
         };
-        has_same_source && self.model == other.model && names(self) == names(other)
+        let model = |choice: &Choice<'w>| choice.model.map(|model| (model.name, model.council));
+        has_same_source && model(self) == model(other) && names(self) == names(other)
     }
 
     fn build(self, workspace: &Workspace) -> Result<SelectedExecutor, Error> {

@@ -394,7 +394,9 @@ impl<'a> ExecutorCache<'a> {
         let Some(named) = named else {
             return with_model(model, |extra| executor::fallback_with(registry, configuration, extra));
         };
-        if let Some((_, chosen)) = self.built.iter().find(|(known, _)| *known == named) {
+        if let Some((_, chosen)) =
+            self.built.iter().find(|(known, _)| (known.name, known.by) == (named.name, named.by))
+        {
             return Ok(chosen.clone());
         }
         let chosen =
