@@ -22,6 +22,8 @@ mod review;
 mod run;
 mod runs;
 mod serve;
+#[cfg(test)]
+mod suggested;
 mod sweep;
 mod trust;
 mod weave;
@@ -32,10 +34,11 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgAction, CommandFactory as _, Parser, Subcommand, ValueEnum};
 use quorate::{Error, Quorate, Trust, process};
 use quorate_diagnostics::render::Colour;
+use quorate_diagnostics::text::shell_quoted;
 use quorate_diagnostics::{Body, codes};
 
 use crate::exit::{self, Exit};
@@ -164,7 +167,7 @@ pub(crate) fn run() -> ExitCode {
     Color::from_command_line(std::env::args_os()).apply();
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => return exit::usage(&with_details(error)),
+        Err(error) => return exit::usage(&with_guess(with_details(error))),
     };
     arguments.color.apply();
     // Only a sweep, a worker and a server compute several things at once; for other commands a second thread costs more than it
@@ -194,6 +197,33 @@ fn with_details(error: clap::Error) -> clap::Error {
         return error;
     }
     Arguments::command().version(version_details()).try_get_matches().err().unwrap_or(error)
+}
+
+/// Flags of other tools, and what to write in place of them.
+const OTHER_FLAGS: [(&str, &str); 5] = [
+    ("--json", "write `--format json`"),
+    ("--output", "write `> FILE` at the end"),
+    ("--model", "write it after the command: `quorate review FILE --executor openai --model MODEL`"),
+    ("--provider", "name the service in the executor: `--executor openai:MODEL`"),
+    ("--api-key", "export the key of the service; `quorate models` names its variable"),
+];
+
+/// Adds the correct form to the error of a common guess.
+fn with_guess(mut error: clap::Error) -> clap::Error {
+    let word = |kind| match error.get(kind) {
+        Some(ContextValue::String(word)) => word.clone(),
+        _ => String::new(),
+    };
+    let (flag, command) = (word(ContextKind::InvalidArg), word(ContextKind::InvalidSubcommand));
+    let tip = match OTHER_FLAGS.iter().find(|(name, _)| *name == flag) {
+        Some((_, tip)) => (*tip).to_owned(),
+        None if command.contains(['.', '/']) => {
+            format!("to review a file, run `quorate review {}`", shell_quoted(&command))
+        }
+        None => return error,
+    };
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    error
 }
 
 async fn dispatch(arguments: Arguments) -> Exit {

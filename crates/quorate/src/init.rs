@@ -23,6 +23,9 @@ const CONFIGURATION: &str = include_str!("init/quorate.toml");
 /// The name and the text of the example that `quorate review --example` reviews and `quorate init council` writes.
 pub const EXAMPLE_DRAFT: (&str, &str) = ("example_blog_post.md", include_str!("init/draft.md"));
 
+/// The turn that the participants of `quorate init runtime` answer without a model.
+pub const EXAMPLE_TURN: &str = "@Reviewer, our new search is 60% faster than the old one, everyone who tried it loves it, and we release it on Monday.";
+
 /// The operator that receives advice.
 pub const ADVISED_OPERATOR: &str = "assistant";
 
@@ -40,6 +43,21 @@ pub enum InitTemplate {
     Playbook,
     /// A runtime's manifest.
     Runtime,
+}
+
+impl InitTemplate {
+    /// The name of a manifest for which the user gives none.
+    pub fn default_name(self) -> &'static str {
+        match self {
+            InitTemplate::Assembly(Mode::Advisory) => "mentors",
+            InitTemplate::Assembly(Mode::Voting) => "board",
+            InitTemplate::Assembly(Mode::Peer) => "critique",
+            InitTemplate::Assembly(Mode::Hierarchy) => "escalation",
+            InitTemplate::Persona => "reviewer",
+            InitTemplate::Playbook => "plain-words",
+            InitTemplate::Runtime => "newsroom",
+        }
+    }
 }
 
 /// What became of the files.
@@ -279,6 +297,45 @@ impl Quorate {
         display_path(&self.environment, path)
     }
 
+    /// The same path as one word of a shell's command.
+    ///
+    /// ```
+    /// use quorate::Quorate;
+    ///
+    /// let dir = tempfile::tempdir()?;
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+    /// assert_eq!(quorate.quoted_path(&dir.path().join("my drafts/post.md")), "'my drafts/post.md'");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn quoted_path(&self, path: &Path) -> String {
+        shell_quoted(&display_path(&self.environment, path))
+    }
+
+    /// The command that follows [`Quorate::wire`]: it lists the drafts that the directory's council reviews, or writes a council
+    /// where there is none.
+    ///
+    /// # Errors
+    /// If the directory is outside of the paths that this instance may use.
+    ///
+    /// ```
+    /// use quorate::Quorate;
+    ///
+    /// let dir = tempfile::tempdir()?;
+    /// let quorate = Quorate::builder().workspace(dir.path()).build()?;
+    /// assert_eq!(quorate.next_after_wiring("site".as_ref())?, "quorate init council site");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn next_after_wiring(&self, dir: &Path) -> Result<String, Error> {
+        let path = self.absolute(dir)?;
+        let council = COUNCIL_FILES.map(|name| path.join(name)).into_iter().find(|file| file.exists());
+        Ok(match council {
+            Some(file) => {
+                format!("quorate sweep --since all --dry-run --config {}", self.quoted_path(&file))
+            }
+            None => format!("quorate init council {}", self.quoted_path(dir)),
+        })
+    }
+
     fn absolute(&self, path: &Path) -> Result<PathBuf, Error> {
         Ok(absolute(&self.environment.directory, &self.named_path(path.to_owned())?))
     }
@@ -440,8 +497,8 @@ impl WiredTool {
             WiredTool::Claude | WiredTool::Cursor => {
                 "restart it in this project; drafts below `watch.paths` of council.yaml whose tier is due are reviewed when they are written"
             }
-            WiredTool::ClaudePlugin => "`claude --plugin-dir DIR` tries it",
-            WiredTool::Codex => "`$council-review FILE` in Codex",
+            WiredTool::ClaudePlugin => "try it with `claude --plugin-dir DIR`",
+            WiredTool::Codex => "type `$council-review FILE` in Codex",
             WiredTool::Github => "set the folder of your drafts in both, and commit them",
             WiredTool::Gitlab => "include it in .gitlab-ci.yml, as its first lines say",
             WiredTool::PreCommit => "set the pattern of your drafts in it, and `pre-commit install`",

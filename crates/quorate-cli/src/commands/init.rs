@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
-use quorate::init::{ADVISED_OPERATOR, InitOutcome, InitTemplate, WiredTool};
+use quorate::init::{ADVISED_OPERATOR, EXAMPLE_TURN, InitOutcome, InitTemplate, WiredTool};
 use quorate::ports::Mode;
 use quorate::{Error, ErrorKind, Quorate};
 use quorate_diagnostics::{Body, codes};
@@ -34,7 +34,7 @@ enum InitCommand {
     },
     /// A commented ASSEMBLY.md, a persona for each of its members and an example to convene them on
     Assembly {
-        /// How its members decide; without it the terminal asks
+        /// How its members decide; without it the terminal asks, and without a terminal it is voting
         #[arg(long, value_name = "MODE", value_parser = mode)]
         mode: Option<Mode>,
         #[command(flatten)]
@@ -66,7 +66,7 @@ enum InitCommand {
 
 #[derive(Debug, Args)]
 struct NamedArguments {
-    /// Its name, in kebab case; without it the terminal asks
+    /// Its name, in kebab case; without it the terminal asks, and without a terminal it has a name of its kind
     #[arg(long, value_name = "NAME")]
     name: Option<String>,
     /// The directory of the workspace to write into
@@ -88,12 +88,11 @@ pub(super) fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) 
     let manifest = |template, named| manifest(template, named, quorate, terminal);
     let written = match arguments.command {
         InitCommand::Council { dir } => council(&dir, quorate, terminal),
-        InitCommand::Assembly { mode: None, named } => {
-            ask("mode (advisory, voting, peer, hierarchy)", "--mode")
-                .and_then(|word| mode(&word).map_err(|why| usage(&why)))
-                .and_then(|mode| manifest(InitTemplate::Assembly(mode), named))
+        InitCommand::Assembly { mode: given, named } => {
+            let asked = || mode(&ask("mode (advisory, voting, peer, hierarchy)", Mode::Voting.as_str()));
+            let mode = given.map_or_else(asked, Ok).map_err(|why| usage(&why));
+            mode.and_then(|mode| manifest(InitTemplate::Assembly(mode), named))
         }
-        InitCommand::Assembly { mode: Some(mode), named } => manifest(InitTemplate::Assembly(mode), named),
         InitCommand::Persona(named) => manifest(InitTemplate::Persona, named),
         InitCommand::Playbook(named) => manifest(InitTemplate::Playbook, named),
         InitCommand::Runtime(named) => manifest(InitTemplate::Runtime, named),
@@ -117,7 +116,7 @@ fn council(dir: &Path, quorate: &Quorate, terminal: &Terminal) -> Result<(), Err
     let written = quorate.init_council(dir)?;
     print(&written, "", quorate, terminal);
     if let Some(draft) = written.done.iter().find(|path| path.extension().is_some_and(|end| end == "md")) {
-        terminal.hint(&format!("next: quorate review {}", quorate.display_path(draft)));
+        terminal.hint(&format!("next: quorate review {}", quorate.quoted_path(draft)));
     }
     Ok(())
 }
@@ -130,7 +129,8 @@ fn wire(tool: WiredTool, dir: &Path, quorate: &Quorate, terminal: &Terminal) -> 
         terminal.status(&format!("{shown} exists and is not changed; add this to it:\n\n{text}"));
     }
     if !wired.done.is_empty() {
-        terminal.hint(&format!("next: {}", tool.next()));
+        terminal.hint(&format!("to finish: {}", tool.next().replace("DIR", &quorate.quoted_path(dir))));
+        terminal.hint(&format!("next: {}", quorate.next_after_wiring(dir)?));
     }
     Ok(())
 }
@@ -155,10 +155,7 @@ fn manifest(
     quorate: &Quorate,
     terminal: &Terminal,
 ) -> Result<(), Error> {
-    let name = match named.name {
-        Some(name) => name,
-        None => ask("name, in kebab case", "--name")?,
-    };
+    let name = named.name.unwrap_or_else(|| ask("name, in kebab case", template.default_name()));
     let written = quorate.init_manifest(&named.dir, template, &name)?;
     print(&written, "exists and is used unchanged", quorate, terminal);
     if matches!(template, InitTemplate::Assembly(Mode::Advisory)) {
@@ -166,39 +163,39 @@ fn manifest(
         terminal.hint(&format!("advice goes to `{advised}`: `quorate weave {advised}` shows its prompt"));
     }
     if let Some(main) = written.done.first() {
-        let shown = |path: &Path| quorate.display_path(path);
-        let next = match (template, main.parent()) {
-            (InitTemplate::Assembly(mode), Some(dir)) => {
+        let (dir, path) = (main.parent().unwrap_or(main), quorate.quoted_path(main));
+        let next = match template {
+            InitTemplate::Assembly(mode) => {
                 let subject = match mode {
                     Mode::Advisory => "conversation",
                     Mode::Voting => "proposal",
                     Mode::Peer => "topic",
                     Mode::Hierarchy => "request",
                 };
-                format!("convene {} --{subject} {}", shown(dir), shown(&dir.join("example.md")))
+                let example = quorate.quoted_path(&dir.join("example.md"));
+                format!("convene {} --{subject} {example}", quorate.quoted_path(dir))
             }
-            _ => format!("check {}", shown(main)),
+            InitTemplate::Runtime => format!("run {path} --say '{EXAMPLE_TURN}'"),
+            InitTemplate::Persona | InitTemplate::Playbook => format!("check {path}"),
         };
         terminal.hint(&format!("next: quorate {next}"));
     }
     Ok(())
 }
 
-/// Asks at the terminal; without one the command line is wrong.
-fn ask(question: &str, flag: &str) -> Result<String, Error> {
-    let stdin = std::io::stdin();
-    if !stdin.is_terminal() {
-        return Err(usage(&format!("{flag} is missing")));
+/// Asks at the terminal; without one, or without an answer, the default counts.
+fn ask(question: &str, default: &str) -> String {
+    let (stdin, mut line) = (std::io::stdin(), String::new());
+    if stdin.is_terminal() {
+        anstream::eprint!("{question} [{default}]: ");
+        // An answer that cannot be read is none.
+        let _ = stdin.lock().read_line(&mut line);
     }
-    anstream::eprint!("{question}: ");
-    let mut line = String::new();
-    match stdin.lock().read_line(&mut line) {
-        Ok(read) if read > 0 && !line.trim().is_empty() => Ok(line.trim().to_owned()),
-        _ => Err(usage(&format!("{flag} is missing"))),
-    }
+    let answer = line.trim();
+    if answer.is_empty() { default } else { answer }.to_owned()
 }
 
 fn usage(message: &str) -> Error {
-    let body = Body::new(message).help("`quorate init --help` shows examples");
+    let body = Body::new(message).help("run `quorate init --help` for examples");
     Error::new(ErrorKind::InvalidRequest, codes::USAGE, body)
 }

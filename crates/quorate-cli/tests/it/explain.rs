@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::support;
 use crate::support::console;
+use crate::{suggestions, support};
 use console::Part;
 use quorate_diagnostics::codes;
 use support::TestDir;
@@ -113,11 +113,15 @@ fn every_page_shows_what_happens() {
         assert!(codes.contains_key(*code), "unknown code {code}");
     }
     let runs = |code: &str| !not_run.contains(code) && console::can_run(&parts(code));
+    let mut pasted = 0;
     for (code, severity) in codes.iter().filter(|(code, _)| runs(code)) {
-        let all = run(code, &TestDir::new());
+        let place = TestDir::new();
+        let all = run(code, &place);
         let head = format!("{severity}[{code}]");
         assert!(all.contains(&head), "no command of the page of {code} says {head}:\n{all}");
+        pasted += suggestions::paste_all(&all, &place);
     }
+    assert!(pasted > 25, "{pasted} suggested commands");
 }
 
 #[test]

@@ -104,3 +104,27 @@ fn the_models_command_ends_with_one_that_works() {
     let said = refused.stderr.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("write `ollama:qwen3`; `quorate models ollama` lists the models"), "{said}");
 }
+
+#[test]
+fn a_model_in_the_wrong_place_is_refused_with_the_right_one() {
+    let place = TestDir::with("draft.md", "The meeting moved to Tuesday at ten.\n");
+    for (arguments, says) in [
+        ("review draft.md --model gpt-5", "write `--executor openai:gpt-5` in place of `--model`"),
+        ("review draft.md --model my-own", "name an executor that asks one"),
+        ("--model gpt-5 review draft.md", "`quorate review FILE --executor openai --model MODEL`"),
+        ("review draft.md --provider openai", "`--executor openai:MODEL`"),
+        ("review draft.md --api-key sk-1", "`quorate models` names its variable"),
+        ("review draft.md --json", "`--format json`"),
+        ("review draft.md --output verdict.txt", "`> FILE`"),
+    ] {
+        let refused = place.run(&arguments.split(' ').collect::<Vec<_>>()).assert_code(64);
+        assert!(refused.stderr.contains(says) && !refused.stderr.contains("-- --"), "{}", refused.stderr);
+    }
+    for toml in
+        ["model = \"gpt-5\"\n", "[defaults]\nmodel = \"gpt-5\"\n", "[council]\nexecutor = \"openai\"\n"]
+    {
+        place.write("quorate.toml", toml);
+        let refused = place.run(&["review", "draft.md"]).assert_code(5);
+        refused.assert_stderr_contains("write `executor = \"SERVICE:MODEL\"` in `[defaults]`");
+    }
+}

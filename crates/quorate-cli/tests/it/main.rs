@@ -124,6 +124,7 @@ mod serve_runs;
 mod serve_talks;
 mod several;
 mod site;
+mod suggestions;
 mod support;
 mod swarm_kill;
 mod sweep;
