@@ -185,7 +185,10 @@ fn a_member_that_is_asked_again_says_why() {
     assert!(skeptic["why"].as_str().unwrap().starts_with("schema failed"), "{skeptic}");
     assert!(skeptic["attempts"].as_u64().unwrap() > 1, "{skeptic}");
     let page = served.get("/runs/latest/live").body;
-    assert!(page.contains("Members and steps") && page.contains("<span class=\"sub\">schema failed"), "{page}");
+    assert!(
+        page.contains("Members and steps") && page.contains("<span class=\"sub\">schema failed"),
+        "{page}"
+    );
 }
 
 /// Two reviews of one draft, the second of which finds something else.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use askama::Template;
 use quorate::convene::{
     AssemblyVerdict, Consultation, Decision, Fragment, Member, Message, Needed, Node, Objection, Violation,
-    VoteCount,
 };
 
 use super::Frame;
@@ -30,15 +29,17 @@ pub(super) struct AssemblyPage {
     /// Whether a member votes on some classes of proposals alone.
     has_classes: bool,
     can_resume: bool,
-    board: Option<Board>,
-    marks: Vec<Threshold>,
-    /// The bar of the vote in a sentence.
-    about: String,
+    /// What the bar of a vote shows.
+    weights: [(&'static str, f64); 4],
+    bar: Vec<Segment>,
+    /// What the deciding rule and the quorums ask of the yes side: the share, its place of 1,000, and whether it decided.
+    marks: Vec<(Needed, u64, bool)>,
     fragments: Vec<Fragment>,
     messages: Vec<Message>,
     violations: Vec<Violation>,
     reach: Vec<(String, Vec<usize>)>,
-    objections: Vec<(Objection, &'static str)>,
+    /// Each member's last objection; open ones come first.
+    objections: Vec<Objection>,
     /// The nodes of a hierarchy from the root down, each with its depth.
     tree: Vec<(usize, Node)>,
     /// The rules with their effects, as HTML.
@@ -79,23 +80,24 @@ impl AssemblyPage {
     }
 }
 
-/// A vote: what its record says.
-struct Board {
-    count: VoteCount,
-    bar: Vec<Segment>,
-    /// The text of the proposal in short, and the result.
-    text: Option<(String, String)>,
-    /// What the bar shows.
-    weights: [(&'static str, f64); 4],
-}
-
 /// The page.
 pub(super) fn page(server: &Arc<Server>, report: Decision, around: Surroundings) -> AssemblyPage {
     let word = report.verdict().map(AssemblyVerdict::as_str);
     let is_open = word.is_none();
     let is_incomplete = report.verdict() == Some(AssemblyVerdict::Incomplete);
-    let board = report.decision.as_ref().map(|count| board(count.clone()));
-    let marks = report.decision.as_ref().map_or_else(Vec::new, |count| marks(&report, count));
+    let weights = report.decision.as_ref().map_or([("", 0.0); 4], |count| {
+        [("yes", count.yes), ("no", count.no), ("abstain", count.abstain), ("missing", count.missing)]
+    });
+    let all: f64 = weights.iter().map(|(_, weight)| weight).sum();
+    let reached = if all > 0.0 { weights[0].1 / all } else { 0.0 };
+    let mark = |needed: Needed, is_deciding| {
+        let x = chart::mark(needed.place, reached);
+        (needed, x, is_deciding)
+    };
+    let deciding = report.threshold().map(|needed| mark(needed, true));
+    let quorums = report.quorums().into_iter().map(|needed| mark(needed, false));
+    let mut objections = report.objections.clone().unwrap_or_default();
+    objections.sort_by_key(|objection| (objection.taken_back, objection.answered, objection.round));
     let shown = word.unwrap_or("open").to_uppercase();
     let frame = Frame::new(
         server,
@@ -118,26 +120,19 @@ pub(super) fn page(server: &Arc<Server>, report: Decision, around: Surroundings)
             && !report.queued
             && (is_open || is_incomplete)
             && !around.is_driven,
-        about: board.as_ref().map_or_else(String::new, |board| about(board, &marks)),
-        board,
-        marks,
+        bar: chart::stacked(&weights),
+        weights,
+        marks: deciding.into_iter().chain(quorums).collect(),
         fragments: report.fragments.clone().unwrap_or_default(),
         messages: report.messages.clone().unwrap_or_default(),
         violations: report.violations.clone(),
         reach: reach(&report),
-        objections: objections(&report),
+        objections,
         tree: tree(report.nodes.as_deref().unwrap_or_default()),
         rules: report.rules_doc().html(),
         members: quorate::view::members(report.usage()).html(),
         decision: report,
     }
-}
-
-fn board(count: VoteCount) -> Board {
-    let weights =
-        [("yes", count.yes), ("no", count.no), ("abstain", count.abstain), ("missing", count.missing)];
-    let text = count.text.as_deref().map(split_result);
-    Board { bar: chart::stacked(&weights), weights, text, count }
 }
 
 /// The nodes of a hierarchy from the root down, each with its depth.
@@ -165,45 +160,6 @@ pub(crate) fn said(asked: &Consultation) -> String {
     }
 }
 
-/// What a rule asks of the yes side.
-struct Threshold {
-    /// Where it is, of 1,000.
-    x: u64,
-    /// Whether the rule decided; else it is a quorum that did not.
-    is_deciding: bool,
-    rule: String,
-    needs: String,
-}
-
-/// What the deciding rule and the quorums ask of the yes side.
-fn marks(report: &Decision, count: &VoteCount) -> Vec<Threshold> {
-    let all = count.yes + count.no + count.abstain + count.missing;
-    let reached = if all > 0.0 { count.yes / all } else { 0.0 };
-    let mark = |needed: Needed, is_deciding: bool| Threshold {
-        x: chart::mark(needed.place, reached),
-        is_deciding,
-        rule: needed.rule,
-        needs: needed.text,
-    };
-    let deciding = report.threshold().map(|needed| mark(needed, true));
-    deciding.into_iter().chain(report.quorums().into_iter().map(|needed| mark(needed, false))).collect()
-}
-
-/// The bar of a vote in a sentence.
-fn about(board: &Board, marks: &[Threshold]) -> String {
-    let sides: Vec<String> = board.weights.iter().map(|(word, weight)| format!("{word} {weight}")).collect();
-    let marks: String =
-        marks.iter().map(|mark| format!(" The rule {} asks for {}.", mark.rule, mark.needs)).collect();
-    let ratio = &board.count.exact;
-    format!("Weights: {}. Yes is {} of {}.{marks}", sides.join(", "), ratio.yes, ratio.total)
-}
-
-/// Parts the text of a decision: its last line says the result, and the lines before are the proposal's.
-fn split_result(text: &str) -> (String, String) {
-    let (gist, result) = text.rsplit_once('\n').unwrap_or(("", text));
-    (gist.to_owned(), result.to_owned())
-}
-
 /// How many messages each peer sent to each member, and last to all in reach; empty without a message.
 fn reach(report: &Decision) -> Vec<(String, Vec<usize>)> {
     let messages = report.messages.as_deref().unwrap_or_default();
@@ -218,16 +174,4 @@ fn reach(report: &Decision) -> Vec<(String, Vec<usize>)> {
         (from.id.clone(), to_each.chain([to_all]).collect())
     };
     report.members.iter().map(row).collect()
-}
-
-/// Each member's last objection, and what became of it. Open ones come first.
-fn objections(report: &Decision) -> Vec<(Objection, &'static str)> {
-    let mut all = report.objections.clone().unwrap_or_default();
-    all.sort_by_key(|objection| (objection.taken_back, objection.answered, objection.round));
-    let state = |objection: &Objection| match (objection.taken_back, objection.answered) {
-        (true, _) => "taken back",
-        (false, true) => "open, answered",
-        (false, false) => "open, not answered",
-    };
-    all.into_iter().map(|objection| (objection.clone(), state(&objection))).collect()
 }

@@ -226,13 +226,7 @@ mod tests {
                 "asked again after 2 attempts of 2:00|no JSON",
                 true,
             ),
-            (
-                QuestionState::Missing,
-                Some("timed out"),
-                None,
-                "missing after 4.2 s of 2:00|timed out",
-                false,
-            ),
+            (QuestionState::Missing, Some("timed out"), None, "missing after 4.2 s of 2:00|timed out", false),
             (QuestionState::Waiting, None, None, "waits for ada of 2:00|", false),
         ] {
             let cell = cell(&question(state, why, bytes), || "waits for ada".to_owned());

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use askama::Template;
-use quorate::review::{self, Deliberator, Piece, Review};
+use quorate::review::{Position, Review};
 use quorate::view::wording::{cost, duration};
 use quorate::view::{Move, Problem, Tone};
 
@@ -40,9 +40,8 @@ pub(super) struct ReviewPage {
     moves: Vec<Move>,
     /// The number of blocks in round 1.
     first_blocks: usize,
+    /// Those that changed come first.
     positions: Vec<Position>,
-    /// How a deliberator's words differ between the rounds.
-    rewordings: Vec<(String, Vec<Piece>)>,
     /// The table of members, as HTML.
     members: String,
 }
@@ -52,7 +51,7 @@ struct Chip {
     id: String,
     /// `3 → 4` if it changed between the rounds.
     score: String,
-    does: String,
+    does: &'static str,
     blocks: bool,
     has_changed: bool,
 }
@@ -61,25 +60,6 @@ impl ReviewPage {
     fn is_blocking(&self, problem: &Problem) -> bool {
         problem.tone == Tone::Bad
     }
-}
-
-/// A deliberator's answers, and how they changed.
-struct Position {
-    id: String,
-    first: Stance,
-    second: Stance,
-    counted: String,
-    has_changed: bool,
-    is_ungrounded: bool,
-}
-
-/// An answer in short.
-struct Stance {
-    word: String,
-    class: &'static str,
-    is_irreducible: bool,
-    score: Option<String>,
-    message: Option<String>,
 }
 
 /// The page.
@@ -104,11 +84,9 @@ pub(super) fn page(server: &Arc<Server>, report: Review, around: Surroundings) -
         "runs",
         format!("quorate show {}", report.run),
     );
-    let mut positions: Vec<Position> =
-        report.deliberators.iter().map(|one| position(report.rounds, one)).collect();
-    positions.sort_by_key(|position| !position.has_changed);
-    let rewordings = report.positions().into_iter().filter(|held| !held.rewording.is_empty());
-    let rewordings = rewordings.map(|held| (held.id, held.rewording)).collect();
+    let positions = report.positions();
+    let mut chips: Vec<Chip> = positions.iter().map(|held| chip(&report, held)).collect();
+    chips.sort_by_key(|chip| !chip.blocks);
     ReviewPage {
         frame: frame.with_json(format!("/api/v1/runs/{}", report.run)),
         mark: Mark::of((word != "OPEN").then_some(word)),
@@ -123,7 +101,7 @@ pub(super) fn page(server: &Arc<Server>, report: Review, around: Surroundings) -
         can_review: can_write
             && report.verdict.is_some()
             && server.quorate.root().join(&report.artifact).is_file(),
-        chips: report.deliberators.iter().map(|one| chip(report.rounds, one)).collect(),
+        chips,
         rail: rail.collect(),
         lines,
         has_text: report.text.is_some(),
@@ -131,7 +109,6 @@ pub(super) fn page(server: &Arc<Server>, report: Review, around: Surroundings) -
         moves: report.moves(),
         first_blocks: report.deliberators.iter().filter(|one| one.round1.flag("would_block")).count(),
         positions,
-        rewordings,
         members: quorate::view::members(report.usage()).html(),
         run: report.run.clone(),
         review: report,
@@ -145,8 +122,7 @@ fn problems(report: &Review) -> Vec<Problem> {
     problems
 }
 
-fn chip(rounds: u8, deliberator: &Deliberator) -> Chip {
-    let held = deliberator.position(rounds);
+fn chip(report: &Review, held: &Position) -> Chip {
     let read = held.second.read.as_ref().or(held.first.read.as_ref());
     let [first, second] = [&held.first, &held.second].map(|stance| stance.read.as_ref()?.score.map(grade));
     let score = match (first, second) {
@@ -154,15 +130,15 @@ fn chip(rounds: u8, deliberator: &Deliberator) -> Chip {
         (first, second) => second.or(first).unwrap_or_default(),
     };
     let lean = read.and_then(|read| read.verdict).map(|verdict| verdict.as_str());
-    let does = match (deliberator.blocks, lean) {
+    let blocks = report.deliberators.iter().any(|one| one.blocks && one.id == held.id);
+    let does = match (blocks, lean) {
         (true, _) => "blocks",
         (false, _) if read.is_none() => "no answer",
         (false, Some("REVISE")) => "would revise it",
         (false, Some("HOLD")) => "would hold it",
         (false, _) => "would ship it",
     };
-    let (blocks, has_changed) = (deliberator.blocks, held.has_changed);
-    Chip { id: held.id, score, does: does.to_owned(), blocks, has_changed }
+    Chip { id: held.id.clone(), score, does, blocks, has_changed: held.has_changed }
 }
 
 fn grade(score: f64) -> String {
@@ -181,31 +157,5 @@ fn facts(report: &Review) -> Vec<(&'static str, String)> {
     if let Some(cost) = cost(&report.spent.usage).strip_prefix(", ") {
         facts.push(("Cost", cost.to_owned()));
     }
-    if !report.missing.is_empty() {
-        facts.push(("Missing", report.missing.join(", ")));
-    }
     facts
-}
-
-fn position(rounds: u8, deliberator: &Deliberator) -> Position {
-    let held = deliberator.position(rounds);
-    Position {
-        id: held.id,
-        has_changed: held.has_changed,
-        counted: plain(&held.counted),
-        is_ungrounded: held.is_ungrounded,
-        first: stance(&held.first),
-        second: stance(&held.second),
-    }
-}
-
-fn stance(held: &review::Stance) -> Stance {
-    let read = held.read.as_ref();
-    Stance {
-        word: plain(&held.words()),
-        class: read.map_or("none", |read| if read.would_block { "bad" } else { "good" }),
-        is_irreducible: read.is_some_and(|read| read.irreducible),
-        score: read.and_then(|read| read.score).map(|score| format!("{score:.1}")),
-        message: held.message.clone().filter(|_| read.is_none()),
-    }
 }

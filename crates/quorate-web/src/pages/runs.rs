@@ -178,8 +178,7 @@ fn week(runs: &[ListedRun], now_ms: i64) -> (Vec<Bar>, String) {
             (class, runs.iter().filter(is_counted).count())
         })
     };
-    let days: Vec<_> =
-        (today - 6..=today).map(day).map(|date| (counted(&date), date)).collect();
+    let days: Vec<_> = (today - 6..=today).map(day).map(|date| (counted(&date), date)).collect();
     let most = days.iter().map(|(counts, _)| counts.iter().map(|(_, count)| count).sum()).max().unwrap_or(0);
     let (mut bars, mut about) = (Vec::new(), Vec::new());
     for (place, (counts, date)) in days.iter().enumerate() {
