@@ -192,7 +192,7 @@ fn a_name_that_is_not_there_is_refused_with_its_place_before_anything_is_recorde
     configure(&place, "[council.members.skeptik]\nexecutor = \"one\"\n");
     place.run(&["check", "quorate.toml"]).assert_code(1).assert_stdout_contains("no member `skeptik`");
     place.run(&["review", "draft.md", "--executor", "one"]).assert_code(5);
-    configure(&place, "");
+    configure(&place, "[defaults]\nexecutor = \"one\"\n");
     for (own, code) in [
         ("runtime: {type: nothing}", "kind_unknown"),
         ("runtime: {path: answers.json}", "council_invalid"),
@@ -200,6 +200,7 @@ fn a_name_that_is_not_there_is_refused_with_its_place_before_anything_is_recorde
         ("runtime: {type: rubric}, executor: one", "council_invalid"),
         ("executor: nine", "kind_unknown"),
         ("executor: one, model: large", "council_invalid"),
+        ("model: large", "council_invalid"),
     ] {
         place.write("council.yaml", council_with(&[("evidence", own)]));
         let refused = place.run(&["review", "draft.md"]).assert_code(5);

@@ -568,19 +568,22 @@ pub(crate) fn with_model(
     }
 }
 
-/// Builds an executor that a council's file names for a member, with the model that it names.
-///
-/// # Errors
-/// As [`by_name`] and [`with_model`].
-fn by_settings(
+/// Builds the executors that a council's file names for members, with their models. A model without an executor is for the
+/// default one, unless the council has a `runtime`.
+fn of_members(
     registry: &Registry,
     config: &Configuration,
-    executor: &(String, Place),
-    (settings, file): (&MemberSettings, &Path),
-) -> Result<SelectedExecutor, Error> {
-    let named = NamedExecutor::by_file(executor, file);
-    let build = |extra| by_name_with(registry, config, named, extra);
-    with_model(NamedModel::by_file(settings, Some(file)), build)
+    council: &Council,
+    file: &Path,
+) -> Vec<Result<SelectedExecutor, Error>> {
+    let default = config.default_executor.as_ref().filter(|_| council.runtime.is_none());
+    let build = |own: &MemberSettings| {
+        let named = own.executor.as_ref().or(default.filter(|_| own.model.is_some()))?;
+        let named = NamedExecutor::by_file(named, file);
+        let build = |extra| by_name_with(registry, config, named, extra);
+        Some(with_model(NamedModel::by_file(own, Some(file)), build))
+    };
+    council.settings().filter_map(build).collect()
 }
 
 fn asks_no_model(model: NamedModel<'_>, executor: &str) -> Error {
@@ -838,10 +841,7 @@ pub(crate) fn build_errors(
             let dir = &council.dir;
             errors =
                 council.runtimes().filter_map(|table| by_runtime(registry, table, dir, dir).err()).collect();
-            let named = council.settings().filter_map(|own| Some((own.executor.as_ref()?, own)));
-            errors.extend(
-                named.filter_map(|(name, own)| by_settings(registry, config, name, (own, dir)).err()),
-            );
+            errors.extend(of_members(registry, config, council, dir).into_iter().filter_map(Result::err));
             stand_ins = council.stand_ins().collect();
             errors.extend(stand_ins.iter().filter_map(|(name, place)| error((name, place))));
         }
@@ -928,10 +928,7 @@ pub(crate) fn of_council(
     file: &Path,
 ) -> Vec<TrustRequest> {
     let built = council.runtimes().filter_map(|table| by_runtime(registry, table, &council.dir, file).ok());
-    // A model without an executor is for the default one.
-    let default = |own: &MemberSettings| config.default_executor.as_ref().filter(|_| own.model.is_some());
-    let named = council.settings().filter_map(|own| Some((own.executor.as_ref().or(default(own))?, own)));
-    let named = named.filter_map(|(name, own)| by_settings(registry, config, name, (own, file)).ok());
+    let named = of_members(registry, config, council, file).into_iter().flatten();
     let stand_ins = council.stand_ins().map(|one| NamedExecutor::by_file(one, file));
     let stand_ins = stand_ins.filter_map(|named| alone(registry, config, named, Map::new()).ok());
     built.chain(named).chain(stand_ins).flat_map(|chosen| chosen.needs()).collect()
