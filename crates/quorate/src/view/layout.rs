@@ -63,15 +63,24 @@ pub fn columns_of(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
+/// A character of private use, in place of a space at which no line may end.
+const FIXED_SPACE: &str = "\u{e000}";
+
 /// Wraps a text after `first` on its first line and `rest` on the others, between the spaces of an indent and a width.
 fn wrap(first: &str, rest: &str, text: &str, indent: usize, width: usize) -> String {
-    let options = Options::new(available_width(indent, width.min(MAX_WIDTH)))
+    let room = available_width(indent, width.min(MAX_WIDTH));
+    // A suggested command that fits on a line is not broken: a shell would run its first half.
+    let is_whole =
+        |part: &str| part.starts_with("quorate ") && columns_of(part) + columns_of(rest) + 3 < room;
+    let whole = |part: &str| if is_whole(part) { part.replace(' ', FIXED_SPACE) } else { part.to_owned() };
+    let text = text.split('`').map(whole).collect::<Vec<_>>().join("`");
+    let options = Options::new(room)
         .initial_indent(first)
         .subsequent_indent(rest)
         .word_separator(WordSeparator::AsciiSpace)
         .word_splitter(WordSplitter::NoHyphenation)
         .wrap_algorithm(WrapAlgorithm::FirstFit);
-    indented_lines(textwrap::wrap(text, options), indent)
+    indented_lines(textwrap::wrap(&text, options), indent).replace(FIXED_SPACE, " ")
 }
 
 /// Wraps a line whose pieces are marked already.
@@ -452,6 +461,17 @@ mod tests {
         let expected = "  One sentence that was broken\n  early, and goes on for a while.\n\n  1. the first item is long enough\n     to hang\n  2. two\n";
         assert_eq!(prose(text, 2, 34), expected);
         assert_eq!(prose(" ", 2, 34), "\n");
+    }
+
+    #[test]
+    fn a_command_stays_on_one_line_if_it_fits() {
+        let text = "Next: edit the text. `quorate show r7k2 --full` shows all.";
+        assert_eq!(wrap_marked(text, 0, 40), "Next: edit the text.\n`quorate show r7k2 --full` shows all.\n");
+        assert!(
+            wrap_marked(text, 0, 24).contains("`quorate show r7k2\n--full`"),
+            "{}",
+            wrap_marked(text, 0, 24)
+        );
     }
 
     #[test]
