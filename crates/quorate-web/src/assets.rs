@@ -49,10 +49,16 @@ static ASSETS: LazyLock<[Asset; 5]> = LazyLock::new(|| {
     ]
 });
 
-/// A source without indentation and lines that are comments. No text in it has several lines.
+/// A source without indentation, lines that are comments, and line ends that separate nothing. No text in it has several lines.
 pub(crate) fn compact(source: &str) -> String {
-    let lines = source.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//"));
-    lines.collect::<Vec<_>>().join("\n")
+    let mut compacted = String::new();
+    for line in source.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with("//")) {
+        if !compacted.is_empty() && !compacted.ends_with([',', ';', '(', '[', '{']) {
+            compacted.push('\n');
+        }
+        compacted.push_str(line);
+    }
+    compacted
 }
 
 /// A style sheet without the blanks that separate nothing.

@@ -1,18 +1,18 @@
 //! The pages, one file and one template each. Everything that is written into a page passes `escape`.
 
-pub(crate) mod assembly_run;
-pub(crate) mod at;
+mod assembly_run;
 pub(crate) mod audit;
 mod chart;
 pub(crate) mod compare;
-pub(crate) mod document;
+mod document;
+pub(crate) mod escape;
 pub(crate) mod ledger;
 mod live_run;
 mod playbooks;
-pub(crate) mod review_run;
+mod review_run;
 pub(crate) mod runs;
 mod talks;
-pub(crate) mod wording;
+mod wording;
 
 use std::collections::BTreeMap;
 use std::future::Future;

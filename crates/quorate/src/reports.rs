@@ -1,9 +1,9 @@
 //! Runs for readers without the ledger: reports, which prove what they show, and attestations of decisions for tools that
 //! deploy or publish a text.
 //!
-//! A report file has the proof of a run, the texts of the run, and what both say. A reader without the ledger gets the same
-//! contents from the file alone, so that drawing the report again checks the file. A proof or a report is checked with keys
-//! alone, without a ledger or a workspace. Proven records have their numbers, so that every shown fact can name its record.
+//! A report file has the proof of a run and the texts of the run. A reader without the ledger gets the same contents from the
+//! file alone, so that drawing the report again checks the file. A proof or a report is checked with keys alone, without a
+//! ledger or a workspace.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use std::sync::Arc;
 use quorate_diagnostics::{Body, codes};
 use quorate_kernel::history::History;
 use quorate_kernel::ports::ledger::{Kind, Ledger as _, Record};
-use quorate_kernel::record::{Override, RecordData, RunOpened, Violation};
 use quorate_ledger::prove::{InvalidProof, VerifiedProof};
 use quorate_protocol::{Json, Name};
 use serde::Serialize;
+use serde_json::Map;
 
 use super::builder::Quorate;
 use super::error::{Error, ErrorKind};
@@ -24,16 +24,14 @@ use super::service::environment::Environment;
 use super::service::error::error_chain;
 use super::service::ledger::export::{StagedFile, unwritable};
 use super::service::ledger::prove::{self, CheckRequest};
-use super::service::report::{Finding, Review, numbered_findings};
+use super::service::report::Review;
 use super::service::runs::Recorded;
 use super::service::session::LedgerSession;
 use super::service::{attest, convene, ledger, run_opened};
 use super::session::Outcome;
 
 pub use super::service::attest::{Attestation, LaterVerdict};
-pub use quorate_kernel::canonical::text as canonical_json;
 pub use quorate_kernel::entropy::{hex, sha256_hex, unhex};
-pub use quorate_kernel::record::{Consultation as ConsultationRecord, Outcome as OutcomeRecord};
 
 /// A report to draw.
 #[derive(Debug, Clone, Default)]
@@ -61,7 +59,7 @@ impl Quorate {
     /// quorate.review_text("draft.md", "The meeting moved to Tuesday at ten.\n").await?;
     /// let report = quorate.report_file("latest", ReportScope::Everything).await?;
     /// assert_eq!(&*report.texts[0].text, "The meeting moved to Tuesday at ten.\n");
-    /// assert!(report.content.outcome.is_some());
+    /// assert!(report.content.report.is_some());
     /// # Ok::<(), Box<dyn std::error::Error>>(()) }).map_err(|error| error.to_string())?;
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -159,6 +157,9 @@ pub enum InvalidContents {
     /// The proof covers something else than a run.
     #[error("the proof does not cover one run from its first record on")]
     NotARun,
+    /// A decision is not there.
+    #[error("the data of a decision is left out")]
+    DecisionOmitted,
     /// The text at this place is not the run's.
     #[error("text {0} differs from the run's input")]
     ForeignText(usize),
@@ -208,23 +209,22 @@ pub(crate) async fn collect_run(
         ledger::checkpoint(session).await?;
     }
     let mut proof = prove::prove(session, run).await?;
-    let mut texts = Vec::new();
-    match scope {
-        ReportScope::OutcomeOnly => {
-            let kept = [Kind::Outcome, Kind::Override];
-            let full =
-                ReportFile::read(text_of(&proof)?, Vec::new()).map_err(|error| unreadable(run, &error))?;
-            for (record, proved) in proof.records.iter_mut().zip(&full.proven.records) {
-                if !kept.iter().any(|kind| kind.as_str() == proved.kind) {
-                    record.data = None;
-                }
-            }
+    let full = ReportFile::read(text_of(&proof)?, Vec::new()).map_err(|error| unreadable(run, &error))?;
+    let restated = restated_opening(&full.proven).is_some();
+    for (record, proved) in proof.records.iter_mut().zip(&full.proven.records) {
+        let is_kept = match scope {
+            ReportScope::OutcomeOnly => is_decision(&proved.kind),
+            ReportScope::Everything => !restated || proved.kind != Kind::RunOpened.as_str(),
+        };
+        if !is_kept {
+            record.data = None;
         }
-        ReportScope::Everything => {
-            let opened = session.partial_history(run).await?.opened;
-            for (at, input) in opened.inputs.iter().enumerate() {
-                texts.extend(session.store.body(&input.sha256).await?.map(|text| (at, text)));
-            }
+    }
+    let mut texts = Vec::new();
+    if scope == ReportScope::Everything {
+        let opened = session.partial_history(run).await?.opened;
+        for (at, input) in opened.inputs.iter().enumerate() {
+            texts.extend(session.store.body(&input.sha256).await?.map(|text| (at, text)));
         }
     }
     ReportFile::read(text_of(&proof)?, texts).map_err(|error| unreadable(run, &error))
@@ -300,29 +300,20 @@ const SALT: &str = "salt";
 pub struct ReportContent {
     /// The run's id.
     pub run: Name,
-    /// When the run was opened, in milliseconds since the Unix epoch.
-    pub opened_ms: i64,
-    /// How the run was started; `None` if the proof omits it.
-    pub opened: Option<RunOpened>,
-    /// The final outcome.
-    pub outcome: Option<Numbered<OutcomeRecord>>,
-    /// People's decisions, oldest first.
-    pub overrides: Vec<Numbered<Override>>,
-    /// Every answer that counts, and every late one.
-    pub consultations: Vec<Numbered<ConsultationRecord>>,
-    /// Every refusal.
-    pub violations: Vec<Numbered<Violation>>,
     /// The report of the run; `None` if the proof omits how it was started.
     pub report: Option<Recorded>,
     history: Option<History>,
 }
 
-/// Data of a record with the record's number.
-pub struct Numbered<T> {
-    /// The record's number in its run.
-    pub n: u64,
-    /// The record's data.
-    pub data: T,
+/// Whether records of this kind have decisions, which no report omits.
+fn is_decision(kind: &str) -> bool {
+    [Kind::Outcome, Kind::Override].iter().any(|decision| decision.as_str() == kind)
+}
+
+/// How the run was opened, as its end restates it without directories.
+fn restated_opening(proven: &VerifiedProof) -> Option<&Map<String, Json>> {
+    let ended = proven.records.iter().rev().find(|record| record.kind == Kind::RunEnded.as_str())?;
+    ended.data.as_ref()?.get("opened")?.as_object()
 }
 
 impl ReportContent {
@@ -337,6 +328,9 @@ impl ReportContent {
         if proven.records.iter().any(|record| record.run != first.run || Some(record.n) != next.next()) {
             return Err(InvalidContents::NotARun);
         }
+        if proven.records.iter().any(|record| record.data.is_none() && is_decision(&record.kind)) {
+            return Err(InvalidContents::DecisionOmitted);
+        }
         let run = Name::from(&*first.run);
         let mut records = Vec::new();
         for proved in &proven.records {
@@ -346,49 +340,12 @@ impl ReportContent {
             }
             records.push(Record { n: proved.n, kind: proved.kind.clone(), at_ms: proved.at_ms, data });
         }
-        let opened = records[0].read::<RunOpened>().ok().flatten();
-        let history = match &opened {
-            Some(_) => Some(History::from_remaining_records(&run, records.clone())?),
-            None => None,
-        };
-        // A run that was resumed after an outcome is undecided.
-        let decided = records.iter().rposition(|record| record.is(Kind::Outcome));
-        let taken_up = records.iter().rposition(|record| record.is(Kind::RunIntent));
-        let outcome = numbered::<OutcomeRecord>(&records).pop().filter(|_| decided > taken_up);
-        let consultations = match &history {
-            Some(history) => consulted(&records, history),
-            None => Vec::new(),
-        };
-        Ok(ReportContent {
-            run,
-            opened_ms: first.at_ms,
-            opened,
-            outcome,
-            overrides: numbered(&records),
-            consultations,
-            violations: numbered(&records),
-            report: None,
-            history,
-        })
-    }
-
-    /// Whether the run is an assembly's.
-    pub fn is_assembly(&self) -> bool {
-        match (&self.opened, &self.outcome) {
-            (Some(opened), _) => run_opened::is_assembly_opening(opened),
-            (None, Some(outcome)) => outcome.data.kind.as_deref().is_some_and(|kind| kind != "verdict"),
-            (None, None) => false,
+        if records[0].data.is_none() {
+            records[0].data = restated_opening(proven).cloned();
         }
-    }
-
-    /// The deliberators' findings, each with its place in the outcome.
-    pub fn findings(&self) -> Vec<(usize, Finding)> {
-        self.outcome.as_ref().map(|outcome| numbered_findings(&outcome.data)).unwrap_or_default()
-    }
-
-    /// The answer of a member in a step.
-    pub fn consultation(&self, step: &str, member: &str) -> Option<&Numbered<ConsultationRecord>> {
-        self.consultations.iter().find(|asked| *asked.data.step == *step && *asked.data.member == *member)
+        let has_more = records.iter().any(|record| record.data.is_some() && !is_decision(&record.kind));
+        let history = has_more.then(|| History::from_remaining_records(&run, records)).transpose()?;
+        Ok(ReportContent { run, report: None, history })
     }
 
     /// Texts with their names in the run.
@@ -396,7 +353,7 @@ impl ReportContent {
     /// # Errors
     /// If one is not the text of its input, or they are not in order.
     fn named(&self, texts: Vec<(usize, Arc<str>)>) -> Result<Vec<InputText>, InvalidContents> {
-        let inputs = self.opened.as_ref().map(|opened| &*opened.inputs).unwrap_or_default();
+        let inputs = self.history.as_ref().map(|history| &*history.opened.inputs).unwrap_or_default();
         let mut named: Vec<InputText> = Vec::new();
         for (input, text) in texts {
             let found = inputs.get(input).filter(|found| found.sha256 == sha256_hex(text.as_bytes()));
@@ -409,9 +366,8 @@ impl ReportContent {
 
     /// Adds the report; that of a review needs its text.
     fn with_report(mut self, texts: &[InputText]) -> ReportContent {
-        let is_assembly = self.is_assembly();
         self.report = self.history.as_ref().and_then(|history| {
-            if is_assembly {
+            if run_opened::is_assembly(history) {
                 return convene::report::Decision::of(history)
                     .map(|report| Recorded::Decision(Box::new(report)));
             }
@@ -420,22 +376,6 @@ impl ReportContent {
         });
         self
     }
-}
-
-/// The data of all records of a kind that can be read.
-fn numbered<T: RecordData>(records: &[Record]) -> Vec<Numbered<T>> {
-    let read = |record: &Record| Some(Numbered { n: record.n, data: record.read().ok()?? });
-    records.iter().filter_map(read).collect()
-}
-
-/// The consultations of the history, in its order. If a resumed run asked for one twice, the last one counts.
-fn consulted(records: &[Record], history: &History) -> Vec<Numbered<ConsultationRecord>> {
-    let all: Vec<Numbered<ConsultationRecord>> = numbered(records);
-    let of = |counted: &ConsultationRecord| {
-        let same = |asked: &&Numbered<ConsultationRecord>| asked.data == *counted;
-        all.iter().rfind(same).map(|asked| Numbered { n: asked.n, data: counted.clone() })
-    };
-    history.consultations().filter_map(of).collect()
 }
 
 /// The longest file that is read: a report has its proof in base64, beside the page.
@@ -539,7 +479,7 @@ fn check_drawn(
     if program != this_program {
         let what = format!("{program} drew it; this program, {this_program}, cannot compare its content");
         let help =
-            format!("check it with {program}, or ask its sender for the proof (`quorate ledger prove`)");
+            format!("check it with {program}, or ask its sender for the proof (`quorate ledger prove RUN`)");
         return Err(differs(request, &what, &help));
     }
     let line = drawn.lines().zip(text.lines()).take_while(|(ours, theirs)| ours == theirs).count() + 1;

@@ -1,5 +1,5 @@
-//! Reports as files in a real browser: they check themselves without a single request, name what was changed, vouch for
-//! nothing without the reader's key, can be read without scripts, and show hostile texts as text.
+//! Reports as files in a real browser: they draw themselves from their proof without a single request, refuse edits or stay as
+//! they are, vouch for nothing without the reader's key, can be read without scripts, and show hostile texts as text.
 //!
 //! Needs the same programs as `serve_browser.rs`; without them it prints SKIPPED.
 
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::serve_browser::{BROWSER, example_place, hostile_place, shots};
 use super::support::TestDir;
-use super::support::reports::{EXAMPLES, ledger_key, report};
+use super::support::reports::{EXAMPLES, Effect, decided_report, edits, ledger_key, report};
 
 /// A file to look at, the keys that are entered in it in turn, and the themes in which axe judges it.
 fn file(path: &Path, keys: &[&str], themes: &[&str]) -> Value {
@@ -44,15 +44,17 @@ fn check(seen: &Value) {
     assert_eq!(seen["foreign"], 0, "{file}: markup of a text");
     assert_eq!(seen["overflow"], 0, "{file}: at 320 pixels");
     assert_eq!(seen["secure"], true, "{file}: file:// is a secure context");
-    assert!(seen["bare"].as_str().unwrap().contains("Not checked"), "{file}: without scripts");
+    assert!(text(seen, "bare").contains("nothing on this page was checked"), "{file}: without scripts");
 }
 
 fn text<'a>(seen: &'a Value, field: &str) -> &'a str {
     seen[field].as_str().unwrap_or_else(|| panic!("{field} of {seen}"))
 }
 
+const UNSIGNED: &str = "▲ Proof valid: these records say ";
+
 #[test]
-fn a_report_of_every_kind_of_run_checks_itself() {
+fn a_report_of_every_kind_of_run_draws_itself_from_its_proof() {
     let other = "quorate:ed25519:public:11qYAYKxCrfVS/7TyWQHOg7hcvPapiMlrwIaaPcHURo=";
     let (mut places, mut files, mut ledger_keys) = (Vec::new(), Vec::new(), Vec::new());
     for (example, command, _) in EXAMPLES {
@@ -66,103 +68,98 @@ fn a_report_of_every_kind_of_run_checks_itself() {
             files.push(file(&report(&place, name, options), &keys, themes));
         }
         places.push(place);
-        ledger_keys.push(key);
+        ledger_keys.push((key, fingerprint));
     }
     let Some(seen) = looked(&files) else { return };
-    for (((example, _, word), key), seen) in EXAMPLES.iter().zip(&ledger_keys).zip(seen.chunks(2)) {
+    for (((example, _, heading), (key, fingerprint)), seen) in
+        EXAMPLES.iter().zip(&ledger_keys).zip(seen.chunks(2))
+    {
         for seen in seen {
             check(seen);
-            assert_eq!(seen["flaws"], json!([]), "{example}");
-            assert!(text(seen, "stand").starts_with("▲ Key not given"), "{example}: {}", seen["stand"]);
+            let said = text(seen, "stand");
+            let word = said
+                .strip_prefix(UNSIGNED)
+                .and_then(|said| said.split(';').next())
+                .unwrap_or_else(|| panic!("{example}: {said}"));
+            assert!(said.ends_with("; not signed by a key that you entered."), "{example}: {said}");
+            assert!(text(seen, "title").starts_with(&format!("{word} ")), "{example}: {}", seen["title"]);
             let keys: Vec<&str> = seen["keys"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
             assert_eq!(keys.len(), 6);
-            for (at, said) in keys.iter().enumerate() {
-                let mark = if at % 2 == 0 { "■ Signed by another key" } else { "● Valid" };
-                assert!(said.starts_with(mark), "{example}: {said}");
+            for pair in keys.chunks(2) {
+                assert!(pair[0].starts_with("■ Proof of another key"), "{example}: {pair:?}");
+                let signed = format!("● Proof valid: these records say {word}; signed by key {fingerprint}");
+                assert!(pair[1].starts_with(&signed), "{example}: {pair:?}");
             }
+            assert_eq!(seen["withheld"], "", "{example}: what another key signed is not shown");
             let print = text(seen, "print");
             assert!(print.contains(key) && print.contains("Root"), "{example}: {print}");
         }
-        assert!(text(&seen[0], "bare").contains(word), "{example} without scripts: {}", seen[0]["bare"]);
-        assert_eq!(seen[0]["cards"], 0, "{example}: cards are endnotes in print");
-        if *word == "Positions" {
-            assert!(seen[0]["endnotes"].as_u64().unwrap() > 0, "{example}");
-        }
+        assert!(text(&seen[0], "drawn").contains(heading), "{example}: {}", seen[0]["drawn"]);
     }
 }
 
 #[test]
-fn what_was_changed_is_named() {
+fn a_page_shows_its_own_policy_and_the_row_that_decided() {
     let place = example_place("two-models");
+    let council = place.read("council.yaml").replace(", verdict_policy: strict", "");
+    let rows = "policy:\n  - {if: {block_by: [evidence]}, then: HOLD}\n  - {if: {block: 1}, then: REVISE}\n  - {then: SHIP}\n";
+    place.write("council.yaml", council + rows);
     place.run(&["review", "draft.md"]);
-    let decision = ["override", "latest", "--by", "Ada", "--verdict", "ship", "--reason", "legal agreed"];
-    place.run(&decision).assert_code(0);
-    let whole = std::fs::read_to_string(report(&place, "report.html", &[])).unwrap();
-    let outcome = whole.split("id=\"verdict\"").nth(1).unwrap();
-    let verdict = outcome.split(['>', '<']).nth(1).unwrap();
-    assert_eq!(verdict, "REVISE");
-    let document = "<span class=\"code\">";
-    let cut = |from: &str, to: &str| {
-        let at = whole.find(from).unwrap();
-        let end = at + whole[at..].find(to).unwrap() + to.len();
-        format!("{}{}", &whole[..at], &whole[end..])
-    };
-    let proof = whole.split("id=\"proof\">").nth(1).unwrap();
-    let attribute =
-        |text: &str| text.split("data-at=\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
-    let (heading, person) =
-        (attribute(outcome), attribute(whole.split("<p class=\"override\"").nth(1).unwrap()));
-    let swapped = whole.replacen(&heading, &person, 1).replacen(">REVISE</span>", ">SHIP</span>", 1);
-    let count = whole.split("data-facts=\"").nth(1).unwrap().split('"').next().unwrap();
-    let fewer = format!("data-facts=\"{}\"", count.parse::<usize>().unwrap() - 3);
-    let undecided =
-        cut("<p class=\"override\">", "</p>").replacen(&format!("data-facts=\"{count}\""), &fewer, 1);
-    let changes = [
-        ("verdict.html", whole.replacen(">REVISE</span>", ">SHIP</span>", 1), "“SHIP” is shown, and record"),
-        ("line.html", whole.replacen(document, &format!("{document}Do not "), 1), "line 1 of"),
-        ("card.html", cut("<article class=\"finding\"", "</article>"), "facts were added or removed"),
-        (
-            "text.html",
-            cut("<script type=\"application/octet-stream\" class=\"text\"", "</script>"),
-            "not embedded",
-        ),
-        ("swapped.html", swapped, "something else than the decision"),
-        ("undecided.html", undecided, "a person's decision is not shown"),
-        (
-            "hidden.html",
-            whole.replacen("<p class=\"override\">", "<p class=\"override\" hidden>", 1),
-            "is hidden",
-        ),
-        (
-            "main.html",
-            whole.replacen("<main", "<main><h1>● SHIP</h1></main><main", 1),
-            "parts that no report has",
-        ),
-        (
-            "mark.html",
-            whole.replacen("class=\"mark fair\"", "class=\"mark good\"", 1),
-            "marked as another one",
-        ),
-        ("proof.html", whole.replacen(&proof[..40], &format!("{}AAAA", &proof[..36]), 1), ""),
-    ];
-    let mut files = Vec::new();
-    for (name, changed, _) in &changes {
-        assert_ne!(*changed, whole, "{name}");
-        place.write(name, changed);
-        files.push(file(&place.path(name), &[], &[]));
-        let checked = place.run(&["ledger", "check-proof", name]);
-        assert!(checked.code != 0, "{name}: {}", checked.stdout);
-        assert!(
-            !checked.stdout.contains("The report shows the content of these records"),
-            "{name}: {}",
-            checked.stdout
-        );
+    let Some(seen) = looked(&[file(&report(&place, "report.html", &[]), &[], &[])]) else { return };
+    let drawn = text(&seen[0], "drawn");
+    for part in ["block by evidence", "otherwise", "1 (decided)"] {
+        assert!(drawn.contains(part), "{part}: {drawn}");
+    }
+}
+
+#[test]
+fn an_edit_of_a_report_is_refused_or_has_no_effect() {
+    let (place, whole, foreign) = decided_report();
+    let edits = edits(&whole, &foreign);
+    let mut files = vec![file(&place.path("report.html"), &[], &[])];
+    for (at, (_, edited, _)) in edits.iter().enumerate() {
+        let name = format!("edit-{at}.html");
+        place.write(&name, edited);
+        files.push(file(&place.path(&name), &[], &[]));
     }
     let Some(seen) = looked(&files) else { return };
-    for ((name, _, flaw), seen) in changes.iter().zip(&seen) {
-        assert_eq!(seen["requests"], json!([]), "{name}");
-        assert!(text(seen, "stand").starts_with('■'), "{name}: {}", seen["stand"]);
-        assert!(seen["flaws"].to_string().contains(flaw), "{name}: {}", seen["flaws"]);
+    let (original, seen) = seen.split_first().unwrap();
+    check_decided(original);
+    for ((what, _, effect), seen) in edits.iter().zip(seen) {
+        let (stand, drawn) = (text(seen, "stand"), text(seen, "drawn"));
+        assert_eq!(seen["stays"], true, "{what}: it went elsewhere");
+        match effect {
+            Effect::None => assert_eq!(seen["page"], original["page"], "{what}"),
+            Effect::Refused => {
+                assert!(stand.starts_with("■ Proof not valid: "), "{what}: {stand}");
+                assert_eq!(drawn, "", "{what}");
+                assert_eq!(seen["title"], "Quorate report", "{what}");
+            }
+            Effect::Unchecked => {
+                assert!(stand.starts_with("Proof: not checked yet"), "{what}: {stand}");
+                assert!(drawn.is_empty() && !text(seen, "page").contains("REVISE</span>"), "{what}: {drawn}");
+            }
+            Effect::Outside => {}
+        }
+    }
+}
+
+/// The report that is edited has all that an edit could hide.
+fn check_decided(seen: &Value) {
+    let (stand, drawn) = (text(seen, "stand"), text(seen, "drawn"));
+    assert_eq!(
+        stand,
+        format!("{UNSIGNED}REVISE, and that Ada decided HOLD; not signed by a key that you entered.")
+    );
+    assert_eq!(seen["title"], "REVISE draft.md · Quorate report");
+    for part in [
+        "◆ REVISE draft.md",
+        "2 of 3 reviewers object",
+        "■ HOLD decided Ada: legal asks",
+        "every book will be",
+        "Proven",
+    ] {
+        assert!(drawn.contains(part), "{part}: {drawn}");
     }
 }
 
@@ -172,17 +169,12 @@ fn hostile_texts_stay_text_in_a_report() {
     assert!(count >= 300, "{count}");
     let Some(seen) = looked(&[file(&report(&place, "report.html", &[]), &[], &["light"])]) else { return };
     check(&seen[0]);
-    assert!(
-        text(&seen[0], "stand").starts_with("▲ Key not given"),
-        "{} {}",
-        seen[0]["stand"],
-        seen[0]["flaws"]
-    );
-    let bare = text(&seen[0], "bare");
+    assert!(text(&seen[0], "stand").starts_with(UNSIGNED), "{}", seen[0]["stand"]);
+    let drawn = text(&seen[0], "drawn");
     for visible in
         ["<script onload=alert(1)>alert(2)</script>", "[U+202E]", "<img src=x onerror=alert(1)>.md"]
     {
-        assert!(bare.contains(visible), "{visible}");
+        assert!(drawn.contains(visible), "{visible}");
     }
 }
 
@@ -202,12 +194,20 @@ fn the_verify_page_takes_proofs_and_reports() {
     for page in &seen[..2] {
         super::serve_browser::check(page);
     }
-    assert!(text(&seen[1], "text").contains("▲ Key not given: the proof is intact"), "{}", seen[1]["text"]);
+    assert!(
+        text(&seen[1], "text").contains("▲ Proof valid: the proof is intact; not signed by"),
+        "{}",
+        seen[1]["text"]
+    );
     let stands: Vec<&str> = seen[2]["stands"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
     assert_eq!(seen[2]["requests"], json!([]), "nothing is uploaded");
-    for (stand, mark) in
-        stands.iter().zip(["▲ Key not given", "● Valid", "▲ Key not given", "● Valid", "■ Proves nothing"])
-    {
+    for (stand, mark) in stands.iter().zip([
+        "▲ Proof valid",
+        "● Proof valid",
+        "▲ Proof valid",
+        "● Proof valid",
+        "■ Proof not valid",
+    ]) {
         assert!(stand.starts_with(mark), "{stands:?}");
     }
     assert_eq!(stands.len(), 5, "{stands:?}");

@@ -72,6 +72,8 @@ record_data! {
         pub logged: bool,
         /// The log, where it is another one than its first record names.
         pub log_path?: String,
+        /// Its first record with file names in place of absolute paths: reports leave that record out.
+        pub opened?: Map<String, Json>,
     }
 
     /// A person decided otherwise.

@@ -404,9 +404,9 @@ export async function checkProof(text, signers = []) {
   return { ...seal, records };
 }
 
-// Whether a key that the reader has from elsewhere signed the checkpoint: a verifier's line, a public key, or the
-// fingerprint of a key.
-export async function isVouched({ keys }, given) {
+// The fingerprint of the key of the checkpoint that the reader has from elsewhere: as a verifier's line, a public key, or
+// this fingerprint. Without one, nothing is vouched for: a forger's file has a forger's key.
+export async function vouchedKey({ keys }, given) {
   const ids = await Promise.all(keys.map((key) => keyId(key.public)));
-  return keys.some((key, at) => [key.text, key.public, ids[at]].includes(given));
+  return ids.find((id, at) => [keys[at].text, keys[at].public, id].includes(given));
 }

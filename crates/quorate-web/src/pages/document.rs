@@ -1,7 +1,5 @@
 //! A reviewed text as numbered lines, with what was found marked where it is.
 
-use quorate::Finding;
-
 /// A place in a text about which there are findings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spot {
@@ -36,13 +34,8 @@ pub(crate) struct Piece {
     pub(crate) is_blocking: bool,
 }
 
-/// The lines of a text. `findings` is in the order of the text.
-pub(crate) fn lines<'f>(text: &str, findings: impl Iterator<Item = &'f Finding> + Clone) -> Vec<Line> {
-    spotted(text, findings.map(|one| Spot { line: one.line, span: one.span, is_blocking: false }))
-}
-
-/// As [`lines`], with places of findings.
-pub(crate) fn spotted(text: &str, spots: impl Iterator<Item = Spot> + Clone) -> Vec<Line> {
+/// The lines of a text. `spots` is in the order of the text.
+pub(crate) fn lines(text: &str, spots: impl Iterator<Item = Spot> + Clone) -> Vec<Line> {
     let marked = merged(spots.clone(), text.len());
     let mut marks = marked.iter().peekable();
     let mut starts = spots.enumerate().filter_map(|(at, spot)| Some((spot.line?, at))).peekable();
@@ -103,19 +96,11 @@ fn merged(spots: impl Iterator<Item = Spot>, length: usize) -> Vec<(usize, usize
 mod tests {
     use super::*;
 
-    fn finding(line: u64, span: (usize, usize)) -> Finding {
-        Finding {
-            by: "a".to_owned(),
-            line: Some(line),
-            column: Some(1),
-            span: Some(span),
-            quote: String::new(),
-            issue: String::new(),
-            fix: None,
-        }
+    fn spot(line: u64, span: (usize, usize)) -> Spot {
+        Spot { line: Some(line), span: Some(span), is_blocking: false }
     }
 
-    fn shown(text: &str, findings: &[Finding]) -> Vec<String> {
+    fn shown(text: &str, spots: &[Spot]) -> Vec<String> {
         let piece = |piece: &Piece| match piece.is_marked {
             true => format!("[{}]", piece.text),
             false => piece.text.clone(),
@@ -124,26 +109,26 @@ mod tests {
             let text: String = line.pieces.iter().map(piece).collect();
             format!("{} {text} {:?}", line.number, line.findings)
         };
-        lines(text, findings.iter()).iter().map(line).collect()
+        lines(text, spots.iter().copied()).iter().map(line).collect()
     }
 
     #[test]
     fn quotes_are_marked_where_they_are() {
         let text = "one two\r\nthree four\n\nfive";
-        let findings = [finding(1, (4, 7)), finding(2, (9, 12)), finding(2, (11, 14)), finding(4, (21, 25))];
+        let spots = [spot(1, (4, 7)), spot(2, (9, 12)), spot(2, (11, 14)), spot(4, (21, 25))];
         assert_eq!(
-            shown(text, &findings),
+            shown(text, &spots),
             ["1 one [two] [0]", "2 [three] four [1, 2]", "3  []", "4 [five] [3]"]
         );
     }
 
     #[test]
     fn a_quote_over_several_lines_is_marked_in_each() {
-        assert_eq!(shown("ab\ncd\nef", &[finding(1, (1, 7))]), ["1 a[b] [0]", "2 [cd] []", "3 [e]f []"]);
+        assert_eq!(shown("ab\ncd\nef", &[spot(1, (1, 7))]), ["1 a[b] [0]", "2 [cd] []", "3 [e]f []"]);
     }
 
     #[test]
     fn spans_that_do_not_fit_the_text_are_left_out() {
-        assert_eq!(shown("ab", &[finding(1, (1, 9)), finding(1, (2, 1))]), ["1 ab [0, 1]"]);
+        assert_eq!(shown("ab", &[spot(1, (1, 9)), spot(1, (2, 1))]), ["1 ab [0, 1]"]);
     }
 }

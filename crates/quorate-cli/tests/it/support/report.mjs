@@ -12,39 +12,46 @@ let said, url;
 const {judged, strict, bare} = await openPages(contexts, (event) => said.events.push(event), (asked) => {
   if (asked !== url) said.requests.push(asked);
 });
-const stand = async (page) => {
-  await page.waitForFunction(() => /^[■▲●]/.test(document.querySelector("#stand").textContent));
-  return page.locator("#stand").innerText();
-};
+// An edit may keep the page from loading, or its script from running.
+const CHECKED = /^[■▲●]/.source;
+const wait = (page, states) => page.waitForFunction((states) =>
+  document.readyState === "complete" && new RegExp(states).test(document.querySelector("#stand")?.textContent), states);
+const stand = (page) => page.locator("#stand").first().innerText();
+const drawn = async (page) => (await page.locator("#drawn").count()) > 0 ? page.locator("#drawn").innerText() : "";
 
 for (const {path, keys, themes} of files) {
   url = pathToFileURL(path).href;
-  said = {file: basename(path), events: [], requests: []};
+  said = {file: basename(path), events: [], requests: [], keys: []};
   if (themes.length > 0) {
     await judged.goto(url);
-    await stand(judged);
+    await wait(judged, CHECKED);
   }
   said.axe = await judge(judged, axe, themes, shots && `${shots}/report-${said.file}`);
-  await strict.goto(url);
+  await strict.goto(url, {waitUntil: "commit"});
+  await wait(strict, `${CHECKED}|not checked yet`);
   said.stand = await stand(strict);
-  said.flaws = await strict.locator("#flaws li").allInnerTexts();
+  said.title = await strict.title();
+  said.drawn = await drawn(strict);
+  said.page = await strict.evaluate(() => {
+    const sheets = document.adoptedStyleSheets.map((sheet) => sheet.cssRules.length);
+    return [document.documentElement.outerHTML, sheets, document.styleSheets.length].join("\n");
+  });
   said.secure = await strict.evaluate(() => isSecureContext);
   said.foreign = await foreign(strict, ", main svg svg");
   said.overflow = await overflow(strict);
-  said.keys = [];
+  said.stays = strict.url() === url;
   for (const key of keys) {
-    const before = (await strict.locator("#stand").innerText())[0];
+    const before = (await stand(strict))[0];
     await strict.locator("#key").fill(key);
     await strict.waitForFunction((before) => document.querySelector("#stand").textContent[0] !== before, before);
     said.keys.push(await stand(strict));
+    if (said.keys.length === 1) said.withheld = await drawn(strict);
   }
   await strict.emulateMedia({media: "print"});
   said.print = await strict.evaluate(() => document.body.innerText);
-  said.cards = await strict.locator(".lines .finding:visible").count();
-  said.endnotes = await strict.locator(".endnotes .finding:visible").count();
   await strict.emulateMedia({media: null});
   await bare.goto(url);
-  said.bare = await bare.locator("#main").innerText();
+  said.bare = await bare.locator("body").innerText();
   console.log(JSON.stringify(said));
 }
 await browser.close();

@@ -19,8 +19,8 @@ for (const line of readFileSync(batch, "utf8").split("\n").filter(Boolean)) {
     } else {
       const text = verify.textOf(Buffer.from(document.proof, "base64"));
       const proven = await verify.checkProof(text, document.signers);
-      const vouched = await Promise.all(document.keys.map((key) => verify.isVouched(proven, key)));
-      if (!vouched.includes(true)) throw new verify.Flaw("its key is not trusted");
+      const vouched = await Promise.all(document.keys.map((key) => verify.vouchedKey(proven, key)));
+      if (!vouched.some(Boolean)) throw new verify.Flaw("its key is not trusted");
     }
     console.log("holds");
   } catch (error) {
