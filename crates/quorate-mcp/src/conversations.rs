@@ -5,11 +5,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use quorate::jobs::{Progress, Waiter};
+use quorate::view::layout::{one_line, truncate};
 use quorate::{Conversation, Error, ErrorKind, Quorate};
+use quorate_diagnostics::invisible::escape_invisible;
 use quorate_diagnostics::{Body, Report, codes};
 use rmcp::RoleServer;
-use rmcp::model::{ProgressNotificationParam, ProgressToken};
-use rmcp::service::{Peer, RequestContext};
+use rmcp::model::ProgressNotificationParam;
+use rmcp::service::RequestContext;
+use rmcp::task_manager::TaskContext;
 
 use super::McpServerOptions;
 use super::failure::Failure;
@@ -74,40 +77,62 @@ impl Conversations {
     }
 }
 
+/// The longest shown name of a client, in characters.
+const MAX_CLIENT_CHARS: usize = 60;
 /// The longest wait for a progress notification. A client that does not read must not delay the result.
 const NOTIFY_TIMEOUT: Duration = Duration::from_millis(250);
 
-pub(super) struct Caller {
-    request: Option<RequestContext<RoleServer>>,
-    token: Option<ProgressToken>,
+pub(super) enum Caller {
+    Request(Box<RequestContext<RoleServer>>),
+    /// The task that a request has started; the request has its answer.
+    Task(TaskContext),
 }
 
 impl Caller {
-    pub(super) fn of(request: RequestContext<RoleServer>) -> Caller {
-        let token = request.meta.get_progress_token();
-        Caller { request: Some(request), token }
+    /// The request of a call that is no task.
+    fn request(&self) -> Option<&RequestContext<RoleServer>> {
+        match self {
+            Caller::Request(request) => Some(request),
+            Caller::Task(_) => None,
+        }
     }
 
-    fn peer(&self) -> Option<&Peer<RoleServer>> {
-        self.request.as_ref().map(|request| &request.peer)
+    /// Whether its client has cancelled the task.
+    pub(super) fn has_cancelled(&self) -> bool {
+        matches!(self, Caller::Task(task) if task.is_cancel_requested())
+    }
+
+    /// The client's name, on one line.
+    pub(super) fn client(&self) -> String {
+        let client = self.request().and_then(RequestContext::client_info);
+        let name = client.map_or_else(|| "a client without a name".to_owned(), |client| client.name);
+        truncate(&escape_invisible(&one_line(&name)), MAX_CLIENT_CHARS)
     }
 }
 
 impl Waiter for Caller {
     async fn cancelled(&self) {
-        match &self.request {
-            Some(request) => request.ct.cancelled().await,
-            None => std::future::pending().await,
+        match self {
+            Caller::Request(request) => request.ct.cancelled().await,
+            Caller::Task(task) => task.cancelled().await,
         }
     }
 
     /// Returns false too if the caller asked for no progress, or does not read.
     async fn report_progress(&self, progress: &Progress) -> bool {
-        let (Some(peer), Some(token)) = (self.peer(), &self.token) else { return false };
+        let request = match self {
+            Caller::Request(request) => request,
+            Caller::Task(task) => {
+                progress.last.iter().for_each(|last| task.set_status_message(last));
+                return true;
+            }
+        };
+        let Some(token) = request.meta.get_progress_token() else { return false };
         let (steps, total) = progress.steps();
-        let mut notification = ProgressNotificationParam::new(token.clone(), steps);
+        let mut notification = ProgressNotificationParam::new(token, steps);
         notification.total = total;
         notification.message = progress.last.clone();
-        matches!(tokio::time::timeout(NOTIFY_TIMEOUT, peer.notify_progress(notification)).await, Ok(Ok(())))
+        let sent = tokio::time::timeout(NOTIFY_TIMEOUT, request.peer.notify_progress(notification)).await;
+        matches!(sent, Ok(Ok(())))
     }
 }

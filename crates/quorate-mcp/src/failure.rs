@@ -96,7 +96,8 @@ impl From<Error> for Failure {
 }
 
 /// Flags of the command line, and the parameters of tools that correspond to them.
-const PARAMETERS: [(&str, &str); 24] = [
+const PARAMETERS: [(&str, &str); 26] = [
+    ("--by", "by"),
     ("--class", "class"),
     ("--conversation", "conversation"),
     ("--dry-run", "dry_run"),
@@ -112,6 +113,7 @@ const PARAMETERS: [(&str, &str); 24] = [
     ("--phase", "phase"),
     ("--policy", "policy"),
     ("--proposal", "proposal"),
+    ("--reason", "reason"),
     ("--request", "request"),
     ("--rounds", "rounds"),
     ("--sentinel-first", "sentinel_first"),

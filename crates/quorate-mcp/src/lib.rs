@@ -2,9 +2,10 @@
 //! is a front end: tools parse, call one method of [`Quorate`], and return what `--format json` prints.
 //!
 //! `tool` defines a tool and `tools/` has one file for each; `conversations` holds the offered manifests; `stdio` and
-//! `http` are the transports. Only this file, `tool`, `caller`, `failure`, `incoming` and the transports name the protocol
-//! library.
+//! `http` are the transports; `card` is the page of clients that render apps. Only this file, `tool`, `card`, `caller`,
+//! `failure`, `incoming` and the transports name the protocol library.
 
+mod card;
 mod conversations;
 mod failure;
 pub mod http;
@@ -12,6 +13,7 @@ mod incoming;
 mod prompts;
 mod resources;
 pub mod stdio;
+mod tasks;
 mod tool;
 mod tools;
 
@@ -20,17 +22,20 @@ use std::sync::Arc;
 
 use quorate_diagnostics::Report;
 use rmcp::model::{
-    CallToolRequestParams, CallToolResponse, CustomRequest, CustomResult, ErrorCode, GetPromptRequestParams,
-    GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-    ReadResourceResult, ServerCapabilities, ServerConfig, Tool as About,
+    CallToolRequestParams, CallToolResponse, CancelTaskParams, CustomRequest, CustomResult, ErrorCode,
+    GetPromptRequestParams, GetPromptResponse, GetTaskParams, GetTaskResult, Implementation,
+    ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult, ListToolsResult,
+    PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse, ReadResourceResult,
+    ServerCapabilities, ServerConfig, Tool as About, UpdateTaskParams,
 };
 use rmcp::service::RequestContext;
+use rmcp::task_manager::TaskManager;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 
-use conversations::Caller;
-use conversations::Conversations;
+use card::CardUse;
+use conversations::{Caller, Conversations};
 use failure::Failure;
+use quorate::http::new_secret;
 use quorate::jobs::Jobs;
 use quorate::{Error, Quorate};
 use tool::{Effect, ToolEntry};
@@ -58,9 +63,12 @@ pub struct ServerState {
     /// The workspace, confined to its root.
     quorate: Quorate,
     jobs: Jobs<Failure>,
+    tasks: TaskManager,
     conversations: Conversations,
     tools: Vec<ToolEntry>,
     read_only: bool,
+    /// What the keys of the card are derived from.
+    card_secret: String,
 }
 
 impl ServerState {
@@ -79,14 +87,16 @@ impl ServerState {
         if conversations.is_empty() {
             tools.retain(|tool| !tools::needs_conversation(tool.name));
         }
-        let jobs = Jobs::default();
-        let read_only = options.read_only;
-        let state = ServerState { quorate: confined, jobs, conversations, tools, read_only };
+        let (jobs, tasks) = (Jobs::default(), TaskManager::new());
+        let (read_only, card_secret) = (options.read_only, new_secret());
+        let state =
+            ServerState { quorate: confined, jobs, tasks, conversations, tools, read_only, card_secret };
         Ok((Arc::new(state), report))
     }
 
-    /// Ends all jobs, with their members.
+    /// Ends all jobs and tasks, with their members.
     pub fn close(&self) {
+        self.tasks.shutdown();
         self.jobs.abort_all();
     }
 
@@ -96,9 +106,13 @@ impl ServerState {
             Some(tool) if self.read_only && tool.effect != Effect::Reads => {
                 "this server was started with `--read-only`".to_owned()
             }
+            Some(tool) if tool.card == CardUse::Calls => {
+                "only the card of a client that renders apps calls it, for a person".to_owned()
+            }
             Some(_) => "start the server with `--manifest PATH` to offer a conversation".to_owned(),
             None => {
-                let names: Vec<&str> = self.tools.iter().map(|tool| tool.name).collect();
+                let offered = self.tools.iter().filter(|tool| tool.is_offered(false));
+                let names: Vec<&str> = offered.map(|tool| tool.name).collect();
                 format!("the tools are {}", names.join(", "))
             }
         };
@@ -112,7 +126,12 @@ struct Connection(Arc<ServerState>);
 impl ServerHandler for Connection {
     fn get_info(&self) -> ServerConfig {
         let mut info = ServerConfig::new(
-            ServerCapabilities::builder().enable_tools().enable_resources().enable_prompts().build(),
+            ServerCapabilities::builder()
+                .enable_tools()
+                .enable_resources()
+                .enable_prompts()
+                .enable_tasks()
+                .build(),
         );
         info.server_info = Implementation::new("quorate", env!("CARGO_PKG_VERSION"));
         info.instructions = Some(tools::instructions(&self.0));
@@ -122,9 +141,16 @@ impl ServerHandler for Connection {
     async fn list_tools(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(ListToolsResult::with_all_items(self.0.tools.iter().map(|tool| tool.about.clone()).collect()))
+        let has_cards = card::is_rendered(&context);
+        let about = |tool: &ToolEntry| {
+            let mut about = tool.about.clone();
+            about.meta = tool.card.meta().filter(|_| has_cards);
+            about
+        };
+        let offered = self.0.tools.iter().filter(|tool| tool.is_offered(has_cards));
+        Ok(ListToolsResult::with_all_items(offered.map(about).collect()))
     }
 
     fn get_tool(&self, name: &str) -> Option<About> {
@@ -137,11 +163,21 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let state = &self.0;
-        let Some(tool) = state.tools.iter().find(|tool| tool.name == request.name) else {
+        let has_cards = card::is_rendered(&context);
+        let named = |tool: &&ToolEntry| tool.name == request.name && tool.is_offered(has_cards);
+        let Some(tool) = state.tools.iter().find(named) else {
             return Err(state.unknown_tool(&request.name).error(&state.quorate));
         };
-        let caller = Caller::of(context);
-        Ok(tool.call(state, request.arguments.unwrap_or_default(), &caller).await?.into())
+        let arguments = request.arguments.unwrap_or_default();
+        if tool.is_long && tasks::are_known(&context) {
+            return Ok(tasks::start(state, tool.call, arguments, has_cards).into());
+        }
+        let caller = Caller::Request(Box::new(context));
+        let mut result = (tool.call)(state, arguments, &caller).await?;
+        if has_cards {
+            card::annotate(state, &mut result).await;
+        }
+        Ok(result.into())
     }
 
     async fn list_resources(
@@ -185,6 +221,30 @@ impl ServerHandler for Connection {
         Ok(prompts::get(&self.0, request).await?.into())
     }
 
+    async fn get_task(
+        &self,
+        request: GetTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetTaskResult, ErrorData> {
+        Ok(GetTaskResult::new(self.0.tasks.get_task(&request.task_id)?))
+    }
+
+    async fn update_task(
+        &self,
+        request: UpdateTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.0.tasks.update_task(&request.task_id, request.input_responses)
+    }
+
+    async fn cancel_task(
+        &self,
+        request: CancelTaskParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.0.tasks.cancel_task(&request.task_id)
+    }
+
     /// The library passes a request whose parameters it cannot parse as an unknown one.
     async fn on_custom_request(
         &self,
@@ -204,10 +264,16 @@ impl ServerHandler for Connection {
             | "resources/read"
             | "resources/templates/list"
             | "prompts/list"
-            | "prompts/get" => {
+            | "prompts/get"
+            | "tasks/get"
+            | "tasks/update"
+            | "tasks/cancel" => {
                 ErrorData::invalid_params(format!("cannot read the parameters of {method}"), None)
             }
             _ => ErrorData::new(ErrorCode::METHOD_NOT_FOUND, format!("unknown method `{method}`"), None),
         })
     }
 }
+
+#[cfg(test)]
+mod conformance;

@@ -8,8 +8,8 @@ use rmcp::ErrorData;
 use rmcp::model::{ErrorCode, Resource, ResourceContents, ResourceTemplate};
 use serde_json::json;
 
-use super::ServerState;
 use super::failure::Failure;
+use super::{ServerState, card};
 use quorate::runs::{ListedRun, RunsRequest};
 use quorate::schemas::{self, PublishedSchema};
 
@@ -67,6 +67,9 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
 
 /// Reads one.
 pub(super) async fn read(state: &Arc<ServerState>, uri: &str) -> Result<ResourceContents, ErrorData> {
+    if uri == card::URI {
+        return Ok(card::page());
+    }
     if let Some(name) = uri.strip_prefix(SCHEMAS) {
         let schema = schemas::find(name).ok_or_else(|| unknown(uri))?;
         return Ok(ResourceContents::text(format!("{schema:#}"), uri).with_mime_type(JSON));
@@ -99,5 +102,6 @@ pub(super) fn run_uri(run: &str) -> String {
 
 fn unknown(uri: &str) -> ErrorData {
     let known = templates().into_iter().map(|template| template.uri_template).collect::<Vec<_>>().join(", ");
-    ErrorData::resource_not_found(format!("unknown resource `{uri}`; the resources are {known}"), None)
+    let message = format!("unknown resource `{uri}`; the resources are {known}");
+    ErrorData::resource_not_found(message, Some(json!({"uri": uri})))
 }

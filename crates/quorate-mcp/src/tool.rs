@@ -15,6 +15,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::ServerState;
+use super::card::CardUse;
 use super::conversations::Caller;
 use super::failure::Failure;
 
@@ -37,6 +38,9 @@ pub(super) trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
     /// The description for a model.
     const ABOUT: &'static str;
     const EFFECT: Effect;
+    /// Whether a call may take longer than clients wait; it is then a task for those that know tasks.
+    const IS_LONG: bool = false;
+    const CARD: CardUse = CardUse::None;
     /// Serializes to an object.
     type Output: Serialize + JsonSchema;
 
@@ -48,17 +52,21 @@ pub(super) trait Tool: DeserializeOwned + JsonSchema + Send + 'static {
 }
 
 /// The result of a call; an error of the protocol if the call does not fit the tool.
-type CallResult = Result<CallToolResult, ErrorData>;
+pub(super) type CallResult = Result<CallToolResult, ErrorData>;
 
-type CallFuture<'a> = Pin<Box<dyn Future<Output = CallResult> + Send + 'a>>;
+pub(super) type CallFuture<'a> = Pin<Box<dyn Future<Output = CallResult> + Send + 'a>>;
+
+pub(super) type Call = for<'a> fn(&'a Arc<ServerState>, JsonObject, &'a Caller) -> CallFuture<'a>;
 
 /// A tool without its types.
 pub(super) struct ToolEntry {
     pub(super) name: &'static str,
     pub(super) effect: Effect,
-    /// Its entry in `tools/list`.
+    pub(super) card: CardUse,
+    /// Its entry in `tools/list` for clients without cards.
     pub(super) about: model::Tool,
-    call: for<'a> fn(&'a Arc<ServerState>, JsonObject, &'a Caller) -> CallFuture<'a>,
+    pub(super) is_long: bool,
+    pub(super) call: Call,
 }
 
 impl ToolEntry {
@@ -70,16 +78,13 @@ impl ToolEntry {
             .with_title(T::TITLE)
             .with_raw_output_schema(Arc::new(schema_of::<T::Output>(Direction::Output)))
             .with_annotations(annotations);
-        ToolEntry { name: T::NAME, effect: T::EFFECT, about, call: call_tool::<T> }
+        let (card, is_long) = (T::CARD, T::IS_LONG);
+        ToolEntry { name: T::NAME, effect: T::EFFECT, card, about, is_long, call: call_tool::<T> }
     }
 
-    pub(super) async fn call(
-        &self,
-        server: &Arc<ServerState>,
-        arguments: JsonObject,
-        caller: &Caller,
-    ) -> CallResult {
-        (self.call)(server, arguments, caller).await
+    /// Whether a client is offered it: one without cards does not see the tools of the card.
+    pub(super) fn is_offered(&self, has_cards: bool) -> bool {
+        has_cards || self.card != CardUse::Calls
     }
 }
 

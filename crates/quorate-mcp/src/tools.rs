@@ -15,7 +15,9 @@ use serde_json::{Map, Value};
 
 use super::ServerState;
 use super::tool::{Tool as _, ToolEntry};
+use crate::conversations::Caller;
 use crate::failure::Failure;
+use crate::tasks::MAX_TASK_TIME;
 
 /// The longest wait of a call, in milliseconds: clients time out after 60 seconds.
 const MAX_WAIT_MS: u64 = 50_000;
@@ -34,6 +36,7 @@ pub(super) fn all() -> Vec<ToolEntry> {
         ToolEntry::of::<decisions::CouncilSweep>(),
         ToolEntry::of::<decisions::CouncilAudit>(),
         ToolEntry::of::<decisions::AssemblyConvene>(),
+        ToolEntry::of::<decisions::CouncilOverride>(),
         ToolEntry::of::<ledger::RunShow>(),
         ToolEntry::of::<ledger::LedgerVerify>(),
         ToolEntry::of::<ledger::LedgerProve>(),
@@ -59,8 +62,8 @@ pub(super) fn instructions(server: &ServerState) -> String {
     let mut text = "Quorate: councils and assemblies of agents whose decisions are recorded.".to_owned();
     if !server.read_only {
         text.push_str(
-            " Long work is a job: a call that has no result after `wait_ms` gives the job's id, `job_poll` waits for \
-             its end, `job_cancel` ends it.",
+            " Long work is a task, or a job for clients without tasks: a call that has no result after `wait_ms` gives \
+             the job's id, `job_poll` waits for its end, `job_cancel` ends it.",
         );
     }
     let ids: Vec<String> = server.conversations.ids().map(|id| format!("`{id}`")).collect();
@@ -96,8 +99,12 @@ type MaxTokens = Whole<1, { u64::MAX }>;
 struct Wait(Option<Whole<0, MAX_WAIT_MS>>);
 
 impl Wait {
-    fn duration(self) -> Duration {
-        Duration::from_millis(self.0.map_or(DEFAULT_WAIT_MS, Whole::get))
+    /// A task waits as long as it may work.
+    fn duration(self, caller: &Caller) -> Duration {
+        match caller {
+            Caller::Request(_) => Duration::from_millis(self.0.map_or(DEFAULT_WAIT_MS, Whole::get)),
+            Caller::Task(_) => MAX_TASK_TIME,
+        }
     }
 }
 

@@ -33,7 +33,7 @@ fn examples() -> PathBuf {
 }
 
 /// A place where every member hangs, as a process that can be found by the place's own word.
-fn hanging() -> (TestDir, String) {
+pub(crate) fn hanging() -> (TestDir, String) {
     let place = draft();
     let word = format!("hang-{}", place.root().file_name().unwrap().to_string_lossy());
     place.write(
@@ -47,7 +47,7 @@ fn hanging() -> (TestDir, String) {
 }
 
 /// How many processes have this word on their command line.
-fn running(word: &str) -> usize {
+pub(crate) fn running(word: &str) -> usize {
     let processes = std::fs::read_dir("/proc").unwrap().flatten();
     let has_it = |line: &[u8]| line.split(|byte| *byte == 0).any(|part| part == word.as_bytes());
     processes

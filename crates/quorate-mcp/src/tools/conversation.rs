@@ -204,6 +204,7 @@ impl Tool for RunOperator {
     const ABOUT: &'static str = "Has one participant answer the newest message of a conversation, once, whoever else \
         would. The result is {text, messageId}. A job: without a result after `waitMs`, go on with `job_poll`.";
     const EFFECT: Effect = Effect::Adds;
+    const IS_LONG: bool = true;
     type Output = JobStatus;
 
     async fn call(self, server: &Arc<ServerState>, caller: &Caller) -> Result<JobStatus, Failure> {
@@ -230,6 +231,6 @@ impl Tool for RunOperator {
             let reply = Said { text: reply.text, message_id: reply.turn.map(|turn| turn.to_string()) };
             Ok(serde_json::to_value(reply).expect("texts are JSON"))
         };
-        server.jobs.start(self.wait_ms.duration(), caller, Residue::Nothing, work).await
+        server.jobs.start(self.wait_ms.duration(caller), caller, Residue::Nothing, work).await
     }
 }

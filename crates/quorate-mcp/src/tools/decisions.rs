@@ -1,5 +1,6 @@
 //! The tools that decide: `council_review` reviews one text, `council_sweep` reviews the due files below `watch.paths`,
-//! `assembly_convene` convenes an assembly. `council_audit` gives the statistics of a council from its log.
+//! `assembly_convene` convenes an assembly. `council_audit` gives the statistics of a council from its log, and
+//! `council_override` records what a person decides in the card.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,6 +9,7 @@ use quorate::audit::{AuditRequest, ReviewFilter};
 use quorate::convene::{ConveneRequest, Inputs};
 use quorate::input::Whole;
 use quorate::jobs::{JobStatus, Reporter, Residue};
+use quorate::runs::OverrideRequest;
 use quorate::sweep::{FileFilter, JudgedPolicy, SweepMode, SweepRequest};
 use quorate::{Draft, Producer, ReviewRequest, RunOptions, Tier, Verdict, VerdictPolicy};
 use schemars::JsonSchema;
@@ -16,6 +18,7 @@ use serde_json::json;
 
 use super::{MaxCalls, MaxTokens, Object, Wait, parse_since, run_options};
 use crate::ServerState;
+use crate::card::{self, CardUse};
 use crate::conversations::Caller;
 use crate::failure::Failure;
 use crate::tool::{Effect, Tool};
@@ -59,9 +62,11 @@ pub(super) struct CouncilReview {
 impl Tool for CouncilReview {
     const NAME: &'static str = "council_review";
     const TITLE: &'static str = "Review a text";
+    const CARD: CardUse = CardUse::Shown;
     const ABOUT: &'static str = "A council reviews one text: SHIP, REVISE, HOLD or INCOMPLETE, with a brief that says \
         what to change where. A job: without a result after `wait_ms`, go on with `job_poll`.";
     const EFFECT: Effect = Effect::Adds;
+    const IS_LONG: bool = true;
     type Output = JobStatus;
 
     async fn call(self, server: &Arc<ServerState>, caller: &Caller) -> Result<JobStatus, Failure> {
@@ -88,7 +93,7 @@ impl Tool for CouncilReview {
         let work = |reporter: Arc<Reporter<Failure>>| async move {
             Ok(json!(*reviewing.start().finish_with(reporter).await?))
         };
-        server.jobs.start(self.wait_ms.duration(), caller, Residue::Runs, work).await
+        server.jobs.start(self.wait_ms.duration(caller), caller, Residue::Runs, work).await
     }
 }
 
@@ -174,6 +179,7 @@ impl Tool for CouncilSweep {
     const ABOUT: &'static str = "Reviews everything below the council's watch.paths that is due and not judged yet, and \
         says what became of every file. A job: without a result after `wait_ms`, go on with `job_poll`.";
     const EFFECT: Effect = Effect::Adds;
+    const IS_LONG: bool = true;
     type Output = JobStatus;
 
     async fn call(self, server: &Arc<ServerState>, caller: &Caller) -> Result<JobStatus, Failure> {
@@ -198,7 +204,7 @@ impl Tool for CouncilSweep {
         let work = |reporter: Arc<Reporter<Failure>>| async move {
             Ok(quorate.sweep(request, reporter).finish().await?.to_json())
         };
-        server.jobs.start(self.wait_ms.duration(), caller, Residue::Runs, work).await
+        server.jobs.start(self.wait_ms.duration(caller), caller, Residue::Runs, work).await
     }
 }
 
@@ -298,10 +304,12 @@ impl JsonSchema for Trigger {
 impl Tool for AssemblyConvene {
     const NAME: &'static str = "assembly_convene";
     const TITLE: &'static str = "Convene an assembly";
+    const CARD: CardUse = CardUse::Shown;
     const ABOUT: &'static str = "Convenes an assembly: guidance (`conversation`), a vote (`proposal`), a talk among \
         equals (`topic`), or an assessment that is rolled up (`request`); its ASSEMBLY.md says which. A job: without a \
         result after `wait_ms`, go on with `job_poll`.";
     const EFFECT: Effect = Effect::Adds;
+    const IS_LONG: bool = true;
     type Output = JobStatus;
 
     async fn call(self, server: &Arc<ServerState>, caller: &Caller) -> Result<JobStatus, Failure> {
@@ -333,6 +341,52 @@ impl Tool for AssemblyConvene {
         let work = |reporter: Arc<Reporter<Failure>>| async move {
             Ok(json!(*convening.start().finish_with(reporter).await?))
         };
-        server.jobs.start(self.wait_ms.duration(), caller, Residue::Runs, work).await
+        server.jobs.start(self.wait_ms.duration(caller), caller, Residue::Runs, work).await
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CouncilOverride {
+    /// The run's id
+    run: String,
+    /// The decision: SHIP, REVISE or HOLD
+    verdict: Verdict,
+    /// The reason: the next review learns from it
+    reason: String,
+    /// The name of the person who decides
+    by: String,
+    /// The key of the run's card
+    key: String,
+}
+
+impl Tool for CouncilOverride {
+    const NAME: &'static str = "council_override";
+    const TITLE: &'static str = "Decide otherwise";
+    const CARD: CardUse = CardUse::Calls;
+    const ABOUT: &'static str =
+        "Records a person's decision beside the verdict of a review. Only the card calls it.";
+    const EFFECT: Effect = Effect::Adds;
+    type Output = Object;
+
+    async fn call(self, server: &Arc<ServerState>, caller: &Caller) -> Result<Object, Failure> {
+        let CouncilOverride { run, verdict, reason, by, key } = self;
+        if !card::is_key(server, &run, &key) {
+            let help =
+                "a person decides in the card that this server made for the run, or with `quorate override`";
+            return Err(Failure::usage("`key` is not the one of the run's card", help));
+        }
+        if verdict == Verdict::Incomplete {
+            return Err(Failure::usage("`verdict` is INCOMPLETE", "a person decides SHIP, REVISE or HOLD"));
+        }
+        if by.trim().is_empty() {
+            return Err(Failure::usage("`by` is empty", "give the name of the person who decides"));
+        }
+        // Nothing proves the name: the record says where it was typed.
+        let by = Some(format!("{} (typed in {})", by.trim(), caller.client()));
+        let quorate = server.quorate.clone();
+        let request = OverrideRequest { run, verdict, reason, by };
+        let decided = async move { quorate.override_verdict(request).await };
+        Ok(json!(*server.jobs.compute(decided).await?).into())
     }
 }

@@ -31,7 +31,7 @@ impl Tool for JobPoll {
     type Output = JobStatus;
 
     async fn call(self, server: &Arc<ServerState>, caller: &Caller) -> Result<JobStatus, Failure> {
-        server.jobs.poll(&self.job, self.wait_ms.duration(), caller).await
+        server.jobs.poll(&self.job, self.wait_ms.duration(caller), caller).await
     }
 }
 
