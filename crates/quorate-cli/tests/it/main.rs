@@ -61,6 +61,7 @@ mod logging;
 mod manifests;
 mod mcp;
 mod mcp_arguments;
+mod mcp_card;
 mod mcp_check;
 mod mcp_conversation;
 mod mcp_http;
