@@ -162,6 +162,10 @@ impl<'s> CouncilFiles<'s> {
             return Some(Arc::clone(text));
         }
         let label = kind.label;
+        let unreadable = |why: String| {
+            field.refuse(kind.unreadable, Body::new(format!("the {label} `{written}` {why}")));
+            None
+        };
         // The hash of a file in the working directory is recorded under its full path.
         let mut name = written.to_owned();
         let mut read = self.source.read(&self.dir.join(written));
@@ -181,28 +185,15 @@ impl<'s> CouncilFiles<'s> {
                 field.refuse(kind.missing, body.help(help));
                 return None;
             }
-            Err(error) => {
-                field.refuse(
-                    kind.unreadable,
-                    Body::new(format!("the {label} `{written}` cannot be read: {error}")),
-                );
-                return None;
-            }
+            Err(error) => return unreadable(format!("cannot be read: {error}")),
         };
         let sha256 = sha256_hex(&bytes);
         let text = match decode(bytes) {
             Ok(text) => text,
-            Err(error) => {
-                field.refuse(
-                    kind.unreadable,
-                    Body::new(format!("the {label} `{written}` cannot be read: {error}")),
-                );
-                return None;
-            }
+            Err(error) => return unreadable(format!("cannot be read: {error}")),
         };
         if text.trim().is_empty() {
-            field.refuse(kind.unreadable, Body::new(format!("the {label} `{written}` is empty")));
-            return None;
+            return unreadable("is empty".to_owned());
         }
         self.record_hash(&name, sha256);
         let text: Arc<str> = text.into();

@@ -689,12 +689,8 @@ fn wrapped(
     }
     let place = table.block.place_of(Some("source"));
     let file = config.path();
-    alone(
-        registry,
-        config,
-        NamedExecutor { name: source, place: Some(&place), by: SelectedBy::File(&file) },
-        extra,
-    )
+    let named = NamedExecutor { name: source, place: Some(&place), by: SelectedBy::File(&file) };
+    alone(registry, config, named, extra)
 }
 
 /// The kind of a table, which its preset or its command may imply.
