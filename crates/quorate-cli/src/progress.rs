@@ -111,6 +111,14 @@ impl<B: Board> Display<B> {
             canvas.clear();
         }
     }
+
+    /// Removes the display from the screen until it is started again.
+    fn pause(&self) {
+        self.clear();
+        if let Some(canvas) = &mut self.view().canvas {
+            *canvas = Canvas::new(ProgressDrawTarget::stderr());
+        }
+    }
 }
 
 impl<B: Board> Drop for Display<B> {

@@ -123,6 +123,7 @@ async fn run_manifest(arguments: Arguments, quorate: &Quorate, terminal: &Termin
         shown.run.interrupt();
     }
     shown.until(|_| false).await;
+    shown.progress.clear();
     let outcome = shown.run.finish().await?;
     match is_human {
         true => terminal.hint(&conversation::summary(&outcome, until == Until::Watch)),

@@ -17,7 +17,7 @@ const MAX_REASON_CHARS: usize = 80;
 /// The most member lines. Members that have ended give way to pending ones, and are counted in the head line.
 const MAX_MEMBER_LINES: usize = 12;
 /// The most names in a line.
-const MAX_NAMES: usize = 4;
+pub(super) const MAX_NAMES: usize = 4;
 /// The cells of a bar.
 const BAR_CELLS: usize = 24;
 
@@ -320,14 +320,14 @@ impl Look {
         if self.has_colours { format!("{style}{text}{style:#}") } else { text.to_owned() }
     }
 
-    fn spinner(&self) -> String {
+    pub(super) fn spinner(&self) -> String {
         let frames = self.glyphs.spinner();
         self.paint(AnsiColor::Cyan.on_default(), frames[self.frame % frames.len()])
     }
 }
 
 /// A time in minutes and seconds: `0:08`, `12:00`.
-fn clock(time: Duration) -> String {
+pub(super) fn clock(time: Duration) -> String {
     let seconds = time.as_secs();
     format!("{}:{:02}", seconds / 60, seconds % 60)
 }

@@ -4,92 +4,130 @@ use std::io::Write as _;
 
 use quorate::conversation::SwarmEvent;
 use quorate::ports::telemetry::{Event, EventKind};
+use tokio::time::Instant;
 
-use super::Shown;
-use crate::render::layout::one_line;
+use super::council::{Look, MAX_NAMES, clock};
+use super::{Board, Display, LASTING, Shown};
+use crate::render::layout::{one_line, truncate};
+use crate::render::wording::list_limited;
 use crate::terminal::status_text;
 
 /// Prints progress and events on standard error.
 pub(crate) struct SwarmProgress {
-    shown: Shown,
+    display: Display<SwarmBoard>,
     verbose: bool,
     /// Whether the run has no end, where unanswered turns would be listed.
     endless: bool,
-    speaking: Vec<String>,
-    /// Whether the progress line is visible.
-    is_drawn: bool,
 }
 
 impl SwarmProgress {
     /// `verbose` prints every event, and `endless` prints unanswered turns at once, since the
     /// run has no end.
     pub(crate) fn new(shown: Shown, verbose: bool, endless: bool) -> Self {
-        SwarmProgress { shown, verbose, endless, speaking: Vec::new(), is_drawn: false }
+        let shown = if verbose { Shown::Nothing } else { shown };
+        SwarmProgress { display: Display::new(shown, SwarmBoard::new), verbose, endless }
     }
 
     /// Shows an event of a run; those with turns and reports are the command's.
-    pub(crate) fn observe(&mut self, event: &SwarmEvent) {
+    pub(crate) fn observe(&self, event: &SwarmEvent) {
         match event {
             SwarmEvent::Step(event) => self.step(event),
-            SwarmEvent::Waiting if self.shown == Shown::All && !self.verbose => {
-                self.show("waiting for what is new; Ctrl-C ends it");
+            SwarmEvent::Waiting => {
+                self.display.view().board.is_idle = true;
+                self.start();
             }
-            SwarmEvent::Waiting => {}
-            SwarmEvent::EventsEnded(notice) => {
-                self.clear();
-                let _ = writeln!(std::io::stderr().lock(), "{}", one_line(notice));
-            }
+            SwarmEvent::EventsEnded(notice) => self.display.view().print(notice),
             _ => self.clear(),
         }
     }
 
-    fn step(&mut self, event: &Event) {
+    fn step(&self, event: &Event) {
         if self.verbose {
             let text = format!("{} #{} {}", event.at, event.cycle, event_line(&event.kind));
             let _ = writeln!(std::io::stderr().lock(), "{}", status_text(&text));
             return;
         }
+        let mut view = self.display.view();
         // Events that a user should know without --verbose.
-        let waits =
-            self.shown != Shown::Nothing && matches!(event.kind, EventKind::ParticipantWaiting { .. });
+        let waits = !self.display.is_silent() && matches!(event.kind, EventKind::ParticipantWaiting { .. });
         if waits || is_always_shown(&event.kind) || self.endless && is_unanswered(&event.kind) {
-            self.clear();
-            let _ = writeln!(std::io::stderr().lock(), "{}", status_text(&event_line(&event.kind)));
+            view.print(&event_line(&event.kind));
         }
-        if self.shown == Shown::All {
-            self.progress(&event.kind);
+        view.board.observe(&event.kind);
+        let is_asking = !view.board.speaking.is_empty();
+        drop(view);
+        if is_asking { self.start() } else { self.clear() }
+    }
+
+    fn start(&self) {
+        if !self.display.is_silent() {
+            self.display.start();
         }
     }
 
-    fn progress(&mut self, event: &EventKind) {
+    /// Removes the display from the screen until the next step.
+    pub(crate) fn clear(&self) {
+        self.display.pause();
+    }
+}
+
+/// The participants that speak, or the wait for new turns.
+pub(super) struct SwarmBoard {
+    look: Look,
+    /// Each with its beginning, and whether a line says that it has not answered.
+    speaking: Vec<(String, Instant, bool)>,
+    is_idle: bool,
+}
+
+impl SwarmBoard {
+    pub(super) fn new(look: Look) -> SwarmBoard {
+        SwarmBoard { look, speaking: Vec::new(), is_idle: false }
+    }
+
+    pub(super) fn observe(&mut self, event: &EventKind) {
+        self.is_idle = false;
         match event {
-            EventKind::ParticipantStarted { participant, .. } => self.speaking.push(participant.to_string()),
+            EventKind::ParticipantStarted { participant, .. } => {
+                self.speaking.push((one_line(participant), Instant::now(), false));
+            }
             EventKind::ParticipantFinished { participant, .. }
             | EventKind::ParticipantFailed { participant, .. } => {
-                self.speaking.retain(|id| **id != **participant);
+                self.speaking.retain(|(id, ..)| *id != **participant);
             }
-            _ => return,
-        }
-        match self.speaking.is_empty() {
-            true => self.clear(),
-            false => self.show(&format!("asking {}", self.speaking.join(", "))),
+            _ => {}
         }
     }
+}
 
-    fn show(&mut self, text: &str) {
-        let mut out = std::io::stderr().lock();
-        let _ = write!(out, "\r\u{1b}[2K{text}");
-        let _ = out.flush();
-        self.is_drawn = true;
+impl Board for SwarmBoard {
+    fn screen(&mut self, width: usize, now: Instant) -> Vec<String> {
+        if self.is_idle {
+            return vec!["waiting for what is new; Ctrl-C ends it".to_owned()];
+        }
+        self.look.frame += 1;
+        let spinner = self.look.spinner();
+        let names = self.speaking.iter().map(|(id, ..)| id.chars().count()).max().unwrap_or_default();
+        let line = |(id, began, _): &(String, Instant, bool)| {
+            let elapsed = clock(now.saturating_duration_since(*began));
+            format!(
+                "{spinner} {}",
+                truncate(&format!("{id:names$}  waiting  {elapsed}"), width.saturating_sub(3))
+            )
+        };
+        self.speaking.iter().map(line).collect()
     }
 
-    /// Removes the line from the screen.
-    fn clear(&mut self) {
-        if std::mem::take(&mut self.is_drawn) {
-            let mut out = std::io::stderr().lock();
-            let _ = write!(out, "\r\u{1b}[2K");
-            let _ = out.flush();
+    fn lasting(&mut self, now: Instant) -> Vec<String> {
+        let mut late = Vec::new();
+        for (id, began, is_reported) in &mut self.speaking {
+            if !*is_reported && now.saturating_duration_since(*began) >= LASTING {
+                *is_reported = true;
+                late.push(&**id);
+            }
         }
+        let line =
+            || format!("still waiting for {} after {} s", list_limited(&late, MAX_NAMES), LASTING.as_secs());
+        (!late.is_empty()).then(line).into_iter().collect()
     }
 }
 

@@ -3,6 +3,7 @@
 use std::io;
 
 use indicatif::TermLike;
+use quorate::ports::telemetry::EventKind;
 use quorate::sweep::SweptOutcome;
 use quorate::{Caps, Status, Verdict};
 
@@ -287,6 +288,24 @@ fn a_ticker_ends_with_its_owner() {
     let ticker = Ticker::start(TICK_INTERVAL, move || drop(beats_of_thread.clone()));
     drop(ticker);
     assert_eq!(Arc::strong_count(&beats), 1);
+}
+
+#[test]
+fn speakers_are_shown_with_the_time_that_they_take() {
+    let mut shot = Shot::new(swarm::SwarmBoard::new);
+    for participant in ["ada", "barbara"] {
+        let (participant, executor) = (participant.into(), "script".into());
+        shot.board.observe(&EventKind::ParticipantStarted { participant, executor });
+    }
+    insta::assert_snapshot!(shot.draw(), @"
+    / ada      waiting  0:00
+    / barbara  waiting  0:00
+    ");
+    let later = Instant::now() + LASTING;
+    assert_eq!(shot.board.lasting(later), ["still waiting for ada and barbara after 2 s"]);
+    assert!(shot.board.lasting(later).is_empty());
+    shot.board.observe(&EventKind::ParticipantFinished { participant: "ada".into(), ms: 5, bytes: 9 });
+    assert!(shot.draw().ends_with("barbara  waiting  0:00"));
 }
 
 fn swept(path: &str) -> SweptFile {
