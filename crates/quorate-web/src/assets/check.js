@@ -52,7 +52,7 @@ async function check(work) {
       checked = await work();
       await judge();
     } else {
-      say("none", "▲ Proof not checked: this browser has no Ed25519. `quorate ledger check-proof` checks the file.");
+      say("none", "▲ Proof not checked: this browser has no Ed25519.");
     }
   } catch (error) {
     checked = null;

@@ -90,7 +90,7 @@ function answer({ word, outcome, rule }) {
   const { deliberators = [], missing = [], because, decision, risk } = outcome;
   if (decision) {
     const decided = decision.rule ? `; the rule ${decision.rule} decided` : "";
-    return `Yes has a weight of ${decision.exact?.yes ?? decision.yes} of ${decision.exact?.total}${decided}.`;
+    return `Yes has a weight of ${decision.exact?.yes} of ${decision.exact?.total}${decided}.`;
   }
   if (risk) return `Severity ${risk.severity}${isText(risk.level) ? ` (${risk.level})` : ""}.`;
   const objecting = deliberators.filter(isObjecting);
@@ -155,7 +155,7 @@ function positions({ outcome, asked }) {
     const how = [counted !== "round2" && plain(counted ?? ""), ungrounded && " without a quote of the text"];
     return [[h("strong", id), isMoved && h("span.note", " changed")], first, second, how];
   });
-  return table("Positions by round", ["Reviewer", "Round 1", "Round 2", "Counted"], rows);
+  return table("Positions", ["Reviewer", "Round 1", "Round 2", "Counted"], rows);
 }
 
 // The policy with its rows, if the council has its own, and with the row that decided.
@@ -174,7 +174,7 @@ function policy({ opened, outcome, rule }) {
       ["The adjudicator asks for", rule.adjudicator],
       ["Weights", condition(weights)],
     ]),
-    table("Rows of the policy", ["#Row", "If", "Then"], shown),
+    table("Policy", ["#Row", "If", "Then"], shown),
   ];
 }
 
@@ -212,7 +212,7 @@ function conclusions(run) {
     section("Messages", (outcome.messages ?? []).map((one) => quoted([word(one.from), ` to ${isList(one.to) ? listed(one.to) : "all"}, round ${one.round}`], one.text))),
     section("Reports", tree(outcome.nodes ?? [])),
     section("Rules, in order", table("Rules", ["Rule", "Kind", "Applied", "Effect"], rules.map((one) => [[one.id, isDeciding(one) && " (decided)"], one.kind, one.fired ? "yes" : "no", effect(one)]))),
-    section("Refused", table("Refused texts", ["Code", "Member", "What", "Text"], violations.map((one) => [one.code, one.member, locked(one), one.excerpt ?? one.why]))),
+    section("Refused", table("Refused", ["Code", "Member", "What", "Text"], violations.map((one) => [one.code, one.member, locked(one), one.excerpt ?? one.why]))),
   ];
 }
 
@@ -240,11 +240,11 @@ function documents({ opened, outcome }, texts) {
 }
 
 function proofOf({ origin, size, root, keys, records }) {
-  const row = (record) => [record.n, record.kind, record.at, Number(record.index) + 1, record.data ? "here" : "left out", listed(record.signers)];
+  const row = (record) => [record.n, record.kind, record.at, record.index + 1, record.data ? "here" : "left out", listed(record.signers)];
   return [
-    facts([["Ledger", origin], ["Its records at that time", String(size)], ["Root", h("code", hex(root))], ...keys.map((key) => ["Key", h("code", key.text)])]),
+    facts([["Ledger", origin], ["Its records at that time", size], ["Root", h("code", hex(root))], ...keys.map((key) => ["Key", h("code", key.text)])]),
     h("p", "Proven, once you know the key: the ledger had these records, byte for byte, when the key signed the root. Not proven: their times, that none came later (such as a person's decision), data that is left out, and that an answer is true."),
-    details(`${records.length} records`, table("Records of the proof", ["#Record", "Kind", "At (UTC)", "#Place", "Data", "Signed by"], records.map(row))),
+    details(`${records.length} records`, table("Records", ["#Record", "Kind", "At (UTC)", "#Place", "Data", "Signed by"], records.map(row))),
   ];
 }
 
@@ -255,11 +255,13 @@ function drawRun(run, proven, texts) {
   const { because, reasoning, revision_brief: brief, dissent_summary: dissent, findings = [], notes = [] } = outcome;
   const answers = asked.filter((one) => one.answer || one.text);
   const isAssembly = !isList(outcome.deliberators);
+  const isBlind = opened?.executors?.every((one) => !one.asks_a_model);
   const kinds = [...new Set(leftOut.map((record) => record.kind))];
   return [
     h("h1", mark(word), " ", h("span", subject)),
     ifThere("p.why", answer(run)),
     overrides.map((one) => h("p.override", mark(one.verdict), " decided ", h("strong", one.by), ": ", h("span", one.reason))),
+    isBlind && h("p.note", "No model was asked."),
     !run.hasEnded && h("p.note", "The run has not ended in these records."),
     leftOut.length > 0 && h("p.note", `This file leaves out the data of ${leftOut.length} of ${proven.records.length} records: ${listed(kinds)}.`),
     facts([["Run", h("code", id)], ["Opened", minute(at)], ["Subject", opened?.title && opened.subject], ["Type", opened?.artifact_type], ["Protocol", opened?.protocol]]),
@@ -276,7 +278,7 @@ function drawRun(run, proven, texts) {
     section("Positions", positions(run)),
     isAssembly ? documents(run, texts) : conclusions(run),
     section("Answers", answers.map((one) => details([h("strong", one.member), `, ${one.step}: ${plain(one.status)}`], said(one.answer ?? one.text)))),
-    isThere(asked) && details("Who was asked", cost(run)),
+    details("Who was asked", cost(run)),
     section("Proof", proofOf(proven)),
   ];
 }

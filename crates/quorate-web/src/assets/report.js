@@ -28,8 +28,8 @@ const head = [
   named("meta", { name: "color-scheme", content: "light dark" }),
   h("title", "Quorate report"),
 ];
-const keyInput = named("input", { id: "key", size: "40", autocomplete: "off", spellcheck: "false" });
-const label = h("label", "The ledger's key or its fingerprint, as its owner gave it to you by another way ", keyInput);
+const keyInput = named("input", { id: "key", autocomplete: "off", spellcheck: "false" });
+const label = h("label", "The ledger's key or fingerprint, which its owner gave you by another way ", keyInput);
 const main = h("main", named("p", { id: "stand", role: "status" }), h("p.note", label), named("div", { id: "drawn" }));
 document.append(named("html", { lang: "en" }, h("head", head), h("body", main)));
 keyInput.addEventListener("input", judge);
@@ -37,8 +37,8 @@ keyInput.addEventListener("input", judge);
 const digest = async (text) => base64(await sha256(text));
 
 await check(async () => {
-  need(programs.length === 1 && !isActive, "the page has a program that no report has");
-  need(declared === POLICY.replace("$SCRIPT", await digest(programs[0])), "the page has another policy, or a redirection");
+  need(programs.length === 1 && !isActive, "it has a program that no report has");
+  need(declared === POLICY.replace("$SCRIPT", await digest(programs[0])), "it has another policy, or a redirection");
   const styled = await Promise.all(styles.map(digest));
   const style = styles[styled.findIndex((hash) => POLICY.includes(hash))];
   need(style !== undefined, "the style sheet was changed");
