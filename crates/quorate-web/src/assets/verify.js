@@ -372,7 +372,7 @@ function readProof(text) {
 }
 
 // Checks a proof. `signers`, if not empty, are public keys one of which must have signed each record. Whether the keys of
-// the checkpoint are the ledger's is not known from the proof: see `isVouched`.
+// the checkpoint are the ledger's is not known from the proof: see `vouchedKey`.
 export async function checkProof(text, signers = []) {
   const proof = await reading(() => readProof(text));
   need(proof.records.length > 0, "it contains no record");

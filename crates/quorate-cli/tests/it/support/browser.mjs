@@ -28,7 +28,7 @@ for (const path of paths) {
   if (themes.length > 0) await open(pages.judged);
   said.axe = await judge(pages.judged, axe, themes, shots && `${shots}/${path.replaceAll(/[^a-z0-9]+/g, "-")}`);
   const strict = await open(pages.strict);
-  await strict.waitForFunction(() => !document.querySelector("#stand")?.textContent.startsWith("Checking"));
+  await strict.waitForFunction(() => !document.querySelector("#stand")?.textContent.startsWith("Proof: checking"));
   said.text = await strict.evaluate(() => document.body.innerText);
   said.foreign = await foreign(strict);
   said.overflow = await overflow(strict);
@@ -88,7 +88,7 @@ if (drop) {
     await page.setInputFiles("#file", file);
     const name = file.split("/").at(-1);
     await page.waitForFunction((name) => /^[■▲●]/.test(document.querySelector("#stand").textContent) &&
-      (document.querySelector("#stand").textContent.includes(name) || document.querySelector("#stand").textContent.includes("nothing")), name);
+      (document.querySelector("#stand").textContent.includes(name) || document.querySelector("#stand").textContent.includes("not valid")), name);
     said.stands.push(await stand.innerText());
     if (!said.stands.at(-1).startsWith("▲")) continue;
     await page.locator("#key").fill(drop.key);
