@@ -498,6 +498,7 @@ fn a_plan_gives_the_reason_why_a_member_is_asked_later_or_not_at_all() {
         };
         let place = TestDir::with("talk.md", "user: hello\n");
         write(&place, mode, &[("ana", ana), ("bob", bob)], "");
+        answers(&place, &json!({}));
         let plan = ["convene", "ASSEMBLY.md", flag, "talk.md", "--dry-run", "--format", "json"];
         let plan = place.run(&[&plan[..], more].concat()).assert_code(0).json();
         let listed = plan[list].as_array().unwrap().iter().find(|entry| entry["member"] == "bob");
@@ -506,6 +507,7 @@ fn a_plan_gives_the_reason_why_a_member_is_asked_later_or_not_at_all() {
     // A talk of one round asks no member again.
     let place = TestDir::new();
     write(&place, "peer", &[("ana", ""), ("bob", "")], "");
+    answers(&place, &json!({}));
     assert_eq!(convene(&place, "--topic", &["--dry-run"]).assert_code(0).json()["later"], json!([]));
 }
 
@@ -513,6 +515,7 @@ fn a_plan_gives_the_reason_why_a_member_is_asked_later_or_not_at_all() {
 fn a_plan_states_what_keeps_its_run_from_asking() {
     let place = TestDir::new();
     write(&place, "voting", &[("ana", "voteClass: [tax]"), ("bob", "voteClass: [tax]")], "");
+    answers(&place, &json!({}));
     let host = place.read("quorate.toml");
     let gone = "defaults.executor = \"gone\"\n[executors.gone]\ncommand = \"./gone.sh\"\n".to_owned();
     for (host, class, trust, said) in [
