@@ -53,7 +53,7 @@ fn claude_is_told_what_does_not_pass_and_nothing_else() {
     let event = json!({"hook_event_name": "afterFileEdit", "file_path": "drafts/post.md", "edits": [],
                        "workspace_roots": [place.root()]});
     let told = hook(&place, "cursor", &event).assert_code(0).json();
-    assert!(told["additional_context"].as_str().unwrap().starts_with("## HOLD"), "{told}");
+    assert!(told["additional_context"].as_str().unwrap().starts_with("drafts/post.md: HOLD: "), "{told}");
     assert_eq!(runs(&place), 1);
     // A passing text prints nothing.
     let milder = ["hook", "claude", "--fail-on", "incomplete"];

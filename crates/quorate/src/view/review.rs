@@ -300,8 +300,8 @@ impl Review {
             doc.line(format!("… and {more}: `{command} {}` shows all.", density.option));
         }
         if places.is_empty() {
-            let brief = self.revision_brief.as_deref().unwrap_or_default();
-            doc.prose(truncate(brief, density.characters));
+            let words = [self.reasoning(), self.revision_brief()].into_iter().flatten();
+            words.for_each(|words| doc.prose(truncate(words, density.characters)));
         }
         doc.append(details);
         doc.end_section();
@@ -366,6 +366,16 @@ impl Review {
         grouped(all).into_iter().map(|(reason, names)| (reason, joined(&names))).collect()
     }
 
+    /// The adjudicator's reasoning; a rule repeats the positions.
+    fn reasoning(&self) -> Option<&str> {
+        Some(&*self.reasoning).filter(|reasoning| *reasoning != self.because && !self.is_by_rule())
+    }
+
+    /// The adjudicator's brief; that of a rule repeats the findings.
+    fn revision_brief(&self) -> Option<&str> {
+        self.revision_brief.as_deref().filter(|_| !self.is_by_rule())
+    }
+
     /// The facts, all answers, what changed between the rounds, and the adjudicator's words.
     fn details(&self) -> Doc {
         let mut doc = Doc::new();
@@ -383,8 +393,11 @@ impl Review {
             };
             doc.items(self.deliberators.iter().flat_map(of));
         }
-        let reasoning = Some(&self.reasoning).filter(|reasoning| **reasoning != self.because);
-        titled(&mut doc, "Reasoning", reasoning.map(String::as_str));
+        // Without findings, these are in their place.
+        if !self.findings.is_empty() {
+            titled(&mut doc, "Reasoning", self.reasoning());
+            titled(&mut doc, "Revision brief", self.revision_brief());
+        }
         // Rubric answers repeat their findings.
         let asked = self.deliberators.iter().filter(|_| !self.is_by_rule());
         let requests: Vec<String> = asked.flat_map(|one| requests_of(self, one)).collect();
@@ -392,7 +405,6 @@ impl Review {
             doc.heading("What each asks for");
             doc.items(requests);
         }
-        titled(&mut doc, "Revision brief", self.revision_brief.as_deref());
         titled(&mut doc, "Dissent", self.dissent_summary.as_deref());
         doc.append(members(self.usage()));
         doc
