@@ -45,21 +45,6 @@ pub enum InitTemplate {
     Runtime,
 }
 
-impl InitTemplate {
-    /// The name of a manifest for which the user gives none.
-    pub fn default_name(self) -> &'static str {
-        match self {
-            InitTemplate::Assembly(Mode::Advisory) => "mentors",
-            InitTemplate::Assembly(Mode::Voting) => "board",
-            InitTemplate::Assembly(Mode::Peer) => "critique",
-            InitTemplate::Assembly(Mode::Hierarchy) => "escalation",
-            InitTemplate::Persona => "reviewer",
-            InitTemplate::Playbook => "plain-words",
-            InitTemplate::Runtime => "newsroom",
-        }
-    }
-}
-
 /// What became of the files.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct InitOutcome {
@@ -362,18 +347,13 @@ fn check_name(name: &str) -> Result<(), Error> {
         && name.starts_with(|c: char| c.is_ascii_lowercase())
         && !name.ends_with('-')
         && name.chars().all(inner);
-    if is_device_name(name) {
-        let body = Body::new(format!(
-            "`{name}` is the name of a device on Windows and cannot be the name of a file"
-        ));
-        return Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body.help("give it another name")));
-    }
-    if kebab {
+    if kebab && !is_device_name(name) {
         return Ok(());
     }
     let body = Body::new(format!("`{name}` cannot be a name"));
     let help = format!(
-        "use 2 to {MAX_NAME_CHARS} lower-case letters, digits and dashes, beginning with a letter: release-board"
+        "use 2 to {MAX_NAME_CHARS} lower-case letters, digits and dashes, beginning with a letter and not the name of a device \
+         on Windows: release-board"
     );
     Err(Error::new(ErrorKind::InvalidRequest, codes::USAGE, body.help(help)))
 }

@@ -1,14 +1,12 @@
 //! `quorate init`.
 
-use std::io::{BufRead as _, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 use quorate::init::{ADVISED_OPERATOR, EXAMPLE_TURN, InitOutcome, InitTemplate, WiredTool};
 use quorate::ports::Mode;
-use quorate::{Error, ErrorKind, Quorate};
-use quorate_diagnostics::{Body, codes};
+use quorate::{Error, Quorate};
 
 use crate::exit::{Exit, end};
 use crate::render::Format;
@@ -34,9 +32,9 @@ enum InitCommand {
     },
     /// A commented ASSEMBLY.md, a persona for each of its members and an example to convene them on
     Assembly {
-        /// How its members decide; without it the terminal asks, and without a terminal it is voting
-        #[arg(long, value_name = "MODE", value_parser = mode)]
-        mode: Option<Mode>,
+        /// How its members decide: advisory, voting, peer or hierarchy
+        #[arg(long, value_name = "MODE", value_parser = mode, default_value = "voting")]
+        mode: Mode,
         #[command(flatten)]
         named: NamedArguments,
     },
@@ -66,9 +64,9 @@ enum InitCommand {
 
 #[derive(Debug, Args)]
 struct NamedArguments {
-    /// Its name, in kebab case; without it the terminal asks, and without a terminal it has a name of its kind
-    #[arg(long, value_name = "NAME")]
-    name: Option<String>,
+    /// Its name, in kebab case
+    #[arg(long, value_name = "NAME", default_value = "example")]
+    name: String,
     /// The directory of the workspace to write into
     #[arg(value_name = "DIR", default_value = ".")]
     dir: PathBuf,
@@ -88,11 +86,7 @@ pub(super) fn run(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) 
     let manifest = |template, named| manifest(template, named, quorate, terminal);
     let written = match arguments.command {
         InitCommand::Council { dir } => council(&dir, quorate, terminal),
-        InitCommand::Assembly { mode: given, named } => {
-            let asked = || mode(&ask("mode (advisory, voting, peer, hierarchy)", Mode::Voting.as_str()));
-            let mode = given.map_or_else(asked, Ok).map_err(|why| usage(&why));
-            mode.and_then(|mode| manifest(InitTemplate::Assembly(mode), named))
-        }
+        InitCommand::Assembly { mode, named } => manifest(InitTemplate::Assembly(mode), named),
         InitCommand::Persona(named) => manifest(InitTemplate::Persona, named),
         InitCommand::Playbook(named) => manifest(InitTemplate::Playbook, named),
         InitCommand::Runtime(named) => manifest(InitTemplate::Runtime, named),
@@ -155,8 +149,7 @@ fn manifest(
     quorate: &Quorate,
     terminal: &Terminal,
 ) -> Result<(), Error> {
-    let name = named.name.unwrap_or_else(|| ask("name, in kebab case", template.default_name()));
-    let written = quorate.init_manifest(&named.dir, template, &name)?;
+    let written = quorate.init_manifest(&named.dir, template, &named.name)?;
     print(&written, "exists and is used unchanged", quorate, terminal);
     if matches!(template, InitTemplate::Assembly(Mode::Advisory)) {
         let advised = ADVISED_OPERATOR;
@@ -181,21 +174,4 @@ fn manifest(
         terminal.hint(&format!("next: quorate {next}"));
     }
     Ok(())
-}
-
-/// Asks at the terminal; without one, or without an answer, the default counts.
-fn ask(question: &str, default: &str) -> String {
-    let (stdin, mut line) = (std::io::stdin(), String::new());
-    if stdin.is_terminal() {
-        anstream::eprint!("{question} [{default}]: ");
-        // An answer that cannot be read is none.
-        let _ = stdin.lock().read_line(&mut line);
-    }
-    let answer = line.trim();
-    if answer.is_empty() { default } else { answer }.to_owned()
-}
-
-fn usage(message: &str) -> Error {
-    let body = Body::new(message).help("run `quorate init --help` for examples");
-    Error::new(ErrorKind::InvalidRequest, codes::USAGE, body)
 }

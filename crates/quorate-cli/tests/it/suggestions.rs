@@ -151,7 +151,7 @@ fn init_ends_with_a_command_that_gives_a_result_on_the_files_that_it_wrote() {
         (&["wiring", "gitlab"], &[0], "council.yaml"),
         (&["wiring", "pre-commit"], &[0], "council.yaml"),
     ] {
-        // Nothing asks at a terminal here, and the directory's name needs quotes.
+        // The directory's name needs quotes.
         for dir in [".", "it's new"] {
             let place = TestDir::new();
             let written = place.run(&[&["init"], arguments, &[dir]].concat()).assert_code(0);
@@ -181,15 +181,15 @@ fn init_ends_with_a_command_that_gives_a_result_on_the_files_that_it_wrote() {
 #[test]
 fn a_name_without_its_folder_is_enough() {
     let place = TestDir::new();
-    for arguments in [&["assembly"][..], &["persona"], &["playbook"], &["runtime"]] {
-        place.run(&[&["init"], arguments].concat()).assert_code(0);
-    }
-    for name in ["board", "reviewer", "plain-words", "newsroom"] {
-        place.run(&["check", name]).assert_code(0);
+    for (kind, name) in
+        [("assembly", "board"), ("persona", "ciso"), ("playbook", "plain-words"), ("runtime", "support")]
+    {
+        place.run(&["init", kind, "--name", name]).assert_code(0);
+        place.run(&["check", name]).assert_code(0).assert_stdout_contains("0 refusals");
     }
     place.run(&["check", "nothing"]).assert_code(4);
     place.run(&["resolve", "board"]).assert_code(0);
-    place.run(&["say", "newsroom", "The meeting moved to Tuesday."]).assert_code(0);
-    place.run(&["log", "newsroom"]).assert_code(0).assert_stdout_contains("moved to Tuesday");
+    place.run(&["say", "support", "The meeting moved to Tuesday."]).assert_code(0);
+    place.run(&["log", "support"]).assert_code(0).assert_stdout_contains("moved to Tuesday");
     place.run(&["run", "nothing"]).assert_code(4);
 }
