@@ -123,6 +123,10 @@ impl ServerState {
 #[derive(Clone)]
 struct Connection(Arc<ServerState>);
 
+type Context = RequestContext<RoleServer>;
+type Page = Option<PaginatedRequestParams>;
+type Answer<T> = Result<T, ErrorData>;
+
 impl ServerHandler for Connection {
     fn get_info(&self) -> ServerConfig {
         let mut info = ServerConfig::new(
@@ -138,11 +142,7 @@ impl ServerHandler for Connection {
         info
     }
 
-    async fn list_tools(
-        &self,
-        _request: Option<PaginatedRequestParams>,
-        context: RequestContext<RoleServer>,
-    ) -> Result<ListToolsResult, ErrorData> {
+    async fn list_tools(&self, _: Page, context: Context) -> Answer<ListToolsResult> {
         let has_cards = card::is_rendered(&context);
         let about = |tool: &ToolEntry| {
             let mut about = tool.about.clone();
@@ -157,11 +157,7 @@ impl ServerHandler for Connection {
         self.0.tools.iter().find(|tool| tool.name == name).map(|tool| tool.about.clone())
     }
 
-    async fn call_tool(
-        &self,
-        request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> Result<CallToolResponse, ErrorData> {
+    async fn call_tool(&self, request: CallToolRequestParams, context: Context) -> Answer<CallToolResponse> {
         let state = &self.0;
         let has_cards = card::is_rendered(&context);
         let named = |tool: &&ToolEntry| tool.name == request.name && tool.is_offered(has_cards);
@@ -180,77 +176,45 @@ impl ServerHandler for Connection {
         Ok(result.into())
     }
 
-    async fn list_resources(
-        &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<ListResourcesResult, ErrorData> {
+    async fn list_resources(&self, _: Page, _: Context) -> Answer<ListResourcesResult> {
         Ok(ListResourcesResult::with_all_items(resources::list(&self.0).await))
     }
 
-    async fn list_resource_templates(
-        &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+    async fn list_resource_templates(&self, _: Page, _: Context) -> Answer<ListResourceTemplatesResult> {
         Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
     }
 
     async fn read_resource(
         &self,
         request: ReadResourceRequestParams,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<ReadResourceResponse, ErrorData> {
+        _: Context,
+    ) -> Answer<ReadResourceResponse> {
         let contents = resources::read(&self.0, &request.uri).await?;
         Ok(ReadResourceResult::new(vec![contents]).into())
     }
 
-    async fn list_prompts(
-        &self,
-        _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<ListPromptsResult, ErrorData> {
+    async fn list_prompts(&self, _: Page, _: Context) -> Answer<ListPromptsResult> {
         Ok(ListPromptsResult::with_all_items(prompts::list(&self.0)))
     }
 
-    async fn get_prompt(
-        &self,
-        request: GetPromptRequestParams,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<GetPromptResponse, ErrorData> {
+    async fn get_prompt(&self, request: GetPromptRequestParams, _: Context) -> Answer<GetPromptResponse> {
         Ok(prompts::get(&self.0, request).await?.into())
     }
 
-    async fn get_task(
-        &self,
-        request: GetTaskParams,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<GetTaskResult, ErrorData> {
+    async fn get_task(&self, request: GetTaskParams, _: Context) -> Answer<GetTaskResult> {
         Ok(GetTaskResult::new(self.0.tasks.get_task(&request.task_id)?))
     }
 
-    async fn update_task(
-        &self,
-        request: UpdateTaskParams,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
+    async fn update_task(&self, request: UpdateTaskParams, _: Context) -> Answer<()> {
         self.0.tasks.update_task(&request.task_id, request.input_responses)
     }
 
-    async fn cancel_task(
-        &self,
-        request: CancelTaskParams,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<(), ErrorData> {
+    async fn cancel_task(&self, request: CancelTaskParams, _: Context) -> Answer<()> {
         self.0.tasks.cancel_task(&request.task_id)
     }
 
     /// The library passes a request whose parameters it cannot parse as an unknown one.
-    async fn on_custom_request(
-        &self,
-        request: CustomRequest,
-        _context: RequestContext<RoleServer>,
-    ) -> Result<CustomResult, ErrorData> {
+    async fn on_custom_request(&self, request: CustomRequest, _: Context) -> Answer<CustomResult> {
         let CustomRequest { method, .. } = request;
         Err(match method.as_str() {
             "tools/call" => ErrorData::invalid_params(
