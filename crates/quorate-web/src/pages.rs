@@ -148,11 +148,13 @@ fn query<Q: DeserializeOwned>(text: &str) -> Result<Q, Failure> {
 struct RefusedPage<'a> {
     status: StatusCode,
     problem: &'a Problem,
+    style: String,
 }
 
 /// The failure as a page.
 pub(crate) fn refused(failure: &Failure) -> Response {
-    let page = RefusedPage { status: failure.status, problem: &failure.problem };
+    let style = assets::url("style.css");
+    let page = RefusedPage { status: failure.status, problem: &failure.problem, style };
     let html = page.render().unwrap_or_else(|_| failure.problem.code.clone());
     html_response(failure.status, html)
 }

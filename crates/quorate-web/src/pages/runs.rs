@@ -37,8 +37,9 @@ struct RunsPage {
     choices: Choices,
     /// The types of the runs.
     types: BTreeSet<String>,
-    /// The verdicts of the last seven days.
+    /// The verdicts of the last seven days, the newest ones if there are too many.
     week: Vec<Bar>,
+    is_week_cut: bool,
     /// The same in words.
     about: String,
     /// The address of the next page.
@@ -80,14 +81,15 @@ async fn page(server: &Arc<Server>, text: &str) -> Result<RunsPage, Failure> {
         true => "All runs".to_owned(),
         false => given.iter().map(|(key, value)| format!("{key} {value}")).collect::<Vec<_>>().join(", "),
     };
-    let (week, about) = match filter.before {
-        None => week(&last_week(server, &filter).await?, server.quorate.now_ms()),
-        Some(_) => Default::default(),
-    };
+    let since = filter.since.clone().filter(|since| !since.is_empty()).or(Some("7d".to_owned()));
+    let recent = Query { since, limit: Some(MAX_WEEK), before: None, ..filter.clone() };
+    let recent = list(server, &recent).await?;
+    let (week, about) = week(&recent.runs, server.quorate.now_ms());
     let rows: Vec<_> = listed.runs.into_iter().map(with_reason).collect();
     Ok(RunsPage {
         selection,
         week,
+        is_week_cut: recent.next.is_some(),
         about,
         has_makers: rows.iter().any(|(run, _)| run.producer.is_some()),
         has_overrides: rows.iter().any(|(run, _)| run.overridden.is_some()),
@@ -105,14 +107,8 @@ async fn page(server: &Arc<Server>, text: &str) -> Result<RunsPage, Failure> {
     })
 }
 
-/// The most runs of the strip.
-const MAX_WEEK: u32 = 1_000;
-
-/// The runs of the last seven days that fit a filter; those of a shorter time if that asks for them.
-async fn last_week(server: &Server, filter: &Query) -> Result<Vec<ListedRun>, Failure> {
-    let since = filter.since.clone().filter(|since| !since.is_empty()).or(Some("7d".to_owned()));
-    Ok(list(server, &Query { since, limit: Some(MAX_WEEK), ..filter.clone() }).await?.runs)
-}
+/// The most runs of the strip: the ledger compares each with its records.
+const MAX_WEEK: u32 = 200;
 
 /// A name that fits a row, without its middle if it is long.
 fn middle(name: &str) -> String {
