@@ -89,22 +89,12 @@ pub(super) enum Caller {
 }
 
 impl Caller {
-    /// The request of a call that is no task.
-    fn request(&self) -> Option<&RequestContext<RoleServer>> {
-        match self {
-            Caller::Request(request) => Some(request),
-            Caller::Task(_) => None,
-        }
-    }
-
-    /// Whether its client has cancelled the task.
-    pub(super) fn has_cancelled(&self) -> bool {
-        matches!(self, Caller::Task(task) if task.is_cancel_requested())
-    }
-
     /// The client's name, on one line.
     pub(super) fn client(&self) -> String {
-        let client = self.request().and_then(RequestContext::client_info);
+        let client = match self {
+            Caller::Request(request) => request.client_info(),
+            Caller::Task(_) => None,
+        };
         let name = client.map_or_else(|| "a client without a name".to_owned(), |client| client.name);
         truncate(&escape_invisible(&one_line(&name)), MAX_CLIENT_CHARS)
     }

@@ -164,16 +164,18 @@ impl ServerHandler for Connection {
         let Some(tool) = state.tools.iter().find(named) else {
             return Err(state.unknown_tool(&request.name).error(&state.quorate));
         };
-        let arguments = request.arguments.unwrap_or_default();
+        let (own, call) = (state.clone(), tool.call);
+        let work = |caller: Caller| async move {
+            let mut result = call(&own, request.arguments.unwrap_or_default(), &caller).await?;
+            if has_cards {
+                card::annotate(&own, &mut result).await;
+            }
+            Ok(result)
+        };
         if tool.is_long && tasks::are_known(&context) {
-            return Ok(tasks::start(state, tool.call, arguments, has_cards).into());
+            return Ok(tasks::start(&state.tasks, work).into());
         }
-        let caller = Caller::Request(Box::new(context));
-        let mut result = (tool.call)(state, arguments, &caller).await?;
-        if has_cards {
-            card::annotate(state, &mut result).await;
-        }
-        Ok(result.into())
+        Ok(work(Caller::Request(Box::new(context))).await?.into())
     }
 
     async fn list_resources(&self, _: Page, _: Context) -> Answer<ListResourcesResult> {

@@ -2,17 +2,15 @@
 //! polls it. For other clients the same call is a job, for which `job_poll` waits. The library keeps the tasks, and the work
 //! of each is a job of the server.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use rmcp::RoleServer;
-use rmcp::model::{CreateTaskResult, JsonObject};
+use rmcp::model::CreateTaskResult;
 use rmcp::service::RequestContext;
-use rmcp::task_manager::{TaskExit, TaskOptions};
+use rmcp::task_manager::{TaskExit, TaskManager, TaskOptions};
 
 use crate::conversations::Caller;
-use crate::tool::Call;
-use crate::{ServerState, card};
+use crate::tool::CallResult;
 
 /// How long a task works at most, and how long its result is kept after that.
 pub(super) const MAX_TASK_TIME: Duration = Duration::from_secs(6 * 60 * 60);
@@ -23,26 +21,19 @@ pub(super) fn are_known(request: &RequestContext<RoleServer>) -> bool {
 }
 
 /// Starts a call as a task.
-pub(super) fn start(
-    server: &Arc<ServerState>,
-    call: Call,
-    arguments: JsonObject,
-    has_cards: bool,
-) -> CreateTaskResult {
+pub(super) fn start<W>(tasks: &TaskManager, work: impl FnOnce(Caller) -> W) -> CreateTaskResult
+where
+    W: Future<Output = CallResult> + Send + 'static,
+{
     let options = TaskOptions::new().with_ttl_ms(MAX_TASK_TIME.as_millis() as u64);
-    let own = server.clone();
-    let task = server.tasks.spawn(options, move |task| {
+    CreateTaskResult::new(tasks.spawn(options, |task| {
+        let work = work(Caller::Task(task.clone()));
         Box::pin(async move {
-            let caller = Caller::Task(task);
-            let mut result = call(&own, arguments, &caller).await?;
-            if result.is_error == Some(true) && caller.has_cancelled() {
-                return Err(TaskExit::Cancelled);
+            let result = work.await?;
+            match result.is_error == Some(true) && task.is_cancel_requested() {
+                true => Err(TaskExit::Cancelled),
+                false => Ok(result),
             }
-            if has_cards {
-                card::annotate(&own, &mut result).await;
-            }
-            Ok(result)
         })
-    });
-    CreateTaskResult::new(task)
+    }))
 }
