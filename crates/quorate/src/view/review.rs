@@ -173,7 +173,8 @@ impl Review {
 
     /// The problems of the text by place, those that block first.
     pub fn problems(&self) -> Vec<Problem> {
-        places(self).iter().map(|place| place.problem(self, FULL, usize::MAX)).collect()
+        let density = Density { names: MAX_NAMED, ..FULL };
+        places(self).iter().map(|place| place.problem(self, density, usize::MAX)).collect()
     }
 
     /// The deliberators whose position changed between the rounds.
