@@ -102,7 +102,7 @@ fn the_commands_of_refusals_work_when_they_are_pasted() {
         ("playbook archive nothing", "quorate playbook list"),
         ("explain nothing", "quorate explain"),
         ("models rubric", "quorate models"),
-        ("overlays withdraw nothing --reason r", "quorate overlays list"),
+        ("overlays show nothing", "quorate overlays list"),
         ("init council", "quorate init council DIR"),
         ("hook claude", "quorate init wiring TOOL"),
         ("init assembly --mode vote", ""),

@@ -16,6 +16,7 @@ use super::share::OtherProfiles;
 use super::{
     EditPolicy, FileReport, ProvisionOutcome, ProvisionRequest, not_installed, refuse, refuse_edited,
 };
+use crate::service::disk::shell_quoted;
 use crate::service::error::{Error, ErrorKind};
 
 /// The source of a package, and the time of its installation.
@@ -110,7 +111,7 @@ fn claimed_by_other(others: &[Setup], package: &Package, piece: &PackageFile) ->
         let alone = whole(piece.strategy) || (whole(fact.strategy) && piece.strategy != Strategy::Preserve);
         alone.then(|| {
             Body::new(format!("`{}` has already installed {}", other.slug, piece.dest))
-                .help(format!("run `quorate provision uninstall {}` first", other.slug))
+                .help(format!("run `quorate provision uninstall {}` first", shell_quoted(&other.slug)))
         })
     })
 }
