@@ -562,8 +562,11 @@ def verify_report(html, trusted, signers):
         need(len(embedded) == 1, "it has not one proof")
         proof = unbase64(embedded[0], None, "its proof").decode()
     found = verify_proof(proof, trusted, signers)
-    opened = json.loads(json.loads(proof)["records"][0]["data"] or "{}")
-    inputs = opened.get("inputs")
+    first, *later = json.loads(proof)["records"]
+    # The end of a run restates its first record, whose data reports leave out.
+    ends = [json.loads(one["data"] or "{}") for one in later if json.loads(one["head"])["kind"] == "run.ended"]
+    opened = json.loads(first["data"] or "null") or (ends[-1].get("opened") if ends else None)
+    inputs = opened.get("inputs") if type(opened) is dict else None
     for place, encoded in EMBEDDED_TEXT.findall(html):
         one = inputs[int(place)] if type(inputs) is list and int(place) < len(inputs) else None
         digest = sha256(unbase64(encoded, None, "a text")).hex()
