@@ -72,8 +72,10 @@ fn suggestions() -> Vec<Suggestion> {
         add(&file, &comments.join("\n"), false);
         add(&file, &joined.replace_all(&code.join("\n"), ""), true);
     }
-    for folder in ["docs", "crates/quorate-diagnostics/codes"] {
-        for file in files_below(&root.join(folder), "md") {
+    for (folder, extension) in
+        [("docs", "md"), ("crates/quorate-diagnostics/codes", "md"), ("crates/quorate-cli/src", "txt")]
+    {
+        for file in files_below(&root.join(folder), extension) {
             add(&file, &std::fs::read_to_string(&file).unwrap(), false);
         }
     }
