@@ -8,6 +8,7 @@ use quorate::conversation::{
     ConversationRequest, DEFAULT_SPEAKER, RunRequest, SayRequest, SwarmEvent, SwarmReport, Until,
 };
 use quorate::{Conversation, Error, Outcome, Quorate, Run};
+use quorate_diagnostics::text::shell_quoted;
 
 use super::conversation::{author_rule, text_argument};
 use crate::arguments::{ExecutorArguments, HumanOrJson, PathArguments};
@@ -90,6 +91,9 @@ pub(super) async fn run(arguments: Arguments, quorate: &Quorate, terminal: &Term
 async fn run_manifest(arguments: Arguments, quorate: &Quorate, terminal: &Terminal) -> Result<Exit, Error> {
     let until = arguments.until();
     let options = arguments.answers.options();
+    let executor = options.executor.as_deref().map(shell_quoted);
+    let executor = executor.map_or_else(String::new, |executor| format!(" --executor {executor}"));
+    let again = format!("quorate run {}{executor}", shell_quoted(&arguments.manifest.to_string_lossy()));
     let request = ConversationRequest {
         path: arguments.manifest,
         root: arguments.root,
@@ -130,6 +134,9 @@ async fn run_manifest(arguments: Arguments, quorate: &Quorate, terminal: &Termin
         false => terminal.data(&json_text(&outcome.value)),
     }
     warn(&outcome.warnings, terminal);
+    if outcome.value.interrupted.is_some() {
+        terminal.status(&again);
+    }
     Ok(match (outcome.is_interrupted, outcome.is_complete()) {
         (true, _) => Exit::INTERRUPTED,
         (false, true) => Exit::DONE,

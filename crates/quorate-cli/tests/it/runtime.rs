@@ -260,6 +260,7 @@ fn what_was_said_by_the_time_of_an_interruption_is_kept_and_the_others_are_asked
         .unwrap();
     let ran = finish(child).assert_code(130);
     ran.assert_stderr_contains("interrupted: the next run asks bo again to answer t_");
+    assert!(ran.stderr.lines().last().is_some_and(|line| line.starts_with("quorate run ")), "{}", ran.stderr);
     assert!(ran.stdout.contains("Quick."), "{}", ran.stdout);
     assert_eq!(said(&place), ["user: @Ada, @Bo?", "ada: Quick."]);
     place.write("bo.sh", "echo Slow.\n");

@@ -125,7 +125,7 @@ fn summary(all: &[SweptFile]) -> String {
         (count(&|outcome| matches!(outcome, SweptOutcome::Queued { is_new: false, .. })), "queued before"),
         (count(&|outcome| *outcome == SweptOutcome::AlreadyJudged), "judged before"),
         (count(&|outcome| *outcome == SweptOutcome::NotSampled), "not in the sample"),
-        (count(&|outcome| *outcome == SweptOutcome::TierSkipped), "of an unreviewed tier"),
+        (count(&|outcome| *outcome == SweptOutcome::TierSkipped), "of tier 2, which is not reviewed"),
     ];
     let listed: Vec<String> =
         parts.iter().filter(|(count, _)| *count > 0).map(|(count, text)| format!("{count} {text}")).collect();
@@ -212,7 +212,7 @@ mod tests {
         REVISE  aa.md  3:1 no source for the main claim (+2 more)
         SHIP    a.md
 
-        6 files: 1 SHIP, 1 REVISE, 1 HOLD, 1 failed, 1 judged before, 1 of an unreviewed tier.
+        6 files: 1 SHIP, 1 REVISE, 1 HOLD, 1 failed, 1 judged before, 1 of tier 2, which is not reviewed.
         ");
         let full = report.doc(Extent::Full).text(TextOptions::default());
         assert!(full.contains("post  1     r7k2m9q4xa1bc"), "{full}");
