@@ -233,3 +233,16 @@ async fn load_run(server: &Arc<Server>, run: &str) -> Result<(Recorded, Surround
     let previous = quorate.previous_run(&run).await?.map(|previous| previous.to_string());
     Ok((report, Surroundings { live, is_driven, previous }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_name_keeps_its_beginning_and_its_end() {
+        assert_eq!(middle("draft.md"), "draft.md");
+        let long = middle("minutes-2026-11-27-of-the-board-of-the-sociéty.md");
+        assert_eq!(long, "minutes-2026-11-27-of-the-bo…the-sociéty.md");
+        assert_eq!(middle(&"日".repeat(60)).chars().count(), 43);
+    }
+}
