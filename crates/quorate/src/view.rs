@@ -14,7 +14,7 @@ pub(crate) mod review;
 mod sweep;
 pub mod wording;
 
-pub use doc::{Conclusion, Doc, Entry, Issue, Medium, Problem, Table, Text, Tone};
+pub use doc::{Conclusion, Doc, Entry, Issue, Problem, Table, Text, Tone};
 pub use review::{Move, members};
 pub use sweep::ESTIMATE_NOTE;
 

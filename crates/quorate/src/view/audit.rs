@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::wording::{DASH, amount, digit_groups, dollars, duration};
-use super::{Doc, Medium, Table, Text, Tone};
+use super::{Doc, Table, Text, Tone};
 use crate::service::audit::{AgreementReport, Audit, Deliberator, PairReport, Reviews, SumReport};
 
 /// The verdicts with a column, each with its tone and its character in a bar. Other verdicts of a log are counted
@@ -116,11 +116,7 @@ impl Audit {
     /// The summary, and tables of verdicts, deliberators, their agreement, weeks, producers and costs.
     pub fn doc(&self) -> Doc {
         let mut doc = Doc::new();
-        for medium in [Medium::Markdown, Medium::Html] {
-            let mut title = Doc::new();
-            title.title("Audit of the council");
-            doc.only(medium, title);
-        }
+        doc.title("Audit of the council");
         self.summary().into_iter().for_each(|sentence| doc.line(sentence));
         self.verdicts_by_type(&mut doc);
         let headings = [
@@ -138,9 +134,7 @@ impl Audit {
         let deliberators = Table::new(headings).with_rows(self.deliberators.iter().map(Deliberator::row));
         section(&mut doc, "Deliberators", deliberators, None);
         self.agreement.section(&mut doc);
-        for medium in [Medium::Terminal, Medium::Markdown, Medium::Html] {
-            doc.only(medium, self.verdicts_by_week(medium != Medium::Markdown));
-        }
+        self.verdicts_by_week(&mut doc);
         self.producer_sections(&mut doc);
         self.cost_sections(&mut doc);
         doc
@@ -214,8 +208,7 @@ impl Audit {
         section(doc, "Verdicts by type", table, None);
     }
 
-    fn verdicts_by_week(&self, has_bar: bool) -> Doc {
-        let mut doc = Doc::new();
+    fn verdicts_by_week(&self, doc: &mut Doc) {
         let earlier = self.weeks.len().saturating_sub(MAX_WEEKS);
         let weeks: Vec<(&str, Tally)> = self.weeks[earlier..]
             .iter()
@@ -223,16 +216,14 @@ impl Audit {
             .collect();
         let has_other = weeks.iter().any(|(_, tally)| tally.other > 0);
         let headings = ["week of"].into_iter().chain(Tally::headings(has_other));
-        let mut table = Table::new(headings.chain(has_bar.then_some("mix")));
+        let mut table = Table::new(headings.chain(["mix"]));
         for (week, tally) in weeks {
-            table.row(tally.row(week, has_other).into_iter().chain(has_bar.then(|| tally.bar())));
+            table.row(tally.row(week, has_other).into_iter().chain([tally.bar()]));
         }
         let legend = VERDICTS.map(|(verdict, _, glyph)| format!("{glyph} {verdict}")).join(", ");
-        let title = if has_bar { format!("Drift by week: {legend}") } else { "Drift by week".to_owned() };
         let note = (earlier > 0)
             .then(|| format!("… and {earlier} weeks before: `quorate audit --format json` lists all."));
-        section(&mut doc, &title, table, note);
-        doc
+        section(doc, &format!("Drift by week: {legend}"), table, note);
     }
 
     fn producer_sections(&self, doc: &mut Doc) {
@@ -476,6 +467,7 @@ mod tests {
     #[test]
     fn for_people() {
         insta::assert_snapshot!(audit().doc().text(TextOptions::default()), @"
+        Audit of the council
         13 reviews in council_log.jsonl since 2026-02-25T06:13:20.000Z.
         92 calls, 9.2 a review; 12 min 35 s (58.0 s a review); 48,000 tokens in 4 reviews with known usage
         (12,000 tokens each).
@@ -562,12 +554,12 @@ mod tests {
 
         A pair that shares fewer than 20 decided reviews has no rate.
 
-        ### Drift by week
+        ### Drift by week: █ SHIP, ▓ REVISE, ▒ HOLD, ░ INCOMPLETE
 
-        | week of | reviews | SHIP | REVISE | HOLD | INCOMPLETE |
-        | --- | ---: | ---: | ---: | ---: | ---: |
-        | 2026-03-02 | 7 | 5 (71%) | 0 | 1 (14%) | 1 (14%) |
-        | 2026-03-09 | 6 | 1 (17%) | 4 (67%) | 1 (17%) | 0 |
+        | week of | reviews | SHIP | REVISE | HOLD | INCOMPLETE | mix |
+        | --- | ---: | ---: | ---: | ---: | ---: | ---: |
+        | 2026-03-02 | 7 | 5 (71%) | 0 | 1 (14%) | 1 (14%) | ███████████████▒▒▒░░ |
+        | 2026-03-09 | 6 | 1 (17%) | 4 (67%) | 1 (17%) | 0 | ████▓▓▓▓▓▓▓▓▓▓▓▓▓▒▒▒ |
 
         ### Producers
 
@@ -622,10 +614,10 @@ mod tests {
     #[test]
     fn nothing_to_count() {
         let empty = Counts { log_exists: true, ..Counts::default() };
-        assert_eq!(text(empty), "0 reviews in council_log.jsonl.\n");
+        assert_eq!(text(empty), "Audit of the council\n0 reviews in council_log.jsonl.\n");
         assert_eq!(
             text(Counts::default()),
-            "council_log.jsonl does not exist yet: every review adds a line.\n"
+            "Audit of the council\ncouncil_log.jsonl does not exist yet: every review adds a line.\n"
         );
         let absent = Audit::new(String::new(), &ReviewFilter::default(), Counts::default());
         assert_eq!(json!(absent)["override_rate"], Value::Null);

@@ -19,7 +19,7 @@ use super::review::members;
 use super::wording::{
     KEPT, amount, continuation, cost, duration, grouped, list_limited, minute, status, undecided,
 };
-use super::{Conclusion, Doc, Entry, Extent, Medium, Table, Text, Tone};
+use super::{Conclusion, Doc, Entry, Extent, Table, Text, Tone};
 use crate::service::convene::report::{AssemblyVerdict, Decision, Fragment, Member, Violation};
 
 /// The longest shown title, in characters.
@@ -322,7 +322,7 @@ impl Decision {
             doc.end_section();
             return doc.line(format!("Advice {operators}."));
         }
-        doc.only(Medium::Markdown, diagrams::guidance(self));
+        doc.diagram(diagrams::guidance(self));
         let asked = self.asked();
         let selected = gravest(&asked);
         let row = |member: &&Member| {

@@ -107,17 +107,6 @@ impl From<&String> for Text {
     }
 }
 
-/// A medium that shows documents.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Medium {
-    /// A terminal.
-    Terminal,
-    /// Markdown.
-    Markdown,
-    /// HTML.
-    Html,
-}
-
 /// A table. Columns without a value in any row are left out by [`Table::filled`].
 ///
 /// ```
@@ -268,7 +257,7 @@ enum Block {
     Verbatim { language: &'static str, text: String },
     Tree(Vec<Entry>),
     Fold(Text, Doc),
-    Only(Medium, Box<Block>),
+    Diagram(String),
 }
 
 /// A whole document that ends with its verdict on a terminal, and begins with it elsewhere.
@@ -439,24 +428,15 @@ impl Doc {
         self.0.push(Block::Fold(summary.into(), doc));
     }
 
-    /// Shows the blocks of `doc` in one medium alone.
-    pub fn only(&mut self, medium: Medium, doc: Doc) {
-        self.0.extend(doc.0.into_iter().filter_map(|block| match block {
-            Block::Only(inner, _) if inner != medium => None,
-            block @ Block::Only(..) => Some(block),
-            block => Some(Block::Only(medium, Box::new(block))),
-        }));
+    /// A Mermaid diagram, which only Markdown shows; nothing if it is empty.
+    pub fn diagram(&mut self, text: String) {
+        if !text.is_empty() {
+            self.0.push(Block::Diagram(text));
+        }
     }
 
     /// Appends the blocks of another document.
     pub fn append(&mut self, doc: Doc) {
         self.0.extend(doc.0);
-    }
-    /// The blocks that a medium shows.
-    fn shown_in(&self, medium: Medium) -> impl Iterator<Item = &Block> {
-        self.0.iter().filter_map(move |block| match block {
-            Block::Only(only, block) => (*only == medium).then_some(&**block),
-            block => Some(block),
-        })
     }
 }

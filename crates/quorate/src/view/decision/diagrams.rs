@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 
 use super::Assessment;
 use crate::service::convene::report::{Decision, Member};
-use crate::view::Doc;
 use crate::view::layout::{one_line, truncate};
 use crate::view::wording::amount;
 
@@ -14,12 +13,6 @@ use crate::view::wording::amount;
 pub(super) const MEMBERS: usize = 24;
 
 pub(super) const CLASSES: &str = "  classDef grave fill:#f8d7da,stroke:#b02a37,color:#000\n  classDef fair fill:#fff3cd,stroke:#997404,color:#000\n  classDef calm fill:#e2e3e5,stroke:#6c757d,color:#000\n  classDef gone fill:#ffffff,stroke:#b02a37,color:#000,stroke-dasharray:4\n";
-
-pub(super) fn diagram(text: String) -> Doc {
-    let mut doc = Doc::new();
-    doc.verbatim("mermaid", text);
-    doc
-}
 
 pub(super) fn class(severity: u64) -> &'static str {
     match severity {
@@ -30,11 +23,11 @@ pub(super) fn class(severity: u64) -> &'static str {
 }
 
 /// The rules, and the fragments that they made of members' advice.
-pub(super) fn guidance(decision: &Decision) -> Doc {
+pub(super) fn guidance(decision: &Decision) -> String {
     let asked = decision.asked();
     let number = asked.len();
     if asked.is_empty() {
-        return Doc::new();
+        return String::new();
     }
     let mut flow = "flowchart LR\n".to_owned();
     let emits = |id: &str| decision.fragments.iter().flatten().any(|fragment| fragment.member == id);
@@ -66,7 +59,7 @@ pub(super) fn guidance(decision: &Decision) -> Doc {
         let _ = writeln!(flow, "  x{at}([\"{text}\"]):::gone\n  m{member} -.-x x{at}");
     }
     add_rest(&mut flow, number - drawn.len(), "more member");
-    diagram(flow + CLASSES)
+    flow + CLASSES
 }
 
 /// Adds a node with the number of members that are not drawn.

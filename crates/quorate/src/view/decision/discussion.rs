@@ -11,7 +11,7 @@ use super::{NAMED, SCREEN_ENTRIES, SCREEN_TEXT, TEXT, diagrams, names, round_of}
 use crate::service::convene::report::{Consultation, Decision, Message};
 use crate::view::layout::truncate;
 use crate::view::wording::{amount, grouped, status};
-use crate::view::{Doc, Entry, Extent, Medium, Text, Tone};
+use crate::view::{Doc, Entry, Extent, Text, Tone};
 
 /// The most messages shown.
 const MESSAGES: usize = 150;
@@ -66,7 +66,7 @@ impl Decision {
             }
             Extent::Full => (MESSAGES, TEXT),
         };
-        doc.only(Medium::Markdown, sequence_diagram(self, &rounds));
+        doc.diagram(sequence_diagram(self, &rounds));
         for (at, round) in rounds.iter().enumerate() {
             if remaining == 0 {
                 let messages = rounds[at..].iter().map(|later| later.turns.len()).sum::<usize>();
@@ -233,9 +233,9 @@ fn addressees(to: Option<&Json>) -> Option<Vec<String>> {
 const DRAWN_MESSAGES: usize = 80;
 
 /// Who spoke to whom in each round, as a sequence diagram.
-fn sequence_diagram(decision: &Decision, rounds: &[Round<'_>]) -> Doc {
+fn sequence_diagram(decision: &Decision, rounds: &[Round<'_>]) -> String {
     if rounds.iter().all(|round| round.turns.is_empty()) {
-        return Doc::new();
+        return String::new();
     }
     let spoke = |id: &str| rounds.iter().any(|round| round.turns.iter().any(|turn| turn.from == id));
     let mut out = "sequenceDiagram\n".to_owned();
@@ -275,5 +275,5 @@ fn sequence_diagram(decision: &Decision, rounds: &[Round<'_>]) -> Doc {
     if all > drawn {
         let _ = writeln!(out, "  Note over all: and {}", amount((all - drawn) as u64, "more message"));
     }
-    diagrams::diagram(out)
+    out
 }

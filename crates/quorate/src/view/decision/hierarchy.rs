@@ -9,7 +9,7 @@ use quorate_kernel::record::Status;
 use super::{Assessment, diagrams, last_status, names, severity_text};
 use crate::service::convene::report::{Decision, Member, Node};
 use crate::view::wording::amount;
-use crate::view::{Doc, Entry, Medium, Text, Tone};
+use crate::view::{Doc, Entry, Text, Tone};
 
 /// The most members shown.
 const MEMBERS: usize = 150;
@@ -49,7 +49,7 @@ pub(super) fn root(decision: &Decision) -> Doc {
 pub(super) fn doc(decision: &Decision) -> Doc {
     let mut doc = root(decision);
     let forest = Forest::of(decision);
-    doc.only(Medium::Markdown, tree_diagram(&forest));
+    doc.diagram(tree_diagram(&forest));
     let mut drawing = Drawing { forest: &forest, shown: 0, folded: 0, later: VecDeque::new() };
     if !forest.roots.is_empty() {
         doc.heading("Tree");
@@ -282,9 +282,9 @@ impl<'r> Forest<'r> {
 const NODES: usize = 60;
 
 /// The tree, from the root down as far as it can be drawn; arrows point upwards.
-fn tree_diagram(forest: &Forest<'_>) -> Doc {
+fn tree_diagram(forest: &Forest<'_>) -> String {
     if forest.tree_nodes.is_empty() {
-        return Doc::new();
+        return String::new();
     }
     let mut open: VecDeque<(Option<usize>, usize)> = forest.roots.iter().map(|root| (None, *root)).collect();
     let mut flow = "flowchart BT\n".to_owned();
@@ -316,5 +316,5 @@ fn tree_diagram(forest: &Forest<'_>) -> Doc {
         open.extend(tree_node.children.iter().map(|child| (Some(at), *child)));
     }
     diagrams::add_rest(&mut flow, forest.tree_nodes.len() - drawn, "more node");
-    diagrams::diagram(flow + diagrams::CLASSES)
+    flow + diagrams::CLASSES
 }

@@ -9,7 +9,7 @@ use super::{REASON, ROWS, TEXT, diagrams, last_status, rules};
 use crate::service::convene::report::{CountedVote, Decision, Member, VoteCount};
 use crate::view::layout::truncate;
 use crate::view::wording::amount;
-use crate::view::{Doc, Extent, Medium, Table, Text, Tone};
+use crate::view::{Doc, Extent, Table, Text, Tone};
 
 /// The most votes on one screen.
 const SCREEN_VOTES: usize = 16;
@@ -31,7 +31,7 @@ impl Decision {
             let row = |side: Side| [Text::toned(side.tone, side.word), side.text.into()];
             doc.table(Table::new(["side", "weight"]).with_rows(sides(count).into_iter().map(row)));
             doc.line(self.ratio(count));
-            doc.only(Medium::Markdown, diagrams_of(self, count));
+            add_diagrams(doc, self, count);
         }
         let selected = select_votes(&count.votes, if is_full { ROWS } else { SCREEN_VOTES });
         let row = |vote: &&CountedVote| {
@@ -160,18 +160,15 @@ fn vote_text(vote: &str) -> Text {
 }
 
 /// The weights of a vote, and the rules that it passed through.
-fn diagrams_of(decision: &Decision, count: &VoteCount) -> Doc {
-    if total_weight(count) <= 0.0 {
-        return Doc::new();
-    }
+fn add_diagrams(doc: &mut Doc, decision: &Decision, count: &VoteCount) {
     let mut pie = "pie showData title Weights\n".to_owned();
     for side in sides(count).into_iter().filter(|side| side.weight > 0.0) {
         let _ = writeln!(pie, "  \"{}\" : {}", side.word, side.weight);
     }
-    let mut doc = diagrams::diagram(pie);
+    doc.diagram(pie);
     let summaries = rules::summaries(decision);
     if summaries.is_empty() {
-        return doc;
+        return;
     }
     let mut flow = format!("flowchart TD\n  v[\"{}\"]\n", amount(count.votes.len() as u64, "vote"));
     let mut from = "v".to_owned();
@@ -185,6 +182,5 @@ fn diagrams_of(decision: &Decision, count: &VoteCount) -> Doc {
             break;
         }
     }
-    doc.append(diagrams::diagram(flow + diagrams::CLASSES));
-    doc
+    doc.diagram(flow + diagrams::CLASSES);
 }

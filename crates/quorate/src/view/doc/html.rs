@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use quorate_diagnostics::invisible::escape_invisible_except;
 
-use super::{Block, Doc, Entry, Medium, Problem, Table, Text, Tone};
+use super::{Block, Doc, Entry, Problem, Table, Text, Tone};
 
 impl Text {
     pub(super) fn html(&self) -> String {
@@ -56,7 +56,7 @@ impl Doc {
     /// The document as the content of an HTML element.
     pub fn html(&self) -> String {
         let mut out = String::new();
-        for block in self.shown_in(Medium::Html) {
+        for block in &self.0 {
             let _ = match block {
                 Block::Title(text) => writeln!(out, "<h1>{}</h1>", text.html()),
                 Block::Heading(text) => writeln!(out, "<h2>{}</h2>", text.html()),
@@ -86,7 +86,7 @@ impl Doc {
                     writeln!(out, "<ul class=\"tree\">{}</ul>", html_entries(entries))
                 }
                 Block::Conclusion(conclusion) => write!(out, "{}", conclusion.document().html()),
-                Block::Section { .. } | Block::Only(..) => Ok(()),
+                Block::Section { .. } | Block::Diagram(_) => Ok(()),
             };
         }
         out

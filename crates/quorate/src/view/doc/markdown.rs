@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::super::markdown;
-use super::{Block, Doc, Entry, Medium, Piece, Problem, Table, Text, Tone, layout, spaced};
+use super::{Block, Doc, Entry, Piece, Problem, Table, Text, Tone, layout, spaced};
 
 impl Text {
     fn markdown(&self) -> String {
@@ -57,7 +57,7 @@ impl Doc {
     fn markdown_blocks(&self, indent: &str) -> String {
         let mut out = String::new();
         let mut before: Option<&Block> = None;
-        for block in self.shown_in(Medium::Markdown).filter(|block| !matches!(block, Block::Section { .. })) {
+        for block in self.0.iter().filter(|block| !matches!(block, Block::Section { .. })) {
             // Lines are paragraphs: Markdown would join them.
             if before.is_some() {
                 out.push('\n');
@@ -107,7 +107,8 @@ impl Doc {
                     markdown_tree(entries, 0, &mut list);
                     list
                 }
-                Block::Section { .. } | Block::Only(..) => String::new(),
+                Block::Diagram(text) => markdown::fenced_as("mermaid", text),
+                Block::Section { .. } => String::new(),
             };
             for line in text.lines() {
                 let _ = if line.is_empty() { writeln!(out) } else { writeln!(out, "{indent}{line}") };
@@ -133,7 +134,7 @@ fn markdown_table(table: &Table) -> String {
 fn markdown_tree(entries: &[Entry], depth: usize, out: &mut String) {
     for entry in entries {
         let _ = writeln!(out, "{}- {}", "  ".repeat(depth), entry.line.markdown());
-        for block in entry.body.shown_in(Medium::Markdown) {
+        for block in &entry.body.0 {
             match block {
                 Block::Tree(entries) => markdown_tree(entries, depth + 1, out),
                 block => {

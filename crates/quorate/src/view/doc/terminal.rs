@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use quorate_diagnostics::render::TextOptions;
 
-use super::{Block, Conclusion, Doc, Entry, Medium, Problem, Text, Tone, layout, spaced};
+use super::{Block, Conclusion, Doc, Entry, Problem, Text, Tone, layout, spaced};
 
 /// The lines of a terminal that most readers see at once.
 const SCREEN_LINES: usize = 24;
@@ -86,7 +86,7 @@ impl Doc {
         let width = options.width;
         let mut out = String::new();
         let (mut before, mut inner): (Option<&Block>, usize) = (None, indent);
-        for block in self.shown_in(Medium::Terminal) {
+        for block in &self.0 {
             match block {
                 Block::Section { is_indented } => {
                     inner = if *is_indented { indent + 2 } else { indent };
@@ -94,6 +94,7 @@ impl Doc {
                     before = before.and(Some(block));
                     continue;
                 }
+                Block::Diagram(_) => continue,
                 Block::Heading(_) | Block::Title(_) => inner = indent,
                 _ => {}
             }
@@ -158,7 +159,7 @@ impl Doc {
                     let is_narrow = inner + BRANCH * depth(entries) + layout::MIN_WIDTH > width;
                     tree(entries, &" ".repeat(inner), is_narrow, options, &mut out);
                 }
-                Block::Section { .. } | Block::Only(..) => {}
+                Block::Section { .. } | Block::Diagram(_) => {}
             }
             before = Some(block);
         }
@@ -189,7 +190,7 @@ const BRANCH: usize = 3;
 /// The levels of a tree.
 fn depth(entries: &[Entry]) -> usize {
     let below = |entry: &Entry| {
-        let trees = entry.body.shown_in(Medium::Terminal).map(|block| match block {
+        let trees = entry.body.0.iter().map(|block| match block {
             Block::Tree(entries) => depth(entries),
             _ => 0,
         });
@@ -210,7 +211,7 @@ fn tree(entries: &[Entry], prefix: &str, is_narrow: bool, options: TextOptions, 
         };
         let (first, rest) = (format!("{prefix}{branch}"), format!("{prefix}{rail}"));
         out.push_str(&layout::wrap_prefixed(&first, &rest, &entry.line.marked(), width));
-        for block in entry.body.shown_in(Medium::Terminal) {
+        for block in &entry.body.0 {
             match block {
                 Block::Tree(entries) => {
                     let prefix = if is_narrow { &rest[..rest.len() - 1] } else { &rest };

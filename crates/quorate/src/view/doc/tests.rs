@@ -17,11 +17,7 @@ fn sample() -> Doc {
     let mut table = Table::new(["member", "model", "calls"]).numeric();
     table.row(["skeptic", "", "2"]);
     doc.table(table.filled());
-    doc.only(Medium::Markdown, {
-        let mut only = Doc::new();
-        only.verbatim("mermaid", "graph TD\n");
-        only
-    });
+    doc.diagram("graph TD\n".to_owned());
     doc
 }
 
