@@ -12,6 +12,7 @@ use quorate_adapters::executor::rubric;
 use quorate_manifest::council::CrossRead;
 use quorate_protocol::Json;
 use quorate_protocol::answers::deliberator::{Answer as Position, Finding as Found, Leaning, issues};
+use quorate_protocol::modes::council::FINDINGS_CAP;
 use quorate_protocol::policy::Verdict;
 
 use super::Extent;
@@ -69,6 +70,10 @@ const SPACIOUS: Density =
 const COMPACT: Density = Density { has_lines: false, characters: 160, ..SPACIOUS };
 /// A line for each place, issue and fix.
 const TERSE: Density = Density { characters: 74, ..COMPACT };
+/// For issues without a place, or many notes.
+const FEWER: Density = Density { issues: 7, ..TERSE };
+/// The room for the words around a quote that is not in the text, in characters.
+const QUOTE_FRAME_CHARS: usize = 20;
 
 /// The most lines of a terminal for a number of issues.
 fn max_lines(issues: usize) -> usize {
@@ -103,7 +108,7 @@ impl Review {
             Extent::Screen => {
                 let most = max_lines(count(&places));
                 let body = |density| (most, self.body(&places, density, Doc::new()));
-                [SPACIOUS, COMPACT, TERSE].map(body).into()
+                [SPACIOUS, COMPACT, TERSE, FEWER].map(body).into()
             }
         };
         let mut answers = Doc::new();
@@ -177,17 +182,17 @@ impl Review {
         places(self).iter().map(|place| place.problem(self, density, usize::MAX)).collect()
     }
 
-    /// The deliberators whose position changed between the rounds.
-    pub fn moves(&self) -> Vec<Move> {
+    /// The deliberators whose position changed between the rounds, of its [`positions`](Review::positions).
+    pub fn moves(&self, held: &[Held]) -> Vec<Move> {
         fn found(stance: &Stance) -> impl Iterator<Item = &Found> + Clone {
             stance.read.iter().flat_map(|read| read.findings.iter().flatten())
         }
-        let held = self.positions();
         let moved = |one: &Held| {
             let is_new = |new: &&Found| found(&one.first).all(|own| own.quote != new.quote);
             let new = found(&one.second).filter(is_new);
             let by = |other: &Held| {
-                let read = found(&other.first).filter(|read| new.clone().any(|new| new.quote == read.quote));
+                let read = found(&other.first).take(FINDINGS_CAP);
+                let read = read.filter(|read| new.clone().any(|new| new.quote == read.quote));
                 read.map(|read| (other.id.clone(), one_line(&read.issue))).collect::<Vec<_>>()
             };
             let others = held.iter().filter(|other| other.id != one.id && self.cross_read != CrossRead::None);
@@ -789,7 +794,7 @@ impl<'r> Place<'r> {
             text: review.text.clone().filter(|_| density.has_lines),
             span: self.span.clone(),
             at: self.at,
-            quote: self.quote.clone(),
+            quote: truncate(&self.quote, density.characters - QUOTE_FRAME_CHARS),
             tone: if is_blocking { Tone::Bad } else { Tone::Fair },
             issues: self.points.iter().take(issues).map(issue).collect(),
         }

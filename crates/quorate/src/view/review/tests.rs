@@ -134,6 +134,12 @@ fn outputs_have_limits() {
             assert!(text.contains(issue), "{issue}: {text}");
         }
     }
+    let mut ungrounded = many(10);
+    for finding in &mut ungrounded.findings {
+        (finding.span, finding.line, finding.column) = (None, None, None);
+    }
+    let text = terminal(&ungrounded, Extent::Screen, TextOptions { width: 80, ..TextOptions::default() });
+    assert!(text.lines().count() <= 45 && text.contains("… and 3 more issues"), "{text}");
     let cut = terminal(&many(50), Extent::Screen, TextOptions::default());
     assert!(cut.contains("… and 35 more issues: `quorate show r7k2m9q4xa1bc --full` shows all."), "{cut}");
     assert!(cut.lines().count() <= 60, "{cut}");
