@@ -18,7 +18,7 @@ use crate::{
     Protocol, TimedEvent,
 };
 
-pub use cross_read::TEXT_CAP;
+pub use cross_read::{FINDINGS_CAP, TEXT_CAP};
 
 /// The mode and its version.
 pub const VERSION: &str = "council/4";

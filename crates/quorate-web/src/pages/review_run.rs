@@ -106,7 +106,7 @@ pub(super) fn page(server: &Arc<Server>, report: Review, around: Surroundings) -
         lines,
         has_text: report.text.is_some(),
         problems,
-        moves: report.moves(),
+        moves: report.moves(&positions),
         first_blocks: report.deliberators.iter().filter(|one| one.round1.flag("would_block")).count(),
         positions,
         members: quorate::view::members(report.usage()).html(),

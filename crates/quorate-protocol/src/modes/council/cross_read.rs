@@ -11,7 +11,7 @@ use crate::{Json, Part, PartKind};
 /// The longest string that is passed on, in characters.
 pub const TEXT_CAP: usize = 600;
 /// How many findings of one member are passed on.
-const FINDINGS_CAP: usize = 12;
+pub const FINDINGS_CAP: usize = 12;
 /// How many entries of any other list.
 const LIST_CAP: usize = 8;
 
