@@ -4,6 +4,8 @@
 //! Needs the folder that `scripts/services install mcp-conformance` prints, in `QUORATE_TEST_MCP_CONFORMANCE`; without it
 //! the test prints SKIPPED.
 
+#![expect(clippy::disallowed_methods, reason = "the test finds and starts the runner")]
+
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

@@ -228,12 +228,12 @@ impl Board for CouncilBoard {
     }
 
     fn lasting(&mut self, now: Instant) -> Vec<String> {
-        let mut late: BTreeMap<(&str, Option<Duration>), (Duration, Vec<&str>)> = BTreeMap::new();
+        let mut late: BTreeMap<_, (Duration, Vec<&str>)> = BTreeMap::new();
         for member in self.members.iter_mut().filter(|member| !member.state.is_over()) {
             let is_late = |since: &mut Instant| now.saturating_duration_since(*since) >= LASTING;
             let Some(since) = member.unreported.take_if(is_late) else { continue };
             let limit = (!matches!(member.state, State::Queued)).then_some(member.timeout);
-            let (longest, names) = late.entry((&*member.step, limit)).or_default();
+            let (longest, names) = late.entry((member.step.as_str(), limit)).or_default();
             *longest = now.saturating_duration_since(since).max(*longest);
             names.push(&member.name);
         }

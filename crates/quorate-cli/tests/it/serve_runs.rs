@@ -2,6 +2,7 @@
 //! what deliberators changed.
 
 use std::io::{BufRead as _, BufReader};
+use std::slice;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -267,8 +268,8 @@ fn a_page_says_what_a_reviewer_took_from_whom_as_far_as_the_records_do() {
     let (best, soon) = (finding("the best", "unproven"), finding("soon", "vague"));
     let mut answers = all_ship();
     (answers["r1/evidence"], answers["r2/evidence"]) =
-        (answer(true, &[best.clone()]), answer(true, &[best.clone()]));
-    answers["r1/skeptic"] = answer(false, std::slice::from_ref(&soon));
+        (answer(true, slice::from_ref(&best)), answer(true, slice::from_ref(&best)));
+    answers["r1/skeptic"] = answer(false, slice::from_ref(&soon));
     answers["r2/skeptic"] = answer(true, &[soon, finding("the best", "as evidence says")]);
     answers["r2/skeptic"]["escalations"] = json!(["voice_identity is <b>wrong</b>."]);
     for (cross_read, sentence, is_taken) in [
