@@ -317,7 +317,7 @@ fn an_override_stands_beside_the_verdict() {
     let shown = place
         .run(&["override", &run, "--by", "ada", "--verdict", "hold", "--reason", "legal says no"])
         .assert_code(0);
-    assert!(shown.stdout.starts_with("SHIP") && shown.stdout.contains("legal says no"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("\nSHIP  ") && shown.stdout.contains("legal says no"), "{}", shown.stdout);
     let report = place.run(&["show", &run, "--format", "json"]).assert_code(0).json();
     assert_eq!(report["verdict"], "SHIP");
     assert_eq!(report["override"], json!({"verdict": "HOLD", "reason": "legal says no", "by": "ada"}));

@@ -39,7 +39,7 @@ fn assert_not_woven(place: &TestDir, words: &str) {
         place.run(&arguments).assert_code(0).assert_stderr_contains("history_mutation");
     }
     let doctor = place.run(&["doctor"]).stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    let is_compared = ["the ledger has version", "in the ledger; `quorate check`"];
+    let is_compared = ["the ledger has version", "in the ledger; `quorate check .`"];
     let is_compared = is_compared.iter().any(|words| doctor.contains(words));
     assert!(doctor.contains("bad playbooks") && is_compared, "{doctor}");
 }

@@ -57,7 +57,7 @@ fn pre_commit_commits_what_passes_alone() {
     );
     let refused = git(&["commit", "--message", "A draft"]);
     assert!(
-        !refused.status.success() && said(&refused).contains("HOLD drafts/post.md"),
+        !refused.status.success() && said(&refused).contains("drafts/post.md: HOLD: "),
         "{}",
         said(&refused)
     );

@@ -37,7 +37,8 @@ fn project() -> TestDir {
 #[test]
 fn claude_is_shown_the_brief_of_what_it_wrote() {
     alone("wired::claude_is_shown_the_brief_of_what_it_wrote", |clis| {
-        let shown = |requests: &[String]| requests.iter().any(|text| text.contains("## REVISE"));
+        let shown =
+            |requests: &[String]| requests.iter().any(|text| text.contains("launch_blog_post.md: REVISE: "));
         let place = project();
         assert!(!shown(&claude_writes(&place, clis, &[])));
         // In the project.
