@@ -235,25 +235,32 @@ impl Comparison {
     fn changes(&self) -> Doc {
         let mut doc = Doc::new();
         let Findings { kept, new, gone } = &self.findings;
-        let kept =
-            kept.iter().map(|kept| kept.b.entry(Some(&kept.a.issue).filter(|issue| **issue != kept.b.issue)));
+        let kept = kept.iter().map(|kept| {
+            let before = Some(&kept.a.issue).filter(|issue| **issue != kept.b.issue);
+            kept.b.entry(before.map(|issue| ("before", issue)))
+        });
         let groups = [
             ("Gone", gone.iter().map(|finding| finding.entry(None)).collect::<Vec<_>>()),
-            ("New", new.iter().map(|finding| finding.entry(None)).collect()),
+            (
+                "New",
+                new.iter()
+                    .map(|finding| finding.entry(finding.fix.as_ref().map(|fix| ("fix", fix))))
+                    .collect(),
+            ),
             ("Kept", kept.collect()),
         ];
         for (name, findings) in groups.into_iter().filter(|(_, findings)| !findings.is_empty()) {
             doc.heading(format!("{name} ({})", findings.len()));
             doc.items(findings);
         }
-        if !self.positions.is_empty() {
-            doc.heading("Positions");
+        if self.positions.iter().any(|position| position.changed) {
+            doc.heading("Changed positions");
             let word = |position: &Option<String>| Text::from(position.as_deref().unwrap_or("not asked"));
             let row = |position: &PositionChange| {
-                let changed = if position.changed { Text::strong("changed") } else { Text::default() };
-                [Text::from(&position.member), word(&position.a), word(&position.b), changed]
+                [Text::from(&position.member), word(&position.a), word(&position.b)]
             };
-            doc.table(Table::new(["member", "a", "b", ""]).with_rows(self.positions.iter().map(row)));
+            let changed = self.positions.iter().filter(|position| position.changed);
+            doc.table(Table::new(["member", "a", "b"]).with_rows(changed.map(row)));
         }
         doc.end_section();
         for note in &self.notes {
@@ -264,15 +271,16 @@ impl Comparison {
 }
 
 impl Finding {
-    /// `before` is its earlier wording.
-    fn entry(&self, before: Option<&String>) -> Entry {
-        let line = self.line.map_or_else(String::new, |line| format!(", line {line}"));
-        let quote = if self.quote.is_empty() { String::new() } else { format!(" “{}”", self.quote) };
-        let mut entry = Entry::from(format!("{}{line}:{quote} {}", self.by, self.issue));
-        for (label, text) in [("before", before), ("fix", self.fix.as_ref())] {
-            if let Some(text) = text {
-                entry.body.line(format!("{label}: {text}"));
-            }
+    /// `more` is a labelled text below it: its fix, or its earlier wording. A finding with a line needs no quote.
+    fn entry(&self, more: Option<(&str, &String)>) -> Entry {
+        let place = match self.line {
+            Some(line) => format!(", line {line}:"),
+            None if self.quote.is_empty() => ":".to_owned(),
+            None => format!(": “{}”", self.quote),
+        };
+        let mut entry = Entry::from(format!("{}{place} {}", self.by, self.issue));
+        if let Some((label, text)) = more {
+            entry.body.line(format!("{label}: {text}"));
         }
         entry
     }
@@ -741,7 +749,7 @@ mod tests {
         for shown in [
             "REVISE → SHIP  0 gone, 1 new, 1 kept; the text changed.",
             "New (1)\n  - facts: no source",
-            "Kept (1)\n  - tone, line 3: “q” dull\n    before: old",
+            "Kept (1)\n  - tone, line 3: dull\n    before: old",
             "passes",
         ] {
             assert!(text.contains(shown), "{shown}: {text}");

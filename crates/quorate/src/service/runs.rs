@@ -122,18 +122,8 @@ fn unknown_cursor(cursor: &RunCursor) -> Error {
 /// The longest prefix of an id that is shown.
 const LONG: usize = 13;
 
-const HEADINGS: [&str; 10] = [
-    "run",
-    "opened (UTC)",
-    "verdict",
-    "override",
-    "blocks",
-    "missing",
-    "sealed",
-    "made by",
-    "type",
-    "artifact",
-];
+const HEADINGS: [&str; 9] =
+    ["run", "opened (UTC)", "verdict", "override", "why", "sealed", "made by", "type", "artifact"];
 
 impl RunList {
     /// Whether the row of a run differs from its records (D13).
@@ -173,16 +163,18 @@ impl RunList {
     }
 }
 
-fn row(run: &ListedRun, length: usize) -> [Text; 10] {
-    let count = |names: &[String]| if names.is_empty() { String::new() } else { names.len().to_string() };
+fn row(run: &ListedRun, length: usize) -> [Text; 9] {
+    let blocks = if run.blockers.len() == 1 { "blocks" } else { "block" };
+    let why = [(run.blockers.len(), blocks), (run.missing.len(), "missing")];
+    let why: Vec<String> =
+        why.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect();
     let imported = if run.imported { " (imported)" } else { "" };
     [
         Text::strong(run.run.get(..length).unwrap_or(&run.run)),
         run.opened_minute().into(),
         outcome_word(run.verdict.as_deref()),
         run.overridden.as_deref().map_or_else(Text::default, |word| outcome_word(Some(word))),
-        count(&run.blockers).into(),
-        count(&run.missing).into(),
+        why.join(", ").into(),
         if run.sealed { "" } else { "no" }.into(),
         run.producer.as_deref().unwrap_or_default().into(),
         run.artifact_type.as_str().into(),

@@ -241,13 +241,14 @@ impl Review {
             // The reason names the command.
             None => None,
             Some(Verdict::Incomplete) => continuation(&self.notes).map(str::to_owned),
-            Some(Verdict::Revise | Verdict::Hold) if is_file => {
-                Some(format!("edit {file} and review it again."))
+            Some(Verdict::Revise) if is_file => Some(format!("edit {file} and review it again.")),
+            Some(Verdict::Hold) if is_file => {
+                Some(format!("change what {file} claims, not its wording, and review it again."))
             }
             _ => None,
         };
         next.into_iter().for_each(|next| doc.line(format!("Next: {next}")));
-        if extent == Extent::Screen {
+        if extent == Extent::Screen && self.unjudged.is_none() {
             doc.line(format!("Every answer: `{} --full`", self.show_command()));
         }
         doc

@@ -24,12 +24,7 @@ impl Sweep {
         let mut files: Vec<&SweptFile> = self.files.iter().collect();
         files.sort_by_key(|file| Reverse(urgency(&file.outcome)));
         let rows = files.into_iter().filter_map(|file| row(file, extent));
-        doc.table(match extent {
-            Extent::Screen => Table::new(["", "", ""]).with_rows(rows),
-            Extent::Full => {
-                Table::new(["verdict", "artifact", "why", "type", "tier", "run"]).with_rows(rows).filled()
-            }
-        });
+        doc.table(Table::new([""; 3]).with_rows(rows));
         let by_stand_in =
             |file: &SweptFile| matches!(file.outcome, SweptOutcome::Judged { has_stand_ins: true, .. });
         if self.files.iter().any(by_stand_in) {
@@ -85,7 +80,7 @@ impl Estimate {
     }
 }
 
-fn row(file: &SweptFile, extent: Extent) -> Option<Vec<Text>> {
+fn row(file: &SweptFile, extent: Extent) -> Option<[Text; 3]> {
     let (word, run, why) = match &file.outcome {
         SweptOutcome::Judged { run, verdict, why, has_stand_ins, .. } => {
             let word = Text::toned(Tone::of_word(verdict.as_str()), verdict.as_str());
@@ -101,11 +96,15 @@ fn row(file: &SweptFile, extent: Extent) -> Option<Vec<Text>> {
         }
         SweptOutcome::AlreadyJudged => return None,
     };
-    let mut cells = vec![word, (&file.path).into(), why.into()];
-    if extent == Extent::Full {
-        cells.extend([(&file.artifact_type).into(), file.tier.to_string().into(), run.into()]);
-    }
-    Some(cells)
+    let more = match extent {
+        Extent::Screen => why.to_owned(),
+        Extent::Full => {
+            let kind = format!("{}, tier {}", file.artifact_type, file.tier);
+            let all = [&*kind, run, why].into_iter().filter(|text| !text.is_empty());
+            all.collect::<Vec<_>>().join(" · ")
+        }
+    };
+    Some([word, (&file.path).into(), more.into()])
 }
 
 /// One sentence: the number of files, by result.
@@ -215,7 +214,7 @@ mod tests {
         6 files: 1 SHIP, 1 REVISE, 1 HOLD, 1 failed, 1 judged before, 1 of tier 2, which is not reviewed.
         ");
         let full = report.doc(Extent::Full).text(TextOptions::default());
-        assert!(full.contains("post  1     r7k2m9q4xa1bc"), "{full}");
+        assert!(full.contains("post, tier 1 · r7k2m9q4xa1bc"), "{full}");
         assert!(full.contains("skipped  c.md") && !full.contains("d.md"), "{full}");
         insta::assert_snapshot!(Sweep::default().doc(Extent::Screen).text(TextOptions::default()), @"0 files.");
         let object = report.to_json();
