@@ -85,7 +85,9 @@ fn a_review_names_its_council_and_its_ledger() {
     place.write("work/draft.md", SHIPS);
     std::fs::create_dir_all(place.path("elsewhere")).unwrap();
     let shown = place.run(&["review", "work/draft.md"]).assert_code(0).stdout;
-    assert!(shown.contains("council   work/council.yaml; ledger work/.quorate/ledger.db"), "{shown}");
+    let full = ["show", "latest", "--full", "--ledger", "work/.quorate/ledger.db"];
+    let full = place.run(&full).assert_code(0).stdout;
+    assert!(full.contains(" work/council.yaml; ledger work/.quorate/ledger.db"), "{full}");
     let how = shown.split('`').find(|one| one.starts_with("quorate show ")).expect("how to see more");
     let how = how.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(how.contains("--ledger work/.quorate/ledger.db"), "{how}");

@@ -223,7 +223,7 @@ fn a_wrong_flag_is_64_and_never_a_verdict() {
         &["review"][..],
         &["review", "-", "-"],
         &["review", "draft.md", "--polcy", "seed"],
-        &["review", "draft.md", "--policy", "lenient"],
+        &["review", "draft.md", "--policy", "mild"],
         &["review", "draft.md", "--tier", "0"],
         &["review", "draft.md", "--tier", "4"],
         &["review", "draft.md", "--format", "xml"],
