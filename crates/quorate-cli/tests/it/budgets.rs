@@ -87,7 +87,7 @@ fn a_run_that_is_out_of_time_says_what_gives_it_more() {
     let place = workspace(&model, "wall = \"1s\"");
     let review = place.run(&REVIEW).assert_code(3);
     let said = review.stdout.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("raise it in quorate.toml, then `quorate resume"), "{said}");
+    assert!(said.contains("Next: the time of this run is spent, so raise `budget.wall` in quorate.toml; then `quorate resume"), "{said}");
     let raised = place.read("quorate.toml").replace("wall = \"1s\"", "wall = \"60s\"");
     place.write("quorate.toml", raised);
     place.run(&["resume", "latest"]).assert_code(0);

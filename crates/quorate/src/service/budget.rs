@@ -85,8 +85,8 @@ pub(crate) fn resume_note(wall: Option<Duration>, history: &History, resume: &st
     let has_calls = recorded(&history.opened).calls.is_none_or(|cap| history.calls < cap);
     match wall.is_some() && has_calls && history.consultations().any(without_reason) {
         true => format!(
-            "Everything answered so far is kept, and the time of this run (`budget.wall`) is spent: raise it in quorate.toml, \
-             then `{command}` asks again only for what is missing."
+            "Everything answered so far is kept: the time of this run is spent, so raise `budget.wall` in quorate.toml; then \
+             `{command}` asks again only for what is missing."
         ),
         false => {
             format!("Everything answered so far is kept: `{command}` asks again only for what is missing.")
