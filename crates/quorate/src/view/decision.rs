@@ -92,6 +92,9 @@ impl Decision {
             doc.append(members(self.usage()));
         }
         doc.end_section();
+        if let Some(risk) = self.risk_text().filter(|_| !is_full) {
+            doc.line(Text::from("Risk: ").and(risk));
+        }
         for violation in &self.violations {
             let refused = format!("Refused: {} {}", refused_candidate(violation), refusal(violation));
             doc.line(truncate(&refused, REASON));
@@ -313,7 +316,9 @@ impl Decision {
         let fragments = self.fragments.as_deref().unwrap_or_default();
         let most = if extent == Extent::Full { ROWS } else { SCREEN_ENTRIES };
         if !fragments.is_empty() {
-            doc.heading(format!("Guidance: {}", amount(fragments.len() as u64, "fragment")));
+            if extent == Extent::Full {
+                doc.heading(format!("Guidance: {}", amount(fragments.len() as u64, "fragment")));
+            }
             doc.numbered(fragments.iter().take(most).map(|fragment| self.fragment_entry(fragment, extent)));
             self.add_more(doc, fragments.len().saturating_sub(most), "more fragment");
         }
@@ -351,10 +356,10 @@ impl Decision {
 
     fn fragment_entry(&self, fragment: &Fragment, extent: Extent) -> Entry {
         let member = self.member(&fragment.member);
-        let role = member.map_or_else(String::new, |member| format!(", {}", member.role));
-        let line = Text::strong(&fragment.member)
-            .and(format!("{role}  severity "))
-            .and(severity_text(fragment.severity));
+        let role = member.filter(|_| extent == Extent::Full);
+        let role = role.map_or_else(String::new, |member| format!(", {}", member.role));
+        let line = Text::strong(&fragment.member).and(role).and("  ").and("severity ");
+        let line = line.and(severity_text(fragment.severity));
         let mut body = Doc::new();
         if extent == Extent::Screen {
             body.passage(truncate(&fragment.text, SCREEN_TEXT));
