@@ -390,7 +390,7 @@ fn a_page_offers_the_configured_executors_and_no_other_can_be_asked_for() {
     assembly::write(&place, "voting", &[("ada", "")], "");
     place.write(
         "quorate.toml",
-        "[executors.mine]\ncommand = [\"touch\", \"ran\"]\n[executors.replayed]\nkind = \"cassette\"\ndir = \"tapes\"\n",
+        "[executors.mine]\ncommand = \"touch\"\nargs = [\"ran\"]\n[executors.replayed]\nkind = \"cassette\"\ndir = \"tapes\"\n",
     );
     place.write("assemblies/board/ASSEMBLY.md", "");
     place.write("assemblies/notes.md", "");
@@ -429,7 +429,8 @@ fn a_page_offers_the_configured_executors_and_no_other_can_be_asked_for() {
 
 #[test]
 fn no_link_of_the_menu_is_missing_in_a_new_workspace() {
-    let served = Served::start(&TestDir::new(), &[]);
+    let place = TestDir::new();
+    let served = Served::start(&place, &[]);
     for path in ["/", "/talks", "/playbooks", "/audit", "/ledger", "/verify", "/compare"] {
         assert_eq!(served.get(path).status, 200, "{path}");
     }
