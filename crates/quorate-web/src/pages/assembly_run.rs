@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use askama::Template;
 use quorate::convene::{
-    AssemblyVerdict, Consultation, Decision, Fragment, Member, Message, Needed, Node, Objection, Violation,
+    AssemblyVerdict, Consultation, CountedVote, Decision, Fragment, Member, Message, Needed, Node, Objection,
+    Violation,
 };
 
 use super::Frame;
@@ -49,11 +50,14 @@ pub(super) struct AssemblyPage {
 }
 
 impl AssemblyPage {
-    /// Why a member votes as it does, in its words; a reason that touches a locked trait is withheld (V6).
-    fn reason(&self, member: &str) -> &str {
-        let votes = self.decision.decision.iter().flat_map(|decision| &decision.votes);
-        let withheld = votes.filter(|vote| vote.member == member).find_map(|vote| vote.withheld.as_deref());
-        withheld.unwrap_or_else(|| self.answered(member, "rationale"))
+    /// Why a member votes as it does, in its words, or why it does not; a reason that touches a locked trait is withheld (V6).
+    fn reason(&self, vote: &CountedVote) -> String {
+        let last = self.member(&vote.member).and_then(|member| member.consultations.last());
+        match &vote.withheld {
+            Some(withheld) => withheld.clone(),
+            None if matches!(&*vote.vote, "missing" | "cancelled") => last.map(said).unwrap_or_default(),
+            None => self.answered(&vote.member, "rationale").to_owned(),
+        }
     }
 
     fn member(&self, id: &str) -> Option<&Member> {

@@ -24,6 +24,8 @@ pub(super) struct ReviewPage {
     /// The reason of the verdict in plain words.
     answer: String,
     live: Option<LiveView>,
+    /// Whether a process works on it.
+    is_driven: bool,
     previous: Option<String>,
     facts: Vec<(&'static str, String)>,
     opened: String,
@@ -92,6 +94,7 @@ pub(super) fn page(server: &Arc<Server>, report: Review, around: Surroundings) -
         mark: Mark::of((word != "OPEN").then_some(word)),
         answer: report.answer(),
         live: around.live,
+        is_driven: around.is_driven,
         previous: around.previous,
         facts: facts(&report),
         opened: minute(report.opened_ms),
@@ -149,7 +152,6 @@ fn facts(report: &Review) -> Vec<(&'static str, String)> {
     let mut facts = vec![
         ("Type", plain(&report.artifact_type)),
         ("Tier", report.tier.to_string()),
-        ("Decided by", report.rule.clone()),
         ("Executor", report.executor.clone()),
         ("Calls", report.spent.calls.to_string()),
         ("Time", duration(report.spent.took)),
