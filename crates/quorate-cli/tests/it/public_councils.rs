@@ -386,7 +386,8 @@ fn an_open_run_whose_draft_changed_is_closed_as_superseded() {
         [("draft.md".to_owned(), "SUPERSEDED".to_owned())]
     );
     let shown = place.run(&["show", &open, "--full"]).assert_code(0).stdout;
-    assert!(shown.starts_with("SUPERSEDED") && !shown.contains("resume"), "{shown}");
+    let is_verdict = |line: &str| line.starts_with("SUPERSEDED");
+    assert!(shown.lines().any(is_verdict) && !shown.contains("resume"), "{shown}");
     place.run(&["resume", &open]).assert_code(5).assert_stderr_contains("SUPERSEDED");
     place.run(&["replay", &open]).assert_code(0);
     place.run(&["ledger", "verify"]).assert_code(0);
