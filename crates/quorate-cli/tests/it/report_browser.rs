@@ -137,7 +137,7 @@ fn an_edit_of_a_report_is_refused_or_has_no_effect() {
             }
             Effect::Unchecked => {
                 assert!(stand.starts_with("Proof: not checked yet"), "{what}: {stand}");
-                assert!(drawn.is_empty() && !text(seen, "page").contains("REVISE</span>"), "{what}: {drawn}");
+                assert!(drawn.is_empty() && !text(seen, "shown").contains("REVISE"), "{what}: {seen}");
             }
             Effect::Outside => {}
         }

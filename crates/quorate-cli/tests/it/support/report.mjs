@@ -1,6 +1,6 @@
 // Opens report files in Chromium and says what a reader would see: one line of JSON for each. Arguments: the folder with
 // playwright-core and axe-core, then as JSON {files, shots}; of a file {path, keys, themes}: each of `keys` is entered in turn,
-// and changes the mark; axe judges the page in `themes`.
+// and changes the mark; axe judges the page in `themes`. Without themes nothing is judged but what the page shows.
 import {basename} from "node:path";
 import {pathToFileURL} from "node:url";
 import {foreign, judge, launch, openPages, overflow} from "./page.mjs";
@@ -32,14 +32,19 @@ for (const {path, keys, themes} of files) {
   said.stand = await stand(strict);
   said.title = await strict.title();
   said.drawn = await drawn(strict);
+  said.shown = await strict.locator("body").innerText();
   said.page = await strict.evaluate(() => {
     const sheets = document.adoptedStyleSheets.map((sheet) => sheet.cssRules.length);
     return [document.documentElement.outerHTML, sheets, document.styleSheets.length].join("\n");
   });
+  said.stays = strict.url() === url;
+  if (themes.length === 0) {
+    console.log(JSON.stringify(said));
+    continue;
+  }
   said.secure = await strict.evaluate(() => isSecureContext);
   said.foreign = await foreign(strict, ", main svg svg");
   said.overflow = await overflow(strict);
-  said.stays = strict.url() === url;
   for (const key of keys) {
     const before = (await stand(strict))[0];
     await strict.locator("#key").fill(key);
