@@ -328,6 +328,7 @@ fn an_executor_or_a_model_in_the_council_needs_trust_as_in_an_assembly() {
         let code = if act.is_some() { 5 } else { 3 };
         let ran = run(&review).assert_code(code);
         assert_eq!(ran.stderr.contains("council.yaml is not trusted"), act.is_some(), "{own} {}", ran.stderr);
+        assert!(!ran.stderr.contains("quorate.toml is not trusted"), "{own} {}", ran.stderr);
         assert!(act.is_none_or(|act| ran.stderr.contains(act)), "{own} {}", ran.stderr);
         // What a person names needs no trust of the council.
         run(&["review", "draft.md", "--executor", "rubric"]).assert_code(0);

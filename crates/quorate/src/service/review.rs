@@ -320,7 +320,7 @@ pub(crate) fn select_executors<'w>(
         let mut executor = match built.iter().find(|(known, _)| known.is_same(&choice)) {
             Some((_, executor)) => executor.clone(),
             None => {
-                let mut executor = choice.build(workspace)?;
+                let mut executor = choice.build(workspace).map_err(|error| quoting(own, error))?;
                 executor.limit_time(options.timeout);
                 built.push((choice, executor.clone()));
                 executor
@@ -336,6 +336,14 @@ pub(crate) fn select_executors<'w>(
     }
     ensure_one_executor(options.model.as_deref(), selected.iter().map(|(_, executor)| executor))?;
     Ok(selected)
+}
+
+/// Lets the diagnostics of an error quote the council's file.
+fn quoting(own: &MemberSettings, mut error: Error) -> Error {
+    if let Some((_, place)) = own.executor.iter().chain(own.fallback.iter().flatten()).next() {
+        error.report.add_source(place.file.clone(), own.source.clone());
+    }
+    error
 }
 
 /// The adjudicator's executor.

@@ -42,16 +42,19 @@ pub(crate) fn admit(environment: &Environment, needs: Vec<TrustRequest>) -> Resu
     if needs.is_empty() || environment.trust.all {
         return Ok(Permit(()));
     }
-    let files = file_hashes(&needs);
     let store = TrustStore::of(environment)?;
     let trusted = store.as_ref().map(TrustStore::read).transpose()?.unwrap_or_default();
     let trusted_once = environment.trust.trusted_once();
     let known = |(file, hash): &(&PathBuf, &String)| {
         trusted.trusts(file, hash) || trusted_once.contains(&((*file).clone(), (*hash).clone()))
     };
-    if files.iter().all(|file| known(&file)) {
+    let is_open =
+        |need: &TrustRequest| !file_hashes(std::slice::from_ref(need)).iter().all(|file| known(&file));
+    let needs: Vec<TrustRequest> = needs.into_iter().filter(is_open).collect();
+    if needs.is_empty() {
         return Ok(Permit(()));
     }
+    let files = file_hashes(&needs);
     match environment.variables.get(VARIABLE) {
         None | Some("" | "0") => ask_person(environment, &needs, &files, store.as_ref()),
         Some("1") => Ok(Permit(())),
