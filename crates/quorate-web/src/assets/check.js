@@ -23,7 +23,6 @@ function isThere(child) {
 }
 
 const find = (selector) => document.querySelector(selector);
-const MIN_KEY = 32;
 let checked = null;
 
 function say(style, text, content = []) {
@@ -32,14 +31,14 @@ function say(style, text, content = []) {
   find("#drawn")?.replaceChildren(...content);
 }
 
-// Shows what was checked; nothing of it to a reader whose key is another one. A key is judged once it is long enough.
+// Shows what was checked; nothing of it to a reader whose key is another one. The shortest key is a fingerprint.
 async function judge() {
   if (!checked) return;
   const { proven, says, draw } = checked;
   const given = find("#key").value.trim();
   const key = await vouchedKey(proven, given);
   if (key) say("good", `● Proof valid: ${says}; signed by key ${key} that you entered.`, draw());
-  else if (given.length < MIN_KEY) say("none", `▲ Proof valid: ${says}; not signed by a key that you entered.`, draw());
+  else if (given.length < 32) say("none", `▲ Proof valid: ${says}; not signed by a key that you entered.`, draw());
   else say("bad", "■ Proof of another key: the key that you entered did not sign these records.");
 }
 
@@ -52,7 +51,7 @@ async function check(work) {
       checked = await work();
       await judge();
     } else {
-      say("none", "▲ Proof not checked: this browser has no Ed25519.");
+      say("none", "▲ Proof not checked: this browser cannot. Open the file in a newer one.");
     }
   } catch (error) {
     checked = null;

@@ -14,7 +14,7 @@ function facts(pairs) {
 }
 
 // A table without its empty columns. That of a heading with `#` has numbers.
-function table(label, heads, rows) {
+function table(heads, rows) {
   if (rows.length === 0) return null;
   const columns = [...heads.keys()].filter((at) => rows.some((row) => isThere(row[at])));
   const cell = (kind, scope, at, text) => {
@@ -25,7 +25,7 @@ function table(label, heads, rows) {
   const cells = (row) => columns.map((at) => cell(at > 0 ? "td" : "th", at > 0 ? "" : "row", at, row[at]));
   const body = rows.map((row) => h("tr", cells(row)));
   const frame = h("div.scroll", h("table", h("thead", h("tr", head)), h("tbody", body)));
-  return set(frame, { tabindex: "0", role: "region", "aria-label": label });
+  return set(frame, { tabindex: "0", role: "region", "aria-label": heads.join(", ").replaceAll("#", "") });
 }
 
 // Words; pages/wording.rs has the same marks.
@@ -54,7 +54,7 @@ function said(value) {
 // twice, the last answer counts.
 function runOf(records) {
   const isWhole = records.every(({ n, run }, at) => n === at && run === records[0].run);
-  need(isWhole && records[0].kind === "run.opened", "the proof does not cover one run from its first record on");
+  need(isWhole && records[0].kind === "run.opened", "it is not the proof of a whole run");
   const all = (kind) => records.filter((record) => record.kind === kind);
   const data = (kind) => all(kind).flatMap((record) => record.data ?? []);
   const isDecision = ({ kind }) => ["outcome", "override"].includes(kind);
@@ -86,11 +86,13 @@ function gist({ word, overrides }) {
 }
 
 // The reason of the outcome in one line.
-function answer({ word, outcome, rule }) {
+function answer({ word, opened, outcome }) {
   const { deliberators = [], missing = [], because, decision, risk } = outcome;
   if (decision) {
-    const decided = decision.rule ? `; the rule ${decision.rule} decided` : "";
-    return `Yes has a weight of ${decision.exact?.yes} of ${decision.exact?.total}${decided}.`;
+    const { threshold } = opened?.setup?.rules?.find(({ id }) => id === decision.rule)?.params ?? {};
+    const needs = isThere(threshold) ? `, needs ${threshold}` : "";
+    const by = decision.rule ? ` (rule ${decision.rule})` : "";
+    return `Yes: ${decision.exact?.yes} of ${decision.exact?.total}${needs}${by}.`;
   }
   if (risk) return `Severity ${risk.severity}${isText(risk.level) ? ` (${risk.level})` : ""}.`;
   const objecting = deliberators.filter(isObjecting);
@@ -155,7 +157,7 @@ function positions({ outcome, asked }) {
     const how = [counted !== "round2" && plain(counted ?? ""), ungrounded && " without a quote of the text"];
     return [[h("strong", id), isMoved && h("span.note", " changed")], first, second, how];
   });
-  return table("Positions", ["Reviewer", "Round 1", "Round 2", "Counted"], rows);
+  return table(["Reviewer", "Round 1", "Round 2", "Counted"], rows);
 }
 
 // The policy with its rows, if the council has its own, and with the row that decided.
@@ -171,10 +173,10 @@ function policy({ opened, outcome, rule }) {
       ["Policy", (outcome.policy ?? "").replace("seed/", "lenient/")],
       ["Objections", rule.blocks],
       ["No edit repairs", rule.irreducible],
-      ["The adjudicator asks for", rule.adjudicator],
+      ["Adjudicator", rule.adjudicator],
       ["Weights", condition(weights)],
     ]),
-    table("Policy", ["#Row", "If", "Then"], shown),
+    table(["#Row", "If", "Then"], shown),
   ];
 }
 
@@ -184,7 +186,7 @@ function votes({ outcome: { decision }, asked }) {
   const rows = decision.votes.map((vote) => [vote.member, vote.vote, vote.weight, vote.withheld ?? reason(vote.member)]);
   const weights = ["yes", "no", "abstain", "missing"].map((name) => [name, decision[name]]);
   const exact = ["yes, exactly", decision.exact && `${decision.exact.yes} of ${decision.exact.total}`];
-  return [facts([...weights, exact, ["tie", decision.tie]]), table("Votes", ["Member", "Vote", "#Weight", "Reason"], rows)];
+  return [facts([...weights, exact, ["tie", decision.tie]]), table(["Member", "Vote", "#Weight", "Reason"], rows)];
 }
 
 function tree(nodes, parent = null) {
@@ -211,16 +213,16 @@ function conclusions(run) {
     section("Guidance", (outcome.fragments ?? []).map((one) => quoted([word(one.member), ` severity ${one.severity}, by the rule ${one.rule}`], one.text))),
     section("Messages", (outcome.messages ?? []).map((one) => quoted([word(one.from), ` to ${isList(one.to) ? listed(one.to) : "all"}, round ${one.round}`], one.text))),
     section("Reports", tree(outcome.nodes ?? [])),
-    section("Rules, in order", table("Rules", ["Rule", "Kind", "Applied", "Effect"], rules.map((one) => [[one.id, isDeciding(one) && " (decided)"], one.kind, one.fired ? "yes" : "no", effect(one)]))),
-    section("Refused", table("Refused", ["Code", "Member", "What", "Text"], violations.map((one) => [one.code, one.member, locked(one), one.excerpt ?? one.why]))),
+    section("Rules, in order", table(["Rule", "Kind", "Applied", "Effect"], rules.map((one) => [[one.id, isDeciding(one) && " (decided)"], one.kind, one.fired ? "yes" : "no", effect(one)]))),
+    section("Refused", table(["Code", "Member", "What", "Text"], violations.map((one) => [one.code, one.member, locked(one), one.excerpt ?? one.why]))),
   ];
 }
 
 function cost({ asked }) {
   const row = ({ member, step, executor, model, spent = {} }) =>
     [member, step, executor, model, spent.calls, spent.tokens_in, spent.tokens_out, spent.money?.amount, spent.ms];
-  const heads = ["Member", "Step", "Executor", "Model", "#Calls", "#Tokens read", "#written", "#Price", "#Milliseconds"];
-  return table("Who was asked", heads, asked.map(row));
+  const heads = ["Member", "Step", "Executor", "Model", "#Calls", "#Tokens read", "#Written", "#Price", "#ms"];
+  return table(heads, asked.map(row));
 }
 
 // The texts of the run: that of a review has the findings beside it.
@@ -242,9 +244,9 @@ function documents({ opened, outcome }, texts) {
 function proofOf({ origin, size, root, keys, records }) {
   const row = (record) => [record.n, record.kind, record.at, record.index + 1, record.data ? "here" : "left out", listed(record.signers)];
   return [
-    facts([["Ledger", origin], ["Its records at that time", size], ["Root", h("code", hex(root))], ...keys.map((key) => ["Key", h("code", key.text)])]),
+    facts([["Ledger", origin], ["Records at that time", size], ["Root", h("code", hex(root))], ...keys.map((key) => ["Key", h("code", key.text)])]),
     h("p", "Proven, once you know the key: the ledger had these records, byte for byte, when the key signed the root. Not proven: their times, that none came later (such as a person's decision), data that is left out, and that an answer is true."),
-    details(`${records.length} records`, table("Records", ["#Record", "Kind", "At (UTC)", "#Place", "Data", "Signed by"], records.map(row))),
+    details(`${records.length} records`, table(["#Record", "Kind", "At (UTC)", "#Place", "Data", "Signed by"], records.map(row))),
   ];
 }
 

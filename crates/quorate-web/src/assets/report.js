@@ -45,7 +45,7 @@ await check(async () => {
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(style);
   document.adoptedStyleSheets = [sheet];
-  need(proofs.length === 1, "the file does not have one proof");
+  need(proofs.length === 1, "it has no single proof");
   const proven = await checkProof(textOf(unbase64(proofs[0], null, "the proof")));
   const run = runOf(proven.records);
   const texts = [];
