@@ -4,6 +4,7 @@
 //! A member without its persona cannot be asked, and the rules do not fit a smaller roster. A consumer that the same command
 //! declares gets a warning instead of a refusal (M15).
 
+use quorate_diagnostics::text::shell_quoted;
 use quorate_diagnostics::{Body, codes};
 
 use super::CheckContext;
@@ -89,7 +90,9 @@ pub(super) fn check_personas(view: &CheckContext<'_, '_>) {
             let id = member.text_of("id").unwrap_or_default();
             let body =
                 Body::new(format!("the persona of `{id}`, `{reference}`, cannot be used: {}", why.reason));
-            let body = why.explain(body, "create the persona (`quorate init persona`), or correct the ref");
+            let name = shell_quoted(reference.rsplit('/').next().unwrap_or_default());
+            let help = format!("run `quorate init persona --name {name}` to create it, or correct the ref");
+            let body = why.explain(body, &help);
             let place = view.place(node, format!("members[{at}].persona"));
             view.refuse(codes::ASSEMBLY_MEMBER_PERSONA_UNRESOLVABLE, body.at(place));
         }
