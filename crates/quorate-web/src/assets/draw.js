@@ -75,7 +75,7 @@ function runOf(records) {
     rule: data("rule").at(-1) ?? {},
     asked: [...asked.values()],
     hasEnded: all("run.ended").length > 0,
-    leftOut: records.filter((record) => !record.data),
+    leftOut: records.filter((record) => record.n > 0 && !record.data),
   };
 }
 
@@ -185,8 +185,7 @@ function votes({ outcome: { decision }, asked }) {
   const reason = (member) => asked.find((one) => one.member === member)?.answer?.rationale;
   const rows = decision.votes.map((vote) => [vote.member, vote.vote, vote.weight, vote.withheld ?? reason(vote.member)]);
   const weights = ["yes", "no", "abstain", "missing"].map((name) => [name, decision[name]]);
-  const exact = ["yes, exactly", decision.exact && `${decision.exact.yes} of ${decision.exact.total}`];
-  return [facts([...weights, exact, ["tie", decision.tie]]), table(["Member", "Vote", "#Weight", "Reason"], rows)];
+  return [facts([...weights, ["tie", decision.tie]]), table(["Member", "Vote", "#Weight", "Reason"], rows)];
 }
 
 function tree(nodes, parent = null) {
