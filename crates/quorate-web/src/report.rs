@@ -34,7 +34,7 @@ static POLICY: LazyLock<String> = LazyLock::new(|| {
         hash(&STYLE)
     )
 });
-/// The script. `$EMBEDDED` stands for the hash of the proof and the texts, which it compares, too.
+/// The script. `$EMBEDDED` stands for the hash of the proof and the texts, which it also compares.
 static SCRIPT: LazyLock<String> =
     LazyLock::new(|| compact(REPORT).replace("$POLICY", &POLICY).replace("export ", ""));
 

@@ -1,4 +1,4 @@
-// What a report and the pages about proofs say of a check. Texts are set as text alone.
+// Shows the result of a check in a report and on the pages about proofs. Texts are set as text alone.
 
 // What has no form, or changes the direction of what follows, is shown by its code, so that no text can look like another.
 const HIDDEN =

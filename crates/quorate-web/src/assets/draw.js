@@ -50,8 +50,8 @@ function said(value) {
   return h("div.prose", isText(value) ? value : canonical(value));
 }
 
-// What the records of one run say. A run that was taken up again after its outcome is open. Of an invocation that was asked
-// twice, the last answer counts.
+// Reads the records of one run. A run that was taken up again after its outcome is open. If an invocation was asked twice, its
+// last answer counts.
 function runOf(records) {
   const isWhole = records.every(({ n, run }, at) => n === at && run === records[0].run);
   need(isWhole && records[0].kind === "run.opened", "it is not the proof of a whole run");
@@ -79,7 +79,7 @@ function runOf(records) {
   };
 }
 
-// What the records say in a few words.
+// The outcome and the last decision of a person, in a few words.
 function gist({ word, overrides }) {
   const last = overrides.at(-1);
   return `these records say ${word}${last ? `, and that ${last.by} decided ${last.verdict}` : ""}`;
