@@ -12,11 +12,13 @@ use regex::Regex;
 use super::Arguments;
 
 /// Commands that a sentence may name without their arguments, unless it begins with `run`.
-const NAMED: [&str; 8] = [
+const NAMED: [&str; 10] = [
     "convene --dry-run --format json",
     "convene --format json",
+    "keys",
     "ledger check-proof",
     "override",
+    "playbook",
     "report",
     "review --dry-run --format json",
     "review --format json",

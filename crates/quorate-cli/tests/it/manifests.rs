@@ -318,12 +318,14 @@ fn init_writes_what_checks_clean_and_is_formatted() {
             .run(&["init", what, "--name", "mine"])
             .assert_code(5)
             .assert_stderr_contains("quorate:file_exists");
-        place.run(&["init", what]).assert_code(64).assert_stderr_contains("--name");
+        // Without a name it is `example`.
+        place.run(&["init", what]).assert_code(0).assert_stdout_contains("example");
     }
     place.run(&["check", "--strict", "."]).assert_code(0);
     place.run(&["fmt", "--check", "."]).assert_code(0);
     place.run(&["init", "persona", "--name", "Not Kebab"]).assert_code(64);
-    place.run(&["init", "assembly", "--name", "x-y"]).assert_code(64).assert_stderr_contains("--mode");
+    place.run(&["init", "assembly", "--name", "x-y"]).assert_code(0);
+    assert!(place.read("assemblies/x-y/ASSEMBLY.md").contains("mode: voting"));
 }
 
 #[test]
