@@ -131,15 +131,19 @@ fn hello(server: &Http, offered: &str, header: Option<&str>) -> (u16, String) {
 /// The first event of an answer: what follows the head of a stream.
 fn first_event(server: &Http, method: &str, headers: &[(&str, &str)], body: &[u8]) -> String {
     let mut stream = open(server, method, headers, body);
-    let mut read = String::new();
-    while !read.contains("\n\n") {
+    let mut answer = Vec::new();
+    loop {
+        let read = String::from_utf8_lossy(&answer).into_owned();
+        if let Some((_, events)) = read.split_once("\r\n\r\n")
+            && events.contains("\n\n")
+        {
+            return events.to_owned();
+        }
         let mut part = [0; 1024];
         let length = stream.read(&mut part).unwrap();
         assert_ne!(length, 0, "{read}");
-        read.push_str(std::str::from_utf8(&part[..length]).unwrap());
-        read = read.split_once("\r\n\r\n").map_or(read.clone(), |(_, body)| body.to_owned());
+        answer.extend_from_slice(&part[..length]);
     }
-    read
 }
 
 #[test]
