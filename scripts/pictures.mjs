@@ -38,14 +38,11 @@ const browser = await chromium.launch({
 
 // The pages of a server, each in these sizes and both themes.
 async function shoot(sizes, name, options) {
-  const {link, url} = JSON.parse(readFileSync(source, "utf8"));
-  const first = await browser.newContext();
-  await (await first.newPage()).goto(link);
-  const cookies = await first.cookies();
+  const {token, url} = JSON.parse(readFileSync(source, "utf8"));
+  const extraHTTPHeaders = {Authorization: `Bearer ${token}`};
   for (const viewport of sizes) {
     for (const colorScheme of ["light", "dark"]) {
-      const context = await browser.newContext({colorScheme, viewport});
-      await context.addCookies(cookies);
+      const context = await browser.newContext({colorScheme, viewport, extraHTTPHeaders});
       const page = await context.newPage();
       for (const [path, file] of pages.map((one) => one.split(/=(?=[^=]*$)/))) {
         const answer = await page.goto(url + path);

@@ -18,9 +18,19 @@ pub(crate) struct Line {
 }
 
 impl Line {
+    fn begin(&self) -> &str {
+        self.pieces.first().map_or("", |piece| &*piece.text)
+    }
+
+    /// Whether it goes on with the paragraph of the line above: neither is empty, and it begins no item of a list.
+    pub(crate) fn continues(&self, above: &Line) -> bool {
+        let marks = |first: char| "-*+|>#".contains(first) || first.is_ascii_digit();
+        !above.begin().trim().is_empty() && self.begin().trim_start().starts_with(|first: char| !marks(first))
+    }
+
     /// Whether it looks like a heading of Markdown.
     pub(crate) fn is_heading(&self) -> bool {
-        let begin = self.pieces.first().map_or("", |piece| &*piece.text);
+        let begin = self.begin();
         let after = begin.trim_start_matches('#');
         (1..=6).contains(&(begin.len() - after.len())) && after.starts_with(' ')
     }
@@ -120,6 +130,13 @@ mod tests {
             shown(text, &spots),
             ["1 one [two] [0]", "2 [three] four [1, 2]", "3  []", "4 [five] [3]"]
         );
+    }
+
+    #[test]
+    fn a_paragraph_ends_at_an_empty_line_and_at_an_item() {
+        let all = lines("One\ngoes on.\n\nTwo:\n- a\n  more\n2. b", [].into_iter());
+        let blocks = all.chunk_by(|above, below| below.continues(above));
+        assert_eq!(blocks.map(<[Line]>::len).collect::<Vec<_>>(), [2, 1, 1, 2, 1]);
     }
 
     #[test]

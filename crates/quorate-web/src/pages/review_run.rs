@@ -59,6 +59,11 @@ struct Chip {
 }
 
 impl ReviewPage {
+    /// The lines by paragraph.
+    fn paragraphs(&self) -> impl Iterator<Item = &[Line]> {
+        self.lines.chunk_by(|above, below| below.continues(above))
+    }
+
     fn is_blocking(&self, problem: &Problem) -> bool {
         problem.tone == Tone::Bad
     }
