@@ -60,6 +60,14 @@ fn a_table_of_another_tool_is_refused_with_keys_that_work() {
         ("preset = \"openai\"\napi_key = \"sk-canary-1234567890\"", "key = { env = \"OPENAI_API_KEY\" }"),
         ("kind = \"llm\"\nendpoint = \"http://localhost:8080/v1\"\nmodel = \"m\"", "base_url ="),
         ("kind = \"llm\"\nmodel = \"openai:gpt-5.5\"", "preset = \"openai\""),
+        (
+            "kind = \"llm\"\nbase_url = \"http://localhost:1234/v1:qwen3\"\nmodel = \"m\"",
+            "write `base_url = \"http://localhost:1234/v1\"` and `model = \"qwen3\"`",
+        ),
+        (
+            "kind = \"llm\"\nbase_url = \"http://localhost:1234/v1#qwen3\"",
+            "write `base_url = \"http://localhost:1234/v1\"` and `model = \"qwen3\"`",
+        ),
     ] {
         place.write("quorate.toml", format!("[executors.own]\n{table}\n"));
         let refused = place.run(&["review", "draft.md", "--executor", "own", "--trust"]).assert_code(5);

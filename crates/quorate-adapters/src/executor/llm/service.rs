@@ -204,6 +204,11 @@ pub(super) fn address(written: &str) -> Result<Url, ConfigError> {
     if !url.username().is_empty() || url.password().is_some() {
         return Err(refuse("holds a name or a password; a key goes into `key`"));
     }
+    let model = written.split_once("/v1:").or_else(|| written.split_once("/v1#"));
+    if let Some((host, model)) = model.filter(|_| url.query().is_none()) {
+        let help = format!("write `base_url = \"{host}/v1\"` and `model = \"{model}\"`");
+        return Err(refuse("ends with the name of a model").with_help(help));
+    }
     match url.query().is_some() || url.fragment().is_some() {
         true => Err(refuse("has a query or a fragment")),
         false => Ok(url),
