@@ -24,7 +24,7 @@ use crate::terminal::Terminal;
     after_help = "Examples:\n  quorate say swarm.yaml '@Reviewer please look at the draft'\n  git diff | quorate say swarm.yaml - --as ada"
 )]
 pub(super) struct SayArguments {
-    /// The manifest, or a directory with a multi-agent.yaml in it
+    /// The manifest, a directory with a multi-agent.yaml in it, or the name of a file in runtimes/
     #[arg(value_name = "MANIFEST")]
     manifest: PathBuf,
     /// The content; - reads it from standard input
@@ -113,7 +113,7 @@ pub(super) fn text_argument(argument: &str) -> Result<String, Error> {
     after_help = "Examples:\n  quorate log swarm.yaml --last 20\n  quorate log swarm.yaml --follow\n  quorate log swarm.yaml --records"
 )]
 pub(super) struct LogArguments {
-    /// The manifest, or a directory with a multi-agent.yaml in it
+    /// The manifest, a directory with a multi-agent.yaml in it, or the name of a file in runtimes/
     #[arg(value_name = "MANIFEST")]
     manifest: PathBuf,
     /// Only the last N turns
@@ -201,7 +201,7 @@ async fn print_conversation(
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:\n  quorate state swarm.yaml reviewer")]
 pub(super) struct StateArguments {
-    /// The manifest, or a directory with a multi-agent.yaml in it
+    /// The manifest, a directory with a multi-agent.yaml in it, or the name of a file in runtimes/
     #[arg(value_name = "MANIFEST")]
     manifest: PathBuf,
     /// The participant's id

@@ -29,7 +29,7 @@ use crate::terminal::{Terminal, read_stdin};
     after_help = "Examples:\n  quorate check .\n  quorate check 'assemblies/**/ASSEMBLY.md' --format github\n  quorate check --no-refs ASSEMBLY.md\n  quorate check --modularity ../our-agents --exempt dispatcher"
 )]
 pub(super) struct CheckArguments {
-    /// Files, directories or globs; `-` reads standard input
+    /// Files, directories, globs, or names of manifests without their folder; `-` reads standard input
     #[arg(value_name = "PATH", required_unless_present = "modularity")]
     paths: Vec<PathBuf>,
     /// Count warnings as refusals in the exit code
@@ -172,7 +172,7 @@ fn scan_modularity(
     after_help = "Examples:\n  quorate fmt .\n  quorate fmt --check 'assemblies/**/*.md'\n  quorate fmt - < ASSEMBLY.md"
 )]
 pub(super) struct FmtArguments {
-    /// Files, directories or globs; `-` reads standard input
+    /// Files, directories, globs, or names of manifests without their folder; `-` reads standard input
     #[arg(value_name = "PATH", required = true)]
     paths: Vec<PathBuf>,
     /// Only list the files that are not formatted

@@ -31,7 +31,7 @@ use crate::terminal::Terminal;
     after_help = "Examples:\n  quorate run swarm.yaml --say '@Reviewer please look at the draft'\n  quorate run .runtime/multi-agent.yaml --watch\n  quorate run swarm.yaml --once --executor rubric --events events.jsonl\n  quorate run swarm.yaml --serve reviewer --executor claude"
 )]
 pub(super) struct Arguments {
-    /// The manifest, or a directory with a multi-agent.yaml in it
+    /// The manifest, a directory with a multi-agent.yaml in it, or the name of a file in runtimes/
     #[arg(value_name = "MANIFEST")]
     manifest: PathBuf,
     /// Stop once a participant was asked
