@@ -24,7 +24,7 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use axum::{Router, middleware};
-use futures::{Stream, StreamExt as _, future};
+use futures::{Stream, StreamExt as _, TryStreamExt as _, future};
 use hyper_util::service::TowerToHyperService;
 use quorate::ErrorKind;
 use quorate::http::{TokenHash, accept, bearer_token, bind, is_for, single_header};
@@ -142,8 +142,7 @@ impl Guard {
             return forbidden("Host is not this server's: ask for it by the address that it listens on\n");
         }
         // `Host` is this server's. A server without TLS has pages of the scheme `http` only.
-        let own =
-            single_header(headers, HOST).and_then(|host| format!("http://{host}").parse::<Origin>().ok());
+        let own = single_header(headers, HOST).and_then(|host| format!("http://{host}").parse().ok());
         let foreign = |value: &HeaderValue| {
             let origin = value.to_str().ok().and_then(|text| text.parse::<Origin>().ok());
             origin.is_none_or(|origin| own.as_ref() != Some(&origin) && !self.origins.contains(&origin))
@@ -356,7 +355,6 @@ const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-versi
 const UNNAMED_VERSION: &str = "2025-03-26";
 /// Since this revision the first event of a stream may be empty, so that a client can resume the stream.
 const PRIMING_VERSION: &str = "2025-11-25";
-const EMPTY_EVENT: &[u8] = b"data: \n";
 
 /// Passes valid messages on that arrive within the deadline.
 async fn validate_body(State(deadline): State<Duration>, request: Request, next: Next) -> Response {
@@ -405,10 +403,8 @@ fn adapt(answer: Response, revision: &str) -> Response {
         return answer;
     }
     // A frame is one event.
-    let has_message = |frame: &Result<Bytes, axum::Error>| {
-        future::ready(!frame.as_ref().is_ok_and(|frame| frame.starts_with(EMPTY_EVENT)))
-    };
-    answer.map(|body| axum::body::Body::from_stream(body.into_data_stream().filter(has_message)))
+    let keeps = |frame: &Bytes| future::ready(!frame.starts_with(b"data: \n"));
+    answer.map(|body| axum::body::Body::from_stream(body.into_data_stream().try_filter(keeps)))
 }
 
 fn invalid_body_response(status: StatusCode, invalid: &InvalidMessage) -> Response {
