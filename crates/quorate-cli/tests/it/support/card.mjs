@@ -1,6 +1,6 @@
 // Shows the card of `quorate mcp` in Chromium as a host of MCP Apps does, in a frame with scripts and no origin, and says what a
 // person would see: one line of JSON for each result. Arguments: the folder with playwright-core and axe-core, then as JSON
-// {page, results, override, shots}: the card, results of tools, each with a name, and what the host answers to `job_poll` and
+// {page, results, answers, shots}: the card, results of tools, each with a name, and what the host answers to `job_poll` and
 // `council_override`.
 import {launch, openPages} from "./page.mjs";
 
