@@ -243,7 +243,7 @@ impl Review {
             Some(Verdict::Incomplete) => continuation(&self.notes).map(str::to_owned),
             Some(Verdict::Revise) if is_file => Some(format!("edit {file} and review it again.")),
             Some(Verdict::Hold) if is_file => {
-                Some(format!("change what {file} claims, not its wording, and review it again."))
+                Some(format!("change what {file} claims, then review it again."))
             }
             _ => None,
         };
